@@ -216,8 +216,10 @@ def rows(frame: Frame, directions: tuple[str, ...], target: Target | None) -> li
 def discard_rows(disk: DiskRates | None) -> Iterator[str]:
     """A row for an interval with discards, with their own latency: they have no columns."""
     if disk is not None and disk.d_s:
-        each = f"{units.size(disk.d_bytes_s)}/s, {units.milliseconds(disk.d_await)} each"
-        yield f"{f'discards: {units.number(disk.d_s)}/s, {each}':>{ROW_WIDTH}}"
+        # the kernel gives the sum of their latencies in ms
+        took = f"{units.milliseconds(disk.d_await)} each" if disk.d_await else "below 1 ms each"
+        rates = f"{units.number(disk.d_s)}/s, {units.size(disk.d_bytes_s)}/s"
+        yield f"{f'discards: {rates}, {took}':>{ROW_WIDTH}}"
 
 
 def _is_share(target: Target) -> bool:
