@@ -267,7 +267,8 @@ class Exemplar:
     was issued at once. ``error`` is the kernel's status, 0 for none. ``level`` counts the layers of
     the stack above ``disk``: an I/O has a request on each (dm-multipath and its paths; a loop
     device and the disk below). ``requeued_ns``: when the driver last sent it back to be issued
-    again (it was busy, or gave up after a timeout); its insertion is not known then."""
+    again (it was busy, or gave up after a timeout); its insertion is not known then.
+    ``beside_flush``: a flush was in flight meanwhile (marked where seconds are added up)."""
 
     disk: str
     kind: str
@@ -291,6 +292,7 @@ class Exemplar:
     error: int = 0
     level: int = 0
     requeued_ns: int | None = None
+    beside_flush: bool = False
 
     @property
     def began_ns(self) -> int:

@@ -26,6 +26,7 @@ from iopstui.model.metrics.slow_requests import (
     one_words,
     slowest,
     way_words,
+    with_flushes_marked,
 )
 from iopstui.model.samples import Exemplar
 
@@ -44,6 +45,21 @@ medians). A queue of a few requests is late together several times a second on a
 1 to 19 ms, whenever a CPU is late: that says nothing."""
 
 Property = Callable[[Exemplar], "object | None"]
+_PROPERTIES: Mapping[str, tuple[Property, Callable[[object], str]]] = {
+    "cpu": (lambda one: one.cpu, lambda cpu: f"were sent on CPU {cpu}"),
+    "cpu_done": (lambda one: one.cpu_done, lambda cpu: f"completed on CPU {cpu}"),
+    "hctx": (lambda one: one.hctx, lambda n: f"went through hardware queue {n}"),
+    "disk": (lambda one: one.disk, lambda name: f"are on {name}"),
+    "process": (lambda one: (one.comm or units.MISSING, one.pid),
+                lambda who: "were sent by {} ({})".format(*_pair(who))),
+    "cgroup": (lambda one: one.group or None, lambda path: f"are of the cgroup {path}"),
+    "size": (lambda one: one.size,
+             lambda size: f"are of {units.size(float(str(size)))}"),
+    "flags": (lambda one: one.flags, lambda flags: f"are {flags}"),
+    "flush": (lambda one: one.beside_flush or None,
+              lambda _: "were in flight together with a flush"),
+}  # fmt: skip
+"""Value of each property and words for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +105,9 @@ def in_common(exemplars: Sequence[Exemplar]) -> list[InCommon]:
     event, then properties, the least likely first. For each property of a direction there is at
     most one value, and of properties that the same requests have (a CPU and its queue) the first.
     """
-    directions = [made for kind in SLOW_KINDS for made in slow_events(kind, exemplars)]
-    questions = [one for made in directions for one in _questions(made, exemplars)]
+    marked = with_flushes_marked(exemplars)
+    directions = [made for kind in SLOW_KINDS for made in slow_events(kind, marked)]
+    questions = [one for made in directions for one in _questions(made)]
     limit = MAX_FALSE / _answerable([one.least_chance for one in questions])
     found: dict[tuple[str, str, str], _Question] = {}
     for one in questions:
@@ -186,8 +203,8 @@ def _pause(of: SlowEvents) -> InCommon | None:
     return InCommon(of.kind, words, most, slow, beside, sample, 1, None, of.disks)
 
 
-def _questions(of: SlowEvents, exemplars: Sequence[Exemplar]) -> Iterator[_Question]:
-    for name, (value_of, words) in _properties(exemplars).items():
+def _questions(of: SlowEvents) -> Iterator[_Question]:
+    for name, (value_of, words) in _PROPERTIES.items():
         having: dict[object, list[int]] = {}
         for place, one in enumerate(of.requests):
             value = value_of(one)
@@ -252,37 +269,5 @@ def _answerable(least: Iterable[float]) -> int:
     return max(1, len(sorted_least))
 
 
-def _properties(
-    exemplars: Sequence[Exemplar],
-) -> Mapping[str, tuple[Property, Callable[[object], str]]]:
-    """Value of each property and words for it."""
-    return {
-        "cpu": (lambda one: one.cpu, lambda cpu: f"were sent on CPU {cpu}"),
-        "cpu_done": (lambda one: one.cpu_done, lambda cpu: f"completed on CPU {cpu}"),
-        "hctx": (lambda one: one.hctx, lambda n: f"went through hardware queue {n}"),
-        "disk": (lambda one: one.disk, lambda name: f"are on {name}"),
-        "process": (lambda one: (one.comm or units.MISSING, one.pid),
-                    lambda who: "were sent by {} ({})".format(*_pair(who))),
-        "cgroup": (lambda one: one.group or None, lambda path: f"are of the cgroup {path}"),
-        "size": (lambda one: one.size,
-                 lambda size: f"are of {units.size(float(str(size)))}"),
-        "flags": (lambda one: one.flags, lambda flags: f"are {flags}"),
-        "flush": (_beside(exemplars), lambda _: "were in flight together with a flush"),
-    }  # fmt: skip
-
-
 def _pair(value: object) -> tuple[object, ...]:
     return value if isinstance(value, tuple) else (value,)
-
-
-def _beside(exemplars: Sequence[Exemplar]) -> Property:
-    flushes = [(one.began_ns, one.completed_ns) for one in exemplars if one.kind == FLUSHES]
-
-    def beside(one: Exemplar) -> object | None:
-        if one.kind == FLUSHES:
-            return None
-        return (
-            any(begin < one.completed_ns and end > one.began_ns for begin, end in flushes) or None
-        )
-
-    return beside

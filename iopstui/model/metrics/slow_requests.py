@@ -67,6 +67,17 @@ def slowest(exemplars: Iterable[Exemplar], count: int) -> list[Exemplar]:
     return nlargest(count, exemplars, key=lambda one: one.total_ns)
 
 
+def with_flushes_marked(exemplars: Sequence[Exemplar]) -> Sequence[Exemplar]:
+    """These requests; those that were in flight together with a flush are marked."""
+    flushes = [(one.began_ns, one.completed_ns) for one in exemplars if one.kind == FLUSHES]
+
+    def marked(one: Exemplar) -> Exemplar:
+        beside = any(begin < one.completed_ns and end > one.began_ns for begin, end in flushes)
+        return replace(one, beside_flush=True) if beside and one.kind != FLUSHES else one
+
+    return [marked(one) for one in exemplars] if flushes else exemplars
+
+
 class SlowestTotal:
     """The slowest requests of many frames, by direction and level, with the second of the session
     in which each completed; and a random sample of them all, to compare with."""
@@ -81,9 +92,11 @@ class SlowestTotal:
         if probe is None or not probe.exemplars:
             return
         counts = {kind: _count(probe, kind) for kind in KINDS}
-        for one in slow_ones(frame):
-            self._add(second_of(one, probe, frame.t), one)
-        for one in probe.exemplars:
+        exemplars = with_flushes_marked(probe.exemplars)
+        for one in exemplars:
+            if one.slow:
+                self._add(second_of(one, probe, frame.t), one)
+        for one in exemplars:
             # how many flushes there were is not known
             if one.sampled and counts.get(one.kind):
                 self._add_sampled(_lot(one, counts[one.kind]), one)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random
 
@@ -229,13 +229,18 @@ def stacked(chance: Random, cause: Cause | None = None) -> list[Exemplar]:
 
 
 def test_an_i_o_is_not_compared_with_its_own_request_below() -> None:
-    chance, seconds = Random(38), 100
-    assert sum(bool(in_common(stacked(chance))) for _ in range(seconds)) <= 2
+    chance, total = Random(38), SlowestTotal()
+    for n in range(12):
+        of = replace(PROBE, disks=reads(500), exemplars=tuple(stacked(chance)),
+                     read_ns=2 * SECOND)  # fmt: skip
+        total.add(replace(frame(n + 1.0, {}), probe=of))
+        assert in_common(of.exemplars) == []
+    assert in_common(total.compared()) == []
 
 
 def test_a_slow_path_is_found_in_the_seconds_of_a_run() -> None:
     chance, total = Random(38), SlowestTotal()
-    for n in range(20):
+    for n in range(12):
         slow = stacked(chance, lambda one: 5_000_000 if one.disk == "sdb" else 0)
         of = replace(PROBE, disks=reads(500), exemplars=tuple(slow), read_ns=2 * SECOND)
         total.add(replace(frame(n + 1.0, {}), probe=of))
@@ -250,3 +255,29 @@ def test_a_process_and_its_cgroup_are_said_together() -> None:
     assert claims(pid=80, group="/tenant") == [
         "were sent by fio (80) and are of the cgroup /tenant"
     ]
+
+
+def later(one: Exemplar, ns: int) -> Exemplar:
+    assert one.allocated_ns and one.inserted_ns
+    return replace(
+        one, allocated_ns=one.allocated_ns + ns, inserted_ns=one.inserted_ns + ns,
+        issued_ns=one.issued_ns + ns, completed_ns=one.completed_ns + ns,
+    )  # fmt: skip
+
+
+def test_requests_beside_flushes_are_found_in_the_seconds_of_a_run() -> None:
+    chance, total = Random(38), SlowestTotal()
+    flush = exemplar(20_000_000, SECOND, kind="flush", sector=None, offset=None, size=0)
+    for n in range(10):
+        flushes = [later(flush, n * SECOND + k * 200_000_000) for k in range(5)]
+        spans = [(one.began_ns, one.completed_ns) for one in flushes]
+
+        def waits(one: Exemplar, spans: Sequence[tuple[int, int]] = spans) -> int:
+            return 5_000_000 * any(begin < one.completed_ns <= end for begin, end in spans)
+
+        some = kept([later(one, (n - 1) * SECOND) for one in independent(chance)], chance, waits)
+        of = replace(PROBE, disks=reads(500), exemplars=(*some, *flushes),
+                     read_ns=(n + 1) * SECOND)  # fmt: skip
+        total.add(replace(frame(n + 1.0, {}), probe=of))
+    found = [one.words for one in in_common(total.compared()) if one.kind == "read"]
+    assert found == ["were in flight together with a flush"]
