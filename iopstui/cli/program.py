@@ -104,7 +104,7 @@ def _run_with_streams(argv: Sequence[str] | None) -> int:
     """Run the command with its standard streams in order."""
     writable = streams.prepare()
     code = _run_reporting_errors(argv, writable)
-    _tell_what_is_left()
+    _print_leftovers()
     lost = streams.finish()
     # a reader that had enough changes nothing in what came of the command
     return code if lost is None or isinstance(lost, BrokenPipeError) else _output_lost(lost)
@@ -137,7 +137,7 @@ def _run_reporting_errors(argv: Sequence[str] | None, writable: bool) -> int:
         return EXIT_JOB_FAILED
 
 
-def _tell_what_is_left() -> None:
+def _print_leftovers() -> None:
     # only what has made scratch files has loaded it
     scratch = sys.modules.get("iopstui.safety.scratch")
     for line in scratch.left_behind() if scratch is not None else ():

@@ -21,7 +21,7 @@ from iopstui.model.experiment.job_figures import is_of_job
 from iopstui.model.metrics.frame import Frame, FrameBuilder
 from iopstui.model.metrics.summary import fio_summary
 from iopstui.model.samples import RawSample
-from iopstui.recording.foreign import JSON, LOG, RECORDING, kind_of_file, read_result
+from iopstui.recording.foreign import JSON, LOG, RECORDING, detect_file_kind, read_result
 from iopstui.recording.reader import Recording, impossible_figure_error, recording_path
 from iopstui.recording.replay import replay_events
 from iopstui.session.tick.outcomes import final_rates
@@ -123,7 +123,7 @@ def _absolute_expectation(one: Expectation, run: _BaselineRun, name: str) -> Exp
 
 
 def _read(path: Path, paths: Sequence[Path_]) -> _BaselineRun:
-    kind = kind_of_file(path)
+    kind = detect_file_kind(path)
     if kind == JSON:
         return _of_result(path, paths)
     if kind == LOG:

@@ -42,13 +42,13 @@ LOOK_S = 0.25
 BEAT_S = 1.0
 CLOCKS_EVERY = 10
 """With so many beats clocks are compared again; that is the slower, the more hosts there are."""
-MANY, REST_S = 16, 0.1
+MANY_HOSTS, PAUSE_S = 16, 0.1
 """With so many hosts the thread rests this long between two looks at their lines."""
-VERY_MANY, LONG_REST_S = 256, 0.2
+VERY_MANY_HOSTS, LONG_PAUSE_S = 256, 0.2
 """So many hosts send more than is worth waking up for each line: what has come is read together.
 Not while clocks are compared."""
 # shown as late, and given up
-LATE_S, GONE_S = 2.5, 12.0
+LATE_AFTER_S, LOST_AFTER_S = 2.5, 12.0
 GREET_WITHIN_S = 60.0
 LAUNCH_NOTICE_S = 5.0
 """A launcher that has said nothing for so long is shown to be waited for: it may queue (srun)."""
@@ -102,7 +102,7 @@ class FleetCallbacks:
 class Fleet:
     """Runs one job on many hosts. ``run`` raises IopstuiError if nothing was started.
     ``above``: the fleet above, for a sub-fleet.
-    ``on_turn`` is called in its thread every 0.1 s, or every 0.2 s with ``VERY_MANY`` hosts.
+    ``on_tick`` is called in its thread every 0.1 s, or every 0.2 s with ``VERY_MANY_HOSTS`` hosts.
     ``news``: some host's state may have changed since this was set to False."""
 
     def __init__(
@@ -111,8 +111,8 @@ class Fleet:
         command: Callable[[Node], Sequence[str]],
         order: Callable[[Node], Object],
         merger: Merger,
-        terms: FleetOptions,
-        voices: FleetCallbacks,
+        options: FleetOptions,
+        callbacks: FleetCallbacks,
         above: FleetAbove | None = None,
     ) -> None:
         self.members: dict[str, Member] = {}
@@ -123,22 +123,22 @@ class Fleet:
         self._command = command
         self._order = order
         self._merger = merger
-        self._terms = terms
-        self._voices = voices
+        self._options = options
+        self._callbacks = callbacks
         self._above = above
         self._ahead_s = 0.0
         self._waiting = select.epoll()
-        self._of: dict[int, Member] = {}
-        self._told: dict[str, set[str]] = {}
-        self._next_beat = self._next_look = self._next_turn = self._asked = 0.0
+        self._member_by_fd: dict[int, Member] = {}
+        self._warnings: dict[str, set[str]] = {}
+        self._next_beat = self._next_look = self._next_tick = self._clocks_asked_s = 0.0
         self._beats = 0
         self._late: list[str] = []
         self._next_late = 0.0
         self._under_way = self._waited_for = False
         self._interrupted = False
-        self._hard = False
+        self._killed = False
         self._orders: deque[tuple[str, Object]] = deque()
-        self.on_turn: Callable[[], None] = lambda: None
+        self.on_tick: Callable[[], None] = lambda: None
 
     # -- from a signal's handler, or another thread
 
@@ -148,7 +148,7 @@ class Fleet:
 
     def kill(self) -> None:
         """Give up at once; the hosts stop by themselves when their links are gone."""
-        self._hard = True
+        self._killed = True
 
     def send_order(self, name: str, order: Object) -> None:
         """Give this host an order, soon."""
@@ -160,7 +160,7 @@ class Fleet:
         """Run until all hosts have ended or been given up."""
         try:
             self._launch()
-            if not self._terms.watching:
+            if not self._options.watching:
                 self._run_until(self._planned)
                 self._plan()
             self._run_until(self._ready)
@@ -173,15 +173,15 @@ class Fleet:
             for one in self.members.values():
                 if not one.below:
                     self._merger.host(one.name).offset_ms = one.offset.wall_ms + start.ahead_ms
-            if not self._terms.watching:
+            if not self._options.watching:
                 self._start(start)
             self._under_way = True
-            self._run_until(self._all_over)
+            self._run_until(self._all_ended)
             for one in self.members.values():
                 # of those that were over in the last turn
-                self._look_after(one)
+                self._check_member(one)
             for second in self._merger.finish():
-                self._voices.second(second)
+                self._callbacks.second(second)
         finally:
             self._close()
 
@@ -202,7 +202,7 @@ class Fleet:
                 self._merger.begin_below(node.name, member.below)
             for fd in (member.link.out, member.link.err):
                 self._waiting.register(fd, select.EPOLLIN)
-                self._of[fd] = member
+                self._member_by_fd[fd] = member
 
     def _planned(self) -> bool:
         """Every host has said what it would lay out; or takes no part."""
@@ -216,7 +216,7 @@ class Fleet:
         self._refuse(why_too_full(self._needs()), SMALLER_SIZE_ADVICE)
         asked = marks_to_find(self._needs())
         if asked:
-            self._look_for(asked)
+            self._find_shared_file_systems(asked)
         if self._above is not None:
             self._above.planned(self._needs())
             self._run_until(self._above.may_lay_out)
@@ -227,7 +227,7 @@ class Fleet:
     def _needs(self) -> dict[str, list[SpaceNeed]]:
         return {one.name: one.needs or [] for one in self._active_hosts()}
 
-    def _look_for(self, asked: Mapping[str, Sequence[str]]) -> None:
+    def _find_shared_file_systems(self, asked: Mapping[str, Sequence[str]]) -> None:
         """Have hosts look for each other's scratch directories. Raises where two file systems are
         one, or may be, that has no room for all."""
         members = [self.members[name] for name in asked]
@@ -237,14 +237,14 @@ class Fleet:
         self._check_host_count()
         needs = join_shared(self._needs(), {one.name: one.seen or () for one in members})
         self._refuse(why_too_full(needs), SMALLER_SIZE_ADVICE)
-        if not self._terms.assume_apart:
+        if not self._options.assume_apart:
             self._refuse(why_too_full(join_similar(needs), surely=False), SEPARATE_FILES_ADVICE)
 
     def _refuse(self, why: Iterator[str], hint: str) -> None:
         found = list(why)
         if found:
             for words in found[1:]:
-                self._voices.say(words)
+                self._callbacks.say(words)
             raise Refused(f"{found[0]}; no host was started.", hint)
 
     def _check_host_count(self) -> None:
@@ -252,12 +252,12 @@ class Fleet:
         if self.stopped:
             raise Interrupted("Nothing was started.")
         out = [one for one in self.members.values() if one.state == OVER]
-        if sum(one.hosts for one in self._active_hosts()) < self._terms.least:
+        if sum(one.hosts for one in self._active_hosts()) < self._options.least:
             raise self._not_all(out)
 
     def _ready(self) -> bool:
         """Every host is armed, its clock compared; or takes no part."""
-        waiting = (GREETED, LAUNCHED) if not self._terms.watching else (LAUNCHED,)
+        waiting = (GREETED, LAUNCHED) if not self._options.watching else (LAUNCHED,)
         return all(
             one.state not in waiting and (one.state == OVER or one.compared)
             for one in self.members.values()
@@ -269,22 +269,22 @@ class Fleet:
             raise Interrupted("Nothing was started.")
         disks = {one.name: one.disks for one in self.members.values() if one.state == ARMED}
         self._refuse(
-            conflicts(disks, self._terms.parts),
+            conflicts(disks, self._options.parts),
             "If several hosts share a disk, only one of them may write to it.",
         )
         self._check_host_count()
         for words in several_names({n: one.boot for n, one in self.members.items() if n in disks}):
-            self._voices.say(words)
+            self._callbacks.say(words)
         for one in self.members.values():
             if one.state == OVER:
-                self._voices.say(f"{one.name} is left out: {one.error}")
+                self._callbacks.say(f"{one.name} is left out: {one.error}")
 
     def _not_all(self, out: Sequence[Member]) -> IopstuiError:
         for one in self.members.values():
-            self._pass_on(one)
+            self._report_messages(one)
         for one in out:
             hint = f". {one.hint}" if one.hint else ""
-            self._voices.say(f"{one.name}: {one.error.rstrip('.')}{hint}")
+            self._callbacks.say(f"{one.name}: {one.error.rstrip('.')}{hint}")
         codes = {one.exit_code for one in out} or {EXIT_JOB_FAILED}
         code = EXIT_REFUSED if EXIT_REFUSED in codes else max(codes)
         armed = sum(one.hosts for one in self._active_hosts())
@@ -324,7 +324,7 @@ class Fleet:
             if not one.below:
                 self._merger.host(one.name).expect(wall_ms)
 
-    def _all_over(self) -> bool:
+    def _all_ended(self) -> bool:
         return all(one.state == OVER for one in self.members.values())
 
     # -- one turn
@@ -337,11 +337,11 @@ class Fleet:
                 self.stop("interrupted")
             if self.stopped and give_up is None:
                 give_up = time.monotonic() + END_WITHIN_S
-            if self._hard or (give_up is not None and time.monotonic() > give_up):
+            if self._killed or (give_up is not None and time.monotonic() > give_up):
                 for one in self._active_hosts():
                     one.give_up("it may not have stopped")
                 return
-            if self.stopped and self._all_over():
+            if self.stopped and self._all_ended():
                 return
             self._poll()
 
@@ -349,15 +349,15 @@ class Fleet:
         return (one for one in self.members.values() if one.state != OVER)
 
     def _poll(self) -> None:
-        if self._may_rest():
-            time.sleep(REST_S if len(self.members) < VERY_MANY else LONG_REST_S)
+        if self._can_pause():
+            time.sleep(PAUSE_S if len(self.members) < VERY_MANY_HOSTS else LONG_PAUSE_S)
         self._read_all()
         now = time.monotonic()
-        if now < self._next_turn:
+        if now < self._next_tick:
             return
         # not with every line that comes
-        self._next_turn = now + TICK_S
-        self.on_turn()
+        self._next_tick = now + TICK_S
+        self.on_tick()
         while self._orders:
             name, order = self._orders.popleft()
             # before its greeting a host reads the package: nothing may come between
@@ -367,28 +367,28 @@ class Fleet:
             self._send_heartbeats(now)
         if now >= self._next_look:
             self._next_look = now + (LOOK_S if self._under_way else TICK_S)
-            lately_ns = time.monotonic_ns() - int(LATE_S * 1e9)
+            lately_ns = time.monotonic_ns() - int(LATE_AFTER_S * 1e9)
             for one in self.members.values():
                 if one.link.unsent:
                     one.link.flush()
                 if one.state != STARTED or one.heard_ns < lately_ns or one.said:
                     before = one.state, one.late
-                    self._look_after(one)
+                    self._check_member(one)
                     self.news |= before != (one.state, one.late)
-            self._tell_waiting()
-            self._tell_late(now)
+            self._report_waiting_launchers()
+            self._report_late_hosts(now)
         now_s = time.time() - self._ahead_s
         close_after_s = CLOSE_AFTER_S if not self._has_below else CLOSE_TREE_AFTER_S
         until = int((now_s - close_after_s) / self._merger.interval_s) - 1
         for second in self._merger.closed(until):
-            self._voices.second(second)
-            why = self._voices.stop(second)
+            self._callbacks.second(second)
+            why = self._callbacks.stop(second)
             if why and not self.stopped:
-                self.stop(why, self._voices.completed())
+                self.stop(why, self._callbacks.completed())
 
-    def _may_rest(self) -> bool:
-        busy = self._interrupted or self._hard or self.stopped or len(self.members) < MANY
-        return not busy and self._under_way and time.monotonic() - self._asked > LOOK_S
+    def _can_pause(self) -> bool:
+        busy = self._interrupted or self._killed or self.stopped or len(self.members) < MANY_HOSTS
+        return not busy and self._under_way and time.monotonic() - self._clocks_asked_s > LOOK_S
 
     def _send_heartbeats(self, now: float) -> None:
         """Send a heartbeat to every host; ask for its clock where needed."""
@@ -396,7 +396,7 @@ class Fleet:
         asks = not self._under_way or self._beats % CLOCKS_EVERY == 0
         self._beats += 1
         if asks:
-            self._asked = now
+            self._clocks_asked_s = now
         lately_ns = time.monotonic_ns() - int(BEAT_S * 1e9)
         for at, one in enumerate(self.members.values()):
             if asks:
@@ -412,12 +412,12 @@ class Fleet:
         now_s = time.time() - self._ahead_s
         rows: list[tuple[str, Object]] = []
         for fd, _ in ready:
-            member = self._of[fd]
+            member = self._member_by_fd[fd]
             if fd == member.link.err:
                 self._errors(fd, member)
             else:
                 self._read(fd, member, member.link.receive(), rows)
-        self._merger.feed_all(rows, now_s, self._left_out)
+        self._merger.feed_all(rows, now_s, self._report_malformed_row)
 
     def _errors(self, fd: int, member: Member) -> None:
         member.link.errors()
@@ -440,35 +440,35 @@ class Fleet:
 
     def _forget(self, fd: int) -> None:
         self._waiting.unregister(fd)
-        del self._of[fd]
+        del self._member_by_fd[fd]
 
     def _row(self, member: Member, row: Object) -> None:
         kind, name = row["event"], member.name
         if kind != "frame" or member.late:
             self.news = True
         member.late = False
-        self._voices.row(name, row)
+        self._callbacks.row(name, row)
 
-    def _left_out(self, name: str, error: MalformedRow) -> None:
+    def _report_malformed_row(self, name: str, error: MalformedRow) -> None:
         member = self.members[name]
         member.broken += 1
         self._warn_once(member, f"skipping rows of it such as this one: {error}")
 
-    def _look_after(self, member: Member) -> None:
+    def _check_member(self, member: Member) -> None:
         """Report hosts that are late, lost, failed or without a probe, once each."""
-        self._pass_on(member)
+        self._report_messages(member)
         if member.no_probe:
             self._warn_once(member, f"no device percentiles: {member.no_probe}")
         if member.state != OVER and member.state != LAUNCHED:
-            if member.silent_s > GONE_S:
-                member.give_up(f"no data for {GONE_S:g} s")
-            elif member.silent_s > LATE_S and not member.late:
+            if member.silent_s > LOST_AFTER_S:
+                member.give_up(f"no data for {LOST_AFTER_S:g} s")
+            elif member.silent_s > LATE_AFTER_S and not member.late:
                 member.late = True
                 self._late.append(member.name)
-        elif member.state == LAUNCHED and member.silent_s > self._terms.greet_within_s:
+        elif member.state == LAUNCHED and member.silent_s > self._options.greet_within_s:
             said = printable(member.link.last_words)
             member.give_up(
-                f"no connection within {self._terms.greet_within_s:g} s"
+                f"no connection within {self._options.greet_within_s:g} s"
                 f"{f': {said}' if said else ''}",
                 "Either it cannot be reached, or its launcher (srun) waits in a queue. To wait "
                 "longer: --connect-timeout 1h",
@@ -477,40 +477,40 @@ class Fleet:
             # it says something, but no time: it would be waited for without an end
             member.stop()
             member.give_up(f"its clock could not be compared within {COMPARE_WITHIN_S:g} s")
-        if member.state == ARMED and (member.told_s or 0.0) > START_WITHIN_S:
+        if member.state == ARMED and (member.since_start_signal_s or 0.0) > START_WITHIN_S:
             # it answers, so it would be waited for without an end
             member.stop()
             member.give_up(f"it did not start within {START_WITHIN_S:g} s of the start signal")
         if member.state == OVER and member.error:
             if member.lost:
                 self._merger.mark_lost(member.name)
-            watched = self._terms.watching and member.name in self._merger.hosts
-            if watched or member.told_s is not None:
+            watched = self._options.watching and member.name in self._merger.hosts
+            if watched or member.since_start_signal_s is not None:
                 below = f" with its {len(member.below)} hosts" if member.below else ""
                 how = f"is lost{below}" if member.lost else "failed"
                 self._warn_once(member, f"{how}: {member.error}")
-            if member.lost and self._terms.stop_on_loss and not self.stopped:
+            if member.lost and self._options.stop_on_loss and not self.stopped:
                 self.stop(f"{member.name} is lost")
 
-    def _pass_on(self, member: Member) -> None:
+    def _report_messages(self, member: Member) -> None:
         """Report what a sub-fleet has said."""
         while member.said:
-            self._voices.say(f"{member.name}: {member.said.pop(0)}")
+            self._callbacks.say(f"{member.name}: {member.said.pop(0)}")
 
-    def _tell_late(self, now: float) -> None:
+    def _report_late_hosts(self, now: float) -> None:
         """Name hosts that are late; many at once in one line, and then not again at once."""
         if not self._late or now < self._next_late:
             return
         found, self._late = self._late, []
         if len(found) <= MAX_LATE:
             for name in found:
-                self._voices.say(f"{name} is late: no data for {LATE_S:g} s")
+                self._callbacks.say(f"{name} is late: no data for {LATE_AFTER_S:g} s")
             return
-        self._next_late = now + LATE_S
-        self._voices.say(f"{len(found)} hosts are late: no data for {LATE_S:g} s: "
+        self._next_late = now + LATE_AFTER_S
+        self._callbacks.say(f"{len(found)} hosts are late: no data for {LATE_AFTER_S:g} s: "
                          f"{', '.join(found[:MAX_LATE])} ...")  # fmt: skip
 
-    def _tell_waiting(self) -> None:
+    def _report_waiting_launchers(self) -> None:
         """Report once which launchers run and have written nothing so far."""
         if self._waited_for or self._under_way or self.stopped:
             return
@@ -520,22 +520,22 @@ class Fleet:
             self._waited_for = True
             who = quiet[0].name if len(quiet) == 1 else f"{len(quiet)} hosts"
             said = next((words for one in quiet if (words := printable(one.link.last_words))), "")
-            self._voices.say(
-                f"{who}: waiting for the launcher, {self._terms.greet_within_s:g} s at most "
+            self._callbacks.say(
+                f"{who}: waiting for the launcher, {self._options.greet_within_s:g} s at most "
                 f"(--connect-timeout){f': {said}' if said else ''}"
             )
 
     def _warn_once(self, member: Member, words: str) -> None:
-        told = self._told.setdefault(member.name, set())
+        told = self._warnings.setdefault(member.name, set())
         if words not in told and len(told) < MAX_MESSAGES_PER_HOST and not self.stopped:
             told.add(words)
-            self._voices.say(f"{member.name}: {words}")
+            self._callbacks.say(f"{member.name}: {words}")
 
     def stop(self, why: str, completed: bool = False) -> None:
         """Stop all hosts, in order; ``why`` is reported. ``completed``: they are not interrupted,
         this is the end of their job."""
         self.stopped = why
-        self._voices.say(f"all hosts are stopped: {why}")
+        self._callbacks.say(f"all hosts are stopped: {why}")
         for one in self._active_hosts():
             one.stop(completed)
 
@@ -547,7 +547,7 @@ class Fleet:
         for one in self.members.values():
             one.link.hang_up()
         until = time.monotonic() + END_WITHIN_S
-        while not self._hard and time.monotonic() < until and self._still_open():
+        while not self._killed and time.monotonic() < until and self._still_open():
             self._read_all()
         for one in self.members.values():
             if one.link.out >= 0:

@@ -101,7 +101,7 @@ class ReplayRestarted:
     """The replay jumped to another place of the recording: discard all earlier events."""
 
 
-Told = (
+FleetEvent = (
     ReplayRestarted | ScalingCurve | HostSecond | HostSeconds | HostRow
     | HostStateChanged | FleetMessage | FleetRunStarted | FleetRunFinished | MergedSecond
     | HostTunableResult

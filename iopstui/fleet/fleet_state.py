@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from iopstui.fleet.fleet_events import (
+    FleetEvent,
     FleetRunFinished,
     FleetRunStarted,
     HostRow,
@@ -22,7 +23,6 @@ from iopstui.fleet.fleet_events import (
     HostSeconds,
     HostStateChanged,
     ReplayRestarted,
-    Told,
 )
 from iopstui.fleet.hosts.clocks import start_spread
 from iopstui.fleet.merging.merger import MergedSecond
@@ -217,67 +217,67 @@ class FleetState:
             found = self.hosts[name] = HostState(name)
         return found
 
-    def apply(self, told: Told) -> None:
+    def apply(self, event: FleetEvent) -> None:
         """Process an event of a fleet or of its recording."""
-        match told:
+        match event:
             case HostSecond():
-                self._host_seconds((told,))
+                self._host_seconds((event,))
             case HostSeconds():
-                self._host_seconds(told.of)
+                self._host_seconds(event.of)
             case HostRow():
-                self._row(self.host(told.name), told.row)
+                self._row(self.host(event.name), event.row)
             case MergedSecond():
-                self._second(told)
+                self._second(event)
             case HostStateChanged():
-                self._state(told)
+                self._state(event)
             case FleetRunStarted():
-                self._begun(told)
+                self._begun(event)
             case ReplayRestarted():
                 self.forget()
             case ScalingCurve():
-                self.curve = told
+                self.curve = event
             case FleetRunFinished():
                 self.running = self.between = False
-                self.unwatched = told.said[0] if told.between and told.said else ""
+                self.unwatched = event.said[0] if event.between and event.said else ""
                 for line in self.hosts.values():
-                    if line.state == MISSING and not told.between:
+                    if line.state == MISSING and not event.between:
                         line.state, line.error = LOST, line.error or NO_END
                     elif line.state in ACTIVE_STATES:
                         # who has failed has said so by itself
-                        line.state = STOPPED if told.how == FAILED else told.how
+                        line.state = STOPPED if event.how == FAILED else event.how
 
-    def _begun(self, told: FleetRunStarted) -> None:
-        self.running, self.watching, self.between = True, told.watching, told.between
+    def _begun(self, event: FleetRunStarted) -> None:
+        self.running, self.watching, self.between = True, event.watching, event.between
         self.unwatched, self.seen = "", False
-        if told.between:
+        if event.between:
             # rows and small lines go on where the run has left them
             return
         self.begun = None
         for line in self.hosts.values():
             line.state, line.error = RESTS, ""
             line.executed_ms = line.step = line.ended = None
-        for name in told.hosts:
+        for name in event.hosts:
             self.host(name).state = CONNECTS
 
-    def _state(self, told: HostStateChanged) -> None:
-        line = self.host(told.name)
-        if self.between and (line.state not in MEASURED or told.state not in (LATE, LOST)):
+    def _state(self, event: HostStateChanged) -> None:
+        line = self.host(event.name)
+        if self.between and (line.state not in MEASURED or event.state not in (LATE, LOST)):
             return
         # what a second says of who is missing is newer than what the link says
-        if told.state != RUNS or line.state not in (MISSING, PARTLY):
-            line.state, line.error = told.state, told.error
+        if event.state != RUNS or line.state not in (MISSING, PARTLY):
+            line.state, line.error = event.state, event.error
 
     def _host_seconds(self, ones: Iterable[HostSecond]) -> None:
         hosts, between = self.hosts, self.between
-        for told in ones:
+        for event in ones:
             # the last ones in the order of FIGURES
-            name, number, complete, *values = told
+            name, number, complete, *values = event
             if not complete:
                 continue
             here = self._open.get(number)
             if here is None:
                 here = self._open[number] = []
-            here.append(told)
+            here.append(event)
             line = hosts.get(name) or self.host(name)
             state = line.state
             if state in (CONNECTS, READY) or (between and state in (DONE, STOPPED, RESTS)):
@@ -315,14 +315,14 @@ class FleetState:
             line.executed_ms = wall - offset
             line.error_ms = float(error) if isinstance(error, int | float) else 0.0
 
-    def _second(self, told: MergedSecond) -> None:
-        if not told.counted and not told.missing:
+    def _second(self, event: MergedSecond) -> None:
+        if not event.counted and not event.missing:
             return
-        self.second, self.seen = told, True
-        self.begun = told.number if self.begun is None else self.begun
-        self.first = told.number if self.first is None else self.first
-        self._mark_missing_hosts(told)
-        sums, whole = told.sums, told.counted == told.expected
+        self.second, self.seen = event, True
+        self.begun = event.number if self.begun is None else self.begun
+        self.first = event.number if self.first is None else self.first
+        self._mark_missing_hosts(event)
+        sums, whole = event.sums, event.counted == event.expected
         total = sums.total
         values: dict[str, float | None] = {IOPS: None, BW: None}
         if total is not None:
@@ -332,16 +332,16 @@ class FleetState:
             values = {IOPS: rates["r/s"] + rates["w/s"],
                       BW: (rates["rMB/s"] + rates["wMB/s"]) * MIB}  # fmt: skip
         for name, value in values.items():
-            self.sums[name].add(told.number, value if whole else None)
-        self._compare(told.number)
+            self.sums[name].add(event.number, value if whole else None)
+        self._compare(event.number)
 
     @property
     def _measured(self) -> str:
         """The state of a host whose seconds come."""
         return WATCHED if self.watching else RUNS
 
-    def _mark_missing_hosts(self, told: MergedSecond) -> None:
-        gone, partly = {*told.missing}, {*told.incomplete}
+    def _mark_missing_hosts(self, event: MergedSecond) -> None:
+        gone, partly = {*event.missing}, {*event.incomplete}
         for line in self.hosts.values():
             if line.state in MEASURED:
                 name, here = line.name, self._measured
@@ -423,7 +423,7 @@ def span(names: Sequence[str]) -> str:
     return f"{first}-{last[same:]}" if same else f"{first}..{last}"
 
 
-def hosts_words(scene: FleetState) -> str:
+def active_hosts_text(scene: FleetState) -> str:
     """ "97 of 100 hosts"; before the first second how many are ready."""
     second, every = scene.second, len(scene.hosts)
     if not scene.running or (scene.between and not scene.seen):

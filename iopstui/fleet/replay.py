@@ -18,18 +18,18 @@ from iopstui.fleet.deduplication import Deduplicator, mark_repeats
 from iopstui.fleet.fleet_events import (
     FLEET,
     FLEET_OVER,
+    FleetEvent,
     FleetMessage,
     FleetRunFinished,
     FleetRunStarted,
     HostRow,
     ReplayRestarted,
-    Told,
     host_second,
 )
 from iopstui.fleet.fleet_state import DONE, FAILED, KEPT_SECONDS, STOPPED
 from iopstui.fleet.hosts.host_tunables import HostTunableChange, HostTunables
+from iopstui.fleet.merging.certificate import certify_merge
 from iopstui.fleet.merging.merger import MergedSecond, Merger
-from iopstui.fleet.merging.outcome import certificate_of
 from iopstui.fleet.merging.sums import MalformedRow
 from iopstui.fleet.scaling_curve import ScalingCurve, SweepPosition, scale_point
 from iopstui.format import counted
@@ -65,7 +65,7 @@ class FleetReplay:
         self.frames: dict[str, Object] = {}
         self._detailed: set[str] = set()
         self.on_failure: Callable[[Exception], None] = lambda error: None
-        self._tell: Callable[[Told], None] = lambda told: None
+        self._emit: Callable[[FleetEvent], None] = lambda told: None
         self._turn = threading.Condition()
         self._thread = threading.Thread(target=self._main, name="replay", daemon=True)
         self._closing = False
@@ -140,7 +140,7 @@ class FleetReplay:
             self._goal = max(0.0, min(at, self.end))
             self._turn.notify()
 
-    def turn_speed(self, up: bool) -> float:
+    def change_speed(self, up: bool) -> float:
         """The next faster or slower pace."""
         with self._turn:
             self.speed = next_speed(self.speed, up)
@@ -156,9 +156,9 @@ class FleetReplay:
 
     # -- what a fleet's screen asks for
 
-    def start(self, tell: Callable[[Told], None]) -> None:
+    def start(self, tell: Callable[[FleetEvent], None]) -> None:
         """``tell`` is called in a thread of its own."""
-        self._tell = tell
+        self._emit = tell
         self._thread.start()
 
     def run(self, job: str, options: Mapping[str, str]) -> None:
@@ -207,7 +207,7 @@ class FleetReplay:
         player = _Player(self._of_host, self.hosts, self._jobs, self.job, self._first_s)
         words, self._unsaid = self._unsaid, ""
         if words:
-            self._tell(FleetMessage("warning", words))
+            self._emit(FleetMessage("warning", words))
         # a curve is made of all of its points
         since = -math.inf if self._swept else goal - KEPT_SECONDS
         pace = _ReplayClock(goal)
@@ -225,13 +225,13 @@ class FleetReplay:
         self._at = self.end
         return self._next()
 
-    def _of_host(self, told: Told) -> None:
+    def _of_host(self, told: FleetEvent) -> None:
         """Frames only of a host that is looked at."""
         if isinstance(told, HostRow) and told.row["event"] == "frame":
             self.frames[told.name] = told.row
             if told.name not in self._detailed:
                 return
-        self._tell(told)
+        self._emit(told)
 
     def _wait(self, pace: _ReplayClock, at: float) -> float | None:
         """Wait until it is time for ``at``; return a new goal if there is one meanwhile."""
@@ -277,9 +277,14 @@ class _Player:
     """Feeds lines to mergers, a new one with each run, and tells what comes of it."""
 
     def __init__(
-        self, tell: Callable[[Told], None], hosts: list[str], jobs: bool, job: str, first_s: float
+        self,
+        tell: Callable[[FleetEvent], None],
+        hosts: list[str],
+        jobs: bool,
+        job: str,
+        first_s: float,
     ) -> None:
-        self._tell = tell
+        self._emit = tell
         self._hosts = hosts
         self._jobs = jobs
         self._job = job
@@ -309,7 +314,7 @@ class _Player:
         elif kind == FLEET_OVER:
             self._over = row
         elif kind == "mark" and name not in self._hosts:
-            self._tell(FleetMessage("mark", str(row.get("text"))))
+            self._emit(FleetMessage("mark", str(row.get("text"))))
         elif isinstance(kind, str) and name in self._hosts:
             self._host_row(name, row)
 
@@ -323,12 +328,12 @@ class _Player:
         merger = self._merger = Merger(
             float(interval) if isinstance(interval, int | float) else 1.0
         )
-        merger.on_slot = lambda name, slot, counted: self._tell(host_second(name, slot, counted))
+        merger.on_slot = lambda name, slot, counted: self._emit(host_second(name, slot, counted))
         for name, offset in self._offsets.items():
             merger.host(name).offset_ms = offset
         job = str(row.get("job") or self._job)
         self._over = {}
-        self._tell(FleetRunStarted(
+        self._emit(FleetRunStarted(
             self._number, tuple(names), self._first_s + self._last, job, watching, place=place
         ))  # fmt: skip
 
@@ -344,7 +349,7 @@ class _Player:
             self._end_sweep()
             curve = ScalingCurve(str(row.get("job") or self._job), counts)
         self._curve = replace(curve, at=number)
-        self._tell(self._curve)
+        self._emit(self._curve)
         return SweepPosition(counts, number)
 
     def _point(self, merger: Merger, code: object, said: tuple[str, ...]) -> None:
@@ -352,7 +357,7 @@ class _Player:
         curve = self._curve
         if curve is None:
             return
-        hosts = certificate_of(merger).finished
+        hosts = certify_merge(merger).finished
         counts = code in (EXIT_OK, EXIT_VERDICT) and hosts > 0
         point = scale_point(hosts, merger) if counts else None
         self._curve = curve.with_point(point, code if type(code) is int else EXIT_OK, said)
@@ -362,7 +367,7 @@ class _Player:
     def _end_sweep(self) -> None:
         curve, self._curve = self._curve, None
         if curve is not None:
-            self._tell(curve.over(curve.notes.get(curve.at or 0, ENDS_HERE)))
+            self._emit(curve.over(curve.notes.get(curve.at or 0, ENDS_HERE)))
 
     def _host_row(self, name: str, row: Object) -> None:
         if self._merger is None:
@@ -372,20 +377,20 @@ class _Player:
         offset = self._offsets.get(name)
         if offset is not None:
             merger.host(name).offset_ms = offset
-        self._tell(HostRow(name, row))
+        self._emit(HostRow(name, row))
         try:
             if row["event"] in MERGED_EVENTS:
                 merger.feed(name, row)
         except MalformedRow as error:
             if name not in self._broken:
                 self._broken.add(name)
-                self._tell(FleetMessage("warning", f"{name}: row skipped: {error}"))
+                self._emit(FleetMessage("warning", f"{name}: row skipped: {error}"))
         until = (self._first_s + self._last - CLOSE_AFTER_S) / merger.interval_s
         self._seconds(merger.closed(int(until) - 1))
 
     def _seconds(self, found: Iterator[MergedSecond]) -> None:
         for second in found:
-            self._tell(second)
+            self._emit(second)
 
     def end(self, last: bool = False) -> None:
         """The run is over; ``last``: the recording is."""
@@ -406,7 +411,7 @@ class _Player:
         if not over and merger.lost:
             said = (f"the recording ends before the end of {counted(len(merger.lost), 'host')}",)
         self._point(merger, code, said)
-        self._tell(FleetRunFinished(
+        self._emit(FleetRunFinished(
             how if how in (DONE, FAILED, STOPPED) else DONE,
             code if isinstance(code, int) else 0, said, whole=merger.rated(),
         ))  # fmt: skip

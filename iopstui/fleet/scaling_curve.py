@@ -70,7 +70,7 @@ def scale_point(hosts: int, merger: Merger, met: bool | None = None) -> ScalePoi
     return ScalePoint(hosts, whole, each, met)
 
 
-def counts_of(text: str, hosts: int) -> list[int]:
+def parse_host_counts(text: str, hosts: int) -> list[int]:
     """How many hosts each point of ``hosts=LIST`` has, in the order in which they are run; there
     are ``hosts``. UsageError."""
     axis = parse_axis(text)
@@ -84,13 +84,13 @@ def counts_of(text: str, hosts: int) -> list[int]:
             raise UsageError(
                 f"--axis hosts={value}: there {'is' if hosts == 1 else 'are'} "
                 f"{counted(hosts, 'host')}.",
-                f"A point can have 1 to {hosts} hosts: --axis hosts={usual_counts(hosts)}",
+                f"A point can have 1 to {hosts} hosts: --axis hosts={default_host_counts(hosts)}",
             )
         found.append(int(value))
     return found
 
 
-def usual_counts(hosts: int) -> str:
+def default_host_counts(hosts: int) -> str:
     """The values of an axis that doubles up to all of them: "1,2,4,6"; of few hosts each number,
     so that the law can be fitted."""
     if hosts <= MIN_POINTS:

@@ -25,6 +25,7 @@ from iopstui.errors import (
 )
 from iopstui.fleet.fleet import Fleet, FleetCallbacks
 from iopstui.fleet.fleet_events import (
+    FleetEvent,
     FleetMessage,
     FleetRunFinished,
     FleetRunStarted,
@@ -32,7 +33,6 @@ from iopstui.fleet.fleet_events import (
     HostSecond,
     HostSeconds,
     HostStateChanged,
-    Told,
     host_second,
     host_seconds,
 )
@@ -121,7 +121,7 @@ class FleetSession:
         self.settings = settings or HostTunables()
         self._watch = watch
         self._between = False
-        self._tell: Callable[[Told], None] = lambda told: None
+        self._emit: Callable[[FleetEvent], None] = lambda told: None
         self._orders: queue.SimpleQueue[FleetRunRequest | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._main, name="fleet", daemon=True)
         self._fleet: Fleet | None = None
@@ -134,9 +134,9 @@ class FleetSession:
 
     # -- from the screen
 
-    def start(self, tell: Callable[[Told], None]) -> None:
+    def start(self, tell: Callable[[FleetEvent], None]) -> None:
         """``tell`` is called in the thread of the runs."""
-        self._tell = tell
+        self._emit = tell
         self._thread.start()
 
     @property
@@ -229,7 +229,7 @@ class FleetSession:
                     self._run_request(order)
             except Exception as error:  # of a thread nobody would hear of it
                 words = crash_sentence(error)
-                self._tell(FleetRunFinished(FAILED, EXIT_JOB_FAILED, (words,), (words,)))
+                self._emit(FleetRunFinished(FAILED, EXIT_JOB_FAILED, (words,), (words,)))
 
     def _next_request(self) -> FleetRunRequest | None:
         """Wait for the next request; meanwhile the hosts of the last run are watched."""
@@ -243,22 +243,22 @@ class FleetSession:
             try:
                 self._watch_between(self._watch())
             except IopstuiError as error:
-                self._tell(FleetRunFinished(FAILED, said=(_error_text(error),), between=True))
+                self._emit(FleetRunFinished(FAILED, said=(_error_text(error),), between=True))
             except Exception as error:  # as above
-                self._tell(FleetRunFinished(FAILED, said=(crash_sentence(error),), between=True))
+                self._emit(FleetRunFinished(FAILED, said=(crash_sentence(error),), between=True))
         return self._orders.get()
 
     def _watch_between(self, planned: PlannedRun) -> None:
         """Watch until there is a request, or no host is left."""
         self._between = True
         fleet = self._begin(planned)
-        fleet.on_turn = lambda: self._look_between(fleet)
+        fleet.on_tick = lambda: self._look_between(fleet)
         try:
             fleet.run()
         finally:
             self._fleet, self._between = None, False
         why = () if fleet.stopped else (failure_text(failed_hosts(fleet)),)
-        self._tell(FleetRunFinished(STOPPED, said=why, between=True))
+        self._emit(FleetRunFinished(STOPPED, said=why, between=True))
 
     def _look_between(self, fleet: Fleet) -> None:
         # an order may have come when there was no fleet to interrupt yet
@@ -273,7 +273,7 @@ class FleetSession:
         try:
             for number in range(len(asked.counts)):
                 curve, why = replace(curve, at=number), INTERNAL_ERROR
-                self._tell(curve)
+                self._emit(curve)
                 done = self._run_request(asked, SweepPosition(asked.counts, number))
                 curve = curve.with_point(done.point, done.code, done.said)
                 why = self._why_over(done)
@@ -283,7 +283,7 @@ class FleetSession:
             self._sweeping = False
             over = curve.over(why)
             words = (*self._table(curve.measured), *([over.ended] if over.ended else ()))
-            self._tell(replace(over, words=words))
+            self._emit(replace(over, words=words))
 
     def _why_over(self, done: RunVerdict) -> str:
         """Why no further point of a sweep is run; "" if it goes on."""
@@ -305,18 +305,18 @@ class FleetSession:
             planned = self._plan(self._number, asked.job, asked.options, place)
         except IopstuiError as error:
             said = (_error_text(error),)
-            self._tell(FleetRunFinished(FAILED, error.exit_code, said, said))
+            self._emit(FleetRunFinished(FAILED, error.exit_code, said, said))
             return RunVerdict(error.exit_code, said, said, ends=True)
         self._watching = planned.begun.watching
         fleet = self._begin(planned)
-        fleet.on_turn = (
+        fleet.on_tick = (
             self._report_host_states if place is None else lambda: self._look_point(fleet)
         )
         how, done = self._run_planned(fleet, planned)
         whole = None if how is not None else planned.merger.rated()
-        self._tell(
+        self._emit(
             FleetRunFinished(
-                how or state_of_code(done.code), done.code, done.said, done.words, whole
+                how or state_for_exit_code(done.code), done.code, done.said, done.words, whole
             )
         )
         return done
@@ -333,14 +333,14 @@ class FleetSession:
         planned.merger.on_plain = lambda ones: seconds.extend(host_seconds(ones))
         # who can't be watched between two runs stands in its row: what the run came to stays said
         say = _ignore if planned.begun.between else self.warn
-        voices = FleetCallbacks(
+        callbacks = FleetCallbacks(
             say, partial(self._second, planned, seconds), partial(self._row, planned),
             planned.stop, planned.completed,
         )  # fmt: skip
         self._had = {}
         self.settings.start_session()
-        fleet = self._fleet = planned.fleet(voices)
-        self._tell(planned.begun)
+        fleet = self._fleet = planned.fleet(callbacks)
+        self._emit(planned.begun)
         return fleet
 
     def _run_planned(self, fleet: Fleet, planned: PlannedRun) -> tuple[str | None, RunVerdict]:
@@ -364,16 +364,16 @@ class FleetSession:
 
     def warn(self, text: str) -> None:
         """Tell the screen a warning."""
-        self._tell(FleetMessage("warning", text))
+        self._emit(FleetMessage("warning", text))
 
     def _second(
         self, planned: PlannedRun, seconds: list[HostSecond], second: MergedSecond
     ) -> None:  # fmt: skip
         planned.second(second)
         if seconds:
-            self._tell(HostSeconds(tuple(seconds)))
+            self._emit(HostSeconds(tuple(seconds)))
             seconds.clear()
-        self._tell(second)
+        self._emit(second)
 
     def _row(self, planned: PlannedRun, name: str, row: Object) -> None:
         kind = row["event"]
@@ -386,7 +386,7 @@ class FleetSession:
             self.frames[name] = row
             if name not in self._detailed:
                 return
-        self._tell(HostRow(name, row))
+        self._emit(HostRow(name, row))
         if kind != "session":
             return
         if name in self._detailed:
@@ -412,7 +412,7 @@ class FleetSession:
         if found is not None:
             if found.changes:
                 self.mark(f"{found.name} {found.value} on {', '.join(found.hosts)}")
-            self._tell(found)
+            self._emit(found)
 
     def _states(self, fleet: Fleet) -> None:
         """Emit the states of hosts that have changed."""
@@ -421,7 +421,7 @@ class FleetSession:
             now = (state, "" if state == STOPPED else one.error)
             if self._had.get(name) != now:
                 self._had[name] = now
-                self._tell(HostStateChanged(name, *now))
+                self._emit(HostStateChanged(name, *now))
 
 
 def _ignore(words: str) -> None:
@@ -461,7 +461,7 @@ def state_of(member: Member, watching: bool) -> str:
     return READY if member.state in ready else CONNECTS
 
 
-def state_of_code(code: int) -> str:
+def state_for_exit_code(code: int) -> str:
     """State of a run by its exit code. A missed expectation is not a failure of the run."""
     if code in (EXIT_OK, EXIT_VERDICT):
         return DONE

@@ -41,7 +41,7 @@ class FleetAbove(Protocol):
         """The signal to start, once it has come."""
 
 
-def needs_of_systems(needs: Mapping[str, Sequence[SpaceNeed]]) -> list[SpaceNeed]:
+def needs_by_fs(needs: Mapping[str, Sequence[SpaceNeed]]) -> list[SpaceNeed]:
     """What all hosts together need of each file system: one entry for each, with the mark of its
     first host."""
     found: dict[str, SpaceNeed] = {}
@@ -55,7 +55,7 @@ def needs_of_systems(needs: Mapping[str, Sequence[SpaceNeed]]) -> list[SpaceNeed
 
 
 def markers(needs: Mapping[str, Sequence[SpaceNeed]]) -> list[str]:
-    """The hosts whose marks ``needs_of_systems`` has: they look for those of other sub-fleets."""
+    """The hosts whose marks ``needs_by_fs`` has: they look for those of other sub-fleets."""
     first: dict[str, str] = {}
     for name, each in needs.items():
         for need in each:

@@ -70,7 +70,7 @@ class LessonJobs:
                 raise UsageError(f"Cannot set {name}: {unknown} is unknown here.")
             yield name, value
 
-    def found_knobs(self) -> tuple[tuple[str, str], ...]:
+    def original_knobs(self) -> tuple[tuple[str, str], ...]:
         """The values that the tunables of this lesson had when it began, in the order in which
         they have to be restored: for ``LiveSession.set_tunable``, if the session goes on."""
         turned = with_side_effects(name for run in self._known.lesson.runs for name, _ in run.knobs)
@@ -112,7 +112,7 @@ class LessonJobs:
     def _knobs_of(self, run: RunPage) -> Iterator[tuple[str, str]]:
         """A run's tunables; those that only other runs change have their original values."""
         own = dict(self.filled(run.knobs))
-        wanted = {**dict(self.found_knobs()), **own}
+        wanted = {**dict(self.original_knobs()), **own}
         if "scheduler" in own:
             # the kernel sets these anew with another scheduler; that is part of the change
             for name in RESET_BY_SCHEDULER:

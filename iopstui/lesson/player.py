@@ -174,10 +174,10 @@ class LessonRun:
         """The job file of a run with its options. UsageError if there is none."""
         return self._jobs.job_text(run)
 
-    def found_knobs(self) -> tuple[tuple[str, str], ...]:
+    def original_knobs(self) -> tuple[tuple[str, str], ...]:
         """The values that the tunables of this lesson had when it began, in the order in which
         they have to be restored: for ``LiveSession.set_tunable``, if the session goes on."""
-        return self._jobs.found_knobs()
+        return self._jobs.original_knobs()
 
     def request(self, interval_s: float = 1.0) -> JobRequest:
         """Request for the page shown, for a session that samples every ``interval_s``; from now on

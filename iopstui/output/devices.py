@@ -89,9 +89,9 @@ def format_hctxs(hctxs: tuple[Hctx, ...]) -> str:
 
 def short_usage(device: BlockDevice, devices: Devices) -> str:
     """Uses of the device in a few words for a table; a dash if none is known."""
-    words = [_mount_words(mount.mountpoint, mount.elsewhere) for mount in device.mounts]
+    words = [_mount_text(mount.mountpoint, mount.elsewhere) for mount in device.mounts]
     words += ["swap"] if device.swap else []
-    words += [_holder_words(devices.get(name), name) for name in device.holders]
+    words += [_holder_text(devices.get(name), name) for name in device.holders]
     if not words:
         reasons = usage(device.name, devices)
         words += [_short_reason(device, devices)] if reasons else []
@@ -100,11 +100,11 @@ def short_usage(device: BlockDevice, devices: Devices) -> str:
     return printable(", ".join(dict.fromkeys(words))) or units.MISSING
 
 
-def _mount_words(mountpoint: str, elsewhere: bool) -> str:
+def _mount_text(mountpoint: str, elsewhere: bool) -> str:
     return f"{mountpoint} (other namespace)" if elsewhere else mountpoint
 
 
-def _holder_words(holder: BlockDevice | None, name: str) -> str:
+def _holder_text(holder: BlockDevice | None, name: str) -> str:
     if holder is None:
         return name
     words = (_layer_word(holder) if holder.layer else None, holder.dm_name or holder.name)

@@ -19,7 +19,7 @@ from iopstui.events import (
     StepStarted,
 )
 from iopstui.format import clock, replace_unprintable, size
-from iopstui.model.findings.evidence import ceased_words, seconds_words
+from iopstui.model.findings.evidence import ceased_text, seconds_text
 from iopstui.output.status_line import ProgressShare, StatusLine
 from iopstui.output.summary import interruption
 from iopstui.text import printable
@@ -37,7 +37,7 @@ class Narrator:
         self._measured = measured
         self._tenth = -1
         self._share = ProgressShare()
-        self._told: deque[str] = deque(maxlen=10 * LOG_LINES)
+        self._recent_lines: deque[str] = deque(maxlen=10 * LOG_LINES)
         self.line = StatusLine(stream, out)
 
     def handle(self, event: Event) -> None:
@@ -70,14 +70,14 @@ class Narrator:
             case Mark():
                 yield f"mark: {event.text}"
             case Notice():
-                self._told.append(event.text)
+                self._recent_lines.append(event.text)
                 yield event.text if event.level == "info" else f"{event.level}: {event.text}"
             case FindingReported():
                 advice = f" → {event.finding.advice}" if event.finding.advice else ""
-                when = seconds_words(event.finding)
+                when = seconds_text(event.finding)
                 yield f"finding{f' {when}' if when else ''}: {event.finding.text}{advice}"
             case FindingEnded():
-                yield f"finding {ceased_words(event.since, event.until, event.why)}: {event.text}"
+                yield f"finding {ceased_text(event.since, event.until, event.why)}: {event.text}"
             case StallFound():
                 yield f"stall: {event.stall.text}"
             case StepFinished():
@@ -94,7 +94,7 @@ class Narrator:
         """fio's messages about its failure; the failure itself is reported at the exit."""
         if event.error:
             for line in event.fio_log[-LOG_LINES:]:
-                if line not in self._told:
+                if line not in self._recent_lines:
                     yield f"fio says: {line}"
         elif event.interrupted and self._measured:
             yield interruption(event.summary)

@@ -137,9 +137,9 @@ class _Rates:
                 disk.append(f"{units.mib(self.bw.value)} MiB/s")
             if self.util.value is not None:
                 disk.append(f"util {units.percent(self.util.value)} %")
-        return ". ".join(", ".join(part) for part in (fio, disk, self._share_words()) if part)
+        return ". ".join(", ".join(part) for part in (fio, disk, self._share_texts()) if part)
 
-    def _share_words(self) -> list[str]:
+    def _share_texts(self) -> list[str]:
         """Of NFS and SMB mounts: the server's rates and the time of an answer."""
         data = self._data
         if data is None:
@@ -186,7 +186,7 @@ class PlainSink:
         self._every_s = every_s
         self._history = RunHistory(target.opened)
         self._total = FramesTotal()
-        self._rates, self._said = _Rates(), _Rates()
+        self._rates, self._last_rates = _Rates(), _Rates()
         self._due: float | None = None
         self._quarter = 0
         self._flags: frozenset[str] = frozenset()
@@ -234,7 +234,7 @@ class PlainSink:
         if event.phase == LAYOUT:
             return f"Creating the files for {event.job}"
         self._total, self._due = FramesTotal(), None
-        self._rates, self._said, self._flags = _Rates(), _Rates(), frozenset()
+        self._rates, self._last_rates, self._flags = _Rates(), _Rates(), frozenset()
         return f"Run {event.step} starts: {event.job}, {event.title} on {self._name}"
 
     def _progress(self, event: LayoutProgress) -> Iterator[str]:
@@ -251,8 +251,8 @@ class PlainSink:
             return
         rates, self._rates = self._rates, _Rates()
         self._due = frame.t + self._every_s
-        if rates.differs(self._said):
-            self._said = rates
+        if rates.differs(self._last_rates):
+            self._last_rates = rates
             yield rates.text(self._name)
 
     def _state(self, frame: Frame) -> Iterator[str]:

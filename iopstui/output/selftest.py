@@ -14,7 +14,7 @@ from iopstui.text import printable
 
 HEAD = ("CHECK", "EXPECTED", "MEASURED", "RESULT")
 LONGEST = 24
-MANY = 9
+MIN_TOGETHER = 9
 _NUMBER = re.compile(r"\d+$")
 NARROWEST = 40
 
@@ -50,7 +50,7 @@ def _together(checks: Sequence[Check]) -> Iterator[Check]:
     """Many passed checks of one kind, one for each CPU, as one."""
     for _, group in itertools.groupby(checks, lambda one: (_NUMBER.sub("", one.name), one.verdict)):
         same = list(group)
-        if same[0].verdict != OK or len(same) < MANY:
+        if same[0].verdict != OK or len(same) < MIN_TOGETHER:
             yield from same
             continue
         numbers = [match[0] for one in same if (match := _NUMBER.search(one.name))]

@@ -10,7 +10,7 @@ from iopstui.model.block.target import Target
 from iopstui.model.metrics.figures import RunWaits
 from iopstui.model.metrics.summary import FramesTotal
 from iopstui.output.narration import Narrator
-from iopstui.output.status_line import StatusLine, run_words
+from iopstui.output.status_line import StatusLine, run_progress_text
 from iopstui.output.summary import summary_text
 
 
@@ -69,7 +69,7 @@ class StatusSink:
         self._line.clear()
         self._sink.handle(event)
         if isinstance(event, FrameReady):
-            self._line.draw(run_words(event.frame))
+            self._line.draw(run_progress_text(event.frame))
 
     def close(self) -> None:
         """End the output: nothing more will come."""

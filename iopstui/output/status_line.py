@@ -79,7 +79,7 @@ class ProgressShare:
         return text
 
 
-def run_words(frame: Frame) -> str:
+def run_progress_text(frame: Frame) -> str:
     """ "57 %, 0:26 left, 47.0k IOPS", without the parts that fio does not report."""
     fio = frame.fio
     if fio is None:
@@ -94,6 +94,6 @@ def _percent(share: float) -> str:
     return f"{100 * min(1.0, max(0.0, share)):.0f} %"
 
 
-def share_words(share: float, left_s: float) -> str:
+def share_progress_text(share: float, left_s: float) -> str:
     """ "57 %, 0:26 left"."""
     return f"{_percent(share)}, {clock(left_s)} left"

@@ -22,7 +22,7 @@ from iopstui.model.metrics.in_common import in_common
 from iopstui.model.metrics.nvme import RunDrives
 from iopstui.model.metrics.probe import ProbeTotal
 from iopstui.model.metrics.share import OperationRates, RunShare
-from iopstui.model.metrics.slow_requests import SLOW_KINDS, SlowestTotal, one_words, way_words
+from iopstui.model.metrics.slow_requests import SLOW_KINDS, SlowestTotal, slow_text, way_text
 from iopstui.model.metrics.summary import EXACT, UNCHECKED, FramesTotal, certificate, is_final
 from iopstui.model.metrics.waits import Waits, waits_line
 from iopstui.model.rates import MIB
@@ -167,7 +167,7 @@ def slowest_text(total: SlowestTotal) -> str:
         for t, one in total.of(kind)[:SHOWN_SLOWEST]:
             if not lines:
                 lines.append("slowest requests, from allocation to completion:")
-            words = f"{clock(t)} {kind} {latency(one.total_ns)}: {way_words(one)}; {one_words(one)}"
+            words = f"{clock(t)} {kind} {latency(one.total_ns)}: {way_text(one)}; {slow_text(one)}"
             lines += textwrap.wrap(
                 printable(words), WIDTH, initial_indent="  ", subsequent_indent="    "
             )
@@ -190,13 +190,13 @@ def slow_ios_text(summary: Mapping[str, Any]) -> str:
     for one in slow_ios(found):
         shown[one.direction] = shown.get(one.direction, 0) + 1
         if shown[one.direction] <= SHOWN_SLOWEST:
-            lines.append(f"  {slow_io_words(one)}")
+            lines.append(f"  {slow_io_text(one)}")
     for claim in found["in_common"]:
         lines += textwrap.wrap(printable(claim), WIDTH, subsequent_indent="    ")
     return "\n".join(lines)
 
 
-def slow_io_words(one: SlowIo) -> str:
+def slow_io_text(one: SlowIo) -> str:
     """ "read 3.10 ms: 4 KiB at offset 1 MiB, 2.345 s into job 1"."""
     place = "" if one.offset is None else f" at offset {size(one.offset)}"
     return (
@@ -212,12 +212,12 @@ def share_text(share: RunShare) -> str:
     lines: list[str] = []
     for name, one in share.operations.items():
         if one.ops:
-            text = f"{share.protocol} {name}: {operation_words(one)}"
+            text = f"{share.protocol} {name}: {operation_text(one)}"
             lines += textwrap.wrap(text, WIDTH, subsequent_indent="  ")
     return "\n".join(lines)
 
 
-def operation_words(one: OperationRates) -> str:
+def operation_text(one: OperationRates) -> str:
     """The means of an operation on an NFS or SMB mount; what the kernel does not count is left
     out."""
     size = f" of {number(one.kb_op)} kB" if one.kb_op is not None else ""
@@ -242,9 +242,9 @@ def drives_text(drives: RunDrives) -> str:
     lines: list[str] = []
     for name, figures in drives.rows():
         problem = drives.readings[name].problem
-        words = f"{name} (SMART): {', '.join(drive_words(figures))}"
+        words = f"{name} (SMART): {', '.join(drive_texts(figures))}"
         if problem:
-            seen = "".join(f"{one}. " for one in drive_words(figures))
+            seen = "".join(f"{one}. " for one in drive_texts(figures))
             words = f"{name}: {seen}{printable(problem)}"
         lines += textwrap.wrap(words, WIDTH, subsequent_indent="  ")
     return "\n".join(lines)
@@ -271,7 +271,7 @@ def energy_text(energy: RunEnergy) -> str:
     )
 
 
-def drive_words(figures: Mapping[str, float | None]) -> Iterator[str]:
+def drive_texts(figures: Mapping[str, float | None]) -> Iterator[str]:
     """One drive's figures of a run in words; counters that did not grow are left out, but for
     media errors."""
     if figures["temperature"] is not None:

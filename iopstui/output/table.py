@@ -248,10 +248,10 @@ def _row(
     cells = [f"{units.clock(frame.t):>5}"]
     cells += [f"{_iops(frame, name, directions):>5}" for name in directions]
     cells += [row_line((MIB_S, *PERCENTILE_COLUMNS), total), "", row_line(columns, kernel)]
-    return " ".join([*cells, flag_words(frame.flags)]).rstrip()
+    return " ".join([*cells, flag_text(frame.flags)]).rstrip()
 
 
-def flag_words(present: frozenset[str]) -> str:
+def flag_text(present: frozenset[str]) -> str:
     """The frame's quality in at most seven characters: the gravest flag, "+" if there are more."""
     words = [word for flag, word in _FLAG_NAMES if flag in present]
     if not words:

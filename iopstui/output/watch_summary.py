@@ -39,7 +39,7 @@ def watch_sentences(totals: WatchTotals) -> Iterator[str]:
         known = disk.r_s.value is not None
         yield f"{printable(name)}: {', '.join(means) if known else 'not measured'}."
     for name, one in totals.share.operations.items():
-        yield f"{totals.share.protocol} {name}: {', '.join(_operation_words(one))}."
+        yield f"{totals.share.protocol} {name}: {', '.join(_operation_texts(one))}."
     for group, mean in totals.busiest_groups[:MAX_GROUPS]:
         yield (
             f"Cgroup {printable(group.name)}: {units.number(mean.reads_s)} reads/s, "
@@ -73,7 +73,7 @@ def _lines(totals: WatchTotals) -> Iterator[str]:
         yield from _wrapped(f"finding {when}{often}{_ended_text(said)}: {printable(said.text)}")
 
 
-def _operation_words(one: OperationRates) -> Iterator[str]:
+def _operation_texts(one: OperationRates) -> Iterator[str]:
     yield f"{units.number(one.ops_s)} operations/s"
     if one.kb_s is not None:
         yield f"{units.number(one.kb_s)} kB/s"

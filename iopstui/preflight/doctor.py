@@ -28,7 +28,7 @@ from iopstui.linux.shares.first_touch import (
     LIMIT_S,
     how_to_leave,
     is_served,
-    mount_words,
+    mount_text,
     silent,
     silent_mount,
 )
@@ -188,7 +188,7 @@ def _shares(roots: Roots) -> Check | None:
     if not dead:
         return Check("served mounts", OK, f"{len(mounts)} found (NFS, SMB, FUSE ...); all answer")
     more = f" and {len(dead) - MAX_TOLD} more" if len(dead) > MAX_TOLD else ""
-    told = ", ".join(mount_words(mount) for mount in dead[:MAX_TOLD])
+    told = ", ".join(mount_text(mount) for mount in dead[:MAX_TOLD])
     return Check("served mounts", LACKS, f"no answer from {told}{more} within {LIMIT_S:g} s",
                  how_to_leave(dead[0]))  # fmt: skip
 
@@ -210,7 +210,7 @@ def _direct(roots: Roots) -> Check:
     here = Path.cwd()
     mount = silent_mount(here, roots)
     if mount is not None:
-        return Check("scratch files", LACKS, f"{here}: {mount_words(mount)} does not answer",
+        return Check("scratch files", LACKS, f"{here}: {mount_text(mount)} does not answer",
                      "Change to a directory that does: cd ~")  # fmt: skip
     if not os.access(here, os.W_OK):
         return Check("scratch files", LACKS, f"{here} is not writable: no scratch file here",

@@ -52,9 +52,9 @@ def _require_answers(texts: Sequence[str], roots: Roots) -> None:
 def _refuse_result(path: Path) -> None:
     if not os.path.isfile(path) or not _may_be_one(path):
         return
-    from iopstui.recording.foreign import OTHER, kind_of_file, refuse_result
+    from iopstui.recording.foreign import OTHER, detect_file_kind, refuse_result
 
-    kind = kind_of_file(path)
+    kind = detect_file_kind(path)
     if kind != OTHER:
         raise refuse_result(path, kind)
 

@@ -30,7 +30,7 @@ _NORMAL = re.compile(rb"^(?:\d;)?fio-\d[\w.\-]*(?:;|\s*$)", re.MULTILINE)
 _FIO_PREFIX = re.compile(r"(?:<[^>]{1,80}> )?fio: ")
 
 
-def kind_of_file(path: Path) -> str:
+def detect_file_kind(path: Path) -> str:
     """RECORDING, JSON, LOG, NORMAL (fio's output for people, or terse) or OTHER, which is also
     what can't be read. It is the content that counts."""
     try:

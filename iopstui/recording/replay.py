@@ -266,7 +266,7 @@ class ReplaySession:
             self.speed = min(FASTEST, max(SLOWEST, speed))
             self._turn.notify()
 
-    def turn_speed(self, up: bool) -> float:
+    def change_speed(self, up: bool) -> float:
         """Switch to the next speed of ``SPEEDS`` and return it."""
         self.set_speed(next_speed(self.speed, up))
         return self.speed

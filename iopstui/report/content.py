@@ -25,8 +25,8 @@ from iopstui.report.markup import (
 from iopstui.report.run import Run
 from iopstui.report.series import points
 from iopstui.report.story import Story
-from iopstui.report.wording import comparing, repeating, slowest
 from iopstui.report.wording import recording as words
+from iopstui.report.wording import repeat_command, side_by_side, slowest
 from iopstui.session.run_rows import MARK_COLUMNS, run_columns
 
 if TYPE_CHECKING:
@@ -38,11 +38,11 @@ MAX_OPEN = 3
 
 def comparison(stories: Sequence[Story], scales: Scales | None) -> Iterator[Block]:
     """Comparison of several recordings; no charts without ``scales``."""
-    yield Heading(1, comparing.subject(stories))
-    head, rows = comparing.comparison(stories)
+    yield Heading(1, side_by_side.subject(stories))
+    head, rows = side_by_side.comparison(stories)
     if rows:
-        yield from (Table(head, rows), Text(comparing.NO_PROOF))
-    note = "" if scales is None else comparing.alignment_note(stories, scales.times is not None)
+        yield from (Table(head, rows), Text(side_by_side.NO_PROOF))
+    note = "" if scales is None else side_by_side.alignment_note(stories, scales.times is not None)
     if note:
         yield Text(note)
 
@@ -76,7 +76,7 @@ def story_blocks(story: Story, scales: Scales | None) -> Iterator[Block]:
     else:
         yield from (Heading(2, "Settings"), *_settings(story), Heading(2, "Repeat it"))
     for one in story.experiments:
-        yield Code(repeating.repeat_experiment(story, one))
+        yield Code(repeat_command.repeat_experiment(story, one))
     yield from _folded(story, [block for run in story.runs for block in _repeat(story, run)])
     if scales is not None:
         yield _seconds(story)
@@ -219,11 +219,11 @@ def _settings(story: Story) -> Iterator[Block]:
 
 def _repeat(story: Story, run: Run) -> Iterator[Block]:
     yield Heading(3, f"Run {run.step}")
-    again = "" if run.point else repeating.repeat(story, run)
+    again = "" if run.point else repeat_command.repeat(story, run)
     if again:
         yield Code(again)
     if run.started is not None and run.started.command:
-        yield from (Text("fio command:"), Code(repeating.command(run)))
+        yield from (Text("fio command:"), Code(repeat_command.command(run)))
     if run.asked is not None and run.asked.text:
         summary = (
             f"{words.job_file_title(story)} (save it as job.fio, name a file of yours in it, and: "

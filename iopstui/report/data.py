@@ -22,7 +22,7 @@ from iopstui.report.run import Run
 from iopstui.report.series import points
 from iopstui.report.story import Story
 from iopstui.report.wording.recording import reconciled
-from iopstui.report.wording.repeating import command, repeat, repeat_experiment
+from iopstui.report.wording.repeat_command import command, repeat, repeat_experiment
 
 SCHEMA = 1
 

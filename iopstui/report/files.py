@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from iopstui.errors import EXIT_OK, UsageError
 from iopstui.output.fleet.labelled_rows import is_fleet
-from iopstui.recording.foreign import RECORDING, kind_of_file
+from iopstui.recording.foreign import RECORDING, detect_file_kind
 from iopstui.recording.reader import Recording, recording_path
 from iopstui.report.fleet.page import ROWS, fleet_report, put_fleet
 from iopstui.report.formats import DEFAULT, FORMATS, Format, called, or_list
@@ -98,7 +98,7 @@ def _check_no_terminal(kind: str) -> None:
 def _announce(paths: Sequence[Path]) -> None:
     """A day of samples takes 10 to 30 s to read, by how many CPUs there are."""
     for path in paths:
-        if kind_of_file(path) != RECORDING:
+        if detect_file_kind(path) != RECORDING:
             continue
         with Recording(path) as recording:
             samples = recording.index().samples

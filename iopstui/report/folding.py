@@ -46,7 +46,7 @@ class BlockBuilder:
         self._recording = recording
         self._fold = fold
         self._duration = duration(recording.index())
-        self._told = 0.0
+        self._latest_t = 0.0
 
     def blocks_of(self, segment: Segment) -> Iterator[Block | EventRecord]:
         """Blocks in order, each as soon as it is over. Feed every ``EventRecord`` to the fold."""
@@ -63,7 +63,7 @@ class BlockBuilder:
                 if not isinstance(event, FrameReady):
                     continue
                 # to which stretch it counts has to be asked of it alone
-                alone = middle_of_frame(event.frame) < self._told
+                alone = middle_of_frame(event.frame) < self._latest_t
                 if alone and block is not None:
                     yield block
                     block = None
@@ -77,7 +77,7 @@ class BlockBuilder:
 
     def add_event(self, other: EventRecord) -> None:
         """Something happened before the frames that follow."""
-        self._told = max(self._told, getattr(other.value, "t", other.t))
+        self._latest_t = max(self._latest_t, getattr(other.value, "t", other.t))
 
 
 def duration(index: RecordingIndex) -> float:

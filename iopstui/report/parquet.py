@@ -13,7 +13,7 @@ from iopstui.recording.partial_samples import ROWS_WITHOUT
 from iopstui.recording.replay import ReplayFold, replay_events
 from iopstui.report.redact import opened
 from iopstui.report.sources import Source
-from iopstui.report.table import say_how_it_ends
+from iopstui.report.table import print_why_incomplete
 from iopstui.text import printable
 
 
@@ -41,7 +41,7 @@ def put_parquet(source: Source, redact: bool, out: BinaryIO) -> None:
         except BaseException:
             sink.abandon()
             raise
-        say_how_it_ends(recording, fold)
+        print_why_incomplete(recording, fold)
 
 
 def _about(header: form.Header) -> dict[str, str]:

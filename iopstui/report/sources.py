@@ -16,7 +16,7 @@ from iopstui.recording.foreign import (
     NORMAL,
     FioResult,
     LogFile,
-    kind_of_file,
+    detect_file_kind,
     named_log,
     read_result,
 )
@@ -49,7 +49,7 @@ def sources(paths: Sequence[Path]) -> list[Source]:
     found: list[Source] = []
     logs: dict[tuple[Path, str], list[LogFile]] = {}
     for path in paths:
-        kind = kind_of_file(path)
+        kind = detect_file_kind(path)
         if kind == NORMAL:
             raise UsageError(
                 f"{printable(str(path))} is fio's normal output, which lacks most of the "

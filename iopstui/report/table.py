@@ -42,11 +42,11 @@ def csv_text(source: Source, redact: bool = False) -> str:
         for event in replay_events(recording, fold):
             sink.handle(event)
         sink.close()
-        say_how_it_ends(recording, fold)
+        print_why_incomplete(recording, fold)
     return stream.getvalue()
 
 
-def say_how_it_ends(recording: Recording, fold: ReplayFold) -> None:
+def print_why_incomplete(recording: Recording, fold: ReplayFold) -> None:
     """Print on standard error that the recording is not complete: the rows can't show it."""
     words = why_incomplete(recording, fold.whole)
     if words:

@@ -9,7 +9,7 @@ import zlib
 from pathlib import Path
 
 from iopstui.errors import UsageError
-from iopstui.selftest.evidence import Evidence, evidence_of
+from iopstui.selftest.evidence import Evidence, parse_evidence
 
 MAX_BYTES = 256 << 20
 
@@ -50,6 +50,6 @@ def read_bundle(path: Path) -> Evidence:
     if len(data) > MAX_BYTES:
         raise UsageError(f"{path} is too large for a bundle.")
     try:
-        return evidence_of(json.loads(data))
+        return parse_evidence(json.loads(data))
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{path} is not a bundle of `iopstui selftest`.") from error

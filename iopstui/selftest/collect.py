@@ -117,7 +117,7 @@ def _run_iopstui(found: Evidence, directory: Path) -> None:
     """A run of the program itself, in a process of its own, with the counters beside it."""
     with contextlib.ExitStack() as beside:
         if found.disk:
-            log = counters.CounterLog(found.disk, counters.vectors_of(found.disk))
+            log = counters.CounterLog(found.disk, counters.read_vector_labels(found.disk))
             log.start()
             iostat = IostatLog(found.disk)
             iostat.begin()

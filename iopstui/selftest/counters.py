@@ -54,7 +54,7 @@ def _now_ms() -> float:
     return time.time() * 1000
 
 
-def vectors_of(disk: str) -> tuple[str, ...]:
+def read_vector_labels(disk: str) -> tuple[str, ...]:
     """Labels in /proc/interrupts ("35:") of the disk's interrupts, by msi_irqs of its device or of
     one above it; empty if there are none."""
     place = Path("/sys/block", disk, "device").resolve()

@@ -50,7 +50,7 @@ class Evidence:
         return {"format": FORMAT, **asdict(self)}
 
 
-def evidence_of(data: Any) -> Evidence:
+def parse_evidence(data: Any) -> Evidence:
     """The evidence in a bundle's JSON. UsageError for anything else."""
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise UsageError("This is not a bundle of `iopstui selftest` that this version can read.",

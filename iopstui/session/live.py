@@ -378,7 +378,7 @@ class LiveSession:
             self._shut_down()
         except Exception as error:  # the last line of defence: reported, and nothing left running
             self._failed = self._failed or _exit_code(error)
-            context.notice("error", _in_words(error))
+            context.notice("error", _error_text(error))
         finally:
             for undo in (runs.close, self._knobs.put_back, sampling.close):
                 self._try(undo)
@@ -390,7 +390,7 @@ class LiveSession:
             undo()
         except Exception as error:
             self._failed = self._failed or _exit_code(error)
-            self._context.notice("error", _in_words(error))
+            self._context.notice("error", _error_text(error))
 
     def _end(self) -> None:
         context = self._context
@@ -458,7 +458,7 @@ def _exit_code(error: Exception) -> int:
     )
 
 
-def _in_words(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     """A limit that is used up is nobody's mistake in here: it is told with what raises it."""
     if isinstance(error, OSError) and (raised := hint_for_limit(error, "")):
         return f"{error.strerror}. {raised}"

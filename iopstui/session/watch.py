@@ -9,7 +9,7 @@ from time import monotonic
 from iopstui.events import Event, FindingEnded, FindingReported, FrameReady, Notice
 from iopstui.model.block.target import Target
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.metrics.in_common import slow_words
+from iopstui.model.metrics.in_common import slow_requests_text
 from iopstui.model.watch.totals import WatchTotals
 from iopstui.model.watch.trigger import Trigger, TriggerFired, TriggerWatch
 from iopstui.session.live import LiveSession
@@ -82,7 +82,7 @@ class Watch:
         self.totals.trigger(fired.trigger.text)
         if self._session is not None:
             self._session.mark(fired_text(fired))
-            for text in slow_words(frame):
+            for text in slow_requests_text(frame):
                 self._session.notice("info", printable(text))
         if self._parts is not None:
             self._parts.fired(fired.t)

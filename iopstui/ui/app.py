@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
 
 
-Told = tuple[Target, list[RunRow], list[MarkInterval]]
+SessionRuns = tuple[Target, list[RunRow], list[MarkInterval]]
 
 
 ARROWS = {"left": "←", "right": "→", "up": "↑", "down": "↓"}
@@ -366,7 +366,7 @@ class IopstuiApp(KeysInOrder):
             self.state.apply(event)
 
     @property
-    def runs(self) -> list[Told]:
+    def runs(self) -> list[SessionRuns]:
         """After ``close_all``: the runs of each session, one after another, and what its marks
         tell, where there was one."""
         self._take_last()
@@ -408,7 +408,7 @@ class IopstuiApp(KeysInOrder):
         """Takes in everything that is queued, then paints once."""
         events, jumped = self.feed.take()
         if jumped:
-            self.begin_anew()
+            self.restart_state()
         changed = begun = False
         for event in events:
             self.state.apply(event)
@@ -428,7 +428,7 @@ class IopstuiApp(KeysInOrder):
         self.feed.paint_if_due()
         self.tidy()
 
-    def begin_anew(self) -> None:
+    def restart_state(self) -> None:
         """Start with a fresh state: another position of the recording follows."""
 
     # -- keys
@@ -517,7 +517,7 @@ def _settle() -> None:
 
 
 def run_app(
-    backend: Backend, first: FirstView, look: Appearance, leave: Callable[[list[Told]], None]
+    backend: Backend, first: FirstView, look: Appearance, leave: Callable[[list[SessionRuns]], None]
 ) -> int:
     """Runs the screen until it is left; the exit code. ``leave`` is given each session's runs when
     all is closed."""

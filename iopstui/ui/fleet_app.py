@@ -43,7 +43,7 @@ from iopstui.ui.parts.leave import LeaveKeys
 from iopstui.ui.parts.panel import PanelKeys
 from iopstui.ui.parts.picture import PictureKeys
 from iopstui.ui.parts.replay import REPLACED_ACTIONS, ReplayKeys
-from iopstui.ui.start import put_last
+from iopstui.ui.start import print_after_screen
 from iopstui.ui.state.live import LiveState
 
 NO_EXPERIMENTS = (
@@ -51,7 +51,7 @@ NO_EXPERIMENTS = (
 )
 SHOW_AGE_AFTER_S = 2.0
 """After so long without a second the screen says anew how old its data are."""
-LOOK_EVERY, MANY, SELDOM = 2, 100, 10
+LOOK_EVERY, MANY_HOSTS, LOOK_SELDOM = 2, 100, 10
 """Seconds between two looks for findings; with more than so many hosts so many."""
 
 
@@ -221,17 +221,17 @@ class FleetApp(IopstuiApp):
         """Takes in all that has come, then paints once."""
         events, jumped = self.feed.take()
         if jumped:
-            self.begin_anew()
+            self.restart_state()
         for event in events:
             self.whole.apply(event)
             if isinstance(event, FrameReady):
                 self.feed.frame()
-        self._take_told()
+        self._take_events()
         self.refresh_footer()
         self.feed.paint_if_due()
         self.tidy()
 
-    def _take_told(self) -> None:
+    def _take_events(self) -> None:
         told, host = self.fleet.told, self.host
         while told:
             one = told.popleft()
@@ -244,7 +244,7 @@ class FleetApp(IopstuiApp):
                 self.sweeps.sweep_changed()
 
     def _find_findings(self, second: MergedSecond) -> None:
-        every = SELDOM if len(self.scene.hosts) > MANY else LOOK_EVERY
+        every = LOOK_SELDOM if len(self.scene.hosts) > MANY_HOSTS else LOOK_EVERY
         if second.number % every == 0 and second.counted:
             for finding in found_in(fleet_evidence(self.scene, second.interval_s)):
                 self.whole.apply(FindingReported(self.whole.t, finding))
@@ -252,14 +252,14 @@ class FleetApp(IopstuiApp):
     def _follow(self, host: HostView) -> None:
         """Follow its state, which is replaced when its session begins again."""
         if self.port.state is not host.state:
-            self.port.begin_anew(host.state)
+            self.port.restart_state(host.state)
 
-    def begin_anew(self) -> None:
+    def restart_state(self) -> None:
         """Start with a fresh state: another position of the recording follows."""
         self.close_host()
         if self.board is not None:
             self.whole = LiveState(self.fleet.target.opened)
-            self.port.begin_anew(self.whole)
+            self.port.restart_state(self.whole)
 
     # -- one host
 
@@ -361,7 +361,7 @@ def run_fleet_screen(
             fleet.close()
             closed()
             if fleet.last is not None and fleet.last.words:
-                put_last("\n".join(fleet.last.words))
+                print_after_screen("\n".join(fleet.last.words))
 
 
 def run_fleet_replay(replay: FleetReplay, title: str, theme: str, path: Path) -> int:

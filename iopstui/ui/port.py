@@ -62,11 +62,11 @@ class Port:
         """Make this session the one that every part works with."""
         self.session, self.state, self.dashboard = session, state, dashboard
 
-    def begin_anew(self, state: LiveState) -> None:
+    def restart_state(self, state: LiveState) -> None:
         """Start over at another moment of the same recording."""
         self.state = state
         if self.dashboard is not None:
-            self.dashboard.begin_anew(state)
+            self.dashboard.restart_state(state)
 
     def close_session(self) -> None:
         """Close the session for another one; its dashboard stays until ``close_dashboard``."""

@@ -61,10 +61,10 @@ class ReplayApp(IopstuiApp):
         """The words go to the terminal as it was before."""
         self.leave_with(message.error)
 
-    def begin_anew(self) -> None:
+    def restart_state(self) -> None:
         """Start with a fresh state: another moment of the recording follows."""
         if self.dashboard is not None:
-            self.port.begin_anew(LiveState(self.session.target.opened))
+            self.port.restart_state(LiveState(self.session.target.opened))
 
     def next_job(self) -> str:
         """The job that was recorded."""

@@ -227,9 +227,9 @@ class _Sessions:
         for one in self._early:
             one.close()
         words = runs_text([(target, rows) for target, rows, _ in self._ran])
-        marks = stretches_text([(target, told) for target, _, told in self._ran])
+        marks = mark_intervals_text([(target, told) for target, _, told in self._ran])
         if words or marks:
-            put_last("\n\n".join(text for text in (words, marks) if text))
+            print_after_screen("\n\n".join(text for text in (words, marks) if text))
         for line in self._outcomes():
             print(f"iopstui: {printable(line)}", file=sys.stderr)
         for text in (one.left_behind for one in self._made if one.left_behind):
@@ -265,7 +265,7 @@ def runs_text(sessions: Sequence[tuple[Target, Sequence[RunRow]]]) -> str:
     return "\n\n".join(reversed(tables))
 
 
-def stretches_text(sessions: Sequence[tuple[Target, Sequence[MarkInterval]]]) -> str:
+def mark_intervals_text(sessions: Sequence[tuple[Target, Sequence[MarkInterval]]]) -> str:
     """A table of the newest stretches between marks, of each session that had any, in at most 80
     columns; "" if there was none."""
     if not sessions:
@@ -280,7 +280,7 @@ def stretches_text(sessions: Sequence[tuple[Target, Sequence[MarkInterval]]]) ->
     return "\n\n".join(tables)
 
 
-def put_last(text: str) -> None:
+def print_after_screen(text: str) -> None:
     """Print on the terminal, as far as it takes it: one that is stopped or gone holds nobody up."""
     stream = sys.__stdout__
     if stream is None or not stream.isatty():

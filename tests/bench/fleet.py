@@ -20,7 +20,7 @@ from typing import Any
 
 from iopstui.cli.fleet.agent import compact, trimmed_frame
 from iopstui.events import FrameReady
-from iopstui.fleet.hosts.json_objects import object_of
+from iopstui.fleet.hosts.json_objects import parse_object
 from iopstui.fleet.hosts.orders import LINES, SUMS
 from iopstui.fleet.merging.merger import Merger
 from iopstui.output.fleet.sinks import TotalLines
@@ -67,7 +67,7 @@ def second(made: list[Object], number: int, hosts: int) -> Iterator[bytes]:
 
 def feed(merger: Merger, came: list[tuple[str, bytes]], near_s: float) -> None:
     """As a fleet feeds what it has read in a turn."""
-    rows = [(name, object_of(line[:-1]) or {}) for name, line in came]
+    rows = [(name, parse_object(line[:-1]) or {}) for name, line in came]
     merger.feed_all(rows, near_s, lambda name, error: None)
 
 

@@ -28,10 +28,10 @@ from terminal import Terminal, cpu_s
 
 from iopstui.cli.fleet.agent import compact, trimmed_frame
 from iopstui.fleet.fleet_events import (
+    FleetEvent,
     FleetRunStarted,
     HostRow,
     HostSeconds,
-    Told,
     host_second,
     host_seconds,
 )
@@ -77,11 +77,11 @@ class MadeUp:
         self.frames: dict[str, Object] = {}
         self._spent = spent
         self._made_s = 0.0
-        self._tell: Callable[[Told], None] = lambda told: None
+        self._tell: Callable[[FleetEvent], None] = lambda told: None
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._main, daemon=True)
 
-    def start(self, tell: Callable[[Told], None]) -> None:
+    def start(self, tell: Callable[[FleetEvent], None]) -> None:
         self._tell = tell
         self._thread.start()
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from iopstui.cli.capturing import check, disks, one_capture
+from iopstui.cli.capturing import capture_disk, check, disks
 from iopstui.cli.program import main
 from iopstui.linux.capture.bpf_capture import CaptureUnusable
 from iopstui.linux.capture.workload_capture import Choice
@@ -76,10 +76,10 @@ def played(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.setattr(Played, name, value)
     monkeypatch.setattr(disks, "WorkloadCapture", Played)
     target = Target(DEVICE, "/dev/vda", "vda", ("vda",))
-    monkeypatch.setattr(one_capture, "choose_watched", lambda texts, devices, roots: target)
-    monkeypatch.setattr(one_capture, "disk_regions", lambda of: ([VDA], "vda: the layer"))
-    monkeypatch.setattr(one_capture, "_LOOK_EVERY_S", 0.0)
-    monkeypatch.setattr(one_capture, "POLL_S", 0.001)
+    monkeypatch.setattr(capture_disk, "choose_watched", lambda texts, devices, roots: target)
+    monkeypatch.setattr(capture_disk, "disk_regions", lambda of: ([VDA], "vda: the layer"))
+    monkeypatch.setattr(capture_disk, "_LOOK_EVERY_S", 0.0)
+    monkeypatch.setattr(capture_disk, "POLL_S", 0.001)
     monkeypatch.chdir(tmp_path)
 
 
@@ -115,7 +115,7 @@ def test_phases_and_loops_that_make_no_sense(capsys: pytest.CaptureFixture[str])
 def test_spans_are_cut_until_the_end(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(one_capture, "MIN_SPAN_S", 0.0)
+    monkeypatch.setattr(capture_disk, "MIN_SPAN_S", 0.0)
     few = replace(READS, ios=100, sizes={4096: 100})
     spans = iter([WORKLOAD, Workload("vda", 5.0, (few,), {"read": few})])
     monkeypatch.setattr(Played, "cut", lambda self: next(spans))

@@ -14,7 +14,7 @@ from typing import cast
 
 import pytest
 
-from iopstui.cli.runs.run_session import run_to_the_end, to_the_end
+from iopstui.cli.runs.run_session import run_until_finished, to_the_end
 from iopstui.cli.terminal import answering
 from iopstui.errors import EXIT_INTERRUPTED, Interrupted
 from iopstui.events import Event, Notice, StepFinished
@@ -127,7 +127,7 @@ def test_the_second_signal_waits_for_no_reader(
     monkeypatch.setattr(streams, "drop_stuck", lambda: did.append("given up"))
     monkeypatch.setattr("iopstui.safety.signals.SAME_SIGNAL_S", 0.0)
     with pytest.raises(BrokenPipeError):
-        run_to_the_end(cast(LiveSession, Session()), "a", {}, cast(EventSink, Closed()))
+        run_until_finished(cast(LiveSession, Session()), "a", {}, cast(EventSink, Closed()))
 
 
 ENDS = """

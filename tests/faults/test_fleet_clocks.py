@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from program import ROOT
 
-from iopstui.cli.fleet.agent_orders import launch_words
+from iopstui.cli.fleet.agent_orders import launch_command
 from iopstui.fleet.fleet import Fleet, FleetCallbacks, FleetOptions, spread
-from iopstui.fleet.hosts.nodes import nodes_of
+from iopstui.fleet.hosts.nodes import parse_nodes
 from iopstui.fleet.merging.merger import Merger
 
 FAR = f"{sys.executable} {ROOT / 'tests' / 'helpers' / 'far_host.py'}"
@@ -47,8 +47,8 @@ def test_clocks_that_are_far_apart_are_known_and_all_start_together(
     rows: list[tuple[str, dict[str, Any]]] = []
     words = ["--size", "4m", "--set", "runtime=2", "--set", "rate_iops=200"]
     fleet = Fleet(
-        nodes_of(",".join(AHEAD_S)),
-        lambda node: launch_words(node, launcher, True, False),
+        parse_nodes(",".join(AHEAD_S)),
+        lambda node: launch_command(node, launcher, True, False),
         lambda node: {"job": "randread-4k", "arguments": [str(here), *words]},
         Merger(),
         FleetOptions(len(AHEAD_S)),

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from made import START_MS, Row, direction, frame, frames, stream
 
 from iopstui.cli.fleet.agent import compact, trimmed_frame
-from iopstui.fleet.hosts.json_objects import object_of
+from iopstui.fleet.hosts.json_objects import parse_object
 from iopstui.fleet.merging import compact as compacts
+from iopstui.fleet.merging.certificate import certify_merge
 from iopstui.fleet.merging.compact import (
     BITS,
     FLUSH_EVERY,
@@ -27,7 +28,6 @@ from iopstui.fleet.merging.compact import (
     to_text,
 )
 from iopstui.fleet.merging.merger import Merger
-from iopstui.fleet.merging.outcome import certificate_of
 from iopstui.fleet.merging.packed import FIELD, KEYS, pack
 from iopstui.fleet.merging.sums import (
     AWAITS,
@@ -256,7 +256,7 @@ def test_any_bytes_add_up_or_are_refused(at: int, data: bytes) -> None:
         merger.feed("b", row)
     for second in merger.finish():
         json.dumps(second_object(second, "all"), allow_nan=False)
-    assert certificate_of(merger).exact == 1
+    assert certify_merge(merger).exact == 1
 
 
 ROW = {"event": "frame", "host": "a", "t": 1.5, "flags": ["RAMP"], "util": None, "sums": "00ff"}
@@ -276,4 +276,4 @@ def test_a_line_that_is_read_faster_says_what_json_says(line: str) -> None:
         same = json.loads(line)
     except ValueError:
         same = None
-    assert object_of(line.encode()) == same
+    assert parse_object(line.encode()) == same

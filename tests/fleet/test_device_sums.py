@@ -19,9 +19,9 @@ from iopstui.events import FrameReady
 from iopstui.fleet.merging.combined_frame import ALL_DEVICES, frame_of_second
 from iopstui.fleet.merging.compact import Compact
 from iopstui.fleet.merging.figures import AbortCondition, figure, wanted
-from iopstui.fleet.merging.frames import event_of
 from iopstui.fleet.merging.merger import MergedSecond, Merger
 from iopstui.fleet.merging.packed import FIELD, pack, to_wire
+from iopstui.fleet.merging.row_events import event_of
 from iopstui.fleet.merging.sums import MAX_IN_BIN, MalformedRow
 from iopstui.model.histogram import bucket_key, merge, percentile_name, percentiles
 from iopstui.output.fleet.rows import merged_object, second_object, session_object

@@ -13,9 +13,9 @@ from json_schema import check_line
 from iopstui.cli.program import main
 from iopstui.fleet import fleet as fleets
 from iopstui.fleet.fleet import Fleet, FleetCallbacks, FleetOptions
-from iopstui.fleet.hosts.nodes import nodes_of
+from iopstui.fleet.hosts.nodes import parse_nodes
+from iopstui.fleet.merging.certificate import certify_merge
 from iopstui.fleet.merging.merger import Merger
-from iopstui.fleet.merging.outcome import certificate_of
 
 FAKE = Path(__file__).parents[1] / "helpers" / "fake_agent.py"
 
@@ -28,7 +28,7 @@ class Ran:
         self.said: list[str] = []
         self.rows: list[tuple[str, dict[str, Any]]] = []
         self.merger = Merger()
-        nodes = nodes_of(hosts)
+        nodes = parse_nodes(hosts)
         self.fleet = Fleet(
             nodes,
             lambda node: [sys.executable, str(FAKE), node.host, ""],
@@ -51,7 +51,7 @@ def test_all_lost_at_once_is_an_end_and_what_they_had_is_counted() -> None:
     ran = Ran("die[1-3]")
     assert ran.lost == ["die1", "die2", "die3"]
     assert sum("its connection has ended" in words for words in ran.said) == 3
-    found = certificate_of(ran.merger)
+    found = certify_merge(ran.merger)
     assert (found.hosts, found.finished, found.lost) == (3, 0, ("die1", "die2", "die3"))
     assert found.ios == 300 and found.fio_ios is None
 
@@ -68,7 +68,7 @@ def test_one_that_is_ready_and_never_starts_is_given_up(monkeypatch: pytest.Monk
     assert ran.lost == ["deaf"]
     assert ran.fleet.members["deaf"].error == "it did not start within 3 s of the start signal"
     assert any(words.startswith("deaf: is lost: it did not start") for words in ran.said)
-    found = certificate_of(ran.merger)
+    found = certify_merge(ran.merger)
     # the word of the one that was stopped, that it did nothing, may come or not
     assert found.finished == 2 and not found.differs and found.ios == found.fio_ios == 600
 
@@ -86,7 +86,7 @@ def test_a_launcher_that_waits_in_a_queue_is_waited_for_and_then_given_up(
         "no connection within 2 s: srun: job 7 queued and waiting for resources"
     )
     assert "queue" in queued.hint and "--connect-timeout 1h" in queued.hint
-    assert certificate_of(ran.merger).finished == 1
+    assert certify_merge(ran.merger).finished == 1
 
 
 def test_a_host_that_says_no_time_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,7 +94,7 @@ def test_a_host_that_says_no_time_is_given_up(monkeypatch: pytest.MonkeyPatch) -
     ran = Ran("timeless,good", least=1)
     assert ran.lost == ["timeless"]
     assert ran.fleet.members["timeless"].error == "its clock could not be compared within 2 s"
-    assert certificate_of(ran.merger).finished == 1
+    assert certify_merge(ran.merger).finished == 1
 
 
 def test_an_abort_in_the_middle_of_a_curve_ends_it(

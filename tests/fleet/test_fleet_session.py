@@ -14,14 +14,14 @@ from typing import cast
 
 import pytest
 
-from iopstui.cli.fleet.agent_orders import AgentOrders, kept, launch_words
+from iopstui.cli.fleet.agent_orders import AgentOrders, kept, launch_command
 from iopstui.cli.fleet.screen import FleetRecorder
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_VERDICT, JobFailed, UsageError
 from iopstui.fleet import fleet_state
-from iopstui.fleet.fleet import LATE_S, Fleet, FleetCallbacks, FleetOptions
-from iopstui.fleet.fleet_events import FleetRunFinished, FleetRunStarted, Told
+from iopstui.fleet.fleet import LATE_AFTER_S, Fleet, FleetCallbacks, FleetOptions
+from iopstui.fleet.fleet_events import FleetEvent, FleetRunFinished, FleetRunStarted
 from iopstui.fleet.hosts.member import GREETED, LAUNCHED, OVER, STARTED, Member
-from iopstui.fleet.hosts.nodes import nodes_of
+from iopstui.fleet.hosts.nodes import parse_nodes
 from iopstui.fleet.merging.merger import Merger
 from iopstui.fleet.scaling_curve import SweepPosition
 from iopstui.fleet.session import (
@@ -30,7 +30,7 @@ from iopstui.fleet.session import (
     RunVerdict,
     failed_hosts,
     failure_text,
-    state_of_code,
+    state_for_exit_code,
 )
 
 WITHIN_S = 30.0
@@ -41,7 +41,7 @@ def test_what_can_t_be_planned_is_told_and_the_next_run_is_tried(
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     asked: list[tuple[int, str, dict[str, str]]] = []
-    told: queue.Queue[Told] = queue.Queue()
+    told: queue.Queue[FleetEvent] = queue.Queue()
 
     def plan(
         number: int, job: str, options: Mapping[str, str], place: SweepPosition | None
@@ -68,7 +68,7 @@ def test_what_can_t_be_planned_is_told_and_the_next_run_is_tried(
 
 
 def test_a_missed_verdict_is_no_failure_of_the_run() -> None:
-    assert [state_of_code(code) for code in (EXIT_OK, EXIT_VERDICT, EXIT_INTERRUPTED, 1)] == [
+    assert [state_for_exit_code(code) for code in (EXIT_OK, EXIT_VERDICT, EXIT_INTERRUPTED, 1)] == [
         fleet_state.DONE, fleet_state.DONE, fleet_state.STOPPED, fleet_state.FAILED
     ]  # fmt: skip
 
@@ -85,19 +85,19 @@ def test_a_full_disk_is_told_on_the_screen_at_once(tmp_path: Path) -> None:
 
 
 def test_a_launcher_is_a_command_and_becomes_root_only_where_that_is_asked() -> None:
-    (node,) = nodes_of("web1")
+    (node,) = parse_nodes("web1")
     with pytest.raises(UsageError, match="is not a command"):
-        launch_words(node, " ", False, False)
-    words = launch_words(node, "run {host}", False, True)
+        launch_command(node, " ", False, False)
+    words = launch_command(node, "run {host}", False, True)
     assert words[:2] == ["run", "web1"] and "sudo -n" in words[2]
 
 
 def test_the_program_that_can_t_be_begun_is_named(tmp_path: Path) -> None:
-    (node,) = nodes_of("web1")
-    voices = FleetCallbacks(lambda text: None, lambda second: None, lambda name, row: None,
+    (node,) = parse_nodes("web1")
+    callbacks = FleetCallbacks(lambda text: None, lambda second: None, lambda name, row: None,
                     lambda second: "")  # fmt: skip
     fleet = Fleet((node,), lambda node: [str(tmp_path / "kubectl")], lambda node: {}, Merger(),
-                  FleetOptions(1), voices)  # fmt: skip
+                  FleetOptions(1), callbacks)  # fmt: skip
     with pytest.raises(JobFailed, match="kubectl: No such file") as found:
         fleet.run()
     assert "kubectl installed?" in str(found.value.hint)
@@ -110,7 +110,7 @@ class Made:
         self.members: dict[str, object] = {}
         self.stopped = ""
         self.news = False
-        self.on_turn: Callable[[], None] = lambda: None
+        self.on_tick: Callable[[], None] = lambda: None
         self._stays = stays
         self._end = threading.Event()
 
@@ -120,13 +120,13 @@ class Made:
 
     def run(self) -> None:
         while self._stays and not self._end.wait(0.01):
-            self.on_turn()
+            self.on_tick()
 
 
 def planned(begun: FleetRunStarted, stays: bool) -> PlannedRun:
     fleet = cast("Fleet", Made(stays))
     return PlannedRun(
-        lambda voices: fleet, Merger(), begun, lambda second: None, lambda name, row: None,
+        lambda callbacks: fleet, Merger(), begun, lambda second: None, lambda name, row: None,
         lambda second: "", lambda fleet: RunVerdict(0),
     )  # fmt: skip
 
@@ -135,7 +135,7 @@ def test_after_a_run_the_hosts_are_watched_until_the_next_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("iopstui.fleet.session.PAUSE_BEFORE_WATCHING_S", 0.01)
-    told: queue.Queue[Told] = queue.Queue()
+    told: queue.Queue[FleetEvent] = queue.Queue()
 
     def heard() -> tuple[type, bool]:
         one = told.get(timeout=WITHIN_S)
@@ -183,7 +183,7 @@ def test_who_failed_is_named_with_the_reason_and_who_was_told_to_stop_is_not() -
 def test_what_is_watched_between_two_runs_is_what_they_work_on_and_nothing_is_written(
     opened: list[str], target: list[str], destroy: list[str], watches: str
 ) -> None:
-    (node,) = nodes_of("web1")
+    (node,) = parse_nodes("web1")
     said = argparse.Namespace(job="randread-4k", target=target, destroy_data=destroy, interval=2.0,
                               set=[], knob=[], size=None, bind=None, no_fence=False,
                               record=None, probe=False, split=False,
@@ -200,11 +200,11 @@ def one_host(**more: object) -> tuple[Fleet, SimpleNamespace, list[str], list[ob
     """A fleet that watches one made-up host; what it says, what the host is told."""
     said: list[str] = []
     orders: list[object] = []
-    voices = FleetCallbacks(
+    callbacks = FleetCallbacks(
         said.append, lambda second: None, lambda name, row: None, lambda second: ""
     )
     fleet = Fleet(
-        (), lambda node: [], lambda node: {}, Merger(), FleetOptions(1, watching=True), voices
+        (), lambda node: [], lambda node: {}, Merger(), FleetOptions(1, watching=True), callbacks
     )
     host = SimpleNamespace(
         name="a", send_order=orders.append, ask=lambda: None, link=SimpleNamespace(unsent=False),
@@ -220,11 +220,11 @@ def test_a_fleet_says_whether_a_hosts_state_may_be_another_one() -> None:
     fleet.news = False
     fleet._poll()
     assert not fleet.news
-    host.broken, host.silent_s, host.heard_ns = 0, LATE_S + 1, 0
-    fleet._next_turn = fleet._next_look = 0.0
+    host.broken, host.silent_s, host.heard_ns = 0, LATE_AFTER_S + 1, 0
+    fleet._next_tick = fleet._next_look = 0.0
     fleet._poll()
     assert fleet.news and host.late
-    fleet.news, fleet._next_turn, fleet._next_look = False, 0.0, 0.0
+    fleet.news, fleet._next_tick, fleet._next_look = False, 0.0, 0.0
     fleet._poll()
     assert not fleet.news
     fleet._row(cast("Member", host), {"event": "frame"})
@@ -255,9 +255,9 @@ def test_many_late_hosts_are_named_in_one_line() -> None:
     for count in (1, 5, 700):
         for n in range(count):
             host.name, host.silent_s, host.late = f"h{n}", 3.0, False
-            fleet._look_after(cast("Member", host))
-        fleet._tell_late(100.0 * count)
-        fleet._tell_late(100.0 * count + 1)
+            fleet._check_member(cast("Member", host))
+        fleet._report_late_hosts(100.0 * count)
+        fleet._report_late_hosts(100.0 * count + 1)
     assert said[:2] == ["h0 is late: no data for 2.5 s"] * 2 and len(said) == 7
     assert said[-1] == "700 hosts are late: no data for 2.5 s: h0, h1, h2, h3, h4 ..."
 

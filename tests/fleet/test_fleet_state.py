@@ -87,7 +87,7 @@ def test_who_is_missing_is_named_and_comes_back() -> None:
     for name in ("a", "b"):
         scene.apply(HostStateChanged(name, s.RUNS))
     scene.apply(MergedSecond(5, 1.0, expected=2, counted=1, missing=("b",)))
-    assert scene.hosts["b"].state == s.MISSING and s.hosts_words(scene) == "1 of 2 hosts"
+    assert scene.hosts["b"].state == s.MISSING and s.active_hosts_text(scene) == "1 of 2 hosts"
     scene.apply(HostStateChanged("b", s.RUNS))
     assert scene.hosts["b"].state == s.MISSING
     scene.apply(MergedSecond(6, 1.0, expected=2, counted=2))
@@ -183,7 +183,7 @@ def watched_after(how: str, states: dict[str, HostStateChanged]) -> FleetState:
     for name in states:
         scene.apply(HostStateChanged(name, s.READY))
         scene.apply(HostRow(name, {"event": "session", "opened": ["vda"]}))
-    assert s.hosts_words(scene) == s.counted(len(states), "host")
+    assert s.active_hosts_text(scene) == s.counted(len(states), "host")
     for name in states:
         scene.apply(HostSecond(name, 25, True, 2.0, 1.0, 1.0, 1.0))
     scene.apply(MergedSecond(25, 1.0, expected=len(states), counted=len(states)))
@@ -198,7 +198,7 @@ def test_between_two_runs_hosts_are_watched_and_who_failed_keeps_its_reason() ->
     a, b = scene.hosts["a"], scene.hosts["b"]
     assert (a.state, b.state, b.error) == (s.WATCHED, s.FAILED, "no room")
     assert (a.now(s.IOPS, 25), b.now(s.IOPS, 25)) == (2.0, 2.0)
-    assert s.hosts_words(scene) == "2 of 2 hosts watched" and scene.begun == 10
+    assert s.active_hosts_text(scene) == "2 of 2 hosts watched" and scene.begun == 10
     # one that is watched can be lost; what ended the watch is known
     scene.apply(HostStateChanged("a", s.LOST, "cut"))
     assert (a.state, a.error) == (s.LOST, "cut")

@@ -18,7 +18,7 @@ from iopstui.events import (
     StallFound,
     StepStarted,
 )
-from iopstui.fleet.merging.frames import event_of, target_of
+from iopstui.fleet.merging.row_events import event_of, target_of
 from iopstui.model.findings.evidence import Finding
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.stalls import Stall

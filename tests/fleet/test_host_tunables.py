@@ -14,8 +14,8 @@ from iopstui.fleet.hosts.host_tunables import (
     HostTunable,
     HostTunableResult,
     HostTunables,
+    plan_tunable_change,
     states_in,
-    turn_of,
 )
 from iopstui.safety.tunable_states import TunableState
 
@@ -48,7 +48,7 @@ def three() -> HostTunables:
 
 def test_those_who_can_are_asked_and_the_others_are_named_with_the_reason() -> None:
     settings = three()
-    turn = turn_of("abcdefg", settings.known, "scheduler", "bfq")
+    turn = plan_tunable_change("abcdefg", settings.known, "scheduler", "bfq")
     assert [(host, one.each) for host, one in turn.hosts] == [
         ("a", (("sda", "none"),)), ("b", (("sdb", "none"), ("sdc", "mq-deadline")))
     ]  # fmt: skip
@@ -58,7 +58,7 @@ def test_those_who_can_are_asked_and_the_others_are_named_with_the_reason() -> N
         ("f", "its disk has no scheduler"), ("g", s.NOT_CONNECTED),
     )  # fmt: skip
     with pytest.raises(UsageError, match="takes 0, 1, 2"):
-        turn_of("a", settings.known, "rq_affinity", "7")
+        plan_tunable_change("a", settings.known, "rq_affinity", "7")
 
 
 def test_all_hosts_are_one_list() -> None:
@@ -79,7 +79,7 @@ def answer(number: int, *each: list[str], error: str = "") -> dict[str, Any]:
 
 def test_a_change_that_fails_on_one_host_names_it_and_the_others_are_set_again_later() -> None:
     settings = three()
-    turn = turn_of("ab", settings.known, "scheduler", "bfq")
+    turn = plan_tunable_change("ab", settings.known, "scheduler", "bfq")
     order = settings.ask(turn)
     assert order == {"op": "turn", "id": 1, "name": "scheduler", "value": "bfq"}
     settings.take_answer("b", answer(1, ["sdb", "none", "none"], error="The kernel refuses it."))
@@ -95,19 +95,19 @@ def test_a_change_that_fails_on_one_host_names_it_and_the_others_are_set_again_l
         and settings.initial_settings("b") == []
     )
     # undone: nothing is to be set again
-    settings.ask(turn_of("a", settings.known, "scheduler", "mq-deadline"))
+    settings.ask(plan_tunable_change("a", settings.known, "scheduler", "mq-deadline"))
     settings.take_answer("a", answer(2, ["sda", "bfq", "none"]))
     assert settings.initial_settings("a") == []
 
 
 def test_who_does_not_answer_is_said_to_when_its_session_ends_or_it_is_gone() -> None:
     settings = three()
-    settings.ask(turn_of("ab", settings.known, "scheduler", "bfq"))
+    settings.ask(plan_tunable_change("ab", settings.known, "scheduler", "bfq"))
     assert settings.result(["c"]) is None
     settings.take_answer("a", answer(1, ["sda", "none", "bfq"]))
     found = settings.result(["b"])
     assert found is not None and found.failed == (("b", s.NO_ANSWER),)
-    settings.ask(turn_of("b", settings.known, "scheduler", "bfq"))
+    settings.ask(plan_tunable_change("b", settings.known, "scheduler", "bfq"))
     settings.start_session()
     found = settings.result()
     assert found is not None and found.failed == (("b", s.NO_ANSWER),) and settings.known == {}
@@ -122,7 +122,7 @@ def test_whatever_a_host_says_is_understood_or_left_out(one: Any, two: Any, thre
         for found in settings.known["a"].values():
             assert found.each and all(isinstance(word, str) for pair in found.each for word in pair)
     known = {"nomerges": HostTunable("nomerges", "", "", (), (("sda", "0"),))}
-    settings.ask(turn_of("a", {"a": known}, "nomerges", "2"))
+    settings.ask(plan_tunable_change("a", {"a": known}, "nomerges", "2"))
     settings.take_answer("a", {"event": "turned", "id": one, "each": two, "error": three})
     settings.take_answer("a", {"event": "turned", "id": 1, "each": two, "error": three})
     assert settings.result() is not None

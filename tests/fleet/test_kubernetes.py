@@ -15,7 +15,7 @@ import yaml
 from iopstui.cli.program import main
 from iopstui.errors import Missing, UsageError
 from iopstui.fleet.engines import kubernetes
-from iopstui.fleet.engines.kubernetes import PodSelection, pod_of
+from iopstui.fleet.engines.kubernetes import PodSelection, parse_pod
 from iopstui.fleet.engines.manifest import ManifestOptions, manifest
 
 Row = dict[str, Any]
@@ -102,7 +102,7 @@ def test_no_pods_and_no_cluster_are_said(kubectl: Path, monkeypatch: pytest.Monk
 
 
 def test_a_pod_that_says_nothing_of_its_state_does_not_run() -> None:
-    found = pod_of({"metadata": {"name": "a"}, "spec": {}})
+    found = parse_pod({"metadata": {"name": "a"}, "spec": {}})
     assert (found.runs, found.ending, found.why) == (False, False, "Unknown")
 
 

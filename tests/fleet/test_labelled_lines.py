@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from iopstui.cli.fleet.merge_rows import merge_files
 from iopstui.fleet.deduplication import Deduplicator, without_repeats
+from iopstui.fleet.merging.certificate import certify_merge
 from iopstui.fleet.merging.merger import Merger
-from iopstui.fleet.merging.outcome import certificate_of
 from iopstui.output.fleet.labelled_lines import LabelledLines, label_name
 from iopstui.output.fleet.labelled_rows import line_rows
 
@@ -128,7 +128,7 @@ def test_recorded_output_adds_up_to_what_fio_counted(file: str, hosts: set[str],
     for name, row in without_repeats(rows, Deduplicator()):
         merger.feed(name, row)
     list(merger.finish())
-    outcome = certificate_of(merger)
+    outcome = certify_merge(merger)
     assert merger.hosts.keys() == hosts
     assert (outcome.ios, outcome.fio_ios) == (sums, sums)
     assert "Several tasks run on hosts named vm" in told[0]

@@ -13,9 +13,9 @@ from made import START_MS, Row, frame, stream
 
 from iopstui.cli.fleet.agent import compact
 from iopstui.fleet.fleet_events import host_second, host_seconds
+from iopstui.fleet.merging.certificate import certify_merge
 from iopstui.fleet.merging.compact import FLUSH_EVERY, Compact
 from iopstui.fleet.merging.merger import MergedSecond, Merger
-from iopstui.fleet.merging.outcome import certificate_of
 from iopstui.fleet.merging.sums import MalformedRow
 
 ODD: tuple[Row, ...] = (
@@ -103,7 +103,7 @@ def same(each: Merger, one: Merger) -> None:
         assert host.rated() == other.rated()
     assert each.late == one.late and each.lost == one.lost
     assert each.rated() == one.rated()
-    assert certificate_of(each) == certificate_of(one)
+    assert certify_merge(each) == certify_merge(one)
 
 
 @pytest.mark.parametrize("keep_bins", [False, True])

@@ -11,8 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from made import START_MS, Row, finals, frame, frames, stream
 
+from iopstui.fleet.merging.certificate import certify_merge
 from iopstui.fleet.merging.merger import MergedSecond, Merger
-from iopstui.fleet.merging.outcome import certificate_of
 from iopstui.fleet.merging.sums import MalformedRow
 from iopstui.model.histogram import merge, percentile_name, percentiles
 from iopstui.output.fleet.labelled_rows import merged_streams
@@ -188,7 +188,7 @@ def test_what_comes_after_its_row_is_said_and_in_the_whole() -> None:
         merger.feed("late", row)
     list(merger.finish())
     assert merger.late["late"] > 0
-    assert certificate_of(merger).exact == 2
+    assert certify_merge(merger).exact == 2
 
 
 @pytest.mark.parametrize("change", [
@@ -211,7 +211,7 @@ def test_what_no_iopstui_writes_is_refused_whole(change: Row) -> None:
         merger.feed("a", {**rows[3], **change})
     merger.feed("a", finals("a", frames(rows[:3])))
     list(merger.finish())
-    assert certificate_of(merger).exact == 1
+    assert certify_merge(merger).exact == 1
 
 
 def test_a_fio_that_was_killed_certifies_nothing() -> None:
@@ -222,7 +222,7 @@ def test_a_fio_that_was_killed_certifies_nothing() -> None:
     for row in rows:
         merger.feed("a", row)
     list(merger.finish())
-    found = certificate_of(merger)
+    found = certify_merge(merger)
     assert (found.exact, found.unchecked) == (0, ("a",))
 
 
@@ -237,7 +237,7 @@ def test_what_was_under_way_when_a_ramp_ended_is_told_as_such(more: int, explain
     merger = Merger()
     for row in merged([merged(streams, "left")]):
         merger.feed("above", row)
-    words = " ".join(ending(certificate_of(merger)))
+    words = " ".join(ending(certify_merge(merger)))
     why = " (the difference was under way when the ramp ended, which is where fio's count begins)"
     assert f"Verified on 1 of 2; different on a{why * explained}. In all: " in words
 

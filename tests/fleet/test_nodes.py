@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iopstui.errors import Missing, UsageError
-from iopstui.fleet.hosts.nodes import Node, nodes_of
+from iopstui.fleet.hosts.nodes import Node, parse_nodes
 
 
 def names(text: str) -> list[str]:
-    return [node.name for node in nodes_of(text)]
+    return [node.name for node in parse_nodes(text)]
 
 
 @pytest.mark.parametrize(
@@ -38,8 +38,8 @@ def test_ranges(text: str, found: list[str]) -> None:
 
 
 def test_a_user_and_a_port() -> None:
-    assert nodes_of("root@a:2222") == [Node("a:2222", "a", "root", 2222)]
-    assert nodes_of("[fe80::1]:22") == [Node("fe80::1:22", "fe80::1", None, 22)]
+    assert parse_nodes("root@a:2222") == [Node("a:2222", "a", "root", 2222)]
+    assert parse_nodes("[fe80::1]:22") == [Node("fe80::1:22", "fe80::1", None, 22)]
 
 
 @pytest.mark.parametrize("text", [
@@ -52,7 +52,7 @@ def test_a_user_and_a_port() -> None:
 ])  # fmt: skip
 def test_what_is_no_host(text: str) -> None:
     with pytest.raises((UsageError, Missing)):
-        nodes_of(text)
+        parse_nodes(text)
 
 
 def test_a_file_names_hosts_line_by_line(tmp_path: Path) -> None:
@@ -60,10 +60,10 @@ def test_a_file_names_hosts_line_by_line(tmp_path: Path) -> None:
     file.write_text("# ours\nroot@a:22\n\nn[1-2]  # two\n")
     assert names(f"^{file}") == ["a:22", "n1", "n2"]
     with pytest.raises(UsageError, match="Cannot read the hosts file"):
-        nodes_of(f"^{tmp_path / 'none'}")
+        parse_nodes(f"^{tmp_path / 'none'}")
     file.write_text(f"^{file}")
     with pytest.raises(UsageError, match="refers to another hosts file, which is not supported"):
-        nodes_of(f"^{file}")
+        parse_nodes(f"^{file}")
 
 
 # right and wrong: numbers with and without zeros, steps, several ranges
@@ -89,7 +89,7 @@ def test_a_set_is_what_clustershell_takes_it_for(
         theirs = {*NodeSet(text)}
     except NodeSetParseError:
         with pytest.raises(UsageError):
-            nodes_of(text)
+            parse_nodes(text)
         return
     assert {*names(text)} == theirs
 
@@ -102,9 +102,9 @@ all: sed 's/.*: //' $CFGDIR/groups
 list: sed 's/:.*//' $CFGDIR/groups
 """
 ASKED = (
-    "import sys; from iopstui.fleet.hosts.nodes import nodes_of\n"
+    "import sys; from iopstui.fleet.hosts.nodes import parse_nodes\n"
     "for text in sys.argv[1:]:\n"
-    "    try: print(*(node.name for node in nodes_of(text)))\n"
+    "    try: print(*(node.name for node in parse_nodes(text)))\n"
     "    except Exception as error: print(type(error).__name__)"
 )
 
@@ -143,11 +143,11 @@ def test_without_clustershell_it_is_said_how_to_get_it(
     monkeypatch.setenv("PATH", str(tmp_path))
     for text in ("@db", "n[1-3]!n2"):
         with pytest.raises(Missing, match="not installed here"):
-            nodes_of(text)
+            parse_nodes(text)
     # single hosts need nothing, and Slurm can expand its own sets
     assert names("root@b,a:22 c") == ["b", "a:22", "c"]
     with pytest.raises(Missing, match="needs ClusterShell"):
-        nodes_of("n[1-3]")
+        parse_nodes("n[1-3]")
     scontrol = tmp_path / "scontrol"
     scontrol.write_text('#!/bin/sh\n[ "$*" = "show hostnames n[1-3]" ] && echo "n1\nn2\nn3"\n')
     scontrol.chmod(0o755)
@@ -156,4 +156,4 @@ def test_without_clustershell_it_is_said_how_to_get_it(
 
 def test_a_hosts_file_without_an_end_is_refused() -> None:
     with pytest.raises(UsageError, match="is longer than 8 MiB"):
-        nodes_of("^/dev/zero")
+        parse_nodes("^/dev/zero")

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from made import START_MS, Row, frame, frames, stream
 
 from iopstui import __version__
-from iopstui.cli.fleet.one_run import FleetRunReporter
 from iopstui.cli.fleet.record_file import RecordFile
+from iopstui.cli.fleet.run_reporter import FleetRunReporter
 from iopstui.errors import UsageError
 from iopstui.fleet.fleet import spread
 from iopstui.fleet.hosts import member as members
@@ -29,8 +29,8 @@ from iopstui.fleet.hosts.member import LONGEST_WORDS, Member
 from iopstui.fleet.hosts.nodes import Node
 from iopstui.fleet.hosts.orders import is_order
 from iopstui.fleet.merging import merger as mergers
+from iopstui.fleet.merging.certificate import certify_merge
 from iopstui.fleet.merging.merger import Merger
-from iopstui.fleet.merging.outcome import certificate_of
 from iopstui.fleet.merging.sums import MalformedRow
 from iopstui.output.fleet.labelled_rows import line_rows, merged_streams
 from iopstui.output.fleet.sinks import totals_sink
@@ -69,7 +69,7 @@ def test_a_clock_that_is_none_is_not_believed(mono: int, wall: float) -> None:
     {"event": "planned"}, {"event": "planned", "needs": 7}, {"event": "pong", "id": HUGE},
 ])  # fmt: skip
 def test_what_no_agent_says_is_nothing(row: Row, member: Member) -> None:
-    member._handle_own_event(row)
+    member._handle_host_event(row)
     assert member.disks == [] and spread({"h": member}) is None
 
 
@@ -78,7 +78,7 @@ def test_what_no_agent_says_is_nothing(row: Row, member: Member) -> None:
     ({"speaks": ["beat", "more"]}, 1),
 ])  # fmt: skip
 def test_an_agent_that_knows_no_beat_is_asked(hello: Row, beats: int, member: Member) -> None:
-    member._handle_own_event({"event": "hello", "iopstui": __version__, **hello})
+    member._handle_host_event({"event": "hello", "iopstui": __version__, **hello})
     sent: list[bytes] = []
     member.link.send = sent.append  # type: ignore[method-assign]
     member.send_heartbeat()
@@ -95,9 +95,9 @@ def test_uses_that_are_no_list_are_none() -> None:
 
 
 def test_what_a_host_says_is_cut(member: Member) -> None:
-    member._handle_own_event({"event": "failed", "error": "x" * 10**6, "hint": "y" * 10**6})
+    member._handle_host_event({"event": "failed", "error": "x" * 10**6, "hint": "y" * 10**6})
     assert len(member.error) == len(member.hint) == LONGEST_WORDS
-    member._handle_own_event({"event": "no_probe", "why": "\x1b[2J" + "x" * 10**6})
+    member._handle_host_event({"event": "no_probe", "why": "\x1b[2J" + "x" * 10**6})
     assert len(member.no_probe) <= LONGEST_WORDS + 3 and "\x1b" not in member.no_probe
 
 
@@ -127,7 +127,7 @@ def test_frames_that_come_again_are_not_counted_again() -> None:
         except MalformedRow:
             again += 1
     list(merger.finish())
-    assert again == 3 and certificate_of(merger).exact == 1
+    assert again == 3 and certify_merge(merger).exact == 1
 
 
 def test_what_another_schema_says_is_left_out() -> None:
@@ -210,7 +210,7 @@ def test_another_merger_s_row_that_is_none_changes_nothing(row: Row) -> None:
         for second in seconds:
             sink.second(second)
         sink.end(merger)
-    assert certificate_of(merger).exact == 1
+    assert certify_merge(merger).exact == 1
 
 
 def test_lines_with_odd_ends_and_times_are_still_put_in_order() -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 from iopstui.fleet.hosts.free_space import SpaceNeed, why_too_full
 from iopstui.fleet.hosts.same_file_system import (
     MAX_LOOKED_FOR,
+    find_marks,
     join_shared,
     join_similar,
-    marks_found,
     marks_to_find,
 )
 
@@ -76,6 +76,6 @@ def test_only_scratch_directories_are_looked_for(tmp_path: Path) -> None:
     other.symlink_to("/nowhere")
     (tmp_path / "x").mkdir()
     names = [other.name, "x", f"../{tmp_path.name}/x", ".iopstui-", own.name, ".iopstui-zzzzzzzz"]
-    assert marks_found([str(own)], names) == [other.name, own.name]
-    assert marks_found([], names) == []
-    assert marks_found([str(own)], [".iopstui-zzzzzzzz"] * MAX_LOOKED_FOR + [own.name]) == []
+    assert find_marks([str(own)], names) == [other.name, own.name]
+    assert find_marks([], names) == []
+    assert find_marks([str(own)], [".iopstui-zzzzzzzz"] * MAX_LOOKED_FOR + [own.name]) == []

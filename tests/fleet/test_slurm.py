@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from iopstui.errors import Missing, UsageError
-from iopstui.fleet.engines.slurm import SLURM, place_words, slurm_hosts
+from iopstui.fleet.engines.slurm import SLURM, queue_position_text, slurm_hosts
 
 AROUND = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-4]"}
 SALLOC = """#!/bin/sh
@@ -110,7 +110,7 @@ def test_without_slurm_the_package_is_named(
 
 def test_the_place_in_the_queue() -> None:
     rows = [["4", "all", "Priority"], ["5", "fast", "Resources"], ["9", "all", "Resources"]]
-    assert place_words("9", rows) == (
+    assert queue_position_text("9", rows) == (
         "Slurm job 9 waits (Resources): number 2 of 2 in partition all"
     )
-    assert place_words("8", rows) == ""
+    assert queue_position_text("8", rows) == ""

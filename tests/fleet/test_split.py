@@ -12,14 +12,14 @@ import pytest
 from iopstui.cli.fleet.agent_orders import AgentOrders
 from iopstui.cli.program import main
 from iopstui.fleet.hosts.facts import conflicts
-from iopstui.fleet.hosts.nodes import nodes_of
+from iopstui.fleet.hosts.nodes import parse_nodes
 
 FAKE = Path(__file__).parents[1] / "helpers" / "fake_agent.py"
 
 
 def parts(hosts: str, rotate: int = 0, running: int | None = None) -> list[str]:
     """The part of each of the hosts that run."""
-    nodes = nodes_of(hosts)
+    nodes = parse_nodes(hosts)
     said = argparse.Namespace(job="randread-4k", target=["/mnt/x"], destroy_data=[], interval=1.0,
                               set=[], knob=[], size=None, bind=None, no_fence=False, record=None,
                               probe=False, split=True, rotate=rotate,

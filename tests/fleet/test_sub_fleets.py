@@ -17,11 +17,11 @@ from made import START_MS, frame
 from iopstui.cli.program import main
 from iopstui.fleet.hosts.free_space import SpaceNeed
 from iopstui.fleet.hosts.member import Member
-from iopstui.fleet.hosts.nodes import nodes_of
+from iopstui.fleet.hosts.nodes import parse_nodes
 from iopstui.fleet.hosts.orders import is_order
+from iopstui.fleet.merging.certificate import certify_merge
 from iopstui.fleet.merging.merger import Merger
-from iopstui.fleet.merging.outcome import certificate_of
-from iopstui.fleet.sub_fleet import disks_below, markers, needs_of_systems
+from iopstui.fleet.sub_fleet import disks_below, markers, needs_by_fs
 from iopstui.output.fleet.rows import merged_object, second_object, session_object
 
 FAKE = Path(__file__).parents[1] / "helpers" / "fake_agent.py"
@@ -151,7 +151,7 @@ def test_what_a_lost_sub_fleet_had_sent_is_counted_once() -> None:
             merger.feed("g1", last)
         seconds = [*merger.closed(), *merger.finish()]
         assert [(one.expected, one.counted) for one in seconds] == [(2, 2)] * 3
-        found = certificate_of(merger)
+        found = certify_merge(merger)
         assert (found.hosts, found.ios) == (3, 300)
         assert {*found.lost} == {"a1", "a2", "b1"}
         total = merger.rated().total
@@ -179,14 +179,14 @@ def need(system: str, wanted: int, room: int, shared: bool = True) -> SpaceNeed:
 
 def test_what_is_needed_of_each_file_system_is_added_up() -> None:
     needs = {"a": [need("nfs", 1, 50), need("own", 9, 9, False)], "b": [need("nfs", 2, 40)]}
-    found = {one.system: one for one in needs_of_systems(needs)}
+    found = {one.system: one for one in needs_by_fs(needs)}
     assert (found["nfs"].bytes, found["nfs"].room) == (3, 40)
     assert found["nfs"].mark == needs["a"][0].mark and found["own"].bytes == 9
     assert markers(needs) == ["a"]
 
 
 def test_disks_of_hosts_below_are_named_with_their_host() -> None:
-    (node,) = nodes_of("a1")
+    (node,) = parse_nodes("a1")
     one = Member(node, ["true"], {})
     one.disks = [{"wwid": "w", "writes": "/dev/sda", "uses": ["sda is mounted"]},
                  {"wwid": "v", "writes": None, "uses": 7}]  # fmt: skip
@@ -217,5 +217,5 @@ def test_an_order_for_a_fleet_is_checked(wrong: Row) -> None:
 
 def test_names_can_be_read_again() -> None:
     for text in ("a", "root@a:22", "u@[fe80::1]:22", "[fe80::1]"):
-        (node,) = nodes_of(text)
-        assert nodes_of(node.text) == [node]
+        (node,) = parse_nodes(text)
+        assert parse_nodes(node.text) == [node]

@@ -19,21 +19,21 @@ from iopstui.cli.fleet.record_file import fleet_object, over_object
 from iopstui.cli.fleet.screen import FleetRecorder, FleetRunPlanner
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED, EXIT_OK, EXIT_VERDICT, UsageError
 from iopstui.fleet.fleet import Fleet
-from iopstui.fleet.fleet_events import FleetRunStarted, Told
+from iopstui.fleet.fleet_events import FleetEvent, FleetRunStarted
 from iopstui.fleet.fleet_state import RESTS, FleetState
 from iopstui.fleet.hosts.host_tunables import HostTunables
-from iopstui.fleet.hosts.nodes import nodes_of
+from iopstui.fleet.hosts.nodes import parse_nodes
 from iopstui.fleet.merging.merger import Merger
 from iopstui.fleet.replay import FleetReplay
 from iopstui.fleet.scaling_curve import (
     ScalePoint,
     ScalingCurve,
     SweepPosition,
-    counts_of,
-    usual_counts,
+    default_host_counts,
+    parse_host_counts,
 )
 from iopstui.fleet.session import FleetSession, PlannedRun, RunVerdict
-from iopstui.output.fleet.scaling import scaling_words
+from iopstui.output.fleet.scaling import scaling_texts
 
 FAKE = Path(__file__).parents[1] / "helpers" / "fake_agent.py"
 
@@ -43,7 +43,7 @@ class Swept:
 
     def __init__(self, ends: Sequence[RunVerdict | str | Exception]) -> None:
         self.asked: list[tuple[int, str, dict[str, str], SweepPosition | None]] = []
-        self.told: queue.Queue[Told] = queue.Queue()
+        self.told: queue.Queue[FleetEvent] = queue.Queue()
         self._ends = list(ends)
         self.session = FleetSession(
             self.plan, hosts=("a", "b", "c"),
@@ -63,10 +63,10 @@ class Swept:
             number, ("a", "b", "c")[: place.hosts if place else 3], 0.0, job, place=place
         )
         made = cast("Fleet", Made(end == "stays"))
-        return PlannedRun(lambda voices: made, Merger(), begun, lambda second: None,
+        return PlannedRun(lambda callbacks: made, Merger(), begun, lambda second: None,
                        lambda name, row: None, lambda second: "", lambda fleet: done)  # fmt: skip
 
-    def until(self, kind: type) -> Told:
+    def until(self, kind: type) -> FleetEvent:
         while True:
             one = self.told.get(timeout=WITHIN_S)
             if type(one) is kind:
@@ -169,10 +169,10 @@ def test_a_point_has_the_first_hosts_and_one_that_is_lost_is_no_point(
     record = tmp_path / "all.jsonl"
     said = parser.parse_args(["good1,die1", "--job", "randread-4k", "--launcher", launcher,
                               "--record", str(record)])  # fmt: skip
-    nodes, recorder = nodes_of(said.hosts), FleetRecorder(str(record))
+    nodes, recorder = parse_nodes(said.hosts), FleetRecorder(str(record))
     planner = FleetRunPlanner(said, nodes, (), 2, recorder, HostTunables())
-    told: queue.Queue[Told] = queue.Queue()
-    session = FleetSession(planner, table=scaling_words)
+    told: queue.Queue[FleetEvent] = queue.Queue()
+    session = FleetSession(planner, table=scaling_texts)
     session.start(told.put)
     session.sweep((1, 2), "randread-4k", {})
     over = None
@@ -208,7 +208,7 @@ def recorded() -> list[tuple[str, dict[str, object]]]:
 
 def test_a_recording_of_one_tells_the_same_also_after_a_jump() -> None:
     rows = recorded()
-    told: queue.Queue[Told] = queue.Queue()
+    told: queue.Queue[FleetEvent] = queue.Queue()
     replay = FleetReplay(lambda: iter(rows), speed=1e9)
     # farther than what a chart keeps
     replay.seek(replay.end)
@@ -233,5 +233,5 @@ def test_hosts_that_take_no_part_rest() -> None:
     (40, "1,2,4,8,16,32,40"),
 ])  # fmt: skip
 def test_the_usual_axis(hosts: int, values: str) -> None:
-    assert usual_counts(hosts) == values
-    assert counts_of(f"hosts={values}", hosts)[-1] == hosts
+    assert default_host_counts(hosts) == values
+    assert parse_host_counts(f"hosts={values}", hosts)[-1] == hosts

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from iopstui.cli.program import main
-from iopstui.cli.runs import one_watch
+from iopstui.cli.runs import watch_disks
 from iopstui.model.block.target import DEVICE, Target
 
 
@@ -15,5 +15,5 @@ def made_up(texts: Sequence[str], *_: object) -> Target:
 
 
 if __name__ == "__main__":
-    one_watch.choose_watched = made_up
+    watch_disks.choose_watched = made_up
     sys.exit(main())

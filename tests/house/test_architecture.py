@@ -56,7 +56,7 @@ def test_the_command_line_starts_without_a_screen() -> None:
 def test_a_run_loads_only_what_it_does() -> None:
     """Half of the CPU that a run takes to its first line is for loading modules."""
     code = (
-        "import sys; import iopstui.cli.runs.one_run, iopstui.session.runs, iopstui.output.table; "
+        "import sys; import iopstui.cli.runs.run_job, iopstui.session.runs, iopstui.output.table; "
         "print(*sys.modules)"
     )
     loaded = loaded_by(code)

@@ -313,7 +313,7 @@ def test_what_a_session_is_asked_to_run(play: LessonRun) -> None:
     to(play, "run: deep")
     second = play.request()
     assert second.knobs == (("scheduler", "none"), ("nomerges", "2"))
-    assert play.found_knobs() == first.knobs
+    assert play.original_knobs() == first.knobs
     play.give_up("x")
     play.close()
     assert not os.path.exists(first.job)

@@ -13,7 +13,7 @@ from iopstui.linux.devices.mounts import parse_mountinfo
 from iopstui.linux.roots import Roots
 from iopstui.linux.shares import first_touch
 from iopstui.linux.shares.first_touch import (
-    mount_words,
+    mount_text,
     require_answer,
     served_mount,
     silent,
@@ -112,7 +112,7 @@ def test_links_lead_to_a_mount_that_is_not_touched(tmp_path: Path) -> None:
     mounts = parse_mountinfo("20 1 8:1 / / rw - ext4 /dev/sda1 rw\n" + share)
     found = served_mount(tmp_path / "data/file", mounts)
     assert found is not None
-    assert mount_words(found) == f"{tmp_path}/real/share (fuse.sshfs of host:/home)"
+    assert mount_text(found) == f"{tmp_path}/real/share (fuse.sshfs of host:/home)"
     assert served_mount(tmp_path / "up" / tmp_path.name / "./data", mounts) == found
     for local in ("loop/x", "real", "up", "missing/file"):
         assert served_mount(tmp_path / local, mounts) is None, local
@@ -123,5 +123,5 @@ def test_links_lead_to_a_mount_that_is_not_touched(tmp_path: Path) -> None:
 
 def test_a_source_that_says_nothing_is_left_out(tmp_path: Path) -> None:
     (one,) = parse_mountinfo("1 0 0:50 / /a\\040b rw - fuse none rw\n")
-    assert mount_words(one) == "/a b (fuse)"
+    assert mount_text(one) == "/a b (fuse)"
     assert first_touch.is_served(one)

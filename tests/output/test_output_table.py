@@ -23,7 +23,7 @@ from iopstui.events import (
 )
 from iopstui.model.block.target import DEVICE, Target
 from iopstui.model.metrics import frame as flags
-from iopstui.output.table import HEADER_EVERY, TableSink, discard_rows, flag_words, shown_directions
+from iopstui.output.table import HEADER_EVERY, TableSink, discard_rows, flag_text, shown_directions
 
 
 def on(device: str | None) -> Target:
@@ -148,12 +148,12 @@ def test_the_second_column_may_be_the_sum_of_the_others() -> None:
     ],
 )
 def test_flags_in_words(present: set[str], words: str) -> None:
-    assert flag_words(frozenset(present)) == words
+    assert flag_text(frozenset(present)) == words
 
 
 @given(st.sets(st.sampled_from([flags.RAMP, flags.PARTIAL, flags.LATE, flags.RESET, flags.NO_FIO])))
 def test_flags_fit_their_column(present: set[str]) -> None:
-    assert len(flag_words(frozenset(present))) <= 7
+    assert len(flag_text(frozenset(present))) <= 7
 
 
 def test_words_go_to_the_other_stream() -> None:

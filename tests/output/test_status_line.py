@@ -27,7 +27,7 @@ from iopstui.model.experiment.plan import Plan, Variant
 from iopstui.output.experiment.progress import ProgressReporter
 from iopstui.output.narration import Narrator
 from iopstui.output.sinks import StatusSink, make_sink
-from iopstui.output.status_line import ProgressShare, StatusLine, run_words
+from iopstui.output.status_line import ProgressShare, StatusLine, run_progress_text
 
 MIB = 1 << 20
 
@@ -140,12 +140,12 @@ def test_laying_out_is_a_line_for_each_tenth_in_a_file() -> None:
 
 
 def test_what_a_run_says_of_itself() -> None:
-    assert run_words(second(34).frame) == "57 %, 0:26 left, 47.0k IOPS"
-    assert run_words(second(34, job=False).frame) == ""
+    assert run_progress_text(second(34).frame) == "57 %, 0:26 left, 47.0k IOPS"
+    assert run_progress_text(second(34, job=False).frame) == ""
     frame = second(34).frame
     assert frame.fio is not None
     unknown = replace(frame, fio=replace(frame.fio, progress=None, eta_s=None))
-    assert run_words(unknown) == "47.0k IOPS"
+    assert run_progress_text(unknown) == "47.0k IOPS"
 
 
 @pytest.mark.parametrize("kind", ["table", "csv", "jsonl"])

@@ -288,10 +288,10 @@ def test_a_long_way_it_plays_only_what_is_close_and_what_must_be_known(
 def test_speed_is_turned_in_steps(path: Path, opened) -> None:  # type: ignore[no-untyped-def]
     made.write(path)
     session, _ = opened(speed=1.0, paused=True)
-    ups = [session.turn_speed(True) for _ in range(7)]
+    ups = [session.change_speed(True) for _ in range(7)]
     assert ups == [2, 5, 10, 30, 60, 60, 60]
     session.set_speed(3)
-    assert (session.turn_speed(False), session.turn_speed(False)) == (2, 1)
+    assert (session.change_speed(False), session.change_speed(False)) == (2, 1)
     session.set_speed(1e9)
     assert session.speed == replay.FASTEST
 

@@ -38,8 +38,8 @@ from iopstui.report.page import markdown
 from iopstui.report.run import BUSY, QUEUE, Run
 from iopstui.report.series import points
 from iopstui.report.story import gather
-from iopstui.report.wording import comparing
 from iopstui.report.wording import recording as report_words
+from iopstui.report.wording import side_by_side
 from iopstui.session.run_rows import RUN_COLUMNS
 
 LOADS = {"src", "href", "srcset", "data", "action", "poster", "background", "formaction", "style"}
@@ -360,7 +360,7 @@ def test_a_job_without_latencies_has_no_latency_chart_with_zeros(path: Path) -> 
 def test_side_by_side_stand_fio_s_own_figures(path: Path) -> None:
     made.write(path, "3.42-j-rateiops")
     story = gather(path)
-    rows = {name: values for name, *values in comparing.comparison([story, story])[1]}
+    rows = {name: values for name, *values in side_by_side.comparison([story, story])[1]}
     finished = story.runs[0].finished
     assert finished is not None and not story.runs[0].part
     iops = sum(one["iops"] for one in finished.summary["total"].values())

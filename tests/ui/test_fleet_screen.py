@@ -16,12 +16,12 @@ from textual.widgets import Static
 
 from iopstui.cli.fleet.agent import compact
 from iopstui.fleet.fleet_events import (
+    FleetEvent,
     FleetMessage,
     FleetRunFinished,
     FleetRunStarted,
     HostRow,
     HostStateChanged,
-    Told,
     host_second,
 )
 from iopstui.fleet.fleet_state import IOPS, FleetState, HostState
@@ -111,7 +111,7 @@ class Runs:
         self.asked = self.stops = 0
         self.swept: list[tuple[tuple[int, ...], str, dict[str, str]]] = []
         self.turns: list[HostTunableChange] = []
-        self.tell: Callable[[Told], None] = lambda told: None
+        self.tell: Callable[[FleetEvent], None] = lambda told: None
 
     def ask_settings(self) -> bool:
         self.asked += 1
@@ -120,7 +120,7 @@ class Runs:
     def change_tunable(self, turn: HostTunableChange) -> None:
         self.turns.append(turn)
 
-    def start(self, tell: Callable[[Told], None]) -> None:
+    def start(self, tell: Callable[[FleetEvent], None]) -> None:
         self.tell = tell
 
     def run(self, job: str, options: Mapping[str, str]) -> None:
@@ -462,7 +462,7 @@ async def test_what_is_in_a_recording_twice_is_played_once() -> None:
     rows = lines(four(), 30)
     once, twice = (FleetReplay(lambda n=n: iter(rows * n), speed=1e9) for n in (1, 2))
     assert (twice.end, twice.hosts) == (once.end, once.hosts)
-    told: list[list[Told]] = [[], []]
+    told: list[list[FleetEvent]] = [[], []]
     for replay, into in zip((once, twice), told, strict=True):
         replay.start(into.append)
         while not into or not isinstance(into[-1], FleetRunFinished):

@@ -12,7 +12,7 @@ from iopstui.model.metrics.stalls import Stall
 from iopstui.ui.dialogs.prompt import Prompt
 from iopstui.ui.draw.flags import flags
 from iopstui.ui.draw.style import UTF8
-from iopstui.ui.start import stretches_text
+from iopstui.ui.start import mark_intervals_text
 
 
 async def test_a_mark_has_the_words_that_were_typed_and_means_beside_it() -> None:
@@ -88,9 +88,9 @@ def test_the_table_after_q_keeps_to_80_columns() -> None:
         MarkInterval(0.0, 31.0, "from the beginning", True, 29.0, 35100.0, 137 * 2.0**20, 264e3),
         MarkInterval(31.0, 7264.0, "x" * 60, False, 33.0, 12.4, 0.0, None),
     ]
-    lines = stretches_text([(DISK, told), (DISK, [])]).splitlines()
+    lines = mark_intervals_text([(DISK, told), (DISK, [])]).splitlines()
     assert lines[0] == f"marks on {DISK.name}:" and len(lines) == 5
     assert all(len(line) <= 80 for line in lines)
     assert lines[2].split()[:1] == ["0:00-0:31"] and "35.1k" in lines[2] and "264" in lines[2]
     assert "12.4 d" in lines[3] and lines[4].strip() == "d: of the device, as no job ran"
-    assert len(stretches_text([(DISK, told[:1])]).splitlines()) == 3, "nothing to explain"
+    assert len(mark_intervals_text([(DISK, told[:1])]).splitlines()) == 3, "nothing to explain"

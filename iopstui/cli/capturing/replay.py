@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from iopstui.cli.runs.one_run import run_job
+from iopstui.cli.runs.run_job import run_job
 from iopstui.cli.terminal import print_message
 from iopstui.errors import UsageError
 from iopstui.format import duration, size

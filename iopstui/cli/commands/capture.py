@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Capture until it is over."""
     if arguments.cgroup is not None and not arguments.cgroup:
         raise UsageError("--cgroup needs the directory of a cgroup.", "ls /sys/fs/cgroup")
-    from iopstui.cli.capturing.one_capture import CaptureOptions, capture
+    from iopstui.cli.capturing.capture_disk import CaptureOptions, capture
 
     return capture(CaptureOptions(
         arguments.target, tuple(arguments.pid), arguments.cgroup or "", arguments.length,

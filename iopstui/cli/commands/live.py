@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
         return _plain(arguments)
     require_terminal()
     require_for_screen(arguments)
-    from iopstui.cli.runs.exporting import exported
+    from iopstui.cli.runs.session_exports import exported
     from iopstui.ui.start import run_screen
 
     options = with_expectations(run_options(arguments, arguments.job), arguments)
@@ -66,7 +66,7 @@ def _plain(arguments: argparse.Namespace) -> int:
     require_for_runs()
     options = with_expectations(run_options(arguments, arguments.job), arguments)
     if options.job is not None:
-        from iopstui.cli.runs.one_run import run_job
+        from iopstui.cli.runs.run_job import run_job
 
         return run_job(options.job, options, PLAIN, arguments.plain_every)
     if options.expect or options.overrides or options.knobs or options.destroy_data:
@@ -75,7 +75,7 @@ def _plain(arguments: argparse.Namespace) -> int:
             "--knob or --destroy-data could apply to.",
             "Name a job with --job (`iopstui jobs` lists them).",
         )
-    from iopstui.cli.runs.one_watch import watch
+    from iopstui.cli.runs.watch_disks import watch
     from iopstui.model.watch.options import WatchOptions
 
     how = WatchOptions(format=PLAIN, plain_every_s=arguments.plain_every)

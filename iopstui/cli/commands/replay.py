@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
                          "Leave out --format and --plain, or compare in a report: iopstui report "
                          "FILE --against NAME")  # fmt: skip
     if arguments.follow:
-        from iopstui.cli.runs.following import follow
+        from iopstui.cli.runs.follow_recording import follow
 
         return follow(arguments)
     if is_fleet(Path(arguments.file)):
@@ -81,9 +81,9 @@ def _fleet(arguments: argparse.Namespace) -> int:
 
 def _check_ours(path: Path) -> None:
     """UsageError for a result of fio, which has no seconds to play."""
-    from iopstui.recording.foreign import JSON, LOG, kind_of_file
+    from iopstui.recording.foreign import JSON, LOG, detect_file_kind
 
-    if kind_of_file(path) in (JSON, LOG):
+    if detect_file_kind(path) in (JSON, LOG):
         name = printable(str(path))
         raise UsageError(
             f"{name} is a result of fio, not a recording of iopstui.",

@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
         from iopstui.cli.capturing.replay import run_replay
 
         return run_replay(Path(arguments.replay), options, arguments.format)
-    from iopstui.cli.runs.one_run import run_job
+    from iopstui.cli.runs.run_job import run_job
 
     return run_job(arguments.job, options, arguments.format)
 

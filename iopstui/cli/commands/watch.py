@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Watch until it is over."""
     require_for_runs()
-    from iopstui.cli.runs.one_watch import watch
+    from iopstui.cli.runs.watch_disks import watch
     from iopstui.model.experiment.options import RunOptions
     from iopstui.model.watch.options import AFTER_S, BEFORE_S, WatchOptions
 

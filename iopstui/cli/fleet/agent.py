@@ -21,7 +21,7 @@ from iopstui.fleet.hosts.facts import disks_of
 from iopstui.fleet.hosts.free_space import needs_of
 from iopstui.fleet.hosts.host_tunables import states_object
 from iopstui.fleet.hosts.orders import CAPABILITIES, SUMS
-from iopstui.fleet.hosts.same_file_system import marks_found
+from iopstui.fleet.hosts.same_file_system import find_marks
 from iopstui.fleet.merging.compact import to_text
 from iopstui.fleet.merging.packed import pack, to_wire
 from iopstui.fleet.merging.sums import MalformedRow, frame_sums
@@ -181,14 +181,14 @@ class Agent:
         if isinstance(event, RunReady):
             row["disks"] = disks_of(event.writes, Roots())
         if isinstance(event, RunReady | FrameReady):
-            self._tell_of_probe()
+            self._report_missing_probe()
         self.lines.write_row(row)
 
     def _is_completed(self, event: StepFinished) -> bool:
         """Whether it was stopped because its fleet is done."""
         return self._completed and event.interrupted and not event.error
 
-    def _tell_of_probe(self) -> None:
+    def _report_missing_probe(self) -> None:
         """Why there is none though it was asked for, once, before it is missed."""
         why = self._session.no_probe if self._session is not None else ""
         if why != self._no_probe:
@@ -227,7 +227,7 @@ class Agent:
             self._session.alive()
 
     def _report_marks(self, names: list[str]) -> None:
-        self.lines.write_row({"event": "seen", "names": marks_found(self._places, names)})
+        self.lines.write_row({"event": "seen", "names": find_marks(self._places, names)})
 
     def _say_tunables(self, session: LiveSession) -> None:
         self.lines.write_row({

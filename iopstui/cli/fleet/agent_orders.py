@@ -147,7 +147,7 @@ def _destroyed_paths(texts: Sequence[str], nodes: Sequence[Node]) -> dict[str, l
     return found
 
 
-def launch_words(node: Node, launcher: str, bring: bool, sudo: bool) -> list[str]:
+def launch_command(node: Node, launcher: str, bring: bool, sudo: bool) -> list[str]:
     """The command that runs the agent on a host."""
     remote = remote_command(bring, sudo)
     if launcher:

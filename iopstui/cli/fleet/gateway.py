@@ -12,16 +12,16 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from iopstui.cli.fleet.agent_orders import launch_words
-from iopstui.cli.fleet.many_hosts import allow_hosts
+from iopstui.cli.fleet.agent_orders import launch_command
+from iopstui.cli.fleet.process_limits import prepare_for_hosts
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED, EXIT_OK
 from iopstui.fleet.fleet import Fleet, FleetCallbacks, FleetOptions
 from iopstui.fleet.hosts.free_space import SpaceNeed
 from iopstui.fleet.hosts.member import INTERRUPTED, OVER, Member
-from iopstui.fleet.hosts.nodes import Node, nodes_of
+from iopstui.fleet.hosts.nodes import Node, parse_nodes
 from iopstui.fleet.merging.merger import MergedSecond, Merger
 from iopstui.fleet.session import failed_hosts, failure_text
-from iopstui.fleet.sub_fleet import StartOrder, disks_below, markers, needs_of_systems
+from iopstui.fleet.sub_fleet import StartOrder, disks_below, markers, needs_by_fs
 from iopstui.output.fleet.rows import merged_object, second_object, session_object
 
 Object = dict[str, Any]
@@ -38,7 +38,7 @@ class SubFleet:
         self._write = write
         self._label = str(order.get("host") or "")
         self._order: Object = {name: order[name] for name in ("job", "frames") if name in order}
-        nodes = nodes_of(",".join(said["hosts"]))
+        nodes = parse_nodes(",".join(said["hosts"]))
         self._arguments = dict(zip((node.name for node in nodes), said["arguments"], strict=True))
         self._merger = Merger(said["interval"])
         self._orders: queue.SimpleQueue[Object] = queue.SimpleQueue()
@@ -51,7 +51,7 @@ class SubFleet:
         launcher, bring, sudo = said["launcher"], said["bring"], said["sudo"]
         self.fleet = Fleet(
             nodes,
-            lambda node: launch_words(node, launcher, bring, sudo),
+            lambda node: launch_command(node, launcher, bring, sudo),
             self._order_of,
             self._merger,
             FleetOptions(
@@ -59,12 +59,12 @@ class SubFleet:
                 greet_within_s=said["connect_timeout"], parts=said["parts"],
             ),
             FleetCallbacks(
-                self._say, self._second, lambda name, row: None, lambda second: "",
+                self._send_message, self._second, lambda name, row: None, lambda second: "",
                 lambda: self._completed,
             ),
             self,
         )  # fmt: skip
-        self.fleet.on_turn = self._turn
+        self.fleet.on_tick = self._tick
 
     def _order_of(self, node: Node) -> Object:
         return {**self._order, "arguments": self._arguments[node.name]}
@@ -79,7 +79,7 @@ class SubFleet:
 
     def run(self) -> int:
         """Run it to its end; the exit code. Raises what Fleet.run raises."""
-        allow_hosts(len(self._arguments))
+        prepare_for_hosts(len(self._arguments))
         self._write(session_object(self._label))
         self.fleet.run()
         self._report_executions()
@@ -93,13 +93,13 @@ class SubFleet:
         self._write({"event": "ended", "exit_code": EXIT_OK})
         return EXIT_JOB_FAILED if gone else EXIT_INTERRUPTED if stopped else EXIT_OK
 
-    def _say(self, words: str) -> None:
+    def _send_message(self, words: str) -> None:
         self._write({"event": "said", "text": words})
 
     def _second(self, second: MergedSecond) -> None:
         self._write(second_object(second, self._label))
 
-    def _turn(self) -> None:
+    def _tick(self) -> None:
         while not self._orders.empty():
             self._take(self._orders.get())
         if self._looking is not None:
@@ -148,7 +148,7 @@ class SubFleet:
         """Say what all hosts together would lay out."""
         self._needs = needs
         self._write({
-            "event": "planned", "needs": [need.as_object() for need in needs_of_systems(needs)]
+            "event": "planned", "needs": [need.as_object() for need in needs_by_fs(needs)]
         })  # fmt: skip
 
     def may_lay_out(self) -> bool:

@@ -9,9 +9,9 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from iopstui.cli.fleet.agent_orders import AgentOrders, kept, launch_words
-from iopstui.cli.fleet.one_run import judged, terms_of
+from iopstui.cli.fleet.agent_orders import AgentOrders, kept, launch_command
 from iopstui.cli.fleet.record_file import RecordFile, fleet_object, over_object
+from iopstui.cli.fleet.run_reporter import fleet_options, judge_expectations
 from iopstui.cli.terminal import answering, at_once, print_message
 from iopstui.errors import (
     EXIT_INTERRUPTED,
@@ -24,10 +24,10 @@ from iopstui.errors import (
 from iopstui.fleet.fleet import Fleet, FleetCallbacks
 from iopstui.fleet.fleet_events import FleetRunStarted
 from iopstui.fleet.hosts.nodes import Node
+from iopstui.fleet.merging.certificate import certify_merge
 from iopstui.fleet.merging.figures import AbortCondition, FleetExpectation
 from iopstui.fleet.merging.merger import MergedSecond, Merger
-from iopstui.fleet.merging.outcome import certificate_of
-from iopstui.fleet.scaling_curve import ScalePoint, SweepPosition, counts_of, scale_point
+from iopstui.fleet.scaling_curve import ScalePoint, SweepPosition, parse_host_counts, scale_point
 from iopstui.format import print_line
 from iopstui.model.experiment.scaling import scaling
 from iopstui.output.fleet.scaling import scaling_sink
@@ -44,7 +44,7 @@ def host_counts(arguments: argparse.Namespace, hosts: int) -> list[int]:
         raise UsageError(
             "A fleet sweep has only the axis hosts.", "For example: --axis hosts=1,2,4..32"
         )
-    found = counts_of(arguments.axis[0], hosts)
+    found = parse_host_counts(arguments.axis[0], hosts)
     if arguments.job is None:
         raise UsageError("--axis hosts= needs a --job.")
     return found
@@ -56,7 +56,7 @@ def measured_point(
     """The point of a run on ``hosts`` that is over, of which ``least`` would do, and what is to be
     said of it; ``None`` if it does not count. ``met`` as in ``ScalePoint``."""
     began = sum(one.executed_ns is not None for one in fleet.members.values())
-    done = certificate_of(merger).finished
+    done = certify_merge(merger).finished
     if done < max(began, least) or fleet.stopped:
         return None, [f"not counted: the job finished on {done} of {hosts}"]
     said = [] if done == hosts else [f"only {done} took part, so this is the point for {done}"]
@@ -129,17 +129,17 @@ class _HostSweep:
         least = hosts if self._least is None else min(self._least, hosts)
         fleet = self._fleet = Fleet(
             self._nodes[:hosts],
-            lambda node: launch_words(node, arguments.launcher, arguments.bring, arguments.sudo),
+            lambda node: launch_command(node, arguments.launcher, arguments.bring, arguments.sudo),
             lambda node: self._orders.of(node, hosts),
             merger,
-            terms_of(arguments, least),
+            fleet_options(arguments, least),
             FleetCallbacks(print_message, lambda second: None, self._row, self._why_stop),
         )
         if not self._stop:
             fleet.run()
         if self._stop:
             return EXIT_INTERRUPTED, [], None
-        met, outcomes = judged(merger, self._expected)
+        met, outcomes = judge_expectations(merger, self._expected)
         point, said = measured_point(fleet, merger, hosts, least, met if self._expected else None)
         if point is None:
             return EXIT_JOB_FAILED, said, None

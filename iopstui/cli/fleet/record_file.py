@@ -10,7 +10,7 @@ from typing import Any, TextIO
 
 from iopstui.errors import UsageError
 from iopstui.fleet.fleet_events import FLEET, FLEET_OVER, FleetRunStarted
-from iopstui.fleet.session import state_of_code
+from iopstui.fleet.session import state_for_exit_code
 from iopstui.output.jsonl import dumps
 from iopstui.text import printable
 
@@ -32,7 +32,7 @@ def over_object(code: int, said: Sequence[str]) -> dict[str, Any]:
     """The final line: its exit code and message."""
     return {
         "event": FLEET_OVER, "host": LABEL, "wall_ms": time.time() * 1000, "code": code,
-        "how": state_of_code(code), "said": list(said),
+        "how": state_for_exit_code(code), "said": list(said),
     }  # fmt: skip
 
 

@@ -8,16 +8,22 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from iopstui.cli.fleet.agent_orders import AgentOrders, launch_words
+from iopstui.cli.fleet.agent_orders import AgentOrders, launch_command
 from iopstui.cli.fleet.engine import engine_hosts
-from iopstui.cli.fleet.many_hosts import allow_hosts
-from iopstui.cli.fleet.one_run import FleetRunReporter, code_of, judged, spread_words, terms_of
+from iopstui.cli.fleet.process_limits import prepare_for_hosts
+from iopstui.cli.fleet.run_reporter import (
+    FleetRunReporter,
+    fleet_options,
+    judge_expectations,
+    run_exit_code,
+    start_spread_text,
+)
 from iopstui.cli.terminal import answering, at_once, has_screen, print_message
 from iopstui.errors import EXIT_OK, UsageError
 from iopstui.fleet.engines.kubernetes import KUBERNETES
 from iopstui.fleet.engines.manifest import IMAGE, ManifestOptions, manifest
 from iopstui.fleet.fleet import Fleet, FleetCallbacks
-from iopstui.fleet.hosts.nodes import Node, nodes_of
+from iopstui.fleet.hosts.nodes import Node, parse_nodes
 from iopstui.fleet.merging.figures import AbortCondition, FleetExpectation, wanted
 from iopstui.fleet.merging.merger import Merger
 from iopstui.format import print_line
@@ -54,7 +60,7 @@ def _print_manifest(arguments: argparse.Namespace) -> int:
 
 
 def _run_on(arguments: argparse.Namespace) -> int:
-    nodes = nodes_of(arguments.hosts)
+    nodes = parse_nodes(arguments.hosts)
     orders = AgentOrders(arguments, nodes)
     expected = [wanted(text, parse_tolerance(arguments.tolerance)) for text in arguments.expect]
     least = len(nodes) if arguments.min_hosts is None else arguments.min_hosts
@@ -69,7 +75,7 @@ def _run_on(arguments: argparse.Namespace) -> int:
     if arguments.job is None and (expected or arguments.set or arguments.size):
         raise UsageError("--expect, --set and --size need a --job.")
     _need_probe(arguments, expected)
-    allow_hosts(len(nodes))
+    prepare_for_hosts(len(nodes))
     if arguments.gateways is not None:
         return _run_by_gateways(arguments, nodes, orders, expected, least)
     on_screen = arguments.format is None and has_screen()
@@ -101,7 +107,7 @@ def _run_by_gateways(
     for asked, why in refused:
         if asked:
             raise UsageError(f"--gateways {why}.")
-    gateways = nodes_of(arguments.gateways)
+    gateways = parse_nodes(arguments.gateways)
     if len(gateways) > len(nodes):
         raise UsageError(f"--gateways: {len(gateways)} gateways for {len(nodes)} hosts.")
     limits = {
@@ -131,10 +137,10 @@ def _run_without_screen(
     run = FleetRunReporter(arguments, sys.stdout, sys.stderr)
     fleet = Fleet(
         nodes,
-        lambda node: launch_words(node, arguments.launcher, arguments.bring, arguments.sudo),
+        lambda node: launch_command(node, arguments.launcher, arguments.bring, arguments.sudo),
         order,
         merger,
-        terms_of(arguments, least),
+        fleet_options(arguments, least),
         # where lines are kept they are asked for as JSON
         FleetCallbacks(print_message, run.second, run.row, run.stop, lambda: run.steady),
     )
@@ -142,13 +148,13 @@ def _run_without_screen(
     with contextlib.closing(run), answering(arguments.expect):
         fleet.run()
         run.sink().end(merger)
-    words = spread_words(fleet)
+    words = start_spread_text(fleet)
     if words:
         print_message(words)
-    met, outcomes = judged(merger, expected)
+    met, outcomes = judge_expectations(merger, expected)
     for text in outcomes:
         print_line(text, sys.stderr)
-    return code_of(fleet, run, met)
+    return run_exit_code(fleet, run, met)
 
 
 def _need_probe(arguments: argparse.Namespace, expected: Sequence[FleetExpectation]) -> None:

@@ -9,10 +9,16 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from iopstui.cli.fleet.agent_orders import AgentOrders, kept, launch_words
+from iopstui.cli.fleet.agent_orders import AgentOrders, kept, launch_command
 from iopstui.cli.fleet.host_sweep import host_counts, measured_point
-from iopstui.cli.fleet.one_run import FleetRunReporter, code_of, judged, spread_words, terms_of
 from iopstui.cli.fleet.record_file import LABEL, RecordFile, fleet_object, over_object
+from iopstui.cli.fleet.run_reporter import (
+    FleetRunReporter,
+    fleet_options,
+    judge_expectations,
+    run_exit_code,
+    start_spread_text,
+)
 from iopstui.cli.terminal import print_message, require_for_screen
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED, EXIT_OK, EXIT_VERDICT
 from iopstui.fio.library import shipped_jobs
@@ -21,9 +27,9 @@ from iopstui.fleet.fleet_events import FleetRunStarted
 from iopstui.fleet.fleet_state import FAILED
 from iopstui.fleet.hosts.host_tunables import HostTunables
 from iopstui.fleet.hosts.nodes import Node
+from iopstui.fleet.merging.certificate import certify_merge
 from iopstui.fleet.merging.figures import FleetExpectation
 from iopstui.fleet.merging.merger import MergedSecond, Merger
-from iopstui.fleet.merging.outcome import certificate_of
 from iopstui.fleet.replay import FleetReplay
 from iopstui.fleet.scaling_curve import ScalePoint, SweepPosition
 from iopstui.fleet.session import (
@@ -32,10 +38,10 @@ from iopstui.fleet.session import (
     RunVerdict,
     failed_hosts,
     failure_text,
-    state_of_code,
+    state_for_exit_code,
 )
 from iopstui.output.fleet.labelled_rows import file_rows
-from iopstui.output.fleet.scaling import scaling_words
+from iopstui.output.fleet.scaling import scaling_texts
 from iopstui.output.fleet.wording import whole_text
 from iopstui.text import printable
 
@@ -112,10 +118,10 @@ class FleetRunPlanner:
         begun = FleetRunStarted(number, names, time.time(), job, not job, place=place)
         self._recorder.write(fleet_object(begun, arguments.interval))
 
-        def fleet(voices: FleetCallbacks) -> Fleet:
+        def fleet(callbacks: FleetCallbacks) -> Fleet:
             return Fleet(
                 nodes, self._launch, lambda node: self._set(node, orders.of(node, len(nodes))),
-                merger, terms_of(arguments, least), voices,
+                merger, fleet_options(arguments, least), callbacks,
             )  # fmt: skip
 
         def judge(fleet: Fleet) -> RunVerdict:
@@ -134,8 +140,8 @@ class FleetRunPlanner:
             return self._set(node, orders.watched(node, self._opened.get(node.name, ())))
 
         return PlannedRun(
-            lambda voices: Fleet(
-                self._nodes, self._launch, order, merger, terms, voices
+            lambda callbacks: Fleet(
+                self._nodes, self._launch, order, merger, terms, callbacks
             ),
             merger, FleetRunStarted(0, names, time.time(), watching=True, between=True),
             _ignore_second, lambda name, row: None, lambda second: "",
@@ -149,7 +155,7 @@ class FleetRunPlanner:
 
     def _launch(self, node: Node) -> list[str]:
         said = self._arguments
-        return launch_words(node, said.launcher, said.bring, said.sudo)
+        return launch_command(node, said.launcher, said.bring, said.sudo)
 
     def _row(self, name: str, row: Object) -> None:
         if row["event"] == "session":
@@ -161,24 +167,24 @@ class FleetRunPlanner:
         self, fleet: Fleet, merger: Merger, run: FleetRunReporter, least: int | None
     ) -> RunVerdict:
         """Exit code of a run. ``least``: hosts needed for a point of a sweep."""
-        met, outcomes = judged(merger, self._expected)
-        code, point, spread = code_of(fleet, run, met), None, spread_words(fleet)
+        met, outcomes = judge_expectations(merger, self._expected)
+        code, point, spread = run_exit_code(fleet, run, met), None, start_spread_text(fleet)
         said = [*outcomes, *([spread] if spread else ())]
         if least is not None:
             passed = met if self._expected else None
             point, about = measured_point(fleet, merger, len(fleet.members), least, passed)
-            code = _code_of_point(code, point, met)
+            code = _point_exit_code(code, point, met)
             gone = failed_hosts(fleet)
             about = [": ".join([*about, failure_text(gone)])] if point is None and gone else about
             said = [*(about if code != EXIT_INTERRUPTED else ()), *said]
-        elif state_of_code(code) == FAILED:
+        elif state_for_exit_code(code) == FAILED:
             said.insert(0, why_failed(fleet))
-        words = (whole_text(merger.rated(), certificate_of(merger)), *said)
+        words = (whole_text(merger.rated(), certify_merge(merger)), *said)
         self._recorder.write(over_object(code, said))
         return RunVerdict(code, tuple(said), words, point, run.aborted)
 
 
-def _code_of_point(code: int, point: ScalePoint | None, met: bool) -> int:
+def _point_exit_code(code: int, point: ScalePoint | None, met: bool) -> int:
     """A host that took no part in a point that counts has not failed it."""
     if point is not None:
         return EXIT_OK if met else EXIT_VERDICT
@@ -217,7 +223,7 @@ def show_fleet(
     planner = FleetRunPlanner(arguments, nodes, expected, least, recorder, settings)
     session = FleetSession(
         planner, lambda row: recorder.write({**row, "host": LABEL}), planner.watch, settings,
-        [node.name for node in nodes], scaling_words,
+        [node.name for node in nodes], scaling_texts,
     )  # fmt: skip
     recorder.on_trouble = session.warn
     from iopstui.ui.fleet_app import run_fleet_screen

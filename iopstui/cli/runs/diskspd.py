@@ -6,7 +6,7 @@ import os
 import sys
 from dataclasses import replace
 
-from iopstui.cli.runs.one_run import run_job
+from iopstui.cli.runs.run_job import run_job
 from iopstui.errors import UsageError
 from iopstui.format import print_line
 from iopstui.linux.process.private import private_directory, remove, write_text

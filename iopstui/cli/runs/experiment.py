@@ -83,7 +83,7 @@ def _code_of(
 ) -> int:
     """The exit code of an experiment that has ended. Its progress is kept if it was interrupted."""
     if runner.interrupted:
-        print_message(_what_is_kept(runner))
+        print_message(_kept_progress_text(runner))
         return EXIT_INTERRUPTED
     if runner.progress is not None:
         runner.progress.remove()
@@ -116,7 +116,7 @@ def _dry_run(
     return EXIT_OK
 
 
-def _what_is_kept(runner: ExperimentRunner) -> str:
+def _kept_progress_text(runner: ExperimentRunner) -> str:
     progress = runner.progress
     noun = runner.plan.unit
     if progress is not None and progress.points:

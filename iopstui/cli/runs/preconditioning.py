@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from iopstui.cli.runs.run_session import run_to_the_end
+from iopstui.cli.runs.run_session import run_until_finished
 from iopstui.cli.terminal import print_message
 from iopstui.errors import Interrupted, JobFailed, UsageError, error_for_exit_code
 from iopstui.format import size
@@ -50,7 +50,7 @@ def preconditioned(options: RunOptions) -> RunOptions:
     print_message(f"preconditioning: writing {target.path} twice before the measurement")
     session = new_session(plain, target, job_target, devices, idle_frames=False, tell_writes=True)
     words = Narrator(sys.stderr, measured=False)
-    finished = run_to_the_end(session, JOB, {}, StatusSink(words, sys.stderr))
+    finished = run_until_finished(session, JOB, {}, StatusSink(words, sys.stderr))
     if finished is None:
         raise JobFailed("Preconditioning ended early; see the message above.")
     if finished.error:

@@ -14,7 +14,7 @@ from iopstui.session.live import LiveSession
 Events = queue.SimpleQueue[Event]
 
 
-def run_to_the_end(
+def run_until_finished(
     session: LiveSession, job: str, overrides: Mapping[str, str], sink: EventSink
 ) -> StepFinished | None:
     """Starts the session, and the run in it. Its end; ``None``: the session ended before it. The
@@ -37,7 +37,7 @@ def to_the_end(session: LiveSession, events: Events, sink: EventSink) -> StepFin
             sink.handle(events.get())
     except BrokenPipeError:
         session.close()
-        _say_what_failed(events)
+        _print_undo_failures(events)
         raise
     finally:
         session.close()
@@ -55,7 +55,7 @@ def _until_finished(events: Events, sink: EventSink) -> StepFinished | None:
             return None
 
 
-def _say_what_failed(events: Events) -> None:
+def _print_undo_failures(events: Events) -> None:
     """Report what could not be undone, even to a reader who has closed standard output."""
     while not events.empty():
         event = events.get()

@@ -59,7 +59,7 @@ class PodSelection:
             if done.returncode:
                 raise _no_answer(done.stderr.decode("utf-8", "replace"))
             items = json.loads(done.stdout)["items"]
-            return [pod_of(one) for one in items]
+            return [parse_pod(one) for one in items]
         except (OSError, subprocess.TimeoutExpired) as error:
             raise _no_answer(str(error)) from error
         except (ValueError, LookupError, TypeError, AttributeError) as error:
@@ -113,7 +113,7 @@ class Pod:
     why: str
 
 
-def pod_of(row: Object) -> Pod:
+def parse_pod(row: Object) -> Pod:
     """A pod of `kubectl get -o json`. LookupError or TypeError for something else."""
     metadata, spec, status = row["metadata"], row["spec"], row.get("status", {})
     phase = str(status.get("phase", "Unknown"))

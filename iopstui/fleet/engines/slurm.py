@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from iopstui.errors import Missing, UsageError
-from iopstui.fleet.hosts.nodes import nodes_of
+from iopstui.fleet.hosts.nodes import parse_nodes
 from iopstui.text import printable
 
 SLURM = "slurm"
@@ -69,8 +69,8 @@ def _inside_allocation(hosts: str, options: str | None, job: str, nodes: str) ->
     _need("srun")
     if hosts == SLURM:
         return SlurmHosts(nodes, _launcher(job))
-    there = {node.name for node in nodes_of(nodes)}
-    strange = [node.name for node in nodes_of(hosts) if node.name not in there]
+    there = {node.name for node in parse_nodes(nodes)}
+    strange = [node.name for node in parse_nodes(hosts) if node.name not in there]
     if strange:
         raise UsageError(
             f"{', '.join(strange[:5])}{' ...' * (len(strange) > 5)}: not in Slurm's allocation "
@@ -95,7 +95,7 @@ def _named(hosts: str) -> list[str]:
     """salloc's option for named nodes."""
     if hosts == SLURM:
         return []
-    names = [node.name for node in nodes_of(hosts)]
+    names = [node.name for node in parse_nodes(hosts)]
     return [f"--nodes={len(names)}", f"--nodelist={','.join(names)}"]
 
 
@@ -115,7 +115,7 @@ class _Allocation:
         # a salloc that still waits in the queue has no child that would notice our end
         guarded = ["setpriv", "--pdeathsig", "TERM"] if shutil.which("setpriv") else []
         self.job = ""
-        self._said = b""
+        self._stderr = b""
         self._process = subprocess.Popen(
             [*guarded, "salloc", "--job-name=iopstui", *options, "sh", "-c", _HOLD_SCRIPT],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -151,13 +151,13 @@ class _Allocation:
         out = os.read(process.stdout.fileno(), 4096) if process.stdout in ready else b""
         if process.stderr in ready:
             said = os.read(process.stderr.fileno(), 4096)
-            self._said = (self._said + said)[-8192:]
-            match = _JOB.search(self._said.decode("utf-8", "replace"))
+            self._stderr = (self._stderr + said)[-8192:]
+            match = _JOB.search(self._stderr.decode("utf-8", "replace"))
             self.job = self.job or (match[1] if match else "")
         return out, bool(out) or not ready or process.poll() is None
 
     def _refused(self) -> UsageError:
-        said = self._said.decode("utf-8", "replace")
+        said = self._stderr.decode("utf-8", "replace")
         errors = [line.partition("error: ")[2] for line in said.splitlines() if "error: " in line]
         why = printable((errors or [said.strip() or "salloc ended"])[-1])
         return UsageError(f"Slurm gives no nodes: {why}",
@@ -169,7 +169,7 @@ class _Allocation:
         assert process.stdin and process.stdout and process.stderr
         with contextlib.suppress(OSError):
             process.stdin.close()
-        if process.poll() is None and b"Granted" not in self._said:
+        if process.poll() is None and b"Granted" not in self._stderr:
             process.terminate()
         try:
             process.wait(timeout=RELEASE_WITHIN_S)
@@ -200,10 +200,10 @@ def _queue_position(job: str) -> str:
     except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
         return ""
     rows = [line.split("|", 2) for line in done.stdout.splitlines() if line.count("|") >= 2]
-    return place_words(job, rows)
+    return queue_position_text(job, rows)
 
 
-def place_words(job: str, rows: list[list[str]]) -> str:
+def queue_position_text(job: str, rows: list[list[str]]) -> str:
     """Sentence with a job's place among squeue's pending jobs: number, partition, reason."""
     own = next((row for row in rows if row[0] == job), None)
     if own is None:

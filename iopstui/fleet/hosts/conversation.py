@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from iopstui.fleet.hosts.json_objects import object_of
+from iopstui.fleet.hosts.json_objects import parse_object
 from iopstui.fleet.hosts.orders import HEARTBEAT, is_order
 
 Object = dict[str, Any]
@@ -23,8 +23,8 @@ SILENCE_S = 5.0
 POLL_S = 0.2
 LONGEST_LINE = 4 << 20
 
-Hear = Callable[[Object], None]
-Gone = Callable[[str], None]
+OrderHandler = Callable[[Object], None]
+DisconnectHandler = Callable[[str], None]
 
 
 class Conversation:
@@ -33,12 +33,17 @@ class Conversation:
     sends the answer to a ping."""
 
     def __init__(
-        self, fd: int, say: Hear, hear: Hear, gone: Gone, alive: Callable[[], None] = lambda: None
+        self,
+        fd: int,
+        say: OrderHandler,
+        hear: OrderHandler,
+        gone: DisconnectHandler,
+        alive: Callable[[], None] = lambda: None,
     ) -> None:
         self._fd = fd
         self._say = say
         self._hear = hear
-        self._gone = gone
+        self._on_disconnect = gone
         self._alive = alive
         self._beat: float | None = None
         self._over = threading.Event()
@@ -53,7 +58,7 @@ class Conversation:
         if not self._over.is_set():
             self._over.set()
             if why:
-                self._gone(why)
+                self._on_disconnect(why)
 
     def _listen(self) -> None:
         for line in lines_of(self._fd):
@@ -83,7 +88,7 @@ class Conversation:
 
 def order_in(line: bytes) -> Object | None:
     """The order that a line is; ``None`` if it is none."""
-    found = object_of(line)
+    found = parse_object(line)
     return found if found is not None and is_order(found) else None
 
 

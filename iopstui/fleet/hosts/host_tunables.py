@@ -137,7 +137,7 @@ def merged_tunables(hosts: Mapping[str, Mapping[str, HostTunable]]) -> list[Tuna
     return found
 
 
-def turn_of(
+def plan_tunable_change(
     hosts: Iterable[str], known: Mapping[str, Mapping[str, HostTunable]], name: str, value: str
 ) -> HostTunableChange:
     """Hosts and disks that a change would affect. UsageError for a value that no device could
@@ -180,15 +180,15 @@ class HostTunables:
         self.known: dict[str, dict[str, HostTunable]] = {}
         self.kept: dict[str, dict[str, str]] = {}
         self._before: dict[tuple[str, str], tuple[tuple[str, str], ...]] = {}
-        self._asked: _PendingChange | None = None
+        self._pending: _PendingChange | None = None
         self._number = 0
         self.wanted = False
 
     def start_session(self) -> None:
         """Another session of the hosts."""
         self.known = {}
-        if self._asked is not None:
-            self._asked.until_s = 0.0
+        if self._pending is not None:
+            self._pending.until_s = 0.0
 
     def initial_settings(self, host: str) -> list[list[str]]:
         """Tunables to set when a session of this host begins."""
@@ -197,13 +197,15 @@ class HostTunables:
     @property
     def busy(self) -> bool:
         """While hosts are asked."""
-        return self._asked is not None
+        return self._pending is not None
 
     def ask(self, turn: HostTunableChange) -> Object:
         """The order for each of its hosts."""
         self._number += 1
         hosts = {host for host, _ in turn.hosts}
-        self._asked = _PendingChange(self._number, turn, hosts, time.monotonic() + ANSWER_TIMEOUT_S)
+        self._pending = _PendingChange(
+            self._number, turn, hosts, time.monotonic() + ANSWER_TIMEOUT_S
+        )
         return {"op": "turn", "id": self._number, "name": turn.name, "value": turn.value}
 
     def take_answer(self, host: str, row: Mapping[str, Any]) -> None:
@@ -211,7 +213,7 @@ class HostTunables:
         if row.get("event") == "tunables":
             self.known = {**self.known, host: states_in(row)}
             return
-        asked = self._asked
+        asked = self._pending
         if asked is None or row.get("id") != asked.id or host not in asked.waiting:
             return
         asked.waiting.discard(host)
@@ -238,7 +240,7 @@ class HostTunables:
     def result(self, gone: Iterable[str] = ()) -> HostTunableResult | None:
         """The result of a requested change, once all hosts have answered, are ``gone`` or timed
         out; returned once."""
-        asked = self._asked
+        asked = self._pending
         if asked is None:
             return None
         late = time.monotonic() >= asked.until_s
@@ -247,7 +249,7 @@ class HostTunables:
             asked.failed.append((host, NO_ANSWER))
         if asked.waiting:
             return None
-        self._asked = None
+        self._pending = None
         turn = asked.turn
         # in the order in which they were named, not in that of their answers
         places = {host: at for at, (host, _) in enumerate(turn.hosts)}

@@ -14,7 +14,7 @@ _SCAN: Callable[[str, int], tuple[Any, int]] = vars(_DECODER)["scan_once"]
 _FRAME, _SUMS, _END = b'{"event":"frame",', b',"sums":"', b"}"
 
 
-def object_of(line: bytes) -> Object | None:
+def parse_object(line: bytes) -> Object | None:
     """The object that a line is; ``None`` if it is none."""
     if line.startswith(_FRAME):
         found = _with_sums(line)

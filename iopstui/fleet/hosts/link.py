@@ -36,7 +36,7 @@ class Link:
         self.unsent = bytearray()
         self._rest = bytearray()
         self._skipping = False
-        self._said = b""
+        self._stderr = b""
 
     def send(self, data: bytes) -> None:
         """Send, now or as soon as the other side reads."""
@@ -120,12 +120,12 @@ class Link:
             data = b""
         if not data:
             self.err = -1
-        self._said = (self._said + data)[-TAIL:]
+        self._stderr = (self._stderr + data)[-TAIL:]
 
     @property
     def last_words(self) -> str:
         """The last line of its standard error."""
-        lines = self._said.decode("utf-8", "replace").split("\n")
+        lines = self._stderr.decode("utf-8", "replace").split("\n")
         return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
     def kill(self) -> None:

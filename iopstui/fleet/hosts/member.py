@@ -11,7 +11,7 @@ from iopstui import __version__
 from iopstui.errors import EXIT_JOB_FAILED, EXIT_MISSING
 from iopstui.fleet.hosts.clocks import Offset
 from iopstui.fleet.hosts.free_space import SpaceNeed, needs_in
-from iopstui.fleet.hosts.json_objects import object_of
+from iopstui.fleet.hosts.json_objects import parse_object
 from iopstui.fleet.hosts.link import Link
 from iopstui.fleet.hosts.nodes import Node
 from iopstui.fleet.hosts.orders import CAPABILITIES, HEARTBEAT, MAX_MONOTONIC_NS, SUMS
@@ -92,7 +92,7 @@ class Member:
         return (time.monotonic_ns() - self.heard_ns) / 1e9
 
     @property
-    def told_s(self) -> float | None:
+    def since_start_signal_s(self) -> float | None:
         """Since the instant at which it is to start; ``None``: it was told none."""
         return None if self._start_ns is None else (time.monotonic_ns() - self._start_ns) / 1e9
 
@@ -151,7 +151,7 @@ class Member:
                 self._refuse_garbage()
                 continue
             heard = True
-            if row["event"] == "frame" or self._handle_own_event(row):
+            if row["event"] == "frame" or self._handle_host_event(row):
                 found.append(row)
         if heard:
             self.heard_ns = time.monotonic_ns()
@@ -161,12 +161,12 @@ class Member:
         return found
 
     def _parsed(self, line: bytes) -> Object | None:
-        row = object_of(line)
+        row = parse_object(line)
         kind = row.get("event") if row is not None else None
         foreign = kind in FLEET_EVENTS and not (self.below and kind in TOTALS)
         return row if isinstance(kind, str) and not foreign else None
 
-    def _handle_own_event(self, row: Object) -> bool:
+    def _handle_host_event(self, row: Object) -> bool:
         """Whether it concerns others."""
         kind = row["event"]
         own: dict[str, Callable[[Object], None]] = {

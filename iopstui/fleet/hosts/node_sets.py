@@ -36,7 +36,7 @@ def has_ranges(word: str) -> bool:
     return _RANGES.search(word) is not None
 
 
-def hosts_of(text: str) -> list[str]:
+def expand_node_set(text: str) -> list[str]:
     """The hosts of a set in ClusterShell's order. UsageError if it is none, names too many, or if
     one of its groups has no host: a group that nobody knows is empty for ClusterShell. Missing
     where nobody can be asked."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from iopstui.errors import UsageError
-from iopstui.fleet.hosts.node_sets import MAX_HOSTS, has_ranges, hosts_of
+from iopstui.fleet.hosts.node_sets import MAX_HOSTS, expand_node_set, has_ranges
 from iopstui.text import printable
 
 LONGEST_NAME = 300
@@ -40,13 +40,13 @@ class Node:
 
     @property
     def text(self) -> str:
-        """As ``nodes_of`` reads it."""
+        """As ``parse_nodes`` reads it."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         user = f"{self.user}@" if self.user is not None else ""
         return f"{user}{host}" + (f":{self.port}" if self.port is not None else "")
 
 
-def nodes_of(text: str) -> list[Node]:
+def parse_nodes(text: str) -> list[Node]:
     """The hosts of a command line in order. UsageError for invalid or repeated names."""
     found: list[Node] = []
     for word in _split_words(text):
@@ -91,7 +91,7 @@ def _expanded(word: str) -> Iterator[str]:
     if word.startswith("^"):
         yield from _of_file(Path(word[1:]))
     elif word.startswith("@") or _OPERATORS.search(word) or has_ranges(word):
-        yield from hosts_of(word)
+        yield from expand_node_set(word)
     else:
         yield word
 

@@ -25,7 +25,7 @@ SAME_SIZE, SAME_FREE = 0.001, 0.01
 Needs = Mapping[str, Sequence[SpaceNeed]]
 
 
-def marks_found(places: Iterable[str], names: Sequence[str]) -> list[str]:
+def find_marks(places: Iterable[str], names: Sequence[str]) -> list[str]:
     """Which of the scratch directories' names are there beside those of ``places``. Looked up by
     name: a listing, and what is known of it, may be as old as the mount's caches allow."""
     found = []

@@ -151,9 +151,9 @@ class Compact:
 
     def sums(self, host: str) -> HostSums:
         """Return the sums as an object that can be shown, or added to others."""
-        pile = FrameSum()
-        pile.add(self, host)
-        return pile.drain()
+        frame_sum = FrameSum()
+        frame_sum.add(self, host)
+        return frame_sum.drain()
 
 
 def _layout(layout: bytes) -> tuple[int, ...]:

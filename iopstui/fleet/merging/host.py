@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from iopstui.fleet.merging.compact import Compact, FrameSum
-from iopstui.fleet.merging.finals import HostTotals
+from iopstui.fleet.merging.host_totals import HostTotals
 from iopstui.fleet.merging.sums import (
     MILLI,
     HostSums,

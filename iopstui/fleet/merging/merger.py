@@ -392,8 +392,10 @@ class Merger:
         if following is not None and first - following <= LONGEST_GAP:
             return following
         # a host may still hold an earlier one
-        held = [host.open_second for host in self.hosts.values() if host.open_second is not None]
-        return min([first, *(one for one in held if following is None or one >= following)])
+        open_seconds = [
+            host.open_second for host in self.hosts.values() if host.open_second is not None
+        ]
+        return min([first, *(one for one in open_seconds if following is None or one >= following)])
 
     def _passed(self, number: int) -> bool:
         found = self._open.get(number)

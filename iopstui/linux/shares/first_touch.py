@@ -40,7 +40,7 @@ def require_answer(path: Path, roots: Roots, limit_s: float = LIMIT_S) -> None:
         return
     unused = "" if str(path) == mount.mountpoint else f", so {printable(str(path))} can't be used"
     raise UsageError(
-        f"{mount_words(mount)} does not answer within {limit_s:g} s{unused}.", how_to_leave(mount)
+        f"{mount_text(mount)} does not answer within {limit_s:g} s{unused}.", how_to_leave(mount)
     )
 
 
@@ -117,7 +117,7 @@ def is_served(mount: MountEntry) -> bool:
     return mount.fstype in _SERVED or mount.fstype.startswith("fuse")
 
 
-def mount_words(mount: MountEntry) -> str:
+def mount_text(mount: MountEntry) -> str:
     """A mount for people: where it is, its type and its server."""
     source = "" if mount.source in ("none", mount.fstype) else f" of {mount.source}"
     return printable(f"{mount.mountpoint} ({mount.fstype}{source})")

@@ -18,7 +18,7 @@ from iopstui.model.experiment.comparison import (
 from iopstui.model.experiment.plan import BIND, Plan, variant_letter
 from iopstui.model.experiment.point import Point
 from iopstui.model.experiment.sensitivity import TOO_FEW_REPEATS, final_sensitivity, why_stopped
-from iopstui.model.findings.evidence import cpu_words
+from iopstui.model.findings.evidence import cpus_text
 from iopstui.model.metrics.sequential import MIN_RUNS
 from iopstui.text import printable
 
@@ -176,7 +176,7 @@ def describe_moves(shifts: Sequence[CpuShift], first: str, second: str) -> Itera
                 f"to {shift.load[1]:.0f} %"
             )
         if len(those) > MAX_NAMED:
-            rest = cpu_words(sorted(shift.cpu for shift in those[MAX_NAMED:]))
+            rest = cpus_text(sorted(shift.cpu for shift in those[MAX_NAMED:]))
             yield f"{len(those) - MAX_NAMED} more ({rest}) {others} with {second}, by less"
     went = moved_cpus(shifts)
     if went:

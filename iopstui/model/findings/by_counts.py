@@ -48,7 +48,7 @@ def no_iostats(evidence: Evidence) -> Finding | None:
     has, its = ("have", "their") if len(silent) > 1 else ("has", "its")
     return Finding(
         "iostats",
-        f"{e.names_words(silent)} {has} iostats=0: the kernel does not count {its} I/Os, so "
+        f"{e.names_text(silent)} {has} iostats=0: the kernel does not count {its} I/Os, so "
         f"{its} figures mean nothing",
         "turn it on: --knob iostats=1",
     )
@@ -77,7 +77,7 @@ def background(evidence: Evidence) -> Finding | None:
         return None
     return Finding(
         "background",
-        f"{e.names_words(devices)} {_was_or_were(devices)} not idle before this run: "
+        f"{e.names_text(devices)} {_was_or_were(devices)} not idle before this run: "
         f"{units.number(quiet.r_s)} r/s and "
         f"{units.number(quiet.w_s)} w/s that are not this job's",
         FIND_PROGRAM_ADVICE,
@@ -105,7 +105,7 @@ def disagreement(evidence: Evidence) -> Finding | None:
     if own < 100 or len(each) < SECONDS_APART:
         return None
     sums = " together" if len(devices) > 1 else ""
-    head = f"fio does {units.number(own)} IOPS, {e.names_words(devices)}{sums} "
+    head = f"fio does {units.number(own)} IOPS, {e.names_text(devices)}{sums} "
     own_bytes = e.fio_bytes(frames)
     less = all(most < 0.9 * fio_s for fio_s, _, most in each)
     more = all(least > 1.1 * fio_s for fio_s, least, _ in each)

@@ -73,7 +73,7 @@ def interrupts_fill_a_cpu(evidence: Evidence) -> Finding | None:
             or min(shares) < INTERRUPTED_PERCENT
         ):
             continue
-        names = e.names_words(evidence.devices)
+        names = e.names_text(evidence.devices)
         advice, key = _spread(evidence.devices, sorted(frames[-1].cpus))
         return Finding(
             "softirq-cpu",
@@ -123,7 +123,7 @@ def one_cpu_completes(evidence: Evidence) -> Finding | None:
         return None
     text = (
         f"CPU {cpu} runs {100 * most / total:.0f} % of the {what} ({units.number(most)} of "
-        f"{units.number(total)}/s) that complete {e.names_words(devices)}'s I/O, while jobs submit "
+        f"{units.number(total)}/s) that complete {e.names_text(devices)}'s I/O, while jobs submit "
         f"from {len(submitters)} CPUs"
     )
     return Finding("one-cpu", text, *_spread(devices, sorted(frames[-1].cpus)))
@@ -172,7 +172,7 @@ def interrupt_outside(evidence: Evidence) -> Finding | None:
             "irq-outside",
             f"interrupt {vector.irq} ({vector.name}) of {device.name}'s queue {vector.hctx} is "
             f"served on CPU {cpu} ({units.number(most)}/s), but the queue belongs to "
-            f"{e.cpu_words(sorted(usable))}: each completion comes from another CPU's cache",
+            f"{e.cpus_text(sorted(usable))}: each completion comes from another CPU's cache",
             f"echo {min(usable)} > /proc/irq/{vector.irq}/smp_affinity_list (and stop irqbalance)",
         )
     return None

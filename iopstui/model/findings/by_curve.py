@@ -91,7 +91,7 @@ def cap(evidence: Evidence) -> Finding | None:
 
 def _at_bought_limit(now: SteadyRun, evidence: Evidence, inside: float) -> Finding | None:
     """One reading is enough where the user says what was bought, and the figure stands there."""
-    own = _limit_words(evidence, now)
+    own = _limit_text(evidence, now)
     if not own or inside < QUEUED:
         return None
     return Finding(
@@ -129,7 +129,7 @@ def _deeper_without_gain(then: SteadyRun, now: SteadyRun, evidence: Evidence) ->
             return None
     else:
         return None
-    own = _limit_words(evidence, now)
+    own = _limit_text(evidence, now)
     return Finding(
         "cap",
         f"{what}: {words}{own}, latency {units.latency(then.lat_ns)} → "
@@ -139,7 +139,7 @@ def _deeper_without_gain(then: SteadyRun, now: SteadyRun, evidence: Evidence) ->
     )  # fmt: skip
 
 
-def _limit_words(evidence: Evidence, now: SteadyRun) -> str:
+def _limit_text(evidence: Evidence, now: SteadyRun) -> str:
     """Names the bought volume's limit that the figure stands at; "" if it stands at none."""
     found, size = evidence.volume, now.shape.block_size
     if found is None or not size:
@@ -186,7 +186,7 @@ def burst(evidence: Evidence) -> Finding | None:
         return None
     if limit_reached(after[-EACH_SIDE:], evidence) is not None:
         return None
-    credits = _credit_words(evidence, late)
+    credits = _credit_text(evidence, late)
     return Finding(
         "burst",
         f"at an unchanged load IOPS fell from {units.number(was)} to {units.number(now)} at "
@@ -200,7 +200,7 @@ def burst(evidence: Evidence) -> Finding | None:
     )
 
 
-def _credit_words(evidence: Evidence, late: Sequence[Frame]) -> tuple[str, str] | None:
+def _credit_text(evidence: Evidence, late: Sequence[Frame]) -> tuple[str, str] | None:
     """Headline and advice if the rate fell to the baseline of a bucket of the bought volume;
     ``None`` if not."""
     found = evidence.volume

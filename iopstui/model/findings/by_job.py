@@ -160,7 +160,7 @@ def sync_cost(evidence: Evidence) -> Finding | None:
     each = e.flush_await(frames, evidence.devices)
     if theirs is None or each is None or not _many_flushes(evidence, frames, theirs, each):
         return None
-    names, several = e.names_words(evidence.devices), len(evidence.devices) > 1
+    names, several = e.names_text(evidence.devices), len(evidence.devices) > 1
     caches = {d.queue.write_cache for d in evidence.devices if d.queue and d.queue.write_cache}
     because = f" (write_cache {', '.join(sorted(caches))})" if caches else ""
     return Finding(

@@ -168,7 +168,7 @@ def write_back(evidence: Evidence) -> Finding | None:
     return Finding(
         "write-back",
         f"{fmean(ios):.1f} buffered writes wait, without using the CPU, while "
-        f"{e.names_words(evidence.devices)} writes back {units.size(theirs.bytes_s)}/s at full "
+        f"{e.names_text(evidence.devices)} writes back {units.size(theirs.bytes_s)}/s at full "
         "utilisation: the limit of dirty pages is reached",
         "try direct=1 to measure the device; vm.dirty_bytes sets when writers wait",
     )

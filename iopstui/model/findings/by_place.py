@@ -68,7 +68,7 @@ def _who_has_the_cpu(frames: Sequence[Frame]) -> tuple[str, str]:
     cpus = sorted({job.cpu for job in jobs})
     own = fmean(sum(job.busy or 0.0 for job in frame.jobs) for frame in frames)
     others = max(0.0, _busy(frames, cpus) - own)
-    used = f"other programs use {others:.0f} % of a CPU on {e.cpu_words(cpus)}"
+    used = f"other programs use {others:.0f} % of a CPU on {e.cpus_text(cpus)}"
     if any(job.policy == IDLE_POLICY for job in jobs):
         return f"the job has policy SCHED_IDLE, and {used}", "run the job without chrt --idle"
     nice = max((job.nice or 0 for job in jobs), default=0)
@@ -134,7 +134,7 @@ def stalled(evidence: Evidence) -> Finding | None:
     # without a request in a device nothing tells a stall from a job that is stopped
     if not held and not suspended:
         return None
-    names = e.names_words(evidence.devices) or "the target"
+    names = e.names_text(evidence.devices) or "the target"
     why, advice = ": it does not answer", "see the kernel's log: dmesg"
     if suspended:
         why = f": {suspended[0]} is suspended (dmsetup)"

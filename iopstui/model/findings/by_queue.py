@@ -59,7 +59,7 @@ def above(evidence: Evidence) -> Finding | None:
     why = _iocost(evidence) or (_possible_cause(evidence, frames) if many else None)
     if why is None:
         return None
-    names = e.names_words(evidence.devices)
+    names = e.names_text(evidence.devices)
     inside = fmean(held), fmean(waits.ios for waits in each)
     return Finding(
         "above", f"{inside[0]:.1f} of {inside[1]:.1f} I/Os in flight wait above {names}{why[0]}",

@@ -362,14 +362,14 @@ def busiest_cpu(counts: Mapping[int, float]) -> tuple[int, float]:
 # -- words in a sentence
 
 
-def seconds_words(finding: Finding) -> str:
+def seconds_text(finding: Finding) -> str:
     """The seconds that it is about: "0:05-0:08"; "" of none."""
     if finding.since is None or finding.until is None:
         return ""
     return f"{units.clock(finding.since)}-{units.clock(finding.until)}"
 
 
-def ceased_words(since: float, until: float, why: str = "") -> str:
+def ceased_text(since: float, until: float, why: str = "") -> str:
     """When its cause ended, and how long it lasted: "ended at 0:36, after 24 s". One that later
     seconds contradict is "withdrawn: vda counts its I/Os all the same"."""
     if why:
@@ -377,7 +377,7 @@ def ceased_words(since: float, until: float, why: str = "") -> str:
     return f"ended at {units.clock(until)}, after {units.duration(until - since)}"
 
 
-def names_words(devices: Sequence[BlockDevice], most: int = 4) -> str:
+def names_text(devices: Sequence[BlockDevice], most: int = 4) -> str:
     """ "vda", "vda and vdb", "vda, vdb, vdc and 5 more"."""
     names = [device.name for device in devices]
     if len(names) > most:
@@ -385,7 +385,7 @@ def names_words(devices: Sequence[BlockDevice], most: int = 4) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1]))) if names else ""
 
 
-def cpu_words(cpus: Sequence[int], most: int = 6) -> str:
+def cpus_text(cpus: Sequence[int], most: int = 6) -> str:
     """ "CPU 0, 1, 5", with long lists cut: "CPU 0, 1, 2 ... (64 CPUs)"."""
     shown = ", ".join(map(str, cpus[:most]))
     return f"CPU {shown}" + (f" ... ({len(cpus)} CPUs)" if len(cpus) > most else "")

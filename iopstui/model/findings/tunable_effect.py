@@ -13,7 +13,7 @@ from iopstui import format as units
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.tunable import irq_of
 from iopstui.model.findings import evidence as e
-from iopstui.model.findings.evidence import Finding, cpu_words
+from iopstui.model.findings.evidence import Finding, cpus_text
 from iopstui.model.means import fmean
 from iopstui.model.metrics.cpu_frames import rate_of
 from iopstui.model.metrics.frame import Frame
@@ -205,7 +205,7 @@ def _spread(counts: Mapping[int, float]) -> str:
         named = zip(chosen, shares, strict=True)
         return ", ".join(f"CPU {cpu} {share} %" for cpu, share in named)
     each = shares[0] if len(set(shares)) == 1 else f"{shares[-1]}-{shares[0]}"
-    return f"{cpu_words(sorted(chosen))} ({each} % each)"
+    return f"{cpus_text(sorted(chosen))} ({each} % each)"
 
 
 # -- what it did to IOPS

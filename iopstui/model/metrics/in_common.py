@@ -23,9 +23,9 @@ from iopstui.model.metrics.slow_events import EVENT_NS, SlowEvents, slow_events
 from iopstui.model.metrics.slow_requests import (
     FLUSHES,
     SLOW_KINDS,
-    one_words,
+    slow_text,
     slowest,
-    way_words,
+    way_text,
     with_flushes_marked,
 )
 from iopstui.model.samples import Exemplar
@@ -127,7 +127,7 @@ def in_common(exemplars: Sequence[Exemplar]) -> list[InCommon]:
     return [*pauses, *(one.claim for one in first.values())]
 
 
-def slow_words(frame: Frame) -> Iterator[str]:
+def slow_requests_text(frame: Frame) -> Iterator[str]:
     """The slowest request of each direction in a frame's second, and what the slow ones have in
     common; nothing without the probe's requests."""
     probe = frame.probe
@@ -135,7 +135,7 @@ def slow_words(frame: Frame) -> Iterator[str]:
     for kind in SLOW_KINDS:
         for one in slowest((e for e in exemplars if e.kind == kind), 1):
             total = units.latency(one.total_ns)
-            yield f"slowest {kind} {total}: {way_words(one)}; {one_words(one)}"
+            yield f"slowest {kind} {total}: {way_text(one)}; {slow_text(one)}"
     yield from (one.text for one in in_common(exemplars))
 
 

@@ -157,7 +157,7 @@ BPFTRACE, OWN = "bpftrace", "iopstui"
 # CPU time for each I/O in µs, measured (docs/costs.md)
 COST_US = {LATENCY: 0.9, WAY: 0.3, MATRIX: 0.2, PROCESSES: 0.4, SIZES: 0.3}
 # of the latencies and the slowest requests, by programs of its own
-OWN_COST = 0.4
+OWN_COST_US = 0.4
 
 
 class ProbeIntervals:

@@ -104,7 +104,7 @@ def _device_map(device: BlockDevice, frame: Frame | None, topology: Topology) ->
         irq_s=irq_s,
         ios_per_irq=per_irq,
         completes=completes,
-        words=completion_words(device, completes),
+        words=completion_text(device, completes),
         note=why_no_interrupt(device),
     )
 
@@ -223,7 +223,7 @@ def how_it_completes(device: BlockDevice, frame: Frame | None) -> str | None:
     return SOFTIRQ if block >= 0.5 * min(irq, ios) else MIXED
 
 
-def completion_words(device: BlockDevice, completes: str | None) -> str:
+def completion_text(device: BlockDevice, completes: str | None) -> str:
     """``how_it_completes`` as a sentence for the screen."""
     name = device.name
     bio_based = not device.hctxs

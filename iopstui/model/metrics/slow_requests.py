@@ -33,7 +33,7 @@ def rwbs(flags: int) -> str:
     return before + _OPERATIONS.get(flags & 0xFF, "N") + letters
 
 
-def way_words(one: Exemplar) -> str:
+def way_text(one: Exemplar) -> str:
     """Where its time went: "2.11 ms queued, 7.10 ms device"."""
     parts = (
         ("tried before", one.tried_ns), ("plugged", one.plugged_ns), ("queued", one.queued_ns),
@@ -42,7 +42,7 @@ def way_words(one: Exemplar) -> str:
     return ", ".join(f"{units.latency(ns)} {name}" for name, ns in parts if ns is not None)
 
 
-def one_words(one: Exemplar) -> str:
+def slow_text(one: Exemplar) -> str:
     """Which it is: "sector 2048, 4 KiB RS, fio (700), CPU 0 → 1"."""
     place = "" if one.sector is None else f"sector {one.sector}, {units.size(one.size)} "
     process = f"{one.comm or units.MISSING} ({one.pid})"

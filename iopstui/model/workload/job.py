@@ -318,7 +318,7 @@ def describe(stream: Stream) -> str:
     """A stream in one line: "1.2k/s, mostly 16 KiB, random, in bursts, depth 3.1, ..."."""
     if not stream.ios:
         return f"no {stream.kind}s"
-    words = [f"{number(stream.rate)} {stream.kind}s/s", _sizes_in_words(stream),
+    words = [f"{number(stream.rate)} {stream.kind}s/s", _sizes_text(stream),
              _order(stream)]  # fmt: skip
     arrival = {"linear": "", "poisson": "", "bursts": "in bursts"}[shape.process_of(stream)]
     if arrival:
@@ -330,7 +330,7 @@ def describe(stream: Stream) -> str:
     return ", ".join(word for word in words if word)
 
 
-def _sizes_in_words(stream: Stream) -> str:
+def _sizes_text(stream: Stream) -> str:
     if not stream.sizes:
         return ""
     first = max(stream.sizes, key=lambda one: stream.sizes[one])

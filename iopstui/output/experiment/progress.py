@@ -16,7 +16,7 @@ from iopstui.events import (
 )
 from iopstui.format import clock, number, print_line
 from iopstui.output.narration import Narrator
-from iopstui.output.status_line import share_words
+from iopstui.output.status_line import share_progress_text
 from iopstui.text import printable
 
 
@@ -30,7 +30,7 @@ class ProgressReporter:
         self._seconds = seconds
         self._line = self._narrator.line
         self._whole_s = 0.0
-        self._said: set[str] = set()
+        self._printed: set[str] = set()
         self._point: PointStarted | None = None
         self._elapsed = 0.0
         self._what = "point"
@@ -58,8 +58,8 @@ class ProgressReporter:
                 )
             case LayoutProgress():
                 self._narrator.handle(event)
-            case Notice() if event.text not in self._said:
-                self._said.add(event.text)
+            case Notice() if event.text not in self._printed:
+                self._printed.add(event.text)
                 self.clear()
                 self._narrator.handle(event)
 
@@ -85,4 +85,4 @@ class ProgressReporter:
         left = max(0.0, point.left_s - self._elapsed)
         share = 1 - left / self._whole_s if self._whole_s else 1.0
         now = f"{self._elapsed:.0f} of {self._seconds:g} s, {number(fio.total.iops)} IOPS"
-        self._line.draw(f"{share_words(share, left)}: {self._point_text()}, {now}")
+        self._line.draw(f"{share_progress_text(share, left)}: {self._point_text()}, {now}")

@@ -11,7 +11,7 @@ import re
 from codecs import BOM_UTF8
 from collections.abc import Iterator
 
-from iopstui.fleet.hosts.json_objects import object_of
+from iopstui.fleet.hosts.json_objects import parse_object
 from iopstui.fleet.merging.sums import Object
 from iopstui.text import printable
 
@@ -107,4 +107,4 @@ def _object(line: bytes) -> Object | None:
     if not line.rstrip().endswith(b"}"):
         return None
     start = line.find(b"{")
-    return object_of(line[start:])
+    return parse_object(line[start:])

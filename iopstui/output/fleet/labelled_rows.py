@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from iopstui.errors import UsageError
 from iopstui.fleet.deduplication import Deduplicator
-from iopstui.fleet.hosts.json_objects import object_of
+from iopstui.fleet.hosts.json_objects import parse_object
 from iopstui.fleet.hosts.orders import MAX_WALL_MS
 from iopstui.fleet.merging.sums import Object
 from iopstui.output.fleet.labelled_lines import LabelledLines
@@ -61,15 +61,15 @@ class _TaskNames:
     def __init__(self, say: Say) -> None:
         self._say = say
         self._owners: dict[str, str] = {}
-        self._told = False
+        self._warned = False
 
     def name(self, host: str, task: str) -> str:
         """The name for a task's rows: its host's, or "host#label" for all tasks but the first."""
         if self._owners.setdefault(host, task) == task:
             return host
         found = f"{host}#{task}"
-        if not self._told:
-            self._told = True
+        if not self._warned:
+            self._warned = True
             self._say(f"Several tasks run on hosts named {host}: the second is {found}, and so on.")
         return found
 
@@ -79,7 +79,7 @@ def parsed(line: bytes) -> Object | None:
     start = line.find(b"{")
     if start < 0:
         return None
-    return object_of(line[start:] if start else line)
+    return parse_object(line[start:] if start else line)
 
 
 def _skip(stream: BinaryIO) -> None:
@@ -156,31 +156,31 @@ class _HostNames:
         self._say = say
         self._owners: dict[str, int] = {}
         self._names: dict[tuple[int, str], str] = {}
-        self._held: dict[tuple[int, str], list[Object]] = {}
+        self._pending: dict[tuple[int, str], list[Object]] = {}
 
     def rows(self, index: int, name: str, row: Object) -> Iterator[Labelled]:
         """A row, and those that waited for it to say whose they are. What comes again is left
         out."""
         key = index, name
         if self._once.is_repeat(index, name, row):
-            self._held.pop(key, None)
+            self._pending.pop(key, None)
             return
         origin = self._once.origin(index, name)
         known = self._names.get((origin, name))
         if known is None and self._owners.get(name, index) != index and not _says_whose(row):
-            self._held.setdefault(key, []).append(row)
+            self._pending.setdefault(key, []).append(row)
             return
         found = known or self._named(origin, name)
-        for one in (*self._held.pop(key, ()), row):
+        for one in (*self._pending.pop(key, ()), row):
             yield found, one
 
     def leftover_lines(self) -> Iterator[Labelled]:
         """Lines left over, of hosts that sent too little."""
-        for (index, name), rows in self._held.items():
+        for (index, name), rows in self._pending.items():
             found = self._named(index, name)
             for row in rows:
                 yield found, row
-        self._held.clear()
+        self._pending.clear()
 
     def _named(self, index: int, name: str) -> str:
         found, number = name, 2

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from iopstui import __version__
+from iopstui.fleet.merging.certificate import MergeCertificate, certify_merge
 from iopstui.fleet.merging.merger import MergedSecond, Merger
-from iopstui.fleet.merging.outcome import MergeCertificate, certificate_of
 from iopstui.fleet.merging.sums import Object
 from iopstui.format import utc
 from iopstui.model.metrics.paths import SCHEMA
@@ -45,7 +45,7 @@ def second_object(second: MergedSecond, label: str) -> Object:
 def merged_object(merger: Merger, label: str) -> Object:
     """Totals of all hosts from start to end, and whether they are complete."""
     whole = merger.rated()
-    found = certificate_of(merger)
+    found = certify_merge(merger)
     slowest = whole.slowest
     return {
         "event": "merged",

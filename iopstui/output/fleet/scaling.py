@@ -134,7 +134,7 @@ class ScalingCsv:
             print_line(words, self._err)
 
 
-def scaling_words(points: Sequence[ScalePoint]) -> tuple[str, ...]:
+def scaling_texts(points: Sequence[ScalePoint]) -> tuple[str, ...]:
     """The table and the law in words, when there is no more to come."""
     out = io.StringIO()
     sink = ScalingTable(out)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol, TextIO
 
+from iopstui.fleet.merging.certificate import certify_merge
 from iopstui.fleet.merging.merger import MergedSecond, Merger
-from iopstui.fleet.merging.outcome import certificate_of
 from iopstui.fleet.merging.sums import Object
 from iopstui.format import MISSING, cut, latency, milliseconds, number, print_line, utc
 from iopstui.model.rates import MIB
@@ -62,7 +62,7 @@ class _LossMessages:
         print_line(f"[{(utc(second.wall_ms) or '')[11:19]}] {words}", self._err)
 
     def whole(self, merger: Merger, out: TextIO) -> None:
-        print_line("\n" + whole_text(merger.rated(), certificate_of(merger)), out)
+        print_line("\n" + whole_text(merger.rated(), certify_merge(merger)), out)
 
 
 class TotalLines:

@@ -6,8 +6,8 @@ import math
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
+from iopstui.fleet.merging.certificate import MergeCertificate
 from iopstui.fleet.merging.merger import MergedSecond
-from iopstui.fleet.merging.outcome import MergeCertificate
 from iopstui.fleet.merging.sums import DirectionSum, HostSums
 from iopstui.format import counted, cut, latency, number
 from iopstui.model.experiment.expectation import Outcome

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from iopstui.format import counted
-from iopstui.lesson.examine import check_runs
+from iopstui.lesson.check_runs import check_runs
 from iopstui.lesson.facts import TargetFacts
 from iopstui.lesson.player import LessonRun
 from iopstui.model.block.target import Target

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from iopstui import __version__
+from iopstui.fleet.merging.certificate import certify_merge
 from iopstui.fleet.merging.host import HostInterval
 from iopstui.fleet.merging.merger import MergedSecond
-from iopstui.fleet.merging.outcome import certificate_of
 from iopstui.fleet.merging.sums import HostSums
 from iopstui.linux.process.packages import require_packages
 from iopstui.output.columns import WHOLE, WORDS, Column
@@ -67,10 +67,10 @@ class _Rows:
                 yield [at, run, "", *self._total_row(second)]
                 yield from ([at, run, *row] for row in self._host_rows(second, slots))
 
-    def say_what_is_not_in_it(self) -> None:
+    def print_omissions(self) -> None:
         """Print on standard error what the rows do not contain."""
         reading = self._reading
-        lost = [self._name(host) for host in certificate_of(reading.merger).lost]
+        lost = [self._name(host) for host in certify_merge(reading.merger).lost]
         if self._left:
             # who adds up the rows has less than fio
             print(f"iopstui: {self._left} I/Os are not in the rows, because a host measured only a "
@@ -114,7 +114,7 @@ def put_csv(path: Path, redact: bool, out: BinaryIO) -> None:
     rows = _Rows(path, redact)
     for cells in rows:
         writer.writerow(map(cell_text, cells))
-    rows.say_what_is_not_in_it()
+    rows.print_omissions()
 
 
 class _Encoded:
@@ -144,4 +144,4 @@ def put_parquet(path: Path, redact: bool, out: BinaryIO) -> None:
     except BaseException:
         table.abandon()
         raise
-    rows.say_what_is_not_in_it()
+    rows.print_omissions()

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from iopstui.fleet.fleet_events import FLEET, FLEET_OVER
+from iopstui.fleet.merging.certificate import certify_merge
 from iopstui.fleet.merging.merger import Merger
-from iopstui.fleet.merging.outcome import certificate_of
 from iopstui.fleet.merging.sums import HostSums, MalformedRow
 from iopstui.text import printable
 
@@ -47,7 +47,7 @@ class _Run:
         words = self.over.get("said")
         said = words[:MAX_SAID] if isinstance(words, list) else []
         return RunRow(
-            self.number, self.job, self.hosts, certificate_of(self.merger).finished,
+            self.number, self.job, self.hosts, certify_merge(self.merger).finished,
             self.merger.rated(), printable(str(self.over.get("how") or "not seen")),
             tuple(printable(str(one)) for one in said),
         )  # fmt: skip

@@ -12,9 +12,9 @@ from typing import Any
 from iopstui.fleet.deduplication import Deduplicator, without_repeats
 from iopstui.fleet.fleet_events import FLEET
 from iopstui.fleet.hosts.clocks import start_spread
+from iopstui.fleet.merging.certificate import MergeCertificate, certify_merge
 from iopstui.fleet.merging.host import HostInterval, HostSeconds
 from iopstui.fleet.merging.merger import MergedSecond
-from iopstui.fleet.merging.outcome import MergeCertificate, certificate_of
 from iopstui.fleet.merging.packed import unpack
 from iopstui.fleet.merging.sums import HostSums, KernelSum, split
 from iopstui.model.rates import MIB
@@ -213,7 +213,7 @@ def gather_fleet(path: Path, redact: bool = False) -> FleetStory:
     merger.on_slot = story.slot
     for second in reading.seconds(story.note):
         story.add(second)
-    story.whole, story.certified = merger.rated(), certificate_of(merger)
+    story.whole, story.certified = merger.rated(), certify_merge(merger)
     story.hosts = merger.hosts
     story.broken, story.left_out = reading.broken, tuple(reading.left_out())
     if story.has_several_runs:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from iopstui.linux.machine.topology import online_cpus
 from iopstui.linux.sysattr import read_text
-from iopstui.model.metrics.probe import BPFTRACE, COST_US, LATENCY, MATRIX, OWN, OWN_COST
+from iopstui.model.metrics.probe import BPFTRACE, COST_US, LATENCY, MATRIX, OWN, OWN_COST_US
 from iopstui.model.samples import ProbeSample
 from iopstui.session.tick.context import Context
 
@@ -191,5 +191,5 @@ class SessionProbe:
 
 def costs(parts: Sequence[str], by: str = BPFTRACE) -> str:
     """Cost of these parts, in words."""
-    total = OWN_COST if by == OWN else sum(COST_US[part] for part in parts)
+    total = OWN_COST_US if by == OWN else sum(COST_US[part] for part in parts)
     return f"about {total:.1f} µs of CPU per I/O"

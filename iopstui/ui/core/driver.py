@@ -51,7 +51,7 @@ class PatientDriver(LinuxDriver):
         super().__init__(*arguments, **options)
         self._lag_s = 0.0
         self._answers = False
-        self._asked: float | None = None
+        self._asked_s: float | None = None
         self._output: Output | None = None
         # wakes the thread that reads keys: it has to end
         self._leave = -1
@@ -64,7 +64,7 @@ class PatientDriver(LinuxDriver):
         return self._is_waiting_for_answer() or (output is not None and output.waiting > 0)
 
     def _is_waiting_for_answer(self) -> bool:
-        asked = self._asked
+        asked = self._asked_s
         return asked is not None and time.monotonic() - asked < ANSWER_WITHIN_S
 
     @property
@@ -75,7 +75,7 @@ class PatientDriver(LinuxDriver):
     def painted(self) -> None:
         """A paint has been written: ask the terminal to say when it has shown it."""
         if self._answers and not self._is_waiting_for_answer():
-            self._asked = time.monotonic()
+            self._asked_s = time.monotonic()
             self.write(SYNC_QUERY)
 
     def write(self, data: str) -> None:
@@ -195,7 +195,7 @@ class PatientDriver(LinuxDriver):
     def process_message(self, message: Message) -> None:
         """Takes note of the terminal's answers (in the thread that reads keys)."""
         if isinstance(message, TerminalSupportsSynchronizedOutput):
-            asked, self._asked = self._asked, None
+            asked, self._asked_s = self._asked_s, None
             if asked is not None:
                 self._lag_s = time.monotonic() - asked
                 self.on_taken()

@@ -46,7 +46,7 @@ class TerminalInput:
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._parser = KeyParser()
-        self._held = ""
+        self._incomplete = ""
         self._fed_s = 0.0
         self._now = now
 
@@ -55,7 +55,7 @@ class TerminalInput:
         if not text:
             return
         self._fed_s = self._now()
-        text, self._held = self._held + text, ""
+        text, self._incomplete = self._incomplete + text, ""
         at = 0
         while at < len(text):
             escape = text.find(ESC, at)
@@ -75,19 +75,19 @@ class TerminalInput:
         # of a long paste the beginning, and what the sign of its end may have begun in
         if len(text) > LONGEST_PASTE:
             text = text[:LONGEST_PASTE] + text[LONGEST_PASTE:][1 - len(PASTE_ENDS) :]
-        self._held = text
+        self._incomplete = text
 
     @property
     def waits(self) -> bool:
         """Whether something is held back for a rest: only then ``tick`` has anything to do."""
-        return bool(self._held)
+        return bool(self._incomplete)
 
     def tick(self) -> Iterator[Message]:
         """Pass on input that was held back for a rest that did not come."""
-        held = self._held
+        held = self._incomplete
         if not held or self._now() - self._fed_s < _patience(held):
             return
-        self._held = ""
+        self._incomplete = ""
         if held.startswith(PASTE):
             yield _paste(held[len(PASTE) :])
         # more of it can be no keys: the rest of a sequence was lost

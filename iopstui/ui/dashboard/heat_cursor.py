@@ -28,7 +28,7 @@ class ChosenCell:
     by_device: bool
 
     @property
-    def range_words(self) -> str:
+    def range_text(self) -> str:
         """ "1.00 ms to 1.26 ms"."""
         return f"{f.latency(self.cell.low)} to {f.latency(self.cell.high)}"
 
@@ -146,7 +146,7 @@ def requests_of(state: LiveState, frames: Sequence[Frame]) -> list[Exemplar]:
 def note(state: LiveState, chosen: ChosenCell) -> list[Piece]:
     """Words for the title of a heat map."""
     ios = "I/O" if chosen.cell.count == 1 else "I/Os"
-    pieces: list[Piece] = [(f"{chosen.range_words}: ", DIM), (f"{chosen.cell.count} {ios}", BOLD)]
+    pieces: list[Piece] = [(f"{chosen.range_text}: ", DIM), (f"{chosen.cell.count} {ios}", BOLD)]
     frames = frames_of(state, chosen)
     probes = [frame.probe for frame in frames if frame.probe is not None]
     if not any(probe.by == OWN or probe.exemplars for probe in probes):

@@ -103,7 +103,7 @@ def _path_rows(frame: Frame, probe: ProbeInterval, width: int, charset: Charset)
     blank = message(width, charset, "")
     if way is None:
         return [title, message(width, charset, "no request was completed"), blank]
-    return [title, *_bar(way, width, charset), *_way_words(way, width, charset), blank]
+    return [title, *_bar(way, width, charset), *_path_text_rows(way, width, charset), blank]
 
 
 def _bar(way: RequestPath, width: int, charset: Charset) -> Iterator[Row]:
@@ -128,7 +128,7 @@ def _bar(way: RequestPath, width: int, charset: Charset) -> Iterator[Row]:
     yield bar.finished()
 
 
-def _way_words(way: RequestPath, width: int, charset: Charset) -> list[Row]:
+def _path_text_rows(way: RequestPath, width: int, charset: Charset) -> list[Row]:
     found = []
     if way.slat_ns is not None and way.clat_ns is not None:
         found.append(

@@ -259,7 +259,7 @@ class Dashboard(CanvasScreen):
         """Show iopstui's own cost with the next paint."""
         self.own = own
 
-    def begin_anew(self, state: LiveState) -> None:
+    def restart_state(self, state: LiveState) -> None:
         """Another place in a recording: its charts are drawn from their beginning."""
         self.state = state
         self.window.start = 0.0
@@ -383,9 +383,9 @@ class Dashboard(CanvasScreen):
         for chart in self.charts:
             chart.place(NO_BOX)
         self.small.place(Box(0, 0, width, height))
-        self.small.show(pad(self._small_words(width), height, width))
+        self.small.show(pad(self._too_small_rows(width), height, width))
 
-    def _small_words(self, width: int) -> list[Row]:
+    def _too_small_rows(self, width: int) -> list[Row]:
         words = (
             f"This terminal is {self.app.size.width}×{self.app.size.height}; the dashboard needs "
             f"{layout.MIN_WIDTH}×{layout.MIN_HEIGHT} or more. Please make it larger. Measuring "
@@ -440,12 +440,12 @@ class Dashboard(CanvasScreen):
     def _heat(self) -> str:
         return self.heats.now(self.shown, self._plan.latency.height if self._plan else 0)
 
-    def turn_heat(self) -> None:
+    def next_heat_map(self) -> None:
         """Switch from the lines to the heat map, to the next one, and back."""
         height = self._plan.latency.height if self._plan else 0
         self.show_heat(not self.heat_shown or self.heats.next(self.shown, height))
 
-    def turn_percentiles(self) -> None:
+    def toggle_percentiles(self) -> None:
         """Over the heat map, or not any more; with them it is opened."""
         self.percentiles_shown = not self.heat_shown or not self.percentiles_shown
         self.show_heat(True)

@@ -63,7 +63,7 @@ def rows(state: LiveState, target: Target, width: int, charset: Charset) -> list
     frame = state.frame
     if frame is None or frame.seconds is None:
         return [message(width, charset, "first sample; rates need two")]
-    mount = message(width, charset, _mount_words(target))
+    mount = message(width, charset, _mount_text(target))
     share = frame.share
     if share is None:
         return [*wrap(width, charset, _why_missing(target), None), mount]
@@ -71,7 +71,7 @@ def rows(state: LiveState, target: Target, width: int, charset: Charset) -> list
     found = [table.header("op")]
     found += [table.row(name, one) for name, one in _operations(share)]
     if share.smb is not None:
-        found.append(message(width, charset, _state_words(share.smb)))
+        found.append(message(width, charset, _client_state_text(share.smb)))
     return [*found, mount]
 
 
@@ -84,7 +84,7 @@ def _why_missing(target: Target) -> str:
     )
 
 
-def _state_words(smb: SmbClient) -> str:
+def _client_state_text(smb: SmbClient) -> str:
     """The client's state, and what the latencies are of."""
     lost = f"{smb.disconnected} disconnected · " if smb.disconnected else ""
     slow = f" · {smb.slow} slow" if smb.slow else ""
@@ -105,7 +105,7 @@ def _operations(share: Share) -> Iterator[tuple[str, OperationRates]]:
     yield "other", share.other
 
 
-def _mount_words(target: Target) -> str:
+def _mount_text(target: Target) -> str:
     """The export and the options of the first mount, and how many more there are."""
     first = next(place for place in target.places if place.mountpoint in target.shares)
     more = f" and {len(target.shares) - 1} more" if len(target.shares) > 1 else ""

@@ -71,7 +71,7 @@ class Choice(TypeToFilter, Modal["str | None"]):
         self.keys.show(HINTS, self.filtering)
 
 
-def last_or_new(
+def ask_last_or_new(
     port: Port, title: str, last: str, new: str, show: Callable[[], None], begin: Callable[[], None]
 ) -> None:
     """Ask whether the last one of something is shown (``last`` says which; "": nothing is to be

@@ -33,7 +33,7 @@ from iopstui.ui.dialogs.recent import RecentRecordings
 from iopstui.ui.dialogs.type_to_filter import FILTER, TypeToFilter
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, KEY, Charset, load_style
 
-REST_S, RESCAN_S, LIVE_S = 0.3, 3.0, 1.0
+SETTLE_S, RESCAN_S, LIVE_S = 0.3, 3.0, 1.0
 CHARTS_EVERY = 2
 """Seconds between two paints of the charts, a column of which shows two."""
 SORT_EVERY = 5
@@ -122,7 +122,7 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
         busiest: BusiestProcess | None = None,
     ) -> None:
         super().__init__()
-        self._busiest, self._busiest_words = busiest, ""
+        self._busiest, self._busiest_process_text = busiest, ""
         self._over = over
         self._foot = (*FOOTER_HINTS, BACK if back else QUIT)
         self._recent = recent
@@ -146,7 +146,7 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
         self._charset = charset
         self._reason = reason
         self._first_run = first_run
-        self._said = ""
+        self._message = ""
         self._keys = Keys(self._foot, charset)
         self._charts = DiskCharts(charset)
 
@@ -189,7 +189,7 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
         self.query_one("#home-disks").border_title = "Disks"
         self._say_order()
         self.query_one("#home-actions").border_title = "What do you want to do?"
-        self._usual_words()
+        self._show_usual_text()
         self._fit()
         self._table().focus()
         self.action_rescan()
@@ -224,7 +224,7 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
         """The disks take the rows that they need; charts take those that are left."""
         height = self.app.size.height
         recent = sum(one.rows for one in self.query(RecentRecordings))
-        rest = height - 2 - LOW_BOXES - recent - bool(self._said)
+        rest = height - 2 - LOW_BOXES - recent - bool(self._message)
         needed = len(rows.tree(self._devices or {}, self._partitions)) + EDGES
         if rest - needed < disk_charts.MIN_HEIGHT and rest > 3 * disk_charts.MIN_HEIGHT:
             needed = rest - disk_charts.MIN_HEIGHT
@@ -271,7 +271,7 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
         """Read the devices again once the events have died down: one change causes several."""
         if not self._waiting:
             self._waiting = True
-            self.set_timer(REST_S, self._rescan_now)
+            self.set_timer(SETTLE_S, self._rescan_now)
 
     def _rescan_now(self) -> None:
         self._waiting = False
@@ -285,11 +285,11 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
         try:
             devices: Mapping[str, BlockDevice] = self._discover()
         except OSError as error:
-            self.app.call_from_thread(self._say, f"Cannot read the devices: {error}.")
+            self.app.call_from_thread(self._show_message, f"Cannot read the devices: {error}.")
             return
         self.app.call_from_thread(self._fill, devices)
 
-    def _say(self, words: str) -> None:
+    def _show_message(self, words: str) -> None:
         self._words(words, ERROR)
 
     def _table(self) -> DataTable[Text]:
@@ -452,12 +452,12 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
     def _ask_processes(self) -> None:
         """In a thread: some machines have thousands of processes."""
         found = self._busiest() if self._busiest is not None else None
-        self.app.call_from_thread(self._show_busiest, rows.busiest_words(found))
+        self.app.call_from_thread(self._show_busiest, rows.busiest_process_text(found))
 
     def _show_busiest(self, words: str) -> None:
         self._asks_processes = False
-        if words != self._busiest_words:
-            self._busiest_words = words
+        if words != self._busiest_process_text:
+            self._busiest_process_text = words
             self._explain()
 
     def _show_loads(self) -> None:
@@ -496,12 +496,12 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
         self._show()
         if not self._table().row_count:
             self._words(NO_MATCH)
-        elif self._said == NO_MATCH:
-            self._usual_words()
+        elif self._message == NO_MATCH:
+            self._show_usual_text()
 
     # -- words
 
-    def _usual_words(self) -> None:
+    def _show_usual_text(self) -> None:
         if self._reason:
             self._words(f"Error: {self._reason}", ERROR)
         else:
@@ -519,7 +519,7 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
             self._words("; ".join(parts))
 
     def _words(self, words: str, style: Style = BOLD) -> None:
-        self._said = words
+        self._message = words
         text = Text(self._charset.text(printable(words)), style=style)
         line = self.query_one("#picker-words", Static)
         line.update(text)
@@ -531,7 +531,9 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
         box = self.query_one("#home-about")
         box.border_title = Text(printable(device.name) if device is not None else "Disk")
         about = rows.about(device, self._devices or {}) if device is not None else []
-        about += [("Busiest process", self._busiest_words)] if self._busiest_words else []
+        about += (
+            [("Busiest process", self._busiest_process_text)] if self._busiest_process_text else []
+        )
         self.query_one("#home-facts", Static).update(self._facts(about))
         width = self.app.size.width - 2
         line = rows.in_a_line(device, self._devices or {}, width) if device is not None else ""
@@ -574,7 +576,7 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
         elif self._marked:
             self._words(f"marked: {chosen}; Enter opens them together, every job uses all of them")
         else:
-            self._usual_words()
+            self._show_usual_text()
 
     def action_partitions(self) -> None:
         """Show partitions, too, or not any more."""

@@ -206,7 +206,7 @@ def about(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> list[tuple
     return [(label, words) for label, words in found if words]
 
 
-def busiest_words(process: ProcessRates | None) -> str:
+def busiest_process_text(process: ProcessRates | None) -> str:
     """The process with the most I/O, for people; "" if none had any."""
     if process is None:
         return ""

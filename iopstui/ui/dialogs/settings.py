@@ -24,7 +24,7 @@ from iopstui.ui.dialogs.choice import Choice
 from iopstui.ui.dialogs.prompt import Prompt
 from iopstui.ui.dialogs.type_to_filter import FILTER, TypeToFilter
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, KEY, WARNING, Charset
-from iopstui.ui.state.live import LiveState, gone_words
+from iopstui.ui.state.live import LiveState, missing_devices_text
 
 HINTS: tuple[Hint, ...] = (
     ("Enter", "Change", "screen.change"), ("z", "Undo", "screen.undo"), FILTER, CLOSE_HINT,
@@ -66,7 +66,7 @@ class Settings(TypeToFilter, Modal[None]):
         self._state = state
         self._shown: list[TunableState] = []
         self._were: list[str | None] = []
-        self._said = ""
+        self._message = ""
         self._opened = state.t
         self._ready = False
 
@@ -95,8 +95,8 @@ class Settings(TypeToFilter, Modal[None]):
             self._fill(knobs, was)
         notice = self._state.visible_notice()
         said = notice.text if notice is not None and notice.t >= self._opened else ""
-        if said != self._said:
-            self._said = said
+        if said != self._message:
+            self._message = said
             loud = notice is not None and notice.level in ("error", "warning")
             words = Text(self.charset.text(said), style=ERROR if loud else "")
             self.query_one("#settings-said", Static).update(words)
@@ -156,7 +156,7 @@ class Settings(TypeToFilter, Modal[None]):
             self._turn(knob.name, was)
 
     def _show_message(self, words: str) -> None:
-        self._said = words
+        self._message = words
         self.query_one("#settings-said", Static).update(Text(self.charset.text(printable(words))))
 
     def _explain(self) -> None:
@@ -171,7 +171,7 @@ class Settings(TypeToFilter, Modal[None]):
         if not gone:
             return self._no_disks
         its = "its" if len(gone) == 1 else "their"
-        return f"{gone_words(gone)}, so {its} tunables can't be read or changed."
+        return f"{missing_devices_text(gone)}, so {its} tunables can't be read or changed."
 
     def _about(self, knob: TunableState) -> Text:
         def clean(words: str) -> str:

@@ -235,13 +235,13 @@ def cell_list(state: LiveState, chosen: ChosenCell, charset: Charset) -> SlowLis
     if not requests:
         return None
     near = [*_near(state, frames[0].t, frames[-1].t)]
-    title = f"Requests at {f.clock(frames[-1].t)}, {chosen.range_words}"
+    title = f"Requests at {f.clock(frames[-1].t)}, {chosen.range_text}"
     return SlowList(
-        Content(title, [_cell_words(chosen, len(kept), below)], requests, near, True), charset
+        Content(title, [_cell_text(chosen, len(kept), below)], requests, near, True), charset
     )
 
 
-def _cell_words(chosen: ChosenCell, kept: int, below: bool) -> str:
+def _cell_text(chosen: ChosenCell, kept: int, below: bool) -> str:
     rule = "Of each second and direction the 10 slowest and 10 random ones are kept."
     count = chosen.cell.count
     if chosen.by_device and below:

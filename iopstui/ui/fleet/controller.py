@@ -17,6 +17,7 @@ from iopstui.events import (
     TunableChanged,
 )
 from iopstui.fleet.fleet_events import (
+    FleetEvent,
     FleetMessage,
     FleetRunFinished,
     FleetRunStarted,
@@ -24,7 +25,6 @@ from iopstui.fleet.fleet_events import (
     HostSecond,
     HostSeconds,
     ReplayRestarted,
-    Told,
 )
 from iopstui.fleet.fleet_state import DONE, FAILED, STOPPED, natural_key
 from iopstui.fleet.hosts.host_tunables import (
@@ -76,7 +76,7 @@ class FleetRuns(Protocol):
         """The newest of each host; of those that follow only a host's in detail are told."""
         ...
 
-    def start(self, tell: Callable[[Told], None]) -> None:
+    def start(self, tell: Callable[[FleetEvent], None]) -> None:
         """Begin to tell."""
         ...
 
@@ -120,7 +120,7 @@ class FleetController:
         self.title = title
         self.target = Target(DEVICE, title, ALL_DEVICES, (ALL_DEVICES,))
         self.devices: Mapping[str, BlockDevice] = {}
-        self.told: deque[Told] = deque()
+        self.told: deque[FleetEvent] = deque()
         self.bind = False
         self.job = job
         self.overrides: dict[str, str] = {}
@@ -199,7 +199,7 @@ class FleetController:
             self._t = max(self._t, time.time() - self._origin_s)
         return self._t
 
-    def _take_event(self, told: Told) -> None:
+    def _take_event(self, told: FleetEvent) -> None:
         self.told.append(told)
         match told:
             case HostSecond():

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from iopstui import format as f
-from iopstui.fleet.fleet_state import IOPS, FleetState, hosts_words
+from iopstui.fleet.fleet_state import IOPS, FleetState, active_hosts_text
 from iopstui.fleet.scaling_curve import ScalePoint, ScalingCurve
 from iopstui.format import counted
 from iopstui.model.experiment.scaling import Scaling, ScalingLaw
@@ -150,8 +150,8 @@ class CurveView:
 def now(scene: FleetState) -> str:
     """How far the point is that runs."""
     if scene.running and scene.begun is not None and scene.second is not None:
-        return f"{hosts_words(scene)}, {scene.number - scene.begun + 1} s"
-    return hosts_words(scene) if scene.running else "begins"
+        return f"{active_hosts_text(scene)}, {scene.number - scene.begun + 1} s"
+    return active_hosts_text(scene) if scene.running else "begins"
 
 
 def so_far(scene: FleetState) -> float | None:

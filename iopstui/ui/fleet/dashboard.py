@@ -14,7 +14,7 @@ from iopstui.fleet.fleet_state import (
     OUT,
     PARTLY,
     FleetState,
-    hosts_words,
+    active_hosts_text,
 )
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.rates import DiskRates
@@ -134,7 +134,7 @@ class FleetDashboard(TypeToFilter, Dashboard):
     def title_line(self, width: int) -> Row:
         """Return which hosts, how many of them count, how far apart they began."""
         line = Line(width, self.charset).add(" ").add(printable(self.fleet.title), BOLD)
-        line.add("  ").add(hosts_words(self.scene), BOLD)
+        line.add("  ").add(active_hosts_text(self.scene), BOLD)
         counts = self.scene.counts()
         for state, style in WORDS_OF_STATES:
             if counts.get(state):
@@ -166,7 +166,7 @@ class FleetDashboard(TypeToFilter, Dashboard):
             order = hosts.title_at(column, row, fio)
             if order is not None:
                 if order == hosts.shown_order:
-                    hosts.turn_round(fio)
+                    hosts.reverse_order(fio)
                 else:
                     hosts.sort_by(order, fio)
                 self.paint(even_if_frozen=True)

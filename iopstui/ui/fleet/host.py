@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from iopstui.events import Event, FindingReported, FrameReady
-from iopstui.fleet.fleet_events import HostRow, Told
+from iopstui.fleet.fleet_events import FleetEvent, HostRow
 from iopstui.fleet.fleet_state import ABSENT_STATES, AWAIT, IOPS, KEPT_SECONDS, WAIT, HostState
-from iopstui.fleet.merging.frames import event_of, target_of
+from iopstui.fleet.merging.row_events import event_of, target_of
 from iopstui.fleet.merging.sums import Object
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
@@ -107,7 +107,7 @@ class HostView:
             values |= {"p99" if fio else "r_await": wait} if wait is not None else {}
             self.state.history.add(t, interval_s, values)
 
-    def apply(self, told: Told) -> bool:
+    def apply(self, told: FleetEvent) -> bool:
         """Take a line of this host; False if it is another's."""
         if not isinstance(told, HostRow) or told.name != self.name:
             return False

@@ -31,7 +31,7 @@ from iopstui.fleet.fleet_state import (
     order_key,
     sort_hosts,
 )
-from iopstui.fleet.hosts.node_sets import has_ranges, hosts_of
+from iopstui.fleet.hosts.node_sets import expand_node_set, has_ranges
 from iopstui.text import printable
 from iopstui.ui.draw import charts, density
 from iopstui.ui.draw.rows import Column, Line, Piece, Row, Table, message, pad, rule
@@ -78,7 +78,7 @@ def _names_of(word: str) -> frozenset[str] | None:
     if not has_ranges(word) or {*word} & {*"@*?!&^"}:
         return None
     try:
-        return frozenset(hosts_of(word))
+        return frozenset(expand_node_set(word))
     except (UsageError, Missing):
         return None
 
@@ -123,7 +123,7 @@ class HostsView:
         self.begin_at_the_top()
         return order_words(order, fio)
 
-    def turn_round(self, fio: bool) -> str:
+    def reverse_order(self, fio: bool) -> str:
         """Reverse the order; return its words."""
         self.reverse = not self.reverse and self.order != WORST
         self.begin_at_the_top()

@@ -93,11 +93,11 @@ class FleetKeys(Part):
             self.port.show_message("info", f"hosts: {words}")
             board.paint(even_if_frozen=True)
 
-    def turn_round(self) -> None:
+    def reverse_order(self) -> None:
         """Reverse the order."""
         board = self._board()
         if board is not None and not self.on_host:
-            words = board.hosts.turn_round(not self._watching())
+            words = board.hosts.reverse_order(not self._watching())
             self.port.show_message("info", f"hosts: {words}")
             board.paint(even_if_frozen=True)
 
@@ -121,7 +121,7 @@ class FleetKeys(Part):
         """Ask whether the hosts are to change it."""
         # here: the help of one machine's screen has these keys, too, and needs no fleet for it
         from iopstui.fleet.fleet_state import natural_key
-        from iopstui.fleet.hosts.host_tunables import turn_of
+        from iopstui.fleet.hosts.host_tunables import plan_tunable_change
         from iopstui.ui.fleet.question import Question, no_hosts_reason
 
         runs, board = self._runs(), self._board()
@@ -129,7 +129,7 @@ class FleetKeys(Part):
             self.port.show_message("info", "still waiting for the hosts")
             return
         hosts = sorted(board.scene.hosts, key=natural_key)
-        turn = turn_of(hosts, runs.settings.known, name, value)
+        turn = plan_tunable_change(hosts, runs.settings.known, name, value)
         if not turn.hosts:
             self.port.show_message("warning" if turn.out else "info", no_hosts_reason(turn))
             return
@@ -173,7 +173,7 @@ class FleetKeys(Part):
                            when=lambda keys: not keys.on_host),),
         ),
         Action(
-            "turn_order", (Key("O", "O"),), turn_round, title="Hosts: reverse the order",
+            "turn_order", (Key("O", "O"),), reverse_order, title="Hosts: reverse the order",
             help="reverse the order of the hosts", place=45,
         ),
         Action(

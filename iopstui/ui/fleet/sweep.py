@@ -129,9 +129,9 @@ class SweepKeys(Part):
         elif curve is None:
             self._form()
         else:
-            from iopstui.ui.dialogs.choice import last_or_new
+            from iopstui.ui.dialogs.choice import ask_last_or_new
 
-            last_or_new(
+            ask_last_or_new(
                 self.port, "Sweep over hosts", "", "New sweep over hosts", self.show, self._form
             )
 

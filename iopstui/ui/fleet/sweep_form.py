@@ -12,7 +12,7 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.widgets import Button, Input, Static
 
 from iopstui.errors import IopstuiError, UsageError
-from iopstui.fleet.scaling_curve import counts_of, usual_counts
+from iopstui.fleet.scaling_curve import default_host_counts, parse_host_counts
 from iopstui.format import counted, duration
 from iopstui.model.experiment.scaling import MIN_POINTS
 from iopstui.text import printable
@@ -58,7 +58,9 @@ class SweepForm(Modal["HostSweepChoice | None"]):
     def content(self) -> ComposeResult:
         """The fields, each with what may be typed; then what will come of it."""
         every = len(self._hosts)
-        yield from self._field("hosts", usual_counts(every), "1,2,4..64 doubles, 1..8 counts")
+        yield from self._field(
+            "hosts", default_host_counts(every), "1,2,4..64 doubles, 1..8 counts"
+        )
         if self._runtime is not None:
             yield from self._field("seconds", str(self._runtime), "of each point (runtime)")
         with VerticalScroll(id="form-scroll", can_focus=False):
@@ -102,7 +104,7 @@ class SweepForm(Modal["HostSweepChoice | None"]):
         """Values of the fields; ``None`` for invalid ones, whose error is shown."""
         try:
             typed = self.query_one("#form-hosts", Input).value.strip().removeprefix("hosts=")
-            counts = counts_of(f"hosts={typed}", len(self._hosts))
+            counts = parse_host_counts(f"hosts={typed}", len(self._hosts))
             seconds = self._seconds()
         except IopstuiError as error:
             text = Text(self._clean(error.message), style=ERROR)

@@ -21,7 +21,7 @@ from iopstui.lesson.page import SKIPPED, ShownPage, Table
 from iopstui.model.lesson.pages import ASK
 from iopstui.text import printable
 from iopstui.ui.core.modal import Hint, Keys
-from iopstui.ui.dashboard.beside import ChartsBeside
+from iopstui.ui.dashboard.side_charts import ChartsBeside
 from iopstui.ui.draw.style import BOLD, DIM, KEY, WARNING, Charset
 from iopstui.ui.lesson.markdown import page_parts
 from iopstui.ui.lesson.rows import end_page
@@ -47,7 +47,7 @@ class PageText(Markdown):
 
 class LessonPage(Screen[None]):
     """Shows the page of ``playing``. ``go_on`` is called where Enter means more than to read,
-    ``again`` to make a failed run once more, ``leave`` to leave the lesson. ``held`` are the keys
+    ``again`` to make a failed run once more, ``leave`` to leave the lesson. ``locked`` are the keys
     that would disturb it. ``state`` is drawn beside the text where there is room."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -69,14 +69,14 @@ class LessonPage(Screen[None]):
         go_on: Callable[[], None],
         again: Callable[[], None],
         leave: Callable[[], None],
-        held: Collection[str],
+        locked: Collection[str],
         state: Callable[[], LiveState],
     ) -> None:
         super().__init__()
         self._playing = playing
         self._charset = charset
         self._go_on, self._again, self._leave = go_on, again, leave
-        self._held, self._note = held, ""
+        self._refused_keys, self._note = locked, ""
         self._keys = Keys((), charset)
         self._charts = ChartsBeside(state, charset)
 
@@ -242,7 +242,7 @@ class LessonPage(Screen[None]):
             self.action_answer(char.lower())
         elif char == "r" and self._playing.can_repeat:
             self._again()
-        elif char and char in self._held:
+        elif char and char in self._refused_keys:
             self._note = LESSON_RUNNING
             self._foot()
         else:

@@ -42,7 +42,7 @@ class LessonKeys(Part):
         experiments: ExperimentKeys,
         lessons: MakeLessons | None,
         first: Lesson | None,
-        held: Collection[str],
+        locked: Collection[str],
     ) -> None:
         super().__init__(port)
         self.lessons = lessons
@@ -50,7 +50,7 @@ class LessonKeys(Part):
         self.undoing: asyncio.Task[None] | None = None
         self._jobs = jobs
         self._experiments = experiments
-        self._first, self._held = first, held
+        self._first, self._refused_keys = first, locked
         self._left: Playing | None = None
         # what came of the lessons that were finished, by name
         self._played: dict[str, str] = {}
@@ -145,7 +145,7 @@ class LessonKeys(Part):
         if self.playing is not None:
             page = LessonPage(
                 self.playing, self.port.charset, self.go_on, self.repeat_run, self.leave,
-                self._held, lambda: self.port.state,
+                self._refused_keys, lambda: self.port.state,
             )  # fmt: skip
             self.port.push(page)
 
@@ -245,7 +245,7 @@ class LessonKeys(Part):
         """An event of the session, after the state has taken it in."""
         playing = self.playing
         if playing is None and self._last_words:
-            self._keep_last_words(event)
+            self._keep_last_messages(event)
         if playing is None or not playing.run.running:
             return
         ended = playing.run.feed(event)
@@ -259,7 +259,7 @@ class LessonKeys(Part):
                 # "press r to run it again" is no advice now
                 self.port.state.log.forget_notice()
 
-    def _keep_last_words(self, event: Event) -> None:
+    def _keep_last_messages(self, event: Event) -> None:
         """The marks of the settings that are put back are no news, where the lesson was left is."""
         match event:
             case StepStarted():
@@ -323,7 +323,7 @@ class LessonKeys(Part):
     def _undo(self, playing: Playing) -> None:
         """Puts the settings back and removes the scratch files; nothing runs."""
         session = self.port.live
-        found = playing.run.found_knobs()
+        found = playing.run.original_knobs()
         if found and session is not None:
             session.put_back(found)
         self.undoing = asyncio.create_task(asyncio.to_thread(playing.run.close))

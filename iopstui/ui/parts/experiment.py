@@ -126,10 +126,10 @@ class ExperimentKeys(Part):
         if self.active or (self.noun and self.background is None):
             self.show()
         elif self.noun:
-            from iopstui.ui.dialogs.choice import last_or_new
+            from iopstui.ui.dialogs.choice import ask_last_or_new
 
             new = "new comparison" if kind == "compare" else "new sweep"
-            last_or_new(self.port, kind, self.noun, new, self.show, lambda: self._new(kind))
+            ask_last_or_new(self.port, kind, self.noun, new, self.show, lambda: self._new(kind))
         else:
             self._new(kind)
 

@@ -14,7 +14,7 @@ from iopstui.ui.core.key import Key
 from iopstui.ui.parts.experiment import ExperimentKeys
 from iopstui.ui.parts.job import JobKeys
 from iopstui.ui.port import Port
-from iopstui.ui.state.live import gone_words
+from iopstui.ui.state.live import missing_devices_text
 
 AFFINITIES = ("0", "1", "2")
 AFFINITY_MEANS = (
@@ -63,7 +63,7 @@ class KernelKeys(Part):
             return None
         gone = self.port.state.missing_devices
         if gone and len(gone) == len(session.target.opened):
-            self.port.show_message("warning", gone_words(gone))
+            self.port.show_message("warning", missing_devices_text(gone))
             return None
         from iopstui.safety.tunable_states import queued_disks
 

@@ -49,7 +49,7 @@ class PlayedRecording(Protocol):
         """Go so far on or back."""
         ...
 
-    def turn_speed(self, up: bool) -> float:
+    def change_speed(self, up: bool) -> float:
         """The next pace; what it is now."""
         ...
 
@@ -124,7 +124,7 @@ class ReplayKeys(Part):
     def speed(self, up: bool) -> None:
         """Play faster or slower."""
         self.port.show_message(
-            "info", f"×{self._session.turn_speed(up):g}: seconds of the recording in one"
+            "info", f"×{self._session.change_speed(up):g}: seconds of the recording in one"
         )
         self._show_place()
 

@@ -329,13 +329,13 @@ class ViewKeys(Part):
         """Show the heat map in place of the percentile lines, with the probe the device's and both
         after it, then the lines again."""
         if self.port.dashboard is not None:
-            self.port.dashboard.turn_heat()
+            self.port.dashboard.next_heat_map()
             self._say_if_no_heat()
 
     def percentiles(self) -> None:
         """Draw percentiles over the heat map, which is opened for it."""
         if self.port.dashboard is not None:
-            self.port.dashboard.turn_percentiles()
+            self.port.dashboard.toggle_percentiles()
             self._say_if_no_heat()
 
     def _say_if_no_heat(self) -> None:

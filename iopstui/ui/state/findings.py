@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from iopstui.events import FindingEnded, FindingReported
-from iopstui.model.findings.evidence import Finding, ceased_words
+from iopstui.model.findings.evidence import Finding, ceased_text
 
 NOT_REPEATED = ("moved",)
 MAX_KEPT = 60
@@ -54,7 +54,7 @@ class ShownFindings:
         for index in reversed(range(len(self.entries))):
             entry = self.entries[index]
             if entry.finding.rule == event.rule and not entry.ceased:
-                words = ceased_words(event.since, event.until, event.why)
+                words = ceased_text(event.since, event.until, event.why)
                 self.entries[index] = replace(entry, t=event.t, ceased=words)
                 return True
         return False

@@ -400,7 +400,7 @@ class LiveState:
         listed = frozenset(name for name in self.devices if name in frame.disks)
         if not self.running:
             for name in sorted(self._listed - listed):
-                self.log.add_line(frame.t, "warning", gone_words((name,)))
+                self.log.add_line(frame.t, "warning", missing_devices_text((name,)))
             for name in sorted(listed & self._went):
                 self.log.add_line(frame.t, "info", f"{name} is back")
         self._went = (self._went | self._listed) - listed
@@ -463,7 +463,7 @@ class LiveState:
             self.log.add(event.t, "info", line)
 
 
-def gone_words(names: Sequence[str]) -> str:
+def missing_devices_text(names: Sequence[str]) -> str:
     """Message that these devices have gone."""
     one = len(names) == 1
     are, them = ("is", "it") if one else ("are", "them")

@@ -9,7 +9,7 @@ from iopstui.model.findings import by_job
 from iopstui.model.findings.answer import answer_question
 from iopstui.model.findings.by_counts import busy
 from iopstui.model.findings.conditions import Conditions, CpuState, DeviceState
-from iopstui.model.findings.evidence import Evidence, Finding, JobShape, SteadyRun, seconds_words
+from iopstui.model.findings.evidence import Evidence, Finding, JobShape, SteadyRun, seconds_text
 from iopstui.model.findings.rules import diagnose
 from iopstui.model.metrics.waits import Waits
 
@@ -199,5 +199,5 @@ def test_the_deciding_run_answers(rule: str, now: SteadyRun, words: str) -> None
 
 def test_a_finding_says_its_seconds() -> None:
     found = diagnose(syncing(400.0, 2.0))[0]
-    assert (found.since, found.until) == (0.0, 3.0) and seconds_words(found) == "0:00-0:03"
-    assert seconds_words(Finding("moved", "...")) == ""
+    assert (found.since, found.until) == (0.0, 3.0) and seconds_text(found) == "0:00-0:03"
+    assert seconds_text(Finding("moved", "...")) == ""

@@ -17,14 +17,14 @@ from iopstui.model.metrics.frame import PARTIAL, RAMP, RESET
      (5, "d0, d1, d2 and 2 more"), (8, "d0, d1, d2 and 5 more")],
 )  # fmt: skip
 def test_names_of_devices(count: int, words: str) -> None:
-    assert e.names_words([device(name=f"d{n}") for n in range(count)]) == words
+    assert e.names_text([device(name=f"d{n}") for n in range(count)]) == words
 
 
 def test_names_of_cpus() -> None:
-    assert e.cpu_words([0, 1, 5]) == "CPU 0, 1, 5"
-    assert e.cpu_words(range(6)) == "CPU 0, 1, 2, 3, 4, 5"
-    assert e.cpu_words(range(64)) == "CPU 0, 1, 2, 3, 4, 5 ... (64 CPUs)"
-    assert e.cpu_words(range(64), most=3) == "CPU 0, 1, 2 ... (64 CPUs)"
+    assert e.cpus_text([0, 1, 5]) == "CPU 0, 1, 5"
+    assert e.cpus_text(range(6)) == "CPU 0, 1, 2, 3, 4, 5"
+    assert e.cpus_text(range(64)) == "CPU 0, 1, 2, 3, 4, 5 ... (64 CPUs)"
+    assert e.cpus_text(range(64), most=3) == "CPU 0, 1, 2 ... (64 CPUs)"
 
 
 def test_only_frames_of_a_whole_interval_are_measured() -> None:

@@ -15,7 +15,7 @@ from iopstui.model.metrics.queue_map import (
     POLLED,
     SOFTIRQ,
     SUBMITTER,
-    completion_words,
+    completion_text,
     how_it_completes,
     mapped_disks,
     queue_map,
@@ -144,13 +144,13 @@ def test_how_completions_run_in_words() -> None:
         SUBMITTER: "vda completes without an interrupt of its own",
         POLLED: "vda completes I/O without interrupts: it is polled",
     }
-    assert {how: completion_words(device(), how) for how in told} == told
-    assert completion_words(device(), None) == ""
+    assert {how: completion_text(device(), how) for how in told} == told
+    assert completion_text(device(), None) == ""
     stacked = device((), irqs=[], slaves=("sda",))
     below = f"{told[SUBMITTER]}: the disks below it have them"
-    assert completion_words(stacked, SUBMITTER) == below
+    assert completion_text(stacked, SUBMITTER) == below
     for other in (device((), irqs=[]), device(slaves=("sda",))):
-        assert completion_words(other, SUBMITTER) == told[SUBMITTER]
+        assert completion_text(other, SUBMITTER) == told[SUBMITTER]
 
 
 @pytest.mark.parametrize(

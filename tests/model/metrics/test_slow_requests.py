@@ -16,7 +16,7 @@ from iopstui.model.metrics.slow_requests import (
     second_of,
     slow_ones,
     slowest,
-    way_words,
+    way_text,
 )
 from iopstui.output.jsonl import frame_object
 
@@ -110,4 +110,4 @@ def test_the_slowest_of_many() -> None:
 def test_what_was_sent_back_was_tried_before() -> None:
     one = exemplar(4 * 10**9, 10**10, inserted_ns=None, requeued_ns=8 * 10**9,
                    issued_ns=10**10 - 10**6)  # fmt: skip
-    assert way_words(one) == "2.00 s tried before, 2.00 s queued, 1.00 ms device"
+    assert way_text(one) == "2.00 s tried before, 2.00 s queued, 1.00 ms device"

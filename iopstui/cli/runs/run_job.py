@@ -7,8 +7,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from iopstui.cli.runs.check_files import CheckCollector, check_files
-from iopstui.cli.runs.exporting import exported
-from iopstui.cli.runs.run_session import run_to_the_end
+from iopstui.cli.runs.run_session import run_until_finished
+from iopstui.cli.runs.session_exports import exported
 from iopstui.cli.terminal import answering, print_message
 from iopstui.errors import (
     EXIT_INTERRUPTED,
@@ -77,7 +77,7 @@ def _run(
 
         sink = StartGateSink(sink, session)
     with answering(options.expect):
-        finished = run_to_the_end(session, job, options.overrides, sink)
+        finished = run_until_finished(session, job, options.overrides, sink)
     code = _verdict(finished, session.exit_code)
     for judged in judging.judged:
         checks.add(judged.expectation, judged.passed, outcome_event_text(judged))

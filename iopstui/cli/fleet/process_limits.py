@@ -7,16 +7,16 @@ import gc
 import resource
 
 # descriptors for each host, and for everything else
-FDS, OWN_FDS = 4, 64
+FDS_PER_HOST, RESERVED_FDS = 4, 64
 GC_THRESHOLD_PER_HOST = 500
 """Objects that a host's seconds make before garbage is looked for: they end by themselves."""
 
 
-def allow_hosts(hosts: int) -> None:
+def prepare_for_hosts(hosts: int) -> None:
     """Enough descriptors for all hosts, as far as the system lets us, and less looking for
     garbage."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    need = hosts * FDS + OWN_FDS
+    need = hosts * FDS_PER_HOST + RESERVED_FDS
     if soft != resource.RLIM_INFINITY and soft < need:
         more = need if hard == resource.RLIM_INFINITY else min(need, hard)
         with contextlib.suppress(OSError, ValueError):

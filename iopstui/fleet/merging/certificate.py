@@ -50,7 +50,7 @@ class MergeCertificate:
             setattr(self, name, tuple(sorted((*getattr(self, name), *getattr(other, name)))))
 
 
-def certificate_of(merger: Merger) -> MergeCertificate:
+def certify_merge(merger: Merger) -> MergeCertificate:
     """Certificate of all hosts of a merger and of the mergers below it."""
     found = MergeCertificate()
     for name, host in merger.hosts.items():

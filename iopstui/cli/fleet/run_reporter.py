@@ -103,7 +103,7 @@ class FleetRunReporter:
             self._record.close()
 
 
-def terms_of(arguments: argparse.Namespace, least: int) -> FleetOptions:
+def fleet_options(arguments: argparse.Namespace, least: int) -> FleetOptions:
     """Fleet options from the command line; ``least`` hosts are enough."""
     return FleetOptions(
         least, arguments.on_loss == "stop", arguments.job is None, arguments.assume_apart,
@@ -111,7 +111,7 @@ def terms_of(arguments: argparse.Namespace, least: int) -> FleetOptions:
     )  # fmt: skip
 
 
-def spread_words(fleet: Fleet) -> str:
+def start_spread_text(fleet: Fleet) -> str:
     """Difference between the hosts' start times in words; "" for fewer than two."""
     found = spread(fleet.members)
     began = sum(len(one.executions) for one in fleet.members.values())
@@ -122,7 +122,9 @@ def spread_words(fleet: Fleet) -> str:
     return executed_text(*found, who)
 
 
-def judged(merger: Merger, expected: Sequence[FleetExpectation]) -> tuple[bool, list[str]]:
+def judge_expectations(
+    merger: Merger, expected: Sequence[FleetExpectation]
+) -> tuple[bool, list[str]]:
     """Whether all expectations were met, and what came of each in words."""
     met, words = True, []
     whole = merger.rated()
@@ -139,7 +141,7 @@ def judged(merger: Merger, expected: Sequence[FleetExpectation]) -> tuple[bool, 
     return met, words
 
 
-def code_of(fleet: Fleet, run: FleetRunReporter, met: bool) -> int:
+def run_exit_code(fleet: Fleet, run: FleetRunReporter, met: bool) -> int:
     """The exit code of a run that is over."""
     failed = any(one.error for one in fleet.members.values())
     if run.reached:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 
-from iopstui.cli.runs.exporting import exported
+from iopstui.cli.runs.session_exports import exported
 from iopstui.cli.terminal import print_message
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK, JobFailed
 from iopstui.events import Event, FrameReady, SessionEnded
@@ -77,17 +77,17 @@ class _StopOnSignal:
     def __init__(self, one: Watch) -> None:
         self.heard = threading.Event()
         self._one = one
-        self._said: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._signals: queue.SimpleQueue[None] = queue.SimpleQueue()
         # not by the handler: what it interrupts may be starting one
         threading.Thread(target=self._repeat_signal, name="ending", daemon=True).start()
 
     def asked(self) -> None:
         """The first signal has come."""
         self._one.events.put(None)
-        self._said.put(None)
+        self._signals.put(None)
 
     def _repeat_signal(self) -> None:
-        self._said.get()
+        self._signals.get()
         while not self.heard.wait(SIGNAL_TIMEOUT_S):
             drop()
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
