@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
 
 from iopstui.model.findings.evidence import Finding
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.metrics.stalls import Stall
+from iopstui.model.metrics.slow.stalls import Stall
 
 if TYPE_CHECKING:
     from iopstui.model.experiment.expectation import Outcome
@@ -176,7 +176,7 @@ class FindingEnded:
 @dataclass(frozen=True, slots=True)
 class StallFound:
     """A disk completed nothing for some time while requests were in flight
-    (model/metrics/stalls.py): once it has ended, and before that once if it is a long one."""
+    (model/metrics/slow/stalls.py): once it has ended, and before that once if it is a long one."""
 
     kind: ClassVar[str] = "stall"
 

@@ -71,7 +71,7 @@ class FioLogs:
         """The slowest I/Os of the run, for its summary; empty if fio logged none."""
         if not self.options or self.directory is None:
             return {}
-        from iopstui.model.metrics.slow_ios import SlowIos, slow_ios_object
+        from iopstui.model.metrics.slow.slow_ios import SlowIos, slow_ios_object
 
         found = SlowIos()
         for path in sorted(self.directory.glob(f"{EACH_IO}_clat.*")):

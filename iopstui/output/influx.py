@@ -25,8 +25,8 @@ from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.nvme import DRIVES, NVME
 from iopstui.model.metrics.paths import DEVICE, TOTAL
 from iopstui.model.metrics.probe import KINDS
-from iopstui.model.metrics.share import SOURCE as NFS
-from iopstui.model.metrics.smb import SOURCE as SMB
+from iopstui.model.metrics.shares.share import SOURCE as NFS
+from iopstui.model.metrics.shares.smb import SOURCE as SMB
 from iopstui.model.samples import DIRECTIONS
 from iopstui.model.sources import SOURCES
 from iopstui.output.jsonl import frame_object

@@ -22,15 +22,15 @@ from iopstui.model.cgroups.rates import LIMITS, PRESSURES, DiskUse, GroupRates
 from iopstui.model.cgroups.rates import SOURCE as GROUPS
 from iopstui.model.fio.interval import DirectionInterval, FioInterval, JobInterval
 from iopstui.model.histogram import PERCENTILES, percentile_name
-from iopstui.model.metrics.cpu_frames import CpuFrame
+from iopstui.model.metrics.cpus.cpu_frames import CpuFrame
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.nvme import figures_of
 from iopstui.model.metrics.paths import SCHEMA, TOTAL
 from iopstui.model.metrics.probe import KINDS, LatencyStats, ProbeInterval, RequestStats, TaskIo
-from iopstui.model.metrics.share import SOURCE as NFS
-from iopstui.model.metrics.share import OperationRates, Share, SmbClient
-from iopstui.model.metrics.slow_requests import second_of
-from iopstui.model.metrics.smb import SOURCE as SMB
+from iopstui.model.metrics.shares.share import SOURCE as NFS
+from iopstui.model.metrics.shares.share import OperationRates, Share, SmbClient
+from iopstui.model.metrics.shares.smb import SOURCE as SMB
+from iopstui.model.metrics.slow.slow_requests import second_of
 from iopstui.model.metrics.waits import Waits
 from iopstui.model.network.connections import SOURCE as TCP
 from iopstui.model.network.connections import Connection

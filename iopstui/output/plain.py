@@ -34,7 +34,7 @@ from iopstui.model.findings.headlines import headline_of, severity_of
 from iopstui.model.metrics import frame as flags
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.run_history import DONE, FAILED, RUNS, STOPPED, RunHistory
-from iopstui.model.metrics.share import OperationRates, ShareTotal
+from iopstui.model.metrics.shares.share import OperationRates, ShareTotal
 from iopstui.model.metrics.summary import FramesTotal
 from iopstui.model.watch.totals import WeightedMean
 from iopstui.output.narration import LOG_LINES

@@ -18,18 +18,18 @@ from iopstui.format import (
     tick_milliseconds,
 )
 from iopstui.model.metrics.energy import RunEnergy
-from iopstui.model.metrics.in_common import in_common
 from iopstui.model.metrics.nvme import RunDrives
 from iopstui.model.metrics.probe import ProbeTotal
-from iopstui.model.metrics.share import OperationRates, RunShare
-from iopstui.model.metrics.slow_requests import SLOW_KINDS, SlowestTotal, slow_text, way_text
+from iopstui.model.metrics.shares.share import OperationRates, RunShare
+from iopstui.model.metrics.slow.in_common import in_common
+from iopstui.model.metrics.slow.slow_requests import SLOW_KINDS, SlowestTotal, slow_text, way_text
 from iopstui.model.metrics.summary import EXACT, UNCHECKED, FramesTotal, certificate, is_final
 from iopstui.model.metrics.waits import Waits, waits_line
 from iopstui.model.rates import MIB
 from iopstui.text import printable
 
 if TYPE_CHECKING:
-    from iopstui.model.metrics.slow_ios import SlowIo
+    from iopstui.model.metrics.slow.slow_ios import SlowIo
 
 NAME_WIDTH = 14
 WIDTH = 80
@@ -183,7 +183,7 @@ def slow_ios_text(summary: Mapping[str, Any]) -> str:
         return ""
     import textwrap
 
-    from iopstui.model.metrics.slow_ios import slow_ios
+    from iopstui.model.metrics.slow.slow_ios import slow_ios
 
     lines = [f"slowest of {found['ios']:,} I/Os, from fio's own log (clat: no kernel side):"]
     shown: dict[str, int] = {}

@@ -20,8 +20,8 @@ from iopstui.model.metrics.figures import RunWaits
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.nvme import RunDrives
 from iopstui.model.metrics.probe import ProbeTotal
-from iopstui.model.metrics.share import RunShare, Share
-from iopstui.model.metrics.slow_requests import SlowestTotal
+from iopstui.model.metrics.shares.share import RunShare, Share
+from iopstui.model.metrics.slow.slow_requests import SlowestTotal
 from iopstui.model.metrics.summary import FramesTotal
 from iopstui.model.rates import DiskRates
 from iopstui.model.samples import DIRECTIONS, MIXED, READ, WRITE

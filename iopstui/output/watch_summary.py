@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator
 
 from iopstui import format as units
-from iopstui.model.metrics.share import OperationRates
+from iopstui.model.metrics.shares.share import OperationRates
 from iopstui.model.watch.totals import DiskTotal, FindingCount, WatchTotals
 from iopstui.output.share_table import columns_of
 from iopstui.tables import Column, head_line, row_line

@@ -39,7 +39,7 @@ from iopstui.model.experiment.expectation import Expectation, Outcome
 from iopstui.model.experiment.plan import Axis, Plan, Setting, Variant
 from iopstui.model.experiment.point import LittlesLaw, Point
 from iopstui.model.findings.evidence import Finding
-from iopstui.model.metrics.stalls import Stall
+from iopstui.model.metrics.slow.stalls import Stall
 from iopstui.model.samples import (
     CpuTimes,
     DirectionStatus,

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from math import inf
 
 from iopstui.model.fio.interval import FioInterval
-from iopstui.model.metrics.cpu_frames import busy_of
+from iopstui.model.metrics.cpus.cpu_frames import busy_of
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.mark_intervals import IntervalFigures, middle_of_frame
 from iopstui.model.metrics.run_history import RunFigures
-from iopstui.model.metrics.slow_requests import SlowestTotal
+from iopstui.model.metrics.slow.slow_requests import SlowestTotal
 from iopstui.model.metrics.waits import MeanWaits
 from iopstui.recording import layout as form
 from iopstui.report import series

@@ -8,8 +8,8 @@ from dataclasses import asdict
 from typing import Any
 
 from iopstui import __version__
-from iopstui.model.metrics.in_common import in_common
-from iopstui.model.metrics.share import SMB_PROTOCOL
+from iopstui.model.metrics.shares.share import SMB_PROTOCOL
+from iopstui.model.metrics.slow.in_common import in_common
 from iopstui.output.jsonl import (
     clean,
     exemplar_object,

@@ -14,7 +14,7 @@ from iopstui.model.metrics.figures import RunWaits, ends_idle
 from iopstui.model.metrics.frame import RAMP, Frame
 from iopstui.model.metrics.nvme import RunDrives
 from iopstui.model.metrics.probe import ProbeTotal
-from iopstui.model.metrics.share import RunShare
+from iopstui.model.metrics.shares.share import RunShare
 from iopstui.model.metrics.summary import FramesTotal
 from iopstui.model.rates import DiskRates
 from iopstui.model.samples import DIRECTIONS

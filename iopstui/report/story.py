@@ -14,8 +14,8 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.fio.log_lines import LogRow
 from iopstui.model.metrics.mark_intervals import MarkInterval, MarkIntervals
 from iopstui.model.metrics.run_history import RunHistory, RunRow
-from iopstui.model.metrics.slow_requests import SlowestTotal
-from iopstui.model.metrics.stalls import Stall
+from iopstui.model.metrics.slow.slow_requests import SlowestTotal
+from iopstui.model.metrics.slow.stalls import Stall
 from iopstui.model.metrics.waits import MeanWaits
 from iopstui.recording import layout as form
 from iopstui.recording.reader import EventRecord, Recording

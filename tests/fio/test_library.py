@@ -24,7 +24,7 @@ from iopstui.fio.library import (
     publisher_heading,
     shipped_jobs,
 )
-from iopstui.output.jobs import explain, jobs_json, jobs_table
+from iopstui.output.pages.jobs import explain, jobs_json, jobs_table
 
 SHIPPED = shipped_jobs()
 BY_NAME = {job.name: job for job in SHIPPED}

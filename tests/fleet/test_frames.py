@@ -21,7 +21,7 @@ from iopstui.events import (
 from iopstui.fleet.merging.row_events import event_of, target_of
 from iopstui.model.findings.evidence import Finding
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.metrics.stalls import Stall
+from iopstui.model.metrics.slow.stalls import Stall
 from iopstui.output.jsonl import event_object
 from iopstui.recording.reader import Recording
 from iopstui.recording.replay import replay_events

@@ -8,7 +8,7 @@ from iopstui.model.block.device import BlockDevice, Hctx, IrqVector, QueueLimits
 from iopstui.model.block.target import DeviceLinks
 from iopstui.model.findings.evidence import Finding
 from iopstui.model.fio.interval import DirectionInterval, FioInterval
-from iopstui.model.metrics.cpu_frames import CpuFrame
+from iopstui.model.metrics.cpus.cpu_frames import CpuFrame
 from iopstui.model.metrics.frame import Frame, JobFrame
 from iopstui.model.metrics.waits import JobLoad, Stack, Waits, place_waits
 from iopstui.model.rates import CpuLoad, DiskRates

@@ -20,7 +20,7 @@ from iopstui.linux.nvme.topology import (
     read_path_counters,
 )
 from iopstui.model.rates import disk_rates
-from iopstui.output.nvme import NamespaceReport
+from iopstui.output.pages.nvme import NamespaceReport
 
 QEMU = json.loads((Path(__file__).parents[1] / "fixtures/nvme/qemu-7.2.json").read_text())
 

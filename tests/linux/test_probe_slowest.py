@@ -32,7 +32,7 @@ from iopstui.linux.probe.assembler import (
 from iopstui.linux.probe.counting import COMPLETE, INSERT, ISSUE, REQUEUE, InFlightMap
 from iopstui.linux.probe.script import Region
 from iopstui.linux.probe.slowest import COUNT, OriginTypes, SlowestMap, SlowestReader, mixed
-from iopstui.model.metrics.slow_requests import rwbs
+from iopstui.model.metrics.slow.slow_requests import rwbs
 from iopstui.model.samples import Exemplar
 
 ORIGIN = OriginTypes(started=104, ctx=8, cpu=64, pid=16, comm=24, bio=56, group=(8, 16, 24, 32, 40))

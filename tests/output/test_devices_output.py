@@ -12,7 +12,7 @@ from trees import VIRTUAL, Tree, virtio_disk
 from iopstui.format import replace_unprintable
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.model.block.device import BlockDevice, Hctx, Mount
-from iopstui.output.devices import (
+from iopstui.output.pages.devices import (
     devices_json,
     devices_table,
     format_hctxs,

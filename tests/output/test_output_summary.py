@@ -15,7 +15,7 @@ from iopstui.model.fio.intervals import FioIntervals
 from iopstui.model.metrics.frame import SOME_LATENCY, SUBMITTED
 from iopstui.model.metrics.nvme import RunDrives
 from iopstui.model.metrics.probe import LATENCY, ProbeInterval, ProbeIntervals, ProbeTotal
-from iopstui.model.metrics.slow_requests import SlowestTotal
+from iopstui.model.metrics.slow.slow_requests import SlowestTotal
 from iopstui.model.metrics.summary import (
     DIFFERS,
     EXACT,

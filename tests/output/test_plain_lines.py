@@ -27,7 +27,7 @@ from iopstui.events import (
 from iopstui.model.block.target import DEVICE, Target
 from iopstui.model.findings.evidence import Finding
 from iopstui.model.metrics.frame import LATE, Frame
-from iopstui.model.metrics.stalls import Stall
+from iopstui.model.metrics.slow.stalls import Stall
 from iopstui.model.watch.totals import WatchTotals
 from iopstui.output.plain import PlainSink
 from iopstui.output.replay import replay_headless

@@ -11,7 +11,7 @@ from watch_frames import frame
 from iopstui.events import FrameReady
 from iopstui.model.block.target import DIRECTORY, Target
 from iopstui.model.metrics.run_history import RunHistory
-from iopstui.model.metrics.share import OperationRates, Share, SmbClient
+from iopstui.model.metrics.shares.share import OperationRates, Share, SmbClient
 from iopstui.model.watch.totals import WatchTotals
 from iopstui.output.csv_out import CsvSink
 from iopstui.output.export.metrics import Metrics

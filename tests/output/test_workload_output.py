@@ -8,7 +8,7 @@ from pathlib import Path
 
 from iopstui.model.workload.fidelity import distances
 from iopstui.model.workload.workload import Arrivals, Stream, Workload
-from iopstui.output.workload import MAX_SHOWN, workload_json, workload_text
+from iopstui.output.pages.workload import MAX_SHOWN, workload_json, workload_text
 
 READS = Stream("db", "read", 10.0, 1000, 4_096_000, 0, workers=3.0, sizes={4096: 1000},
                depths={2: 1000}, regions={1: 1000}, arrivals=Arrivals(100, 11_000, 20, 900, 9),

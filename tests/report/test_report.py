@@ -25,7 +25,7 @@ from iopstui import events
 from iopstui.errors import UsageError
 from iopstui.format import MISSING, number
 from iopstui.model.findings.rules import Finding
-from iopstui.model.metrics.stalls import Stall
+from iopstui.model.metrics.slow.stalls import Stall
 from iopstui.model.metrics.summary import fio_summary
 from iopstui.recording import layout as form
 from iopstui.recording.reader import recording_path

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from iopstui.model import histogram
-from iopstui.output.selftest import selftest_json, selftest_text
+from iopstui.output.pages.selftest import selftest_json, selftest_text
 from iopstui.selftest import judge_fio
 from iopstui.selftest.bundle import read_bundle
 from iopstui.selftest.check import FAIL, MISSING

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from iopstui.output.selftest import selftest_text
+from iopstui.output.pages.selftest import selftest_text
 from iopstui.selftest.bundle import read_bundle
 from iopstui.selftest.check import FAIL, MISSING, OK, Check
 from iopstui.selftest.judge import judge

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from iopstui.output.selftest import selftest_text
+from iopstui.output.pages.selftest import selftest_text
 from iopstui.selftest import iostat_log
 from iopstui.selftest.bundle import read_bundle
 from iopstui.selftest.check import FAIL, MISSING, OK, Check

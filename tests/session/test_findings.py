@@ -11,7 +11,7 @@ from iopstui.model.findings import rules as of_rules
 from iopstui.model.findings.conditions import Conditions, DeviceState
 from iopstui.model.findings.evidence import Evidence, Finding, JobShape
 from iopstui.model.metrics.frame import FINAL, LATE, Frame
-from iopstui.model.metrics.share import Share, SmbClient
+from iopstui.model.metrics.shares.share import Share, SmbClient
 from iopstui.model.samples import DriveReading
 from iopstui.session.tick.findings import REPEAT_S, FindingTracker
 

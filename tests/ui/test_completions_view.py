@@ -8,7 +8,7 @@ import pytest
 from evidence_frames import frame, load
 
 from iopstui.events import FrameReady, Mark
-from iopstui.model.metrics.cpu_frames import CpuFrame
+from iopstui.model.metrics.cpus.cpu_frames import CpuFrame
 from iopstui.ui.dashboard.completions_view import begin_of, groups, rows
 from iopstui.ui.draw.style import ASCII, UTF8, Charset
 from iopstui.ui.state.live import LiveState

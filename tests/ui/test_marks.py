@@ -8,7 +8,7 @@ from test_app import make, running, screen_text, settle
 
 from iopstui.events import StallFound
 from iopstui.model.metrics.mark_intervals import MarkInterval
-from iopstui.model.metrics.stalls import Stall
+from iopstui.model.metrics.slow.stalls import Stall
 from iopstui.ui.dialogs.prompt import Prompt
 from iopstui.ui.draw.flags import flags
 from iopstui.ui.draw.style import UTF8

@@ -62,7 +62,7 @@ class _Stop:
 
 def capture(options: CaptureOptions) -> int:
     """The exit code."""
-    from iopstui.output.workload import workload_json, workload_text
+    from iopstui.output.pages.workload import workload_json, workload_text
 
     files = _files(options.output)
     trace = TraceBuffer() if _trace_file(options) else None

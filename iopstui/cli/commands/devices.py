@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from iopstui.linux.devices.smart import DiskHealth
     from iopstui.model.block.device import BlockDevice
     from iopstui.model.rates import DiskRates
-    from iopstui.output.nvme import NamespaceReport
+    from iopstui.output.pages.nvme import NamespaceReport
 
 
 RATES_S = 1.0
@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     from iopstui.linux.devices.sysfs import read_devices
     from iopstui.linux.machine.topology import online_cpus
     from iopstui.linux.roots import Roots
-    from iopstui.output.devices import devices_json, devices_table
+    from iopstui.output.pages.devices import devices_json, devices_table
 
     devices = read_devices(Roots())
     if arguments.device is not None:
@@ -59,9 +59,9 @@ def _one(arguments: argparse.Namespace, devices: Mapping[str, BlockDevice]) -> i
     from iopstui.linux.devices.zones import read_zones
     from iopstui.linux.machine.topology import online_cpus
     from iopstui.linux.roots import Roots
-    from iopstui.output.devices import devices_json, devices_table
-    from iopstui.output.disk_health import health_text
-    from iopstui.output.zones import zones_text
+    from iopstui.output.pages.devices import devices_json, devices_table
+    from iopstui.output.pages.disk_health import health_text
+    from iopstui.output.pages.zones import zones_text
 
     device = _named(arguments.device, devices)
     only = {device.name: device}
@@ -123,7 +123,7 @@ def _health(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> DiskHeal
 def _namespace(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> NamespaceReport | None:
     from iopstui.linux.nvme.topology import read_drive_facts, read_namespace_topology
     from iopstui.linux.roots import Roots
-    from iopstui.output.nvme import NamespaceReport
+    from iopstui.output.pages.nvme import NamespaceReport
 
     whole = devices.get(device.disk or "", device)
     if whole.kind != "nvme":

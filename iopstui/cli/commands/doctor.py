@@ -14,7 +14,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Report what this machine allows."""
-    from iopstui.output.doctor import report
+    from iopstui.output.pages.doctor import report
     from iopstui.preflight.doctor import examine
 
     text, code = report(examine(), width())

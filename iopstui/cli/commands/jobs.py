@@ -20,7 +20,7 @@ def run(arguments: argparse.Namespace) -> int:
     import json
 
     from iopstui.fio.library import find_shipped, shipped_jobs
-    from iopstui.output.jobs import explain, jobs_json, jobs_table
+    from iopstui.output.pages.jobs import explain, jobs_json, jobs_table
 
     if arguments.name:
         job = find_shipped(arguments.name)

@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Collect and judge, or judge a bundle."""
     import json
 
-    from iopstui.output.selftest import selftest_json, selftest_text
+    from iopstui.output.pages.selftest import selftest_json, selftest_text
     from iopstui.selftest.bundle import check_writable, write_bundle
     from iopstui.selftest.check import any_failed
     from iopstui.selftest.judge import judge, judge_bundle

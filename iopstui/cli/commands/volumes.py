@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _instances(arguments: argparse.Namespace, catalog: Catalog) -> str:
     import json
 
-    from iopstui.output.volumes import instance_json, instances_table
+    from iopstui.output.pages.volumes import instance_json, instances_table
 
     listed = catalog.instances_like(arguments.name or "")
     if arguments.json:
@@ -65,7 +65,7 @@ def _instances(arguments: argparse.Namespace, catalog: Catalog) -> str:
 def _one_volume(arguments: argparse.Namespace, catalog: Catalog, asked: bool) -> str:
     import json
 
-    from iopstui.output.volumes import explain_volume, volume_json
+    from iopstui.output.pages.volumes import explain_volume, volume_json
 
     volume = catalog.volume(arguments.name)
     # a class without its size or its bought IOPS has formulas, and no figures yet
@@ -80,7 +80,7 @@ def _one_volume(arguments: argparse.Namespace, catalog: Catalog, asked: bool) ->
 def _classes(arguments: argparse.Namespace, catalog: Catalog) -> str:
     import json
 
-    from iopstui.output.volumes import catalog_json, volumes_table
+    from iopstui.output.pages.volumes import catalog_json, volumes_table
 
     if arguments.json:
         return json.dumps(catalog_json(catalog), indent=2)

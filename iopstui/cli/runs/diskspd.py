@@ -12,7 +12,7 @@ from iopstui.format import print_line
 from iopstui.linux.process.private import private_directory, remove, write_text
 from iopstui.model.experiment.options import RunOptions
 from iopstui.model.fio.diskspd import Translation, translate
-from iopstui.output.diskspd import translation_lines
+from iopstui.output.pages.diskspd import translation_lines
 
 
 def run_diskspd(command: str, options: RunOptions, kind: str) -> int:

@@ -17,7 +17,7 @@ from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.promise.verdict import is_kept
 from iopstui.model.volumes.guess import Guess, guess
-from iopstui.output.promise import PromiseProgress, promise_json, promise_text
+from iopstui.output.pages.promise import PromiseProgress, promise_json, promise_text
 from iopstui.promise.runner import PromiseRunner
 from iopstui.promise.setup import (
     PromiseOptions,

@@ -33,12 +33,12 @@ from iopstui.model.findings.evidence import Finding
 from iopstui.model.fio.interval import DirectionInterval, FioInterval
 from iopstui.model.histogram import PERCENTILES, Bins, merge, percentile_name
 from iopstui.model.metrics import frame as flags
-from iopstui.model.metrics.cpu_frames import CpuFrame
+from iopstui.model.metrics.cpus.cpu_frames import CpuFrame
 from iopstui.model.metrics.frame import Frame, JobFrame
 from iopstui.model.metrics.paths import DEVICE as PROBED
 from iopstui.model.metrics.paths import TOTAL
 from iopstui.model.metrics.probe import KINDS, ProbeInterval
-from iopstui.model.metrics.stalls import Stall
+from iopstui.model.metrics.slow.stalls import Stall
 from iopstui.model.rates import MIB, CpuLoad, DiskRates
 from iopstui.model.samples import DIRECTIONS
 from iopstui.text import printable

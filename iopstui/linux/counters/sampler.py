@@ -22,7 +22,7 @@ from iopstui.linux.counters.mountstats import NfsCounters
 from iopstui.linux.counters.per_cpu_count import PerCpuCount, next_per_cpu_count
 from iopstui.linux.roots import Roots
 from iopstui.model.lazy_dict import LazyDict
-from iopstui.model.metrics import share
+from iopstui.model.metrics.shares import share
 from iopstui.model.samples import CpuTimes, DiskCounters, IrqCounts, KernelSample
 from iopstui.model.sources import POWER, SOURCES, Counters
 

@@ -14,7 +14,7 @@ from datetime import datetime, timezone
 
 from iopstui.linux.counters.kernel_file import open_files
 from iopstui.linux.roots import Roots
-from iopstui.model.metrics.smb import (
+from iopstui.model.metrics.shares.smb import (
     COUNT,
     DISCONNECTED,
     ERRORS,
@@ -79,9 +79,9 @@ class SmbStats:
 
 
 def parse_smb_stats(data: bytes, shares: Sequence[str]) -> dict[str, int] | None:
-    """The counters of these shares added up (keys: model/metrics/smb.py); ``None`` if one of them
-    is not listed, or the kernel does not count its operations (those of SMB 2 and 3 before 4.20).
-    Operations that were never used are left out."""
+    """The counters of these shares added up (keys: model/metrics/shares/smb.py); ``None`` if one
+    of them is not listed, or the kernel does not count its operations (those of SMB 2 and 3 before
+    4.20). Operations that were never used are left out."""
     wanted = {tree_name(share) for share in shares}
     head, *connections = data.split(_CONNECTION)
     total: dict[str, int] = dict(_of_all(head))

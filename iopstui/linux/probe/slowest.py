@@ -25,7 +25,7 @@ from iopstui.linux.probe.assembler import (
 )
 from iopstui.linux.probe.btf import Types
 from iopstui.linux.probe.script import Region
-from iopstui.model.metrics.slow_requests import FLUSHES, SLOW_KINDS, rwbs
+from iopstui.model.metrics.slow.slow_requests import FLUSHES, SLOW_KINDS, rwbs
 from iopstui.model.samples import Exemplar
 
 STRUCTS = (

@@ -9,7 +9,7 @@ from iopstui import format as units
 from iopstui.model.findings import evidence as e
 from iopstui.model.findings.evidence import Evidence, Finding
 from iopstui.model.metrics.frame import FINAL, Frame
-from iopstui.model.metrics.share import KIB, OperationRates, Share, sum_operations
+from iopstui.model.metrics.shares.share import KIB, OperationRates, Share, sum_operations
 
 SLOW_RTT_MS = 20.0
 """A network in one building and a server with SSDs or a write cache answer faster."""

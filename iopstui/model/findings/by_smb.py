@@ -10,7 +10,7 @@ from iopstui.model.findings import evidence as e
 from iopstui.model.findings.by_share import SLOW_RTT_MS, SPLIT
 from iopstui.model.findings.evidence import Evidence, Finding
 from iopstui.model.metrics.frame import FINAL, Frame
-from iopstui.model.metrics.share import KIB, Share, sum_operations
+from iopstui.model.metrics.shares.share import KIB, Share, sum_operations
 
 FEW_ANSWERS = 10
 """Times are counted in ticks: the mean of fewer is not known well enough."""

@@ -15,7 +15,7 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DeviceLinks
 from iopstui.model.findings.conditions import Conditions, DeviceState
 from iopstui.model.means import fmean, pstdev
-from iopstui.model.metrics.cpu_frames import rate_of
+from iopstui.model.metrics.cpus.cpu_frames import rate_of
 from iopstui.model.metrics.frame import (
     FINAL,
     NO_LATENCY,

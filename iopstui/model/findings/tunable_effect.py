@@ -15,7 +15,7 @@ from iopstui.model.block.tunable import irq_of
 from iopstui.model.findings import evidence as e
 from iopstui.model.findings.evidence import Finding, cpus_text
 from iopstui.model.means import fmean
-from iopstui.model.metrics.cpu_frames import rate_of
+from iopstui.model.metrics.cpus.cpu_frames import rate_of
 from iopstui.model.metrics.frame import Frame
 
 ENOUGH_SECONDS = 3

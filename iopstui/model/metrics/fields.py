@@ -17,8 +17,8 @@ from iopstui.model.histogram import PERCENTILES, percentile_name
 from iopstui.model.metrics.nvme import DRIVES, FIGURES, NVME, PROBLEM
 from iopstui.model.metrics.paths import ANY, DEVICE, SCHEMA, TOTAL
 from iopstui.model.metrics.probe import KINDS
-from iopstui.model.metrics.share import SOURCE as NFS
-from iopstui.model.metrics.smb import SOURCE as SMB
+from iopstui.model.metrics.shares.share import SOURCE as NFS
+from iopstui.model.metrics.shares.smb import SOURCE as SMB
 from iopstui.model.network.connections import SOURCE as TCP
 from iopstui.model.samples import DIRECTIONS
 from iopstui.model.sources import SOURCES

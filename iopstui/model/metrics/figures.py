@@ -14,9 +14,9 @@ from iopstui.model.metrics.nvme import BY_NAME as DRIVE_FIGURES
 from iopstui.model.metrics.nvme import NVME, WORST, combined_figure
 from iopstui.model.metrics.paths import DEVICE, TOTAL, WAIT
 from iopstui.model.metrics.probe import KINDS, LatencyStats, RequestStats
-from iopstui.model.metrics.share import SOURCE as NFS
-from iopstui.model.metrics.share import OperationRates, Share
-from iopstui.model.metrics.smb import SOURCE as SMB
+from iopstui.model.metrics.shares.share import SOURCE as NFS
+from iopstui.model.metrics.shares.share import OperationRates, Share
+from iopstui.model.metrics.shares.smb import SOURCE as SMB
 from iopstui.model.metrics.waits import MeanWaits, Waits
 from iopstui.model.rates import MIB, DiskRates
 from iopstui.model.sources import BY_NAME

@@ -18,15 +18,15 @@ from iopstui.model.cgroups.rates import GroupRates, group_rates
 from iopstui.model.fio.interval import FioInterval
 from iopstui.model.fio.intervals import FioIntervals
 from iopstui.model.lazy_dict import LazyDict
-from iopstui.model.metrics.cpu_frames import CpuFrame, CpuFrames, CpuInterval
-from iopstui.model.metrics.irq_rates import IrqRates
-from iopstui.model.metrics.job_load import job_load
+from iopstui.model.metrics.cpus.cpu_frames import CpuFrame, CpuFrames, CpuInterval
+from iopstui.model.metrics.cpus.irq_rates import IrqRates
+from iopstui.model.metrics.cpus.job_load import job_load
 from iopstui.model.metrics.probe import ProbeInterval, ProbeIntervals
-from iopstui.model.metrics.share import SOURCE as NFS
-from iopstui.model.metrics.share import Share, share_rates
-from iopstui.model.metrics.share_waits import place_on_share
-from iopstui.model.metrics.smb import SOURCE as SMB
-from iopstui.model.metrics.smb import smb_rates
+from iopstui.model.metrics.shares.share import SOURCE as NFS
+from iopstui.model.metrics.shares.share import Share, share_rates
+from iopstui.model.metrics.shares.share_waits import place_on_share
+from iopstui.model.metrics.shares.smb import SOURCE as SMB
+from iopstui.model.metrics.shares.smb import smb_rates
 from iopstui.model.metrics.waits import RequestTimes, Stack, Waits, place_waits
 from iopstui.model.network.connections import SOURCE as TCP
 from iopstui.model.network.connections import Connection, connections

@@ -18,7 +18,7 @@ from iopstui.model.histogram_columns import BinsTotal
 from iopstui.model.metrics.figures import Meter
 from iopstui.model.metrics.frame import RAMP, SOME_HOSTS, Frame
 from iopstui.model.metrics.paths import TOTAL
-from iopstui.model.metrics.share import RunShare
+from iopstui.model.metrics.shares.share import RunShare
 
 RUNS, DONE, STOPPED, FAILED = "runs", "done", "stopped", "failed"
 SAME_AGAIN = "the same again"

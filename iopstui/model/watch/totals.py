@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from iopstui.model.cgroups.rates import NOTHING, DiskUse, GroupRates, added
 from iopstui.model.findings.evidence import Finding
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.metrics.share import ShareTotal
+from iopstui.model.metrics.shares.share import ShareTotal
 from iopstui.model.rates import DiskRates
 
 # times the interval: a shorter frame is no busiest second, a longer one is a gap

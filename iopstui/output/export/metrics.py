@@ -27,7 +27,7 @@ from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.nvme import BY_NAME, UNIT_BYTES, counter_growth
 from iopstui.model.metrics.paths import TOTAL
 from iopstui.model.metrics.probe import ProbeInterval
-from iopstui.model.metrics.share import OperationRates
+from iopstui.model.metrics.shares.share import OperationRates
 from iopstui.model.rates import DiskRates
 from iopstui.model.samples import MIXED, READ, TRIM, WRITE, DriveReading
 from iopstui.model.sources import SOURCES

@@ -13,7 +13,7 @@ from iopstui.model.block.target import DIRECTORY, Target, TargetPath
 from iopstui.model.block.topology import Topology
 from iopstui.model.findings.evidence import seconds_text
 from iopstui.model.metrics.run_history import RunRow
-from iopstui.model.metrics.share import NFS_PROTOCOL, SMB_PROTOCOL
+from iopstui.model.metrics.shares.share import NFS_PROTOCOL, SMB_PROTOCOL
 from iopstui.model.metrics.summary import is_final
 from iopstui.model.rates import MIB
 from iopstui.model.samples import DIRECTIONS

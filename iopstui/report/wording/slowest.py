@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from iopstui import format as units
-from iopstui.model.metrics.in_common import in_common
-from iopstui.model.metrics.slow_ios import slow_ios
+from iopstui.model.metrics.slow.in_common import in_common
+from iopstui.model.metrics.slow.slow_ios import slow_ios
 from iopstui.model.samples import Exemplar
 from iopstui.report.story import Story
 from iopstui.text import printable

@@ -16,8 +16,8 @@ from iopstui.linux.machine.topology import online_cpus
 from iopstui.model.cgroups.rates import SOURCE as GROUPS
 from iopstui.model.findings.tunable_effect import SECONDS_COMPARED
 from iopstui.model.metrics.frame import Frame, FrameBuilder
-from iopstui.model.metrics.smb import SOURCE as SMB
-from iopstui.model.metrics.stalls import StallWatch
+from iopstui.model.metrics.shares.smb import SOURCE as SMB
+from iopstui.model.metrics.slow.stalls import StallWatch
 from iopstui.model.network.connections import SOURCE as TCP
 from iopstui.model.samples import (
     DriveReading,

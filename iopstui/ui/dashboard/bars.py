@@ -14,7 +14,7 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.block.tunable import why_rq_affinity_cannot_matter
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.metrics.share import Share
+from iopstui.model.metrics.shares.share import Share
 from iopstui.model.rates import DiskRates
 from iopstui.session.tick.outcomes import FAIL, PASS
 from iopstui.text import printable

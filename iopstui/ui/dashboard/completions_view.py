@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iopstui import format as f
-from iopstui.model.metrics.cpu_history import CpuHistory
+from iopstui.model.metrics.cpus.cpu_history import CpuHistory
 from iopstui.ui.draw import charts, density
 from iopstui.ui.draw.chart import TIME_STEPS
 from iopstui.ui.draw.flags import flags

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from iopstui import format as f
 from iopstui.model.block.target import Target
-from iopstui.model.metrics.share import OperationRates, Share, SmbClient
+from iopstui.model.metrics.shares.share import OperationRates, Share, SmbClient
 from iopstui.text import printable
 from iopstui.ui.draw.rows import Column, Piece, Row, Table, message, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, WARNING, Charset

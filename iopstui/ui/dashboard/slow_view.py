@@ -8,7 +8,7 @@ from statistics import median
 from rich.style import Style
 
 from iopstui import format as f
-from iopstui.model.metrics.slow_requests import SLOW_KINDS
+from iopstui.model.metrics.slow.slow_requests import SLOW_KINDS
 from iopstui.model.samples import Exemplar
 from iopstui.text import printable
 from iopstui.ui.draw.rows import Line, Row, message, rule, wrap

@@ -9,7 +9,7 @@ from rich.style import Style
 
 from iopstui import format as f
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.metrics.share_waits import RPC_QUEUE, SENT
+from iopstui.model.metrics.shares.share_waits import RPC_QUEUE, SENT
 from iopstui.model.metrics.waits import MeanWaits, Waits
 from iopstui.model.network.connections import Connection
 from iopstui.text import printable

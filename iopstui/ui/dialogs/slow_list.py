@@ -12,9 +12,9 @@ from textual.binding import Binding
 from textual.widgets import DataTable, Static
 
 from iopstui import format as f
-from iopstui.model.metrics.in_common import InCommon, in_common
 from iopstui.model.metrics.probe import OWN
-from iopstui.model.metrics.slow_requests import second_of
+from iopstui.model.metrics.slow.in_common import InCommon, in_common
+from iopstui.model.metrics.slow.slow_requests import second_of
 from iopstui.model.samples import Exemplar
 from iopstui.text import printable
 from iopstui.ui.core import pages

@@ -32,8 +32,8 @@ from iopstui.events import (
     TunableChanged,
 )
 from iopstui.model.fio.interval import FioInterval
-from iopstui.model.metrics.cpu_frames import rate_of
-from iopstui.model.metrics.cpu_history import CpuHistory
+from iopstui.model.metrics.cpus.cpu_frames import rate_of
+from iopstui.model.metrics.cpus.cpu_history import CpuHistory
 from iopstui.model.metrics.frame import FINAL, LATE, PARTIAL, Frame
 from iopstui.model.metrics.history import History
 from iopstui.model.metrics.latency_history import LatencyHistory

@@ -8,7 +8,7 @@ import pytest
 from evidence_frames import disk, fio, frame
 from session_frames import whole_frames
 
-from iopstui.model.metrics.cpu_frames import CpuFrame
+from iopstui.model.metrics.cpus.cpu_frames import CpuFrame
 from iopstui.model.metrics.figures import Meter, RunWaits, is_measurable
 from iopstui.model.metrics.frame import FINAL, PARTIAL, RAMP, Frame
 from iopstui.model.metrics.waits import Waits

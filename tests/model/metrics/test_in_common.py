@@ -14,10 +14,10 @@ from slow_requests import exemplar, reads
 from slow_seconds import Cause, bursts, independent, kept
 from watch_frames import frame
 
-from iopstui.model.metrics.in_common import MAX_FALSE, in_common, tail
 from iopstui.model.metrics.probe import ProbeInterval
-from iopstui.model.metrics.slow_events import one_of_each_event
-from iopstui.model.metrics.slow_requests import SlowestTotal
+from iopstui.model.metrics.slow.in_common import MAX_FALSE, in_common, tail
+from iopstui.model.metrics.slow.slow_events import one_of_each_event
+from iopstui.model.metrics.slow.slow_requests import SlowestTotal
 from iopstui.model.samples import Exemplar
 
 SECOND = 10**9

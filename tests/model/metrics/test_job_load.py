@@ -9,7 +9,7 @@ from fio_recordings import statuses
 
 from iopstui.model.fio.interval import FioInterval
 from iopstui.model.fio.intervals import FioIntervals
-from iopstui.model.metrics.job_load import job_load, writes_in_cache
+from iopstui.model.metrics.cpus.job_load import job_load, writes_in_cache
 from iopstui.model.samples import FioStatus
 
 READS_AND_WRITES = "3.42-p-latpct"

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from iopstui.model.metrics.slow_ios import SlowIos, slow_ios, slow_ios_object
+from iopstui.model.metrics.slow.slow_ios import SlowIos, slow_ios, slow_ios_object
 from iopstui.output.summary import slow_ios_text
 
 MIB = 1 << 20

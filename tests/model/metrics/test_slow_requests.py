@@ -10,7 +10,7 @@ from test_probe_figures import EMPTY
 from watch_frames import frame
 
 from iopstui.model.metrics.probe import ProbeInterval, ProbeIntervals
-from iopstui.model.metrics.slow_requests import (
+from iopstui.model.metrics.slow.slow_requests import (
     COMPARED_COUNT,
     SlowestTotal,
     second_of,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from watch_frames import frame
 
-from iopstui.model.metrics.stalls import MIN_STALL_S, Stall, StallWatch
+from iopstui.model.metrics.slow.stalls import MIN_STALL_S, Stall, StallWatch
 from iopstui.model.rates import DiskRates, disk_rates
 from iopstui.model.samples import DiskCounters
 

@@ -19,8 +19,8 @@ from math import ceil, comb
 from iopstui import format as units
 from iopstui.model.means import median
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.metrics.slow_events import EVENT_NS, SlowEvents, slow_events
-from iopstui.model.metrics.slow_requests import (
+from iopstui.model.metrics.slow.slow_events import EVENT_NS, SlowEvents, slow_events
+from iopstui.model.metrics.slow.slow_requests import (
     FLUSHES,
     SLOW_KINDS,
     slow_text,

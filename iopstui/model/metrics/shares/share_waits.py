@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from iopstui.model.metrics.share import Share
+from iopstui.model.metrics.shares.share import Share
 from iopstui.model.metrics.waits import JobLoad, Stack, Waits, place_waits
 from iopstui.model.rates import DiskRates
 

@@ -12,7 +12,7 @@ from functools import partial
 
 from iopstui.model import rates
 from iopstui.model.lazy_dict import LazyDict
-from iopstui.model.metrics.irq_rates import IrqRates
+from iopstui.model.metrics.cpus.irq_rates import IrqRates
 from iopstui.model.samples import CpuTimes, KernelSample
 
 

@@ -12,8 +12,8 @@ from iopstui.model.promise.checks import LATENCY
 from iopstui.model.promise.verdict import FAIL, PASS, Verdict, is_kept
 from iopstui.model.volumes.promised import PromisedFigures
 from iopstui.model.volumes.volume import IOPS
+from iopstui.output.pages.volumes import outdated, volume_json
 from iopstui.output.status_line import ProgressShare, StatusLine
-from iopstui.output.volumes import outdated, volume_json
 from iopstui.text import printable, with_breaks, without_breaks
 
 HEAD = ("FIGURE", "PROMISED", "MEASURED", "95 % INTERVAL", "RESULT", "BINDING LIMIT")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from iopstui.model.metrics.share import OperationRates, Share, SmbClient
+from iopstui.model.metrics.shares.share import OperationRates, Share, SmbClient
 from iopstui.model.rates import delta
 
 SOURCE = "smb"

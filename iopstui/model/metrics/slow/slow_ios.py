@@ -13,9 +13,9 @@ from math import exp, log
 from random import Random
 from typing import Any
 
-from iopstui.model.metrics.in_common import in_common
 from iopstui.model.metrics.probe import DISCARDS, READS, WRITES
-from iopstui.model.metrics.slow_requests import COMPARED_COUNT, TOTAL_COUNT
+from iopstui.model.metrics.slow.in_common import in_common
+from iopstui.model.metrics.slow.slow_requests import COMPARED_COUNT, TOTAL_COUNT
 from iopstui.model.samples import Exemplar
 
 _KINDS = {b"0": READS, b"1": WRITES, b"2": DISCARDS}

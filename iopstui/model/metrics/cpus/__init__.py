@@ -1,0 +1,1 @@
+"""CPUs: load, interrupts, softirqs, and the job's share of them."""

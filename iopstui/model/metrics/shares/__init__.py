@@ -1,0 +1,1 @@
+"""NFS and SMB mounts: rates, latencies, waits."""

@@ -1,0 +1,1 @@
+"""The slowest requests and stalls: which they were, what they share."""

@@ -1,0 +1,1 @@
+"""Answers of commands that run nothing: lists, explanations, verdicts."""
