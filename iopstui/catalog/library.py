@@ -60,7 +60,7 @@ class Catalog:
             self._advice(name, self.instances).replace("volumes", "volumes --instances"),
         )
 
-    def of_provider(self, name: str) -> Catalog:
+    def select_provider(self, name: str) -> Catalog:
         """The classes and instances of one provider; empty if none is called so."""
         start = f"{name.strip().lower()}/"
         return replace(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from iopstui.cli import values
-from iopstui.cli.volume_options import volume_of
+from iopstui.cli.volume_options import read_volume_option
 from iopstui.errors import UsageError
 
 if TYPE_CHECKING:
@@ -262,7 +262,7 @@ def run_options(arguments: argparse.Namespace, job: str | None = None) -> RunOpt
         metrics_port=getattr(arguments, "openmetrics_listen", None),
         junit=getattr(arguments, "junit", None),
         summary=getattr(arguments, "summary", None),
-        volume=volume_of(arguments),
+        volume=read_volume_option(arguments),
     )
 
 

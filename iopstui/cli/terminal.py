@@ -87,7 +87,7 @@ def show(text: str) -> None:
 
 
 @contextlib.contextmanager
-def answering(expect: Sequence[str]) -> Iterator[None]:
+def exit_on_closed_output(expect: Sequence[str]) -> Iterator[None]:
     """Exit with 0 when the reader closes standard output, unless ``expect``: 0 would mean that the
     expectation was met."""
     try:
@@ -99,7 +99,7 @@ def answering(expect: Sequence[str]) -> Iterator[None]:
         raise Interrupted(words) from error
 
 
-def at_once(kill: Callable[[], None]) -> Callable[[], None]:
+def kill_without_waiting(kill: Callable[[], None]) -> Callable[[], None]:
     """``kill``, for a second signal: it does not wait for who reads the output either."""
 
     def asked() -> None:

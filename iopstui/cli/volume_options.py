@@ -77,11 +77,11 @@ def add_volume(
     words: str = "the volume that was bought, e.g. aws/gp2,size=500g (options: size, iops, "
     "throughput, instance, cached): its limits and burst credits are shown, and findings name them",
 ) -> None:
-    """Add the bought volume whose limits are compared. ``volume_of`` reads it."""
+    """Add the bought volume whose limits are compared. ``read_volume_option`` reads it."""
     command.add_argument("--volume", metavar="NAME[,OPTION=VALUE]", help=words)
 
 
-def volume_of(arguments: argparse.Namespace) -> PromisedFigures | None:
+def read_volume_option(arguments: argparse.Namespace) -> PromisedFigures | None:
     """The figures of --volume, if it was given. UsageError."""
     text = getattr(arguments, "volume", None)
     return None if text is None else volume_text(text)

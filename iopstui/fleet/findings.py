@@ -104,7 +104,7 @@ def _paced(step: Object | None) -> bool:
     return isinstance(options, dict) and any(str(name).startswith(PACES) for name in options)
 
 
-def found_in(evidence: FleetEvidence) -> list[Finding]:
+def list_findings(evidence: FleetEvidence) -> list[Finding]:
     """Return all findings that hold, most important first."""
     return [one for rule in RULES if (one := evidence.cached(rule)) is not None]
 
@@ -184,7 +184,7 @@ def own_limit(evidence: FleetEvidence) -> Finding | None:
     )
 
 
-def one_path(evidence: FleetEvidence) -> Finding | None:
+def find_shared_path(evidence: FleetEvidence) -> Finding | None:
     """Two slow hosts of which one gains what the other loses share what is between."""
     if evidence.cached(common_limit) is not None:
         return None
@@ -295,7 +295,7 @@ def all_flat(evidence: FleetEvidence) -> Finding | None:
 
 Rule = Callable[[FleetEvidence], "Finding | None"]
 RULES: tuple[Rule, ...] = (
-    spread_too_large, common_limit, one_path, own_limit, straggler, slow_device, all_flat,
+    spread_too_large, common_limit, find_shared_path, own_limit, straggler, slow_device, all_flat,
 )  # fmt: skip
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from iopstui.fleet.hosts.host_tunables import HostTunableResult
-from iopstui.fleet.merging.compact import Compact
-from iopstui.fleet.merging.host import HostInterval, Plain
+from iopstui.fleet.merging.encoded_frame import EncodedFrame
+from iopstui.fleet.merging.host import EncodedSecond, HostInterval
 from iopstui.fleet.merging.merger import MergedSecond
 from iopstui.fleet.merging.sums import MILLI, HostSums
 from iopstui.fleet.scaling_curve import ScalingCurve, SweepPosition
@@ -111,7 +111,7 @@ FleetEvent = (
 def host_second(name: str, slot: HostInterval, complete: bool) -> HostSecond:
     """A host's second, from the merger's data."""
     own = slot.own
-    if isinstance(own, Compact) and own.fio:
+    if isinstance(own, EncodedFrame) and own.fio:
         # nearly always
         iops_m, bw_m, p99_ns, requests, wait = own.second
         return HostSecond(
@@ -119,7 +119,7 @@ def host_second(name: str, slot: HostInterval, complete: bool) -> HostSecond:
             float(p99_ns) if p99_ns else None, wait * 1000 / requests if requests else None,
             slot.util,
         )  # fmt: skip
-    if isinstance(own, Compact):
+    if isinstance(own, EncodedFrame):
         kernel, total, slowest = own.kernel, None, None
     else:
         sums = slot.sums
@@ -139,7 +139,7 @@ def host_second(name: str, slot: HostInterval, complete: bool) -> HostSecond:
     return HostSecond(name, slot.number, complete, iops, bw, await_ns, await_ns, slot.util)
 
 
-def host_seconds(ones: Iterable[Plain]) -> list[HostSecond]:
+def host_seconds(ones: Iterable[EncodedSecond]) -> list[HostSecond]:
     """Return the seconds of many hosts, all of them counted."""
     found, make = [], HostSecond
     for name, number, own, util, seconds in ones:

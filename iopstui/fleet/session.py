@@ -417,7 +417,7 @@ class FleetSession:
     def _states(self, fleet: Fleet) -> None:
         """Emit the states of hosts that have changed."""
         for name, one in fleet.members.items():
-            state = state_of(one, self._watching or self._between)
+            state = describe_member(one, self._watching or self._between)
             now = (state, "" if state == STOPPED else one.error)
             if self._had.get(name) != now:
                 self._had[name] = now
@@ -444,7 +444,7 @@ def failure_text(found: Sequence[tuple[str, str]]) -> str:
     return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
 
 
-def state_of(member: Member, watching: bool) -> str:
+def describe_member(member: Member, watching: bool) -> str:
     """How far a host is, as a screen says it."""
     if member.state == states.OVER:
         started = member.executed_ns is not None

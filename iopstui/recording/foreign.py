@@ -13,7 +13,7 @@ from typing import Any
 from iopstui.errors import UsageError
 from iopstui.fio.stream.framing import BrokenDocument, Document, Framer, LogLine, decode
 from iopstui.fio.stream.status import parse_status
-from iopstui.model.fio.log_lines import FioLog, LogName, log_name, looks_like_a_log, read_log
+from iopstui.model.fio.log_lines import FioLog, LogName, is_log_line, log_name, read_log
 from iopstui.model.samples import FioStatus
 from iopstui.recording import layout as form
 from iopstui.text import printable
@@ -45,7 +45,7 @@ def detect_file_kind(path: Path) -> str:
     if _JSON.search(head) or _FIO_PREFIX.match(head[:200].decode("utf-8", "replace")):
         return JSON
     lines = [line for line in head.decode("utf-8", "replace").split("\n")[:4] if line.strip()]
-    if lines and all(looks_like_a_log(line) for line in lines[:3]):
+    if lines and all(is_log_line(line) for line in lines[:3]):
         return LOG
     return NORMAL if _NORMAL.search(head) else OTHER
 

@@ -92,7 +92,7 @@ class Feed:
         """Shows the newest figures, now or as soon as it is time."""
         dashboard, terminal, now = self._port.dashboard, self.terminal, time.monotonic()
         if dashboard is None or (terminal is not None and terminal.is_behind):
-            self._pace.held_up()
+            self._pace.note_late_frame()
             return
         wait = self._pace.wait(now)
         if wait > 0:

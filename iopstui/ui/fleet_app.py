@@ -12,7 +12,7 @@ from textual.screen import Screen
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK
 from iopstui.events import FindingReported, FrameReady
 from iopstui.fio.library import ShippedJob
-from iopstui.fleet.findings import fleet_evidence, found_in
+from iopstui.fleet.findings import fleet_evidence, list_findings
 from iopstui.fleet.fleet_state import FleetState
 from iopstui.fleet.merging.merger import MergedSecond
 from iopstui.fleet.replay import FleetReplay
@@ -246,7 +246,7 @@ class FleetApp(IopstuiApp):
     def _find_findings(self, second: MergedSecond) -> None:
         every = LOOK_SELDOM if len(self.scene.hosts) > MANY_HOSTS else LOOK_EVERY
         if second.number % every == 0 and second.counted:
-            for finding in found_in(fleet_evidence(self.scene, second.interval_s)):
+            for finding in list_findings(fleet_evidence(self.scene, second.interval_s)):
                 self.whole.apply(FindingReported(self.whole.t, finding))
 
     def _follow(self, host: HostView) -> None:

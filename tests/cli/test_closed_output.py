@@ -14,8 +14,8 @@ from typing import cast
 
 import pytest
 
-from iopstui.cli.runs.run_session import run_until_finished, to_the_end
-from iopstui.cli.terminal import answering
+from iopstui.cli.runs.run_session import run_to_end, run_until_finished
+from iopstui.cli.terminal import exit_on_closed_output
 from iopstui.errors import EXIT_INTERRUPTED, Interrupted
 from iopstui.events import Event, Notice, StepFinished
 from iopstui.output import streams
@@ -51,7 +51,7 @@ def test_what_could_not_be_undone_is_said_all_the_same(capsys: pytest.CaptureFix
     events.put(StepFinished(1, 1, False, "", False))
     session = Session(events)
     with pytest.raises(BrokenPipeError):
-        to_the_end(cast(LiveSession, session), events, cast(EventSink, Closed()))
+        run_to_end(cast(LiveSession, session), events, cast(EventSink, Closed()))
     assert session.closed and events.empty()
     assert capsys.readouterr().err == "iopstui: rq_affinity could not be put back\n"
 
@@ -61,11 +61,11 @@ def test_an_expectation_that_was_not_judged_is_no_success() -> None:
         pytest.raises(
             Interrupted, match="The reader of standard output closed it before --expect was checked"
         ) as caught,
-        answering(["x"]),
+        exit_on_closed_output(["x"]),
     ):
         raise BrokenPipeError
     assert caught.value.exit_code == EXIT_INTERRUPTED
-    with pytest.raises(BrokenPipeError), answering([]):
+    with pytest.raises(BrokenPipeError), exit_on_closed_output([]):
         raise BrokenPipeError
 
 

@@ -17,7 +17,7 @@ from iopstui.cli.fleet.agent import compact, trimmed_frame
 from iopstui.errors import UsageError
 from iopstui.events import FrameReady
 from iopstui.fleet.merging.combined_frame import ALL_DEVICES, frame_of_second
-from iopstui.fleet.merging.compact import Compact
+from iopstui.fleet.merging.encoded_frame import EncodedFrame
 from iopstui.fleet.merging.figures import AbortCondition, figure, wanted
 from iopstui.fleet.merging.merger import MergedSecond, Merger
 from iopstui.fleet.merging.packed import FIELD, pack, to_wire
@@ -251,7 +251,7 @@ def test_a_host_s_own_frame_has_its_device() -> None:
 
 def test_frames_without_a_probe_stay_short() -> None:
     (_, row, *_) = stream("a", 1, 1)
-    assert Compact(sent(row)["sums"]).fio and "device" not in sent(row)
+    assert EncodedFrame(sent(row)["sums"]).fio and "device" not in sent(row)
     (_, other, *_) = probed("a", 1, 1)
     # the histograms beside the text, as they are beside JSON lines
     assert "sums" in sent(other) and sent(other)["device"] == lean_device(other)

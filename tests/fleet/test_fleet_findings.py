@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 
-from iopstui.fleet.findings import LONG, FleetEvidence, fleet_evidence, found_in
+from iopstui.fleet.findings import LONG, FleetEvidence, fleet_evidence, list_findings
 from iopstui.fleet.fleet_events import FleetRunStarted, HostRow, HostSecond
 from iopstui.fleet.fleet_state import AWAIT, BW, IOPS, UTIL, WAIT, FleetState
 from iopstui.fleet.merging.merger import MergedSecond
@@ -39,7 +39,7 @@ def evidence(
 
 
 def names(found: FleetEvidence) -> list[str]:
-    return [one.rule for one in found_in(found)]
+    return [one.rule for one in list_findings(found)]
 
 
 def healthy(count: int = 10) -> dict[str, Rate]:
@@ -65,10 +65,10 @@ def test_alike_hosts_show_nothing() -> None:
 def test_a_straggler_is_its_disk_or_the_host_above_it() -> None:
     rates = {**healthy(), "slow": noisy(99, 400)}
     disk = evidence(rates, {"slow": 5e6}, {"slow": 3e6})
-    (found,) = found_in(disk)
+    (found,) = list_findings(disk)
     assert found.rule == "straggler" and "the disk or what is behind it" in found.text
     assert "slow: " in found.text and "5.00 ms" in found.text
-    (other,) = found_in(evidence(rates, {"slow": 5e6}))
+    (other,) = list_findings(evidence(rates, {"slow": 5e6}))
     assert "the cause is above the device" in other.text
 
 
@@ -84,7 +84,7 @@ def test_one_bad_second_is_no_straggler() -> None:
 
 def test_a_host_that_stands_still_below_has_a_limit_of_its_own() -> None:
     rates = {**healthy(), "capped": noisy(99, 400, 0.005)}
-    (found,) = found_in(evidence(rates, {"capped": 5e6}))
+    (found,) = list_findings(evidence(rates, {"capped": 5e6}))
     assert (
         found.rule == "own limit"
         and "capped has its own limit" in found.text
@@ -98,7 +98,7 @@ def test_where_all_stand_still_a_flat_line_tells_nothing_of_one() -> None:
 
 
 def test_a_flat_sum_of_moving_shares_is_a_common_limit() -> None:
-    (found,) = found_in(evidence(divided(8)))
+    (found,) = list_findings(evidence(divided(8)))
     assert found.rule == "common limit" and "39.1 MiB/s" in found.text
 
 
@@ -111,7 +111,7 @@ def test_independent_hosts_have_a_flat_sum_without_a_limit() -> None:
 def test_two_slow_hosts_of_which_one_takes_from_the_other_share_a_path() -> None:
     share = noisy(7, 0.5, 0.4)
     pair: dict[str, Rate] = {"x": lambda n: 1000 * share(n), "y": lambda n: 1000 * (1 - share(n))}
-    (found,) = found_in(evidence({**healthy(), **pair}, {"x": 5e6, "y": 5e6}))
+    (found,) = list_findings(evidence({**healthy(), **pair}, {"x": 5e6, "y": 5e6}))
     assert found.rule == "one path"
     assert "x and y" in found.text and "correlation -1.00" in found.text
 
@@ -124,7 +124,7 @@ def test_two_slow_hosts_by_themselves_share_nothing() -> None:
 
 def test_all_flat_and_alike_is_left_open() -> None:
     rates = {f"n{at}": noisy(at, 1000, 0.005) for at in range(4)}
-    (found,) = found_in(evidence(rates))
+    (found,) = list_findings(evidence(rates))
     assert found.rule == "all flat" and "cannot show which" in found.text
     assert names(replace(evidence(rates), paced=True)) == []
 

@@ -8,7 +8,13 @@ from typing import Any
 
 import pytest
 
-from iopstui.fleet.hosts.free_space import SpaceNeed, needs_in, needs_of, shared_name, why_too_full
+from iopstui.fleet.hosts.free_space import (
+    SpaceNeed,
+    needs_of,
+    parse_space_needs,
+    shared_name,
+    why_too_full,
+)
 from iopstui.linux.devices.mounts import MountEntry, parse_mountinfo
 from iopstui.linux.devices.target import mount_of
 from iopstui.linux.roots import Roots
@@ -80,7 +86,7 @@ def test_two_places_of_this_machine_are_in_the_same_one(tmp_path: Path) -> None:
     assert first.system == second.system and (first.bytes, second.bytes) == (5, 7)
     assert first.room > 0
     row = {"event": "planned", "needs": [first.as_object()]}
-    assert needs_in(row) == [first]
+    assert parse_space_needs(row) == [first]
 
 
 GOOD = SpaceNeed("a", "b", 1, 1, True, 9, 8, ".iopstui-abcd1234")
@@ -93,12 +99,12 @@ GOOD = SpaceNeed("a", "b", 1, 1, True, 9, 8, ".iopstui-abcd1234")
     )),
 ])  # fmt: skip
 def test_what_no_agent_says(needs: Any) -> None:
-    assert needs_in({"needs": [GOOD.as_object()]}) == [GOOD]
-    assert needs_in({"needs": needs}) is None
+    assert parse_space_needs({"needs": [GOOD.as_object()]}) == [GOOD]
+    assert parse_space_needs({"needs": needs}) is None
 
 
 def test_a_mark_that_is_none_is_not_looked_for() -> None:
     for mark in ("../x", ".iopstui-", ".iopstui-abcd123/", ".iopstui-abcd1234\n", "x"):
         row = {"needs": [{**GOOD.as_object(), "mark": mark}]}
-        (found,) = needs_in(row) or []
+        (found,) = parse_space_needs(row) or []
         assert found.mark == ""

@@ -14,8 +14,8 @@ from iopstui.fleet.hosts.host_tunables import (
     HostTunable,
     HostTunableResult,
     HostTunables,
+    parse_host_tunables,
     plan_tunable_change,
-    states_in,
 )
 from iopstui.safety.tunable_states import TunableState
 
@@ -130,6 +130,5 @@ def test_whatever_a_host_says_is_understood_or_left_out(one: Any, two: Any, thre
 
 def test_interrupts_are_each_machine_s_own() -> None:
     irq = TunableState("irq/30", "", "0-3", (), "a CPU list")
-    assert [one for one in states_in({"states": s.states_object([irq, state()], "sda")})] == [
-        "scheduler"
-    ]  # fmt: skip
+    sent = {"states": s.states_object([irq, state()], "sda")}
+    assert [*parse_host_tunables(sent)] == ["scheduler"]

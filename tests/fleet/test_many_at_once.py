@@ -14,7 +14,7 @@ from made import START_MS, Row, frame, stream
 from iopstui.cli.fleet.agent import compact
 from iopstui.fleet.fleet_events import host_second, host_seconds
 from iopstui.fleet.merging.certificate import certify_merge
-from iopstui.fleet.merging.compact import FLUSH_EVERY, Compact
+from iopstui.fleet.merging.encoded_frame import FLUSH_EVERY, EncodedFrame
 from iopstui.fleet.merging.merger import MergedSecond, Merger
 from iopstui.fleet.merging.sums import MalformedRow
 
@@ -115,7 +115,7 @@ def test_more_hosts_than_fit_into_a_field_in_one_turn(keep_bins: bool) -> None:
     for number in range(3):
         at = {"t": number + 1.0, "wall_ms": START_MS + (number + 1) * 1000}
         made = [(name, {**rows[place % 7], **at}) for place, name in enumerate(names)]
-        ios = sum(Compact(row["sums"]).ios for _, row in made)
+        ios = sum(EncodedFrame(row["sums"]).ios for _, row in made)
         each, turns = both.turn(made)
         assert each == turns and each[0].counted == len(names)
         assert each[0].sums.fio["total"].ios == ios

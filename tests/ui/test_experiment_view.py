@@ -27,7 +27,7 @@ from iopstui.ui.dialogs.choice import Choice
 from iopstui.ui.draw.style import ASCII, UTF8, Charset
 from iopstui.ui.experiment import form as experiment_form
 from iopstui.ui.experiment.form import ExperimentForm, fields, filled
-from iopstui.ui.experiment.plan import options_text, plan_of
+from iopstui.ui.experiment.plan import options_text, parse_plan
 from iopstui.ui.experiment.screen import ExperimentScreen
 from iopstui.ui.replay import ReplayApp
 
@@ -192,9 +192,9 @@ def test_what_is_no_plan(kind: str, typed: dict[str, str], said: str) -> None:
     whole = {"job": "j", "options": "", "axis": "iodepth=1,2", "axis2": "", "a": "iodepth=1",
              "b": "iodepth=16", "c": "", "repeats": "5", "settle": "2", "measure": "8",
              "rounds": "1", "order": "sequential"}  # fmt: skip
-    plan_of(kind, whole)
+    parse_plan(kind, whole)
     with pytest.raises(UsageError) as error:
-        plan_of(kind, whole | typed)
+        parse_plan(kind, whole | typed)
     assert said in error.value.message
 
 
@@ -203,10 +203,10 @@ def test_repeats_and_their_order() -> None:
              "b": "iodepth=16", "c": "", "settle": "2", "measure": "8", "rounds": "3"}  # fmt: skip
     for order, wanted in (("", (3, False, None)), (" Random ", (3, True, None)),
                           ("random 42", (3, True, 42))):  # fmt: skip
-        plan = plan_of("sweep", whole | {"order": order})
+        plan = parse_plan("sweep", whole | {"order": order})
         assert (plan.repeats, plan.shuffle, plan.seed) == wanted
     for repeats, until in (("7", (7, None)), ("±2%", (30, 0.02)), ("1.5% 12", (12, 0.015))):
-        plan = plan_of("compare", whole | {"repeats": repeats})
+        plan = parse_plan("compare", whole | {"repeats": repeats})
         assert (plan.repeats, plan.until) == until
 
 

@@ -41,7 +41,7 @@ def test_frames_that_a_slow_terminal_never_showed_are_counted() -> None:
     pace.painted(0.0)
     for _ in range(5):
         pace.frame()
-        pace.held_up()
+        pace.note_late_frame()
     assert pace.owed
     pace.painted(5.0)  # the newest of the five
     assert pace.dropped == 4

@@ -9,7 +9,7 @@ from iopstui.cli import values
 from iopstui.cli.command import Command
 from iopstui.cli.options import add_plain, add_theme, refuse_theme
 from iopstui.cli.terminal import require_for_screen, require_terminal
-from iopstui.cli.volume_options import add_volume, volume_of
+from iopstui.cli.volume_options import add_volume, read_volume_option
 from iopstui.errors import UsageError
 from iopstui.text import printable
 
@@ -62,7 +62,9 @@ def run(arguments: argparse.Namespace) -> int:
     require_for_screen(arguments)
     from iopstui.ui.replay import run_replay
 
-    return run_replay(arguments.file, arguments.speed, arguments.theme, volume_of(arguments))
+    return run_replay(
+        arguments.file, arguments.speed, arguments.theme, read_volume_option(arguments)
+    )
 
 
 def _fleet(arguments: argparse.Namespace) -> int:

@@ -40,13 +40,13 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.json:
         for problem in catalog.problems:
             print_message(problem)
-    of_provider = catalog.of_provider(arguments.name or "")
+    provider = catalog.select_provider(arguments.name or "")
     if arguments.instances and (arguments.name or not arguments.json):
         text = _instances(arguments, catalog)
-    elif arguments.name and (asked or not of_provider.classes):
+    elif arguments.name and (asked or not provider.classes):
         text = _one_volume(arguments, catalog, asked)
     else:
-        text = _classes(arguments, of_provider if arguments.name else catalog)
+        text = _classes(arguments, provider if arguments.name else catalog)
     show(text)
     return EXIT_OK
 

@@ -15,7 +15,7 @@ from iopstui.cli.options import (
     probe_parts,
 )
 from iopstui.cli.terminal import require_for_runs
-from iopstui.cli.volume_options import add_volume, volume_of
+from iopstui.cli.volume_options import add_volume, read_volume_option
 from iopstui.errors import UsageError
 
 EPILOG = """\
@@ -87,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
         probe=probe_parts(arguments),
         textfile=arguments.textfile,
         metrics_port=arguments.openmetrics_listen,
-        volume=volume_of(arguments),
+        volume=read_volume_option(arguments),
         cgroups=arguments.cgroups,
     )
     how = WatchOptions(

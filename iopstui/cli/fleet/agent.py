@@ -22,7 +22,7 @@ from iopstui.fleet.hosts.free_space import needs_of
 from iopstui.fleet.hosts.host_tunables import states_object
 from iopstui.fleet.hosts.orders import CAPABILITIES, SUMS
 from iopstui.fleet.hosts.same_file_system import find_marks
-from iopstui.fleet.merging.compact import to_text
+from iopstui.fleet.merging.encoded_frame import to_text
 from iopstui.fleet.merging.packed import pack, to_wire
 from iopstui.fleet.merging.sums import MalformedRow, frame_sums
 from iopstui.linux.roots import Roots

@@ -58,7 +58,7 @@ class AgentOrders:
         # a file of lines is for other programs, too
         return {**order, "frames": LINES} if self._kept else order
 
-    def of_fleet(self, nodes: Sequence[Node], limits: Object) -> Object:
+    def build_fleet_orders(self, nodes: Sequence[Node], limits: Object) -> Object:
         """The orders for a gateway that runs a fleet of ``nodes``. ``limits``: all else it needs to
         know."""
         each = [self.of(node) for node in nodes]

@@ -12,7 +12,7 @@ from typing import Any
 from iopstui.cli.fleet.agent_orders import AgentOrders, kept, launch_command
 from iopstui.cli.fleet.record_file import RecordFile, fleet_object, over_object
 from iopstui.cli.fleet.run_reporter import fleet_options, judge_expectations
-from iopstui.cli.terminal import answering, at_once, print_message
+from iopstui.cli.terminal import exit_on_closed_output, kill_without_waiting, print_message
 from iopstui.errors import (
     EXIT_INTERRUPTED,
     EXIT_JOB_FAILED,
@@ -88,7 +88,7 @@ class _HostSweep:
         self._aborts: list[AbortCondition] = []
         self._aborted = False
         self._number = 0
-        StopSignals(self._interrupt, at_once(self._kill))
+        StopSignals(self._interrupt, kill_without_waiting(self._kill))
 
     def _interrupt(self) -> None:
         self._stop = True
@@ -179,7 +179,7 @@ def run_axis(
     """The exit code. ``least``: as ``_HostSweep`` has it."""
     counts = host_counts(arguments, len(nodes))
     curve = _HostSweep(arguments, nodes, expected, least)
-    with contextlib.closing(curve), answering(arguments.expect):
+    with contextlib.closing(curve), exit_on_closed_output(arguments.expect):
         _points(curve, counts, arguments.format)
     return curve.code
 

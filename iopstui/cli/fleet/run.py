@@ -18,7 +18,12 @@ from iopstui.cli.fleet.run_reporter import (
     run_exit_code,
     start_spread_text,
 )
-from iopstui.cli.terminal import answering, at_once, has_screen, print_message
+from iopstui.cli.terminal import (
+    exit_on_closed_output,
+    has_screen,
+    kill_without_waiting,
+    print_message,
+)
 from iopstui.errors import EXIT_OK, UsageError
 from iopstui.fleet.engines.kubernetes import KUBERNETES
 from iopstui.fleet.engines.manifest import IMAGE, ManifestOptions, manifest
@@ -119,7 +124,9 @@ def _run_by_gateways(
     may_lack, below = len(nodes) - least, {}
     for place, gateway in enumerate(gateways):
         own = nodes[place * len(nodes) // len(gateways) : (place + 1) * len(nodes) // len(gateways)]
-        below[gateway.name] = orders.of_fleet(own, {**limits, "least": max(1, len(own) - may_lack)})
+        below[gateway.name] = orders.build_fleet_orders(
+            own, {**limits, "least": max(1, len(own) - may_lack)}
+        )
     return _run_without_screen(
         arguments, gateways, lambda gateway: below[gateway.name], expected, least
     )
@@ -144,8 +151,8 @@ def _run_without_screen(
         # where lines are kept they are asked for as JSON
         FleetCallbacks(print_message, run.second, run.row, run.stop, lambda: run.steady),
     )
-    StopSignals(fleet.interrupt, at_once(fleet.kill))
-    with contextlib.closing(run), answering(arguments.expect):
+    StopSignals(fleet.interrupt, kill_without_waiting(fleet.kill))
+    with contextlib.closing(run), exit_on_closed_output(arguments.expect):
         fleet.run()
         run.sink().end(merger)
     words = start_spread_text(fleet)

@@ -42,7 +42,7 @@ from iopstui.fleet.session import (
 )
 from iopstui.output.fleet.labelled_rows import file_rows
 from iopstui.output.fleet.scaling import scaling_texts
-from iopstui.output.fleet.wording import whole_text
+from iopstui.output.fleet.wording import totals_text
 from iopstui.text import printable
 
 Object = dict[str, Any]
@@ -66,7 +66,7 @@ class FleetRecorder:
         if self._file is not None:
             self._file.row(row)
 
-    def of_host(self, name: str, row: Object) -> None:
+    def print_host_line(self, name: str, row: Object) -> None:
         """A line of this host's."""
         if self._file is not None:
             self._file.row({**row, "host": name})
@@ -161,7 +161,7 @@ class FleetRunPlanner:
         if row["event"] == "session":
             opened = row.get("opened")
             self._opened[name] = [str(one) for one in opened] if type(opened) is list else []
-        self._recorder.of_host(name, row)
+        self._recorder.print_host_line(name, row)
 
     def _exit_code(
         self, fleet: Fleet, merger: Merger, run: FleetRunReporter, least: int | None
@@ -179,7 +179,7 @@ class FleetRunPlanner:
             said = [*(about if code != EXIT_INTERRUPTED else ()), *said]
         elif state_for_exit_code(code) == FAILED:
             said.insert(0, why_failed(fleet))
-        words = (whole_text(merger.rated(), certify_merge(merger)), *said)
+        words = (totals_text(merger.rated(), certify_merge(merger)), *said)
         self._recorder.write(over_object(code, said))
         return RunVerdict(code, tuple(said), words, point, run.aborted)
 

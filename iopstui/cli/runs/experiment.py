@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from iopstui.cli.runs.check_files import CheckCollector, check_files
-from iopstui.cli.runs.preconditioning import checked, preconditioned
-from iopstui.cli.terminal import answering, at_once, print_message
+from iopstui.cli.runs.preconditioning import checked, run_precondition_job
+from iopstui.cli.terminal import exit_on_closed_output, kill_without_waiting, print_message
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED, EXIT_OK, EXIT_VERDICT, UsageError
 from iopstui.events import PointFinished
 from iopstui.experiment.progress import ProgressFile
@@ -57,7 +57,7 @@ def _run_experiment(options: ExperimentOptions, checks: CheckCollector) -> int:
     if options.dry_run:
         return _dry_run(options, setup, progress, first)
     if first:
-        options = replace(options, run=preconditioned(options.run))
+        options = replace(options, run=run_precondition_job(options.run))
     setup = replace(setup, write_budget=options.run.write_budget)
     print_line(writes_text(setup), sys.stderr)
     if setup.plan.variants:
@@ -69,8 +69,8 @@ def _run_experiment(options: ExperimentOptions, checks: CheckCollector) -> int:
         experiment_session(setup, options.run, progress, print_message), setup.plan,
         setup.job_target, setup.conditions, told.handle, progress, expected,
     )  # fmt: skip
-    StopSignals(runner.stop, at_once(runner.kill))
-    with answering(options.run.expect):
+    StopSignals(runner.stop, kill_without_waiting(runner.kill))
+    with exit_on_closed_output(options.run.expect):
         try:
             runner.run()
         finally:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from iopstui.cli.terminal import print_message, require_for_screen, require_terminal
-from iopstui.cli.volume_options import volume_of
+from iopstui.cli.volume_options import read_volume_option
 from iopstui.errors import UsageError
 from iopstui.linux.process.private import private_directory, remove
 from iopstui.output.fleet.labelled_rows import is_fleet
@@ -54,7 +54,7 @@ def _play(path: Path, arguments: argparse.Namespace, ended: Callable[[], bool]) 
     require_for_screen(arguments)
     from iopstui.ui.replay import show_session
 
-    volume = volume_of(arguments)
+    volume = read_volume_option(arguments)
     wait_for_first_sample(path, print_message, ended)
     return show_session(FollowSession(path, arguments.speed, ended), arguments.theme, volume)
 

@@ -32,7 +32,7 @@ TIMES = 2
 """Its loops=."""
 
 
-def preconditioned(options: RunOptions) -> RunOptions:
+def run_precondition_job(options: RunOptions) -> RunOptions:
     """Runs the shipped job of that name on the target, its progress on standard error, if
     ``options`` ask for it. Gives the options of what follows: with what is left of --write-budget.
     UsageError for a target that can't be; Refused, JobFailed and Interrupted as any run."""

@@ -8,7 +8,7 @@ import sys
 
 from iopstui.catalog.library import read_catalog
 from iopstui.catalog.visible_facts import read_visible_facts
-from iopstui.cli.terminal import at_once, print_message, show, width
+from iopstui.cli.terminal import kill_without_waiting, print_message, show, width
 from iopstui.cli.volume_options import GIB, promised_by, take_volume_options
 from iopstui.errors import EXIT_OK, EXIT_VERDICT, UsageError
 from iopstui.format import print_line
@@ -43,7 +43,7 @@ def run_promise(arguments: argparse.Namespace) -> int:
     clean_up_and_say(print_message, Roots())
     progress = PromiseProgress(sys.stderr, sys.stdout)
     runner = PromiseRunner(setup, progress.handle, progress.write_note)
-    StopSignals(runner.stop, at_once(runner.kill))
+    StopSignals(runner.stop, kill_without_waiting(runner.kill))
     runner.run()
     rows = runner.verdicts
     titles = [check_title(row.check) for row in rows]

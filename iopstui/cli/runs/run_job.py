@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from iopstui.cli.runs.check_files import CheckCollector, check_files
 from iopstui.cli.runs.run_session import run_until_finished
 from iopstui.cli.runs.session_exports import exported
-from iopstui.cli.terminal import answering, print_message
+from iopstui.cli.terminal import exit_on_closed_output, print_message
 from iopstui.errors import (
     EXIT_INTERRUPTED,
     EXIT_OK,
@@ -58,9 +58,9 @@ def _run_job(
     with exported(options, keep=True) as export:
         # only now: a file or a port that can't be had is told before hours of writing
         if options.precondition:
-            from iopstui.cli.runs.preconditioning import preconditioned
+            from iopstui.cli.runs.preconditioning import run_precondition_job
 
-            options = preconditioned(options)
+            options = run_precondition_job(options)
         session = _session(job, options)
         export(session)
         judging = _sink(kind, session.target, plain_every_s)
@@ -76,7 +76,7 @@ def _run(
         from iopstui.cli.runs.start_gate import StartGateSink
 
         sink = StartGateSink(sink, session)
-    with answering(options.expect):
+    with exit_on_closed_output(options.expect):
         finished = run_until_finished(session, job, options.overrides, sink)
     code = _verdict(finished, session.exit_code)
     for judged in judging.judged:

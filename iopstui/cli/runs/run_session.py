@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 from collections.abc import Mapping
 
-from iopstui.cli.terminal import at_once, print_message
+from iopstui.cli.terminal import kill_without_waiting, print_message
 from iopstui.events import Event, Notice, SessionEnded, StepFinished
 from iopstui.output.sinks import EventSink
 from iopstui.safety.signals import StopSignals
@@ -20,15 +20,15 @@ def run_until_finished(
     """Starts the session, and the run in it. Its end; ``None``: the session ended before it. The
     session and the sink are closed. The first signal lets fio write its last document."""
     events: Events = queue.SimpleQueue()
-    signals = StopSignals(session.stop_job, at_once(session.kill_job))
+    signals = StopSignals(session.stop_job, kill_without_waiting(session.kill_job))
     session.start(events.put)
     session.run_job(job, dict(overrides))
     if signals.asked:  # perhaps before there was anything to stop
         session.stop_job()
-    return to_the_end(session, events, sink)
+    return run_to_end(session, events, sink)
 
 
-def to_the_end(session: LiveSession, events: Events, sink: EventSink) -> StepFinished | None:
+def run_to_end(session: LiveSession, events: Events, sink: EventSink) -> StepFinished | None:
     """Run the session to its end, for a run that was asked for."""
     try:
         finished = _until_finished(events, sink)

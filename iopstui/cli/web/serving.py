@@ -17,7 +17,7 @@ from typing import Any
 
 import iopstui
 from iopstui.cli.terminal import print_message
-from iopstui.cli.volume_options import volume_of
+from iopstui.cli.volume_options import read_volume_option
 from iopstui.cli.web.access import Access, is_loopback, new_token
 from iopstui.cli.web.screen_process import ScreenProcess
 from iopstui.cli.web.viewer import ViewerOptions, show_viewer
@@ -71,7 +71,7 @@ def serve_replay(arguments: argparse.Namespace, options: ServeOptions) -> int:
     else:
         wait_for_first_sample(path, print_message, lambda: True)
     how = ViewerOptions(
-        path, arguments.follow, arguments.speed, arguments.theme, volume_of(arguments)
+        path, arguments.follow, arguments.speed, arguments.theme, read_volume_option(arguments)
     )
     host = ViewerHost(partial(show_viewer, how), options.cpu)
     try:

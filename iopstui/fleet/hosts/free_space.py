@@ -87,7 +87,7 @@ def shared_name(entry: MountEntry, size_bytes: int) -> str:
     return f"{kind} {entry.source} {size_bytes}" if kind in NETWORK else ""
 
 
-def needs_in(row: Mapping[str, Any]) -> list[SpaceNeed] | None:
+def parse_space_needs(row: Mapping[str, Any]) -> list[SpaceNeed] | None:
     """Space needs in a host's answer; ``None`` if it is malformed."""
     found = row.get("needs")
     if not isinstance(found, list):

@@ -84,7 +84,7 @@ def states_object(states: Sequence[TunableState], disk: str) -> list[Object]:
     ]  # fmt: skip
 
 
-def states_in(row: Mapping[str, Any]) -> dict[str, HostTunable]:
+def parse_host_tunables(row: Mapping[str, Any]) -> dict[str, HostTunable]:
     """Parse the tunables a host sends. What can't be understood is left out: it can't be changed
     then."""
     found = {}
@@ -211,7 +211,7 @@ class HostTunables:
     def take_answer(self, host: str, row: Mapping[str, Any]) -> None:
         """A host's answer."""
         if row.get("event") == "tunables":
-            self.known = {**self.known, host: states_in(row)}
+            self.known = {**self.known, host: parse_host_tunables(row)}
             return
         asked = self._pending
         if asked is None or row.get("id") != asked.id or host not in asked.waiting:

@@ -31,8 +31,8 @@ def parse_object(line: bytes) -> Object | None:
 
 def _with_sums(line: bytes) -> Object | None:
     """The same of a frame whose last field is the text of its sums, which is long and needs no
-    look at each of its letters (compact.py refuses what is none); ``None``: read it as any other
-    line."""
+    look at each of its letters (encoded_frame.py refuses what is none); ``None``: read it as any
+    other line."""
     at = line.find(_SUMS)
     begin = at + len(_SUMS)
     # the first quote ends the text, and the text the line

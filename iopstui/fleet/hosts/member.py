@@ -10,7 +10,7 @@ from typing import Any
 from iopstui import __version__
 from iopstui.errors import EXIT_JOB_FAILED, EXIT_MISSING
 from iopstui.fleet.hosts.clocks import Offset
-from iopstui.fleet.hosts.free_space import SpaceNeed, needs_in
+from iopstui.fleet.hosts.free_space import SpaceNeed, parse_space_needs
 from iopstui.fleet.hosts.json_objects import parse_object
 from iopstui.fleet.hosts.link import Link
 from iopstui.fleet.hosts.nodes import Node
@@ -242,7 +242,7 @@ class Member:
             self.ask()
 
     def _planned(self, row: Object) -> None:
-        self.needs = needs_in(row)
+        self.needs = parse_space_needs(row)
         if self.needs is None:
             self._refuse_garbage(MAX_BROKEN)
 

@@ -12,7 +12,7 @@ MAX_MONOTONIC_NS = 1 << 63
 """An instant of CLOCK_MONOTONIC is below."""
 MAX_WALL_MS = 1e15
 SUMS, LINES = "sums", "lines"
-"""How frames are sent: as sums (compact.py), or as whole JSON lines, which recordings keep."""
+"""How frames are sent: as sums (encoded_frame.py), or as whole JSON lines, to record them."""
 HEARTBEAT = "beat"
 CAPABILITIES = (HEARTBEAT, SUMS)
 """What an agent says in its first line that it knows; an older one says nothing of it."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from iopstui.fleet.merging.merger import FAILED, FINISHED, INTERRUPTED, Merger
-from iopstui.fleet.merging.sums import part_of, scaled_integer
+from iopstui.fleet.merging.sums import get_object, scaled_integer
 from iopstui.model.metrics.summary import DIFFERS, EXACT, UNCHECKED
 
 
@@ -82,7 +82,7 @@ def certify_merge(merger: Merger) -> MergeCertificate:
 
 
 def _of_row(row: Mapping[str, Any]) -> MergeCertificate:
-    hosts, count = part_of(row, "hosts"), part_of(row, "count")
+    hosts, count = get_object(row, "hosts"), get_object(row, "count")
     known = {name: count.get(name) for name in ("fio_ios", "fio_bytes")}
     return MergeCertificate(
         hosts=scaled_integer(hosts.get("total")),
@@ -92,16 +92,16 @@ def _of_row(row: Mapping[str, Any]) -> MergeCertificate:
         exact=scaled_integer(count.get("exact")),
         fio_ios=None if known["fio_ios"] is None else scaled_integer(known["fio_ios"]),
         fio_bytes=None if known["fio_bytes"] is None else scaled_integer(known["fio_bytes"]),
-        failed=names_of(hosts, "failed"),
-        interrupted=names_of(hosts, "interrupted"),
-        lost=names_of(row, "lost"),
-        unseen=names_of(hosts, "unseen"),
-        differs=names_of(count, "differs"),
-        unchecked=names_of(count, "unchecked"),
-        ramp=names_of(count, "ramp"),
+        failed=parse_names(hosts, "failed"),
+        interrupted=parse_names(hosts, "interrupted"),
+        lost=parse_names(row, "lost"),
+        unseen=parse_names(hosts, "unseen"),
+        differs=parse_names(count, "differs"),
+        unchecked=parse_names(count, "unchecked"),
+        ramp=parse_names(count, "ramp"),
     )
 
 
-def names_of(row: Mapping[str, Any], key: str) -> tuple[str, ...]:
+def parse_names(row: Mapping[str, Any], key: str) -> tuple[str, ...]:
     """Names in a merger's row."""
     return tuple(str(name) for name in row.get(key) or ())

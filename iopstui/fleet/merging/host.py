@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from iopstui.fleet.merging.compact import Compact, FrameSum
+from iopstui.fleet.merging.encoded_frame import EncodedFrame, FrameSum
 from iopstui.fleet.merging.host_totals import HostTotals
 from iopstui.fleet.merging.sums import (
     MILLI,
@@ -21,7 +21,7 @@ from iopstui.fleet.merging.sums import (
     MalformedRow,
     device_of_frame,
     frame_sums,
-    part_of,
+    get_object,
     scaled_integer,
 )
 from iopstui.model.metrics.frame import FINAL, LATE, RAMP
@@ -38,7 +38,7 @@ MAX_WALL_S = 1e10
 FAR_S = 60.0
 _NUMBERS = frozenset((int, float))
 _NO_FLAGS: set[str] = set()
-Plain = tuple[str, int, Compact, float | None, float]
+EncodedSecond = tuple[str, int, EncodedFrame, float | None, float]
 """A whole second as one frame told it, without anything special: its host's name, its number, what
 it did, the device's util (percent), and its length (s)."""
 
@@ -51,7 +51,7 @@ class HostInterval:
 
     host: str
     number: int
-    own: HostSums | Compact | None = None
+    own: HostSums | EncodedFrame | None = None
     measured: float = 0.0
     flags: set[str] = field(default_factory=set)
     gap: bool = False
@@ -65,7 +65,7 @@ class HostInterval:
             self.own = self.own.sums(self.host) if self.own is not None else HostSums()
         return self.own
 
-    def add(self, own: HostSums | Compact, seconds: float) -> None:
+    def add(self, own: HostSums | EncodedFrame, seconds: float) -> None:
         """Another frame of it: counts add, rates are those of both together."""
         if not self.flags and not self.measured:
             # the only one, nearly always: taken as it is, because histograms are long
@@ -80,7 +80,7 @@ class HostInterval:
         rates = self.sums.kernel.rates, sums.kernel.rates
         both = bool(rates[0]) and bool(rates[1])
         self.sums.add(sums)
-        self.sums.device.of_one()
+        self.sums.device.set_single_host_rates()
         if not before or not self.measured:
             return
         for part in self.sums.fio.values():
@@ -101,7 +101,7 @@ class HostInterval:
 MAX_UTIL = 1e6
 
 
-class HostSeconds:
+class HostTimeline:
     """Follows one host. ``feed`` takes its frames in order and gives the seconds that are over.
 
     ``offset_ms`` is by how much its wall clock is ahead of ours (0: not known), ``near_s`` our
@@ -148,12 +148,12 @@ class HostSeconds:
         flags = _flags(row)
         if row.get("sums") is not None:
             return self._feed_sums(row, flags)
-        fio = part_of(row, "fio")
+        fio = get_object(row, "fio")
         seconds = _seconds(fio.get("seconds") if fio else row.get("seconds"))
         if not fio and _says_nothing(row, flags):
             return []
         number = self._number(self._middle_s(row, seconds), seconds)
-        util = _util(part_of(part_of(row, "kernel"), TOTAL))
+        util = _util(get_object(get_object(row, "kernel"), TOTAL))
         own = frame_sums(self.name, row, seconds) if seconds else HostSums()
         # nothing below can fail: all of the frame is taken, or nothing
         self.frames += 1
@@ -167,7 +167,7 @@ class HostSeconds:
     def _feed_sums(self, row: Mapping[str, Any], flags: set[str]) -> list[HostInterval]:
         """Feed a frame that was sent as sums."""
         probed = row.get(DEVICE) is not None
-        own = Compact(row["sums"], device_of_frame(row) if probed else None)
+        own = EncodedFrame(row["sums"], device_of_frame(row) if probed else None)
         fio = own.fio
         seconds = _seconds(row.get("seconds"))
         if not seconds:
@@ -183,7 +183,7 @@ class HostSeconds:
             self._pile.add(own, self.name, self._keep_bins)
         return self._add_interval(own, number, seconds, flags, _util(row), fio)
 
-    def plain(self, row: Mapping[str, Any]) -> Plain | None:
+    def plain(self, row: Mapping[str, Any]) -> EncodedSecond | None:
         """``feed`` of a frame that was sent as its sums and is the whole second behind the last
         one, as nearly all are; ``None`` for any other: then nothing is taken yet. Malformed."""
         text, seconds, last = row.get("sums"), row.get("seconds"), self.last
@@ -197,7 +197,7 @@ class HostSeconds:
             or not self._follows(t, wall, seconds)
         ):  # fmt: skip
             return None
-        own = Compact(text)
+        own = EncodedFrame(text)
         fio = own.first[0] == 1
         if not fio and row.get("step"):
             return None
@@ -233,7 +233,7 @@ class HostSeconds:
         return self._whole
 
     def _add_interval(
-        self, own: HostSums | Compact, number: int, seconds: float, flags: set[str],
+        self, own: HostSums | EncodedFrame, number: int, seconds: float, flags: set[str],
         util: float | None, fio: bool,
     ) -> list[HostInterval]:  # fmt: skip
         if self._slot is None and not flags and seconds >= self._enough_s:
@@ -267,7 +267,7 @@ class HostSeconds:
     def rated(self) -> HostSums:
         """Return ``totals`` with the rates of the whole run. Rates of frames do not add up."""
         found = self.totals
-        found.device.of_one()
+        found.device.set_single_host_rates()
         for part in found.fio.values():
             part.iops_m = scaled_integer(part.ios / self.measured, MILLI) if self.measured else 0
             part.bw_m = scaled_integer(part.bytes / self.measured, MILLI) if self.measured else 0

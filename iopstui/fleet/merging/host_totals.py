@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from iopstui.fleet.merging.sums import HostSums, MalformedRow, Object, part_of, scaled_integer
+from iopstui.fleet.merging.sums import HostSums, MalformedRow, Object, get_object, scaled_integer
 from iopstui.model.fio.counts import SUBMISSIONS
 from iopstui.model.metrics.frame import RESET
 from iopstui.model.metrics.paths import TOTAL
@@ -33,7 +33,7 @@ class HostTotals:
         total = sums.fio.get(TOTAL)
         if total is None:
             # a frame too short to have rates still has counts
-            part = part_of(fio, TOTAL) if fio else {}
+            part = get_object(fio, TOTAL) if fio else {}
             self.count(scaled_integer(part.get("ios")), scaled_integer(part.get("bytes")), flags)
         else:
             self.count(total.ios, total.bytes, flags)
@@ -50,7 +50,7 @@ class HostTotals:
 
     def finished(self, row: Mapping[str, Any]) -> None:
         """A run is over: fio's final figures (step_finished). Malformed."""
-        summary = part_of(row, "summary")
+        summary = get_object(row, "summary")
         if not summary:
             return
         rows = summary.get("rows")
@@ -106,9 +106,9 @@ def _of_row(row: Any) -> tuple[int, int, bool]:
     there is such a counter."""
     if not isinstance(row, dict):
         raise MalformedRow("a summary's row is not an object")
-    parts = part_of(row, "directions")
+    parts = get_object(row, "directions")
     names = [name for name in parts if name != MIXED] or [*parts]
-    found = [part_of(parts, name) for name in names]
+    found = [get_object(parts, name) for name in names]
     issued = sum(scaled_integer(part.get("total_ios")) for part in found)
     checked = all(part.get("counted_by") != SUBMISSIONS for part in found)
     failed = scaled_integer(row.get("failed"))

@@ -13,9 +13,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from iopstui.errors import EXIT_INTERRUPTED, UsageError
-from iopstui.fleet.merging.compact import Compact, FrameSum
-from iopstui.fleet.merging.host import MAX_WALL_S, HostInterval, HostSeconds, Plain
-from iopstui.fleet.merging.sums import HostSums, MalformedRow, part_of, scaled_integer, total_sums
+from iopstui.fleet.merging.encoded_frame import EncodedFrame, FrameSum
+from iopstui.fleet.merging.host import MAX_WALL_S, EncodedSecond, HostInterval, HostTimeline
+from iopstui.fleet.merging.sums import (
+    HostSums,
+    MalformedRow,
+    get_object,
+    scaled_integer,
+    total_sums,
+)
 from iopstui.model.metrics.frame import RAMP
 from iopstui.model.metrics.paths import SCHEMA
 
@@ -121,8 +127,8 @@ class Merger:
     def __init__(self, interval_s: float = 1.0, lag: int = LAG, keep_bins: bool = False) -> None:
         self.interval_s = interval_s
         self.on_slot: Callable[[str, HostInterval, bool], None] = _ignore_host_second
-        self.on_plain: Callable[[Sequence[Plain]], None] = self._each_slot
-        self.hosts: dict[str, HostSeconds] = {}
+        self.on_plain: Callable[[Sequence[EncodedSecond]], None] = self._each_slot
+        self.hosts: dict[str, HostTimeline] = {}
         self.below: dict[str, _SubMerger] = {}
         self.merged: dict[str, Mapping[str, Any]] = {}
         self.late: dict[str, int] = {}
@@ -135,14 +141,14 @@ class Merger:
         self._next: int | None = None
         self._newest = 0
 
-    def host(self, name: str) -> HostSeconds:
+    def host(self, name: str) -> HostTimeline:
         """A host by its name, a new one if need be. UsageError for more than MAX_HOSTS."""
         if name not in self.hosts:
             if len(self.hosts) >= MAX_HOSTS:
                 raise UsageError(f"There are more than {MAX_HOSTS} hosts.",
                                  "Merge them in parts, then merge the results: iopstui "
                                  "merge")  # fmt: skip
-            self.hosts[name] = HostSeconds(name, self.interval_s, self._keep_bins)
+            self.hosts[name] = HostTimeline(name, self.interval_s, self._keep_bins)
         return self.hosts[name]
 
     def feed(self, name: str, row: Mapping[str, Any]) -> None:
@@ -171,7 +177,7 @@ class Merger:
     ) -> None:  # fmt: skip
         """``feed`` of lines that have just come, by our clock at ``near_s``; ``refused`` is told
         whose was malformed. What is the same of nearly all is done for all of them at once."""
-        plain: list[Plain] = []
+        plain: list[EncodedSecond] = []
         for name, row in rows:
             try:
                 host = self.hosts.get(name)
@@ -243,7 +249,7 @@ class Merger:
             found = self._open[number] = _OpenSecond()
         return found
 
-    def _add_slot(self, host: HostSeconds, slot: HostInterval) -> None:
+    def _add_slot(self, host: HostTimeline, slot: HostInterval) -> None:
         found = self._open_second(slot.number)
         name, flags = host.name, slot.flags
         self.lost.discard(name)
@@ -255,7 +261,7 @@ class Merger:
             found.hosts.add(name)
             found.incomplete.discard(name)
             ramp, own = RAMP in flags, slot.own
-            if isinstance(own, Compact) and not ramp:
+            if isinstance(own, EncodedFrame) and not ramp:
                 found.compact.add(own, name)
             else:
                 (found.ramps if ramp else found.sums).add(slot.sums)
@@ -267,9 +273,9 @@ class Merger:
             # what is counted comes with its second: histograms are long, so each is added once
             self.whole.add(slot.sums)
 
-    def _put_all(self, plain: Sequence[Plain]) -> None:
+    def _put_all(self, plain: Sequence[EncodedSecond]) -> None:
         """``_add_slot`` of whole seconds without flags."""
-        each: dict[int, list[Plain]] = {}
+        each: dict[int, list[EncodedSecond]] = {}
         for one in plain:
             each.setdefault(one[1], []).append(one)
         for number, ones in each.items():
@@ -287,7 +293,7 @@ class Merger:
             found.incomplete.difference_update(names)
             found.compact.add_all([(own, name) for name, _, own, _, _ in ones])
 
-    def _each_slot(self, ones: Sequence[Plain]) -> None:
+    def _each_slot(self, ones: Sequence[EncodedSecond]) -> None:
         for name, number, own, util, seconds in ones:
             self.on_slot(name, HostInterval(name, number, own, seconds, util=util), True)
 
@@ -298,13 +304,15 @@ class Merger:
         if number * self.interval_s >= MAX_WALL_S:
             raise MalformedRow("its second is impossible")
         sums = total_sums(row)
-        hosts = part_of(row, "hosts")
+        hosts = get_object(row, "hosts")
         expected, counted = (
             scaled_integer(hosts.get("expected")),
             scaled_integer(hosts.get("counted")),
         )
         names = _names(hosts.get("missing")), _names(hosts.get("incomplete"))
-        flags = {str(flag): scaled_integer(count) for flag, count in part_of(row, "flags").items()}
+        flags = {
+            str(flag): scaled_integer(count) for flag, count in get_object(row, "flags").items()
+        }
         below = self.below.setdefault(name, _SubMerger())
         below.first = number if below.first is None else below.first
         below.last, below.expected = max(below.last or 0, number), expected
@@ -325,12 +333,12 @@ class Merger:
     def _merged(self, name: str, row: Mapping[str, Any]) -> None:
         sums, lost = total_sums(row), _names(row.get("lost"))
         for place, counts, lists in _KEPT:
-            part = part_of(row, place)
+            part = get_object(row, place)
             for key in counts:
                 scaled_integer(part.get(key))
             for key in lists:
                 _names(part.get(key))
-        told = part_of(row, "late")
+        told = get_object(row, "late")
         late = {one: scaled_integer(told[one]) for one in _names([*told])}
         self.merged[name] = row
         self.whole.add(sums)
@@ -339,7 +347,7 @@ class Merger:
         if name in self.below:
             self.below[name].ended = True
             # who never sent a frame is not missing here either
-            unseen = {*_names(part_of(row, "hosts").get("unseen"))}
+            unseen = {*_names(get_object(row, "hosts").get("unseen"))}
             self.below[name].lost = tuple(one for one in lost if one not in unseen)
 
     def rated(self) -> HostSums:

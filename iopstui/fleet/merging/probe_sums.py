@@ -82,7 +82,7 @@ class ProbeSum:
         for name, count in other.counts.items():
             self.counts[name] = self.counts.get(name, 0) + count
 
-    def of_one(self) -> None:
+    def set_single_host_rates(self) -> None:
         """Return rates for sums of a single host, over all of its time."""
         self.hosts = min(self.hosts, 1)
         for part in self.parts.values():

@@ -25,7 +25,7 @@ from iopstui.events import (
     TunableChanged,
 )
 from iopstui.fleet.merging.combined_frame import direction_of, disk_of, probe_of
-from iopstui.fleet.merging.compact import Compact
+from iopstui.fleet.merging.encoded_frame import EncodedFrame
 from iopstui.fleet.merging.packed import from_wire, unpack
 from iopstui.fleet.merging.sums import DirectionSum, Object
 from iopstui.model.block.target import DEVICE, DIRECTORY, Target
@@ -179,7 +179,7 @@ def _bins(row: Mapping[str, Any]) -> Bins:
 
 def _of_sums(row: Mapping[str, Any], opened: tuple[str, ...]) -> Frame:
     """A frame of which only the sums were sent: what has none is not known."""
-    sums = Compact(row["sums"]).sums("")
+    sums = EncodedFrame(row["sums"]).sums("")
     seconds = float(row["seconds"])
     bare = frame_of({**row, "sums": None}, opened)
     disk = disk_of(sums.kernel, seconds, row.get("util"))

@@ -64,7 +64,7 @@ def scaled_integer(value: Any, scale: int = 1) -> int:
     return found
 
 
-def part_of(row: Any, name: str) -> Mapping[str, Any]:
+def get_object(row: Any, name: str) -> Mapping[str, Any]:
     """An object in a row; empty for null. Malformed for anything else."""
     found = row.get(name)
     if type(found) is dict:
@@ -208,7 +208,7 @@ def of_frame(row: Mapping[str, Any], seconds: float) -> DirectionSum:
     part.bw_m = scaled_integer(part.bytes / seconds, MILLI)
     own = row.get("bins_of")
     for kind in LATENCIES:
-        more = part_of(row, kind)
+        more = get_object(row, kind)
         n = scaled_integer(more.get("n"))
         if not n:
             continue
@@ -227,7 +227,7 @@ def of_total(row: Mapping[str, Any]) -> DirectionSum:
         scaled_integer(row.get("iops"), MILLI), scaled_integer(row.get("bw"), MILLI),
     )  # fmt: skip
     for kind in LATENCIES:
-        more = part_of(row, kind)
+        more = get_object(row, kind)
         if scaled_integer(more.get("n")):
             part.latencies[kind] = LatencyTotals(
                 scaled_integer(more.get("n")), scaled_integer(more.get("sum_ns")),
@@ -275,7 +275,7 @@ class KernelSum:
 
 def kernel_of_frame(row: Mapping[str, Any]) -> KernelSum:
     """The devices of a frame together. Malformed."""
-    disk = part_of(part_of(row, "kernel"), TOTAL)
+    disk = get_object(get_object(row, "kernel"), TOTAL)
     if not disk:
         return KernelSum()
     found = KernelSum(1, {name: scaled_integer(disk.get(name), MILLI) for name in DISK_RATES})
@@ -287,7 +287,7 @@ def kernel_of_frame(row: Mapping[str, Any]) -> KernelSum:
 
 def kernel_of_total(row: Mapping[str, Any]) -> KernelSum:
     """The devices of a merger's total. Malformed."""
-    disk = part_of(row, "kernel")
+    disk = get_object(row, "kernel")
     if not disk:
         return KernelSum()
     found = KernelSum(
@@ -302,9 +302,9 @@ def kernel_of_total(row: Mapping[str, Any]) -> KernelSum:
 
 def device_of_frame(row: Mapping[str, Any]) -> ProbeSum:
     """Probe figures of a frame; nothing where the devices were not followed. Malformed."""
-    found = part_of(row, DEVICE)
+    found = get_object(row, DEVICE)
     us = scaled_integer(found.get("seconds"), MICRO)
-    if not us or any(not part_of(found, kind) for kind in KINDS):
+    if not us or any(not get_object(found, kind) for kind in KINDS):
         return ProbeSum()
     device = _device(found, us)
     device.hosts = 1
@@ -322,14 +322,14 @@ def device_of_frame(row: Mapping[str, Any]) -> ProbeSum:
 
 def device_of_total(row: Mapping[str, Any]) -> ProbeSum:
     """Probe figures of a merger's total. Malformed."""
-    found = part_of(row, DEVICE)
+    found = get_object(row, DEVICE)
     hosts = scaled_integer(found.get("hosts"))
     if not hosts:
         return ProbeSum()
     device = _device(found, scaled_integer(found.get("seconds"), MICRO))
     device.hosts = hosts
     for kind, part in device.parts.items():
-        part.iops_m = scaled_integer(part_of(found, kind).get("iops"), MILLI)
+        part.iops_m = scaled_integer(get_object(found, kind).get("iops"), MILLI)
     device.counts["missed"] = scaled_integer(found.get("missed_ios"))
     return device
 
@@ -339,7 +339,7 @@ def _device(row: Mapping[str, Any], us: int) -> ProbeSum:
         us=us, counts={name: scaled_integer(row.get(name)) for name in LOSS_COUNTS[1:]}
     )
     for kind in KINDS:
-        part = part_of(row, kind)
+        part = get_object(row, kind)
         ios, packed = scaled_integer(part.get("ios")), _bins(part)
         if packed % _ALL_FIELDS != ios:
             raise MalformedRow("a device's histogram does not match its requests")
@@ -400,13 +400,15 @@ def split(fio: Mapping[str, DirectionSum]) -> Iterable[DirectionSum]:
 
 def frame_sums(host: str, row: Mapping[str, Any], seconds: float) -> HostSums:
     """Figures that a frame of ``host`` adds to the total. Malformed."""
-    fio = part_of(row, "fio")
+    fio = get_object(row, "fio")
     found = HostSums(kernel=kernel_of_frame(row), device=device_of_frame(row))
     for name in (*DIRECTIONS, TOTAL) if fio else ():
-        part = part_of(fio, name)
+        part = get_object(fio, name)
         if part:
             found.fio[name] = of_frame(part, seconds)
-    p99 = [scaled_integer(part_of(part_of(fio, TOTAL), kind).get("p99")) for kind in WITH_BINS]
+    p99 = [
+        scaled_integer(get_object(get_object(fio, TOTAL), kind).get("p99")) for kind in WITH_BINS
+    ]
     if any(p99):
         found.slowest = (max(p99), host)
     return found
@@ -414,13 +416,13 @@ def frame_sums(host: str, row: Mapping[str, Any], seconds: float) -> HostSums:
 
 def total_sums(row: Mapping[str, Any]) -> HostSums:
     """Figures that a merger's total adds. Malformed."""
-    fio = part_of(row, "fio")
+    fio = get_object(row, "fio")
     found = HostSums(kernel=kernel_of_total(row), device=device_of_total(row))
     for name in (*DIRECTIONS, TOTAL) if fio else ():
-        part = part_of(fio, name)
+        part = get_object(fio, name)
         if part:
             found.fio[name] = of_total(part)
-    slowest = part_of(row, "slowest")
+    slowest = get_object(row, "slowest")
     if slowest:
         found.slowest = (scaled_integer(slowest.get("p99")), str(slowest.get("host")))
     return found

@@ -73,7 +73,7 @@ def _counters(job: JobStatus) -> dict[str, tuple[int, int, int | None]]:
     }
 
 
-def held_up_seconds(
+def first_interval_seconds(
     status: FioStatus, pairs: list[RowPair], runtime_s: float, waited_s: float | None
 ) -> float:
     """How long the run has worked when its first document with I/O comes.

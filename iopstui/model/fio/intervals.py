@@ -31,8 +31,8 @@ from iopstui.model.fio.interval_time import (
     DELAY_S,
     MAX_HELD_UP_S,
     RowPair,
+    first_interval_seconds,
     grown_runtime,
-    held_up_seconds,
     interval_seconds,
     io_ends_s,
     is_repetition,
@@ -114,7 +114,7 @@ class FioIntervals:
         """How long the first interval is."""
         seconds = grown_runtime(pairs)
         if not final:
-            seconds = held_up_seconds(
+            seconds = first_interval_seconds(
                 status, pairs, seconds or 0.0, self._waited_s(status, interval_s)
             )
         return seconds or None

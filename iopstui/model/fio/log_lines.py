@@ -93,7 +93,7 @@ class LogRow:
     bins: dict[int, int] = field(default_factory=dict)
 
 
-def looks_like_a_log(line: str) -> bool:
+def is_log_line(line: str) -> bool:
     """Whether it could be a line of such a log."""
     cells = [cell.strip() for cell in line.split(",")]
     return 4 <= len(cells) <= 8 and all(map(_is_count, cells[:2])) and cells[2] in _DIRECTIONS
@@ -108,7 +108,7 @@ def read_log(kind: str, lines: Iterable[str]) -> FioLog:
     log = FioLog(kind)
     first, before = 0, dict[str, float]()
     for line in lines:
-        if not looks_like_a_log(line):
+        if not is_log_line(line):
             log.odd += bool(line.strip())
             continue
         cells = [cell.strip() for cell in line.split(",")]

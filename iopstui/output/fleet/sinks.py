@@ -13,7 +13,7 @@ from iopstui.model.samples import READ, WRITE
 from iopstui.output.csv_out import CsvFile, cell_text
 from iopstui.output.fleet.columns import figure_cells, figure_columns, head_cells, head_columns
 from iopstui.output.fleet.rows import merged_object, second_object, session_object
-from iopstui.output.fleet.wording import SHOWN_PERCENTILES, is_last, missing_hosts, whole_text
+from iopstui.output.fleet.wording import SHOWN_PERCENTILES, is_last, missing_hosts, totals_text
 from iopstui.output.jsonl import dumps
 from iopstui.text import printable
 
@@ -62,7 +62,7 @@ class _LossMessages:
         print_line(f"[{(utc(second.wall_ms) or '')[11:19]}] {words}", self._err)
 
     def whole(self, merger: Merger, out: TextIO) -> None:
-        print_line("\n" + whole_text(merger.rated(), certify_merge(merger)), out)
+        print_line("\n" + totals_text(merger.rated(), certify_merge(merger)), out)
 
 
 class TotalLines:

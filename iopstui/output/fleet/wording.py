@@ -96,12 +96,12 @@ def _device_rows(whole: HostSums, found: MergeCertificate) -> Iterator[str]:
         yield _row(kind, part.iops, None, own.mean_ns, own.percentiles, own.max_ns)
 
 
-def whole_text(whole: HostSums, found: MergeCertificate) -> str:
+def totals_text(whole: HostSums, found: MergeCertificate) -> str:
     """A table the whole run of all hosts in at most 80 columns, and how they ended."""
     lines = []
     if whole.fio:
         lines.append(_HEADING)
-        lines += [whole_row(name, whole.fio[name]) for name in DIRECTIONS if name in whole.fio]
+        lines += [direction_row(name, whole.fio[name]) for name in DIRECTIONS if name in whole.fio]
     elif whole.device.hosts:
         lines.append(_HEADING)
     lines += _device_rows(whole, found)
@@ -110,7 +110,7 @@ def whole_text(whole: HostSums, found: MergeCertificate) -> str:
     return "\n".join(lines)
 
 
-def whole_row(name: str, part: DirectionSum) -> str:
+def direction_row(name: str, part: DirectionSum) -> str:
     """Return the row of one direction."""
     _, main = part.main
     own = (main.mean_ns, main.percentiles(), main.max_ns or None)

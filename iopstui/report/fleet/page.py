@@ -55,8 +55,8 @@ def _blocks(story: FleetStory, drawn: Sequence[str], most: int) -> Iterator[Bloc
     yield from (Heading(1, words.heading(story)), Pairs([*words.facts(story)]))
     if story.runs:
         yield from (Heading(2, "Runs"), Table(words.RUN_HEAD, words.run_rows(story), left=2))
-    if whole := [*words.whole_rows(story)]:
-        yield from (Heading(2, words.whole_title(story)), Table(words.WHOLE_HEAD, whole))
+    if whole := [*words.totals_rows(story)]:
+        yield from (Heading(2, words.totals_title(story)), Table(words.WHOLE_HEAD, whole))
     if drawn:
         yield from (Heading(2, "Charts"), Charts(drawn))
     hosts = words.host_rows(story)

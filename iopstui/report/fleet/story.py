@@ -13,7 +13,7 @@ from iopstui.fleet.deduplication import Deduplicator, without_repeats
 from iopstui.fleet.fleet_events import FLEET
 from iopstui.fleet.hosts.clocks import start_spread
 from iopstui.fleet.merging.certificate import MergeCertificate, certify_merge
-from iopstui.fleet.merging.host import HostInterval, HostSeconds
+from iopstui.fleet.merging.host import HostInterval, HostTimeline
 from iopstui.fleet.merging.merger import MergedSecond
 from iopstui.fleet.merging.packed import unpack
 from iopstui.fleet.merging.sums import HostSums, KernelSum, split
@@ -90,7 +90,7 @@ class FleetStory:
     device_heat: FleetHeat = field(default_factory=FleetHeat)
     absent: dict[str, int] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)
-    hosts: dict[str, HostSeconds] = field(default_factory=dict)
+    hosts: dict[str, HostTimeline] = field(default_factory=dict)
     whole: HostSums = field(default_factory=HostSums)
     certified: MergeCertificate = field(default_factory=MergeCertificate)
     runs: list[RunRow] = field(default_factory=list)

@@ -65,7 +65,7 @@ def endings(story: FleetStory) -> Iterator[str]:
         yield f"{words[0].upper()}{words[1:].rstrip('.')}."
 
 
-def whole_rows(story: FleetStory) -> Iterator[Row]:
+def totals_rows(story: FleetStory) -> Iterator[Row]:
     """The whole run of all hosts by direction: fio's I/Os, and the requests that probes counted."""
     for name in DIRECTIONS:
         part = story.whole.fio.get(name)
@@ -86,8 +86,8 @@ def whole_rows(story: FleetStory) -> Iterator[Row]:
         )  # fmt: skip
 
 
-def whole_title(story: FleetStory) -> str:
-    """The title of ``whole_rows``."""
+def totals_title(story: FleetStory) -> str:
+    """The title of ``totals_rows``."""
     return f"All I/Os of all hosts{', of all runs together' if story.has_several_runs else ''}"
 
 

@@ -26,7 +26,7 @@ class Pace:
         """A frame has come."""
         self._frames += 1
 
-    def held_up(self) -> None:
+    def note_late_frame(self) -> None:
         """Note that a frame could not be painted because the terminal is behind. ``owed`` until
         something is."""
         self.owed = True

@@ -33,7 +33,7 @@ from iopstui.ui.experiment.plan import (
     SEQUENTIAL,
     SETTLE,
     check_field,
-    plan_of,
+    parse_plan,
 )
 from iopstui.ui.state.experiment import SWEEP
 
@@ -216,7 +216,7 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
         """Parse the fields; False if they don't make a plan."""
         self._ready, self._begin = None, False
         try:
-            self._plan = plan_of(self._kind, self.typed())
+            self._plan = parse_plan(self._kind, self.typed())
         except IopstuiError as error:
             self._plan = None
             self._show_error(error)

@@ -30,12 +30,12 @@ MAX_REPEATS = 30
 """Of a comparison that ends by itself, if nothing else is said."""
 
 
-def plan_of(kind: str, typed: Mapping[str, str]) -> Plan:
+def parse_plan(kind: str, typed: Mapping[str, str]) -> Plan:
     """UsageError, in the command line's words, for what is no plan."""
     job = typed["job"].strip()
     if not job:
         raise UsageError("There is no job.", "`iopstui jobs` lists the shipped ones.")
-    options = options_of(typed["options"])
+    options = parse_fio_options(typed["options"])
     settle = _number("settle", typed["settle"], *SECONDS_RANGES["settle"])
     measure = _number("measure", typed["measure"], *SECONDS_RANGES["measure"])
     if kind == SWEEP:
@@ -59,7 +59,7 @@ def check_field(name: str, text: str) -> None:
     if name == "job" and not text.strip():
         raise UsageError("There is no job.")
     if name == "options":
-        options_of(text)
+        parse_fio_options(text)
     elif name in AXES and text.strip():
         parse_axis(text)
     elif name in VARIANTS and text.strip():
@@ -99,7 +99,7 @@ def _repeats(text: str) -> tuple[int, float | None]:
     return _parse_count("repeats", most or str(MAX_REPEATS), MIN_RUNS, 1000), within
 
 
-def options_of(text: str) -> dict[str, str]:
+def parse_fio_options(text: str) -> dict[str, str]:
     """ "bs=8k rw=randread" as fio options. UsageError."""
     try:
         words = shlex.split(text)

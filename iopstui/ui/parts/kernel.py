@@ -184,7 +184,7 @@ class KernelKeys(Part):
         engine = self._jobs.engine
         prompt = OptionPrompt(
             "fio option", words, lambda text: checked_by_fio(text, engine),
-            lambda: options_of(engine), self._options, self.port.charset,
+            lambda: read_engine_options(engine), self._options, self.port.charset,
         )  # fmt: skip
         self.port.push(prompt, self._option_given)
 
@@ -256,7 +256,7 @@ class KernelKeys(Part):
     )  # fmt: skip
 
 
-def options_of(engine: str) -> Mapping[str, str]:
+def read_engine_options(engine: str) -> Mapping[str, str]:
     """All options that a job of this engine can have, with fio's words. Missing if fio can't be
     started."""
     from iopstui.fio.inspect import find_fio

@@ -18,7 +18,7 @@ from iopstui.model.fio.counts import (
 )
 from iopstui.model.fio.interval_time import (
     RowPair,
-    held_up_seconds,
+    first_interval_seconds,
     interval_seconds,
     is_repetition,
     pair_rows,
@@ -120,14 +120,14 @@ def test_the_first_document_may_have_been_held_up() -> None:
     def held(waited: float | None = None, ran: float = 1.0, **row: Any) -> float:
         now = job(direction(1000, 5), **row)
         document = status(10_000, now)
-        return held_up_seconds(document, [RowPair(0, now, None, False)], ran, waited)
+        return first_interval_seconds(document, [RowPair(0, now, None, False)], ran, waited)
 
     assert held(job_start=7000) == 3.0
     assert held(job_start=8500) == 1.0 and held(job_start=8499) == 1.501
     assert held(waited=0.5) == 1.0 and held(waited=0.6) == 1.6
     assert held(elapsed_s=4) == 3.4 and held(elapsed_s=2) == 1.0 and held() == 1.0
     idle = RowPair(0, job(job_start=1000), None, False)
-    assert held_up_seconds(status(10_000), [idle], 1.0, 2.0) == 3.0, (
+    assert first_interval_seconds(status(10_000), [idle], 1.0, 2.0) == 3.0, (
         "one that did nothing tells nothing"
     )
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.model.fio.log_lines import Logs, log_name, looks_like_a_log, read_log
+from iopstui.model.fio.log_lines import Logs, is_log_line, log_name, read_log
 
 
 @pytest.mark.parametrize(
@@ -66,4 +66,4 @@ def test_a_damaged_time_does_not_make_a_century_of_seconds() -> None:
 
 @pytest.mark.parametrize("line", ["", "1,2,3", "a, 1, 0, 0", "1, 2, 7, 0", "1, -2, 0, 0"])
 def test_other_lines_are_none(line: str) -> None:
-    assert not looks_like_a_log(line)
+    assert not is_log_line(line)

@@ -77,7 +77,7 @@ _TOO_LARGE = int.from_bytes(
 )
 
 
-class Compact:
+class EncodedFrame:
     """One text. ``numbers`` is all that is added as one number, ``fields`` the bytes of its
     histograms as another one, which stand as ``layout`` says (one of ``_LAYOUTS``), ``first`` the
     numbers of the total, of the devices, and what has no sum. ``device`` is what a probe has
@@ -206,7 +206,7 @@ class FrameSum:
         self._slowest: tuple[int, str] | None = None
         self._device = ProbeSum()
 
-    def add(self, one: Compact, host: str, with_bins: bool = True) -> None:
+    def add(self, one: EncodedFrame, host: str, with_bins: bool = True) -> None:
         """A frame of ``host``; without the histograms nobody asks for maxima."""
         first = one.first
         self._numbers += one.numbers
@@ -221,7 +221,7 @@ class FrameSum:
             self._device.add(one.device, with_bins)
         self._count_added(1, (first[_AT_P99], host))
 
-    def add_all(self, ones: Sequence[tuple[Compact, str]]) -> None:
+    def add_all(self, ones: Sequence[tuple[EncodedFrame, str]]) -> None:
         """Frames and their hosts', of which no device has a probe: many at once, as a call for each
         costs more than its numbers."""
         begin = 0

@@ -15,15 +15,15 @@ from made import START_MS, Row, direction, frame, frames, stream
 
 from iopstui.cli.fleet.agent import compact, trimmed_frame
 from iopstui.fleet.hosts.json_objects import parse_object
-from iopstui.fleet.merging import compact as compacts
+from iopstui.fleet.merging import encoded_frame as encoded_frames
 from iopstui.fleet.merging.certificate import certify_merge
-from iopstui.fleet.merging.compact import (
+from iopstui.fleet.merging.encoded_frame import (
     BITS,
     FLUSH_EVERY,
     LONGEST,
     PARTS,
     PLANE_ALIGNMENT,
-    Compact,
+    EncodedFrame,
     FrameSum,
     to_text,
 )
@@ -75,24 +75,24 @@ def test_what_comes_is_what_was_sent_and_adds_up_to_the_same(made: list[HostSums
     pile, sums = FrameSum(), HostSums()
     for one in made:
         text = to_text(one)
-        assert text and Compact(text).sums("h") == one
-        pile.add(Compact(text), "h")
+        assert text and EncodedFrame(text).sums("h") == one
+        pile.add(EncodedFrame(text), "h")
         sums.add(one)
     assert pile.drain() == sums
     assert pile.drain() == HostSums()
 
 
 def test_layouts_that_are_forgotten_are_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compacts, "_MAX_LAYOUTS", 2)
+    monkeypatch.setattr(encoded_frames, "_MAX_LAYOUTS", 2)
     pile, found = FrameSum(), HostSums()
     for place in range(0, len(KEYS), 97):
         part = DirectionSum(1, 1, 1, 1)
         part.latencies["clat"] = LatencyTotals(3, 9, 9, pack({str(KEYS[place]): 3}))
         one = HostSums({PARTS[0]: part, "read": part})
-        pile.add(Compact(to_text(one)), "h")
+        pile.add(EncodedFrame(to_text(one)), "h")
         found.add(one)
     assert pile.drain() == found
-    assert len(compacts._LAYOUTS) <= 2
+    assert len(encoded_frames._LAYOUTS) <= 2
 
 
 def test_hosts_with_nearly_the_same_buckets_have_one_layout() -> None:
@@ -102,7 +102,7 @@ def test_hosts_with_nearly_the_same_buckets_have_one_layout() -> None:
         part = DirectionSum(1, 1, 1, 1)
         part.latencies["clat"] = LatencyTotals(count + 1, 9, 9, pack(bins))
         texts.append(to_text(HostSums({PARTS[0]: part, "read": part})))
-    assert len({Compact(text).layout for text in texts}) == 1
+    assert len({EncodedFrame(text).layout for text in texts}) == 1
 
 
 def test_fields_that_are_full_are_emptied_in_time() -> None:
@@ -112,7 +112,7 @@ def test_fields_that_are_full_are_emptied_in_time() -> None:
     )
     one, pile, whole = HostSums({"total": part}), FrameSum(), HostSums()
     for _ in range(2 * FLUSH_EVERY + 3):
-        pile.add(Compact(to_text(one)), "h")
+        pile.add(EncodedFrame(to_text(one)), "h")
         whole.add(one)
     assert pile.drain() == whole
 
