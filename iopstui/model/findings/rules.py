@@ -48,7 +48,7 @@ from iopstui.model.findings.by_job import (
     sync_cost,
 )
 from iopstui.model.findings.by_layers import first_writes, parity, starved, write_back
-from iopstui.model.findings.by_network import full_connection
+from iopstui.model.findings.by_network import full_connection, full_window, lost_packets
 from iopstui.model.findings.by_place import held_by_layer, neighbour, stalled, waits_for_cpu
 from iopstui.model.findings.by_queue import above, tags
 from iopstui.model.findings.by_share import (
@@ -88,6 +88,8 @@ RULES: tuple[Rule, ...] = (
     slow_server,
     slow_smb_server,
     client_queue,
+    lost_packets,
+    full_window,
     full_connection,
     small_requests,
     small_smb_requests,

@@ -1,0 +1,22 @@
+"""No rule is written and never asked."""
+
+from __future__ import annotations
+
+import inspect
+import pkgutil
+from importlib import import_module
+
+from iopstui.model import findings
+from iopstui.model.findings.rules import RULES
+
+ONE_FINDING = ("Evidence", "Finding | None")
+
+
+def test_every_rule_is_asked() -> None:
+    written = set()
+    for module in pkgutil.iter_modules(findings.__path__, f"{findings.__name__}."):
+        for name, one in inspect.getmembers(import_module(module.name), inspect.isfunction):
+            types = tuple(one.__annotations__.values())
+            if types == ONE_FINDING and not name.startswith("_"):
+                written.add(one)
+    assert written - set(RULES) == set()
