@@ -4,9 +4,16 @@ nothing."""
 from __future__ import annotations
 
 import pytest
+import ui_fakes as fakes
 from test_app import make, running, screen_text, settle
 
+from iopstui.model.block.target import DIRECTORY, Target
 from iopstui.ui.state.live import QUEUE, READ_MIB, WRITE_MIB
+
+SHARE = Target(
+    DIRECTORY, "/mnt/n", None, (), "nfs4 files are on another machine", "nfs4", "/mnt/n",
+    share="srv:/export",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -30,6 +37,14 @@ async def test_they_stand_below_the_others_or_beside_them_where_there_is_room(
             app.dashboard.show_alone(alone)
             await settle(pilot)
             assert not queue.shown
+
+
+async def test_a_share_has_no_queue_to_draw() -> None:
+    app = make(fakes.FakeController(target=SHARE))
+    async with app.run_test(size=(250, 70)) as pilot:
+        await settle(pilot)
+        assert app.dashboard is not None
+        assert not any(chart.shown for chart in app.dashboard.more.charts)
 
 
 async def test_what_they_show_is_what_the_kernel_counted() -> None:
