@@ -21,7 +21,7 @@ LAB = shlex.split(os.environ.get("IOPSTUI_LAB", ""))
 
 @pytest.mark.skipif(not LAB, reason="IOPSTUI_LAB names no command")
 @pytest.mark.parametrize("cases", ["test_devices_that_fail.py", "test_refusals.py",
-                                   "test_layers.py"])  # fmt: skip
+                                   "test_layers.py", "test_nfs_servers.py"])  # fmt: skip
 def test_in_the_lab(cases: str) -> None:
     more = ["-k", "lvm or md_ or crypt or swap"] if cases == "test_refusals.py" else []
     pytest_words = [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", *more,
