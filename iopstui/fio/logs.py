@@ -26,6 +26,9 @@ from iopstui.text import printable
 
 EACH_IO = "each-io"
 _EACH_IO = {"log_offset": "1", "log_avg_msec": "0", "per_job_logs": "1"}
+_LOG_OPTIONS = (*_EACH_IO, "log_max_value", "log_hist_msec", "log_window_value")
+_UNMEASURED = ("disable_clat", "gtod_reduce")
+"""Without completion latencies fio writes no log of them."""
 IO_LOG_BYTES = 150
 """What fio takes of memory for an I/O: 48 bytes in each of the three latency logs."""
 MOST_LOG_BYTES = 2 << 30
@@ -132,11 +135,19 @@ class FioLogs:
 
 
 def _refuse_another_log(text: str) -> None:
-    if any("write_lat_log" in section.options for section in jobfile.sections(text)):
-        raise UsageError(
-            "The job writes a latency log of its own (write_lat_log=), and fio writes only one.",
-            "Leave out --io-log, and open the log afterwards: iopstui report NAME_clat.1.log",
-        )
+    for section in jobfile.sections(text):
+        for name, value in section.options.items():
+            if name in _UNMEASURED and value != "0":
+                raise UsageError(
+                    f"The job switches off what --io-log lists: {name}.",
+                    f"Leave out --io-log or {name}.",
+                )
+            if name in (*PREFIX_LOGS, *_LOG_OPTIONS):
+                raise UsageError(
+                    f"The job has logs of its own ({name}=), and fio's options of logs are for all "
+                    "of them together.",
+                    "Leave out --io-log; a latency log: iopstui report NAME_clat.1.log",
+                )
 
 
 def _check_directory(place: Path) -> None:

@@ -146,5 +146,10 @@ def test_its_memory_has_a_limit_and_the_job_no_log_of_its_own(tmp_path: Path) ->
     assert "the most that --io-log may take" in found.overrun(100_000_000)
     found.close()
     assert logs("[a]\nwrite_lat_log=x\n", tmp_path).overrun(100_000_000) == ""
-    with pytest.raises(UsageError, match="a latency log of its own"):
-        FioLogs("[a]\nwrite_lat_log=x\n", "a", tmp_path, each_io=True)
+    for option in ("write_lat_log=x", "write_bw_log", "log_avg_msec=100", "log_max_value=1"):
+        with pytest.raises(UsageError, match=f"logs of its own .{option.partition('=')[0]}="):
+            FioLogs(f"[a]\n{option}\n", "a", tmp_path, each_io=True)
+    for option in ("disable_clat=1", "gtod_reduce"):
+        with pytest.raises(UsageError, match="switches off what --io-log lists"):
+            FioLogs(f"[a]\n{option}\n", "a", tmp_path, each_io=True)
+    FioLogs("[a]\ndisable_clat=0\n", "a", tmp_path, each_io=True).close()
