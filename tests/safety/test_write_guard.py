@@ -154,6 +154,8 @@ def test_devices_are_looked_at_again_where_a_file_may_be_on_one(
     looked: list[Roots] = []
     monkeypatch.setattr(run_preparation, "read_devices", lambda roots: looked.append(roots) or {})
     made = guard(facts(False, "f"), tmp_path, scratch=tmp_path if inside else None)
-    run_preparation.recheck_writes(cast("PreparedJob", SimpleNamespace(guard=made)), Roots())
+    run_preparation.recheck_writes(
+        cast("PreparedJob", SimpleNamespace(guard=made, files=())), Roots()
+    )
     assert len(looked) == read == len(made.reads)
     made.close()
