@@ -4,6 +4,7 @@ completes nothing, or behind another program's I/O."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from iopstui import format as units
 from iopstui.model.block.device import BlockDevice
@@ -119,12 +120,7 @@ def held_by_layer(evidence: Evidence) -> Finding | None:
 
 def stalled(evidence: Evidence) -> Finding | None:
     """A run in which nothing has completed for some seconds."""
-    frames = [frame for frame in evidence.frames if frame.seconds and frame.step]
-    quiet: list[Frame] = []
-    for frame in reversed(frames):
-        if {FINAL, RAMP} & frame.flags or not _nothing_done(frame, evidence):
-            break
-        quiet.insert(0, frame)
+    quiet = e.newest_while(evidence, partial(_nothing_done, evidence))
     seconds = sum(frame.seconds or 0.0 for frame in quiet)
     if len(quiet) < ENOUGH_SECONDS or seconds < ENOUGH_SECONDS - 0.5:
         return None
@@ -146,7 +142,9 @@ def stalled(evidence: Evidence) -> Finding | None:
     )  # fmt: skip
 
 
-def _nothing_done(frame: Frame, evidence: Evidence) -> bool:
+def _nothing_done(evidence: Evidence, frame: Frame) -> bool:
+    if {FINAL, RAMP} & frame.flags:
+        return False
     if frame.fio is not None and (frame.fio.total.ios or frame.fio.total.bytes):
         return False
     disks = [frame.disks[d.name] for d in evidence.devices if d.name in frame.disks]

@@ -24,11 +24,7 @@ ATTRIBUTES = ("getattr", "access", "lookup")
 
 def unanswered(evidence: Evidence) -> Finding | None:
     """A run of which no RPC has finished for some seconds."""
-    quiet: list[Frame] = []
-    for frame in reversed([one for one in evidence.frames if one.seconds and one.step]):
-        if FINAL in frame.flags or not _hangs(frame):
-            break
-        quiet.insert(0, frame)
+    quiet = e.newest_while(evidence, _hangs)
     seconds = sum(frame.seconds or 0.0 for frame in quiet)
     waiting = quiet[-1].share.unanswered if quiet and quiet[-1].share else 0
     if len(quiet) < e.ENOUGH_SECONDS or waiting <= 0:
@@ -47,7 +43,9 @@ def unanswered(evidence: Evidence) -> Finding | None:
 def _hangs(frame: Frame) -> bool:
     done = frame.fio is not None and frame.fio.total.ios
     share = frame.share
-    return not done and share is not None and share.smb is None and not share.total.ops
+    if done or FINAL in frame.flags:
+        return False
+    return share is not None and share.smb is None and not share.total.ops
 
 
 def retransmissions(evidence: Evidence) -> Finding | None:
@@ -58,7 +56,7 @@ def retransmissions(evidence: Evidence) -> Finding | None:
     # they are counted when the server is back, often in a second that stands for no whole one
     since = e.frame_start_s(frames[0])
     shares = [one.share for one in evidence.frames if one.share is not None and one.t > since]
-    total = _total(shares)
+    total = sum_shares(shares)
     if not total.retransmissions:
         return None
     return Finding(
@@ -74,10 +72,10 @@ def retransmissions(evidence: Evidence) -> Finding | None:
 def slow_server(evidence: Evidence) -> Finding | None:
     """Network and server take long for each answer, and this client little."""
     shares = _shares(evidence)
-    each = [_data(share).rtt for share in shares]
+    each = [share.data.rtt for share in shares]
     if not shares or any(rtt is None or rtt < SLOW_RTT_MS for rtt in each):
         return None
-    total = _total(shares, data=True)
+    total = sum_shares(shares, data=True)
     if total.rtt is None or total.exe is None or total.rtt < total.exe / 2:
         return None
     return Finding(
@@ -93,7 +91,7 @@ def client_queue(evidence: Evidence) -> Finding | None:
     shares = _shares(evidence)
     if not shares or not all(map(_queues, shares)):
         return None
-    total = _total(shares, data=True)
+    total = sum_shares(shares, data=True)
     waiting = total.waiting_ms / 1e3 / total.seconds
     count = len(shares[-1].connections)
     connections = f"{count} connection" + ("s" if count > 1 else "")
@@ -109,17 +107,28 @@ def client_queue(evidence: Evidence) -> Finding | None:
 
 def small_requests(evidence: Evidence) -> Finding | None:
     """Each direct I/O of the job is split into several RPCs."""
-    shares, size = _shares(evidence), evidence.shape.block_size
-    if not shares or not size or evidence.shape.direct is not True:
-        return None
-    total = _total(shares, data=True)
-    if total.kb_op is None or total.ops < len(shares) or size < SPLIT * total.kb_op * KIB:
+    split = split_text(evidence, _shares(evidence), "RPCs")
+    if split is None:
         return None
     return Finding(
         "nfs-rsize",
-        f"each I/O of {units.size(size)} is split into {size / total.kb_op / KIB:.0f} RPCs of "
-        f"{units.size(round(total.kb_op * KIB))} on average (mount options rsize and wsize)",
+        split,
         "mount with larger rsize and wsize; the server may set a limit (max_block_size of nfsd)",
+    )
+
+
+def split_text(evidence: Evidence, shares: Sequence[Share], requests: str) -> str | None:
+    """Into how many ``requests`` of a share each direct I/O of the job is split, in words; ``None``
+    where that is not so."""
+    size = evidence.shape.block_size
+    if not shares or not size or evidence.shape.direct is not True:
+        return None
+    total = sum_shares(shares, data=True)
+    if total.kb_op is None or total.ops < len(shares) or size < SPLIT * total.kb_op * KIB:
+        return None
+    return (
+        f"each I/O of {units.size(size)} is split into {size / total.kb_op / KIB:.0f} {requests} "
+        f"of {units.size(round(total.kb_op * KIB))} on average (mount options rsize and wsize)"
     )
 
 
@@ -128,12 +137,12 @@ def attribute_storm(evidence: Evidence) -> Finding | None:
     shares = _shares(evidence)
     asked = [sum_operations(_attributes(share), share.seconds) for share in shares]
     if not shares or not all(
-        one.ops_s >= MANY_ATTRIBUTES and one.ops >= ATTRIBUTES_PER_IO * _data(share).ops
+        one.ops_s >= MANY_ATTRIBUTES and one.ops >= ATTRIBUTES_PER_IO * share.data.ops
         for one, share in zip(asked, shares, strict=True)
     ):
         return None
     seconds = sum(share.seconds for share in shares)
-    attributes, data = sum_operations(asked, seconds), _total(shares, data=True)
+    attributes, data = sum_operations(asked, seconds), sum_shares(shares, data=True)
     return Finding(
         "nfs-attributes",
         f"{units.number(attributes.ops_s)} requests/s ask for attributes (GETATTR, ACCESS, "
@@ -150,12 +159,9 @@ def _shares(evidence: Evidence) -> list[Share]:
     return known if len(known) == len(found) else []
 
 
-def _data(share: Share) -> OperationRates:
-    return sum_operations((share.read, share.write), share.seconds)
-
-
-def _total(shares: Sequence[Share], data: bool = False) -> OperationRates:
-    each = [_data(share) if data else share.total for share in shares]
+def sum_shares(shares: Sequence[Share], data: bool = False) -> OperationRates:
+    """All operations of these intervals together, or READ and WRITE alone (``data``)."""
+    each = [share.data if data else share.total for share in shares]
     return sum_operations(each, sum(share.seconds for share in shares))
 
 
@@ -164,6 +170,6 @@ def _attributes(share: Share) -> list[OperationRates]:
 
 
 def _queues(share: Share) -> bool:
-    data = _data(share)
+    data = share.data
     waiting_ms = data.waiting_ms
     return waiting_ms > (data.rtt_ms or 0) and waiting_ms >= QUEUED * 1e3 * share.seconds

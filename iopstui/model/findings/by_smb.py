@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from iopstui import format as units
 from iopstui.model.findings import evidence as e
-from iopstui.model.findings.by_share import SLOW_RTT_MS, SPLIT
+from iopstui.model.findings.by_share import SLOW_RTT_MS, split_text, sum_shares
 from iopstui.model.findings.evidence import Evidence, Finding
 from iopstui.model.metrics.frame import FINAL, Frame
-from iopstui.model.metrics.shares.share import KIB, Share, sum_operations
+from iopstui.model.metrics.shares.share import Share
 
 FEW_ANSWERS = 10
 """Times are counted in ticks: the mean of fewer is not known well enough."""
@@ -18,11 +18,7 @@ FEW_ANSWERS = 10
 
 def unanswered(evidence: Evidence) -> Finding | None:
     """A run to whose data no server has answered for some seconds."""
-    quiet: list[Frame] = []
-    for frame in reversed([one for one in evidence.frames if one.seconds and one.step]):
-        if FINAL in frame.flags or not _hangs(frame):
-            break
-        quiet.insert(0, frame)
+    quiet = e.newest_while(evidence, _hangs)
     if len(quiet) < e.ENOUGH_SECONDS:
         return None
     seconds, last = sum(frame.seconds or 0.0 for frame in quiet), quiet[-1].share
@@ -45,7 +41,9 @@ def _hangs(frame: Frame) -> bool:
     """Whether nothing was answered although something waits. Requests in flight are counted for all
     servers and shares: of several it is not known whose they are."""
     share, done = frame.share, frame.fio is not None and frame.fio.total.ios
-    if done or share is None or share.smb is None or share.data.bytes or share.smb.answers:
+    if done or FINAL in frame.flags or share is None or share.smb is None:
+        return False
+    if share.data.bytes or share.smb.answers:
         return False
     alone = share.smb.sessions == 1 and (share.smb.answers is not None or share.smb.shares == 1)
     return (alone and bool(share.smb.in_flight)) or share.smb.disconnected > 0
@@ -86,13 +84,12 @@ def reconnects(evidence: Evidence) -> Finding | None:
 def slow_server(evidence: Evidence) -> Finding | None:
     """Answers to reads and writes take long in all of the last seconds."""
     shares = _shares(evidence)
-    data = [share.data for share in shares]
     if not shares or any(
         one.latency is None or one.latency < SLOW_RTT_MS or (one.answers or 0) < FEW_ANSWERS
-        for one in data
+        for one in (share.data for share in shares)
     ):
         return None
-    total = sum_operations(data, sum(share.seconds for share in shares))
+    total = sum_shares(shares, data=True)
     last = shares[-1].smb
     of = "this share" if last is not None and last.shares == 1 else "all shares of the connection"
     slow = sum(share.smb.slow or 0 for share in shares if share.smb is not None)
@@ -108,16 +105,12 @@ def slow_server(evidence: Evidence) -> Finding | None:
 
 def small_requests(evidence: Evidence) -> Finding | None:
     """Each direct I/O of the job is split into several requests."""
-    shares, size = _shares(evidence), evidence.shape.block_size
-    if not shares or not size or evidence.shape.direct is not True:
-        return None
-    total = sum_operations((share.data for share in shares), sum(one.seconds for one in shares))
-    if total.kb_op is None or total.ops < len(shares) or size < SPLIT * total.kb_op * KIB:
+    split = split_text(evidence, _shares(evidence), "requests")
+    if split is None:
         return None
     return Finding(
         "smb-rsize",
-        f"each I/O of {units.size(size)} is split into {size / total.kb_op / KIB:.0f} requests of "
-        f"{units.size(round(total.kb_op * KIB))} on average (mount options rsize and wsize)",
+        split,
         "mount with larger rsize and wsize; the server may set a limit (smb2 max read, smb2 max "
         "write), and SMB 1 and 2.0 have one of 64 KiB",
     )

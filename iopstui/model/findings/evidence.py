@@ -4,7 +4,7 @@ Figures over several frames are means of what those frames say; a figure that no
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import fsum
@@ -177,6 +177,16 @@ def window(evidence: Evidence, count: int = ENOUGH_SECONDS) -> list[Frame]:
         return recent(evidence, count)
     found = [f for f in evidence.frames if f.seconds and FINAL not in f.flags and f.step == 0]
     return found[-count:] if len(found) >= count else []
+
+
+def newest_while(evidence: Evidence, holds: Callable[[Frame], bool]) -> list[Frame]:
+    """The newest frames of the running step, oldest first, as far back as ``holds`` is true."""
+    found: list[Frame] = []
+    for frame in reversed([one for one in evidence.frames if one.seconds and one.step]):
+        if not holds(frame):
+            break
+        found.insert(0, frame)
+    return found
 
 
 def device_state(device: BlockDevice, evidence: Evidence) -> DeviceState:

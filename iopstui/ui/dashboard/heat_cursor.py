@@ -63,7 +63,10 @@ class HeatCursor:
     def at(self, t: float) -> ChosenCell | None:
         """The chosen cell in the column of the moment ``t``; ``None`` if that has no cells."""
         found = self._nearest(t)
-        return None if found is None else _made(*found)
+        if found is None:
+            return None
+        name, cell = found
+        return ChosenCell(cell, name == DEVICE)
 
     def mark(self, t: float | None) -> bool:
         """Mark the chosen cell in the column of this moment. Whether that is another one now."""
@@ -109,10 +112,6 @@ class HeatCursor:
             self._cells(t), default=None,
             key=lambda one: (one[0] != wanted, abs(log(one[1].middle / latency))),
         )  # fmt: skip
-
-
-def _made(name: str, cell: HeatCell) -> ChosenCell:
-    return ChosenCell(cell, name == DEVICE)
 
 
 def frames_of(state: LiveState, chosen: ChosenCell) -> list[Frame]:

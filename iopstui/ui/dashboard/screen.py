@@ -371,8 +371,8 @@ class Dashboard(CanvasScreen):
         disks = max(1, kernel_panel.rows_of(self.controller.target)) + bool(self.shown.drives)
         # two runs over each other have the room of all charts; a share has no queue to draw
         target = self.controller.target
-        no_more = self.overlay.active or (target is not None and not target.devices_below)
-        further = {} if no_more else {layout.CHARTS: more_charts.HEIGHT}
+        without = self.overlay.active or (target is not None and not target.devices_below)
+        further = {} if without else {layout.CHARTS: more_charts.HEIGHT}
         return layout.plan(
             width, height, disks, self.cells(), self.tab, strip,
             registry.heights(self.panes) | further, self.alone,

@@ -23,6 +23,7 @@ from iopstui.ui.port import Port
 
 if TYPE_CHECKING:
     from iopstui.model.cgroups.rates import GroupRates
+    from iopstui.ui.dialogs.slow_list import SlowList
 
     GroupsOfDisks = tuple[Sequence[GroupRates] | None, Sequence[str], str]
     """The groups, the disks, and why there are none."""
@@ -230,15 +231,9 @@ class ViewKeys(Part):
         """Open the slowest requests of the second that is shown."""
         if self.port.dashboard is None:
             return
-        from iopstui.ui.dialogs.slow_list import list_of, why_none
+        from iopstui.ui.dialogs.slow_list import list_of
 
-        page = list_of(self.port.shown, self.port.charset)
-        if page is not None:
-            self.port.push(page)
-            return
-        live = self.port.live
-        parts = live.probe if live is not None else None
-        self.port.show_message("info", why_none(self.port.shown, parts))
+        self._open_requests(list_of(self.port.shown, self.port.charset))
 
     @property
     def has_heat(self) -> bool:
@@ -268,12 +263,17 @@ class ViewKeys(Part):
         chosen = dashboard.cell if dashboard is not None else None
         if chosen is None:
             return
-        from iopstui.ui.dialogs.slow_list import cell_list, why_none
+        from iopstui.ui.dialogs.slow_list import cell_list
 
-        page = cell_list(self.port.shown, chosen, self.port.charset)
+        self._open_requests(cell_list(self.port.shown, chosen, self.port.charset))
+
+    def _open_requests(self, page: SlowList | None) -> None:
+        """Open this list of requests, or say why there is none."""
         if page is not None:
             self.port.push(page)
             return
+        from iopstui.ui.dialogs.slow_list import why_none
+
         live = self.port.live
         parts = live.probe if live is not None else None
         self.port.show_message("info", why_none(self.port.shown, parts))
