@@ -25,9 +25,7 @@ from iopstui.safety.signals import handling_stop_signals
 from iopstui.text import printable
 from iopstui.ui.actions import DASHBOARD, EXPERIMENT_SCREEN, LESSON, REPLAY, Actions
 from iopstui.ui.core.backend import Appearance, Backend, FirstView
-from iopstui.ui.core.driver import PatientDriver
 from iopstui.ui.core.key import KeyHint
-from iopstui.ui.core.keys_in_order import KeysInOrder
 from iopstui.ui.core.messages import (
     Controller,
     EventsWaiting,
@@ -35,7 +33,9 @@ from iopstui.ui.core.messages import (
     ViewChanged,
 )
 from iopstui.ui.core.preferences import BROWSER_DRIVER, PREFERENCES
-from iopstui.ui.core.textual_patches import apply_patches, clear_geometry_caches
+from iopstui.ui.core.terminal.driver import PatientDriver
+from iopstui.ui.core.terminal.keys_in_order import KeysInOrder
+from iopstui.ui.core.terminal.textual_patches import apply_patches, clear_geometry_caches
 from iopstui.ui.draw.style import UTF8, charset_for
 from iopstui.ui.draw.theme import apply_roles, plain_name, prepare, use_terminfo, variables_for
 from iopstui.ui.feed import Feed
@@ -228,7 +228,7 @@ class IopstuiApp(KeysInOrder):
 
     def _end_with_server(self) -> None:
         """Leave when the web server has gone (Textual's own driver would stay)."""
-        from iopstui.ui.core.browser_driver import BrowserDriver
+        from iopstui.ui.core.terminal.browser_driver import BrowserDriver
 
         if isinstance(self._driver, BrowserDriver):
             self._driver.on_gone = self.interrupt
@@ -499,7 +499,7 @@ def _driver_class() -> type[Driver] | None:
     """Ours; None: the one that Textual's web server names in TEXTUAL_DRIVER."""
     named = os.environ.get("TEXTUAL_DRIVER")
     if named == BROWSER_DRIVER:
-        from iopstui.ui.core.browser_driver import BrowserDriver
+        from iopstui.ui.core.terminal.browser_driver import BrowserDriver
 
         return BrowserDriver
     return None if named else PatientDriver

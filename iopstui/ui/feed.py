@@ -13,7 +13,7 @@ from iopstui.ui.core.pace import OwnCost, Pace
 from iopstui.ui.port import Port
 
 if TYPE_CHECKING:
-    from iopstui.ui.core.driver import PatientDriver
+    from iopstui.ui.core.terminal.driver import PatientDriver
 
 
 class Feed:

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iopstui.ui.draw import chart, charts, raster
-from iopstui.ui.draw.charts import AREA, LINE, POINTS, Scale, Section, Series
+from iopstui.ui.draw.charts import chart, plotting, raster
+from iopstui.ui.draw.charts.plotting import AREA, LINE, POINTS, Scale, Section, Series
 from iopstui.ui.draw.style import ASCII, UTF8, Charset
 
 FLAT = Scale(0.0, 100.0)
 
 
-def words(rows: list[charts.Row]) -> list[str]:
+def words(rows: list[plotting.Row]) -> list[str]:
     """The rows without the grid, which has a sign of its own in each charset."""
     lines = ["".join(text for text, _ in row) for row in rows]
     return [line.replace(UTF8.grid, " ").replace(ASCII.grid, " ") for line in lines]
@@ -28,7 +28,7 @@ def draw(
     values: list[float | None], kind: str = LINE, columns: int = 6, rows: int = 4
 ) -> list[str]:
     series = [Series(values, kind, "*", None)]
-    return words(charts.draw_tile(series, Section(0, columns, rows, FLAT, ASCII)))
+    return words(plotting.draw_tile(series, Section(0, columns, rows, FLAT, ASCII)))
 
 
 def test_a_line_stands_in_the_row_of_its_value() -> None:
@@ -49,13 +49,13 @@ def test_an_area_reaches_from_the_axis_to_its_value_and_shows_zero() -> None:
 
 def test_a_line_is_seen_over_an_area_of_the_same_value() -> None:
     both = [Series([50.0] * 4, AREA, "*", None), Series([50.0] * 4, LINE, "*", None)]
-    drawn = words(charts.draw_tile(both, Section(0, 4, 4, FLAT, ASCII)))
+    drawn = words(plotting.draw_tile(both, Section(0, 4, 4, FLAT, ASCII)))
     assert "****" in drawn and "::::" in drawn
 
 
 def test_marks_are_vertical_lines_under_the_curves() -> None:
     series = [Series([10.0] * 4, LINE, "*", None)]
-    drawn = words(charts.draw_tile(series, Section(0, 4, 4, FLAT, ASCII), marks=[2, 9]))
+    drawn = words(plotting.draw_tile(series, Section(0, 4, 4, FLAT, ASCII), marks=[2, 9]))
     assert drawn == ["  | ", "  | ", "  | ", "****"]
 
 
@@ -64,9 +64,10 @@ def test_tiles_join_to_the_picture_that_one_large_tile_gives(charset: Charset, d
     values = [50 + 45 * math.sin(index / 4) for index in range(24 * dots)]
     values[7] = None
     series = [Series(values, LINE, charset.line, None)]
-    whole = words(charts.draw_tile(series, Section(0, 24, 8, FLAT, charset)))
+    whole = words(plotting.draw_tile(series, Section(0, 24, 8, FLAT, charset)))
     parts = [
-        words(charts.draw_tile(series, Section(first, 8, 8, FLAT, charset))) for first in (0, 8, 16)
+        words(plotting.draw_tile(series, Section(first, 8, 8, FLAT, charset)))
+        for first in (0, 8, 16)
     ]
     joined = ["".join(row) for row in zip(*parts, strict=True)]
     assert joined == whole
@@ -75,7 +76,7 @@ def test_tiles_join_to_the_picture_that_one_large_tile_gives(charset: Charset, d
 def test_a_picture_wider_than_the_terminal_is_not_cut() -> None:
     values: list[float | None] = [50.0] * 600
     drawn = words(
-        charts.draw_tile([Series(values, LINE, "braille", None)], Section(0, 300, 3, FLAT, UTF8))
+        plotting.draw_tile([Series(values, LINE, "braille", None)], Section(0, 300, 3, FLAT, UTF8))
     )
     assert {len(row) for row in drawn} == {300}
     assert drawn[1].count(" ") == 0
@@ -84,12 +85,12 @@ def test_a_picture_wider_than_the_terminal_is_not_cut() -> None:
 def test_crossing_braille_lines_share_a_cell() -> None:
     up = Series([10, 20], POINTS, "braille", None)
     down = Series([20, 10], POINTS, "braille", None)
-    drawn = words(charts.draw_tile([up, down], Section(0, 1, 4, Scale(0, 100), UTF8)))
+    drawn = words(plotting.draw_tile([up, down], Section(0, 1, 4, Scale(0, 100), UTF8)))
     assert sum(bin(ord(char) - 0x2800).count("1") for char in "".join(drawn) if char != " ") == 4
 
 
 def test_styles_are_kept_in_runs() -> None:
-    rows = charts.draw_tile(
+    rows = plotting.draw_tile(
         [Series([10.0] * 40, LINE, "braille", None)], Section(0, 20, 4, FLAT, UTF8)
     )
     assert all(len(row) == 1 for row in rows)
@@ -107,16 +108,16 @@ def test_any_values_give_a_picture_of_the_right_size(
     values: list[float | None], columns: int, rows: int, kind: str, log: bool
 ) -> None:
     known = [value for value in values if value is not None]
-    scale = (charts.log_scale if log else charts.linear_scale)(known, None, True)
+    scale = (plotting.log_scale if log else plotting.linear_scale)(known, None, True)
     for charset in (UTF8, ASCII):
         series = [Series(values, kind, charset.line, None)]
-        drawn = words(charts.draw_tile(series, Section(0, columns, rows, scale, charset)))
+        drawn = words(plotting.draw_tile(series, Section(0, columns, rows, scale, charset)))
         assert [len(row) for row in drawn] == [columns] * rows
 
 
 def by_plotext(heights: list[float], joined: bool, rows: int) -> list[str]:
     """The same by plotext: the dots of one column of characters."""
-    plotext = charts.loaded()
+    plotext = plotting.loaded()
     figure = plotext.figure
     figure.clear.data()
     figure.plot_size(1, rows)
@@ -172,13 +173,13 @@ def test_plotext_does_not_abort_the_process() -> None:
     """Its compiled kernel asserts; what it is given here must never make it do so."""
     code = (
         "import random\n"
-        "from iopstui.ui.draw import charts\n"
+        "from iopstui.ui.draw.charts import plotting\n"
         "rng = random.Random(7)\n"
         "for _ in range(1500):\n"
         "    some = [0, 1, 2, 1e308, float('inf'), float('nan'), rng.random(), rng.random()]\n"
         "    lines = [[(rng.choice(some), rng.choice(some)) for _ in range(rng.randint(0, 30))]\n"
         "             for _ in range(rng.randint(1, 3))]\n"
-        "    charts.draw_polylines(lines, rng.randint(1, 24), rng.randint(1, 30),\n"
+        "    plotting.draw_polylines(lines, rng.randint(1, 24), rng.randint(1, 30),\n"
         "                          rng.choice(['braille', '*']))\n"
     )
     done = subprocess.run(
@@ -189,7 +190,7 @@ def test_plotext_does_not_abort_the_process() -> None:
 
 @given(st.floats(1e-3, 1e15))
 def test_nice_numbers_are_1_2_5(value: float) -> None:
-    above, below = charts.nice_above(value), charts.nice_below(value)
+    above, below = plotting.nice_above(value), plotting.nice_below(value)
     assert below <= value * (1 + 1e-9) and above >= value * (1 - 1e-9)
     for nice in (above, below):
         mantissa = nice / 10 ** math.floor(math.log10(nice) + 1e-9)
@@ -198,33 +199,33 @@ def test_nice_numbers_are_1_2_5(value: float) -> None:
 
 @given(st.lists(st.floats(0, 1e9), min_size=1, max_size=30))
 def test_the_linear_scale_holds_all_values_and_little_more(values: list[float]) -> None:
-    scale = charts.linear_scale(values, None, True)
+    scale = plotting.linear_scale(values, None, True)
     assert scale.low == 0 and scale.high >= max(values)
     assert scale.high <= max(1.0, max(values) * 1.05) * 2
-    labels = charts.ticks(scale, 30).values()
+    labels = plotting.ticks(scale, 30).values()
     assert 3 <= len(labels) <= 6 and scale.high in labels and 0 in labels
 
 
 def test_the_scale_grows_at_once_and_shrinks_only_when_it_may() -> None:
-    scale = charts.linear_scale([90.0], None, True)
-    grown = charts.linear_scale([300.0], scale, False)
+    scale = plotting.linear_scale([90.0], None, True)
+    grown = plotting.linear_scale([300.0], scale, False)
     assert grown.high >= 300
-    assert charts.linear_scale([10.0], grown, False) == grown
-    assert charts.linear_scale([10.0], grown, True).high < 20
+    assert plotting.linear_scale([10.0], grown, False) == grown
+    assert plotting.linear_scale([10.0], grown, True).high < 20
 
 
 @given(st.lists(st.floats(1, 1e11), min_size=1, max_size=30))
 def test_the_log_scale_holds_all_values(values: list[float]) -> None:
-    scale = charts.log_scale(values, None, True)
+    scale = plotting.log_scale(values, None, True)
     assert scale.low <= min(values) * (1 + 1e-9) and scale.high >= max(values)
     assert scale.high / scale.low >= 9.9
 
 
 @pytest.mark.parametrize("top", [1.0, 20.0, 60.0, 100.0, 150.0])
 def test_the_steps_of_a_linear_axis_are_equal(top: float) -> None:
-    scale = charts.linear_scale([top * 0.9], None, True)
+    scale = plotting.linear_scale([top * 0.9], None, True)
     for rows in range(3, 40):
-        labels = sorted(charts.ticks(scale, rows).values())
+        labels = sorted(plotting.ticks(scale, rows).values())
         steps = {round(b - a, 6) for a, b in itertools.pairwise(labels)}
         assert labels[0] == 0 and labels[-1] == scale.high and len(steps) == 1, (rows, labels)
     assert len(labels) > 3
@@ -233,7 +234,7 @@ def test_the_steps_of_a_linear_axis_are_equal(top: float) -> None:
 @pytest.mark.parametrize("rows", [1, 2, 3, 5, 9, 30])
 @pytest.mark.parametrize("scale", [Scale(0, 60_000), Scale(1e4, 5e7, True), Scale(0, 1)])
 def test_labels_do_not_stand_in_each_others_rows(rows: int, scale: Scale) -> None:
-    labelled = charts.ticks(scale, rows)
+    labelled = plotting.ticks(scale, rows)
     assert labelled and all(0 <= row < rows for row in labelled)
     ordered = sorted(labelled)
     assert all(b - a >= 2 for a, b in itertools.pairwise(ordered))

@@ -9,7 +9,7 @@ from iopstui.events import FrameReady
 from iopstui.model.block.device import BlockDevice, Hctx, IrqVector
 from iopstui.model.block.topology import Topology
 from iopstui.model.metrics.frame import Frame, JobFrame
-from iopstui.ui.dashboard import cpu_panel
+from iopstui.ui.dashboard.panels import cpu_panel
 from iopstui.ui.draw.style import ASCII, UTF8, Charset
 from iopstui.ui.state.live import LiveState
 

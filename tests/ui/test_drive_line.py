@@ -11,7 +11,7 @@ from test_queue_view import shown as queue_map
 
 from iopstui.events import FrameReady
 from iopstui.model.samples import DriveReading
-from iopstui.ui.dashboard import drive_line, kernel_panel
+from iopstui.ui.dashboard.panels import drive_line, kernel_panel
 from iopstui.ui.draw.style import ASCII, UTF8
 from iopstui.ui.state.live import LiveState
 

@@ -13,9 +13,9 @@ from textual.pilot import Pilot
 
 from iopstui.model.experiment.plan import Plan
 from iopstui.ui.dashboard.screen import Dashboard
-from iopstui.ui.draw import charts
+from iopstui.ui.draw.charts import plotting
+from iopstui.ui.draw.charts.xy_chart import XYChart, XYLine, XYSpec, linear_axis, nearest
 from iopstui.ui.draw.style import ASCII, UTF8
-from iopstui.ui.draw.xy_chart import XYChart, XYLine, XYSpec, linear_axis, nearest
 from iopstui.ui.experiment.screen import ExperimentScreen
 
 
@@ -92,7 +92,7 @@ async def test_small_screens_have_no_boxes() -> None:
 
 
 SPEC = XYSpec(
-    "t", linear_axis(100, str), charts.Scale(0.0, 100.0, False), str,
+    "t", linear_axis(100, str), plotting.Scale(0.0, 100.0, False), str,
     (XYLine("o", ((0.0, 0.0), (100.0, 100.0)), None), XYLine("", ((50.0, 50.0),), None)),
     says=lambda point: f"at {point[0]:g}",
 )  # fmt: skip

@@ -19,7 +19,7 @@ from iopstui.ui.app import IopstuiApp
 from iopstui.ui.dashboard.heat_cursor import ChosenCell
 from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.dialogs.slow_list import SlowList
-from iopstui.ui.draw.chart import AXIS_WIDTH
+from iopstui.ui.draw.charts.chart import AXIS_WIDTH
 from iopstui.ui.draw.style import ASCII
 
 DISK = "nvme0n1"

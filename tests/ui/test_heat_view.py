@@ -7,9 +7,9 @@ from test_app import WIDE, make, running, screen_text, settle, shows
 from iopstui.format import axis_latency
 from iopstui.model.metrics.history import History
 from iopstui.model.metrics.latency_history import LatencyHistory
-from iopstui.ui.draw import charts
-from iopstui.ui.draw.chart import ChartSpec, Curve, TimeWindow
-from iopstui.ui.draw.heat import HeatMap
+from iopstui.ui.draw.charts import plotting
+from iopstui.ui.draw.charts.chart import ChartSpec, Curve, TimeWindow
+from iopstui.ui.draw.charts.heat import HeatMap
 from iopstui.ui.draw.layout import Box
 from iopstui.ui.draw.style import ASCII, CONSOLE, P50, UTF8, Charset
 from iopstui.ui.state.live import LATENCIES
@@ -17,7 +17,7 @@ from iopstui.ui.state.live import LATENCIES
 
 def heat_map(charset: Charset = UTF8, width: int = 80, height: int = 20) -> HeatMap:
     curves = tuple(
-        Curve(name, name, charts.LINE, "x", P50, "--", "max") for name in reversed(LATENCIES)
+        Curve(name, name, plotting.LINE, "x", P50, "--", "max") for name in reversed(LATENCIES)
     )
     found = HeatMap(ChartSpec("heat", "latency", curves, True, axis_latency, 6), charset)
     found.place(Box(0, 0, width, height))

@@ -12,8 +12,8 @@ import pytest
 import ui_fakes as fakes
 from test_app import make
 
-from iopstui.ui.core import driver as driven
-from iopstui.ui.core.driver import INPUT_POLL_S, PatientDriver
+from iopstui.ui.core.terminal import driver as driven
+from iopstui.ui.core.terminal.driver import INPUT_POLL_S, PatientDriver
 
 SIGNALS = (signal.SIGTSTP, signal.SIGCONT, signal.SIGWINCH)
 

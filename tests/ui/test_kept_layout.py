@@ -10,7 +10,7 @@ from test_fleet_screen import four, made, until
 
 from iopstui.ui.core.kept_layout import DOT_SECONDS, PANELS, KeptLayout, parse_layout
 from iopstui.ui.core.preferences import PREFERENCES
-from iopstui.ui.dashboard import panels
+from iopstui.ui.dashboard.panels import registry
 from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.fleet.hosts import ORDERS
 from iopstui.ui.fleet.kept_layout import PANELS as FLEET_PANELS
@@ -42,7 +42,7 @@ def test_another_word_is_refused() -> None:
     assert str(KeptLayout()) == ""
     with pytest.raises(ValueError, match="'latencies' is not one of iops, latency"):
         parse_layout("latencies zoomed")
-    assert len(panels.tabs()) == len(PANELS)
+    assert len(registry.tabs()) == len(PANELS)
 
 
 async def test_what_was_left_is_there_at_the_next_start(kept: Kept) -> None:

@@ -10,7 +10,7 @@ from iopstui.events import StallFound
 from iopstui.model.metrics.mark_intervals import MarkInterval
 from iopstui.model.metrics.slow.stalls import Stall
 from iopstui.ui.dialogs.prompt import Prompt
-from iopstui.ui.draw.flags import flags
+from iopstui.ui.draw.charts.mark_labels import flags
 from iopstui.ui.draw.style import UTF8
 from iopstui.ui.start import mark_intervals_text
 
@@ -82,7 +82,7 @@ def test_the_mean_gives_way_before_the_marks_own_words() -> None:
 
 
 def test_the_table_after_q_keeps_to_80_columns() -> None:
-    from test_runs_view import DISK
+    from test_runs_panel import DISK
 
     told = [
         MarkInterval(0.0, 31.0, "from the beginning", True, 29.0, 35100.0, 137 * 2.0**20, 264e3),

@@ -14,7 +14,7 @@ from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
-from iopstui.ui.core.terminal_input import TerminalInput
+from iopstui.ui.core.terminal.terminal_input import TerminalInput
 
 KINDS = (StylesCache, Strip, Widget, XTermParser, Key)
 

@@ -12,12 +12,12 @@ from textual.pilot import Pilot
 
 from iopstui import format as f
 from iopstui.ui.app import IopstuiApp
-from iopstui.ui.core.driver import PatientDriver
 from iopstui.ui.core.key import KeyHint
-from iopstui.ui.core.terminal_input import TerminalInput
+from iopstui.ui.core.terminal.driver import PatientDriver
+from iopstui.ui.core.terminal.terminal_input import TerminalInput
 from iopstui.ui.dashboard import bars, mouse, screen
 from iopstui.ui.dashboard.screen import Dashboard
-from iopstui.ui.draw.chart import AXIS_WIDTH
+from iopstui.ui.draw.charts.chart import AXIS_WIDTH
 from iopstui.ui.draw.layout import Box
 from iopstui.ui.draw.style import UTF8
 

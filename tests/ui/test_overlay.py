@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from test_app import screen_text, settle, shows
-from test_runs_view import demonstration, make
+from test_runs_panel import demonstration, make
 
 from iopstui.model.metrics.history import History
 from iopstui.model.metrics.run_history import RunRow

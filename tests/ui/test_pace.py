@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from iopstui.ui.core.driver import Output
 from iopstui.ui.core.pace import OwnCost, Pace
+from iopstui.ui.core.terminal.driver import Output
 
 
 def test_each_frame_is_painted_where_no_refresh_is_asked_for() -> None:

@@ -23,8 +23,9 @@ from iopstui.model.block.target import DEVICE, Target, one_target
 from iopstui.model.block.topology import Topology
 from iopstui.model.metrics.frame import FINAL, LATE, NO_FIO, NO_LATENCY, PARTIAL, RAMP
 from iopstui.ui.core.pace import OwnCost
-from iopstui.ui.dashboard import bars, cpu_panel, fio_panel, kernel_panel, panels
-from iopstui.ui.dashboard.panels import tabs
+from iopstui.ui.dashboard import bars
+from iopstui.ui.dashboard.panels import cpu_panel, fio_panel, kernel_panel, registry
+from iopstui.ui.dashboard.panels.registry import tabs
 from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.draw.rows import Row, pad
 from iopstui.ui.draw.style import ASCII, UTF8, Charset
@@ -434,7 +435,7 @@ def pair(second: int = 2, **more: object) -> LiveState:
     return found
 
 
-PRESSURE = panels.Panel(
+PRESSURE = registry.Panel(
     "pressure",
     lambda scene, width, height: pad([[("pressure of I/O", None)]], height, width),
     tab="psi",
@@ -446,7 +447,7 @@ PRESSURE = panels.Panel(
 async def test_another_panel_takes_one_entry(
     size: tuple[int, int], tabbed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(panels, "PANELS", (*panels.PANELS, PRESSURE))
+    monkeypatch.setattr(registry, "PANELS", (*registry.PANELS, PRESSURE))
     app = make()
     async with app.run_test(size=size) as pilot:
         await running(app, pilot)

@@ -17,8 +17,8 @@ from iopstui.linux.process.process_io import ProcessIo, ProcessRates
 from iopstui.model.block.topology import Topology
 from iopstui.model.cgroups.rates import DiskUse, GroupRates
 from iopstui.model.metrics.probe import LATENCY, OWN, PARTS
-from iopstui.ui.dashboard import cgroups_view, processes_view
-from iopstui.ui.dashboard.probe_view import rows, task_rows
+from iopstui.ui.dashboard.pages import cgroups_view, processes_view
+from iopstui.ui.dashboard.pages.probe_view import rows, task_rows
 from iopstui.ui.draw.style import ASCII, UTF8, WARNING, Charset
 from iopstui.ui.state.live import LiveState
 

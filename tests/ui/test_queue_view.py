@@ -12,7 +12,7 @@ from iopstui.model.block.device import BlockDevice, Hctx, IrqVector
 from iopstui.model.block.target import Target
 from iopstui.model.block.topology import Topology
 from iopstui.model.metrics.frame import Frame, JobFrame
-from iopstui.ui.dashboard import queue_view
+from iopstui.ui.dashboard.pages import queue_view
 from iopstui.ui.draw.style import ASCII, UTF8, Charset
 from iopstui.ui.state.live import LiveState
 

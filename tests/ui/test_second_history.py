@@ -11,7 +11,7 @@ from iopstui.events import FindingReported, FrameReady
 from iopstui.model.findings.evidence import Finding
 from iopstui.ui.app import IopstuiApp
 from iopstui.ui.dialogs.live_rows import LiveRows
-from iopstui.ui.draw.chart import TimeWindow
+from iopstui.ui.draw.charts.chart import TimeWindow
 from iopstui.ui.state.live import LiveState
 from iopstui.ui.state.second_history import MAX_MOMENTS, SecondHistory
 

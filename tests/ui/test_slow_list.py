@@ -13,7 +13,7 @@ from textual.widgets import DataTable
 
 from iopstui.model.metrics.probe import LATENCY, OWN, ProbeInterval
 from iopstui.model.samples import Exemplar
-from iopstui.ui.dashboard.slow_view import timeline
+from iopstui.ui.dashboard.pages.slow_view import timeline
 from iopstui.ui.dialogs.live_rows import LiveRows
 from iopstui.ui.dialogs.slow_list import SlowList
 from iopstui.ui.draw.style import ASCII, UTF8, Charset

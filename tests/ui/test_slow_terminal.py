@@ -10,7 +10,7 @@ import pytest
 import ui_fakes as fakes
 from test_app import WIDE, make, shows
 
-from iopstui.ui.core.driver import PatientDriver
+from iopstui.ui.core.terminal.driver import PatientDriver
 
 pytestmark = pytest.mark.paints
 

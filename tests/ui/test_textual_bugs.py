@@ -20,7 +20,7 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Input, OptionList
 
-from iopstui.ui.core import textual_patches
+from iopstui.ui.core.terminal import textual_patches
 
 pytestmark = pytest.mark.paints
 

@@ -20,7 +20,7 @@ from textual.widgets import Input
 
 from iopstui.fio import options
 from iopstui.ui.app import IopstuiApp
-from iopstui.ui.core.terminal_input import MetaKey, TerminalInput
+from iopstui.ui.core.terminal.terminal_input import MetaKey, TerminalInput
 from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.dialogs.prompt import Prompt
 from iopstui.ui.dialogs.text import TextScreen
@@ -127,7 +127,7 @@ async def test_a_key_that_is_never_dealt_with_does_not_hold_back_q(
         await asyncio.Event().wait()
 
     monkeypatch.setattr(IopstuiApp, "_dealt_with", never)
-    monkeypatch.setattr("iopstui.ui.core.keys_in_order.KEY_TIMEOUT_S", 0.0)
+    monkeypatch.setattr("iopstui.ui.core.terminal.keys_in_order.KEY_TIMEOUT_S", 0.0)
     app = make()
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)

@@ -14,7 +14,8 @@ from test_app import WIDE, make, running, settle, shows
 from iopstui.events import FrameReady
 from iopstui.model.metrics.waits import Waits
 from iopstui.model.network.connections import Connection
-from iopstui.ui.dashboard import connections_view, waits_view
+from iopstui.ui.dashboard.pages import connections_view, waits_view
+from iopstui.ui.dashboard.panels import waits_bar
 from iopstui.ui.draw.rows import Row
 from iopstui.ui.draw.style import ASCII, DEVICE, P99, UTF8, WARNING, Charset
 from iopstui.ui.state.live import LiveState
@@ -40,13 +41,13 @@ def shown(waits: Waits | None, width: int = 120, charset: Charset = UTF8) -> str
 
 
 def test_the_bar_names_every_place_with_its_number() -> None:
-    words = text(waits_view.line(LIMITED, 120, UTF8))
+    words = text(waits_bar.line(LIMITED, 120, UTF8))
     assert words.startswith("In flight 32.0  █")
     assert words.rstrip().endswith("CPU  0.1 · above 30.9 · dm-0  0.0 · vda  1.0")
 
 
 def test_cells_of_the_bar_are_shares() -> None:
-    row = waits_view.line(LIMITED, 120, UTF8)
+    row = waits_bar.line(LIMITED, 120, UTF8)
     assert row is not None
     cells = [(piece, style) for piece, style in row if set(piece) <= {"█", "▒"}]
     # two places are told apart by their signs, too
@@ -65,38 +66,38 @@ def test_it_fits_every_width(
 ) -> None:
     held = {f"dm-{number}": value for number, value in enumerate(layers)}
     waits = Waits(cpu + above + sum(layers), cpu, above, held, None, None, 0.0)
-    row = waits_view.line(waits, width, charset)
+    row = waits_bar.line(waits, width, charset)
     if waits.ios < 0.05:
         assert row is None
     else:
         assert cell_len(text(row)) == width
         signs = {charset.full, "=" if charset is ASCII else "▒"}
         sizes = [len(piece) for piece, _ in row or () if set(piece) <= signs]
-        wanted = next((size for least, size in waits_view.BARS if width >= least), 0)
+        wanted = next((size for least, size in waits_bar.BARS if width >= least), 0)
         assert sum(sizes) == wanted
 
 
 def test_the_largest_place_is_never_left_out_of_a_narrow_row() -> None:
     held = {f"mapper-{number}": float(number) for number in range(12)}
-    row = waits_view.line(Waits(66.0, 0.0, 0.0, held, None, None, 0.0), 44, UTF8)
+    row = waits_bar.line(Waits(66.0, 0.0, 0.0, held, None, None, 0.0), 44, UTF8)
     assert "mapper-11 11.0" in text(row) and "mapper-1 " not in text(row)
 
 
 def test_nothing_in_flight_or_nothing_known_is_no_row() -> None:
-    assert waits_view.line(None, 120, UTF8) is None
-    assert waits_view.line(replace(LIMITED, ios=0.0), 120, UTF8) is None
+    assert waits_bar.line(None, 120, UTF8) is None
+    assert waits_bar.line(replace(LIMITED, ios=0.0), 120, UTF8) is None
     assert waits_view.NO_IO in shown(None)
 
 
 def test_what_no_counter_explains_is_shown_as_unknown() -> None:
     waits = Waits(8.0, 0.5, None, {}, None, None, 7.5)
-    assert "above    – · unknown  7.5" in text(waits_view.line(waits, 120, UTF8))
+    assert "above    – · unknown  7.5" in text(waits_bar.line(waits, 120, UTF8))
     assert "no counter shows where" in shown(waits)
 
 
 def test_a_stalled_device_is_called_so() -> None:
     waits = Waits(16.0, None, None, {"vda": 16.0}, None, None, 0.0, stalled=True)
-    assert "stalled" in text(waits_view.line(waits, 120, UTF8))
+    assert "stalled" in text(waits_bar.line(waits, 120, UTF8))
 
 
 @pytest.mark.parametrize("width", [60, 80, 120, 250])

@@ -14,7 +14,7 @@ from test_app import WIDE, make, settle, shows
 from iopstui.linux.capture import live_capture
 from iopstui.linux.roots import Roots
 from iopstui.model.workload.workload import Arrivals, Stream, Workload
-from iopstui.ui.dashboard import workload_view
+from iopstui.ui.dashboard.pages import workload_view
 from iopstui.ui.draw.style import ASCII, UTF8, Charset
 
 READS = Stream(

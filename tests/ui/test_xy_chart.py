@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from iopstui import format as f
-from iopstui.ui.draw import charts
-from iopstui.ui.draw.style import ASCII, UTF8, Charset
-from iopstui.ui.draw.xy_chart import (
+from iopstui.ui.draw.charts import plotting
+from iopstui.ui.draw.charts.xy_chart import (
     Flag,
     XAxis,
     XYChart,
@@ -20,13 +19,14 @@ from iopstui.ui.draw.xy_chart import (
     linear_axis,
     values_axis,
 )
+from iopstui.ui.draw.style import ASCII, UTF8, Charset
 
 TENTHS = XAxis(0.0, 10.0, ((0.0, "0"), (5.0, "5"), (10.0, "10")))
 
 
 def spec(*lines: XYLine, flags: tuple[Flag, ...] = (), upright: tuple[float, ...] = ()) -> XYSpec:
     names = (("a one   ", None), ("b two", None))
-    return XYSpec("title", TENTHS, charts.Scale(0.0, 100.0), f.axis_number, lines, names,
+    return XYSpec("title", TENTHS, plotting.Scale(0.0, 100.0), f.axis_number, lines, names,
                   flags, upright)  # fmt: skip
 
 
@@ -90,7 +90,7 @@ def test_labels_keep_apart() -> None:
     values = tuple(str(2**n) for n in range(17))
     axis, places = values_axis(values)
     line = XYLine("o", tuple((places[v], 50.0) for v in values), None, joined=False)
-    shown = XYSpec("t", axis, charts.Scale(0.0, 100.0), f.axis_number, (line,))
+    shown = XYSpec("t", axis, plotting.Scale(0.0, 100.0), f.axis_number, (line,))
     labels = texts(chart_rows(shown, 50, 10, UTF8))[-1].split()
     assert labels[0] == "1" and labels[-1] == "65536" and set(labels) <= set(values)
 

@@ -117,7 +117,7 @@ class _Host:
 
     def _load(self) -> None:
         """Import what viewers need, once for all of them."""
-        import iopstui.ui.core.browser_driver
+        import iopstui.ui.core.terminal.browser_driver
         import iopstui.ui.dashboard.screen
         import iopstui.ui.help_screen
         import iopstui.ui.live_dashboard

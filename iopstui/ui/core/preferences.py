@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-BROWSER_DRIVER = "iopstui.ui.core.browser_driver:BrowserDriver"
+BROWSER_DRIVER = "iopstui.ui.core.terminal.browser_driver:BrowserDriver"
 """TEXTUAL_DRIVER of a screen that `iopstui serve` shows in a browser."""
 
 

@@ -20,7 +20,7 @@ from iopstui.session.tick.outcomes import FAIL, PASS
 from iopstui.text import printable
 from iopstui.ui.core.key import KeyHint
 from iopstui.ui.core.pace import OwnCost
-from iopstui.ui.dashboard import fio_panel
+from iopstui.ui.dashboard.panels import fio_panel
 from iopstui.ui.draw.rows import Line, Piece, Row, capital, message, wrap
 from iopstui.ui.draw.style import (
     BOLD,

@@ -12,7 +12,7 @@ from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.probe import KINDS, OWN
 from iopstui.model.metrics.slow.slow_events import by_level
 from iopstui.model.samples import Exemplar
-from iopstui.ui.draw.heat import HeatCell, HeatMap
+from iopstui.ui.draw.charts.heat import HeatCell, HeatMap
 from iopstui.ui.draw.rows import Piece
 from iopstui.ui.draw.style import BOLD, DIM
 from iopstui.ui.state.live import LiveState

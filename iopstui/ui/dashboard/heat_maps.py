@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from iopstui.ui.dashboard import heat_cursor
 from iopstui.ui.dashboard.heat_cursor import HeatCursor
-from iopstui.ui.draw.chart import ChartSpec, TimeWindow
-from iopstui.ui.draw.heat import HeatMap
+from iopstui.ui.draw.charts.chart import ChartSpec, TimeWindow
+from iopstui.ui.draw.charts.heat import HeatMap
 from iopstui.ui.draw.layout import NO_BOX, Box
 from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.rows import Piece

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from iopstui import format as f
 from iopstui.model.metrics.history import History
 from iopstui.model.rates import DiskRates
-from iopstui.ui.draw import charts
-from iopstui.ui.draw.chart import Chart, ChartSpec, Curve, TimeWindow
+from iopstui.ui.draw.charts import plotting
+from iopstui.ui.draw.charts.chart import Chart, ChartSpec, Curve, TimeWindow
 from iopstui.ui.draw.layout import NO_BOX, Box
 from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.rows import Piece
@@ -26,9 +26,9 @@ class MoreCharts:
     def __init__(self, charset: Charset) -> None:
         line = "⠒⠒" if charset.line == "braille" else charset.line * 2
         point = "⠂⠐" if charset.line == "braille" else charset.points[0] * 2
-        queue = Curve(QUEUE, "aqu-sz", charts.LINE, charset.line, DEVICE, line)
-        write = Curve(WRITE_MIB, "write", charts.POINTS, charset.points[0], P99, point)
-        read = Curve(READ_MIB, "read", charts.LINE, charset.line, P50, line)
+        queue = Curve(QUEUE, "aqu-sz", plotting.LINE, charset.line, DEVICE, line)
+        write = Curve(WRITE_MIB, "write", plotting.POINTS, charset.points[0], P99, point)
+        read = Curve(READ_MIB, "read", plotting.LINE, charset.line, P50, line)
         self.charts = [
             Chart(ChartSpec("queue", "device queue", (queue,), False, f.axis_number, 0), charset),
             Chart(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iopstui.ui.core.key import KeyHint
-from iopstui.ui.draw.chart import Chart
+from iopstui.ui.draw.charts.chart import Chart
 from iopstui.ui.draw.layout import Box
 
 MIN_DRAG = 3

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from iopstui import format as f
 from iopstui.model.metrics.history import MAX, History
 from iopstui.model.metrics.run_history import RUNS, RunRow
-from iopstui.ui.draw import charts
-from iopstui.ui.draw.chart import Chart, ChartSpec, Curve, TimeWindow
+from iopstui.ui.draw.charts import plotting
+from iopstui.ui.draw.charts.chart import Chart, ChartSpec, Curve, TimeWindow
 from iopstui.ui.draw.layout import NO_BOX, Box
 from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.style import DEVICE, DIM, FIO, Charset
@@ -27,8 +27,8 @@ def _specs(charset: Charset) -> tuple[ChartSpec, ChartSpec]:
         # where there is no braille, the characters part them
         second = charset.line if charset.line == "braille" else charset.points[0]
         return (
-            Curve(f"{of} 1", "", charts.POINTS, second, DEVICE, point, COMPARED_FIGURES[of][1]),
-            Curve(f"{of} 0", "", charts.LINE, charset.line, FIO, line, COMPARED_FIGURES[of][1]),
+            Curve(f"{of} 1", "", plotting.POINTS, second, DEVICE, point, COMPARED_FIGURES[of][1]),
+            Curve(f"{of} 0", "", plotting.LINE, charset.line, FIO, line, COMPARED_FIGURES[of][1]),
         )
 
     return (

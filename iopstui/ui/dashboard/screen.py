@@ -19,16 +19,17 @@ from iopstui.ui.core.kept_layout import DOT_SECONDS, PANELS, KeptLayout, parse_l
 from iopstui.ui.core.key import KeyHint
 from iopstui.ui.core.messages import Controller, KeyClicked, ViewChanged
 from iopstui.ui.core.pace import OwnCost
-from iopstui.ui.dashboard import bars, finding_line, kernel_panel, more_charts, mouse
-from iopstui.ui.dashboard import panels as registry
+from iopstui.ui.dashboard import bars, finding_line, more_charts, mouse
 from iopstui.ui.dashboard.heat_cursor import ChosenCell
 from iopstui.ui.dashboard.heat_maps import HeatMaps
 from iopstui.ui.dashboard.more_charts import MoreCharts
 from iopstui.ui.dashboard.overlay import Overlay
-from iopstui.ui.draw import charts, layout
+from iopstui.ui.dashboard.panels import kernel_panel, registry
+from iopstui.ui.draw import layout
 from iopstui.ui.draw.canvas import CanvasScreen
-from iopstui.ui.draw.chart import AXIS_WIDTH, Chart, ChartSpec, Curve, Mean, TimeWindow
-from iopstui.ui.draw.heat import HeatMap
+from iopstui.ui.draw.charts import plotting
+from iopstui.ui.draw.charts.chart import AXIS_WIDTH, Chart, ChartSpec, Curve, Mean, TimeWindow
+from iopstui.ui.draw.charts.heat import HeatMap
 from iopstui.ui.draw.layout import NO_BOX, TABS, Box
 from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.rows import Piece, Row, pad, wrap
@@ -56,8 +57,8 @@ def chart_specs(charset: Charset, device: str) -> tuple[ChartSpec, ChartSpec]:
         "iops",
         "IOPS",
         (
-            Curve(DEVICE_IOPS, device, charts.AREA, charset.line, DEVICE, charset.area * 2),
-            Curve(FIO_IOPS, "fio", charts.LINE, charset.line, FIO, line),
+            Curve(DEVICE_IOPS, device, plotting.AREA, charset.line, DEVICE, charset.area * 2),
+            Curve(FIO_IOPS, "fio", plotting.LINE, charset.line, FIO, line),
         ),
         log=False,
         unit=f.axis_number,
@@ -67,9 +68,9 @@ def chart_specs(charset: Charset, device: str) -> tuple[ChartSpec, ChartSpec]:
         "latency",
         "latency",
         (
-            Curve("p99.9", "p99.9", charts.POINTS, charset.points[1], P999, third, "max"),
-            Curve("p99", "p99", charts.POINTS, charset.points[0], P99, second, "max"),
-            Curve("p50", "p50", charts.LINE, charset.line, P50, line),
+            Curve("p99.9", "p99.9", plotting.POINTS, charset.points[1], P999, third, "max"),
+            Curve("p99", "p99", plotting.POINTS, charset.points[0], P99, second, "max"),
+            Curve("p50", "p50", plotting.LINE, charset.line, P50, line),
         ),
         log=True,
         unit=f.axis_latency,
@@ -88,12 +89,12 @@ def _other_latencies(latency: ChartSpec, charset: Charset) -> dict[str, ChartSpe
     device = (
         replace(p999, name="device p99", label="device p99", style=DEVICE),
         replace(p99, label="fio p99"),
-        Curve("device p50", "device p50", charts.LINE, charset.line, DEVICE, p50.sample),
+        Curve("device p50", "device p50", plotting.LINE, charset.line, DEVICE, p50.sample),
         replace(p50, label="fio p50"),
     )
     waits = (
-        Curve("w_await", "w_await", charts.LINE, charset.line, P99, p50.sample),
-        Curve("r_await", "r_await", charts.LINE, charset.line, DEVICE, p50.sample),
+        Curve("w_await", "w_await", plotting.LINE, charset.line, P99, p50.sample),
+        Curve("r_await", "r_await", plotting.LINE, charset.line, DEVICE, p50.sample),
     )
     return {
         DEVICE_LATENCY: replace(latency, id="probe", curves=device, right=12),

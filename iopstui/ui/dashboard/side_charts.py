@@ -9,7 +9,7 @@ from textual import events
 from iopstui import format as f
 from iopstui.ui.dashboard.screen import chart_specs
 from iopstui.ui.draw.canvas import Canvas
-from iopstui.ui.draw.chart import Chart, TimeWindow
+from iopstui.ui.draw.charts.chart import Chart, TimeWindow
 from iopstui.ui.draw.layout import Box
 from iopstui.ui.draw.style import DIM, Charset
 from iopstui.ui.state.live import LiveState

@@ -10,9 +10,9 @@ from iopstui import format as f
 from iopstui.model.metrics.history import History
 from iopstui.model.rates import DiskRates
 from iopstui.text import printable
-from iopstui.ui.draw import charts
 from iopstui.ui.draw.canvas import Canvas
-from iopstui.ui.draw.chart import Chart, ChartSpec, Curve, TimeWindow
+from iopstui.ui.draw.charts import plotting
+from iopstui.ui.draw.charts.chart import Chart, ChartSpec, Curve, TimeWindow
 from iopstui.ui.draw.layout import Box
 from iopstui.ui.draw.style import P50, P99, Charset
 
@@ -83,8 +83,8 @@ def _chart(
     line = "⠒⠒" if braille else charset.line * 2
     points = "⠂⠐" if braille else charset.points[0] * 2
     curves = (
-        Curve(writes[1], writes[0], charts.POINTS, charset.points[0], P99, points),
-        Curve(reads[1], reads[0], charts.LINE, charset.line, P50, line),
+        Curve(writes[1], writes[0], plotting.POINTS, charset.points[0], P99, points),
+        Curve(reads[1], reads[0], plotting.LINE, charset.line, P50, line),
     )
     waits = reads[1] == R_AWAIT
     axis = f.axis_latency if waits else f.axis_number

@@ -20,7 +20,7 @@ from iopstui.text import printable
 from iopstui.ui.core import pages
 from iopstui.ui.core.modal import CLOSE_HINT, LIST_KEYS, Hint, Modal
 from iopstui.ui.dashboard.heat_cursor import ChosenCell, frames_of, requests_of
-from iopstui.ui.dashboard.slow_view import timeline
+from iopstui.ui.dashboard.pages.slow_view import timeline
 from iopstui.ui.dialogs.live_rows import LiveRows
 from iopstui.ui.dialogs.type_to_filter import FILTER, TypeToFilter
 from iopstui.ui.draw.rows import Row

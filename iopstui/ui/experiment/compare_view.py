@@ -16,12 +16,12 @@ from iopstui.model.experiment.comparison_text import (
 )
 from iopstui.model.experiment.plan import variant_letter
 from iopstui.model.experiment.point import Point
-from iopstui.ui.draw import charts
+from iopstui.ui.draw.charts import plotting
+from iopstui.ui.draw.charts.xy_chart import Flag, XAxis, XYChart, XYLine, XYSpec, linear_axis
+from iopstui.ui.draw.charts.xy_chart import Point as XY
 from iopstui.ui.draw.layout import Box
 from iopstui.ui.draw.rows import Column, Line, Piece, Row, Table, fit
 from iopstui.ui.draw.style import BOLD, DIM, FINDING, FIO, MARK, WARNING, Charset
-from iopstui.ui.draw.xy_chart import Flag, XAxis, XYChart, XYLine, XYSpec, linear_axis
-from iopstui.ui.draw.xy_chart import Point as XY
 from iopstui.ui.experiment.rows import (
     FIGURES,
     RESULT,
@@ -126,7 +126,7 @@ def seconds_spec(state: ExperimentState) -> XYSpec:
         "IOPS per second of each run; line: mean of the run",
         # room for the names at the lines' ends
         XAxis(0.0, 1.1 * most, tuple(tick for tick in ticks if tick[0] <= 1.1 * most)),
-        charts.linear_scale([y for line in lines for _, y in line.points], None, True),
+        plotting.linear_scale([y for line in lines for _, y in line.points], None, True),
         f.axis_number,
         tuple(lines),
         tuple(names),

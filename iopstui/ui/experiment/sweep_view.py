@@ -12,11 +12,11 @@ from iopstui.events import PointFinished
 from iopstui.model.experiment.load_curve import LOADS, LoadCurve, interval_text
 from iopstui.model.experiment.plan import JOB, Plan, PlannedPoint
 from iopstui.text import printable
-from iopstui.ui.draw import charts
+from iopstui.ui.draw.charts import plotting
+from iopstui.ui.draw.charts.xy_chart import Flag, XYChart, XYLine, XYSpec, linear_axis, values_axis
 from iopstui.ui.draw.layout import Box
 from iopstui.ui.draw.rows import Column, Line, Piece, Row, Table, fit
 from iopstui.ui.draw.style import BOLD, DIM, FIO, P99, WARNING, Charset
-from iopstui.ui.draw.xy_chart import Flag, XYChart, XYLine, XYSpec, linear_axis, values_axis
 from iopstui.ui.experiment.rows import (
     FIGURES,
     RESULT,
@@ -230,7 +230,7 @@ def iops_spec(state: ExperimentState) -> XYSpec:
     return XYSpec(
         f"IOPS against {printable(state.axis.name)}",
         axis,
-        charts.linear_scale([y for line in lines for _, y in line.points], None, True),
+        plotting.linear_scale([y for line in lines for _, y in line.points], None, True),
         f.axis_number,
         tuple(lines),
         tuple(_names(state, tails=False)),
@@ -263,7 +263,7 @@ def latency_spec(state: ExperimentState) -> XYSpec:
     return XYSpec(
         f"latency{_latency_note(state)} against IOPS",
         linear_axis(most, f.axis_number),
-        charts.log_scale(values, None, True),
+        plotting.log_scale(values, None, True),
         f.axis_latency,
         tuple(lines),
         tuple(_names(state, tails=True)),

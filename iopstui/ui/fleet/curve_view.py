@@ -11,10 +11,10 @@ from iopstui.fleet.scaling_curve import ScalePoint, ScalingCurve
 from iopstui.format import counted
 from iopstui.model.experiment.scaling import Scaling, ScalingLaw
 from iopstui.text import printable
-from iopstui.ui.draw import charts
+from iopstui.ui.draw.charts import plotting
+from iopstui.ui.draw.charts.xy_chart import Flag, XAxis, XYChart, XYLine, XYSpec, values_axis
 from iopstui.ui.draw.rows import Column, Line, Row, Table, pad
 from iopstui.ui.draw.style import BOLD, DIM, FIO, P99, WARNING, Charset
-from iopstui.ui.draw.xy_chart import Flag, XAxis, XYChart, XYLine, XYSpec, values_axis
 from iopstui.ui.experiment.rows import place_note, sentences, title, window
 
 MEASURED = "o"
@@ -191,7 +191,7 @@ def spec(curve: ScalingCurve, found: Scaling) -> XYSpec:
         names.append((f"   line: fitted law of scaling{doubted}", DIM))
     return XYSpec(
         "IOPS of all hosts against their number", axis,
-        charts.linear_scale([y for _, y in (*points, *law)], None, True), f.axis_number,
+        plotting.linear_scale([y for _, y in (*points, *law)], None, True), f.axis_number,
         (XYLine("", law, DIM), measured) if law else (measured,), tuple(names),
         tuple(_knee(found, points)), note="" if points else "no point yet",
         says=lambda point: f"{counted(int(point[0]), 'host')}: {f.number(point[1])} IOPS",

@@ -20,8 +20,9 @@ from iopstui.model.metrics.frame import Frame
 from iopstui.model.rates import DiskRates
 from iopstui.text import printable
 from iopstui.ui.core.messages import KeyClicked
-from iopstui.ui.dashboard import fio_panel, mouse, runs_view
-from iopstui.ui.dashboard.panels import Panel, PanelData
+from iopstui.ui.dashboard import mouse
+from iopstui.ui.dashboard.panels import fio_panel, runs_panel
+from iopstui.ui.dashboard.panels.registry import Panel, PanelData
 from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.dialogs.type_to_filter import TypeToFilter
 from iopstui.ui.draw import frame, layout
@@ -78,13 +79,13 @@ class FleetDashboard(TypeToFilter, Dashboard):
             Panel("cpus", self._host_rows),
             Panel(
                 "runs",
-                lambda s, width, height: runs_view.rows(
+                lambda s, width, height: runs_panel.rows(
                     s.state, width, height, s.charset, s.next_job
                 ),
                 tab="runs",
-                height=runs_view.HEIGHT,
+                height=runs_panel.HEIGHT,
                 title="Runs",
-                value=lambda s: runs_view.value(s.state),
+                value=lambda s: runs_panel.value(s.state),
             ),
         )
         super().__init__(

@@ -15,7 +15,7 @@ from iopstui.model.block.target import Target
 from iopstui.model.block.topology import Topology
 from iopstui.safety.tunable_states import TunableState
 from iopstui.text import printable
-from iopstui.ui.dashboard.panels import PANELS, Panel, PanelData
+from iopstui.ui.dashboard.panels.registry import PANELS, Panel, PanelData
 from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.draw.rows import Line, message, pad, rule
 from iopstui.ui.draw.rows import Row as DrawnRow

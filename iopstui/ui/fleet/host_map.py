@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from iopstui.fleet.fleet_state import IOPS, UTIL, FleetState, HostState, span
 from iopstui.format import utc
 from iopstui.text import printable
-from iopstui.ui.draw import charts, density
+from iopstui.ui.draw import density
+from iopstui.ui.draw.charts import plotting
 from iopstui.ui.draw.rows import Line, Piece, Row
 from iopstui.ui.draw.style import BOLD, DIM, Charset
 
@@ -95,7 +96,7 @@ class HostMap:
     def _row(self, at: int, label: int, width: int) -> Row:
         shades = density.shades(self._charset)
         names = printable(span([one.name for one in self._groups[at]]))
-        cells: list[charts.Cell] = []
+        cells: list[plotting.Cell] = []
         for level in self._levels[at]:
             if level is None:
                 cells.append((" ", None))
@@ -106,7 +107,7 @@ class HostMap:
         line = Line(label, self._charset).add(names, BOLD)
         if line.used >= label:
             line = Line(label, self._charset).add(names[: label - 2] + "… ", BOLD)
-        return (*line.finished(), *charts.runs(cells))
+        return (*line.finished(), *plotting.runs(cells))
 
     def _time(self, scene: FleetState, label: int, width: int) -> Row:
         line = Line(width, self._charset)

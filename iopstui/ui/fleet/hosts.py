@@ -33,7 +33,8 @@ from iopstui.fleet.fleet_state import (
 )
 from iopstui.fleet.hosts.node_sets import expand_node_set, has_ranges
 from iopstui.text import printable
-from iopstui.ui.draw import charts, density
+from iopstui.ui.draw import density
+from iopstui.ui.draw.charts import plotting
 from iopstui.ui.draw.rows import Column, Line, Piece, Row, Table, message, pad, rule
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, FIO, SELECTED, WARNING, Charset
 from iopstui.ui.fleet.host_map import HostMap
@@ -424,6 +425,6 @@ def order_words(order: str, fio: bool, reverse: bool = False) -> str:
 
 def scale_of(lines: Sequence[HostState], second: int) -> float:
     """The top of the small lines: a round number that seldom changes."""
-    return charts.nice_above(
+    return plotting.nice_above(
         max((value for one in lines for value in _minute(one, second) if value), default=0.0)
     )

@@ -151,7 +151,7 @@ class ViewKeys(Part):
             self._list("Queue map", self._queue_rows, pages.QUEUE_MAP)
 
     def _queue_rows(self, width: int) -> Sequence[Row]:
-        from iopstui.ui.dashboard import queue_view
+        from iopstui.ui.dashboard.pages import queue_view
 
         session, dashboard = self.port.session, self.port.dashboard
         if session is None or dashboard is None:
@@ -167,7 +167,7 @@ class ViewKeys(Part):
             self._list("Inside the kernel", self._probe_rows, pages.PROBE_KEY)
 
     def _probe_rows(self, width: int) -> Sequence[Row]:
-        from iopstui.ui.dashboard import probe_view
+        from iopstui.ui.dashboard.pages import probe_view
 
         dashboard, live = self.port.dashboard, self.port.live
         if dashboard is None:
@@ -183,7 +183,7 @@ class ViewKeys(Part):
             self._list("Where the I/Os wait", self._wait_rows, pages.WAITS_KEY)
 
     def _wait_rows(self, width: int) -> Sequence[Row]:
-        from iopstui.ui.dashboard import waits_view
+        from iopstui.ui.dashboard.pages import waits_view
 
         state = self.port.shown
         until = state.frame.t if state.frame is not None else 0.0
@@ -195,7 +195,7 @@ class ViewKeys(Part):
         if self.port.dashboard is None:
             return
         from iopstui.linux.process.process_io import ProcessIo
-        from iopstui.ui.dashboard import cgroups_view, processes_view
+        from iopstui.ui.dashboard.pages import cgroups_view, processes_view
         from iopstui.ui.dialogs.disk_users import DiskUsers
 
         port, charset = self.port, self.port.charset
@@ -292,7 +292,7 @@ class ViewKeys(Part):
             return
         from iopstui.linux.capture.live_capture import LiveCapture
         from iopstui.linux.roots import Roots
-        from iopstui.ui.dashboard import workload_view
+        from iopstui.ui.dashboard.pages import workload_view
         from iopstui.ui.dialogs.live_rows import LiveRows
 
         live, charset = self.port.live, self.port.charset

@@ -10,8 +10,8 @@ from iopstui.model.block.target import Target
 from iopstui.model.block.topology import Topology
 from iopstui.model.metrics.queue_map import DeviceMap, QueueRow, mapped_disks, queue_map
 from iopstui.text import printable
-from iopstui.ui.dashboard import drive_line
-from iopstui.ui.dashboard.cpu_panel import PINNED
+from iopstui.ui.dashboard.panels import drive_line
+from iopstui.ui.dashboard.panels.cpu_panel import PINNED
 from iopstui.ui.draw.rows import Column, Row, Table, fit, message, rule, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, Charset
 from iopstui.ui.state.live import LiveState

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.ui.core.options import marked
-from iopstui.ui.draw.chart import FLAGS_FROM, Chart, ChartSpec
-from iopstui.ui.draw.flags import ARROW, flags
+from iopstui.ui.draw.charts.chart import FLAGS_FROM, Chart, ChartSpec
+from iopstui.ui.draw.charts.mark_labels import ARROW, flags
 from iopstui.ui.draw.layout import Box
 from iopstui.ui.draw.style import UTF8
 

@@ -13,7 +13,7 @@ from iopstui.model.block.target import Layer, Target
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.rates import DiskRates
 from iopstui.text import printable
-from iopstui.ui.dashboard import drive_line, share_panel, waits_view
+from iopstui.ui.dashboard.panels import drive_line, share_panel, waits_bar
 from iopstui.ui.draw.rows import Column, Piece, Row, Table, cells, message, pad, rule, wrap
 from iopstui.ui.draw.style import BOLD, BORDER, DEVICE, DIM, WARNING_FROM, Charset, load_style
 from iopstui.ui.state.live import LiveState
@@ -80,7 +80,7 @@ def rows(state: LiveState, target: Target, width: int, height: int, charset: Cha
         and state.frame is not None
         and (target.devices_below or is_share(target))
     ):
-        waits = waits_view.line(state.frame.waits, width, charset)
+        waits = waits_bar.line(state.frame.waits, width, charset)
         if waits is not None:
             return [*pad(found, height - 1, width), waits]
     return pad(found, height, width)

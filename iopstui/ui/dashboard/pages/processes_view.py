@@ -8,7 +8,7 @@ from typing import Any
 from iopstui import format as f
 from iopstui.linux.process.process_io import ProcessIo, ProcessRates
 from iopstui.model.metrics.probe import PROCESSES, ProbeInterval
-from iopstui.ui.dashboard.probe_view import TASK_ORDERS, order_words, process_label, task_rows
+from iopstui.ui.dashboard.pages.probe_view import TASK_ORDERS, order_words, process_label, task_rows
 from iopstui.ui.draw.rows import Column, Row, Table, message, rule, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, WARNING, Charset
 from iopstui.ui.state.live import LiveState

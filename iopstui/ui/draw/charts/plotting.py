@@ -1,5 +1,5 @@
 """Charts: scales and labels, the tiles of live charts, and plotext, which draws curves. Where
-plotext can't be loaded own_lines.py draws them.
+plotext can't be loaded polylines.py draws them.
 
 Three things make a live chart cheap. The time axis stands still: new samples are added at the
 right until the window is full, then it moves on by a quarter, as on an oscilloscope. The plot is
@@ -18,8 +18,8 @@ from typing import Any
 
 from rich.style import Style
 
-from iopstui.ui.draw import own_lines, raster
-from iopstui.ui.draw.raster import EDGE
+from iopstui.ui.draw.charts import polylines, raster
+from iopstui.ui.draw.charts.raster import EDGE
 from iopstui.ui.draw.rows import Row
 from iopstui.ui.draw.style import BORDER, CURSOR, Charset
 
@@ -206,7 +206,7 @@ def draw_polylines(
     ]
     plotext = loaded()
     if plotext is None:
-        return [own_lines.draw(points, columns, rows, marker) for points in curves]
+        return [polylines.draw(points, columns, rows, marker) for points in curves]
     figure = plotext.figure
     figure.clear.data()
     figure.plot_size(columns, rows * len(curves))

@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.block.topology import Topology
-from iopstui.ui.dashboard import completions_view, cpu_panel, fio_panel, kernel_panel, runs_view
+from iopstui.ui.dashboard.panels import (
+    completions_panel,
+    cpu_panel,
+    fio_panel,
+    kernel_panel,
+    runs_panel,
+)
 from iopstui.ui.draw import frame
 from iopstui.ui.draw.layout import TABS
 from iopstui.ui.draw.rows import Piece, Row, pad
@@ -92,21 +98,21 @@ PANELS: tuple[Panel, ...] = (
     ),
     Panel(
         "runs",
-        lambda s, width, height: runs_view.rows(s.state, width, height, s.charset, s.next_job),
+        lambda s, width, height: runs_panel.rows(s.state, width, height, s.charset, s.next_job),
         tab="runs",
-        height=runs_view.HEIGHT,
+        height=runs_panel.HEIGHT,
         title="Runs",
-        value=lambda s: runs_view.value(s.state),
+        value=lambda s: runs_panel.value(s.state),
     ),
     Panel(
         "completions",
-        lambda s, width, height: completions_view.rows(
+        lambda s, width, height: completions_panel.rows(
             s.state, width, height, s.charset, s.cursor, s.turns
         ),
         tab="by CPU",
-        height=completions_view.HEIGHT,
+        height=completions_panel.HEIGHT,
         title="Completions by CPU",
-        value=lambda s: completions_view.value(s.charset),
+        value=lambda s: completions_panel.value(s.charset),
         foot=True,
     ),
 )

@@ -22,7 +22,7 @@ from textual.widget import Widget
 from textual.widgets import Input
 from textual.worker import WorkerState
 
-from iopstui.ui.core.terminal_input import KeyParser, MetaKey
+from iopstui.ui.core.terminal.terminal_input import KeyParser, MetaKey
 
 KEY_TIMEOUT_S = 2.0
 """For a key that is not dealt with, whatever the reason: what follows is not held back longer."""

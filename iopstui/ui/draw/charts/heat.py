@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from iopstui.model.histogram import bucket_key
 from iopstui.model.metrics.history import History
 from iopstui.model.metrics.latency_history import LatencyHistory, middle_of, step_of
-from iopstui.ui.draw import charts, density, frame
-from iopstui.ui.draw.chart import Chart, ChartSpec, TimeWindow
+from iopstui.ui.draw import density, frame
+from iopstui.ui.draw.charts import plotting
+from iopstui.ui.draw.charts.chart import Chart, ChartSpec, TimeWindow
 from iopstui.ui.draw.rows import Piece, Row, capital, rule
 from iopstui.ui.draw.style import BOLD, CURSOR, DIM, MARK, SELECTED, Charset
 
@@ -39,7 +40,7 @@ class HeatCell:
     row: int
     rows: int
     count: int
-    scale: charts.Scale
+    scale: plotting.Scale
 
     @property
     def middle(self) -> float:
@@ -65,14 +66,14 @@ class HeatMap(Chart):
         self._key: object = None
         self._done = 0.0
         self.title_words = spec.title
-        self.least: charts.Scale | None = None
+        self.least: plotting.Scale | None = None
         """What the axis shows at least: that of a map beside this one."""
         self.chosen: HeatCell | None = None
         """The cell that is marked."""
         self._column_s = 1.0
 
     @property
-    def scale(self) -> charts.Scale | None:
+    def scale(self) -> plotting.Scale | None:
         """The axis, once something was shown."""
         return self._scale
 
@@ -127,7 +128,7 @@ class HeatMap(Chart):
         begin = self._window_start + column * self._column_s
         return [self._cell(row, counts[row], begin, self._scale) for row in sorted(counts)]
 
-    def _cell(self, row: int, count: int, begin: float, scale: charts.Scale) -> HeatCell:
+    def _cell(self, row: int, count: int, begin: float, scale: plotting.Scale) -> HeatCell:
         ratio = scale.high / scale.low
         low, high = (
             scale.low * ratio ** ((self._rows - row - edge) / self._rows) for edge in (1, 0)
@@ -160,10 +161,10 @@ class HeatMap(Chart):
             self._data[column] = latencies.column(low, low + column_s)
         return min(first, after), after
 
-    def _heat_scale(self, moved: bool) -> charts.Scale:
+    def _heat_scale(self, moved: bool) -> plotting.Scale:
         known = [steps for steps in self._data if steps]
         ends = [middle_of(end) for steps in known for end in (min(steps), max(steps))]
-        scale = charts.log_scale(ends, self._scale, moved or not self._had(known))
+        scale = plotting.log_scale(ends, self._scale, moved or not self._had(known))
         least = self.least
         if least is None:
             return scale
@@ -173,7 +174,7 @@ class HeatMap(Chart):
         before, self._had_data = self._had_data, bool(known)
         return before
 
-    def _shade(self, steps: _Steps | None, scale: charts.Scale) -> _Levels | None:
+    def _shade(self, steps: _Steps | None, scale: plotting.Scale) -> _Levels | None:
         """0 (nothing) to 5 for every row of a column."""
         if not steps:
             return None
@@ -217,7 +218,7 @@ class HeatMap(Chart):
 
     def _heat_tiles(
         self,
-        scale: charts.Scale,
+        scale: plotting.Scale,
         marks: Sequence[int],
         curves: Sequence[Sequence[float | None]],
         cursor: int | None,
@@ -226,7 +227,7 @@ class HeatMap(Chart):
         for index, tile in enumerate(self.tiles):
             if not tile.shown:
                 break
-            first = index * charts.TILE_COLUMNS
+            first = index * plotting.TILE_COLUMNS
             last = first + tile.box.width
             here = tuple(mark for mark in marks if first <= mark < last)
             drawn = tuple(tuple(rows[first:last]) for rows in rows_of)
@@ -238,7 +239,7 @@ class HeatMap(Chart):
                 self._painted[index] = key
                 tile.show(self._tile(levels, [mark - first for mark in here], drawn, at))
 
-    def _line_rows(self, values: Sequence[float | None], scale: charts.Scale) -> list[int | None]:
+    def _line_rows(self, values: Sequence[float | None], scale: plotting.Scale) -> list[int | None]:
         """The row of a line in every column (of a column's samples, the highest)."""
         dots = self._charset.dots
         found: list[int | None] = []
@@ -258,10 +259,10 @@ class HeatMap(Chart):
         chars = _LINES[self._charset.name]
         drawn: list[Row] = []
         for row in range(self._rows):
-            line: list[charts.Cell] = []
+            line: list[plotting.Cell] = []
             for column, column_levels in enumerate(levels):
                 level = column_levels[row] if column_levels else 0
-                cell: charts.Cell = (" ", None)
+                cell: plotting.Cell = (" ", None)
                 if level:
                     cell = (shades[level - 1], density.HEAT[level - 1])
                 elif column in marks:
@@ -274,15 +275,15 @@ class HeatMap(Chart):
             if cursor is not None and (self.chosen is None or line[cursor][0] == " "):
                 line[cursor] = (self._charset.cursor, CURSOR)
             marked = cursor is not None and self.chosen is not None and self.chosen.row == row
-            drawn.append(_marked(line, cursor) if marked else charts.runs(line))
+            drawn.append(_marked(line, cursor) if marked else plotting.runs(line))
         return drawn
 
 
-def _marked(line: Sequence[charts.Cell], at: int | None) -> Row:
+def _marked(line: Sequence[plotting.Cell], at: int | None) -> Row:
     """A row with the chosen cell, whose style its neighbours don't share."""
     at = at or 0
     before, behind = line[:at], line[at + 1 :]
     return (
-        *(charts.runs(before) if before else ()), (CHOSEN, SELECTED),
-        *(charts.runs(behind) if behind else ()),
+        *(plotting.runs(before) if before else ()), (CHOSEN, SELECTED),
+        *(plotting.runs(behind) if behind else ()),
     )  # fmt: skip

@@ -10,8 +10,9 @@ from rich.style import Style
 
 from iopstui.format import clock, latency, number
 from iopstui.model.metrics.history import History
-from iopstui.ui.draw import charts, frame
-from iopstui.ui.draw.flags import flags
+from iopstui.ui.draw import frame
+from iopstui.ui.draw.charts import plotting
+from iopstui.ui.draw.charts.mark_labels import flags
 from iopstui.ui.draw.layout import NO_BOX, Box
 from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.rows import Line, Piece, Row, capital, rule
@@ -88,7 +89,7 @@ class TimeWindow:
         return int((t - self.start) / column_s - 1e-6)
 
 
-End = charts.Words
+End = plotting.Words
 """A curve's name behind its newest point."""
 
 
@@ -111,7 +112,7 @@ class Chart:
         self._box = NO_BOX
         self._columns = self._rows = 0
         self._flag_rows = 1
-        self._scale: charts.Scale | None = None
+        self._scale: plotting.Scale | None = None
         self._painted: dict[int, object] = {}
         self._looks: object = None
         self._window_start: float | None = None
@@ -149,12 +150,12 @@ class Chart:
             side.place(Box(at, y, 1, rows) if framed and not hidden else NO_BOX)
         self.labels.place(NO_BOX if hidden else Box(x + columns, y, self.spec.right, rows))
         self.time.place(NO_BOX if hidden else Box(box.x, y + rows, box.width, 1))
-        missing = -(-columns // charts.TILE_COLUMNS) - len(self.tiles)
+        missing = -(-columns // plotting.TILE_COLUMNS) - len(self.tiles)
         new = [Lines() for _ in range(missing)]
         self.tiles += new
         for index, tile in enumerate(self.tiles):
-            first = index * charts.TILE_COLUMNS
-            width = max(0, min(charts.TILE_COLUMNS, columns - first))
+            first = index * plotting.TILE_COLUMNS
+            width = max(0, min(plotting.TILE_COLUMNS, columns - first))
             tile.place(Box(x + first, y, width, rows) if width and not hidden else NO_BOX)
         self._painted.clear()
         self._scale = self._looks = self._edges_of = None
@@ -193,9 +194,9 @@ class Chart:
         self._scale = None
         self._window_start = None
 
-    def _rescale(self, known: Sequence[float], moved: bool) -> charts.Scale:
+    def _rescale(self, known: Sequence[float], moved: bool) -> plotting.Scale:
         """Return the scale for these values; paint the axis if it has changed."""
-        make = charts.log_scale if self.spec.log else charts.linear_scale
+        make = plotting.log_scale if self.spec.log else plotting.linear_scale
         # do not keep the scale of an empty chart
         scale = make(known, self._scale, moved or not self._had_data)
         self._had_data = bool(known)
@@ -272,20 +273,20 @@ class Chart:
     def _tiles(
         self,
         data: Sequence[Sequence[float | None]],
-        scale: charts.Scale,
+        scale: plotting.Scale,
         marks: Sequence[int],
         cursor: int | None,
-        levels: Sequence[charts.Level],
+        levels: Sequence[plotting.Level],
         since: int,
         ends: Sequence[End] = (),
     ) -> None:
         """Draws anew what differs; no dot in front of ``since`` does."""
         dots = self._charset.dots
-        begin = since // (charts.TILE_COLUMNS * dots)
+        begin = since // (plotting.TILE_COLUMNS * dots)
         for index, tile in enumerate(self.tiles[begin:], begin):
             if not tile.shown:
                 break
-            first, columns = index * charts.TILE_COLUMNS, tile.box.width
+            first, columns = index * plotting.TILE_COLUMNS, tile.box.width
             low, high = max(0, first * dots - 1), (first + columns) * dots + 1
             lines = tuple(mark for mark in marks if first <= mark < first + columns)
             here = cursor if cursor is not None and first <= cursor < first + columns else None
@@ -295,12 +296,14 @@ class Chart:
             if self._painted.get(index) == key:
                 continue
             self._painted[index] = key
-            section = charts.Section(first, columns, self._rows, scale, self._charset)
-            tile.show(charts.draw_tile(self._series(data), section, lines, MARK, here, flat, said))
+            section = plotting.Section(first, columns, self._rows, scale, self._charset)
+            tile.show(
+                plotting.draw_tile(self._series(data), section, lines, MARK, here, flat, said)
+            )
 
-    def _series(self, data: Sequence[Sequence[float | None]]) -> list[charts.Series]:
+    def _series(self, data: Sequence[Sequence[float | None]]) -> list[plotting.Series]:
         return [
-            charts.Series(one, curve.kind, curve.marker, curve.style)
+            plotting.Series(one, curve.kind, curve.marker, curve.style)
             for one, curve in zip(data, self.spec.curves, strict=True)
         ]
 
@@ -339,8 +342,8 @@ class Chart:
             self._box.width, self._charset, self.number, frame.words_of(title), shown, self.focused
         )
 
-    def _axis(self, scale: charts.Scale) -> list[Row]:
-        labelled = charts.ticks(scale, self._rows)
+    def _axis(self, scale: plotting.Scale) -> list[Row]:
+        labelled = plotting.ticks(scale, self._rows)
         rows: list[Row] = []
         for row in range(self._rows):
             text = self.spec.unit(labelled[row]) if row in labelled else ""
@@ -365,8 +368,8 @@ class Chart:
         return line.finished()
 
     def _level(
-        self, mean: Mean, window: TimeWindow, column_s: float, scale: charts.Scale
-    ) -> charts.Level:
+        self, mean: Mean, window: TimeWindow, column_s: float, scale: plotting.Scale
+    ) -> plotting.Level:
         first = max(0, int((mean.start - window.start) / column_s) + 1)
         last = min(self._columns, window.column(mean.end, column_s) + 1)
         return first, last, scale.row(mean.value, self._rows)
@@ -380,7 +383,7 @@ class Chart:
             self._flag_rows, self._charset, means or {},
         )  # fmt: skip
 
-    def _ends(self, data: Sequence[Sequence[float | None]], scale: charts.Scale) -> list[End]:
+    def _ends(self, data: Sequence[Sequence[float | None]], scale: plotting.Scale) -> list[End]:
         """The curves' names behind their newest points, each in a row of its own; those that would
         meet keep the order of their curves."""
         if not self.spec.right:

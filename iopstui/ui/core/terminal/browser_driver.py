@@ -21,8 +21,8 @@ from textual.drivers.web_driver import WebDriver
 from textual.geometry import Size
 from textual.message import Message
 
-from iopstui.ui.core.driver import INPUT_POLL_S
-from iopstui.ui.core.terminal_input import TerminalInput
+from iopstui.ui.core.terminal.driver import INPUT_POLL_S
+from iopstui.ui.core.terminal.terminal_input import TerminalInput
 
 CHUNK_BYTES = 4096
 READY = b"__GANGLION__\n"

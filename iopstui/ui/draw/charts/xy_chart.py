@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from rich.style import Style
 
-from iopstui.ui.draw import charts
+from iopstui.ui.draw.charts import plotting
 from iopstui.ui.draw.rows import Line, Piece, Row, capital, pad, rule
 from iopstui.ui.draw.style import BOLD, DIM, MARK, Charset
 
@@ -67,7 +67,7 @@ class XYSpec:
 
     title: str
     x: XAxis
-    y: charts.Scale
+    y: plotting.Scale
     unit: Callable[[float], str]
     lines: tuple[XYLine, ...]
     names: tuple[Piece, ...] = ()
@@ -132,7 +132,7 @@ def chart_rows(spec: XYSpec, width: int, height: int, charset: Charset) -> list[
         .fill_to(AXIS_WIDTH)
         .extend([(charset.text(text), style) for text, style in _fitting(spec.names, columns)])
     )
-    labelled = charts.ticks(spec.y, rows)
+    labelled = plotting.ticks(spec.y, rows)
     body: list[Row] = []
     for number, plotted in enumerate(_plot(spec, columns, rows, charset)):
         text = spec.unit(labelled[number]) if number in labelled else ""
@@ -156,7 +156,7 @@ def _fitting(pieces: Sequence[Piece], room: int) -> list[Piece]:
 
 
 def _plot(spec: XYSpec, columns: int, rows: int, charset: Charset) -> list[Row]:
-    cells = charts.blank_cells(columns, rows, spec.y, charset)
+    cells = plotting.blank_cells(columns, rows, spec.y, charset)
     for x in spec.upright:
         column = _column(spec.x.fraction(x), columns)
         for line in cells:
@@ -164,18 +164,18 @@ def _plot(spec: XYSpec, columns: int, rows: int, charset: Charset) -> list[Row]:
     joined = [line for line in spec.lines if line.joined and len(line.points) > 1]
     places = [[_position(spec, point) for point in line.points] for line in joined]
     for one, text in zip(
-        joined, charts.draw_polylines(places, columns, rows, charset.line), strict=True
+        joined, plotting.draw_polylines(places, columns, rows, charset.line), strict=True
     ):
-        charts.overlay(cells, text, one.style)
+        plotting.overlay(cells, text, one.style)
     for one in spec.lines:
         for point in one.points if one.char else ():
             column, row = _cell(spec, point, columns, rows)
             cells[row][column] = (charset.text(one.char), one.style)
     _put_flags(spec, cells, charset)
-    return [charts.runs(line) for line in cells]
+    return [plotting.runs(line) for line in cells]
 
 
-def _put_flags(spec: XYSpec, cells: list[list[charts.Cell]], charset: Charset) -> None:
+def _put_flags(spec: XYSpec, cells: list[list[plotting.Cell]], charset: Charset) -> None:
     """Words right of the point, or left of it, where they cover least."""
     rows, columns = len(cells), len(cells[0])
     for flag in spec.flags:
@@ -228,7 +228,7 @@ def _ticks(axis: XAxis, columns: int, width: int, charset: Charset) -> Row:
 
 def linear_axis(high: float, unit: Callable[[float], str], low: float = 0.0) -> XAxis:
     """Return an axis from ``low`` to a round number at or above ``high``."""
-    step = charts.tick_step(max(high - low, 1e-9))
+    step = plotting.tick_step(max(high - low, 1e-9))
     count = max(1, math.ceil((high - low) / step - 1e-9))
     ticks = [low + step * n for n in range(count + 1)]
     return XAxis(low, ticks[-1], tuple((value, unit(value)) for value in ticks))

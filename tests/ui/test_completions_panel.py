@@ -9,7 +9,7 @@ from evidence_frames import frame, load
 
 from iopstui.events import FrameReady, Mark
 from iopstui.model.metrics.cpus.cpu_frames import CpuFrame
-from iopstui.ui.dashboard.completions_view import begin_of, groups, rows
+from iopstui.ui.dashboard.panels.completions_panel import begin_of, groups, rows
 from iopstui.ui.draw.style import ASCII, UTF8, Charset
 from iopstui.ui.state.live import LiveState
 

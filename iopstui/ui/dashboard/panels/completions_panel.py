@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from iopstui import format as f
 from iopstui.model.metrics.cpus.cpu_history import CpuHistory
-from iopstui.ui.draw import charts, density
-from iopstui.ui.draw.chart import TIME_STEPS
-from iopstui.ui.draw.flags import flags
+from iopstui.ui.draw import density
+from iopstui.ui.draw.charts import plotting
+from iopstui.ui.draw.charts.chart import TIME_STEPS
+from iopstui.ui.draw.charts.mark_labels import flags
 from iopstui.ui.draw.rows import Line, Piece, Row, message, pad, rule
 from iopstui.ui.draw.style import BOLD, CURSOR, DIM, MARK, Charset
 from iopstui.ui.state.live import LiveState
@@ -75,11 +76,11 @@ def _row(
     charset: Charset,
 ) -> Row:
     shades = density.shades(charset)
-    cells: list[charts.Cell] = []
+    cells: list[plotting.Cell] = []
     for column, found in enumerate(shares):
         share = sum(found.get(cpu, 0.0) for cpu in cpus) if found else 0.0
         level = sum(share > step for step in SHARES)
-        cell: charts.Cell = (" ", None)
+        cell: plotting.Cell = (" ", None)
         if level:
             cell = (shades[level - 1], density.HEAT[level - 1])
         elif column in marks:
@@ -87,7 +88,10 @@ def _row(
         cells.append((charset.cursor, CURSOR) if column == cursor else cell)
     # "CPU 128-255" is longer than the room for it
     named = label if len(label) < LABEL else label.removeprefix("CPU ")
-    return (*Line(LABEL, charset).add(f.cut(named, LABEL - 1), DIM).finished(), *charts.runs(cells))
+    return (
+        *Line(LABEL, charset).add(f.cut(named, LABEL - 1), DIM).finished(),
+        *plotting.runs(cells),
+    )
 
 
 def _time(start: float, width: int, charset: Charset) -> Row:

@@ -23,8 +23,8 @@ from textual.events import MouseEvent
 from textual.message import Message
 from textual.messages import TerminalSupportsSynchronizedOutput
 
-from iopstui.ui.core.output import CHUNK_BYTES, Output
-from iopstui.ui.core.terminal_input import TerminalInput
+from iopstui.ui.core.terminal.output import CHUNK_BYTES, Output
+from iopstui.ui.core.terminal.terminal_input import TerminalInput
 
 INPUT_POLL_S = 0.1
 ANSWER_WITHIN_S = 10.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from iopstui.ui.draw.raster import BRAILLE, DOTS_OF_BRAILLE, picture
+from iopstui.ui.draw.charts.raster import BRAILLE, DOTS_OF_BRAILLE, picture
 
 
 def draw(points: Sequence[tuple[float, float]], columns: int, rows: int, marker: str) -> list[str]:

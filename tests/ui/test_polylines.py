@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.ui.draw import charts
+from iopstui.ui.draw.charts import plotting
 
 Points = list[tuple[float, float]]
 WAVE: Points = [(n / 48, 0.5 + 0.45 * math.sin(n / 6)) for n in range(49)]
@@ -18,12 +18,12 @@ WAVE: Points = [(n / 48, 0.5 + 0.45 * math.sin(n / 6)) for n in range(49)]
 
 @pytest.fixture
 def without(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(charts, "_plotext", None)
-    monkeypatch.setattr(charts, "_tried", True)
+    monkeypatch.setattr(plotting, "_plotext", None)
+    monkeypatch.setattr(plotting, "_tried", True)
 
 
 def draw(points: Points, marker: str, columns: int = 24, rows: int = 4) -> list[str]:
-    (drawn,) = charts.draw_polylines([points], columns, rows, marker)
+    (drawn,) = plotting.draw_polylines([points], columns, rows, marker)
     return drawn
 
 
@@ -38,7 +38,7 @@ def test_a_wave_in_braille(without: None) -> None:
 
 
 def test_a_curve_over_another_has_a_band_of_its_own(without: None) -> None:
-    up, down = charts.draw_polylines([[(0, 0), (1, 1)], [(0, 1), (1, 0)]], 4, 4, "*")
+    up, down = plotting.draw_polylines([[(0, 0), (1, 1)], [(0, 1), (1, 0)]], 4, 4, "*")
     assert up == ["   *", "  * ", " *  ", "*   "]
     assert down == up[::-1]
 
@@ -51,9 +51,9 @@ def test_any_points_give_a_picture_of_the_right_size(
     lines: list[Points], columns: int, rows: int, marker: str
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(charts, "_plotext", None)
-        patch.setattr(charts, "_tried", True)
-        drawn = charts.draw_polylines(lines, columns, rows, marker)
+        patch.setattr(plotting, "_plotext", None)
+        patch.setattr(plotting, "_tried", True)
+        drawn = plotting.draw_polylines(lines, columns, rows, marker)
     assert len(drawn) == len(lines)
     if columns >= 1 and rows >= 1:
         assert all([len(row) for row in one] == [columns] * rows for one in drawn)
@@ -62,9 +62,9 @@ def test_any_points_give_a_picture_of_the_right_size(
 def test_it_draws_what_plotext_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not dot by dot: a line's slope is rounded differently. But where something is, and where
     nothing."""
-    assert charts.loaded() is not None
+    assert plotting.loaded() is not None
     theirs = draw(WAVE, "*")
-    monkeypatch.setattr(charts, "_plotext", None)
+    monkeypatch.setattr(plotting, "_plotext", None)
     ours = draw(WAVE, "*")
     same = [a == b for one, other in zip(theirs, ours, strict=True)
             for a, b in zip(one, other, strict=True)]  # fmt: skip
@@ -75,8 +75,8 @@ def test_a_kernel_that_can_t_be_loaded_is_done_without() -> None:
     code = (
         "import sys\n"
         "sys.modules['plotext'] = None\n"
-        "from iopstui.ui.draw import charts\n"
-        "print(charts.draw_polylines([[(0, 0), (1, 1)]], 2, 2, '*'))\n"
+        "from iopstui.ui.draw.charts import plotting\n"
+        "print(plotting.draw_polylines([[(0, 0), (1, 1)]], 2, 2, '*'))\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout == "[[' *', '* ']]\n", done.stderr

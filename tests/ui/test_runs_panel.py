@@ -15,7 +15,8 @@ from iopstui.model.block.target import DEVICE, FILE, Target
 from iopstui.model.metrics.run_history import MAX_KEPT, RunRow
 from iopstui.ui.app import IopstuiApp
 from iopstui.ui.core.pace import OwnCost
-from iopstui.ui.dashboard import bars, runs_view
+from iopstui.ui.dashboard import bars
+from iopstui.ui.dashboard.panels import runs_panel
 from iopstui.ui.dialogs.runs import RunsList
 from iopstui.ui.draw.style import ASCII, UTF8, Charset
 from iopstui.ui.start import runs_text
@@ -70,7 +71,7 @@ async def test_a_large_screen_has_the_runs_in_sight(size: tuple[int, int]) -> No
         await demonstration(app, pilot)
         assert app.dashboard is not None
         lines = app.dashboard.panels["runs"].text().splitlines()
-        assert len(lines) == runs_view.HEIGHT and "what was changed" in lines[1]
+        assert len(lines) == runs_panel.HEIGHT and "what was changed" in lines[1]
         assert [line.split()[1] for line in lines[2:6]] == ["4", "3", "2", "1"]
         assert "iodepth 128 → 256" in lines[2] and "randrw 4k QD 32 × 2" in lines[5]
         if size[0] > 200:
@@ -167,7 +168,7 @@ async def test_big_v_chooses_the_base_and_takes_it_back() -> None:
 
 
 def test_the_base_stays_in_sight() -> None:
-    shown = text(runs_view.rows(played(12, base=2), 120, 8, UTF8, "j"))
+    shown = text(runs_panel.rows(played(12, base=2), 120, 8, UTF8, "j"))
     assert [line.split()[0] for line in shown[2:]] == ["12", "11", "10", "9", "8", "2"]
     assert "v: all 12" in shown[0] and "base" in shown[-1]
 
@@ -177,7 +178,7 @@ def test_the_base_stays_in_sight() -> None:
 def test_columns_depend_on_the_width_alone(width: int, charset: Charset) -> None:
     heads = set()
     for found in (played(1), played(3), played(12, base=2)):
-        shown = text(runs_view.rows(found, width, 8, charset, "j"))
+        shown = text(runs_panel.rows(found, width, 8, charset, "j"))
         assert [len(line) for line in shown] == [width] * 8
         heads.add(shown[1])
         if charset is ASCII:
@@ -187,9 +188,9 @@ def test_columns_depend_on_the_width_alone(width: int, charset: Charset) -> None
 
 
 def test_without_a_run_it_is_said_how_to_get_one() -> None:
-    shown = text(runs_view.rows(LiveState(), 120, 8, UTF8, "mixed-4k"))
+    shown = text(runs_panel.rows(LiveState(), 120, 8, UTF8, "mixed-4k"))
     assert "none yet: r runs mixed-4k" in shown[1] and len(shown) == 8
-    assert "No job has run yet" in text(runs_view.listed(LiveState(), 80, UTF8))[0]
+    assert "No job has run yet" in text(runs_panel.listed(LiveState(), 80, UTF8))[0]
 
 
 def test_at_its_end_a_run_says_what_came_of_it() -> None:

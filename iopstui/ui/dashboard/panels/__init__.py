@@ -1,0 +1,1 @@
+"""The panels of the dashboard: figures of fio, the kernel and the CPUs in one second, and runs."""

@@ -1,0 +1,1 @@
+"""Charts as rows of styled text: scales, curves, heat maps, marks."""
