@@ -117,8 +117,10 @@ def bindings_of_screen(actions: Iterable[Action]) -> list[BindingType]:
 
 def help_rows(actions: Iterable[Action]) -> tuple[tuple[str, str], ...]:
     """(keys, what they do) in the order of the help."""
-    told = sorted((action for action in actions if action.help), key=lambda action: action.place)
-    return tuple((action.written, action.help) for action in told)
+    documented = sorted(
+        (action for action in actions if action.help), key=lambda action: action.place
+    )
+    return tuple((action.written, action.help) for action in documented)
 
 
 class Part:
@@ -166,19 +168,19 @@ class Actions:
 
     def possible(self, action: str, on_dashboard: bool, over_experiment: bool) -> bool:
         """Whether the action's key does anything on the screen that is shown."""
-        known = self.by_id.get(action)
-        if known is None:
+        entry = self.by_id.get(action)
+        if entry is None:
             return False
         # where it does not apply its key may be another action's
-        if not known[0].applies(known[1]):
+        if not entry[0].applies(entry[1]):
             return False
-        where = known[0].where
-        return on_dashboard or where == ANYWHERE or (where == OVER_EXPERIMENT and over_experiment)
+        scope = entry[0].where
+        return on_dashboard or scope == ANYWHERE or (scope == OVER_EXPERIMENT and over_experiment)
 
     def perform(self, name: str, number: int = 0) -> object:
         """Do the action with the argument of its ``number``-th key, unless a part takes it over."""
         action, part = self.by_id[name]
-        if not action.applies(part) or any(one.refuses(action) for one in self.parts):
+        if not action.applies(part) or any(p.refuses(action) for p in self.parts):
             return None
         argument = action.keys[number].argument
         return action.does(part) if argument is None else action.does(part, argument)
@@ -190,37 +192,37 @@ class Actions:
 
     def _shown(self) -> Iterator[tuple[Action, Part]]:
         hidden = frozenset().union(*(part.HIDES for part in self.parts))
-        return (one for one in self.by_id.values() if one[0].id not in hidden)
+        return (entry for entry in self.by_id.values() if entry[0].id not in hidden)
 
     def footer(self, mode: str) -> list[KeyHint]:
         """The keys that matter in ``mode``, now."""
-        found: list[tuple[int, KeyHint]] = []
+        hints: list[tuple[int, KeyHint]] = []
         for action, part in self._shown():
-            for one in action.footer:
-                place = one.position(mode, action.quiet)
-                if place is not None and one.when(part):
-                    key = _text_for(one.key, part) or " ".join(key.shown for key in action.keys)
-                    found.append((place, KeyHint(key, _text_for(one.words, part))))
-        return [hint for _, hint in sorted(found, key=lambda one: one[0])]
+            for footer in action.footer:
+                place = footer.position(mode, action.quiet)
+                if place is not None and footer.when(part):
+                    key = _text_for(footer.key, part) or " ".join(key.shown for key in action.keys)
+                    hints.append((place, KeyHint(key, _text_for(footer.words, part))))
+        return [hint for _, hint in sorted(hints, key=lambda item: item[0])]
 
     def palette(self, screen: str) -> list[tuple[str, str, Callable[[], object]]]:
         """(title, words, what it does) for the palette of DASHBOARD or EXPERIMENT_SCREEN."""
-        found: list[tuple[str, str, Callable[[], object]]] = []
+        commands: list[tuple[str, str, Callable[[], object]]] = []
         for action, part in self._shown():
             if screen not in action.offered_on or not action.applies(part):
                 continue
-            if not all(one.offers(action) for one in self.parts):
+            if not all(p.offers(action) for p in self.parts):
                 continue
             for number, key in enumerate(action.keys):
                 title = key.title or _text_for(action.title, part)
                 if title and (number == 0 or key.title):
-                    words = _keyed(key.shown, _text_for(action.note, part))
-                    found.append((title, words, _doer(self, action.id, number)))
-        return found
+                    help_text = _keyed(key.shown, _text_for(action.note, part))
+                    commands.append((title, help_text, _doer(self, action.id, number)))
+        return commands
 
 
-def _text_for(words: Words, part: Part) -> str:
-    return words if isinstance(words, str) else words(part)
+def _text_for(text: Words, part: Part) -> str:
+    return text if isinstance(text, str) else text(part)
 
 
 def _keyed(key: str, note: str) -> str:

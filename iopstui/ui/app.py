@@ -233,12 +233,12 @@ class IopstuiApp(KeysInOrder):
         if isinstance(self._driver, BrowserDriver):
             self._driver.on_gone = self.interrupt
 
-    def _volume(self, opened: Sequence[str]) -> VolumeState | None:
+    def _volume(self, paths: Sequence[str]) -> VolumeState | None:
         if self._bought is None:
             return None
         from iopstui.ui.state.volume import VolumeState
 
-        return VolumeState(self._bought, len(opened))
+        return VolumeState(self._bought, len(paths))
 
     def _opened(self, session: Controller) -> None:
         """Shows the dashboard of a session, which begins."""
@@ -282,12 +282,12 @@ class IopstuiApp(KeysInOrder):
 
         return LiveDashboard(session, state, self.charset, self.lessons.strip)
 
-    def _begin(self, what: str) -> None:
+    def _begin(self, action: str) -> None:
         """Begin what was chosen on the home screen, now that its target is open."""
         begin = {
             "run": self.jobs.choose_job, "sweep": self.experiments.sweep,
             "compare": self.experiments.compare, "lessons": self.lessons.choose,
-        }.get(what)  # fmt: skip
+        }.get(action)  # fmt: skip
         if begin is not None:
             begin()
 
@@ -316,8 +316,8 @@ class IopstuiApp(KeysInOrder):
     def leave_with(self, error: Exception) -> None:
         """Ends the screen; what happened is said on the terminal as it was before."""
         if isinstance(error, IopstuiError):
-            words = f"iopstui: {error.message} {error.hint}".strip()
-            self.exit(error.exit_code, message=Text(printable(words)))
+            message = f"iopstui: {error.message} {error.hint}".strip()
+            self.exit(error.exit_code, message=Text(printable(message)))
         else:
             self._handle_exception(error)
 
@@ -370,11 +370,11 @@ class IopstuiApp(KeysInOrder):
         """After ``close_all``: the runs of each session, one after another, and what its marks
         tell, where there was one."""
         self._take_last()
-        told = (
+        sessions = (
             (target, state.runs.rows, state.stretches.all if state.stretches.marked else [])
             for target, state in self._sessions
         )
-        return [one for one in told if one[1] or one[2]]
+        return [session for session in sessions if session[1] or session[2]]
 
     def exit_code(self) -> int:
         """Exit code of ``q``."""
@@ -384,14 +384,14 @@ class IopstuiApp(KeysInOrder):
         """The error, for the terminal after the screen has closed; "" if nothing failed."""
         finished = self.state.finished
         if finished is not None and finished.error:
-            words = f"{finished.error} {finished.hint}".strip()
-            return f"iopstui: run {finished.step} failed: {words}"
+            reason = f"{finished.error} {finished.hint}".strip()
+            return f"iopstui: run {finished.step} failed: {reason}"
         if not self.state.ended:
             return ""
         # a session that has ended by itself has failed
         entries = reversed(self.state.log.entries)
-        said = next((one.text for one in entries if one.level == "error"), "")
-        return f"iopstui: {said}"
+        message = next((entry.text for entry in entries if entry.level == "error"), "")
+        return f"iopstui: {message}"
 
     # -- events of the session
 
@@ -409,7 +409,7 @@ class IopstuiApp(KeysInOrder):
         events, jumped = self.feed.take()
         if jumped:
             self.restart_state()
-        changed = begun = False
+        changed = experiment_started = False
         for event in events:
             self.state.apply(event)
             self.lessons.event(event)
@@ -418,12 +418,12 @@ class IopstuiApp(KeysInOrder):
                     self.feed.frame()
                     continue
                 case ExperimentStarted():
-                    begun = True
+                    experiment_started = True
             changed = True
         # a replay's says where in the recording it is
         if changed or self.actions.mode == REPLAY:
             self.refresh_footer()
-        if begun:
+        if experiment_started:
             self.experiments.show_screen()
         self.feed.paint_if_due()
         self.tidy()
@@ -454,22 +454,22 @@ class IopstuiApp(KeysInOrder):
 
     async def action_do(self, action: str, number: int) -> None:
         """Do ``action``: one of its keys was pressed."""
-        done = self.actions.perform(action, number)
-        if isawaitable(done):
-            await done
+        result = self.actions.perform(action, number)
+        if isawaitable(result):
+            await result
 
     def on_key_clicked(self, message: KeyClicked) -> None:
         """A key of the footer was clicked: as if it had been pressed."""
-        known = {
-            shown: key.names.split(",")[0]
+        names = {
+            label: key.names.split(",")[0]
             for action, _ in self.actions.by_id.values()
             for key in action.keys
             if key.names
-            for shown in {key.shown, ARROWS.get(key.shown, key.shown)}
+            for label in {key.shown, ARROWS.get(key.shown, key.shown)}
         }
         # "Enter" is "enter"; of letters the capital is another key
         plain = message.shown if len(message.shown) == 1 else message.shown.lower()
-        name = known.get(message.shown, known.get(plain, NAMES.get(plain, plain)))
+        name = names.get(message.shown, names.get(plain, NAMES.get(plain, plain)))
         character = message.shown if len(message.shown) == 1 else None
         self.post_message(events.Key(name, character))
 
@@ -483,26 +483,26 @@ class IopstuiApp(KeysInOrder):
         if action != "do":
             return True
         on_dashboard = self.port.shows(self.dashboard)
-        over = self.port.shows(self.experiment_screen)
-        return self.actions.possible(str(parameters[0]), on_dashboard, over)
+        on_experiment = self.port.shows(self.experiment_screen)
+        return self.actions.possible(str(parameters[0]), on_dashboard, on_experiment)
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """Everything that keys do, for the command palette."""
         if self.dashboard is None:
             yield SystemCommand("Quit", "leave iopstui", self.action_quit)
             return
-        where = EXPERIMENT_SCREEN if screen is self.experiment_screen else DASHBOARD
-        yield from (SystemCommand(*command) for command in self.actions.palette(where))
+        scope = EXPERIMENT_SCREEN if screen is self.experiment_screen else DASHBOARD
+        yield from (SystemCommand(*command) for command in self.actions.palette(scope))
 
 
 def _driver_class() -> type[Driver] | None:
     """Ours; None: the one that Textual's web server names in TEXTUAL_DRIVER."""
-    named = os.environ.get("TEXTUAL_DRIVER")
-    if named == BROWSER_DRIVER:
+    driver_name = os.environ.get("TEXTUAL_DRIVER")
+    if driver_name == BROWSER_DRIVER:
         from iopstui.ui.core.terminal.browser_driver import BrowserDriver
 
         return BrowserDriver
-    return None if named else PatientDriver
+    return None if driver_name else PatientDriver
 
 
 def _collect() -> None:

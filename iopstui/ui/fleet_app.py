@@ -232,20 +232,20 @@ class FleetApp(IopstuiApp):
         self.tidy()
 
     def _take_events(self) -> None:
-        told, host = self.fleet.told, self.host
-        while told:
-            one = told.popleft()
-            self.scene.apply(one)
-            if host is not None and host.apply(one):
+        events, host = self.fleet.told, self.host
+        while events:
+            event = events.popleft()
+            self.scene.apply(event)
+            if host is not None and host.apply(event):
                 self._follow(host)
-            if isinstance(one, MergedSecond):
-                self._find_findings(one)
-            elif isinstance(one, ScalingCurve):
+            if isinstance(event, MergedSecond):
+                self._find_findings(event)
+            elif isinstance(event, ScalingCurve):
                 self.sweeps.sweep_changed()
 
     def _find_findings(self, second: MergedSecond) -> None:
-        every = LOOK_SELDOM if len(self.scene.hosts) > MANY_HOSTS else LOOK_EVERY
-        if second.number % every == 0 and second.counted:
+        interval = LOOK_SELDOM if len(self.scene.hosts) > MANY_HOSTS else LOOK_EVERY
+        if second.number % interval == 0 and second.counted:
             for finding in list_findings(fleet_evidence(self.scene, second.interval_s)):
                 self.whole.apply(FindingReported(self.whole.t, finding))
 
@@ -283,13 +283,13 @@ class FleetApp(IopstuiApp):
 
     def close_host(self) -> None:
         """Back to all of them."""
-        host, board, shown = self.host, self.board, self.port.dashboard
+        host, board, dashboard = self.host, self.board, self.port.dashboard
         if host is None or board is None:
             return
         self.host = None
         self.fleet.runs.detail(host.name, False)
         self.port.begin(self.fleet, self.whole, board)
-        if shown is not None and shown.is_current:
+        if dashboard is not None and dashboard.is_current:
             self.pop_screen()
         self.refresh_footer()
 
@@ -344,7 +344,7 @@ def run_fleet_screen(
     job: str | None,
     jobs: Sequence[ShippedJob],
     theme: str,
-    closed: Callable[[], None] = lambda: None,
+    on_close: Callable[[], None] = lambda: None,
     counts: Sequence[int] = (),
     recording: Path | None = None,
 ) -> int:
@@ -359,7 +359,7 @@ def run_fleet_screen(
         finally:
             app.close_all()
             fleet.close()
-            closed()
+            on_close()
             if fleet.last is not None and fleet.last.words:
                 print_after_screen("\n".join(fleet.last.words))
 

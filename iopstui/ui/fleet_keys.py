@@ -25,7 +25,7 @@ HELP = "Keys of the fleet screen (iopstui fleet HOSTS)"
 FLEET_ONLY = (*FleetKeys.ACTIONS, *SweepKeys.ACTIONS, *FleetReportKeys.ACTIONS)
 FLEET_ACTIONS = (
     *FLEET_ONLY,
-    *(one for part in FLEET_PARTS for one in part.ACTIONS if one.id not in NOT_IN_FLEET),
+    *(action for part in FLEET_PARTS for action in part.ACTIONS if action.id not in NOT_IN_FLEET),
 )
 
 FLEET_BINDINGS = bindings(FLEET_ACTIONS)

@@ -163,11 +163,11 @@ def help_sections(first: str = "") -> tuple[Section, ...]:
     before all others."""
     from iopstui.ui import fleet_keys
 
-    found = (
+    sections = (
         ("Keys", help_rows(LIVE_ACTIONS)),
         *SCREENS,
         (replay.HELP, help_rows(REPLAY_ONLY)),
         (fleet_keys.HELP, help_rows(fleet_keys.FLEET_ONLY)),
         *PANELS,
     )
-    return tuple(sorted(found, key=lambda section: section[0] != first))
+    return tuple(sorted(sections, key=lambda section: section[0] != first))

@@ -30,29 +30,29 @@ class HelpScreen(TypeToFilter, TextScreen):
     ]
     letters_filter = False
 
-    def __init__(self, here: str, sections: Sequence[Section], charset: Charset) -> None:
-        self._here, self._sections = here, sections
-        super().__init__("Help", _shown(here, sections, charset), charset)
+    def __init__(self, about: str, sections: Sequence[Section], charset: Charset) -> None:
+        self._here, self._sections = about, sections
+        super().__init__("Help", _shown(about, sections, charset), charset)
         self.keys.show(HINTS)
 
     def apply_filter(self) -> None:
         """Show the entries that have all of the words; those of a section whose title has them."""
         self.keys.show(HINTS, self.filtering)
-        found = []
+        sections = []
         for title, entries in self._sections:
-            kept = tuple(one for one in entries if self.matches(title, *one))
-            if kept:
-                found.append((title, kept))
-        here = "" if self.words.strip() else self._here
-        text = _shown(here, found, self.charset) if found else Text(NO_MATCH, style=BOLD)
+            matching = tuple(entry for entry in entries if self.matches(title, *entry))
+            if matching:
+                sections.append((title, matching))
+        about = "" if self.words.strip() else self._here
+        text = _shown(about, sections, self.charset) if sections else Text(NO_MATCH, style=BOLD)
         self.query_one("#text-body > Static", Static).update(text)
         self.query_one(VerticalScroll).scroll_home(animate=False)
 
 
-def _shown(here: str, sections: Sequence[Section], charset: Charset) -> Group:
+def _shown(about: str, sections: Sequence[Section], charset: Charset) -> Group:
     parts: list[Text | Table] = []
-    if here:
-        parts += [Text("Here", style=BOLD), Text(charset.text(f"  {here}")), Text()]
+    if about:
+        parts += [Text("Here", style=BOLD), Text(charset.text(f"  {about}")), Text()]
     for title, entries in sections:
         parts.append(Text(charset.text(title), style=BOLD))
         table = Table.grid(padding=(0, 2, 0, 0))
@@ -64,7 +64,7 @@ def _shown(here: str, sections: Sequence[Section], charset: Charset) -> Group:
     return Group(*parts)
 
 
-def help_screen(charset: Charset, here: str = "", first: str = "") -> HelpScreen:
+def help_screen(charset: Charset, about: str = "", first: str = "") -> HelpScreen:
     """Every key, panel, abbreviation and flag, in plain words; first what the screen is about from
     which it was asked for, then the section with the title ``first``."""
-    return HelpScreen(here, help_sections(first), charset)
+    return HelpScreen(about, help_sections(first), charset)

@@ -31,7 +31,9 @@ PARTS: tuple[type[Part], ...] = (
 
 LIVE_ACTIONS = tuple(action for part in PARTS for action in part.ACTIONS)
 REPLAY_ONLY = ReplayKeys.ACTIONS
-REPLAY_ACTIONS = tuple(one for one in LIVE_ACTIONS if one.id not in REPLACED_ACTIONS) + REPLAY_ONLY
+REPLAY_ACTIONS = (
+    tuple(action for action in LIVE_ACTIONS if action.id not in REPLACED_ACTIONS) + REPLAY_ONLY
+)
 
 LIVE_BINDINGS = bindings(LIVE_ACTIONS)
 REPLAY_BINDINGS = bindings(REPLAY_ONLY)
@@ -47,8 +49,8 @@ HELD_IN_LESSON = frozenset(
 def markdown(actions: Iterable[Action] = LIVE_ACTIONS) -> str:
     """The table of keys in docs/reference/keys.md."""
     rows = ["| key | what it does |", "|---|---|"]
-    for written, help_ in help_rows(actions):
-        keys = " ".join(f"`{key}`" for key in written.replace(",", " ").split())
+    for key_text, help_ in help_rows(actions):
+        keys = " ".join(f"`{key}`" for key in key_text.replace(",", " ").split())
         rows.append(f"| {keys} | {help_} |")
     return "\n".join(rows) + "\n"
 

@@ -107,10 +107,10 @@ class Port:
         return screen is not None and bool(self._app.screen_stack) and self.screen is screen
 
     def push(
-        self, screen: Screen[Result], then: Callable[[Result | None], None] | None = None
+        self, screen: Screen[Result], on_result: Callable[[Result | None], None] | None = None
     ) -> None:
         """Opens ``screen``; ``then`` gets what comes of it."""
-        self._app.push_screen(screen, then)
+        self._app.push_screen(screen, on_result)
 
     def apply_theme(self, theme: str) -> None:
         """Shows everything in the colours of this theme from now on."""

@@ -133,7 +133,7 @@ class _Sessions:
         from iopstui.ui.app import run_app
         from iopstui.ui.core.backend import Appearance, Backend, FirstView
 
-        options, wanted = self._options, _RequestedReplay()
+        options, request = self._options, _RequestedReplay()
         first = FirstView(
             options.targets, options.job or first_job, options.overrides, pick,
             run_at_once=options.job is not None, lesson=lesson, first_run=_first_use(),
@@ -141,11 +141,11 @@ class _Sessions:
         while True:
             backend = Backend(
                 self.controller, _discover, shipped_jobs(), HotplugMonitor, DiskLoads(),
-                self.background, self.lessons, wanted.ask, _recent, options.volume,
+                self.background, self.lessons, request.ask, _recent, options.volume,
                 BusiestProcess(),
             )  # fmt: skip
             code = run_app(backend, first, Appearance(None, theme, refresh_s), self.ran)
-            name = wanted.take()
+            name = request.take()
             if code != EXIT_OK or not name:
                 return code
             from iopstui.ui.replay import run_replay
@@ -174,14 +174,16 @@ class _Sessions:
         expected = self._expectations(target)
         if self._made:
             options = replace(options, record=None)
-        one = new_session(options, target, job_target, devices, expected, keep_s=REPORT_HISTORY_S)
+        session = new_session(
+            options, target, job_target, devices, expected, keep_s=REPORT_HISTORY_S
+        )
         if self._made and self._made[-1].recorded is not None:
-            _go_on(one, self._made[-1].recorded, self._recorded)
+            _go_on(session, self._made[-1].recorded, self._recorded)
         if self._export is not None:
-            self._export(one)
-        self._made.append(one)
-        self._works_on[one] = job_target
-        return one
+            self._export(session)
+        self._made.append(session)
+        self._works_on[session] = job_target
+        return session
 
     def _expectations(self, target: Target) -> tuple[Expectation, ...]:
         options = self._options
@@ -224,19 +226,19 @@ class _Sessions:
 
     def end(self) -> None:
         """The screen is gone, the terminal as it was: only now can be read what is left to say."""
-        for one in self._early:
-            one.close()
-        words = runs_text([(target, rows) for target, rows, _ in self._ran])
-        marks = mark_intervals_text([(target, told) for target, _, told in self._ran])
-        if words or marks:
-            print_after_screen("\n\n".join(text for text in (words, marks) if text))
+        for session in self._early:
+            session.close()
+        runs = runs_text([(target, rows) for target, rows, _ in self._ran])
+        marks = mark_intervals_text([(target, intervals) for target, _, intervals in self._ran])
+        if runs or marks:
+            print_after_screen("\n\n".join(text for text in (runs, marks) if text))
         for line in self._outcomes():
             print(f"iopstui: {printable(line)}", file=sys.stderr)
-        for text in (one.left_behind for one in self._made if one.left_behind):
+        for text in (s.left_behind for s in self._made if s.left_behind):
             print(f"iopstui: {text}", file=sys.stderr)
 
     def _outcomes(self) -> Iterator[str]:
-        for outcome in (outcome for one in self._made for outcome in one.outcomes):
+        for outcome in (outcome for session in self._made for outcome in session.outcomes):
             from iopstui.session.tick.outcomes import outcome_text
 
             yield outcome_text(outcome)
@@ -244,7 +246,9 @@ class _Sessions:
     @property
     def missed(self) -> bool:
         """Whether the last run of one of them did not meet an expectation."""
-        return any(outcome.passed is False for one in self._made for outcome in one.outcomes)
+        return any(
+            outcome.passed is False for session in self._made for outcome in session.outcomes
+        )
 
 
 def runs_text(sessions: Sequence[tuple[Target, Sequence[RunRow]]]) -> str:
@@ -254,14 +258,16 @@ def runs_text(sessions: Sequence[tuple[Target, Sequence[RunRow]]]) -> str:
         return ""
     from iopstui.session.run_rows import WIDTH, run_table_rows
 
-    room, tables = MAX_RUNS, []
+    remaining, tables = MAX_RUNS, []
     for target, rows in reversed(sessions):
-        shown = rows[-room:] if room else ()
-        room -= len(shown)
-        if shown:
-            left = f", the last {len(shown)} of {len(rows)} runs" if len(shown) < len(rows) else ""
-            title = cut(printable(target.name), WIDTH - len(left) - 9)
-            tables.append("\n".join((f"runs on {title}{left}:", *run_table_rows(shown))))
+        newest = rows[-remaining:] if remaining else ()
+        remaining -= len(newest)
+        if newest:
+            suffix = (
+                f", the last {len(newest)} of {len(rows)} runs" if len(newest) < len(rows) else ""
+            )
+            title = cut(printable(target.name), WIDTH - len(suffix) - 9)
+            tables.append("\n".join((f"runs on {title}{suffix}:", *run_table_rows(newest))))
     return "\n\n".join(reversed(tables))
 
 
@@ -273,10 +279,12 @@ def mark_intervals_text(sessions: Sequence[tuple[Target, Sequence[MarkInterval]]
     from iopstui.session.run_rows import WIDTH, mark_interval_rows
 
     tables = []
-    for target, told in sessions:
-        if told:
+    for target, intervals in sessions:
+        if intervals:
             title = cut(printable(target.name), WIDTH - 10)
-            tables.append("\n".join((f"marks on {title}:", *mark_interval_rows(told[-MAX_RUNS:]))))
+            tables.append(
+                "\n".join((f"marks on {title}:", *mark_interval_rows(intervals[-MAX_RUNS:])))
+            )
     return "\n\n".join(tables)
 
 

@@ -23,12 +23,12 @@ class Confirm(Modal[bool]):
     ]
     about = "Confirm a change: Enter or y applies it, Esc or n cancels."
 
-    def __init__(self, title: str, words: str, does: str, charset: Charset) -> None:
+    def __init__(self, title: str, text: str, does: str, charset: Charset) -> None:
         hints: tuple[Hint, ...] = (
             ("Enter", does, "screen.answer(True)"), ("Esc", "Cancel", "screen.answer(False)"),
         )  # fmt: skip
         super().__init__(title, charset, hints)
-        self._words, self._does = words, does
+        self._words, self._does = text, does
 
     def content(self) -> ComposeResult:
         """The planned change, and the answers."""

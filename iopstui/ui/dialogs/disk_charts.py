@@ -54,8 +54,8 @@ class DiskCharts(Canvas):
     def on_resize(self, event: events.Resize) -> None:
         """Both take half of the width."""
         width, height = event.size
-        left = width // 2
-        boxes = (Box(0, 0, left, height), Box(left, 0, width - left, height))
+        half = width // 2
+        boxes = (Box(0, 0, half, height), Box(half, 0, width - half, height))
         for chart, box in zip((self._iops, self._await), boxes, strict=True):
             self.add(chart.place(box, framed=True))
 

@@ -59,13 +59,13 @@ class JobChooser(Modal["str | None"]):
         self.query_one(OptionList).can_focus = False
         self.query_one(Input).focus()
 
-    def _filter(self, words: str) -> None:
-        wanted = words.lower().split()
+    def _filter(self, text: str) -> None:
+        terms = text.lower().split()
         self._shown = []
         options: list[Option] = []
         above = ""
         for job in self._jobs:
-            if not all(w in f"{job.name} {job.title} {job.measures}".lower() for w in wanted):
+            if not all(w in f"{job.name} {job.title} {job.measures}".lower() for w in terms):
                 continue
             if publisher_heading(job.source) != above:
                 above = publisher_heading(job.source)
@@ -82,8 +82,8 @@ class JobChooser(Modal["str | None"]):
             chooser.highlighted = names.index(self._current) if self._current in names else 1
         self._explain()
 
-    def _heading(self, words: str) -> Text:
-        return Text(self.charset.text(printable(words)), style=DIM)
+    def _heading(self, text: str) -> Text:
+        return Text(self.charset.text(printable(text)), style=DIM)
 
     def _label(self, job: ShippedJob) -> Text:
         label = Text(f"{printable(job.name):<22}", style=BOLD)
@@ -100,17 +100,17 @@ class JobChooser(Modal["str | None"]):
 
     def _explanation(self, job: ShippedJob) -> Text:
         text = Text().append(self._clean(job.title) + "\n\n", style=BOLD)
-        for label, words in (
+        for label, value in (
             ("Measures", job.measures),
             ("Look at", job.look_at),
             ("Teaches", job.teaches),
             ("Source", job.source),
             ("Writes", "yes, to the target" if job.writes else "no, it only reads"),
         ):
-            if words:
+            if value:
                 style = WARNING if job.writes and label == "Writes" else ""
                 text.append(f"{label}: ", style=KEY)
-                text.append(self._clean(words) + "\n\n", style=style)
+                text.append(self._clean(value) + "\n\n", style=style)
         text.append(self._clean(_options(job.text)), style=DIM)
         return text
 

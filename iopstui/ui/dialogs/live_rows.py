@@ -91,10 +91,10 @@ class LiveRows(TypeToFilter, Modal[None]):
 
     def _grow(self) -> None:
         """Grow to the height of its rows; never shrink, so that nothing jumps."""
-        wanted = min(self.room, max(MIN_ROWS, self._rows))
-        if wanted > self._wanted or wanted > self.room:
-            self._wanted = wanted
-            self.canvas.styles.height = wanted
+        height = min(self.room, max(MIN_ROWS, self._rows))
+        if height > self._wanted or height > self.room:
+            self._wanted = height
+            self.canvas.styles.height = height
             self.call_after_refresh(self.paint)
 
     def rows(self, width: int) -> Sequence[Row]:
@@ -124,10 +124,10 @@ class LiveRows(TypeToFilter, Modal[None]):
         if not box.contains(event.screen_x, event.screen_y) or self._top + y >= len(rows):
             return
         text = "".join(piece for piece, _ in rows[self._top + y])
-        titles = [one for one in self._orders() if one in text]
+        titles = [title for title in self._orders() if title in text]
         # of a row of figures none or one of them may be a part
         if len(titles) == len(self._orders()) and titles:
-            at = {one: text.index(one) for one in titles}
+            at = {title: text.index(title) for title in titles}
             self.order = next((o for o in titles if at[o] <= x < at[o] + len(o)), self.order)
             self.paint()
 

@@ -41,13 +41,13 @@ class OptionPrompt(Prompt):
     def __init__(
         self,
         title: str,
-        words: str,
+        description: str,
         check: Check,
         names: Callable[[], Mapping[str, str]],
         before: list[str],
         charset: Charset,
     ) -> None:
-        super().__init__(title, words, "", check, charset, HINTS)
+        super().__init__(title, description, "", check, charset, HINTS)
         self._names = names
         self._before = before
         self._at = len(before)

@@ -118,12 +118,12 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
         first_run: bool = False,
         recent: Recent | None = None,
         back: bool = False,
-        over: Callable[[str], None] | None = None,
+        open_dialog: Callable[[str], None] | None = None,
         busiest: BusiestProcess | None = None,
     ) -> None:
         super().__init__()
         self._busiest, self._busiest_process_text = busiest, ""
-        self._over = over
+        self._over = open_dialog
         self._foot = (*FOOTER_HINTS, BACK if back else QUIT)
         self._recent = recent
         self._discover = discover
@@ -176,11 +176,11 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
     def _actions(self) -> Text:
         """Two columns of keys that can be clicked."""
         text = Text(no_wrap=True)
-        offered = [one for one in ACTIONS if one[2] in self._offered]
-        for number, (key, words, name) in enumerate(offered):
+        offered = [action for action in ACTIONS if action[2] in self._offered]
+        for number, (key, title, name) in enumerate(offered):
             click = Style(meta={"@click": f"screen.act({name!r})"})
             text.append(f"{key:<6}", KEY + click)
-            text.append(f"{words:<21}" if number % 2 == 0 else words, click)
+            text.append(f"{title:<21}" if number % 2 == 0 else title, click)
             text.append("" if number % 2 == 0 else "\n")
         return text
 
@@ -223,18 +223,18 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
     def _share_rows(self) -> None:
         """The disks take the rows that they need; charts take those that are left."""
         height = self.app.size.height
-        recent = sum(one.rows for one in self.query(RecentRecordings))
-        rest = height - 2 - LOW_BOXES - recent - bool(self._message)
+        recent = sum(table.rows for table in self.query(RecentRecordings))
+        free_rows = height - 2 - LOW_BOXES - recent - bool(self._message)
         needed = len(rows.tree(self._devices or {}, self._partitions)) + EDGES
-        if rest - needed < disk_charts.MIN_HEIGHT and rest > 3 * disk_charts.MIN_HEIGHT:
-            needed = rest - disk_charts.MIN_HEIGHT
-        room = height >= ROOMY_HEIGHT and rest - needed >= disk_charts.MIN_HEIGHT
-        self._charts.display = room and bool(self._devices)
+        if free_rows - needed < disk_charts.MIN_HEIGHT and free_rows > 3 * disk_charts.MIN_HEIGHT:
+            needed = free_rows - disk_charts.MIN_HEIGHT
+        has_charts = height >= ROOMY_HEIGHT and free_rows - needed >= disk_charts.MIN_HEIGHT
+        self._charts.display = has_charts and bool(self._devices)
         self.query_one("#home-disks").styles.height = needed if self._charts.display else "1fr"
 
     def _fit_columns(self, names: Sequence[str]) -> None:
         """Give the table the columns that there is room for."""
-        longest = max((len(one) for one in names), default=0)
+        longest = max((len(name) for name in names), default=0)
         widths = rows.widths(self.app.size.width - EDGES, longest)
         if widths == self._widths:
             return
@@ -248,12 +248,12 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
 
     def _look_back(self) -> None:
         """Look through recent recordings in a thread, as each is opened."""
-        found = self._recent() if self._recent is not None else ()
-        self.app.call_from_thread(self._recordings, found)
+        recordings = self._recent() if self._recent is not None else ()
+        self.app.call_from_thread(self._recordings, recordings)
 
-    def _recordings(self, found: Sequence[RecentRecording]) -> None:
+    def _recordings(self, recordings: Sequence[RecentRecording]) -> None:
         for recent in self.query(RecentRecordings):
-            recent.show(found, self.app.size.width - EDGES, self.app.size.height)
+            recent.show(recordings, self.app.size.width - EDGES, self.app.size.height)
         self._share_rows()
 
     def on_recent_recordings_chosen(self, message: RecentRecordings.Chosen) -> None:
@@ -289,8 +289,8 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
             return
         self.app.call_from_thread(self._fill, devices)
 
-    def _show_message(self, words: str) -> None:
-        self._words(words, ERROR)
+    def _show_message(self, message: str) -> None:
+        self._words(message, ERROR)
 
     def _table(self) -> DataTable[Text]:
         return self.query_one("#home-table", DataTable)
@@ -317,9 +317,9 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
                 trees.append([])
             trees[-1].append((depth, device))
         if self._sort:
-            trees.sort(key=lambda one: self._value(one[0][1]), reverse=self._down)
+            trees.sort(key=lambda tree: self._value(tree[0][1]), reverse=self._down)
         else:
-            trees.sort(key=lambda one: -round(self._mean(one[0][1].name)))
+            trees.sort(key=lambda tree: -round(self._mean(tree[0][1].name)))
         return [
             row
             for tree in trees
@@ -343,8 +343,8 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
         }  # fmt: skip
         if self._sort in numbers:
             return numbers[self._sort] or 0.0, device.name
-        words = rows.cells(device, self._devices or {}).get(self._sort, device.name)
-        return 0.0, words
+        text = rows.cells(device, self._devices or {}).get(self._sort, device.name)
+        return 0.0, text
 
     def on_data_table_header_selected(self, event: DataTable.HeaderSelected) -> None:
         """Sort by this column; again: the other way round."""
@@ -370,12 +370,12 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
 
     def _say_order(self) -> None:
         """Show the order on the border."""
-        how = "largest first" if _largest_first(self._sort) else "Z first"
+        descending = "largest first" if _largest_first(self._sort) else "Z first"
         back = "smallest first" if _largest_first(self._sort) else "A first"
-        what = f"{self._sort}, {how if self._down else back}" if self._sort else "activity"
+        order = f"{self._sort}, {descending if self._down else back}" if self._sort else "activity"
         keys = "< > column  R reverse" if self._sort else "< > column"
         box = self.query_one("#home-disks")
-        box.border_subtitle = Text(self._charset.text(f"Sorted by {what} · {keys}"))
+        box.border_subtitle = Text(self._charset.text(f"Sorted by {order} · {keys}"))
 
     def _show(self) -> None:
         """Fill the table anew; the cursor stays on its row, or where that was."""
@@ -403,36 +403,36 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
         self._explain()
 
     def _cells(self, depth: int, device: BlockDevice) -> dict[str, Text]:
-        said = rows.cells(device, self._devices or {})
-        found = {}
+        texts = rows.cells(device, self._devices or {})
+        cells = {}
         live = self._live(device.name)
         for column in COLUMNS:
             if column.title in self._widths:
-                words = rows.shorten(
+                value = rows.shorten(
                     self._label(depth, device) if column.title == NAME
-                    else printable(said.get(column.title, "")),
+                    else printable(texts.get(column.title, "")),
                     self._widths[column.title],
                 )  # fmt: skip
-                text = live.get(column.title) or Text(self._charset.text(words))
+                text = live.get(column.title) or Text(self._charset.text(value))
                 text.justify = "right" if column.right else "left"
-                found[column.title] = text
-        return found
+                cells[column.title] = text
+        return cells
 
     def _live(self, name: str) -> dict[str, Text]:
         activity = self._activity.get(name)
         if activity is None:
             return {}
-        found = {title: Text(self._charset.text(words)) for title, words in
+        cells = {title: Text(self._charset.text(value)) for title, value in
                  rows.live(activity.rates).items()}  # fmt: skip
         util = activity.rates.util if activity.rates is not None else None
         if util is not None:
-            found["UTIL"].stylize(load_style(util) if util >= 1 else DIM)
+            cells["UTIL"].stylize(load_style(util) if util >= 1 else DIM)
         width = self._widths.get("LAST 60 s", 0)
         if width:
             bars = rows.BARS if self._charset.name == "utf8" else rows.PLAIN_BARS
             line = activity.sparkline(min(width, rows.MEAN_SECONDS), bars)
-            found["LAST 60 s"] = Text(line, style=load_style(activity.mean))
-        return found
+            cells["LAST 60 s"] = Text(line, style=load_style(activity.mean))
+        return cells
 
     def _tick(self) -> None:
         """Update the disks' figures of this second; only changed cells are drawn."""
@@ -451,13 +451,13 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
 
     def _ask_processes(self) -> None:
         """In a thread: some machines have thousands of processes."""
-        found = self._busiest() if self._busiest is not None else None
-        self.app.call_from_thread(self._show_busiest, rows.busiest_process_text(found))
+        process = self._busiest() if self._busiest is not None else None
+        self.app.call_from_thread(self._show_busiest, rows.busiest_process_text(process))
 
-    def _show_busiest(self, words: str) -> None:
+    def _show_busiest(self, text: str) -> None:
         self._asks_processes = False
-        if words != self._busiest_process_text:
-            self._busiest_process_text = words
+        if text != self._busiest_process_text:
+            self._busiest_process_text = text
             self._explain()
 
     def _show_loads(self) -> None:
@@ -508,22 +508,22 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
             self._words(FIRST_RUN if self._first_run else "", KEY)
 
     def _report_changes(self, before: list[str], now: list[str]) -> None:
-        came = [name for name in now if name not in before]
-        went = [name for name in before if name not in now]
+        added = [name for name in now if name not in before]
+        removed = [name for name in before if name not in now]
         parts = [
-            f"{words}: {', '.join(names[:6])}{' ...' if len(names) > 6 else ''}"
-            for words, names in (("new", came), ("gone", went))
+            f"{label}: {', '.join(names[:6])}{' ...' if len(names) > 6 else ''}"
+            for label, names in (("new", added), ("gone", removed))
             if names
         ]
         if parts:
             self._words("; ".join(parts))
 
-    def _words(self, words: str, style: Style = BOLD) -> None:
-        self._message = words
-        text = Text(self._charset.text(printable(words)), style=style)
+    def _words(self, message: str, style: Style = BOLD) -> None:
+        self._message = message
+        text = Text(self._charset.text(printable(message)), style=style)
         line = self.query_one("#picker-words", Static)
         line.update(text)
-        line.display = bool(words)
+        line.display = bool(message)
 
     def _explain(self) -> None:
         """The selected disk."""
@@ -545,8 +545,8 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
         grid = Table.grid(padding=(0, 1, 0, 0))
         grid.add_column(style=DIM, no_wrap=True)
         grid.add_column(ratio=1)
-        for label, words in about:
-            grid.add_row(label, Text(self._charset.text(printable(words))))
+        for label, value in about:
+            grid.add_row(label, Text(self._charset.text(printable(value))))
         return grid
 
     def on_data_table_row_highlighted(self, event: DataTable.RowHighlighted) -> None:
@@ -569,8 +569,8 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
         else:
             self._marked.append(device.path)
         self._show()
-        names = {one.path: one.name for one in (self._devices or {}).values()}
-        chosen = ", ".join(names[one] for one in self._marked)
+        names = {d.path: d.name for d in (self._devices or {}).values()}
+        chosen = ", ".join(names[path] for path in self._marked)
         if len(self._marked) == 1:
             self._words(f"marked: {chosen}; Enter opens it, space marks another to go with it")
         elif self._marked:
@@ -592,7 +592,9 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
 
     def _selected(self) -> BlockDevice | None:
         path = self._key()
-        return next((one for one in (self._devices or {}).values() if one.path == path), None)
+        return next(
+            (device for device in (self._devices or {}).values() if device.path == path), None
+        )
 
     def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
         """Watch the marked devices, or the one under the cursor if none is marked."""
@@ -605,8 +607,8 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
         if name in OVER_HOME and self._over is not None:
             self._over(name)
             return
-        here = self._key()
-        paths = tuple(self._marked) or ((here,) if here else ())
+        selected = self._key()
+        paths = tuple(self._marked) or ((selected,) if selected else ())
         if name in DISK_ACTIONS and not paths:
             return
         self.dismiss(HomeChoice(paths if name in DISK_ACTIONS else (), name))
@@ -625,5 +627,5 @@ def machine() -> str:
     system = os.uname()
     cpus = os.cpu_count() or 1
     user = "root" if os.geteuid() == 0 else "not root"
-    words = (system.nodename, f"Linux {system.release.partition('-')[0]}", f"{cpus} CPUs", user)
-    return printable(" · ".join(words))
+    facts = (system.nodename, f"Linux {system.release.partition('-')[0]}", f"{cpus} CPUs", user)
+    return printable(" · ".join(facts))

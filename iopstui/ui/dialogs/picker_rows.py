@@ -50,31 +50,31 @@ CELL_PADDING = 1
 def widths(total: int, name: int = 0) -> dict[str, int]:
     """The columns that a table of ``total`` cells has room for, with their widths. ``name`` is the
     length of the longest name: names are cut last."""
-    shown = [column for column in COLUMNS if total + 4 >= column.least]
-    shown[0] = replace(shown[0], width=max(shown[0].width, min(name, LONGEST_NAME)))
-    needed = sum(column.width + 2 * CELL_PADDING for column in shown)
-    shown = [
-        replace(one, width=max(len(MOUNTED), one.width - max(0, needed - total)))
-        if one.title == MOUNTED else one
-        for one in shown
+    columns = [column for column in COLUMNS if total + 4 >= column.least]
+    columns[0] = replace(columns[0], width=max(columns[0].width, min(name, LONGEST_NAME)))
+    needed = sum(column.width + 2 * CELL_PADDING for column in columns)
+    columns = [
+        replace(column, width=max(len(MOUNTED), column.width - max(0, needed - total)))
+        if column.title == MOUNTED else column
+        for column in columns
     ]  # fmt: skip
-    needed = sum(column.width + 2 * CELL_PADDING for column in shown)
-    shown[0] = replace(
-        shown[0], width=max(COLUMNS[0].width, shown[0].width - max(0, needed - total))
+    needed = sum(column.width + 2 * CELL_PADDING for column in columns)
+    columns[0] = replace(
+        columns[0], width=max(COLUMNS[0].width, columns[0].width - max(0, needed - total))
     )
-    spare = max(0, total - sum(column.width + 2 * CELL_PADDING for column in shown))
-    found = {}
-    for column in sorted(shown, key=lambda one: one.grows, reverse=True):
+    spare = max(0, total - sum(column.width + 2 * CELL_PADDING for column in columns))
+    column_widths = {}
+    for column in sorted(columns, key=lambda column: column.grows, reverse=True):
         more = min(column.grows, spare)
         spare -= more
-        found[column.title] = column.width + more
+        column_widths[column.title] = column.width + more
     # then a minute has a column for each second, and long names their room
     for title, most in ((LAST_TITLE, MEAN_SECONDS), ("MODEL", LONG_TEXT), ("MOUNTED", LONG_TEXT)):
-        more = max(0, min(spare, most - found.get(title, most)))
+        more = max(0, min(spare, most - column_widths.get(title, most)))
         spare -= more
         if more:
-            found[title] += more
-    return {column.title: found[column.title] for column in shown}
+            column_widths[title] += more
+    return {column.title: column_widths[column.title] for column in columns}
 
 
 class Activity:
@@ -94,22 +94,22 @@ class Activity:
     @property
     def mean(self) -> float:
         """Percent busy, of the seconds that are known."""
-        known = [util for util in self._utils if util is not None]
-        return sum(known) / len(known) if known else 0.0
+        measured = [util for util in self._utils if util is not None]
+        return sum(measured) / len(measured) if measured else 0.0
 
     def sparkline(self, width: int, bars: str = BARS) -> str:
         """Percent busy over the last minute, the newest at the right; the worst of each part.
         Seconds that are not known are blank."""
-        known = [*[None] * (MEAN_SECONDS - len(self._utils)), *self._utils]
+        utils = [*[None] * (MEAN_SECONDS - len(self._utils)), *self._utils]
         parts = [
-            known[
+            utils[
                 n * MEAN_SECONDS // width : max(
                     n * MEAN_SECONDS // width + 1, (n + 1) * MEAN_SECONDS // width
                 )
             ]
             for n in range(width)
         ]
-        return "".join(_bar([one for one in part if one is not None], bars) for part in parts)
+        return "".join(_bar([util for util in part if util is not None], bars) for part in parts)
 
 
 def _bar(utils: Sequence[float], bars: str) -> str:
@@ -125,32 +125,32 @@ def label(name: str, depth: int, marked: bool, wide: bool) -> str:
     return f"{branch}{mark}{name}"
 
 
-def shorten(words: str, width: int) -> str:
+def shorten(text: str, width: int) -> str:
     """``words`` in ``width`` characters, with a mark where they are cut. Of a path its end says
     more."""
-    if len(words) > width > 1 and words.startswith("/") and ", " not in words:
-        return "…" + words[1 - width :]
-    return f.cut(words, width)
+    if len(text) > width > 1 and text.startswith("/") and ", " not in text:
+        return "…" + text[1 - width :]
+    return f.cut(text, width)
 
 
 def tree(devices: Mapping[str, BlockDevice], partitions: bool) -> list[tuple[int, BlockDevice]]:
     """(depth, device): every disk, below it what lies on it (md, LVM, multipath), each once.
     ``partitions``: those, too."""
-    found: list[tuple[int, BlockDevice]] = []
-    seen: set[str] = set()
+    rows: list[tuple[int, BlockDevice]] = []
+    visited: set[str] = set()
 
     def add(device: BlockDevice, depth: int) -> None:
-        if device.name in seen:
+        if device.name in visited:
             return
-        seen.add(device.name)
-        shown = not device.hidden and device.size != 0 and (partitions or device.disk is None)
-        if shown:
-            found.append((depth, device))
-        parts = [one.name for one in devices.values() if one.disk == device.name]
+        visited.add(device.name)
+        visible = not device.hidden and device.size != 0 and (partitions or device.disk is None)
+        if visible:
+            rows.append((depth, device))
+        parts = [d.name for d in devices.values() if d.disk == device.name]
         for name in (*device.partitions, *parts, *device.holders):
             child = devices.get(name)
             if child is not None:
-                add(child, depth + shown)
+                add(child, depth + visible)
 
     for device in devices.values():
         if device.disk is None and not any(slave in devices for slave in device.slaves):
@@ -159,13 +159,13 @@ def tree(devices: Mapping[str, BlockDevice], partitions: bool) -> list[tuple[int
         # what no disk leads to
         if device.disk is None or device.disk not in devices:
             add(device, 0)
-    return found
+    return rows
 
 
 def cells(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> dict[str, str]:
     """The columns that don't change by themselves, without the name."""
     on = ", ".join(device.slaves)
-    kind = " ".join(word for word in (device.layer or "", f"on {on}" if on else "") if word)
+    kind = " ".join(part for part in (device.layer or "", f"on {on}" if on else "") if part)
     model = device.model or device.backing_file or kind or device.kind
     return {"MODEL": model, "SIZE": f.size(device.size), "MOUNTED": mounted(device, devices)}
 
@@ -182,28 +182,28 @@ def live(rates: DiskRates | None) -> dict[str, str]:
 
 def mounted(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> str:
     """Mount point of the device or of what lies on it; else its use; "–" if it is free."""
-    said = use_above(device, devices)
-    for words in ("carries ", "mounted at "):
-        said = said.removeprefix(words)
-    return f.MISSING if said == "free" or not said else said
+    usage = use_above(device, devices)
+    for prefix in ("carries ", "mounted at "):
+        usage = usage.removeprefix(prefix)
+    return f.MISSING if usage == "free" or not usage else usage
 
 
 def about(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> list[tuple[str, str]]:
     """(label, words) for the selected disk."""
     size, kind, _, model, _ = facts(device)
-    used = use_above(device, devices)
+    usage = use_above(device, devices)
     jobs = (
         "only those that read"
         if _busy(device, devices)
         else "those that read; others need --destroy-data"
     )
     kinds = ", ".join(part for part in (kind, size, _queue(device)) if part)
-    found = [
+    rows = [
         ("Model", model), ("Type", kinds),
-        ("In use", "no" if used == "free" else used.removeprefix("carries ")),
+        ("In use", "no" if usage == "free" else usage.removeprefix("carries ")),
         ("Jobs", jobs),
     ]  # fmt: skip
-    return [(label, words) for label, words in found if words]
+    return [(label, text) for label, text in rows if text]
 
 
 def busiest_process_text(process: ProcessRates | None) -> str:
@@ -226,16 +226,16 @@ def _queue(device: BlockDevice) -> str:
 def in_a_line(device: BlockDevice, devices: Mapping[str, BlockDevice], width: int) -> str:
     """Facts missing from the table, as many as one line of a low terminal has room for."""
     _, kind, _, model, _ = facts(device)
-    found = f"{device.name}: {'in use, only jobs that read' if _busy(device, devices) else 'free'}"
+    line = f"{device.name}: {'in use, only jobs that read' if _busy(device, devices) else 'free'}"
     for part in (model or kind, *_queue(device).split(", ")):
-        if part and len(found) + 3 + len(part) <= width:
-            found += f" · {part}"
-    return found
+        if part and len(line) + 3 + len(part) <= width:
+            line += f" · {part}"
+    return line
 
 
 def _busy(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> bool:
-    used = use_above(device, devices)
-    return bool(device.mounts or device.swap or device.holders or used.startswith("carries"))
+    usage = use_above(device, devices)
+    return bool(device.mounts or device.swap or device.holders or usage.startswith("carries"))
 
 
 def facts(device: BlockDevice) -> tuple[str, str, str, str, str]:
@@ -266,11 +266,11 @@ def use(device: BlockDevice) -> str:
 
 def use_above(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> str:
     """Return the use of a disk that is used by devices on top of it, like ``use``."""
-    found = list(dict.fromkeys(_uses_above(device, devices, frozenset())))
-    if device.mounts or device.swap or not found:
+    uses = list(dict.fromkeys(_uses_above(device, devices, frozenset())))
+    if device.mounts or device.swap or not uses:
         return use(device)
-    more = ", ..." if len(found) > MAX_CARRIED else ""
-    return f"carries {', '.join(found[:MAX_CARRIED])}{more}"
+    more = ", ..." if len(uses) > MAX_CARRIED else ""
+    return f"carries {', '.join(uses[:MAX_CARRIED])}{more}"
 
 
 def _uses_above(

@@ -26,14 +26,14 @@ class Prompt(Modal["str | None"]):
     def __init__(
         self,
         title: str,
-        words: str,
+        description: str,
         value: str,
         check: Check,
         charset: Charset,
         hints: Sequence[Hint] = HINTS,
     ) -> None:
         super().__init__(title, charset, hints)
-        self._words = words
+        self._words = description
         self._value = value
         self._check = check
 
@@ -62,7 +62,7 @@ class Prompt(Modal["str | None"]):
         """Close with what was typed, as Enter does."""
         await self.query_one(Input).action_submit()
 
-    def show_message(self, words: str, quiet: bool = False) -> None:
+    def show_message(self, message: str, quiet: bool = False) -> None:
         """Show a message below the field."""
-        text = Text(self.charset.text(printable(words)), style=DIM if quiet else ERROR)
+        text = Text(self.charset.text(printable(message)), style=DIM if quiet else ERROR)
         self.query_one("#prompt-foot", Static).update(text)

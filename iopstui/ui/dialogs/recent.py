@@ -21,10 +21,10 @@ RECORDING, TARGET, BEGAN, SIZE = "RECORDING", "TARGET", "BEGAN", "SIZE"
 COLUMNS = ((RECORDING, 0), (TARGET, 16), (BEGAN, 12), (SIZE, 9))
 """Title and least width; the first has what is left over, a part of that has the second."""
 ORDERS: dict[str, tuple[Callable[[RecentRecording], object], str, str]] = {
-    RECORDING: (lambda one: str(one.path), "A first", "Z first"),
-    TARGET: (lambda one: one.target, "A first", "Z first"),
-    BEGAN: (lambda one: one.began_ms or 0.0, "oldest first", "newest first"),
-    SIZE: (lambda one: one.size, "smallest first", "largest first"),
+    RECORDING: (lambda recording: str(recording.path), "A first", "Z first"),
+    TARGET: (lambda recording: recording.target, "A first", "Z first"),
+    BEGAN: (lambda recording: recording.began_ms or 0.0, "oldest first", "newest first"),
+    SIZE: (lambda recording: recording.size, "smallest first", "largest first"),
 }
 """What a click on a title sorts by, and the words of both orders."""
 SHARE, MOST_TARGET = 4, 40
@@ -57,11 +57,11 @@ class RecentRecordings(Vertical):
         """The title."""
         self.border_title = "Recent recordings"
 
-    def show(self, found: Sequence[RecentRecording], width: int, height: int) -> None:
+    def show(self, recordings: Sequence[RecentRecording], width: int, height: int) -> None:
         """Show these in ``width`` columns of a terminal with ``height`` rows."""
-        self._found = found
-        self.set_class(bool(found), "-some")
-        self.styles.height = min(SHOWN if height < HIGH else 2 * SHOWN, len(found)) + EDGE
+        self._found = recordings
+        self.set_class(bool(recordings), "-some")
+        self.styles.height = min(SHOWN if height < HIGH else 2 * SHOWN, len(recordings)) + EDGE
         table = self.query_one(DataTable)
         table.clear(columns=True)
         self._widths = _widths(width)
@@ -75,10 +75,10 @@ class RecentRecordings(Vertical):
         table = self.query_one(DataTable)
         value, up, down = ORDERS[self._order]
         table.clear()
-        for one in sorted(self._found, key=value, reverse=self._down):  # type: ignore[arg-type]
-            table.add_row(*self._cells(one), key=str(one.path))
-        words = f"Sorted by {self._order}, {down if self._down else up}"
-        self.border_subtitle = Text(self._charset.text(words))
+        for recording in sorted(self._found, key=value, reverse=self._down):  # type: ignore[arg-type]
+            table.add_row(*self._cells(recording), key=str(recording.path))
+        order = f"Sorted by {self._order}, {down if self._down else up}"
+        self.border_subtitle = Text(self._charset.text(order))
 
     @property
     def rows(self) -> int:
@@ -89,14 +89,14 @@ class RecentRecordings(Vertical):
         """Fill the rows again in another size."""
         self.show(self._found, width, height)
 
-    def _cells(self, one: RecentRecording) -> list[Text]:
-        words = {
-            RECORDING: str(one.path), TARGET: one.target or "unreadable",
-            BEGAN: start_text(one.began_ms), SIZE: f.size(one.size),
+    def _cells(self, recording: RecentRecording) -> list[Text]:
+        values = {
+            RECORDING: str(recording.path), TARGET: recording.target or "unreadable",
+            BEGAN: start_text(recording.began_ms), SIZE: f.size(recording.size),
         }  # fmt: skip
         cells = [
-            Text(self._charset.text(shorten(printable(word), self._widths[title])), no_wrap=True)
-            for title, word in words.items()
+            Text(self._charset.text(shorten(printable(value), self._widths[title])), no_wrap=True)
+            for title, value in values.items()
         ]
         cells[-1].justify = "right"
         return cells
@@ -117,10 +117,10 @@ class RecentRecordings(Vertical):
 
 def _widths(width: int) -> dict[str, int]:
     """The columns' widths in ``width`` cells."""
-    found = dict(COLUMNS)
-    spare = width - sum(found.values()) - 2 * GAP * len(COLUMNS)
-    more = max(0, min((spare - MIN_NAME) // SHARE, MOST_TARGET - found[TARGET]))
-    return {**found, RECORDING: max(MIN_NAME, spare - more), TARGET: found[TARGET] + more}
+    widths = dict(COLUMNS)
+    spare = width - sum(widths.values()) - 2 * GAP * len(COLUMNS)
+    more = max(0, min((spare - MIN_NAME) // SHARE, MOST_TARGET - widths[TARGET]))
+    return {**widths, RECORDING: max(MIN_NAME, spare - more), TARGET: widths[TARGET] + more}
 
 
 def start_text(wall_ms: float | None, now_s: float | None = None) -> str:
@@ -128,7 +128,7 @@ def start_text(wall_ms: float | None, now_s: float | None = None) -> str:
     if wall_ms is None:
         return f.MISSING
     seconds, now = wall_ms / 1000, time.time() if now_s is None else now_s
-    begun, today = time.localtime(seconds), time.localtime(now)
-    if begun[:3] == today[:3]:
-        return time.strftime("%H:%M:%S", begun)
-    return time.strftime("%Y-%m-%d", begun)
+    started, today = time.localtime(seconds), time.localtime(now)
+    if started[:3] == today[:3]:
+        return time.strftime("%H:%M:%S", started)
+    return time.strftime("%Y-%m-%d", started)

@@ -136,8 +136,8 @@ class RunsList(TypeToFilter, Modal[None]):
         value, sign = VALUES[self._sort], -1 if self._down else 1
 
         def place(row: RunRow) -> tuple[bool, float]:
-            known = value(row)
-            return known is None, sign * (known or 0.0)
+            figure = value(row)
+            return figure is None, sign * (figure or 0.0)
 
         return sorted(self._state().runs.rows[::-1], key=place)
 
@@ -150,24 +150,24 @@ class RunsList(TypeToFilter, Modal[None]):
             self.paint()
 
     def _change_width(self) -> int:
-        room = self.app.size.width - OTHERS if self._titles is TITLES else MIN_CHANGE
-        return max(MIN_CHANGE, min(MAX_CHANGE, room))
+        width = self.app.size.width - OTHERS if self._titles is TITLES else MIN_CHANGE
+        return max(MIN_CHANGE, min(MAX_CHANGE, width))
 
     def _cells(self, row: RunRow) -> list[Text]:
         base = self._state().runs.base
-        ended = "running" if row.ended == RUNS else row.ended
+        outcome = "running" if row.ended == RUNS else row.ended
         to_base = "" if base is None else "base" if row.step == base else change(row.to_base)
         queued = milliseconds(row.rtt_ms, "") if "RTT" in self._titles else number(row.aqu_sz)
         values = (
             "●" if row.step in self._overlay.steps else " ", str(row.step),
             cut(row.what, self._change_width()), number(row.iops), change(row.to_before), to_base,
             mib(row.bw), latency(row.p50_ns, ""), latency(row.p99_ns, ""), queued,
-            percent(row.util), measured_seconds_text(row), ended,
+            percent(row.util), measured_seconds_text(row), outcome,
         )  # fmt: skip
         names = tuple("RTT" if "RTT" in self._titles and t == "aqu-sz" else t for t in TITLES)
-        whole = "bold" if row.step == base else "italic" if row.ended == FAILED else ""
+        row_style = "bold" if row.step == base else "italic" if row.ended == FAILED else ""
         return [
-            Text(self.clean(value), style=whole,
+            Text(self.clean(value), style=row_style,
                  justify="left" if title in LEFT_ALIGNED else "right")
             for title, value in zip(names, values, strict=True)
             if title in self._titles

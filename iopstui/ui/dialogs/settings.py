@@ -52,8 +52,8 @@ class Settings(TypeToFilter, Modal[None]):
 
     def __init__(
         self,
-        read: Callable[[], Sequence[TunableState]],
-        turn: Callable[[str, str], None],
+        read_tunables: Callable[[], Sequence[TunableState]],
+        set_tunable: Callable[[str, str], None],
         state: LiveState,
         charset: Charset,
         none: str = NO_TUNABLES,
@@ -61,8 +61,8 @@ class Settings(TypeToFilter, Modal[None]):
     ) -> None:
         super().__init__("Tunables of the disks", charset, HINTS, opened_by)
         self._no_disks = none
-        self._read = read
-        self._turn = turn
+        self._read = read_tunables
+        self._turn = set_tunable
         self._state = state
         self._shown: list[TunableState] = []
         self._were: list[str | None] = []
@@ -89,17 +89,17 @@ class Settings(TypeToFilter, Modal[None]):
         """Read the tunables again: the kernel does not notify of changes."""
         if not self._ready:
             return
-        knobs = [one for one in self._read() if self.matches(one.name, one.meaning, one.now)]
+        knobs = [knob for knob in self._read() if self.matches(knob.name, knob.meaning, knob.now)]
         was = [self._original_value(knob) for knob in knobs]
         if (knobs, was) != (self._shown, self._were):
             self._fill(knobs, was)
         notice = self._state.visible_notice()
-        said = notice.text if notice is not None and notice.t >= self._opened else ""
-        if said != self._message:
-            self._message = said
+        message = notice.text if notice is not None and notice.t >= self._opened else ""
+        if message != self._message:
+            self._message = message
             loud = notice is not None and notice.level in ("error", "warning")
-            words = Text(self.charset.text(said), style=ERROR if loud else "")
-            self.query_one("#settings-said", Static).update(words)
+            text = Text(self.charset.text(message), style=ERROR if loud else "")
+            self.query_one("#settings-said", Static).update(text)
 
     def apply_filter(self) -> None:
         """Show the tunables that have all of the words."""
@@ -120,9 +120,9 @@ class Settings(TypeToFilter, Modal[None]):
             chooser.highlighted = min(at, len(knobs) - 1) if knobs else None
         else:
             before = zip(self._shown, self._were, strict=True)
-            for index, one in enumerate(zip(knobs, was, strict=True)):
-                if one != next(before):
-                    chooser.replace_option_prompt_at_index(index, self._label(one[0]))
+            for index, current in enumerate(zip(knobs, was, strict=True)):
+                if current != next(before):
+                    chooser.replace_option_prompt_at_index(index, self._label(current[0]))
         self._shown, self._were = knobs, was
         self._explain()
         self._say_keys()
@@ -155,9 +155,9 @@ class Settings(TypeToFilter, Modal[None]):
         else:
             self._turn(knob.name, was)
 
-    def _show_message(self, words: str) -> None:
-        self._message = words
-        self.query_one("#settings-said", Static).update(Text(self.charset.text(printable(words))))
+    def _show_message(self, message: str) -> None:
+        self._message = message
+        self.query_one("#settings-said", Static).update(Text(self.charset.text(printable(message))))
 
     def _explain(self) -> None:
         knob = self._highlighted_tunable()
@@ -167,32 +167,32 @@ class Settings(TypeToFilter, Modal[None]):
 
     def _empty_text(self) -> str:
         """Why there is nothing in the list."""
-        gone = self._state.missing_devices
-        if not gone:
+        missing = self._state.missing_devices
+        if not missing:
             return self._no_disks
-        its = "its" if len(gone) == 1 else "their"
-        return f"{missing_devices_text(gone)}, so {its} tunables can't be read or changed."
+        pronoun = "its" if len(missing) == 1 else "their"
+        return f"{missing_devices_text(missing)}, so {pronoun} tunables can't be read or changed."
 
     def _about(self, knob: TunableState) -> Text:
-        def clean(words: str) -> str:
-            return self.charset.text(printable(words))
+        def clean(value: str) -> str:
+            return self.charset.text(printable(value))
 
         text = Text().append(f"{clean(knob.name)} = {clean(knob.now)}\n\n", style=BOLD)
         was = self._original_value(knob)
         rows = [("Was", f"{was} when this session began to change it (z)")] if was else []
         rows += [*_meaning(knob.meaning), ("Allowed", knob.takes)]
         rows += [(name, value) for name, value in knob.each]
-        for label, words in rows:
+        for label, detail in rows:
             text.append(f"{clean(label)}: " if label else "  ", style=KEY)
-            text.append(clean(words) + "\n", style="")
-        for label, words in (
+            text.append(clean(detail) + "\n", style="")
+        for label, detail in (
             ("No effect here", knob.idle),
             ("Can't be changed", knob.refused),
             ("Instead", knob.hint),
         ):
-            if words:
+            if detail:
                 text.append(f"\n{label}: ", style=WARNING)
-                text.append(clean(words) + "\n", style="")
+                text.append(clean(detail) + "\n", style="")
         return text
 
     def _highlighted_tunable(self) -> TunableState | None:
@@ -236,9 +236,9 @@ def checked_value(name: str, value: str) -> str:
     return knob.value
 
 
-def _meaning(words: str) -> list[tuple[str, str]]:
+def _meaning(meaning: str) -> list[tuple[str, str]]:
     """Meaning of a tunable; of each value in a line of its own."""
-    first, *values = re.split(r"(?:^|: |, |; )(?=-?\d )", words)
+    first, *values = re.split(r"(?:^|: |, |; )(?=-?\d )", meaning)
     if len(values) < 2:
-        return [("Meaning", words)]
+        return [("Meaning", meaning)]
     return [("Meaning", first or "by value"), *(("", value) for value in values)]

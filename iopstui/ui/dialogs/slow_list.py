@@ -137,8 +137,8 @@ class SlowList(TypeToFilter, Modal[None]):
 
     def content(self) -> ComposeResult:
         """The words, and the table."""
-        words = "\n".join(self._content.words)
-        yield Static(Text(self._charset.text(words)), id="slow-common")
+        text = "\n".join(self._content.words)
+        yield Static(Text(self._charset.text(text)), id="slow-common")
         yield DataTable(cursor_type="row", classes="modal-fit")
 
     def on_mount(self) -> None:
@@ -158,19 +158,19 @@ class SlowList(TypeToFilter, Modal[None]):
         table = self._table()
         table.clear()
         # of equal ones the slowest first
-        slowest = sorted(self._content.requests, key=lambda kept: -kept.one.total_ns)
+        slowest = sorted(self._content.requests, key=lambda request: -request.one.total_ns)
         ordered = sorted(slowest, key=self._sort.value, reverse=self._down)
-        self._shown = [kept for kept in ordered if self.matches(*self._texts(kept))]
-        for kept in self._shown:
+        self._shown = [request for request in ordered if self.matches(*self._texts(request))]
+        for request in self._shown:
             table.add_row(*(
                 Text(self.clean(text), justify="left" if column.left else "right")
-                for column, text in zip(self._columns, self._texts(kept), strict=True)
+                for column, text in zip(self._columns, self._texts(request), strict=True)
             ))  # fmt: skip
         backwards = ", reversed" if self._down else ""
         self.head(self.heading, f"sorted by {self._sort.title}{backwards}")
 
-    def _texts(self, kept: KeptRequest) -> list[str]:
-        return [column.text(kept) for column in self._columns]
+    def _texts(self, request: KeptRequest) -> list[str]:
+        return [column.text(request) for column in self._columns]
 
     def apply_filter(self) -> None:
         """Show the requests that have all of the words."""
@@ -199,10 +199,10 @@ class SlowList(TypeToFilter, Modal[None]):
         at = self._table().cursor_row
         if not 0 <= at < len(self._shown):
             return
-        kept, charset, near = self._shown[at], self._charset, self._content.near
+        request, charset, nearby = self._shown[at], self._charset, self._content.near
 
         def rows(width: int) -> Sequence[Row]:
-            return timeline(kept.one, near, kept.when, width, charset)
+            return timeline(request.one, nearby, request.when, width, charset)
 
         self.app.push_screen(LiveRows("One request", rows, charset))
 
@@ -211,49 +211,52 @@ def list_of(state: LiveState, charset: Charset) -> SlowList | None:
     """The list of the slowest of the second that ``state`` shows; ``None`` if none was kept."""
     frame = state.probed
     probe = frame.probe if frame is not None else None
-    if frame is None or probe is None or not any(one.slow for one in probe.exemplars):
+    if frame is None or probe is None or not any(exemplar.slow for exemplar in probe.exemplars):
         return None
     requests = [
-        KeptRequest(second_of(one, probe, frame.t), one) for one in probe.exemplars if one.slow
+        KeptRequest(second_of(exemplar, probe, frame.t), exemplar)
+        for exemplar in probe.exemplars
+        if exemplar.slow
     ]
-    near = [*_near(state, frame.t, frame.t)]
+    nearby = [*_near(state, frame.t, frame.t)]
     title = f"Slowest requests at {f.clock(frame.t)}"
-    return SlowList(Content(title, [*_claims(probe.exemplars)], requests, near), charset)
+    return SlowList(Content(title, [*_claims(probe.exemplars)], requests, nearby), charset)
 
 
 def cell_list(state: LiveState, chosen: ChosenCell, charset: Charset) -> SlowList | None:
     """The list of the requests kept of the second of a cell, first those of its latency; ``None``
     if none was kept."""
     frames = frames_of(state, chosen)
-    found = requests_of(state, frames)
-    kept = {id(one) for one in found if chosen.has(one)}
-    below = not any(one.disk in state.devices for one in found)
+    exemplars = requests_of(state, frames)
+    in_cell = {id(exemplar) for exemplar in exemplars if chosen.has(exemplar)}
+    below = not any(exemplar.disk in state.devices for exemplar in exemplars)
     requests = [
-        KeptRequest(second_of(one, frame.probe, frame.t), one, id(one) in kept)
-        for frame in frames if frame.probe is not None for one in frame.probe.exemplars
+        KeptRequest(second_of(exemplar, frame.probe, frame.t), exemplar, id(exemplar) in in_cell)
+        for frame in frames if frame.probe is not None for exemplar in frame.probe.exemplars
     ]  # fmt: skip
     if not requests:
         return None
-    near = [*_near(state, frames[0].t, frames[-1].t)]
+    nearby = [*_near(state, frames[0].t, frames[-1].t)]
     title = f"Requests at {f.clock(frames[-1].t)}, {chosen.range_text}"
     return SlowList(
-        Content(title, [_cell_text(chosen, len(kept), below)], requests, near, True), charset
+        Content(title, [_cell_text(chosen, len(in_cell), below)], requests, nearby, True), charset
     )
 
 
-def _cell_text(chosen: ChosenCell, kept: int, below: bool) -> str:
+def _cell_text(chosen: ChosenCell, kept_count: int, below: bool) -> str:
     rule = "Of each second and direction the 10 slowest and 10 random ones are kept."
     count = chosen.cell.count
     if chosen.by_device and below:
         return (
-            f"{count:,} I/Os are in this cell. The device has no requests of its own; {kept} of "
-            f"those kept of the disks below took as long from allocation to completion. {rule}"
+            f"{count:,} I/Os are in this cell. The device has no requests of its own; "
+            f"{kept_count} of those kept of the disks below took as long from allocation to "
+            f"completion. {rule}"
         )
     if chosen.by_device:
-        return f"{kept} of the cell's {count:,} requests are kept. {rule}"
+        return f"{kept_count} of the cell's {count:,} requests are kept. {rule}"
     ios = "1 I/O" if count == 1 else f"{count:,} I/Os"
     return (
-        f"fio measured {ios} in this cell. {kept} of the kept requests took as long from "
+        f"fio measured {ios} in this cell. {kept_count} of the kept requests took as long from "
         f"allocation to completion; fio's latency includes the time above. {rule}"
     )
 
@@ -271,12 +274,12 @@ def why_none(state: LiveState, parts: Sequence[str] | None) -> str:
 
 
 def _claims(exemplars: Sequence[Exemplar]) -> Iterator[str]:
-    if not any(one.sampled and not one.slow for one in exemplars):
+    if not any(exemplar.sampled and not exemplar.slow for exemplar in exemplars):
         yield NO_SAMPLE
         return
-    found: list[InCommon] = in_common(exemplars)
-    yield from (printable(one.text) for one in found[:MAX_CLAIMS])
-    if not found:
+    claims: list[InCommon] = in_common(exemplars)
+    yield from (printable(claim.text) for claim in claims[:MAX_CLAIMS])
+    if not claims:
         yield NOTHING
 
 

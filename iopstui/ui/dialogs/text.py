@@ -61,10 +61,10 @@ def doctor_screen(charset: Charset) -> TextScreen:
     table.add_column(ratio=1)
     for check in examine():
         style = "" if check.state == OK else "bold yellow"
-        found = Text(charset.text(printable(check.found)))
+        result = Text(charset.text(printable(check.found)))
         if check.fix:
-            found.append(charset.text(f"\n→ {printable(check.fix)}"), style="cyan")
-        table.add_row(Text(f"  {check.state}", style=style), Text(printable(check.what)), found)
+            result.append(charset.text(f"\n→ {printable(check.fix)}"), style="cyan")
+        table.add_row(Text(f"  {check.state}", style=style), Text(printable(check.what)), result)
     return TextScreen("System check: permissions, fio, kernel features", Group(table), charset)
 
 
@@ -74,9 +74,9 @@ def log_screen(state: LiveState, charset: Charset) -> TextScreen:
     table.add_column(width=9, justify="right", style="dim")
     table.add_column(ratio=1)
     for entry in state.log.entries:
-        word = f"{entry.level}: " if entry.level in ("error", "warning") else ""
-        said = Text(charset.text(f"{word}{entry.text}"), style=STYLES.get(entry.level, ""))
-        table.add_row(f.clock(entry.t), said)
+        prefix = f"{entry.level}: " if entry.level in ("error", "warning") else ""
+        message = Text(charset.text(f"{prefix}{entry.text}"), style=STYLES.get(entry.level, ""))
+        table.add_row(f.clock(entry.t), message)
     if not state.log.entries:
         table.add_row("", Text("There are no messages yet.", style="dim"))
     step = state.step

@@ -63,9 +63,9 @@ class TypeToFilter:
             and key not in GLOBAL_KEYS
         )
 
-    def _narrow_to(self, words: str, typing: bool) -> None:
-        changed = (words, typing) != (self.words, self._typing)
-        self.words, self._typing = words, typing
+    def _narrow_to(self, text: str, typing: bool) -> None:
+        changed = (text, typing) != (self.words, self._typing)
+        self.words, self._typing = text, typing
         if changed:
             self.apply_filter()
 

@@ -40,8 +40,8 @@ NAME_WIDTH = 25
 LABEL = 7
 
 
-def _busiest_cpu_text(one: Point) -> str:
-    most = max(one.completions.items(), key=lambda found: found[1], default=None)
+def _busiest_cpu_text(run: Point) -> str:
+    most = max(run.completions.items(), key=lambda item: item[1], default=None)
     return "" if most is None else f"CPU{most[0]} {100 * most[1]:.0f}%"
 
 
@@ -79,21 +79,21 @@ class CompareView:
 
     def places(self, state: ExperimentState, box: Box) -> dict[str, Box]:
         """All panes at once: the chart, runs and figures side by side, the result."""
-        words = max(7, min(10, box.height // 5))
-        rows = min(max(state.total + 3, 14), max(10, (box.height - words) * 3 // 5))
+        result_height = max(7, min(10, box.height // 5))
+        rows = min(max(state.total + 3, 14), max(10, (box.height - result_height) * 3 // 5))
         right = min(84, box.width - 48)
-        left, top = box.width - right, box.height - rows - words
+        left_width, top = box.width - right, box.height - rows - result_height
         return {
             "seconds": Box(box.x, box.y, box.width, top),
-            "runs": Box(box.x, box.y + top, left, rows),
-            "figures": Box(box.x + left, box.y + top, right, rows),
-            RESULT: Box(box.x, box.y + top + rows, box.width, words),
+            "runs": Box(box.x, box.y + top, left_width, rows),
+            "figures": Box(box.x + left_width, box.y + top, right, rows),
+            RESULT: Box(box.x, box.y + top + rows, box.width, result_height),
         }
 
     def title_at(self, pane: str, state: ExperimentState, width: int, column: int) -> str | None:
         """The title over a column of the runs; ``None`` in other panes."""
-        made: Table[PointFinished] = Table(COLUMNS, LABEL, width, self._charset)
-        return title_at(made, column) if pane == "runs" else None
+        table: Table[PointFinished] = Table(COLUMNS, LABEL, width, self._charset)
+        return title_at(table, column) if pane == "runs" else None
 
 
 # -- the seconds of all runs
@@ -104,14 +104,14 @@ def seconds_spec(state: ExperimentState) -> XYSpec:
     plan = state.plan
     lines: list[XYLine] = []
     for number in range(len(plan.variants)):
-        own = [trace for trace in state.traces if trace.variant == number]
-        points = tuple(point for trace in own for point in trace.seconds)
+        variant_traces = [trace for trace in state.traces if trace.variant == number]
+        points = tuple(point for trace in variant_traces for point in trace.seconds)
         lines.append(
             XYLine(variant_letter(number), points, STYLES[number % len(STYLES)], joined=False)
         )
     for number in range(len(plan.variants)):
-        own = [trace for trace in state.traces if trace.variant == number]
-        lines.append(XYLine("", tuple(mean_line(own)), STYLES[number % len(STYLES)]))
+        variant_traces = [trace for trace in state.traces if trace.variant == number]
+        lines.append(XYLine("", tuple(mean_line(variant_traces)), STYLES[number % len(STYLES)]))
     names: list[Piece] = [
         (f"{name}   ", STYLES[n % len(STYLES)]) for n, name in enumerate(variant_names(plan))
     ]
@@ -140,8 +140,8 @@ def mean_line(traces: Sequence[Trace]) -> Iterator[XY]:
     """The mean of the runs' first intervals, of their second ones, and so on."""
     longest = max((len(trace.seconds) for trace in traces), default=0)
     for place in range(longest):
-        there = [trace.seconds[place] for trace in traces if place < len(trace.seconds)]
-        yield sum(x for x, _ in there) / len(there), sum(y for _, y in there) / len(there)
+        seconds = [trace.seconds[place] for trace in traces if place < len(trace.seconds)]
+        yield sum(x for x, _ in seconds) / len(seconds), sum(y for _, y in seconds) / len(seconds)
 
 
 # -- tables
@@ -152,31 +152,31 @@ def runs(
     order: Order | None = None,
 ) -> list[Row]:  # fmt: skip
     """A row a run, in the order they are made or by a column."""
-    made: Table[PointFinished] = Table(COLUMNS, LABEL, width, charset)
+    table: Table[PointFinished] = Table(COLUMNS, LABEL, width, charset)
     running = state.started.index if state.started is not None else None
     focus = len(state.points) if running is None else running
-    room, steps = max(1, height - 2), state.steps
-    follows = focus - room + 2 if order is None else 0
-    first = max(0, min(len(steps) - room, follows if top is None else top))
+    visible, steps = max(1, height - 2), state.steps
+    follows = focus - visible + 2 if order is None else 0
+    first = max(0, min(len(steps) - visible, follows if top is None else top))
     rows = []
-    for step in in_order(steps, state.points, order)[first : first + room]:
+    for step in in_order(steps, state.points, order)[first : first + visible]:
         mark = ">" if step.index == running else " "
         label = f"{mark}{step.index + 1:>4} {variant_letter(step.variant)}"
-        done = state.points.get(step.index)
-        if done is not None:
-            rows.append(made.row(label, done, label_style=None))
+        result = state.points.get(step.index)
+        if result is not None:
+            rows.append(table.row(label, result, label_style=None))
             continue
         line = Line(width, charset).add(label, BOLD if step.index == running else DIM)
         if step.index == running:
-            line.fill_to(made.used_width - sum(one for _, one in made.columns))
+            line.fill_to(table.used_width - sum(column_width for _, column_width in table.columns))
             iops = "" if state.iops is None else f.number(state.iops)
-            line.add(iops.rjust(made.columns[0][1]), FIO).add(f"  {state.now()}", WARNING)
+            line.add(iops.rjust(table.columns[0][1]), FIO).add(f"  {state.now()}", WARNING)
         rows.append(line.finished())
-    shown, _ = window(rows, room, width, 0, 0)
-    parts = (order.words if order is not None else "", place_note(first, room, len(steps)))
-    head = made.header("    #", order.title if order is not None else "")
+    visible_rows, _ = window(rows, visible, width, 0, 0)
+    parts = (order.words if order is not None else "", place_note(first, visible, len(steps)))
+    head = table.header("    #", order.title if order is not None else "")
     note = "  ".join(part for part in parts if part)
-    return [title("runs", width, charset, note), head, *shown][:height]
+    return [title("runs", width, charset, note), head, *visible_rows][:height]
 
 
 def figures(
@@ -187,15 +187,15 @@ def figures(
     rows: list[Row] = []
     if results is None or results.complete < results.least:
         least = "two" if state.plan.until is None else "six"
-        words = f"Figures appear after {least} complete repeats."
-        rows = sentences([words], width, charset)
+        message = f"Figures appear after {least} complete repeats."
+        rows = sentences([message], width, charset)
     else:
         for number, tested in enumerate(results.tested, 1):
             rows += _figures(number, tested, width, charset)
             rows += _cpus(number, results.shifts[number - 1], width, charset)
-    shown, first = window(rows, height - 1, width, top or 0, 0)
+    visible_rows, first = window(rows, height - 1, width, top or 0, 0)
     name = "figures" if not state.active else "figures so far"
-    return [title(name, width, charset, place_note(first, height - 1, len(rows))), *shown]
+    return [title(name, width, charset, place_note(first, height - 1, len(rows))), *visible_rows]
 
 
 def _figures(
@@ -205,15 +205,16 @@ def _figures(
     first, second = variant_letter(0), variant_letter(number)
     head = f" {'':{name}}{first:>8}{second:>9}  {second} against {first} (95 %)"
     yield Line(width, charset).add(head, DIM).finished()
-    for one in tested:
+    for comparison in tested:
         means = [
-            _without_blanks(value_text(one.metric.unit, mean)) for mean in (one.first, one.second)
+            _without_blanks(value_text(comparison.metric.unit, mean))
+            for mean in (comparison.first, comparison.second)
         ]
-        line = Line(width, charset).add(f" {fit(one.metric.name, name)}")
+        line = Line(width, charset).add(f" {fit(comparison.metric.name, name)}")
         line.add(f"{means[0]:>8} {means[1]:>8}  ")
         line.add(
-            difference_text(one) + (" *" if one.shown else ""),
-            FINDING if one.shown else None,
+            difference_text(comparison) + (" *" if comparison.shown else ""),
+            FINDING if comparison.shown else None,
         )
         yield line.finished()
 
@@ -232,6 +233,6 @@ def _cpus(number: int, shifts: Sequence[CpuShift], width: int, charset: Charset)
     yield Line(width, charset).add(head, DIM).finished()
     for shift in chosen:
         loads = f"{shift.load[0]:>9.1f}%{shift.load[1]:>6.1f}%{' *' if shift.shown else '  '}"
-        done = "".join(f"{100 * share:>5.0f}%" for share in shift.completions)
-        text = f" {shift.cpu:>3}{'':11}{loads}{'':12}{done}{' *' if shift.moved else ''}"
+        completions = "".join(f"{100 * share:>5.0f}%" for share in shift.completions)
+        text = f" {shift.cpu:>3}{'':11}{loads}{'':12}{completions}{' *' if shift.moved else ''}"
         yield Line(width, charset).add(text).finished()

@@ -68,26 +68,26 @@ class ExperimentChoice:
 
 def fields(kind: str, job: str, options: str, varied: Sequence[str]) -> list[Field]:
     """The form's fields; ``varied`` are the first axis or the first two variants."""
-    found: list[Field] = [
+    rows: list[Field] = [
         ("job", "Job", job, "shipped job or fio job file"),
         ("options", "fio options", options, "for every run, e.g. bs=8k"),
     ]
     if kind == SWEEP:
-        found += [
+        rows += [
             ("axis", "Axis 1", varied[0], "1,2,4..64 doubles, 1..8 counts"),
             ("axis2", "Axis 2", "", "optional, e.g. numjobs=1,4"),
             ("rounds", "Repeats", "1", "2 or more: with intervals"),
             (ORDER, "Order", SEQUENTIAL, "seed, e.g. 42"),
         ]
     else:
-        found += [
+        rows += [
             ("a", "Variant A", varied[0], "NAME=VALUE[,NAME=VALUE]..."),
             ("b", "Variant B", varied[1], "as-is: the job unchanged"),
             ("c", "Variant C", "", "optional"),
             ("repeats", "Repeats", REPEATS, "2 or more, or ±2%: until known"),
         ]
     return [
-        *found,
+        *rows,
         ("settle", "Settle", SETTLE, "seconds before each measurement"),
         ("measure", "Measure", MEASURE, "seconds of each run"),
     ]
@@ -98,8 +98,8 @@ def filled(rows: Sequence[Field], before: Sequence[Field], typed: Mapping[str, s
     ``before`` are those that the form had then. What the dashboard has changed since is new."""
     was = {name: value for name, _, value, _ in before}
     return [
-        (name, label, typed.get(name, value) if value == was.get(name) else value, words)
-        for name, label, value, words in rows
+        (name, label, typed.get(name, value) if value == was.get(name) else value, hint)
+        for name, label, value, hint in rows
     ]
 
 
@@ -146,7 +146,7 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
 
     def content(self) -> ComposeResult:
         """The fields, each with what may be typed; then what will come of it."""
-        for name, label, value, words in self._rows:
+        for name, label, value, hint in self._rows:
             with Horizontal(classes="form-row"):
                 yield Static(Text(label), classes="form-label")
                 if name == ORDER:
@@ -157,8 +157,7 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
                         value, id=f"form-{name}", suggester=suggester, select_on_focus=False,
                         classes="field", validators=[Function(_checker(name))],
                     )  # fmt: skip
-                hint = Text(self.charset.text(words), style=DIM)
-                yield Static(hint, classes="form-hint")
+                yield Static(Text(self.charset.text(hint), style=DIM), classes="form-hint")
         with VerticalScroll(id="form-scroll", can_focus=False):
             yield Static(id="form-words")
         with Horizontal(classes="form-buttons"):
@@ -166,10 +165,10 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
             yield push_button("Cancel", "form-cancel")
 
     def _order(self, value: str) -> ComposeResult:
-        words, _, seed = value.partition(" ")
+        order, _, seed = value.partition(" ")
         with RadioSet(id=f"form-{ORDER}", compact=True):
-            yield Radio(SEQUENTIAL, value=words != RANDOM, compact=True)
-            yield Radio(RANDOM, value=words == RANDOM, compact=True)
+            yield Radio(SEQUENTIAL, value=order != RANDOM, compact=True)
+            yield Radio(RANDOM, value=order == RANDOM, compact=True)
         yield Input(
             seed, id=f"form-{SEED}", select_on_focus=False, classes="field", type="integer",
             max_length=9,
@@ -285,18 +284,18 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
         return self.query_one("#form-scroll", VerticalScroll)
 
     def _show_lines(self, lines: Sequence[Line]) -> None:
-        """Show (label, words, style) lines; words that need several rows stay beside the label."""
-        self.said = "\n".join(f"{label} {words}".strip() for label, words, _ in lines)
+        """Show (label, text, style) lines; text that needs several rows stays beside the label."""
+        self.said = "\n".join(f"{label} {text}".strip() for label, text, _ in lines)
         parts: list[RenderableType] = []
-        for label, words, style in lines:
+        for label, text, style in lines:
             if not label:
-                parts.append(Text(self.clean(words), style=style))
+                parts.append(Text(self.clean(text), style=style))
                 continue
             grid = Table.grid(expand=True)
             grid.add_column(width=LABEL)
             grid.add_column(ratio=1)
             name = Text(self.clean(label), style=style or DIM)
-            grid.add_row(name, Text(self.clean(words), style=style))
+            grid.add_row(name, Text(self.clean(text), style=style))
             parts.append(grid)
         self.query_one("#form-words", Static).update(Group(*parts))
         self._scroll.scroll_home(animate=False)
@@ -314,16 +313,16 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
         self, lines: Sequence[str], ready: PreparedExperiment | None = None, warn: bool = False
     ) -> None:
         """The first line is the plan in short."""
-        shown: list[Line] = [("", lines[0], WARNING if warn else BOLD)]
+        plan_lines: list[Line] = [("", lines[0], WARNING if warn else BOLD)]
         for line in lines[1:]:
-            label, colon, words = line.partition(": ")
+            label, colon, text = line.partition(": ")
             style = WARNING if label in WARNING_LABELS else ""
-            shown.append((label, words, style) if colon else ("", line, style))
+            plan_lines.append((label, text, style) if colon else ("", line, style))
         if ready is not None and ready.kept:
-            shown.append(("", f"Enter {ready.kept}; Ctrl-N starts over", BOLD))
+            plan_lines.append(("", f"Enter {ready.kept}; Ctrl-N starts over", BOLD))
         if ready is not None and ready.lost:
-            shown.append(("", ready.lost, WARNING))
-        self._show_lines(shown)
+            plan_lines.append(("", ready.lost, WARNING))
+        self._show_lines(plan_lines)
 
     def _fit(self) -> None:
         """Let the messages scroll if there is no room: buttons and keys stay visible."""

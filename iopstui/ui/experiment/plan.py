@@ -49,9 +49,9 @@ def parse_plan(kind: str, typed: Mapping[str, str]) -> Plan:
                     seed=seed, shuffle=shuffle)  # fmt: skip
     variants = tuple(parse_variant(typed[name]) for name in VARIANTS if typed[name].strip())
     check_variants(variants, options)
-    repeats, until = _repeats(typed["repeats"])
+    repeats, precision = _repeats(typed["repeats"])
     return Plan((job,), options, variants=variants, repeats=repeats, settle=settle,
-                measure=measure, until=until)  # fmt: skip
+                measure=measure, until=precision)  # fmt: skip
 
 
 def check_field(name: str, text: str) -> None:
@@ -74,11 +74,11 @@ def check_field(name: str, text: str) -> None:
 
 def _order(text: str) -> tuple[bool, int | None]:
     """Whether the order is random, and its seed."""
-    words = " ".join(text.split()).lower()
-    if words in ("", SEQUENTIAL):
+    order = " ".join(text.split()).lower()
+    if order in ("", SEQUENTIAL):
         return False, None
-    seed = words.removeprefix(RANDOM).strip()
-    if not words.startswith(RANDOM) or not _SEED.fullmatch(seed):
+    seed = order.removeprefix(RANDOM).strip()
+    if not order.startswith(RANDOM) or not _SEED.fullmatch(seed):
         raise UsageError(f"order: {text!r} is neither {SEQUENTIAL} nor {RANDOM}.",
                          f"With a seed: {RANDOM} 42")  # fmt: skip
     return True, int(seed) if seed else None
@@ -102,19 +102,19 @@ def _repeats(text: str) -> tuple[int, float | None]:
 def parse_fio_options(text: str) -> dict[str, str]:
     """ "bs=8k rw=randread" as fio options. UsageError."""
     try:
-        words = shlex.split(text)
+        args = shlex.split(text)
     except ValueError as error:
         raise UsageError(f"The options have a quote that is not closed: {text!r}.") from error
-    return dict(parse_override(word) for word in words)
+    return dict(parse_override(arg) for arg in args)
 
 
 def options_text(options: Mapping[str, str], without: str) -> str:
     """The options as they are typed, but for those that an axis or variant (``without``) sets."""
-    taken = {name for part in without.split() for name in option_names(part.partition("=")[0])}
+    varied = {name for part in without.split() for name in option_names(part.partition("=")[0])}
     return " ".join(
         shlex.quote(f"{name}={value}")
         for name, value in options.items()
-        if not option_names(name) & taken and name not in ("runtime", "timeout", "time_based")
+        if not option_names(name) & varied and name not in ("runtime", "timeout", "time_based")
     )
 
 

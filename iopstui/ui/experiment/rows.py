@@ -37,17 +37,17 @@ FIGURES: tuple[Column[PointFinished], ...] = (
 """The columns that a sweep's points and a comparison's runs share."""
 
 
-def title(words: str, width: int, charset: Charset, note: str = "") -> Row:
+def title(text: str, width: int, charset: Charset, note: str = "") -> Row:
     """A pane's title."""
-    return rule(width, charset, (capital(words), BOLD), right=((note, DIM),) if note else ())
+    return rule(width, charset, (capital(text), BOLD), right=((note, DIM),) if note else ())
 
 
 def boxed(rows: Sequence[Row], width: int, charset: Charset, number: str = "") -> list[Row]:
     """Draw a box around a pane's rows (``frame.BORDER_COLUMNS`` narrower than ``width``). The first
     row is the title on the border, ``number`` its key."""
     head, *body = rows
-    words = [(capital(text), style) for text, style in frame.titled(head)]
-    first = frame.top(width, charset, number, words, frame.valued(head))
+    pieces = [(capital(text), style) for text, style in frame.titled(head)]
+    first = frame.top(width, charset, number, pieces, frame.valued(head))
     return frame.boxed(first, body, frame.bottom(width, charset), charset, False)
 
 
@@ -65,12 +65,12 @@ def rows_inside(box: Box, framed: bool) -> Box:
 
 def sentences(lines: Sequence[str], width: int, charset: Charset) -> list[Row]:
     """Each line as rows of words, all but its first one indented."""
-    found: list[Row] = []
+    rows: list[Row] = []
     for line in lines:
         for number, row in enumerate(wrap(width - 2, charset, line, None)):
             indent: Piece = ("  " if number else "", None)
-            found.append(Line(width, charset).extend([indent, *row]).finished())
-    return found
+            rows.append(Line(width, charset).extend([indent, *row]).finished())
+    return rows
 
 
 def window(
@@ -89,13 +89,13 @@ def place_note(first: int, height: int, total: int) -> str:
     return f"{first + 1}-{min(total, first + height)} of {total}" if total > height else ""
 
 
-def with_result(pane: str, box: Box, used: int) -> dict[str, Box]:
+def with_result(pane: str, box: Box, used_rows: int) -> dict[str, Box]:
     """A pane alone in ``box``, of which it uses so many rows: the result stands below it, if there
     is room."""
-    if box.height - used < LEAST_RESULT:
+    if box.height - used_rows < LEAST_RESULT:
         return {pane: box}
-    below = Box(box.x, box.y + used, box.width, box.height - used)
-    return {pane: Box(box.x, box.y, box.width, used), RESULT: below}
+    below = Box(box.x, box.y + used_rows, box.width, box.height - used_rows)
+    return {pane: Box(box.x, box.y, box.width, used_rows), RESULT: below}
 
 
 def result_pane(
@@ -105,6 +105,6 @@ def result_pane(
     rows = sentences(state.sentences(), width, charset)
     if not rows:
         rows = sentences(["First run in progress."], width, charset)
-    shown, first = window(rows, height - 1, width, top or 0, 0)
+    visible_rows, first = window(rows, height - 1, width, top or 0, 0)
     name = RESULT if not state.active else "so far"
-    return [title(name, width, charset, place_note(first, height - 1, len(rows))), *shown]
+    return [title(name, width, charset, place_note(first, height - 1, len(rows))), *visible_rows]

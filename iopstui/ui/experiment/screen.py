@@ -55,7 +55,7 @@ class ExperimentScreen(CanvasScreen):
         self,
         state: ExperimentState,
         live: Callable[[], LiveState],
-        own: Callable[[], OwnCost],
+        own_cost: Callable[[], OwnCost],
         hints: Callable[[], Sequence[KeyHint]],
         target: Target,
         charset: Charset,
@@ -63,7 +63,7 @@ class ExperimentScreen(CanvasScreen):
         super().__init__()
         self.state = state
         self._live = live
-        self._own = own
+        self._own = own_cost
         self._own_hints = hints
         self._target = target
         self._charset = charset
@@ -150,8 +150,8 @@ class ExperimentScreen(CanvasScreen):
             panel.place(places[name])
         if tiny:
             least = f"{layout.MIN_WIDTH}×{layout.MIN_HEIGHT}"
-            words = f"This terminal is too small (at least {least}). The experiment continues."
-            self.small.show(pad(wrap(width, self._charset, words, None), height, width))
+            message = f"This terminal is too small (at least {least}). The experiment continues."
+            self.small.show(pad(wrap(width, self._charset, message, None), height, width))
         self.paint()
 
     def paint(self) -> None:
@@ -196,21 +196,21 @@ class ExperimentScreen(CanvasScreen):
         line = Line(width, self._charset).add(f" {state.noun} ", BOLD)
         jobs = ", ".join(plan.jobs) if not plan.variants else plan.jobs[0]
         line.add(f" {printable(jobs)}", BOLD)
-        words = [f"{axis.name} × {len(axis.values)}" for axis in plan.axes]
-        words += (
+        settings = [f"{axis.name} × {len(axis.values)}" for axis in plan.axes]
+        settings += (
             [f"{len(plan.variants)} variants × {plan.repeats} repeats"] if plan.variants else []
         )
-        words += [f"{name}={value}" for name, value in plan.options.items()]
-        for text in words:
+        settings += [f"{name}={value}" for name, value in plan.options.items()]
+        for text in settings:
             line.try_add((f"  {printable(text)}", None))
         line.try_add((f"  on {printable(self._target.name)}", DIM))
         return line.add_right((f"{plan.settle:g} s + {plan.measure:g} s each ", DIM)).finished()
 
     def _status(self, width: int) -> Row:
         state, charset = self.state, self._charset
-        done = round(bars.BAR * len(state.points) / max(1, state.total))
+        filled = round(bars.BAR * len(state.points) / max(1, state.total))
         line = Line(width, charset).add(" ")
-        line.add(charset.full * done, FIO).add(charset.empty * (bars.BAR - done), DIM)
+        line.add(charset.full * filled, FIO).add(charset.empty * (bars.BAR - filled), DIM)
         failed = state.finished is not None and bool(state.finished.error)
         line.add(f" {state.progress()}", ERROR if failed else BOLD)
         if state.started is not None:
@@ -260,15 +260,15 @@ class ExperimentScreen(CanvasScreen):
         if not table and pane not in TEXTS:
             return
         total = self.state.total if table else self._length(pane, box.width)
-        room = max(1, box.height - (2 if table else 1))
-        last = max(0, total - room)
+        visible = max(1, box.height - (2 if table else 1))
+        last = max(0, total - visible)
         top = self._tops.get(pane)
-        done = self.state.started.index if self.state.started else len(self.state.points)
+        position = self.state.started.index if self.state.started else len(self.state.points)
         follows = table and self._view.order is None
-        following = max(0, min(last, done - room + 2)) if follows else 0
-        wanted = max(0, min(last, (following if top is None else top) + by))
+        following = max(0, min(last, position - visible + 2)) if follows else 0
+        new_top = max(0, min(last, (following if top is None else top) + by))
         # back where what runs is at the bottom, the table follows it again
-        self._tops[pane] = None if wanted == following else wanted
+        self._tops[pane] = None if new_top == following else new_top
         self.paint()
 
     def _scrolled(self) -> tuple[str, Box]:

@@ -10,17 +10,17 @@ from iopstui.model.experiment.plan import PlannedPoint
 from iopstui.ui.draw.rows import Table
 
 VALUES: Mapping[str, Callable[[PointFinished], float | None]] = {
-    "IOPS": lambda one: one.point.iops,
-    "MiB/s": lambda one: one.point.bw,
-    "mean": lambda one: one.point.latency_ns,
-    "p50": lambda one: one.point.p50_ns,
-    "p99": lambda one: one.point.p99_ns,
-    "p99.9": lambda one: one.point.p999_ns,
-    "aqu-sz": lambda one: one.point.aqu_sz,
-    "N=X*R": lambda one: one.little.seen,
-    "of": lambda one: one.little.asked,
-    "CPU/IO": lambda one: one.point.cpu_us,
-    "most on": lambda one: max(one.point.completions.values(), default=None),
+    "IOPS": lambda event: event.point.iops,
+    "MiB/s": lambda event: event.point.bw,
+    "mean": lambda event: event.point.latency_ns,
+    "p50": lambda event: event.point.p50_ns,
+    "p99": lambda event: event.point.p99_ns,
+    "p99.9": lambda event: event.point.p999_ns,
+    "aqu-sz": lambda event: event.point.aqu_sz,
+    "N=X*R": lambda event: event.little.seen,
+    "of": lambda event: event.little.asked,
+    "CPU/IO": lambda event: event.point.cpu_us,
+    "most on": lambda event: max(event.point.completions.values(), default=None),
 }
 """What a column of this title is sorted by."""
 
@@ -47,9 +47,9 @@ def clicked(order: Order | None, title: str) -> Order | None:
     return Order(title, down=False) if order.down else None
 
 
-def title_at(made: Table[PointFinished], column: int) -> str:
+def title_at(table: Table[PointFinished], column: int) -> str:
     """The title of the column at this cell; "": the number of the point."""
-    return next((title for begin, end, title in made.spans("") if begin <= column < end), "")
+    return next((title for begin, end, title in table.spans("") if begin <= column < end), "")
 
 
 def in_order(
@@ -61,8 +61,8 @@ def in_order(
     value = VALUES[order.title]
 
     def key(step: PlannedPoint) -> tuple[bool, float]:
-        done = measured.get(step.index)
-        found = value(done) if done is not None else None
-        return found is None, 0.0 if found is None else -found if order.down else found
+        event = measured.get(step.index)
+        figure = value(event) if event is not None else None
+        return figure is None, 0.0 if figure is None else -figure if order.down else figure
 
     return sorted(steps, key=key)

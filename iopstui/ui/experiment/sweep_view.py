@@ -49,8 +49,8 @@ INTERVAL_COLUMN = Column(
 
 
 def _asked(event: PointFinished) -> str:
-    asked = f.MISSING if event.little.asked is None else str(event.little.asked)
-    return asked + ("!" if event.little.holds is False else "")
+    depth = f.MISSING if event.little.asked is None else str(event.little.asked)
+    return depth + ("!" if event.little.holds is False else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +91,15 @@ class SweepView:
 
     def places(self, state: ExperimentState, box: Box) -> dict[str, Box]:
         """All panes at once: the charts side by side, then the table, then the result."""
-        words = max(5, min(10, box.height // 5))
-        rows = min(len(state.rows) + 3, max(6, (box.height - words) * 2 // 5))
-        left = (box.width + 1) // 2
-        top = box.height - rows - words
+        result_height = max(5, min(10, box.height // 5))
+        rows = min(len(state.rows) + 3, max(6, (box.height - result_height) * 2 // 5))
+        left_width = (box.width + 1) // 2
+        top = box.height - rows - result_height
         return {
-            "IOPS": Box(box.x, box.y, left, top),
-            "latency": Box(box.x + left, box.y, box.width - left, top),
+            "IOPS": Box(box.x, box.y, left_width, top),
+            "latency": Box(box.x + left_width, box.y, box.width - left_width, top),
             "points": Box(box.x, box.y + top, box.width, rows),
-            RESULT: Box(box.x, box.y + top + rows, box.width, words),
+            RESULT: Box(box.x, box.y + top + rows, box.width, result_height),
         }
 
     def title_at(self, pane: str, state: ExperimentState, width: int, column: int) -> str | None:
@@ -120,7 +120,7 @@ def _made(
     """The table, the widths of the axes, and that of the numbers."""
     widths = [min(MAX_NAME, max(len(name), *map(len, values))) for name, values in _axes(plan)]
     number = max(2, len(str(steps)))
-    label = 2 + number + sum(one + 1 for one in widths)
+    label = 2 + number + sum(width + 1 for width in widths)
     # their IOPS are then means
     columns = (COLUMNS[0], INTERVAL_COLUMN, *COLUMNS[1:]) if plan.repeats > 1 else COLUMNS
     return Table(columns, label, width, charset), widths, number
@@ -132,30 +132,32 @@ def table(
 ) -> list[Row]:  # fmt: skip
     """A row a point; the running one is marked, those to come are dim."""
     plan, steps = state.plan, state.rows
-    measured, failed = state.measured(), {state.place(one) for one in state.failed.values()}
-    made, widths, number = _made(plan, len(steps), width, charset)
-    names = [fit(name, one).rjust(one) for (name, _), one in zip(_axes(plan), widths, strict=True)]
+    measured, failed = state.measured(), {state.place(step) for step in state.failed.values()}
+    points, widths, number = _made(plan, len(steps), width, charset)
+    names = [
+        fit(name, width).rjust(width) for (name, _), width in zip(_axes(plan), widths, strict=True)
+    ]
     label = " ".join(["  " + "#".rjust(number), *names])
-    head = made.header(label, order.title if order is not None else "")
+    head = points.header(label, order.title if order is not None else "")
     running = state.place(state.steps[state.started.index]) if state.started is not None else None
     focus = len(measured) if running is None else running
-    room = max(1, height - 2)
-    follows = focus - room + 2 if order is None else 0
-    first = max(0, min(len(steps) - room, follows if top is None else top))
+    visible = max(1, height - 2)
+    follows = focus - visible + 2 if order is None else 0
+    first = max(0, min(len(steps) - visible, follows if top is None else top))
     rows = []
-    for step in in_order(steps, measured, order)[first : first + room]:
+    for step in in_order(steps, measured, order)[first : first + visible]:
         text = _label(step, plan, widths, number, step.index == running, charset)
-        done = measured.get(step.index)
-        if done is not None and step.index != running:
-            rows.append(made.row(text, done, label_style=None))
+        event = measured.get(step.index)
+        if event is not None and step.index != running:
+            rows.append(points.row(text, event, label_style=None))
         elif step.index in failed and step.index != running:
             rows.append(Line(width, charset).add(text, BOLD).add("  failed", WARNING).finished())
         else:
-            rows.append(_unmeasured(text, state, step.index == running, width, made, charset))
-    shown, _ = window(rows, room, width, 0, 0)
-    parts = (order.words if order is not None else "", place_note(first, room, len(steps)))
+            rows.append(_unmeasured(text, state, step.index == running, width, points, charset))
+    visible_rows, _ = window(rows, visible, width, 0, 0)
+    parts = (order.words if order is not None else "", place_note(first, visible, len(steps)))
     note = "  ".join(part for part in parts if part)
-    return [title("points", width, charset, note), head, *shown][:height]
+    return [title("points", width, charset, note), head, *visible_rows][:height]
 
 
 def _axes(plan: Plan) -> list[tuple[str, tuple[str, ...]]]:
@@ -166,7 +168,7 @@ def _axes(plan: Plan) -> list[tuple[str, tuple[str, ...]]]:
 def _label(
     step: PlannedPoint, plan: Plan, widths: list[int], number: int, running: bool, charset: Charset
 ) -> str:
-    values = {one.name: one.value for one in step.settings} | {"job": step.job}
+    values = {setting.name: setting.value for setting in step.settings} | {"job": step.job}
     cells = [
         fit(printable(values[name]), width).strip().rjust(width)
         for (name, _), width in zip(_axes(plan), widths, strict=True)
@@ -180,13 +182,13 @@ def _unmeasured(
     state: ExperimentState,
     running: bool,
     width: int,
-    made: Table[PointFinished],
+    table: Table[PointFinished],
     charset: Charset,
 ) -> Row:
     line = Line(width, charset).add(label, BOLD if running else DIM)
-    line.fill_to(made.used_width - sum(one for _, one in made.columns))
+    line.fill_to(table.used_width - sum(column_width for _, column_width in table.columns))
     if running:
-        first = made.columns[0][1]
+        first = table.columns[0][1]
         iops = "" if state.iops is None else f.number(state.iops)
         line.add(iops.rjust(first), FIO).add(f"  {state.now()}", WARNING)
     return line.finished()
@@ -220,13 +222,13 @@ def iops_spec(state: ExperimentState) -> XYSpec:
     """IOPS over the axis of load."""
     axis, places = values_axis(state.axis.values)
     lines, flags = [], []
-    for one in drawn(state):
-        at = [(places[_value(state, e)], e.point.iops) for e in one.curve.points]
-        for (x, _), event in zip(at, one.curve.points, strict=True):
+    for drawn_curve in drawn(state):
+        at = [(places[_value(state, e)], e.point.iops) for e in drawn_curve.curve.points]
+        for (x, _), event in zip(at, drawn_curve.curve.points, strict=True):
             low, high = event.point.iops_within or (0.0, 0.0)
-            lines += [XYLine("", ((x, low), (x, high)), one.style)] if high else []
-        lines.append(XYLine(one.mean, tuple(at), one.style))
-        flags += list(_knee(state, one, at))
+            lines += [XYLine("", ((x, low), (x, high)), drawn_curve.style)] if high else []
+        lines.append(XYLine(drawn_curve.mean, tuple(at), drawn_curve.style))
+        flags += list(_knee(state, drawn_curve, at))
     return XYSpec(
         f"IOPS against {printable(state.axis.name)}",
         axis,
@@ -244,20 +246,20 @@ def latency_spec(state: ExperimentState) -> XYSpec:
     """The hockey stick: latency over IOPS, mean and p99."""
     lines, flags = [], []
     several, load = len(drawn(state)) > 1, state.axis.name in LOADS
-    for one in drawn(state):
-        events = one.curve.points
+    for drawn_curve in drawn(state):
+        events = drawn_curve.curve.points
         means = [(e.point.iops, e.point.latency_ns or 0.0) for e in events]
         tails = [(e.point.iops, e.point.p99_ns) for e in events if e.point.p99_ns]
-        known = [point for point in means if point[1] > 0]
-        style = one.style if several else P99
+        positive = [point for point in means if point[1] > 0]
+        style = drawn_curve.style if several else P99
         # lines only where they follow the load
-        lines.append(XYLine(one.tail, tuple(tails), style, joined=load and not several))
+        lines.append(XYLine(drawn_curve.tail, tuple(tails), style, joined=load and not several))
         for event in events:
             low, high = event.point.latency_within or (0.0, 0.0)
             x = event.point.iops
-            lines += [XYLine("", ((x, low), (x, high)), one.style)] if high else []
-        lines.append(XYLine(one.mean, tuple(known), one.style, joined=load))
-        flags += list(_knee(state, one, means))
+            lines += [XYLine("", ((x, low), (x, high)), drawn_curve.style)] if high else []
+        lines.append(XYLine(drawn_curve.mean, tuple(positive), drawn_curve.style, joined=load))
+        flags += list(_knee(state, drawn_curve, means))
     values = [y for line in lines for _, y in line.points]
     most = max((x for line in lines for x, _ in line.points), default=1.0)
     return XYSpec(
@@ -294,21 +296,24 @@ def _title_note(state: ExperimentState) -> str:
     return f"{MAX_DRAWN} of {count} lines" if count > MAX_DRAWN else ""
 
 
-def _knee(state: ExperimentState, one: DrawnCurve, at: list[tuple[float, float]]) -> Iterator[Flag]:
+def _knee(
+    state: ExperimentState, drawn_curve: DrawnCurve, at: list[tuple[float, float]]
+) -> Iterator[Flag]:
     """Named once the curve is whole; outside of what was measured there is nothing to mark."""
-    found = one.curve.knee if state.axis.name in LOADS and not state.active else None
-    if found is not None and found.edge != "last" and at[found.index][1] > 0:
-        value = _value(state, one.curve.points[found.index])
+    knee = drawn_curve.curve.knee if state.axis.name in LOADS and not state.active else None
+    if knee is not None and knee.edge != "last" and at[knee.index][1] > 0:
+        value = _value(state, drawn_curve.curve.points[knee.index])
         yield Flag(
-            at[found.index], f"knee {value}" if one.name == "" else f"{one.mean}: knee {value}"
+            at[knee.index],
+            f"knee {value}" if drawn_curve.name == "" else f"{drawn_curve.mean}: knee {value}",
         )
 
 
 def _names(state: ExperimentState, tails: bool) -> Iterator[Piece]:
-    found = drawn(state)
-    if len(found) == 1 and not found[0].name:
+    curves = drawn(state)
+    if len(curves) == 1 and not curves[0].name:
         if tails:
-            yield from ((f"{MEAN} mean", found[0].style), (f"   {TAIL} p99", P99))
+            yield from ((f"{MEAN} mean", curves[0].style), (f"   {TAIL} p99", P99))
         return
-    for one in found:
-        yield f"{one.mean} {one.name}   ", one.style
+    for curve in curves:
+        yield f"{curve.mean} {curve.name}   ", curve.style

@@ -67,7 +67,7 @@ class FleetRuns(Protocol):
         """Have the hosts say what tunables they have; False if none is connected."""
         ...
 
-    def change_tunable(self, turn: HostTunableChange) -> None:
+    def change_tunable(self, change: HostTunableChange) -> None:
         """Have hosts change a tunable."""
         ...
 
@@ -76,7 +76,7 @@ class FleetRuns(Protocol):
         """The newest of each host; of those that follow only a host's in detail are told."""
         ...
 
-    def start(self, tell: Callable[[FleetEvent], None]) -> None:
+    def start(self, on_event: Callable[[FleetEvent], None]) -> None:
         """Begin to tell."""
         ...
 
@@ -101,7 +101,7 @@ class FleetRuns(Protocol):
         """Keep a mark."""
         ...
 
-    def detail(self, name: str, wanted: bool) -> None:
+    def detail(self, name: str, enabled: bool) -> None:
         """Ask a host for all of its figures."""
         ...
 
@@ -181,8 +181,8 @@ class FleetController:
 
     def knobs(self) -> Sequence[TunableState]:
         """Tunables of all hosts' disks, as the hosts report them."""
-        known = self.runs.settings.known
-        return merged_tunables({host: known[host] for host in sorted(known, key=natural_key)})
+        tunables = self.runs.settings.known
+        return merged_tunables({host: tunables[host] for host in sorted(tunables, key=natural_key)})
 
     def topology(self) -> Topology:
         """The machines' are not alike."""
@@ -199,111 +199,111 @@ class FleetController:
             self._t = max(self._t, time.time() - self._origin_s)
         return self._t
 
-    def _take_event(self, told: FleetEvent) -> None:
-        self.told.append(told)
-        match told:
+    def _take_event(self, event: FleetEvent) -> None:
+        self.told.append(event)
+        match event:
             case HostSecond():
-                self._host_second(told)
+                self._host_second(event)
             case HostSeconds():
                 utils = self._utils
-                for _, number, complete, *_, util in told.of:
+                for _, number, complete, *_, util in event.of:
                     if complete and util is not None:
                         utils.setdefault(number, []).append(util)
             case HostRow():
-                if not self._titled and told.row["event"] == "step_started":
-                    self._row(told)
+                if not self._titled and event.row["event"] == "step_started":
+                    self._row(event)
             case MergedSecond():
-                self._second(told)
+                self._second(event)
             case FleetMessage():
-                self._sink(Notice(self._elapsed(), told.level, told.text))
+                self._sink(Notice(self._elapsed(), event.level, event.text))
             case HostTunableResult():
-                self._tunable_result(told)
+                self._tunable_result(event)
             case FleetRunStarted():
-                self._begun(told)
+                self._begun(event)
             case FleetRunFinished():
-                self._run_finished(told)
+                self._run_finished(event)
             case ScalingCurve():
-                self._curve(told)
+                self._curve(event)
             case ReplayRestarted():
                 self._step, self._titled, self._begun_s = 0, False, None
                 self._origin_s, self._t = None, 0.0
                 self.on_jump()
 
-    def _host_second(self, told: HostSecond) -> None:
-        if told.complete and told.util is not None:
-            self._utils.setdefault(told.number, []).append(told.util)
+    def _host_second(self, second: HostSecond) -> None:
+        if second.complete and second.util is not None:
+            self._utils.setdefault(second.number, []).append(second.util)
 
-    def _tunable_result(self, told: HostTunableResult) -> None:
+    def _tunable_result(self, result: HostTunableResult) -> None:
         t = self._elapsed()
-        for host, disk, before, now in told.changes:
-            self._sink(TunableChanged(t, f"{host} {disk}", told.name, before, now))
-        hosts = told.hosts
-        befores = "/".join(dict.fromkeys(before for *_, before, _ in told.changes))
-        nows = "/".join(dict.fromkeys(now for *_, now in told.changes))
+        for host, disk, before, now in result.changes:
+            self._sink(TunableChanged(t, f"{host} {disk}", result.name, before, now))
+        hosts = result.hosts
+        befores = "/".join(dict.fromkeys(before for *_, before, _ in result.changes))
+        nows = "/".join(dict.fromkeys(now for *_, now in result.changes))
         if hosts:
-            self._sink(Mark(t, f"{told.name} {befores} → {nows}"))
-        words = f"{told.name} is {nows} on {some_of(hosts)}" if hosts else ""
-        if told.failed:
-            not_on = f"{told.name} is not changed on {some_reasons(told.failed)}"
-            words = f"{words}; {not_on}" if words else not_on
-        self._sink(Notice(t, "warning" if told.failed else "info", words))
+            self._sink(Mark(t, f"{result.name} {befores} → {nows}"))
+        message = f"{result.name} is {nows} on {some_of(hosts)}" if hosts else ""
+        if result.failed:
+            not_on = f"{result.name} is not changed on {some_reasons(result.failed)}"
+            message = f"{message}; {not_on}" if message else not_on
+        self._sink(Notice(t, "warning" if result.failed else "info", message))
 
-    def _begun(self, told: FleetRunStarted) -> None:
+    def _begun(self, run: FleetRunStarted) -> None:
         if self._origin_s is None:
-            self._origin_s = told.wall_s
-        self._t = max(self._t, told.wall_s - self._origin_s)
-        self.job = told.job or self.job
-        self._watching = told.watching and not told.between
-        self._step = 0 if told.watching else told.number
-        self._titled, self._begun_s, self._runtime = told.watching, None, None
-        if told.between:
+            self._origin_s = run.wall_s
+        self._t = max(self._t, run.wall_s - self._origin_s)
+        self.job = run.job or self.job
+        self._watching = run.watching and not run.between
+        self._step = 0 if run.watching else run.number
+        self._titled, self._begun_s, self._runtime = run.watching, None, None
+        if run.between:
             return
-        hosts = counted(len(told.hosts), "host")
-        does = "watches" if told.watching else f"run {told.number} starts on"
-        words = f"{hosts} watched" if told.watching else f"{does} {hosts}"
-        self._sink(Notice(self._t, "info", words))
+        hosts = counted(len(run.hosts), "host")
+        does = "watches" if run.watching else f"run {run.number} starts on"
+        message = f"{hosts} watched" if run.watching else f"{does} {hosts}"
+        self._sink(Notice(self._t, "info", message))
 
-    def _row(self, told: HostRow) -> None:
-        row = told.row
+    def _row(self, host_row: HostRow) -> None:
+        row = host_row.row
         if row.get("phase") == "run":
             self._titled = True
             options = row.get("options")
-            known = (
+            fio_options = (
                 {str(k): str(v) for k, v in options.items()} if isinstance(options, dict) else {}
             )
-            runtime = known.get("runtime", "").removesuffix("s")
+            runtime = fio_options.get("runtime", "").removesuffix("s")
             self._runtime = int(runtime) if runtime.isdigit() else None
             self.runtime_s = self._runtime or self.runtime_s
             self._sink(StepStarted(
                 self._elapsed(), self._step, printable(self.job or str(row.get("job") or "")),
                 printable(str(row.get("title") or "")), (), bool(row.get("read_only")), "run",
-                printable(str(row.get("fio_version") or "")), known,
+                printable(str(row.get("fio_version") or "")), fio_options,
             ))  # fmt: skip
 
-    def _second(self, told: MergedSecond) -> None:
-        if not told.counted and not told.missing:
+    def _second(self, second: MergedSecond) -> None:
+        if not second.counted and not second.missing:
             return
-        begin_s = told.wall_ms / 1000
+        begin_s = second.wall_ms / 1000
         if self._origin_s is None:
             self._origin_s = begin_s
         self._begun_s = begin_s if self._begun_s is None else self._begun_s
-        t = begin_s + told.interval_s - self._origin_s
+        t = begin_s + second.interval_s - self._origin_s
         if t <= 0:
             return
         self._t = max(self._t, t)
-        elapsed = round(begin_s + told.interval_s - self._begun_s)
+        elapsed = round(begin_s + second.interval_s - self._begun_s)
         eta = None if self._runtime is None else max(0, self._runtime - elapsed)
         frame = frame_of_second(
-            told, t, self._step, self._util(told.number), self._own_cpu(), (elapsed, eta)
+            second, t, self._step, self._util(second.number), self._own_cpu(), (elapsed, eta)
         )
         self._sink(FrameReady(t, frame))
 
     def _util(self, number: int) -> float | None:
         """The mean of the hosts'."""
-        found = self._utils.pop(number, [])
-        for late in [one for one in self._utils if one < number]:
+        utils = self._utils.pop(number, [])
+        for late in [n for n in self._utils if n < number]:
             del self._utils[late]
-        return sum(found) / len(found) if found else None
+        return sum(utils) / len(utils) if utils else None
 
     def _own_cpu(self) -> float | None:
         """CPU use of this process since the last call, percent of a CPU."""
@@ -313,30 +313,30 @@ class FleetController:
             return None
         return 100 * (now[1] - before[1]) / (now[0] - before[0])
 
-    def _run_finished(self, told: FleetRunFinished) -> None:
-        if told.between:
+    def _run_finished(self, run: FleetRunFinished) -> None:
+        if run.between:
             return
-        self.last = told
-        t, failed = self._elapsed(), told.how == FAILED
-        error = told.said[0] if failed and told.said else ""
+        self.last = run
+        t, failed = self._elapsed(), run.how == FAILED
+        error = run.said[0] if failed and run.said else ""
         # what came of the run is said last, because that is what stands there then
-        for text in told.said[1:] if failed else told.said:
+        for text in run.said[1:] if failed else run.said:
             self._sink(Notice(t, "info", text))
         if self._step or failed:
-            self._sink(StepFinished(t, self._step, told.code, error, told.how == STOPPED))
+            self._sink(StepFinished(t, self._step, run.code, error, run.how == STOPPED))
         self._step = 0
 
-    def _curve(self, told: ScalingCurve) -> None:
+    def _curve(self, curve: ScalingCurve) -> None:
         t = self._elapsed()
-        if told.at is not None:
-            words = f"sweep over hosts: point {told.at + 1} of {len(told.counts)}"
-            self._sink(Notice(t, "info", words))
+        if curve.at is not None:
+            message = f"sweep over hosts: point {curve.at + 1} of {len(curve.counts)}"
+            self._sink(Notice(t, "info", message))
             return
         # of its points the last one is what was said; leaving is about all of them
-        self.last = FleetRunFinished(DONE, told.code, words=told.words)
-        if told.points:
-            for text in told.scaling().sentences():
+        self.last = FleetRunFinished(DONE, curve.code, words=curve.words)
+        if curve.points:
+            for text in curve.scaling().sentences():
                 self._sink(Notice(t, "info", text))
-        ended = f", {told.ended}" if told.why else ""
-        points = f"{len(told.points)} of {counted(len(told.counts), 'point')} measured"
-        self._sink(Notice(t, "info", f"sweep over hosts finished: {points}{ended}"))
+        reason = f", {curve.ended}" if curve.why else ""
+        points = f"{len(curve.points)} of {counted(len(curve.counts), 'point')} measured"
+        self._sink(Notice(t, "info", f"sweep over hosts finished: {points}{reason}"))

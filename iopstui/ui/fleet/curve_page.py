@@ -46,17 +46,17 @@ class CurvePage(CanvasScreen):
 
     def __init__(
         self,
-        scene: FleetState,
+        fleet: FleetState,
         live: Callable[[], LiveState],
         hints: Callable[[], Sequence[KeyHint]],
-        where: str,
+        target: str,
         charset: Charset,
     ) -> None:
         super().__init__()
-        self._scene = scene
+        self._scene = fleet
         self._live = live
         self._own_hints = hints
-        self._where = where
+        self._where = target
         self._charset = charset
         self._view = CurveView(charset)
         self._top: int | None = None
@@ -85,12 +85,12 @@ class CurvePage(CanvasScreen):
         if self._placed == (width, height, *sizes):
             return
         self._placed = (width, height, *sizes)
-        chart, table, words = sizes
+        chart, table, conclusions = sizes
         places = {
             "header": Box(0, 0, width, 2),
             "chart": Box(0, 2, width, chart),
             "table": Box(0, 2 + chart, width, table),
-            "words": Box(0, 2 + chart + table, width, words),
+            "words": Box(0, 2 + chart + table, width, conclusions),
             "message": Box(0, height - 2, width, 1),
             "footer": Box(0, height - 1, width, 1),
         }
@@ -100,8 +100,8 @@ class CurvePage(CanvasScreen):
         self.small.place(Box(0, 0, width, height) if tiny else NO_BOX)
         if tiny:
             least = f"{layout.MIN_WIDTH}×{layout.MIN_HEIGHT}"
-            said = f"This terminal is too small (at least {least}). The sweep continues."
-            self.small.show(pad(wrap(width, self._charset, said, None), height, width))
+            message = f"This terminal is too small (at least {least}). The sweep continues."
+            self.small.show(pad(wrap(width, self._charset, message, None), height, width))
 
     def paint(self) -> None:
         """Shows the newest state."""
@@ -116,15 +116,15 @@ class CurvePage(CanvasScreen):
         self._lay_out(width, height)
         if self.small.shown:
             return
-        shown = {
+        lines = {
             "header": [self._title(curve, width), self._status(curve, width)],
             "message": [bars.message_line(self._live(), None, None, width, charset)],
             "footer": [bars.footer_line(self._hints(), width, charset, "all hosts")],
         }
         for name, panel in self.panels.items():
             box = panel.box
-            if name in shown:
-                panel.show(shown[name])
+            if name in lines:
+                panel.show(lines[name])
             elif box.height:
                 panel.show(self._pane(name, box))
 
@@ -181,8 +181,8 @@ class CurvePage(CanvasScreen):
 
     def _status(self, curve: ScalingCurve, width: int) -> Row:
         charset, count = self._charset, len(curve.counts)
-        done = count if curve.at is None and not curve.why else curve.at or len(curve.points)
-        filled = round(bars.BAR * done / count)
+        finished = count if curve.at is None and not curve.why else curve.at or len(curve.points)
+        filled = round(bars.BAR * finished / count)
         line = Line(width, charset).add(" ").add(charset.full * filled, FIO)
         line.add(charset.empty * (bars.BAR - filled), DIM).add(f" {progress(curve)}", BOLD)
         if curve.at is None:
@@ -202,14 +202,14 @@ class CurvePage(CanvasScreen):
     def action_scroll(self, by: int) -> None:
         """Scroll the table."""
         curve = self._scene.curve
-        room = rows_inside(self.panels["table"].box, self._framed).height - 2
+        visible = rows_inside(self.panels["table"].box, self._framed).height - 2
         if curve is None:
             return
-        last = max(0, len(curve.counts) - room)
-        following = max(0, min(last, (last if curve.at is None else curve.at) - room + 2))
-        wanted = max(0, min(last, (following if self._top is None else self._top) + by))
+        last = max(0, len(curve.counts) - visible)
+        following = max(0, min(last, (last if curve.at is None else curve.at) - visible + 2))
+        new_top = max(0, min(last, (following if self._top is None else self._top) + by))
         # back where what runs is at the bottom, the table follows it again
-        self._top = None if wanted == following else wanted
+        self._top = None if new_top == following else new_top
         self.paint()
 
     def action_leave(self) -> None:

@@ -43,21 +43,21 @@ class MeasuredPoint:
 
     def host(self, lowest: bool) -> str:
         """Figures of the slowest or the fastest host."""
-        each = self.point.each.values()
-        found = min(each, default=None) if lowest else max(each, default=None)
-        return f.number(found)
+        values = self.point.each.values()
+        value = min(values, default=None) if lowest else max(values, default=None)
+        return f.number(value)
 
 
 COLUMNS: tuple[Column[MeasuredPoint], ...] = (
-    Column("IOPS", 7, lambda one: f.number(one.point.iops), style=FIO),
-    Column("MiB/s", 7, lambda one: f.mib(one.point.bw), drop=2),
-    Column("p50", 8, lambda one: one.percentile("p50"), drop=6),
-    Column("p99", 8, lambda one: one.percentile("p99"), style=P99),
-    Column("p99.9", 8, lambda one: one.percentile("p99.9"), drop=5),
-    Column("a host", 7, lambda one: f.number(one.point.iops / one.point.hosts)),
-    Column("lowest", 7, lambda one: one.host(lowest=True), drop=3),
-    Column("highest", 8, lambda one: one.host(lowest=False), drop=4),
-    Column("linear", 8, lambda one: one.linear),
+    Column("IOPS", 7, lambda point: f.number(point.point.iops), style=FIO),
+    Column("MiB/s", 7, lambda point: f.mib(point.point.bw), drop=2),
+    Column("p50", 8, lambda point: point.percentile("p50"), drop=6),
+    Column("p99", 8, lambda point: point.percentile("p99"), style=P99),
+    Column("p99.9", 8, lambda point: point.percentile("p99.9"), drop=5),
+    Column("a host", 7, lambda point: f.number(point.point.iops / point.point.hosts)),
+    Column("lowest", 7, lambda point: point.host(lowest=True), drop=3),
+    Column("highest", 8, lambda point: point.host(lowest=False), drop=4),
+    Column("linear", 8, lambda point: point.linear),
 )
 
 
@@ -85,9 +85,9 @@ class CurveView:
 
     def heights(self, width: int, height: int) -> tuple[int, int, int]:
         """Heights of the chart, the table and the words."""
-        words = min(len(self._sentences(width)) + 1, max(3, height // 3))
-        table = min(len(self.curve.counts) + 2, max(4, height - words - MIN_CHART))
-        return max(0, height - words - table), table, words
+        conclusions = min(len(self._sentences(width)) + 1, max(3, height // 3))
+        table = min(len(self.curve.counts) + 2, max(4, height - conclusions - MIN_CHART))
+        return max(0, height - conclusions - table), table, conclusions
 
     # -- the words
 
@@ -102,40 +102,44 @@ class CurveView:
 
     # -- the table
 
-    def table(self, scene: FleetState, width: int, height: int, top: int | None) -> list[Row]:
+    def table(self, fleet: FleetState, width: int, height: int, top: int | None) -> list[Row]:
         """A row for each point; the one that runs is marked, those to come are dim."""
         curve = self.curve
         if self._made is None or self._made[0] != width:
-            made: Table[MeasuredPoint] = Table(COLUMNS, LABEL, width, self._charset)
-            found = {n: self._point(made, n) for n in curve.points}
-            self._made = (width, made, found)
-        _, made, found = self._made
+            table: Table[MeasuredPoint] = Table(COLUMNS, LABEL, width, self._charset)
+            point_rows = {n: self._point(table, n) for n in curve.points}
+            self._made = (width, table, point_rows)
+        _, table, point_rows = self._made
         rows = [
-            found.get(number) or self._unmeasured_row(number, scene, width, made)
+            point_rows.get(number) or self._unmeasured_row(number, fleet, width, table)
             for number in range(len(curve.counts))
         ]
         focus = curve.at if curve.at is not None else len(rows)
-        shown, first = window(rows, height - 2, width, top, focus)
+        visible_rows, first = window(rows, height - 2, width, top, focus)
         note = place_note(first, height - 2, len(rows))
-        return [title("points", width, self._charset, note), made.header("    hosts"), *shown]
+        return [
+            title("points", width, self._charset, note),
+            table.header("    hosts"),
+            *visible_rows,
+        ]
 
-    def _point(self, made: Table[MeasuredPoint], number: int) -> Row:
+    def _point(self, table: Table[MeasuredPoint], number: int) -> Row:
         curve = self.curve
         point, hosts = curve.points[number], curve.counts[number]
         part = "" if point.hosts == hosts else f"{point.hosts} of "
-        return made.row(f"{part}{hosts}".rjust(LABEL), MeasuredPoint(point, curve.measured[0]))
+        return table.row(f"{part}{hosts}".rjust(LABEL), MeasuredPoint(point, curve.measured[0]))
 
     def _unmeasured_row(
-        self, number: int, scene: FleetState, width: int, made: Table[MeasuredPoint]
+        self, number: int, fleet: FleetState, width: int, table: Table[MeasuredPoint]
     ) -> Row:
         """Return the row of a point that runs, is to come, or does not count."""
         curve, runs = self.curve, self.curve.at == number
         line = Line(width, self._charset).add(">" if runs else " ", BOLD)
         line.add(str(curve.counts[number]).rjust(LABEL - 1), BOLD if runs else DIM)
         if runs:
-            line.fill_to(made.used_width - sum(one for _, one in made.columns))
-            line.add(f.number(so_far(scene)).rjust(made.columns[0][1]), FIO)
-            line.add(f"  {now(scene)}", WARNING)
+            line.fill_to(table.used_width - sum(column_width for _, column_width in table.columns))
+            line.add(f.number(so_far(fleet)).rjust(table.columns[0][1]), FIO)
+            line.add(f"  {now(fleet)}", WARNING)
         elif number in curve.notes:
             line.add(f"  {printable(curve.notes[number])}", WARNING)
         return line.finished()
@@ -147,53 +151,53 @@ class CurveView:
         return self._chart.rows(spec(self.curve, self._scaling), width, height, at)
 
 
-def now(scene: FleetState) -> str:
+def now(fleet: FleetState) -> str:
     """How far the point is that runs."""
-    if scene.running and scene.begun is not None and scene.second is not None:
-        return f"{active_hosts_text(scene)}, {scene.number - scene.begun + 1} s"
-    return active_hosts_text(scene) if scene.running else "begins"
+    if fleet.running and fleet.begun is not None and fleet.second is not None:
+        return f"{active_hosts_text(fleet)}, {fleet.number - fleet.begun + 1} s"
+    return active_hosts_text(fleet) if fleet.running else "begins"
 
 
-def so_far(scene: FleetState) -> float | None:
+def so_far(fleet: FleetState) -> float | None:
     """I/Os per second of the newest second of the point that runs."""
-    if not scene.running or scene.begun is None:
+    if not fleet.running or fleet.begun is None:
         return None
-    return scene.sums[IOPS].at(scene.number)
+    return fleet.sums[IOPS].at(fleet.number)
 
 
 def progress(curve: ScalingCurve) -> str:
     """Return which point runs, or how many there are."""
     if curve.at is None:
-        ended = ", ended early" if curve.why else ""
-        return f"{len(curve.points)} of {counted(len(curve.counts), 'point')} measured{ended}"
+        suffix = ", ended early" if curve.why else ""
+        return f"{len(curve.points)} of {counted(len(curve.counts), 'point')} measured{suffix}"
     hosts = counted(curve.counts[curve.at], "host")
     return f"point {curve.at + 1} of {len(curve.counts)}: {hosts}"
 
 
-def words(curve: ScalingCurve, found: Scaling) -> list[str]:
+def words(curve: ScalingCurve, scaling: Scaling) -> list[str]:
     """Sentences."""
     why = [printable(curve.ended)] if curve.why else []
     if not curve.points:
         none = "no point was measured" if curve.at is None else "first point in progress"
         return [none, *why]
-    return [*found.sentences(), *why]
+    return [*scaling.sentences(), *why]
 
 
-def spec(curve: ScalingCurve, found: Scaling) -> XYSpec:
+def spec(curve: ScalingCurve, scaling: Scaling) -> XYSpec:
     """The chart of a curve."""
-    points = sorted((float(one.hosts), one.iops) for one in curve.measured)
-    axis = axis_of({*curve.counts, *(one.hosts for one in curve.measured)})
-    law = tuple(_law(found.law, axis, points)) if found.law is not None and points else ()
+    points = sorted((float(point.hosts), point.iops) for point in curve.measured)
+    axis = axis_of({*curve.counts, *(point.hosts for point in curve.measured)})
+    law = tuple(_law(scaling.law, axis, points)) if scaling.law is not None and points else ()
     measured = XYLine(MEASURED, tuple(points), FIO, joined=not law)
     names = [(f"{MEASURED} measured", FIO)]
     if law:
-        doubted = " (see the note below)" if found.doubt else ""
+        doubted = " (see the note below)" if scaling.doubt else ""
         names.append((f"   line: fitted law of scaling{doubted}", DIM))
     return XYSpec(
         "IOPS of all hosts against their number", axis,
         plotting.linear_scale([y for _, y in (*points, *law)], None, True), f.axis_number,
         (XYLine("", law, DIM), measured) if law else (measured,), tuple(names),
-        tuple(_knee(found, points)), note="" if points else "no point yet",
+        tuple(_knee(scaling, points)), note="" if points else "no point yet",
         says=lambda point: f"{counted(int(point[0]), 'host')}: {f.number(point[1])} IOPS",
     )  # fmt: skip
 
@@ -202,9 +206,9 @@ def axis_of(hosts: set[int]) -> XAxis:
     """An axis for these numbers of hosts; of a single one it stands in the middle."""
     values = sorted(hosts)
     if len(values) == 1:
-        (one,) = values
-        return XAxis(one - 0.5, one + 0.5, ((float(one), str(one)),))
-    return values_axis([str(one) for one in values])[0]
+        (value,) = values
+        return XAxis(value - 0.5, value + 0.5, ((float(value), str(value)),))
+    return values_axis([str(number) for number in values])[0]
 
 
 def _law(law: ScalingLaw, axis: XAxis, points: Sequence[tuple[float, float]]) -> Iterator[
@@ -218,8 +222,8 @@ def _law(law: ScalingLaw, axis: XAxis, points: Sequence[tuple[float, float]]) ->
         yield hosts, law.at(hosts)
 
 
-def _knee(found: Scaling, points: Sequence[tuple[float, float]]) -> Iterator[Flag]:
+def _knee(scaling: Scaling, points: Sequence[tuple[float, float]]) -> Iterator[Flag]:
     """Maximum of the law within the measured range."""
-    knee, law = found.knee, found.law
+    knee, law = scaling.knee, scaling.law
     if knee is not None and law is not None and points[0][0] <= knee <= points[-1][0]:
         yield Flag((knee, law.at(knee)), f"knee {knee:.3g}")

@@ -64,10 +64,14 @@ class FleetDashboard(TypeToFilter, Dashboard):
     )
 
     def __init__(
-        self, controller: FleetController, state: LiveState, scene: FleetState, charset: Charset
+        self,
+        controller: FleetController,
+        state: LiveState,
+        fleet_state: FleetState,
+        charset: Charset,
     ) -> None:
         self.hosts = HostsView(charset)
-        self.scene = scene
+        self.scene = fleet_state
         self.fleet = controller
         panes = (
             Panel("fio", self._fio_rows, title="fio", value=self._fio_value, foot=True),
@@ -104,10 +108,10 @@ class FleetDashboard(TypeToFilter, Dashboard):
 
     def begin_with(self, layout: str) -> None:
         """Begin as an earlier one was left."""
-        kept = parse_fleet_layout(layout)
-        self.lay_out(PANELS.index(kept.panel), kept.heat_map, kept.percentiles, kept.seconds)
-        self.hosts.order, self.hosts.reverse = kept.order, kept.reverse
-        self.hosts.mapped = kept.mapped
+        saved = parse_fleet_layout(layout)
+        self.lay_out(PANELS.index(saved.panel), saved.heat_map, saved.percentiles, saved.seconds)
+        self.hosts.order, self.hosts.reverse = saved.order, saved.reverse
+        self.hosts.mapped = saved.mapped
 
     def apply_filter(self) -> None:
         """Show the hosts that have all of the words."""
@@ -121,16 +125,16 @@ class FleetDashboard(TypeToFilter, Dashboard):
 
     def planned(self, width: int, height: int, strip: int) -> layout.LayoutPlan:
         """The hosts have what the charts can spare."""
-        found = super().planned(width, height, strip)
-        if found.tabbed or not found.cpus.height:
-            return found
-        wanted = min(self.cells(), FEW_HOSTS) + (3 if found.framed else 2)
+        plan = super().planned(width, height, strip)
+        if plan.tabbed or not plan.cpus.height:
+            return plan
+        wanted_height = min(self.cells(), FEW_HOSTS) + (3 if plan.framed else 2)
         if self.cells() > FEW_HOSTS:
-            wanted = max(wanted, height)
-        both = found.iops.height + found.cpus.height
-        least = max(MIN_CHARTS, both * 2 // 5)
-        rows = max(5, min(wanted, both - least))
-        return _rows_given_to_hosts(found, rows - found.cpus.height)
+            wanted_height = max(wanted_height, height)
+        total = plan.iops.height + plan.cpus.height
+        least = max(MIN_CHARTS, total * 2 // 5)
+        rows = max(5, min(wanted_height, total - least))
+        return _rows_given_to_hosts(plan, rows - plan.cpus.height)
 
     def title_line(self, width: int) -> Row:
         """Return which hosts, how many of them count, how far apart they began."""
@@ -152,8 +156,8 @@ class FleetDashboard(TypeToFilter, Dashboard):
             line.try_add((f" (clocks ±{f.latency(spread[1] * 1e6)})", DIM))
         return line.finished()
 
-    def _host_rows(self, scene: PanelData, width: int, height: int) -> Sequence[Row]:
-        frame = scene.state.frame
+    def _host_rows(self, data: PanelData, width: int, height: int) -> Sequence[Row]:
+        frame = data.state.frame
         second = self.scene.number if frame is None or self.frozen_at is None else frame.seq
         return self.hosts.rows(self.scene, second, width, height)
 
@@ -179,30 +183,30 @@ class FleetDashboard(TypeToFilter, Dashboard):
                 return
         super()._panel_clicked(x, y, chain)
 
-    def _fio_value(self, scene: PanelData) -> Sequence[Piece]:
-        return () if self.fleet.watching else fio_panel.value(scene.state)
+    def _fio_value(self, data: PanelData) -> Sequence[Piece]:
+        return () if self.fleet.watching else fio_panel.value(data.state)
 
-    def _fio_rows(self, scene: PanelData, width: int, height: int) -> Sequence[Row]:
+    def _fio_rows(self, data: PanelData, width: int, height: int) -> Sequence[Row]:
         if not self.fleet.watching:
-            return fio_panel.rows(scene.state, width, height, scene.charset, scene.next_job)
-        title = rule(width, scene.charset, ("fio", BOLD))
-        words = "no job: watching the hosts' disks; --job JOB runs one on all"
-        return pad([title, message(width, scene.charset, words)], height, width)
+            return fio_panel.rows(data.state, width, height, data.charset, data.next_job)
+        title = rule(width, data.charset, ("fio", BOLD))
+        text = "no job: watching the hosts' disks; --job JOB runs one on all"
+        return pad([title, message(width, data.charset, text)], height, width)
 
 
-def _rows_given_to_hosts(found: layout.LayoutPlan, rows: int) -> layout.LayoutPlan:
+def _rows_given_to_hosts(plan: layout.LayoutPlan, rows: int) -> layout.LayoutPlan:
     """``rows`` of the charts go to the hosts."""
 
     def up(box: Box) -> Box:
         return replace(box, y=box.y - rows)
 
     return replace(
-        found,
-        iops=replace(found.iops, height=found.iops.height - rows),
-        latency=replace(found.latency, height=found.latency.height - rows),
-        fio=up(found.fio),
-        kernel=up(found.kernel),
-        cpus=replace(up(found.cpus), height=found.cpus.height + rows),
+        plan,
+        iops=replace(plan.iops, height=plan.iops.height - rows),
+        latency=replace(plan.latency, height=plan.latency.height - rows),
+        fio=up(plan.fio),
+        kernel=up(plan.kernel),
+        cpus=replace(up(plan.cpus), height=plan.cpus.height + rows),
     )
 
 
@@ -220,5 +224,5 @@ def _kernel(frame: Frame | None, width: int, charset: Charset) -> list[Row]:
     if disk is None:
         return [message(width, charset, "no device's figures yet")]
     table = Table(KERNEL, 7, width, charset)
-    words = "sums of all hosts; await: mean of all requests, util: mean of all hosts"
-    return [table.header(), table.row("all", disk), message(width, charset, words)]
+    text = "sums of all hosts; await: mean of all requests, util: mean of all hosts"
+    return [table.header(), table.row("all", disk), message(width, charset, text)]

@@ -107,11 +107,11 @@ class HostView:
             values |= {"p99" if fio else "r_await": wait} if wait is not None else {}
             self.state.history.add(t, interval_s, values)
 
-    def apply(self, told: FleetEvent) -> bool:
+    def apply(self, event: FleetEvent) -> bool:
         """Take a line of this host; False if it is another's."""
-        if not isinstance(told, HostRow) or told.name != self.name:
+        if not isinstance(event, HostRow) or event.name != self.name:
             return False
-        self._row(told.row)
+        self._row(event.row)
         return True
 
     def _row(self, row: Object) -> None:
@@ -123,8 +123,8 @@ class HostView:
                 times = [None if t is None else t + self._shift_s
                          for t in (found.since, found.until)]  # fmt: skip
                 # keys act on all hosts, from where they are seen
-                found = replace(found, key="", test=(), since=times[0], until=times[1])
-                self.state.apply(FindingReported(event.t + self._shift_s, found))
+                moved = replace(found, key="", test=(), since=times[0], until=times[1])
+                self.state.apply(FindingReported(event.t + self._shift_s, moved))
             case None:
                 return
             case _:
@@ -148,12 +148,12 @@ class HostView:
 def _cpu_rows(panel: Panel) -> Callable[[PanelData, int, int], Sequence[DrawnRow]]:
     """The CPUs, or why there are none."""
 
-    def rows(scene: PanelData, width: int, height: int) -> Sequence[DrawnRow]:
-        frame = scene.state.frame
+    def rows(data: PanelData, width: int, height: int) -> Sequence[DrawnRow]:
+        frame = data.state.frame
         if frame is None or frame.cpus:
-            return panel.rows(scene, width, height)
-        title = rule(width, scene.charset, ("CPUs, this second", BOLD))
-        return pad([title, message(width, scene.charset, NO_CPUS)], height, width)
+            return panel.rows(data, width, height)
+        title = rule(width, data.charset, ("CPUs, this second", BOLD))
+        return pad([title, message(width, data.charset, NO_CPUS)], height, width)
 
     return rows
 

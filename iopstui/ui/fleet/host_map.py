@@ -42,16 +42,16 @@ class HostMap:
 
     def legend(self, measure: str, fio: bool) -> list[Piece]:
         """Meaning of the shades."""
-        words = LEGENDS.get(measure, f"{'p99' if fio else 'await'} / median")
-        found: list[Piece] = [(f"  {words}", DIM)]
+        measure_text = LEGENDS.get(measure, f"{'p99' if fio else 'await'} / median")
+        pieces: list[Piece] = [(f"  {measure_text}", DIM)]
         shades = density.shades(self._charset)
         for shade, style, text in zip(shades, density.HEAT, LEGEND, strict=True):
-            found += [(f" {shade}", style), (f" {text}", DIM)]
-        return [*found, (f"  {density.UNKNOWN[0]} unknown", DIM)]
+            pieces += [(f" {shade}", style), (f" {text}", DIM)]
+        return [*pieces, (f"  {density.UNKNOWN[0]} unknown", DIM)]
 
     def rows(
         self,
-        scene: FleetState,
+        fleet: FleetState,
         lines: Sequence[HostState],
         measure: str,
         second: int,
@@ -59,43 +59,43 @@ class HostMap:
         height: int,
     ) -> list[Row]:
         """``height`` rows, the last of which has the time of day."""
-        room = max(1, height - 1)
-        if (id(lines), room) != self._named[0]:
-            longest = max(map(len, self._names(lines, room)), default=0)
-            self._named = ((id(lines), room), min(MAX_LABEL, max(12, 1 + longest)))
+        group_rows = max(1, height - 1)
+        if (id(lines), group_rows) != self._named[0]:
+            longest = max(map(len, self._names(lines, group_rows)), default=0)
+            self._named = ((id(lines), group_rows), min(MAX_LABEL, max(12, 1 + longest)))
         label = self._named[1]
         columns = max(1, width - label)
-        key = (id(lines), len(lines), measure, columns, room)
-        self._follow(second if scene.first is None else scene.first, second, columns)
+        key = (id(lines), len(lines), measure, columns, group_rows)
+        self._follow(second if fleet.first is None else fleet.first, second, columns)
         if (*key, self._start) != self._key:
             self._key = (*key, self._start)
-            self._groups = groups(lines, room)
+            self._groups = groups(lines, group_rows)
             self._levels = [[None] * columns for _ in self._groups]
             self._done = self._start - 1
         for number in range(max(self._done + 1, self._start), second + 1):
-            self._column(scene, measure, number)
+            self._column(fleet, measure, number)
         self._done = max(self._done, second)
-        found = [self._row(at, label, width) for at in range(len(self._groups))]
+        rows = [self._row(at, label, width) for at in range(len(self._groups))]
         blank: Row = ((" " * width, None),)
-        found += [blank] * (room - len(found))
-        return [*found, self._time(scene, label, width)]
+        rows += [blank] * (group_rows - len(rows))
+        return [*rows, self._time(fleet, label, width)]
 
-    def _names(self, lines: Sequence[HostState], room: int) -> list[str]:
-        return [span([one.name for one in group]) for group in groups(lines, room)]
+    def _names(self, lines: Sequence[HostState], rows: int) -> list[str]:
+        return [span([host.name for host in group]) for group in groups(lines, rows)]
 
     def _follow(self, first: int, second: int, columns: int) -> None:
         """Scroll: it stands still until it is full, then moves on by a quarter."""
         step = max(1, columns // 4)
         self._start = first + max(0, (second - first - columns) // step + 1) * step
 
-    def _column(self, scene: FleetState, measure: str, number: int) -> None:
-        middle = scene.medians[measure].at(number)
+    def _column(self, fleet: FleetState, measure: str, number: int) -> None:
+        middle = fleet.medians[measure].at(number)
         for group, levels in zip(self._groups, self._levels, strict=True):
             levels[number - self._start] = _level(group, measure, number, middle)
 
     def _row(self, at: int, label: int, width: int) -> Row:
         shades = density.shades(self._charset)
-        names = printable(span([one.name for one in self._groups[at]]))
+        names = printable(span([host.name for host in self._groups[at]]))
         cells: list[plotting.Cell] = []
         for level in self._levels[at]:
             if level is None:
@@ -109,9 +109,9 @@ class HostMap:
             line = Line(label, self._charset).add(names[: label - 2] + "… ", BOLD)
         return (*line.finished(), *plotting.runs(cells))
 
-    def _time(self, scene: FleetState, label: int, width: int) -> Row:
+    def _time(self, fleet: FleetState, label: int, width: int) -> Row:
         line = Line(width, self._charset)
-        second = scene.second
+        second = fleet.second
         interval_ms = 1000 * (second.interval_s if second is not None else 1.0)
         for column in range(0, width - label - 8, MARK_SPACING):
             text = (utc((self._start + column) * interval_ms) or "")[11:19]
@@ -121,8 +121,8 @@ class HostMap:
 
 def groups(lines: Sequence[HostState], rows: int) -> list[list[HostState]]:
     """Neighbours together, as many in each as it takes."""
-    each = max(1, -(-len(lines) // max(1, rows)))
-    return [list(lines[at : at + each]) for at in range(0, len(lines), each)]
+    size = max(1, -(-len(lines) // max(1, rows)))
+    return [list(lines[at : at + size]) for at in range(0, len(lines), size)]
 
 
 def _level(
@@ -131,7 +131,7 @@ def _level(
     """The shade of the worst; UNKNOWN if less than half of them were measured."""
     if middle is None:
         return None
-    values = [value for one in group if (value := one.now(measure, number)) is not None]
+    values = [value for host in group if (value := host.now(measure, number)) is not None]
     if 2 * len(values) <= len(group):
         return UNKNOWN
     if measure == IOPS:

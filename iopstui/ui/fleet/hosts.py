@@ -60,26 +60,26 @@ STYLES = {
 }  # fmt: skip
 
 
-def matches(name: str, words: str) -> bool:
+def matches(name: str, text: str) -> bool:
     """Whether a host is meant by what was typed: parts of its name, or a set of nodes."""
-    return all(_matches(name, word) for word in words.lower().split())
+    return all(_matches(name, term) for term in text.lower().split())
 
 
-def _matches(name: str, word: str) -> bool:
-    if "[" not in word:
-        return any(part in name.lower() for part in word.split(",") if part) or word == ","
-    names = _names_of(word)
+def _matches(name: str, term: str) -> bool:
+    if "[" not in term:
+        return any(part in name.lower() for part in term.split(",") if part) or term == ","
+    names = _names_of(term)
     # not typed to its end yet, or nobody to ask
-    return word.partition("[")[0] in name.lower() if names is None else name.lower() in names
+    return term.partition("[")[0] in name.lower() if names is None else name.lower() in names
 
 
 @lru_cache(maxsize=16)
-def _names_of(word: str) -> frozenset[str] | None:
+def _names_of(term: str) -> frozenset[str] | None:
     """The hosts of a node set; ``None`` if it is none. Typing does not ask for groups."""
-    if not has_ranges(word) or {*word} & {*"@*?!&^"}:
+    if not has_ranges(term) or {*term} & {*"@*?!&^"}:
         return None
     try:
-        return frozenset(expand_node_set(word))
+        return frozenset(expand_node_set(term))
     except (UsageError, Missing):
         return None
 
@@ -115,7 +115,7 @@ class HostsView:
 
     def next_order(self, fio: bool) -> str:
         """Another order; its words. Without a job there is no other await."""
-        orders = [one for one in ORDERS if fio or one != AWAIT]
+        orders = [order for order in ORDERS if fio or order != AWAIT]
         return self.sort_by(orders[(orders.index(self.order) + 1) % len(orders)], fio)
 
     def sort_by(self, order: str, fio: bool) -> str:
@@ -132,17 +132,17 @@ class HostsView:
 
     def title_at(self, x: int, y: int, fio: bool) -> str | None:
         """The order that the column title in this cell of the panel stands for."""
-        left, top = self._titles_at
-        title = next((name for at, end, name in self._titles if at <= x - left < end), None)
+        left_column, top = self._titles_at
+        title = next((name for at, end, name in self._titles if at <= x - left_column < end), None)
         if y != top or title is None:
             return None
         return WAIT if title == "await" and not fio else TITLES.get(title)
 
     def select_at(self, x: int, y: int) -> bool:
         """The cursor to the host in this cell of the panel; False if none is there."""
-        left, top = self._titles_at
+        left_column, top = self._titles_at
         at = self._top + y - top - 1
-        if x < left or y <= top or at >= len(self._listed):
+        if x < left_column or y <= top or at >= len(self._listed):
             return False
         self.move(at - self.cursor)
         return True
@@ -163,52 +163,52 @@ class HostsView:
             self._sorted = (key, second, ordered_by(lines, order, second, self.reverse))
         return self._sorted[2]
 
-    def is_map(self, hosts: int, room: int) -> bool:
+    def is_map(self, hosts: int, rows: int) -> bool:
         """Whether so many hosts are shown as a map."""
-        return hosts > max(FEW_HOSTS, room) if self.mapped is None else self.mapped
+        return hosts > max(FEW_HOSTS, rows) if self.mapped is None else self.mapped
 
-    def chosen(self, scene: FleetState) -> list[HostState]:
+    def chosen(self, fleet: FleetState) -> list[HostState]:
         """The hosts that what was typed leaves, by name."""
-        key = (len(scene.hosts), self.words)
-        if key != self._chosen[0] or self._of is not scene.hosts:
-            self._of = scene.hosts
-            found = [one for one in self._of.values() if matches(one.name, self.words)]
-            self._chosen = (key, sort_hosts(found, NAME, 0))
+        key = (len(fleet.hosts), self.words)
+        if key != self._chosen[0] or self._of is not fleet.hosts:
+            self._of = fleet.hosts
+            matching = [host for host in self._of.values() if matches(host.name, self.words)]
+            self._chosen = (key, sort_hosts(matching, NAME, 0))
         return self._chosen[1]
 
-    def rows(self, scene: FleetState, second: int, width: int, height: int) -> list[Row]:
+    def rows(self, fleet: FleetState, second: int, width: int, height: int) -> list[Row]:
         """The panel, as of this second."""
-        lines = self.chosen(scene)
-        mapped = self.is_map(len(lines), height - 2)
-        self.shown_order = WORST if mapped and self.order == NAME else self.order
-        title = self._title(scene, lines, mapped, width)
+        lines = self.chosen(fleet)
+        as_map = self.is_map(len(lines), height - 2)
+        self.shown_order = WORST if as_map and self.order == NAME else self.order
+        title = self._title(fleet, lines, as_map, width)
         if not lines:
-            words = "no host has all of these words" if self.words else "no host yet"
-            return pad([title, message(width, self._charset, words)], height, width)
-        if not mapped:
+            text = "no host has all of these words" if self.words else "no host yet"
+            return pad([title, message(width, self._charset, text)], height, width)
+        if not as_map:
             listed = self._in_order(lines, self.order, second)
             self._titles_at = (0, 1)
-            body = self._list(scene, listed, second, width, height - 1)
+            body = self._list(fleet, listed, second, width, height - 1)
             return pad([title, *body], height, width)
         return pad(
-            [title, *self._map_and_list(scene, lines, second, width, height - 1)], height, width
+            [title, *self._map_and_list(fleet, lines, second, width, height - 1)], height, width
         )
 
     def _title(
-        self, scene: FleetState, lines: Sequence[HostState], mapped: bool, width: int
+        self, fleet: FleetState, lines: Sequence[HostState], as_map: bool, width: int
     ) -> Row:
-        every = len(scene.hosts)
-        count = f"{len(lines)} of {every}" if len(lines) < every else f"{every}"
+        total = len(fleet.hosts)
+        count = f"{len(lines)} of {total}" if len(lines) < total else f"{total}"
         pieces: list[Piece] = [("Hosts", BOLD), (f" {count}", None)]
-        right = f"o: {order_words(self.shown_order, not scene.watching, self.reverse)}"
+        right = f"o: {order_words(self.shown_order, not fleet.watching, self.reverse)}"
         if self.words:
             pieces.append((f"  filter: {self.words}", WARNING))
-        if scene.between and scene.seen:
+        if fleet.between and fleet.seen:
             pieces.append(("  no job runs: what the disks do", DIM))
-        elif scene.unwatched and not scene.running:
-            pieces.append((f"  not watched: {printable(scene.unwatched)}", WARNING))
-        if mapped:
-            pieces += self._map.legend(self._measure, not scene.watching)
+        elif fleet.unwatched and not fleet.running:
+            pieces.append((f"  not watched: {printable(fleet.unwatched)}", WARNING))
+        if as_map:
+            pieces += self._map.legend(self._measure, not fleet.watching)
         return rule(width, self._charset, *pieces, right=[(right, DIM)])
 
     @property
@@ -219,7 +219,7 @@ class HostsView:
 
     def _list(
         self,
-        scene: FleetState,
+        fleet: FleetState,
         lines: Sequence[HostState],
         second: int,
         width: int,
@@ -227,81 +227,81 @@ class HostsView:
         line: bool = True,
     ) -> list[Row]:
         self._listed = list(lines)
-        room = max(1, height - 1)
+        visible = max(1, height - 1)
         if self._name is not None:
-            places = (at for at, one in enumerate(lines) if one.name == self._name)
+            places = (at for at, host in enumerate(lines) if host.name == self._name)
             self.cursor = next(places, self.cursor)
         self.cursor = max(0, min(self.cursor, len(lines) - 1))
-        self._top = max(self.cursor - room + 1, min(self._top, self.cursor))
-        self._top = max(0, min(self._top, len(lines) - room))
-        table = self._table(scene, second, width, line)
+        self._top = max(self.cursor - visible + 1, min(self._top, self.cursor))
+        self._top = max(0, min(self._top, len(lines) - visible))
+        table = self._table(fleet, second, width, line)
         spare = width - table.used_width if line else 0
-        seen = lines[self._top : self._top + room]
-        top = scale_of(seen, second) if line else 0.0
+        visible_hosts = lines[self._top : self._top + visible]
+        top = scale_of(visible_hosts, second) if line else 0.0
         self._titles = table.spans("host")
         # between two runs the wait is p99's, as during them
-        fio = not scene.watching or scene.between
-        strong = next((t for t, one in TITLES.items() if one == self.shown_order), "")
+        fio = not fleet.watching or fleet.between
+        strong = next((t for t, order in TITLES.items() if order == self.shown_order), "")
         strong = "await" if self.shown_order == WAIT and not fio else strong
         head = Line(width, self._charset).extend(
             _first_cells(table.header("host", strong), table.used_width)
         )
         if spare >= MIN_LINE:
-            second_s = scene.second.interval_s if scene.second is not None else 1.0
+            second_s = fleet.second.interval_s if fleet.second is not None else 1.0
             span = "minute" if second_s == 1 else f"{MINUTE} samples"
             head.add(f"  last {span}, IOPS", DIM)
-        first = first_of_line(scene.begun, second)
-        found = [head.finished()]
-        for at, one in enumerate(seen, self._top):
-            found.append(
-                self._row(one, table, (first, second), width, spare, top, at == self.cursor)
+        first = first_of_line(fleet.begun, second)
+        rows = [head.finished()]
+        for index, host in enumerate(visible_hosts, self._top):
+            rows.append(
+                self._row(host, table, (first, second), width, spare, top, index == self.cursor)
             )
-        return found
+        return rows
 
     def _row(
         self,
-        one: HostState,
+        host: HostState,
         table: Table[HostState],
         seconds: tuple[int, int],
         width: int,
         spare: int,
         top: float,
-        here: bool,
+        selected: bool,
     ) -> Row:
         row = Line(width, self._charset)
-        style = SELECTED if here else BOLD
+        style = SELECTED if selected else BOLD
         row.extend(
-            _first_cells(table.row(printable(one.name), one, label_style=style), table.used_width)
+            _first_cells(table.row(printable(host.name), host, label_style=style), table.used_width)
         )
-        if one.state in ABSENT_STATES and one.error:
-            return row.add(f"  {one.error}", STYLES[one.state]).finished()
+        if host.state in ABSENT_STATES and host.error:
+            return row.add(f"  {host.error}", STYLES[host.state]).finished()
         if spare >= MIN_LINE:
             cells = min(MINUTE, spare - 2)
-            row.add("  ").add(small_line(one, *seconds, cells, top, self._charset), FIO)
+            row.add("  ").add(small_line(host, *seconds, cells, top, self._charset), FIO)
         return row.finished()
 
-    def _table(self, scene: FleetState, second: int, width: int, line: bool) -> Table[HostState]:
-        names = max((len(name) for name in scene.hosts), default=0)
+    def _table(self, fleet: FleetState, second: int, width: int, line: bool) -> Table[HostState]:
+        names = max((len(name) for name in fleet.hosts), default=0)
         label = max(MIN_NAME, min(MAX_NAME, names + 1))
         # between two runs nothing moves: the column of p99 stays, and is empty
-        fio = not scene.watching or scene.between
+        fio = not fleet.watching or fleet.between
 
-        def now(figure: str, one: HostState) -> float | None:
+        def now(figure: str, host: HostState) -> float | None:
             # of a run that begins nothing is known yet
-            begins = scene.running and not (scene.seen or scene.between)
-            waits = figure == WAIT and scene.between and scene.seen
-            return None if begins or waits else one.now(figure, second)
+            begins = fleet.running and not (fleet.seen or fleet.between)
+            waits = figure == WAIT and fleet.between and fleet.seen
+            return None if begins or waits else host.now(figure, second)
 
         columns = [
-            Column[HostState]("IOPS", 7, lambda one: f.number(now(IOPS, one)), style=FIO),
-            Column[HostState]("MiB/s", 7, lambda one: f.mib(now(BW, one))),
+            Column[HostState]("IOPS", 7, lambda host: f.number(now(IOPS, host)), style=FIO),
+            Column[HostState]("MiB/s", 7, lambda host: f.mib(now(BW, host))),
             Column[HostState]("p99" if fio else "await", 8,
-                             lambda one: f.latency(now(WAIT, one), "")),
+                             lambda host: f.latency(now(WAIT, host), "")),
             # without a job p99's place has it
-            *([Column[HostState]("await", 8, lambda one: f.latency(now(AWAIT, one), ""), drop=2)]
+            *([Column[HostState]("await", 8, lambda host: f.latency(now(AWAIT, host), ""), drop=2)]
               if fio else []),
-            Column[HostState]("util%", 6, lambda one: f.percent(now(UTIL, one)), drop=1),
-            Column[HostState]("state", 9, lambda one: one.state),
+            Column[HostState]("util%", 6, lambda host: f.percent(now(UTIL, host)), drop=1),
+            Column[HostState]("state", 9, lambda host: host.state),
         ]  # fmt: skip
         # what is to the right of the columns must not widen them
         used = label + sum(column.width for column in columns)
@@ -310,59 +310,64 @@ class HostsView:
     # -- many
 
     def _map_and_list(
-        self, scene: FleetState, lines: list[HostState], second: int, width: int, height: int
+        self, fleet: FleetState, lines: list[HostState], second: int, width: int, height: int
     ) -> list[Row]:
         """The map, and beside or below it who matters."""
         listed = self._in_order(lines, self.shown_order, second)
         measure = self._measure
         if width >= 2 * LIST_WIDTH:
             self._titles_at = (width - LIST_WIDTH, 1)
-            beside = self._list(scene, listed, second, LIST_WIDTH, height, line=False)
-            left = self._map.rows(scene, lines, measure, second, width - LIST_WIDTH - 1, height)
+            beside = self._list(fleet, listed, second, LIST_WIDTH, height, line=False)
+            map_rows = self._map.rows(fleet, lines, measure, second, width - LIST_WIDTH - 1, height)
             blank: Row = ((" " * LIST_WIDTH, None),)
             beside += [blank] * (height - len(beside))
-            return [(*one, (" ", None), *other) for one, other in zip(left, beside, strict=False)]
+            return [
+                (*map_row, (" ", None), *list_row)
+                for map_row, list_row in zip(map_rows, beside, strict=False)
+            ]
         below = max(3, min(7, height // 2))
-        found = self._map.rows(scene, lines, measure, second, width, height - below)
-        self._titles_at = (0, 1 + len(found))
-        return [*found, *self._list(scene, listed, second, width, below)]
+        map_rows = self._map.rows(fleet, lines, measure, second, width, height - below)
+        self._titles_at = (0, 1 + len(map_rows))
+        return [*map_rows, *self._list(fleet, listed, second, width, below)]
 
 
 def _first_cells(row: Row, width: int) -> Row:
     """The first cells of a row."""
-    found, used = [], 0
+    cells, used_width = [], 0
     for text, style in row:
-        part = text[: width - used]
-        found.append((part, style))
-        used += len(part)
-    return tuple(found)
+        part = text[: width - used_width]
+        cells.append((part, style))
+        used_width += len(part)
+    return tuple(cells)
 
 
-def _minute(one: HostState, second: int) -> list[float | None]:
-    return one.past[IOPS].between(second + 1 - MINUTE, second + 1)
+def _minute(host: HostState, second: int) -> list[float | None]:
+    return host.past[IOPS].between(second + 1 - MINUTE, second + 1)
 
 
-def first_of_line(begun: int | None, second: int) -> int:
+def first_of_line(start: int | None, second: int) -> int:
     """Begin of the small lines: they stay until they are full, then move on by a quarter, as a
     chart does."""
-    since = begun if begun is not None and begun <= second else second
+    first = start if start is not None and start <= second else second
     step = MINUTE // 4
-    return since + max(0, (second - since - MINUTE) // step + 1) * step
+    return first + max(0, (second - first - MINUTE) // step + 1) * step
 
 
 def small_line(
-    one: HostState, first: int, second: int, cells: int, top: float, charset: Charset
+    host: HostState, first: int, second: int, cells: int, top: float, charset: Charset
 ) -> str:
     """Return its IOPS of a minute in this many cells, all hosts by one scale."""
-    each = -(-MINUTE // cells)
+    cell_s = -(-MINUTE // cells)
     bars = density.bars(charset)
     text = ""
-    for at in range(first, first + MINUTE, each):
-        known = [v for v in one.past[IOPS].between(at, min(at + each, second + 1)) if v is not None]
-        if not known:
+    for at in range(first, first + MINUTE, cell_s):
+        values = [
+            v for v in host.past[IOPS].between(at, min(at + cell_s, second + 1)) if v is not None
+        ]
+        if not values:
             text += " "
             continue
-        share = sum(known) / len(known) / top if top else 0.0
+        share = sum(values) / len(values) / top if top else 0.0
         text += bars[min(len(bars) - 1, int(share * len(bars)))]
     return text
 
@@ -373,36 +378,36 @@ def ordered_by(
     """Return hosts in this order; "worst" are those that matter first, then the others by name.
     ``reverse``: from the other end; hosts without the figure stay last."""
     if order == STATE:
-        return sorted(lines, key=lambda one: (_severity(one), one.key), reverse=reverse)
+        return sorted(lines, key=lambda host: (_severity(host), host.key), reverse=reverse)
     if order != WORST:
-        found = sort_hosts(lines, order, second)
+        hosts = sort_hosts(lines, order, second)
         if not reverse:
-            return found
+            return hosts
         figure = order in FIGURES
-        known = [one for one in found if not figure or one.now(order, second) is not None]
-        return [*reversed(known), *found[len(known) :]]
+        measured = [host for host in hosts if not figure or host.now(order, second) is not None]
+        return [*reversed(measured), *hosts[len(measured) :]]
     first = worst(lines, second)
-    names = {one.name for one in first}
-    return [*first, *(one for one in lines if one.name not in names)]
+    names = {host.name for host in first}
+    return [*first, *(host for host in lines if host.name not in names)]
 
 
-def _severity(one: HostState) -> int:
+def _severity(host: HostState) -> int:
     """Severity of its state: 0 is the worst."""
     states = [state for state, style in STYLES.items() if style is not DIM]
-    return states.index(one.state) if one.state in states else len(states)
+    return states.index(host.state) if host.state in states else len(states)
 
 
-def worst(lines: Sequence[HostState], second: int, each: int = 6) -> list[HostState]:
+def worst(lines: Sequence[HostState], second: int, count: int = 6) -> list[HostState]:
     """Hosts that are missing, then the slowest, then the oddest; each once."""
-    gone = [one for one in lines if one.state in ABSENT_STATES][: 2 * each]
-    here = [one for one in lines if one.state not in ABSENT_STATES]
-    found = {one.name: one for one in gone}
-    for one in nsmallest(each, here, key=order_key(WAIT, second)):
-        found[one.name] = one
-    for one in nsmallest(2 * each, here, key=order_key(ODD, second)):
-        if len(found) < len(gone) + 2 * each:
-            found.setdefault(one.name, one)
-    return list(found.values())
+    absent = [host for host in lines if host.state in ABSENT_STATES][: 2 * count]
+    active = [host for host in lines if host.state not in ABSENT_STATES]
+    hosts_by_name = {host.name: host for host in absent}
+    for host in nsmallest(count, active, key=order_key(WAIT, second)):
+        hosts_by_name[host.name] = host
+    for host in nsmallest(2 * count, active, key=order_key(ODD, second)):
+        if len(hosts_by_name) < len(absent) + 2 * count:
+            hosts_by_name.setdefault(host.name, host)
+    return list(hosts_by_name.values())
 
 
 def order_words(order: str, fio: bool, reverse: bool = False) -> str:
@@ -410,7 +415,7 @@ def order_words(order: str, fio: bool, reverse: bool = False) -> str:
     if order == WORST:
         return "slowest, then outliers"
     wait = "p99" if fio else "await"
-    usual, other = {
+    usual, reversed_text = {
         NAME: ("by name", "by name, last first"),
         IOPS: ("least IOPS first", "most IOPS first"),
         BW: ("least MiB/s first", "most MiB/s first"),
@@ -420,11 +425,11 @@ def order_words(order: str, fio: bool, reverse: bool = False) -> str:
         STATE: ("worst state first", "worst state last"),
         ODD: ("outliers first", "outliers last"),
     }[order]
-    return other if reverse else usual
+    return reversed_text if reverse else usual
 
 
 def scale_of(lines: Sequence[HostState], second: int) -> float:
     """The top of the small lines: a round number that seldom changes."""
     return plotting.nice_above(
-        max((value for one in lines for value in _minute(one, second) if value), default=0.0)
+        max((value for host in lines for value in _minute(host, second) if value), default=0.0)
     )

@@ -45,10 +45,10 @@ def parse_fleet_layout(text: str) -> FleetLayout:
     words = text.split()
     lengths = {f"{seconds}s": seconds for seconds in DOT_SECONDS}
     orders = {f"{BY}{order}": order for order in ORDERS}
-    known = (*PANELS, HEAT_MAP, PERCENTILES, *lengths, *orders, REVERSED, MAP, ROWS)
-    wrong = next((word for word in words if word not in known), None)
+    allowed = (*PANELS, HEAT_MAP, PERCENTILES, *lengths, *orders, REVERSED, MAP, ROWS)
+    wrong = next((word for word in words if word not in allowed), None)
     if wrong is not None:
-        raise ValueError(f"{wrong!r} is not one of {', '.join(known)}")
+        raise ValueError(f"{wrong!r} is not one of {', '.join(allowed)}")
     return FleetLayout(
         next((word for word in words if word in PANELS), PANELS[HOSTS]),
         HEAT_MAP in words,

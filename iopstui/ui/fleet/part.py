@@ -76,9 +76,9 @@ class FleetKeys(Part):
     def open(self) -> None:
         """Show the host under the cursor."""
         board = self._board()
-        one = board.hosts.under_cursor if board is not None and not self.on_host else None
-        if one is not None:
-            self._open_host(one.name)
+        host = board.hosts.under_cursor if board is not None and not self.on_host else None
+        if host is not None:
+            self._open_host(host.name)
 
     def show_all_hosts(self) -> None:
         """Go from a host to all hosts."""
@@ -89,16 +89,16 @@ class FleetKeys(Part):
         """Another order of the hosts."""
         board = self._board()
         if board is not None and not self.on_host:
-            words = board.hosts.next_order(not self._watching())
-            self.port.show_message("info", f"hosts: {words}")
+            order = board.hosts.next_order(not self._watching())
+            self.port.show_message("info", f"hosts: {order}")
             board.paint(even_if_frozen=True)
 
     def reverse_order(self) -> None:
         """Reverse the order."""
         board = self._board()
         if board is not None and not self.on_host:
-            words = board.hosts.reverse_order(not self._watching())
-            self.port.show_message("info", f"hosts: {words}")
+            order = board.hosts.reverse_order(not self._watching())
+            self.port.show_message("info", f"hosts: {order}")
             board.paint(even_if_frozen=True)
 
     def settings(self) -> None:
@@ -129,13 +129,13 @@ class FleetKeys(Part):
             self.port.show_message("info", "still waiting for the hosts")
             return
         hosts = sorted(board.scene.hosts, key=natural_key)
-        turn = plan_tunable_change(hosts, runs.settings.known, name, value)
-        if not turn.hosts:
-            self.port.show_message("warning" if turn.out else "info", no_hosts_reason(turn))
+        change = plan_tunable_change(hosts, runs.settings.known, name, value)
+        if not change.hosts:
+            self.port.show_message("warning" if change.out else "info", no_hosts_reason(change))
             return
         self.port.push(
-            Question(turn, self.port.charset),
-            lambda yes: runs.change_tunable(turn) if yes else None,
+            Question(change, self.port.charset),
+            lambda yes: runs.change_tunable(change) if yes else None,
         )
 
     def turn_map(self) -> None:
@@ -143,8 +143,8 @@ class FleetKeys(Part):
         board = self._board()
         if board is not None and not self.on_host:
             box = board.panels["cpus"].box
-            shown = board.hosts.is_map(len(board.hosts.chosen(board.scene)), box.height - 2)
-            board.hosts.mapped = not shown
+            is_map = board.hosts.is_map(len(board.hosts.chosen(board.scene)), box.height - 2)
+            board.hosts.mapped = not is_map
             board.paint(even_if_frozen=True)
 
     ACTIONS = (

@@ -36,14 +36,14 @@ class Question(Modal[bool]):
     size_class = "tall"
     about = "Confirm a change on many hosts: y applies it, n or Esc cancels."
 
-    def __init__(self, turn: HostTunableChange, charset: Charset) -> None:
-        hosts = counted(len(turn.hosts), "host")
+    def __init__(self, change: HostTunableChange, charset: Charset) -> None:
+        hosts = counted(len(change.hosts), "host")
         hints: tuple[Hint, ...] = (
             ("y", f"Change {hosts}", "screen.answer(True)"),
             ("Esc", "Cancel", "screen.answer(False)"), ("↑ ↓", "Scroll", ""),
         )  # fmt: skip
-        super().__init__(f"{title(turn)}?", charset, hints)
-        self._turn = turn
+        super().__init__(f"{title(change)}?", charset, hints)
+        self._turn = change
 
     def content(self) -> ComposeResult:
         """Each host with its disks."""
@@ -63,36 +63,36 @@ class Question(Modal[bool]):
         self.dismiss(yes)
 
     def _text(self) -> Text:
-        turn, made = self._turn, Text()
-        for host, one in sorted(turn.hosts, key=lambda pair: natural_key(pair[0])):
-            made.append(f"  {printable(host)}", style=BOLD)
-            for disk, now in one.each:
-                made.append(f"  {disk}: ")
-                made.append(now, style=WARNING)
-                made.append(self.charset.text(f" → {printable(turn.value)}"))
-            made.append("\n")
-        if turn.same:
-            made.append(f"\n  Already {turn.value} on: {', '.join(turn.same)}\n")
-        if turn.out:
-            made.append("\n  Left out (nothing is changed there):\n", style=WARNING)
-        for host, why in turn.out:
-            made.append(self.charset.text(f"  {printable(host)}: {printable(why)}\n"))
-        made.append(f"\n  {RESTORED}\n", style=DIM)
-        return made
+        change, text = self._turn, Text()
+        for host, tunable in sorted(change.hosts, key=lambda pair: natural_key(pair[0])):
+            text.append(f"  {printable(host)}", style=BOLD)
+            for disk, now in tunable.each:
+                text.append(f"  {disk}: ")
+                text.append(now, style=WARNING)
+                text.append(self.charset.text(f" → {printable(change.value)}"))
+            text.append("\n")
+        if change.same:
+            text.append(f"\n  Already {change.value} on: {', '.join(change.same)}\n")
+        if change.out:
+            text.append("\n  Left out (nothing is changed there):\n", style=WARNING)
+        for host, why in change.out:
+            text.append(self.charset.text(f"  {printable(host)}: {printable(why)}\n"))
+        text.append(f"\n  {RESTORED}\n", style=DIM)
+        return text
 
 
-def title(turn: HostTunableChange) -> str:
+def title(change: HostTunableChange) -> str:
     """The question's title."""
-    befores = dict.fromkeys(one.now for _, one in turn.hosts)
-    hosts = counted(len(turn.hosts), "host")
-    return printable(f"{turn.name} {'/'.join(befores)} → {turn.value} on {hosts}")
+    befores = dict.fromkeys(tunable.now for _, tunable in change.hosts)
+    hosts = counted(len(change.hosts), "host")
+    return printable(f"{change.name} {'/'.join(befores)} → {change.value} on {hosts}")
 
 
-def no_hosts_reason(turn: HostTunableChange) -> str:
+def no_hosts_reason(change: HostTunableChange) -> str:
     """Why there is nothing to ask."""
-    if not turn.out:
-        return f"{turn.name} is already {turn.value} on all hosts"
-    return f"no host can set {turn.name} to {turn.value}: {some_reasons(turn.out)}"
+    if not change.out:
+        return f"{change.name} is already {change.value} on all hosts"
+    return f"no host can set {change.name} to {change.value}: {some_reasons(change.out)}"
 
 
 def some_of(hosts: Sequence[str]) -> str:
@@ -101,9 +101,9 @@ def some_of(hosts: Sequence[str]) -> str:
     return f"{counted(len(hosts), 'host')}: {', '.join(hosts[:MAX_LINES])}{more}"
 
 
-def some_reasons(found: Sequence[tuple[str, str]]) -> str:
+def some_reasons(reasons: Sequence[tuple[str, str]]) -> str:
     """The hosts by why: "node2, node3 (its disk has no wbt_lat_usec)"."""
     by_why: dict[str, list[str]] = {}
-    for host, why in found:
+    for host, why in reasons:
         by_why.setdefault(why.rstrip("."), []).append(host)
     return "; ".join(f"{', '.join(hosts)} ({why})" for why, hosts in by_why.items())

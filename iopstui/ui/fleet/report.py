@@ -12,7 +12,7 @@ from iopstui.ui.port import Port
 NOT_RECORDED = "Nothing is recorded, so there is no report. Start the fleet with --record FILE."
 
 
-ACTION = next(one for one in RecordKeys.ACTIONS if one.id == "report")
+ACTION = next(action for action in RecordKeys.ACTIONS if action.id == "report")
 """The key of one machine's screen."""
 
 

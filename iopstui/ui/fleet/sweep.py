@@ -44,7 +44,7 @@ class SweepKeys(Part):
         self,
         port: Port,
         fleet: FleetController,
-        scene: FleetState,
+        fleet_state: FleetState,
         jobs: JobKeys,
         on_host: Callable[[], bool],
         watched: Callable[[], bool],
@@ -53,7 +53,7 @@ class SweepKeys(Part):
         super().__init__(port)
         self.page: CurvePage | None = None
         self._fleet = fleet
-        self._scene = scene
+        self._scene = fleet_state
         self._jobs = jobs
         self._on_host = on_host
         self._watched = watched
@@ -139,8 +139,12 @@ class SweepKeys(Part):
         from iopstui.ui.fleet.sweep_form import SweepForm
 
         fleet = self._fleet
-        said = self._jobs.overrides.get("runtime", "").removesuffix("s")
-        runtime = int(said) if said.isascii() and said.isdecimal() else fleet.runtime_s
+        runtime_text = self._jobs.overrides.get("runtime", "").removesuffix("s")
+        runtime = (
+            int(runtime_text)
+            if runtime_text.isascii() and runtime_text.isdecimal()
+            else fleet.runtime_s
+        )
         self.port.push(
             SweepForm(self._jobs.job, fleet.runs.hosts, runtime, self.port.charset, fleet.running),
             self._begin,

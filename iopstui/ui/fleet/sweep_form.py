@@ -57,9 +57,9 @@ class SweepForm(Modal["HostSweepChoice | None"]):
 
     def content(self) -> ComposeResult:
         """The fields, each with what may be typed; then what will come of it."""
-        every = len(self._hosts)
+        total = len(self._hosts)
         yield from self._field(
-            "hosts", default_host_counts(every), "1,2,4..64 doubles, 1..8 counts"
+            "hosts", default_host_counts(total), "1,2,4..64 doubles, 1..8 counts"
         )
         if self._runtime is not None:
             yield from self._field("seconds", str(self._runtime), "of each point (runtime)")
@@ -69,11 +69,11 @@ class SweepForm(Modal["HostSweepChoice | None"]):
             yield push_button("Start", "form-start", primary=True)
             yield push_button("Cancel", "form-cancel")
 
-    def _field(self, name: str, value: str, words: str) -> ComposeResult:
+    def _field(self, name: str, value: str, hint: str) -> ComposeResult:
         with Horizontal(classes="form-row"):
             yield Static(Text(name.capitalize()), classes="form-label")
             yield Input(value, id=f"form-{name}", select_on_focus=False, classes="field")
-            yield Static(Text(words, style=DIM), classes="form-hint")
+            yield Static(Text(hint, style=DIM), classes="form-hint")
 
     def on_mount(self) -> None:
         """The axis has the keys."""
@@ -127,19 +127,19 @@ class SweepForm(Modal["HostSweepChoice | None"]):
 
     def _plan_text(self, counts: Sequence[int], seconds: int | None) -> Text:
         points = counted(len(counts), "point")
-        said = f"{points}, one after another, each with all checks of a run."
+        plan = f"{points}, one after another, each with all checks of a run."
         if seconds is not None:
             long = duration(len(counts) * seconds)
-            said += f" {long} of run time, plus a few seconds per start."
+            plan += f" {long} of run time, plus a few seconds per start."
         most = max(counts)
         names = self._hosts[:most]
-        who = ", ".join(names[:4]) + (f" ... {names[-1]}" if most > 4 else "")
-        text = Text(self._clean(f"{said}\nHosts in this order: {who}\n"))
+        first_hosts = ", ".join(names[:4]) + (f" ... {names[-1]}" if most > 4 else "")
+        text = Text(self._clean(f"{plan}\nHosts in this order: {first_hosts}\n"))
         if len(set(counts)) < MIN_POINTS:
             text.append(f"{FEW_POINTS}\n", style=WARNING)
         if self._stops:
             text.append("The current run is stopped first.\n", style=WARNING)
         return text
 
-    def _clean(self, words: str) -> str:
-        return "\n".join(self.charset.text(printable(line)) for line in words.split("\n"))
+    def _clean(self, text: str) -> str:
+        return "\n".join(self.charset.text(printable(line)) for line in text.split("\n"))

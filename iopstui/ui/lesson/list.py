@@ -60,15 +60,15 @@ class LessonList(TypeToFilter, Modal["LessonChoice | None"]):
     def __init__(
         self,
         offers: Sequence[LessonOffer],
-        where: str,
-        left: tuple[str, str] | None,
+        target: str,
+        paused: tuple[str, str] | None,
         played: Mapping[str, str],
         charset: Charset,
     ) -> None:
-        title = f"Lessons on {printable(where)}"
+        title = f"Lessons on {printable(target)}"
         super().__init__(title, charset, (START_HINT, READ, FILTER, CLOSE_HINT), pages.LESSONS)
         self._all = self._offers = list(offers)
-        self._left = left
+        self._left = paused
         self._played = dict(played)
 
     def content(self) -> ComposeResult:
@@ -82,8 +82,8 @@ class LessonList(TypeToFilter, Modal["LessonChoice | None"]):
         self._fill()
         chooser = self.query_one(OptionList)
         names = [offer.lesson.name for offer in self._offers]
-        left = self._left[0] if self._left else self._following()
-        chooser.highlighted = names.index(left) if left in names else 0
+        current = self._left[0] if self._left else self._following()
+        chooser.highlighted = names.index(current) if current in names else 0
         chooser.focus()
         self._explain()
 
@@ -107,9 +107,9 @@ class LessonList(TypeToFilter, Modal["LessonChoice | None"]):
     def apply_filter(self) -> None:
         """Show the lessons that have all of the words."""
         self._offers = [
-            one
-            for one in self._all
-            if self.matches(one.lesson.name, one.lesson.title, one.lesson.teaches)
+            offer
+            for offer in self._all
+            if self.matches(offer.lesson.name, offer.lesson.title, offer.lesson.teaches)
         ]
         self._fill()
         self.query_one(OptionList).highlighted = 0 if self._offers else None
@@ -120,8 +120,8 @@ class LessonList(TypeToFilter, Modal["LessonChoice | None"]):
         lesson = offer.lesson
         number = lesson.name.partition("-")[0].lstrip("0")
         beside = f" {lesson.minutes:>2g} min {self._state_text(offer):<{NOTE}}"
-        room = max(16, min(TITLE, min(110, self.app.size.width) - len(beside) - 6))
-        title = fit(f"{number:<2}{printable(lesson.title)}", room)
+        width = max(16, min(TITLE, min(110, self.app.size.width) - len(beside) - 6))
+        title = fit(f"{number:<2}{printable(lesson.title)}", width)
         text = Text(self.charset.text(title), style=BOLD, no_wrap=True)
         return text.append(self.charset.text(beside), style="")
 
@@ -130,8 +130,8 @@ class LessonList(TypeToFilter, Modal["LessonChoice | None"]):
             return "left"
         if offer.lesson.name in self._played:
             return "played"
-        made = len(offer.lesson.runs) - len(offer.cannot)
-        return "" if not offer.cannot else "partly here" if made else "not here"
+        possible = len(offer.lesson.runs) - len(offer.cannot)
+        return "" if not offer.cannot else "partly here" if possible else "not here"
 
     def _explain(self) -> None:
         offer = self._highlighted_offer()
@@ -148,10 +148,10 @@ class LessonList(TypeToFilter, Modal["LessonChoice | None"]):
 
     def _explanation(self, offer: LessonOffer) -> Text:
         lesson = offer.lesson
-        left = self._left
+        paused = self._left
         text = Text().append(self.clean(lesson.title) + "\n\n", style=BOLD)
-        for label, words in (
-            ("Left", f"on {left[1]}" if left and left[0] == lesson.name else ""),
+        for label, value in (
+            ("Left", f"on {paused[1]}" if paused and paused[0] == lesson.name else ""),
             ("Played", self._played.get(lesson.name, "")),
             ("Teaches", lesson.teaches),
             ("Duration", f"about {lesson.minutes:g} min, {counted(len(lesson.runs), 'run')}, "
@@ -159,10 +159,10 @@ class LessonList(TypeToFilter, Modal["LessonChoice | None"]):
             ("Here", _possible_text(offer)),
             ("Sources", lesson.source),
         ):  # fmt: skip
-            if words:
+            if value:
                 style = WARNING if label == "Here" and offer.cannot else ""
                 text.append(f"{label}: ", style=KEY)
-                text.append(self.clean(words) + "\n\n", style=style)
+                text.append(self.clean(value) + "\n\n", style=style)
         return text
 
     def _highlighted_offer(self) -> LessonOffer | None:
@@ -188,8 +188,8 @@ class LessonList(TypeToFilter, Modal["LessonChoice | None"]):
     def _choose(self, anew: bool) -> None:
         offer = self._highlighted_offer()
         if offer is not None:
-            left = self._left is not None and offer.lesson.name == self._left[0]
-            self.dismiss(LessonChoice(offer.lesson, anew or not left))
+            is_paused = self._left is not None and offer.lesson.name == self._left[0]
+            self.dismiss(LessonChoice(offer.lesson, anew or not is_paused))
 
     def action_scroll(self, by: int) -> None:
         """Scroll the explanation."""
@@ -202,6 +202,6 @@ def _possible_text(offer: LessonOffer) -> str:
     if not offer.cannot:
         return "complete"
     runs = len(offer.lesson.runs)
-    made = runs - len(offer.cannot)
-    what = f"{made} of {counted(runs, 'run')} possible" if made else "no run is possible"
-    return f"{what}: {'; '.join(dict.fromkeys(offer.cannot.values()))}"
+    possible = runs - len(offer.cannot)
+    summary = f"{possible} of {counted(runs, 'run')} possible" if possible else "no run is possible"
+    return f"{summary}: {'; '.join(dict.fromkeys(offer.cannot.values()))}"

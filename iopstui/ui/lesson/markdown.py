@@ -19,15 +19,15 @@ Part = str | Table
 
 def page_parts(page: ShownPage, verdicts: Sequence[AnswerVerdict], charset: Charset) -> list[Part]:
     """Parts of the page, without the choices of a question."""
-    found: list[Part] = []
+    parts: list[Part] = []
     for part in _page_parts(page, verdicts):
         if isinstance(part, Table):
-            found.append(part)
-        elif found and isinstance(found[-1], str):
-            found[-1] += f"\n\n{charset.text(part)}"
+            parts.append(part)
+        elif parts and isinstance(parts[-1], str):
+            parts[-1] += f"\n\n{charset.text(part)}"
         else:
-            found.append(charset.text(part))
-    return found
+            parts.append(charset.text(part))
+    return parts
 
 
 def _page_parts(page: ShownPage, verdicts: Sequence[AnswerVerdict]) -> Iterator[Part]:

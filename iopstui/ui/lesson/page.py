@@ -67,7 +67,7 @@ class LessonPage(Screen[None]):
         playing: Playing,
         charset: Charset,
         go_on: Callable[[], None],
-        again: Callable[[], None],
+        repeat: Callable[[], None],
         leave: Callable[[], None],
         locked: Collection[str],
         state: Callable[[], LiveState],
@@ -75,7 +75,7 @@ class LessonPage(Screen[None]):
         super().__init__()
         self._playing = playing
         self._charset = charset
-        self._go_on, self._again, self._leave = go_on, again, leave
+        self._go_on, self._again, self._leave = go_on, repeat, leave
         self._refused_keys, self._note = locked, ""
         self._keys = Keys((), charset)
         self._charts = ChartsBeside(state, charset)
@@ -144,16 +144,16 @@ class LessonPage(Screen[None]):
         self._later_foot()
 
     def _widgets(self, page: ShownPage) -> list[Widget]:
-        found: list[Widget] = [
+        widgets: list[Widget] = [
             Static(self._grid(part), classes="lesson-table")
             if isinstance(part, Table)
             else PageText(part, parser_factory=_parser, open_links=False)
             for part in page_parts(page, self._playing.verdicts(page), self._charset)
         ]
         if page.choices:
-            found.append(Static(id="lesson-choices"))
+            widgets.append(Static(id="lesson-choices"))
             self.call_after_refresh(self._choices)
-        return found
+        return widgets
 
     def _grid(self, table: Table) -> Grid:
         """Figures: the first column says what a row is."""
@@ -165,28 +165,28 @@ class LessonPage(Screen[None]):
             grid.add_row(*(Text(self._clean(cell)) for cell in row))
         return grid
 
-    def _clean(self, words: str) -> str:
-        return self._charset.text(printable(words))
+    def _clean(self, text: str) -> str:
+        return self._charset.text(printable(text))
 
     def _choices(self) -> None:
         """The answers of a question, each to be clicked."""
         page = self.page
-        found = self.query("#lesson-choices")
-        if not found or not page.choices:
+        query = self.query("#lesson-choices")
+        if not query or not page.choices:
             return
         grid = Grid.grid(padding=(0, 1, 0, 0))
         grid.add_column(width=6)
         grid.add_column(ratio=1)
-        for letter, words in page.choices:
+        for letter, text in page.choices:
             chosen = letter == page.chosen
             click = Style(meta={"@click": f"screen.answer({letter!r})"})
             sign = Text("[x] " if chosen else "[ ] ", style=(KEY if chosen else DIM) + click)
             sign.append(f"{letter})", style=KEY + click)
             style = (BOLD if chosen else Style()) + click
-            grid.add_row(sign, Text(self._clean(words), style=style))
+            grid.add_row(sign, Text(self._clean(text), style=style))
         if self._playing.reading_back and page.kind == ASK:
             grid.add_row("", Text("Answers cannot be changed.", style=DIM))
-        found.first(Static).update(grid)
+        query.first(Static).update(grid)
         self._foot()
 
     # -- the last line
@@ -205,16 +205,16 @@ class LessonPage(Screen[None]):
 
     def _hints(self) -> Sequence[Hint]:
         page, playing = self.page, self._playing
-        found: list[Hint] = [("Enter", self._enter_does(), "screen.on")]
+        hints: list[Hint] = [("Enter", self._enter_does(), "screen.on")]
         if playing.can_repeat and not self.more:
-            found.append(("r", "Again", "screen.again"))
+            hints.append(("r", "Again", "screen.again"))
         if self._asks:
             letters = f"{page.choices[0][0]}-{page.choices[-1][0]}"
-            found.insert(0, (letters, "Answer", ""))
+            hints.insert(0, (letters, "Answer", ""))
         if playing.has_earlier:
-            found.append(("←" if self._charset.name != "ascii" else "left", "Back", "screen.back"))
-        found.append(("Esc", "Dashboard" if page.kind == END else "Leave", "screen.leave"))
-        return [*found, ("?", "Help", "app.do('help', 0)"), ("q", "Quit", "app.do('quit', 0)")]
+            hints.append(("←" if self._charset.name != "ascii" else "left", "Back", "screen.back"))
+        hints.append(("Esc", "Dashboard" if page.kind == END else "Leave", "screen.leave"))
+        return [*hints, ("?", "Help", "app.do('help', 0)"), ("q", "Quit", "app.do('quit', 0)")]
 
     def _enter_does(self) -> str:
         playing = self._playing
@@ -232,8 +232,8 @@ class LessonPage(Screen[None]):
     def _asks(self) -> bool:
         """True on a question that can be answered."""
         page = self.page
-        asked = page.kind == ASK and page.state != SKIPPED and not self._playing.reading_back
-        return asked and bool(page.choices)
+        is_question = page.kind == ASK and page.state != SKIPPED and not self._playing.reading_back
+        return is_question and bool(page.choices)
 
     def on_key(self, event: events.Key) -> None:
         """Take an answer's letter; refuse the dashboard's keys, which would disturb the lesson."""

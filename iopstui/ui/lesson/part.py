@@ -70,8 +70,8 @@ class LessonKeys(Part):
             self.port.show_message("info", "no lesson can be played in this session")
             return
         if session.running or state.running or state.next_run.asked:
-            words = "a job is running: stop it first (r), then choose a lesson (l)"
-            self.port.show_message("info", words)
+            message = "a job is running: stop it first (r), then choose a lesson (l)"
+            self.port.show_message("info", message)
             return
         self.port.run_beside(self._open_list(self.lessons(session)), "lessons")
 
@@ -86,15 +86,15 @@ class LessonKeys(Part):
         session = self.port.session
         if session is None or not self.port.shows(self.port.dashboard):
             return
-        target, left = session.target, self._left
-        where = (
+        target, paused = session.target, self._left
+        target_text = (
             f"{target.path} ({', '.join(target.devices_below)})"
             if target.devices_below
             else target.path
         )
-        place = (left.run.lesson.name, left.position) if left else None
-        shown = LessonList(offers, where, place, self._played, self.port.charset)
-        self.port.push(shown, self._lesson_chosen)
+        place = (paused.run.lesson.name, paused.position) if paused else None
+        lesson_list = LessonList(offers, target_text, place, self._played, self.port.charset)
+        self.port.push(lesson_list, self._lesson_chosen)
 
     def _lesson_chosen(self, chosen: LessonChoice | None) -> None:
         if chosen is not None:
@@ -111,19 +111,19 @@ class LessonKeys(Part):
         session = self.port.session
         if session is None or self.lessons is None or self.playing is not None:
             return
-        left = None if anew else self._left
-        self.port.run_beside(self._begun(self.lessons(session), lesson, left), "lessons")
+        paused = None if anew else self._left
+        self.port.run_beside(self._begun(self.lessons(session), lesson, paused), "lessons")
 
-    async def _begun(self, lessons: Lessons, lesson: Lesson, left: Playing | None) -> None:
+    async def _begun(self, lessons: Lessons, lesson: Lesson, paused: Playing | None) -> None:
         from iopstui.ui.lesson.state import Playing
 
         if self.undoing is not None:
             await self.undoing
         try:
-            if left is None:
+            if paused is None:
                 playing = Playing(await asyncio.to_thread(lessons.start, lesson))
             else:
-                playing = left
+                playing = paused
                 playing.run.look_again(await asyncio.to_thread(lessons.current_facts))
         except IopstuiError as error:
             self.port.show_message("error", f"{error.message} {error.hint}".strip())
@@ -248,14 +248,14 @@ class LessonKeys(Part):
             self._keep_last_messages(event)
         if playing is None or not playing.run.running:
             return
-        ended = playing.run.feed(event)
+        has_ended = playing.run.feed(event)
         match event:
             case SessionEnded():
                 playing.run.give_up("the session has ended")
                 self.port.state.log.forget_notice()
             case StepFinished() if event.error:
                 pass
-            case _ if ended or isinstance(event, StepStarted):
+            case _ if has_ended or isinstance(event, StepStarted):
                 # "press r to run it again" is no advice now
                 self.port.state.log.forget_notice()
 
@@ -298,14 +298,14 @@ class LessonKeys(Part):
         if playing is None:
             return
         good, judged = playing.score()
-        words = f"{good} of {judged} answers confirmed" if judged else "no question was answered"
-        self._played[playing.run.lesson.name] = words
+        result = f"{good} of {judged} answers confirmed" if judged else "no question was answered"
+        self._played[playing.run.lesson.name] = result
         self._back_to_dashboard()
-        self._last_word(f"lesson finished, {words}; l: other lessons")
+        self._last_word(f"lesson finished, {result}; l: other lessons")
 
-    def _last_word(self, words: str) -> None:
-        self._last_words = words
-        self.port.show_message("info", words)
+    def _last_word(self, message: str) -> None:
+        self._last_words = message
+        self.port.show_message("info", message)
 
     def _back_to_dashboard(self) -> None:
         """Everything is shown as it was before the lesson; its seconds stay in the charts."""
@@ -323,9 +323,9 @@ class LessonKeys(Part):
     def _undo(self, playing: Playing) -> None:
         """Puts the settings back and removes the scratch files; nothing runs."""
         session = self.port.live
-        found = playing.run.original_knobs()
-        if found and session is not None:
-            session.put_back(found)
+        knobs = playing.run.original_knobs()
+        if knobs and session is not None:
+            session.put_back(knobs)
         self.undoing = asyncio.create_task(asyncio.to_thread(playing.run.close))
 
     async def ended(self) -> None:
@@ -381,13 +381,13 @@ class LessonKeys(Part):
         if action.id == "run_or_stop" and playing.watching and playing.can_repeat:
             self.repeat_run()
         else:
-            how = "Esc stops the run" if playing.run.running else "Esc leaves it"
-            self.port.show_message("info", f"a lesson is running: {how}")
+            advice = "Esc stops the run" if playing.run.running else "Esc leaves it"
+            self.port.show_message("info", f"a lesson is running: {advice}")
         return True
 
     def offers(self, action: Action) -> bool:
         """Actions offered in the palette while a lesson is played."""
-        if self.playing is None or any(action is own for own in self.ACTIONS):
+        if self.playing is None or any(action is a for a in self.ACTIONS):
             return True
         return action.id in ACTIONS_ON_PAGE or (self.playing.watching and action.quiet)
 

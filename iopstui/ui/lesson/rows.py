@@ -40,43 +40,43 @@ def flow(text: str, width: int) -> list[str]:
             continue
         if current:
             lines.append(current)
-        *whole, current = chop_cells(word, max(2, width)) or [""]
-        lines += whole
+        *chunks, current = chop_cells(word, max(2, width)) or [""]
+        lines += chunks
     return [*lines, current] if current else lines
 
 
 def _styled(pieces: Sequence[Styled], lines: Sequence[str]) -> Iterator[list[Piece]]:
     """Lines of the pieces' joined text, in the styles that they had: only blanks are lost where
     a line ends."""
-    left = [(char, style) for text, style in pieces for char in text]
+    chars = [(char, style) for text, style in pieces for char in text]
     at = 0
     for line in lines:
-        found: list[Piece] = []
+        row: list[Piece] = []
         for char in line:
-            while left[at][0] != char:
+            while chars[at][0] != char:
                 at += 1
-            style = left[at][1]
-            if found and found[-1][1] == style:
-                found[-1] = (found[-1][0] + char, style)
+            style = chars[at][1]
+            if row and row[-1][1] == style:
+                row[-1] = (row[-1][0] + char, style)
             else:
-                found.append((char, style))
+                row.append((char, style))
             at += 1
-        yield found
+        yield row
 
 
 def end_page(playing: Playing) -> ShownPage:
     """Result of the lesson."""
     run = playing.run
     good, judged = playing.score()
-    made = [one.name for one in run.lesson.runs if one.name in run.points]
-    words = [f"{len(made)} of {counted(len(run.lesson.runs), 'run')} measured."]
+    measured = [page.name for page in run.lesson.runs if page.name in run.points]
+    paragraphs = [f"{len(measured)} of {counted(len(run.lesson.runs), 'run')} measured."]
     if judged:
-        words.append(f"{good} of {counted(judged, 'answer')} confirmed by the measurement.")
+        paragraphs.append(f"{good} of {counted(judged, 'answer')} confirmed by the measurement.")
     for name, why in run.failed.items():
-        words.append(f"Run {name} has no figures: {why}")
-    words.append("Tunables are restored, and the lesson's files are removed.")
+        paragraphs.append(f"Run {name} has no figures: {why}")
+    paragraphs.append("Tunables are restored, and the lesson's files are removed.")
     total = len(run.lesson.steps)
-    blocks = tuple(ShownParagraph(text) for text in words)
+    blocks = tuple(ShownParagraph(text) for text in paragraphs)
     return ShownPage(END, END, f"The end of: {run.lesson.title}", blocks, total, total)
 
 
@@ -93,20 +93,22 @@ def strip_rows(
     if run is None:
         return []
     most = MAX_STRIP_ROWS if height >= 16 else 2
-    looks, others = (_look_rows(playing, way, width, most - 1) for way in (tabbed, not tabbed))
+    looks, others = (
+        _look_rows(playing, with_tabs, width, most - 1) for with_tabs in (tabbed, not tabbed)
+    )
     after = _result_rows(playing, width)
     body = looks if playing.run.running else after
-    room = max(len(looks), len(others), 2 if most > 2 else 1, len(after))
+    body_rows = max(len(looks), len(others), 2 if most > 2 else 1, len(after))
     title: list[Piece] = [("lesson", SELECTED), (f"  {playing.run_place}: ", BOLD)]
     title.append((printable(run.title), BOLD))
     progress = _progress(playing, layout)
-    shown = [rule(width, charset, *title, right=((progress, BOLD),) if progress else ())]
+    rows = [rule(width, charset, *title, right=((progress, BOLD),) if progress else ())]
     for pieces in body:
         line = Line(width, charset).add(" ")
         for text, style in pieces:
             line.add(text, style)
-        shown.append(line.finished())
-    return pad(shown, 1 + room, width)
+        rows.append(line.finished())
+    return pad(rows, 1 + body_rows, width)
 
 
 def _progress(playing: Playing, layout: bool) -> str:
@@ -140,8 +142,8 @@ def _look_rows(playing: Playing, tabbed: bool, width: int, most: int) -> list[li
 
 
 def _broken(pieces: Sequence[Styled], width: int) -> list[list[Piece]]:
-    words = " ".join("".join(text for text, _ in pieces).split())
-    return list(_styled(pieces, flow(words, width)))
+    text = " ".join("".join(part for part, _ in pieces).split())
+    return list(_styled(pieces, flow(text, width)))
 
 
 def _result_rows(playing: Playing, width: int) -> list[list[Piece]]:
@@ -150,17 +152,17 @@ def _result_rows(playing: Playing, width: int) -> list[list[Piece]]:
     if run is None or playing.run.running:
         return []
     if playing.can_repeat:
-        said: list[Styled] = [("stopped: ", WARNING), ("the run has no figures", None)]
+        message: list[Styled] = [("stopped: ", WARNING), ("the run has no figures", None)]
         if not playing.stopping:
             why = playing.run.failed.get(run.name, "it was not measured")
-            said = [("failed: ", ERROR), (printable(why), None)]
+            message = [("failed: ", ERROR), (printable(why), None)]
         keys = _keys(("Enter", "continue without it"), ("r", "run it again"), ("Esc", "leave"))
-        return [*_broken(said, width - 2), keys]
+        return [*_broken(message, width - 2), keys]
     point = playing.run.points.get(run.name)
     if point is None:
         return []
-    words = f"{number(point.iops)} IOPS, mean latency {latency(point.latency_ns)}"
-    measured: list[Piece] = [("measured: ", FINDING), (f"{words}, {point.seconds:.1f} s", None)]
+    figures = f"{number(point.iops)} IOPS, mean latency {latency(point.latency_ns)}"
+    measured: list[Piece] = [("measured: ", FINDING), (f"{figures}, {point.seconds:.1f} s", None)]
     return [measured, _keys(("Enter", "continue the lesson"), ("Esc", "leave it"))]
 
 

@@ -75,13 +75,13 @@ class Playing:
         """Answers of the measurement to the questions of a page."""
         step = self.step_of(page)
         names = step.answers if isinstance(step, AnswerPage) else ()
-        found = (self.run.verdict(name) for name in names)
-        return [verdict for verdict in found if verdict is not None]
+        verdicts = (self.run.verdict(name) for name in names)
+        return [verdict for verdict in verdicts if verdict is not None]
 
     def score(self) -> tuple[int, int]:
         """(answers that the measurements bore out, answers given that could be judged)."""
-        found = [self.run.verdict(name) for name in self.run.answers]
-        judged = [v.correct for v in found if v is not None and v.correct is not None]
+        verdicts = [self.run.verdict(name) for name in self.run.answers]
+        judged = [v.correct for v in verdicts if v is not None and v.correct is not None]
         return sum(judged), len(judged)
 
     # -- runs
