@@ -1,6 +1,6 @@
 """The bugs of Textual that iopstui works around, each reproduced with Textual alone. Where one of
 these tests fails, Textual has fixed its bug, and the workaround can go: core/textual_patches.py,
-core/terminal_input.py, core/keys_in_order.py, core/output.py."""
+core/terminal: terminal_input.py, keys_in_order.py, output.py."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Asking(App[None]):
 
 
 async def test_text_behind_the_key_that_opens_its_field_does_not_reach_it() -> None:
-    # core/keys_in_order.py
+    # core/terminal/keys_in_order.py
     app = Asking()
     async with app.run_test() as pilot:
         for key, character in (("colon", ":"), ("b", "b"), ("s", "s")):
@@ -109,7 +109,7 @@ async def test_text_behind_the_key_that_opens_its_field_does_not_reach_it() -> N
 
 
 def test_a_terminal_that_takes_nothing_blocks_the_screen() -> None:
-    # core/output.py
+    # core/terminal/output.py
     writer = WriterThread(io.StringIO())
     # not started, as one whose terminal is stopped takes nothing
     for _ in range(MAX_QUEUED_WRITES):

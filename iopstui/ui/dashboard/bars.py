@@ -61,8 +61,8 @@ def device_line(
         return _targets_text(line, target, devices, cpus)
     device = devices.get(target.device) if target.device else None
     if target.kind != kinds.DEVICE:
-        what = "scratch file in " if target.kind == kinds.DIRECTORY else ""
-        line.add(f"{what}{printable(target.path)}", BOLD)
+        kind_text = "scratch file in " if target.kind == kinds.DIRECTORY else ""
+        line.add(f"{kind_text}{printable(target.path)}", BOLD)
         line.add(f"  {printable(target.fstype)}" if target.fstype else "")
         line.add("  on " if target.device else "")
     if device is None:
@@ -78,23 +78,23 @@ def _targets_text(
     line: Line, target: Target, devices: Mapping[str, BlockDevice], cpus: Sequence[int]
 ) -> Row:
     """Several targets: which they are, then what their devices have in common or not."""
-    what = {kinds.DIRECTORY: "scratch files in ", kinds.FILE: "files "}.get(target.kind, "")
-    line.add(f"{len(target.places)} {what}" if target.kind == kinds.FILE else what)
+    kind_text = {kinds.DIRECTORY: "scratch files in ", kinds.FILE: "files "}.get(target.kind, "")
+    line.add(f"{len(target.places)} {kind_text}" if target.kind == kinds.FILE else kind_text)
     places = target.places
     for index, place in enumerate(places):
         name = place.device if place.kind == kinds.DEVICE and place.device else place.path
         on = f" on {printable(place.device)}" if place.device and place.device != name else ""
-        pieces = (", " if index else "", printable(name), on)
-        rest = f" and {len(places) - index} more"
+        texts = (", " if index else "", printable(name), on)
+        more = f" and {len(places) - index} more"
         # behind all but the last there must be room to say how many are left out
-        room = line.left - (len(rest) if index + 1 < len(places) else 0)
-        if index and sum(map(cell_len, pieces)) > room:
-            line.add(rest)
+        space = line.left - (len(more) if index + 1 < len(places) else 0)
+        if index and sum(map(cell_len, texts)) > space:
+            line.add(more)
             break
-        for text, style in zip(pieces, (None, BOLD, None), strict=True):
+        for text, style in zip(texts, (None, BOLD, None), strict=True):
             line.add(text, style)
-    known = [devices[name] for name in target.devices_below if name in devices]
-    for fact in _common(known, cpus) if known else ():
+    present = [devices[name] for name in target.devices_below if name in devices]
+    for fact in _common(present, cpus) if present else ():
         line.try_add(("  " + fact, None))
     return line.finished()
 
@@ -120,8 +120,8 @@ def _common(devices: Sequence[BlockDevice], cpus: Sequence[int]) -> list[str]:
         idle = cpus and all(why_rq_affinity_cannot_matter(d, cpus) for d in devices)
         facts.append(f"rq_affinity {each(affinities)}" + (" (moves nothing)" if idle else ""))
     counts = [len(device.hctxs) for device in devices]
-    same = len(set(counts)) == 1 < len(counts)
-    facts.append(f"{each(counts)} hctx" + (" each" if same else ""))
+    all_same = len(set(counts)) == 1 < len(counts)
+    facts.append(f"{each(counts)} hctx" + (" each" if all_same else ""))
     return facts
 
 
@@ -149,9 +149,9 @@ def _queues(device: BlockDevice) -> list[str]:
         return ["no hardware queues"]
     if len(hctxs) > 4:
         sizes = sorted({len(hctx.cpus) for hctx in hctxs})
-        each = f"{sizes[0]}-{sizes[-1]}" if len(sizes) > 1 else str(sizes[0])
-        many = "one per CPU" if each == "1" else f"{each} CPUs each"
-        return [f"{len(hctxs)} hctx, {many}"]
+        cpus_each = f"{sizes[0]}-{sizes[-1]}" if len(sizes) > 1 else str(sizes[0])
+        cpus_text = "one per CPU" if cpus_each == "1" else f"{cpus_each} CPUs each"
+        return [f"{len(hctxs)} hctx, {cpus_text}"]
     return ["  ".join(f"hctx {h.index} → CPU {f.ranges(h.cpus)}" for h in hctxs)]
 
 
@@ -193,7 +193,7 @@ def job_line(state: LiveState, job: str, width: int, charset: Charset) -> Row:
     clock = _wall_clock(state)
     # the clock is told rather than a long bar
     choices = [*([*form, *clock] for form in forms), *forms]
-    fits = (one for one in choices if sum(len(text) for text, _ in one) <= line.left)
+    fits = (form for form in choices if sum(len(text) for text, _ in form) <= line.left)
     return line.add_right(*next(fits, forms[-1])).finished()
 
 
@@ -230,13 +230,13 @@ def _progress(state: LiveState, charset: Charset, bar: int) -> list[Piece]:
     ]  # fmt: skip
 
 
-def _elapsed_s(state: LiveState, told: int) -> int:
+def _elapsed_s(state: LiveState, reported_s: int) -> int:
     """fio rounds it up: with documents a second apart one is left out now and then. ``told``, where
     the run's begin is not known."""
     if state.step is None or state.fio is None:
-        return told
-    own = int(state.fio.t - state.step.t + 0.5)
-    return own if abs(own - told) <= MAX_ROUNDED_S else told
+        return reported_s
+    measured_s = int(state.fio.t - state.step.t + 0.5)
+    return measured_s if abs(measured_s - reported_s) <= MAX_ROUNDED_S else reported_s
 
 
 def _share_text(share: Share | None) -> str:
@@ -277,9 +277,9 @@ def summary_line(state: LiveState, target: Target, width: int, charset: Charset)
 
 
 def _disk(disk: DiskRates, several: bool) -> str:
-    words = f"{f.number(disk.ios_s):>5} IO/s aqu {f.number(disk.aqu_sz):>4}"
+    text = f"{f.number(disk.ios_s):>5} IO/s aqu {f.number(disk.aqu_sz):>4}"
     # every device has a util of its own, and the sum has none
-    return words if several else f"{words} util {f.percent(disk.util):>3} %"
+    return text if several else f"{text} util {f.percent(disk.util):>3} %"
 
 
 def _size(count: int | None) -> str:
@@ -317,24 +317,24 @@ def message_rows(
 ) -> list[Row]:
     """Return rows like ``message_line``; a message longer than its row continues in up to ``more``
     rows below. ``turns``: whether keys here run anything."""
-    own = cost.text(width) if cost is not None else ""
-    words, style = _message(state)
-    head = _head(state, frozen, cell_len(words), width, charset)
+    cost_text = cost.text(width) if cost is not None else ""
+    text, style = _message(state)
+    head = _head(state, frozen, cell_len(text), width, charset)
     keys = f"   {state.next_keys}" if state.next_keys and turns else ""
     notice = state.visible_notice()
     ending = notice is not None and (notice.ending or notice.level == "error")
-    if head.used + cell_len(words + keys) >= width - (0 if ending else len(own)):
+    if head.used + cell_len(text + keys) >= width - (0 if ending else len(cost_text)):
         keys = ""
-    if head.used + cell_len(words + keys) >= width - len(own):
-        own = ""
-    rest = ""
-    if more and cell_len(words) > width - head.used:
-        first = words[: width - head.used].rpartition(" ")[0]
-        words, rest = (first, words[len(first) :].strip()) if first else (words, "")
-    line = Line(width - len(own), charset).extend(head._pieces).add(words, style)
+    if head.used + cell_len(text + keys) >= width - len(cost_text):
+        cost_text = ""
+    remainder = ""
+    if more and cell_len(text) > width - head.used:
+        first = text[: width - head.used].rpartition(" ")[0]
+        text, remainder = (first, text[len(first) :].strip()) if first else (text, "")
+    line = Line(width - len(cost_text), charset).extend(head._pieces).add(text, style)
     line.try_add((keys, DIM))
-    row = (*line.finished(), (charset.text(own), DIM)) if own else line.finished()
-    return [row, *_wrapped_rest(rest, width, more, style, charset)] if rest else [row]
+    row = (*line.finished(), (charset.text(cost_text), DIM)) if cost_text else line.finished()
+    return [row, *_wrapped_rest(remainder, width, more, style, charset)] if remainder else [row]
 
 
 def _head(state: LiveState, frozen: Frame | None, size: int, width: int, charset: Charset) -> Line:
@@ -344,9 +344,9 @@ def _head(state: LiveState, frozen: Frame | None, size: int, width: int, charset
         return Line(width, charset).add(" ")
     ago = f"{f.clock(max(0.0, state.t - frozen.t))} ago"
     when = f.wall_clock(frozen.wall_ms)
-    for words in (f" {when}, {ago}; measuring continues  ", f" {ago}  ", " "):
+    for suffix in (f" {when}, {ago}; measuring continues  ", f" {ago}  ", " "):
         head = Line(width, charset).add(" ").add(f" FROZEN at {f.clock(frozen.t)} ", SELECTED)
-        head.add(words, WARNING)
+        head.add(suffix, WARNING)
         if head.used + size <= width:
             break
     return head
@@ -356,11 +356,11 @@ def _wrapped_rest(
     text: str, width: int, rows: int, style: Style | None, charset: Charset
 ) -> list[Row]:
     """The rest of a message; the last row is cut where that is not enough."""
-    found = wrap(width, charset, text, style)
-    if len(found) > rows:
-        last = "".join(piece for piece, _ in found[rows - 1]).strip()
-        found[rows - 1 :] = [message(width, charset, f"{last} …", style)]
-    return found
+    rows_below = wrap(width, charset, text, style)
+    if len(rows_below) > rows:
+        last = "".join(text for text, _ in rows_below[rows - 1]).strip()
+        rows_below[rows - 1 :] = [message(width, charset, f"{last} …", style)]
+    return rows_below
 
 
 def _message(state: LiveState) -> Piece:
@@ -389,7 +389,7 @@ def _footer(hints: tuple[KeyHint, ...], width: int, charset: Charset, q_does: st
     for hint in hints:
         if not line.try_add((hint.key, KEY), (f" {hint.does}", None), ("  ", None)):
             break
-    whole = Line(width, charset).extend(line._pieces)
+    footer = Line(width, charset).extend(line._pieces)
     for hint in ends:
-        whole.add(hint.key, KEY).add(f" {hint.does}  ")
-    return whole.finished()
+        footer.add(hint.key, KEY).add(f" {hint.does}  ")
+    return footer.finished()

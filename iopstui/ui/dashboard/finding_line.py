@@ -34,11 +34,11 @@ def rows(state: LiveState, width: int, height: int, charset: Charset) -> list[Ro
     run that was judged they show its outcome. What to do next is never cut for the evidence."""
     if _has_verdicts(state):
         return pad(_verdict(state, width, height, charset), height, width)
-    found = state.current_findings()
-    if not found:
+    entries = state.current_findings()
+    if not entries:
         return pad([message(width, charset, _no_finding_text(state))], height, width)
-    finding, more = _current_finding(found[0]), _more_text(len(found) - 1)
-    head, next_ = _head(found[0], state), _advice_pieces(finding)
+    finding, more = _current_finding(entries[0]), _more_text(len(entries) - 1)
+    head, next_ = _head(entries[0], state), _advice_pieces(finding)
     if height < 2:
         line = Line(width - len(more), charset).extend(head)
         line.extend([("  ", None), *next_] if next_ else [(": ", None), _evidence(finding)])
@@ -59,39 +59,39 @@ def boxed(state: LiveState, width: int, height: int, charset: Charset) -> list[R
     if _has_verdicts(state):
         body = pad(_verdict(state, inner, height - 2, charset), height - 2, inner)
         return _in_box("Outcome", (), _count(1), body, width, charset)
-    found = state.current_findings()
-    if not found:
+    entries = state.current_findings()
+    if not entries:
         body = pad([message(inner, charset, _no_finding_text(state))], height - 2, inner)
         return _in_box("Finding", (), (), body, width, charset)
-    finding, next_ = _current_finding(found[0]), _advice_pieces(_current_finding(found[0]))
+    finding, next_ = _current_finding(entries[0]), _advice_pieces(_current_finding(entries[0]))
     last = _flowed(next_, inner, charset)[: max(1, height - 3)]
-    room = height - 2 - len(last)
-    head = _head(found[0], state)[1:]
+    space = height - 2 - len(last)
+    head = _head(entries[0], state)[1:]
     evidence = wrap(inner, charset, evidence_text(finding), None)
-    body = [Line(inner, charset).add(" ").extend(head).finished(), *evidence][:room]
-    if len(evidence) + 1 > room > 1:
-        words = "".join(piece for piece, _ in body[-1]).strip()
-        body[-1] = message(inner, charset, f"{words} …", None)
-    elif room == 1:
+    body = [Line(inner, charset).add(" ").extend(head).finished(), *evidence][:space]
+    if len(evidence) + 1 > space > 1:
+        last_line = "".join(text for text, _ in body[-1]).strip()
+        body[-1] = message(inner, charset, f"{last_line} …", None)
+    elif space == 1:
         body = [Line(inner, charset).add(" ").extend(head).add(": ").extend(
             [_evidence(finding)]).finished()]  # fmt: skip
-    rows = [*pad(body, room, inner), *last]
+    rows = [*pad(body, space, inner), *last]
     sign = SIGNS[severity_of(finding)]
-    return _in_box("Finding", (sign,), _count(len(found)), rows, width, charset)
+    return _in_box("Finding", (sign,), _count(len(entries)), rows, width, charset)
 
 
 def _in_box(
     title: str, sign: Sequence[Piece], value: Sequence[Piece], body: Sequence[Row], width: int,
     charset: Charset,
 ) -> list[Row]:  # fmt: skip
-    words = [*((f"{text} ", style) for text, style in sign), *frame.words_of(title)]
-    first = frame.top(width, charset, "", words, value)
+    title_pieces = [*((f"{text} ", style) for text, style in sign), *frame.words_of(title)]
+    first = frame.top(width, charset, "", title_pieces, value)
     return frame.boxed(first, body, frame.bottom(width, charset), charset, False)
 
 
 def _count(count: int) -> list[Piece]:
-    words = f"1 of {count}" if count > 1 else ""
-    return [(words, DIM), ("  ", None), ("f", KEY), (" all", DIM)]
+    text = f"1 of {count}" if count > 1 else ""
+    return [(text, DIM), ("  ", None), ("f", KEY), (" all", DIM)]
 
 
 def _head(entry: FoundEntry, state: LiveState) -> list[Piece]:
@@ -99,8 +99,8 @@ def _head(entry: FoundEntry, state: LiveState) -> list[Piece]:
     finding = entry.finding
     sign, style = SIGNS[severity_of(finding)]
     when = entry.ceased or seconds_text(finding) + _age_text(entry, state)
-    found: list[Piece] = [(f" {sign} ", style), (printable(headline_of(finding)), BOLD)]
-    return [*found, (f" ({when})", DIM)] if when else found
+    pieces: list[Piece] = [(f" {sign} ", style), (printable(headline_of(finding)), BOLD)]
+    return [*pieces, (f" ({when})", DIM)] if when else pieces
 
 
 def _evidence(finding: Finding) -> Piece:
@@ -179,9 +179,9 @@ def _over_two(first: Line, second: Line, next_: Sequence[Piece]) -> None:
 
 
 def _verdict(state: LiveState, width: int, height: int, charset: Charset) -> list[Row]:
-    level, words = worst_outcome(state.judged)
+    level, text = worst_outcome(state.judged)
     first = Line(width - len(_more_text(0)), charset).add(" outcome: ", FINDING)
-    first.add(level, VERDICTS[level]).add("  " + printable(words.removeprefix(level)))
+    first.add(level, VERDICTS[level]).add("  " + printable(text.removeprefix(level)))
     second = Line(width, charset).add(" " * 10)
     if state.steady is not None:
         second.add(short_steady_text(state.steady))
@@ -193,13 +193,13 @@ def _verdicts(state: LiveState, width: int, charset: Charset) -> list[Row]:
     if not state.judged:
         return []
     title = f" outcomes of run {state.judged[0].step}"
-    found: list[Row] = [Line(width, charset).add(title, BOLD).finished()]
+    page: list[Row] = [Line(width, charset).add(title, BOLD).finished()]
     for judged in state.judged:
-        level, words = worst_outcome([judged])
-        found += wrap(width, charset, printable(words), VERDICTS[level])
+        level, text = worst_outcome([judged])
+        page += wrap(width, charset, printable(text), VERDICTS[level])
     if state.steady is not None:
-        found += wrap(width, charset, printable(state.steady.text), None)
-    return [*found, message(width, charset, "")]
+        page += wrap(width, charset, printable(state.steady.text), None)
+    return [*page, message(width, charset, "")]
 
 
 def _no_finding_text(state: LiveState) -> str:
@@ -218,16 +218,16 @@ def listed(state: LiveState, width: int, charset: Charset) -> list[Row]:
     first."""
     verdicts = _verdicts(state, width, charset)
     if not state.findings.entries:
-        words = (
+        text = (
             "No findings yet. A set of rules checks every second (without a job: the kernel "
             "figures only). Findings are listed here with their numbers."
         )
-        return verdicts + wrap(width, charset, words)
+        return verdicts + wrap(width, charset, text)
     now = {id(entry) for entry in state.current_findings()}
-    found = verdicts
-    for entry in sorted(state.findings.entries, key=lambda one: -one.t):
-        found += _entry(entry, id(entry) in now, width, charset)
-    return found
+    page = verdicts
+    for entry in sorted(state.findings.entries, key=lambda entry: -entry.t):
+        page += _entry(entry, id(entry) in now, width, charset)
+    return page
 
 
 def _key(finding: Finding) -> str:
@@ -236,7 +236,7 @@ def _key(finding: Finding) -> str:
     return f" (key {printable(finding.key)})" if finding.key else ""
 
 
-def _entry(entry: FoundEntry, holds: bool, width: int, charset: Charset) -> Sequence[Row]:
+def _entry(entry: FoundEntry, active: bool, width: int, charset: Charset) -> Sequence[Row]:
     when = f.clock(entry.first)
     if entry.t - entry.first >= 1 and not entry.ceased:
         when += f" to {f.clock(entry.t)}"
@@ -245,7 +245,7 @@ def _entry(entry: FoundEntry, holds: bool, width: int, charset: Charset) -> Sequ
     headline = printable(headline_of(entry.finding))
     title = Line(width, charset).add(f" {sign} ", style).add(headline, BOLD).finished()
     head = Line(width, charset).add(f" {when}", DIM).add(run, DIM)
-    head.add("  active now" if holds and not entry.ceased else "", FINDING)
+    head.add("  active now" if active and not entry.ceased else "", FINDING)
     head.add(f"  {entry.ceased}" if entry.ceased else "")
     finding = _current_finding(entry)
     seconds = seconds_text(finding)

@@ -32,14 +32,14 @@ class ChosenCell:
         """ "1.00 ms to 1.26 ms"."""
         return f"{f.latency(self.cell.low)} to {f.latency(self.cell.high)}"
 
-    def has(self, one: Exemplar) -> bool:
+    def has(self, request: Exemplar) -> bool:
         """Whether this request took so long: in the device, as its heat map counts, or from
         allocation to completion, which is nearest to what fio measures, and to what a device above
         the request's does."""
         if self.by_device:
-            took = one.total_ns if one.level else one.device_ns
-            return one.kind in KINDS and self.cell.has(took)
-        return self.cell.has(one.total_ns)
+            took = request.total_ns if request.level else request.device_ns
+            return request.kind in KINDS and self.cell.has(took)
+        return self.cell.has(request.total_ns)
 
 
 class HeatCursor:
@@ -62,20 +62,20 @@ class HeatCursor:
 
     def at(self, t: float) -> ChosenCell | None:
         """The chosen cell in the column of the moment ``t``; ``None`` if that has no cells."""
-        found = self._nearest(t)
-        if found is None:
+        nearest = self._nearest(t)
+        if nearest is None:
             return None
-        name, cell = found
+        name, cell = nearest
         return ChosenCell(cell, name == DEVICE)
 
     def mark(self, t: float | None) -> bool:
         """Mark the chosen cell in the column of this moment. Whether that is another one now."""
-        found = None if t is None else self._nearest(t)
+        nearest = None if t is None else self._nearest(t)
         changed = False
-        for name, one in self._maps.items():
-            now = found[1] if found is not None and found[0] == name else None
-            changed = changed or one.chosen != now
-            one.chosen = now
+        for name, heat_map in self._maps.items():
+            now = nearest[1] if nearest is not None and nearest[0] == name else None
+            changed = changed or heat_map.chosen != now
+            heat_map.chosen = now
         return changed
 
     def move(self, t: float, by: int) -> bool:
@@ -87,7 +87,7 @@ class HeatCursor:
         now = self._nearest(t)
         if now is None:
             lowest = cells[-1][0]
-            now = next(one for one in cells if one[0] == lowest)
+            now = next(named_cell for named_cell in cells if named_cell[0] == lowest)
         else:
             now = cells[min(len(cells) - 1, max(0, cells.index(now) + by))]
         self._wanted = (now[0], now[1].middle)
@@ -95,29 +95,33 @@ class HeatCursor:
 
     def choose(self, chart: object, row: int, t: float) -> None:
         """Choose the cell of a map at this row; one without I/Os can't be chosen."""
-        found = next(
-            (one for one in self._cells(t) if self._maps[one[0]] is chart and one[1].row == row),
+        target = next(
+            (
+                named_cell
+                for named_cell in self._cells(t)
+                if self._maps[named_cell[0]] is chart and named_cell[1].row == row
+            ),
             None,
         )
-        self._wanted = None if found is None else (found[0], found[1].middle)
+        self._wanted = None if target is None else (target[0], target[1].middle)
 
     def _cells(self, t: float) -> Iterator[tuple[str, HeatCell]]:
-        return ((name, cell) for name, one in self._maps.items() for cell in one.cells(t))
+        return ((name, cell) for name, heat_map in self._maps.items() for cell in heat_map.cells(t))
 
     def _nearest(self, t: float) -> tuple[str, HeatCell] | None:
         if self._wanted is None:
             return None
-        wanted, latency = self._wanted
+        chosen_map, latency = self._wanted
         return min(
             self._cells(t), default=None,
-            key=lambda one: (one[0] != wanted, abs(log(one[1].middle / latency))),
+            key=lambda pair: (pair[0] != chosen_map, abs(log(pair[1].middle / latency))),
         )  # fmt: skip
 
 
 def frames_of(state: LiveState, chosen: ChosenCell) -> list[Frame]:
     """Frames with the requests of the cell's column, as far as they are kept."""
     cell, before = chosen.cell, 0.0
-    middle, found, covering = (cell.begin + cell.end) / 2, [], []
+    middle, centered, covering = (cell.begin + cell.end) / 2, [], []
     for moment in state.moments:
         frame, probe = moment.frame, moment.frame.probe
         if probe is None:
@@ -126,20 +130,20 @@ def frames_of(state: LiveState, chosen: ChosenCell) -> list[Frame]:
         before = end
         # as LatencyHistory puts intervals into columns
         if cell.begin <= (begin + end) / 2 < cell.end:
-            found.append(frame)
+            centered.append(frame)
         elif begin <= middle < end:
             covering.append(frame)
-    return found or covering
+    return centered or covering
 
 
 def requests_of(state: LiveState, frames: Sequence[Frame]) -> list[Exemplar]:
     """The requests that were kept of the measured disks; of disks without requests of their own
     (LVM, md) those of the disks below."""
-    kept = [
-        one for frame in frames if frame.probe is not None for one in frame.probe.exemplars
-    ]  # fmt: skip
-    own = [one for one in kept if one.disk in state.devices]
-    return own or next(iter(by_level(kept).values()), [])
+    requests = [
+        request for frame in frames if frame.probe is not None for request in frame.probe.exemplars
+    ]
+    of_measured_disks = [request for request in requests if request.disk in state.devices]
+    return of_measured_disks or next(iter(by_level(requests).values()), [])
 
 
 def note(state: LiveState, chosen: ChosenCell) -> list[Piece]:
@@ -150,5 +154,5 @@ def note(state: LiveState, chosen: ChosenCell) -> list[Piece]:
     probes = [frame.probe for frame in frames if frame.probe is not None]
     if not any(probe.by == OWN or probe.exemplars for probe in probes):
         return [*pieces, (", requests not kept", DIM)]
-    kept = sum(map(chosen.has, requests_of(state, frames)))
-    return [*pieces, (f", {kept} kept", DIM)]
+    count = sum(map(chosen.has, requests_of(state, frames)))
+    return [*pieces, (f", {count} kept", DIM)]

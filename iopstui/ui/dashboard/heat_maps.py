@@ -25,14 +25,14 @@ class HeatMaps:
 
     def __init__(self, fio: ChartSpec, device: ChartSpec, charset: Charset) -> None:
         # those of fio are drawn over fio's map, the device's over its own
-        own = tuple(
+        device_curves = tuple(
             replace(curve, label=curve.label.removeprefix(f"{DEVICE} "))
             for curve in device.curves
             if curve.name.startswith(DEVICE)
         )
         self.fio = HeatMap(replace(fio, id="heat"), charset)
         self.device = HeatMap(
-            replace(fio, id="device-heat", title="device latency", curves=own), charset
+            replace(fio, id="device-heat", title="device latency", curves=device_curves), charset
         )
         self.placed = ""
         self._wanted = FIO
@@ -53,24 +53,24 @@ class HeatMaps:
 
     def now(self, state: LiveState, height: int) -> str:
         """The one that was chosen, or where it can't be shown another."""
-        those = self.fitting(state, height)
-        return self._wanted if self._wanted in those else those[0]
+        choices = self.fitting(state, height)
+        return self._wanted if self._wanted in choices else choices[0]
 
     def next(self, state: LiveState, height: int) -> bool:
         """Choose the next one; False (and the first is chosen) if there was none left."""
-        those = self.fitting(state, height)
-        at = those.index(self.now(state, height)) + 1
-        self._wanted = those[at % len(those)]
-        return at < len(those)
+        choices = self.fitting(state, height)
+        at = choices.index(self.now(state, height)) + 1
+        self._wanted = choices[at % len(choices)]
+        return at < len(choices)
 
-    def place(self, box: Box, which: str, framed: bool = False) -> list[Lines]:
+    def place(self, box: Box, placed: str, framed: bool = False) -> list[Lines]:
         """Take this region for those of them; tiles that a canvas must show."""
-        self.placed = which if box.height else ""
-        above = (box.height + 1) // 2 if which == BOTH else box.height
-        first = replace(box, height=above) if which in (FIO, BOTH) else NO_BOX
+        self.placed = placed if box.height else ""
+        above = (box.height + 1) // 2 if placed == BOTH else box.height
+        first = replace(box, height=above) if placed in (FIO, BOTH) else NO_BOX
         below = replace(box, y=box.y + above, height=box.height - above)
-        second = {BOTH: below, DEVICE: box}.get(which, NO_BOX)
-        self.fio.title_words = "fio latency" if which == BOTH else "latency"
+        second = {BOTH: below, DEVICE: box}.get(placed, NO_BOX)
+        self.fio.title_words = "fio latency" if placed == BOTH else "latency"
         self.fio.least = self.device.least = None
         return [*self.fio.place(first, framed), *self.device.place(second, framed)]
 
@@ -89,11 +89,11 @@ class HeatMaps:
             return
         # its column may be one that this has drawn
         changed, chosen = self.cursor.mark(cursor), self.cursor.at(cursor)
-        words = () if chosen is None else heat_cursor.note(state, chosen)
+        chosen_note = () if chosen is None else heat_cursor.note(state, chosen)
         if chosen is not None and chosen.by_device:
-            self._paint(state, window, (note, words), lines, cursor)
+            self._paint(state, window, (note, chosen_note), lines, cursor)
         elif changed or chosen is not None:
-            self._paint(state, window, (words or note, ()), lines, cursor)
+            self._paint(state, window, (chosen_note or note, ()), lines, cursor)
 
     def _paint(
         self,

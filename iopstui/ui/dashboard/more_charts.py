@@ -40,7 +40,7 @@ class MoreCharts:
         """Take this region; tiles that a canvas must show."""
         boxes = _split_box(box) if box.height else (NO_BOX, NO_BOX)
         pairs = zip(self.charts, boxes, strict=True)
-        return [new for one, at in pairs for new in one.place(at, framed)]
+        return [new for chart, at in pairs for new in chart.place(at, framed)]
 
     def paint(
         self,

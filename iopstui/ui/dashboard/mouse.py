@@ -20,7 +20,9 @@ def inside(box: Box, x: int, y: int) -> bool:
 
 def chart_at(charts: Sequence[Chart], x: int, y: int) -> Chart | None:
     """The chart whose plot is there."""
-    return next((one for one in charts if one.shown and one.column_at(x, y) is not None), None)
+    return next(
+        (chart for chart in charts if chart.shown and chart.column_at(x, y) is not None), None
+    )
 
 
 def footer_keys(
@@ -29,25 +31,25 @@ def footer_keys(
     """(begin, end, key) of each key in the footer; of several, each has its own cells and the
     first the words, too. As bars.footer_line draws it."""
     ends = [KeyHint("?", "help"), KeyHint("q", q_does)]
-    room = width - sum(len(hint.key) + len(hint.does) + 3 for hint in ends)
-    at, found = 1, []
-    shown = []
+    width_left = width - sum(len(hint.key) + len(hint.does) + 3 for hint in ends)
+    at, spans = 1, []
+    fitting = []
     for hint in hints:
         size = len(hint.key) + len(hint.does) + 3
-        if at + size > room:
+        if at + size > width_left:
             break
-        shown.append(hint)
+        fitting.append(hint)
         at += size
     at = 1
-    for hint in (*shown, *ends):
+    for hint in (*fitting, *ends):
         keys = hint.key.split(" ") if " " in hint.key.strip() else [hint.key]
         begin = at
         for key in keys:
-            found.append((begin, begin + len(key), key))
+            spans.append((begin, begin + len(key), key))
             begin += len(key) + 1
-        found.append((at + len(hint.key), at + len(hint.key) + 1 + len(hint.does), keys[0]))
+        spans.append((at + len(hint.key), at + len(hint.key) + 1 + len(hint.does), keys[0]))
         at += len(hint.key) + len(hint.does) + 3
-    return found
+    return spans
 
 
 def footer_key_at(hints: Sequence[KeyHint], width: int, x: int, q_does: str = "quit") -> str | None:

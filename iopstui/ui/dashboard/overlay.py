@@ -57,49 +57,49 @@ class Overlay:
     def choose(self, step: int) -> None:
         """Choose another run; of more than two the first chosen is left out. Again: not any
         more."""
-        steps = [one for one in self.steps if one != step]
+        steps = [other for other in self.steps if other != step]
         self.steps = tuple(steps if step in self.steps else [*steps, step][-2:])
 
     def place(self, iops: Box, latency: Box, framed: bool = False) -> list[Lines]:
         """Take these places if it is on; tiles that a canvas must show."""
         boxes = (iops, latency) if self.active else (NO_BOX, NO_BOX)
         pairs = zip(self.charts, boxes, strict=True)
-        return [new for one, box in pairs for new in one.place(box, framed)]
+        return [new for chart, box in pairs for new in chart.place(box, framed)]
 
     def paint(self, state: LiveState) -> None:
         """Paint both runs as far as they are kept."""
-        known = {row.step: row for row in state.runs.rows}
-        rows = [known[step] for step in self.steps if step in known]
-        dots = min((one.dots for one in self.charts if one.shown), default=0)
+        by_step = {row.step: row for row in state.runs.rows}
+        rows = [by_step[step] for step in self.steps if step in by_step]
+        dots = min((chart.dots for chart in self.charts if chart.shown), default=0)
         if len(rows) < 2 or not dots:
             return
-        made = (self.steps, *(row.end for row in rows if row.ended == RUNS))
-        if made != self._made:
-            self._made, self._history = made, overlaid(state.history, rows)
-            for one in self.charts:
-                one.forget()
+        source = (self.steps, *(row.end for row in rows if row.ended == RUNS))
+        if source != self._made:
+            self._made, self._history = source, overlaid(state.history, rows)
+            for chart in self.charts:
+                chart.forget()
         self._window.dot_s = max(1.0, -(-(self._history.end or 0.0) // dots)) / self._charset.dots
         if (self._history.end or 0.0) > dots * self._window.dot_s:
             self._window.dot_s *= self._charset.dots
         values = ([f.number(row.iops) for row in rows], [f.latency(row.p99_ns, "") for row in rows])
         names = [f"run {row.step}" for row in rows]
         note = [("aligned at their starts; g: back", DIM)]
-        for one, said in zip(self.charts, values, strict=True):
-            one.rename(names[::-1])
-            one.paint(self._history, self._window, said[::-1], note)
+        for chart, texts in zip(self.charts, values, strict=True):
+            chart.rename(names[::-1])
+            chart.paint(self._history, self._window, texts[::-1], note)
 
 
 def overlaid(history: History, rows: Sequence[RunRow]) -> History:
     """The samples of two runs, each by the seconds since its own beginning, one a second."""
     names = [f"{of} {at}" for of in COMPARED_FIGURES for at in range(len(rows))]
-    found = History(names)
+    joined = History(names)
     lengths = [min(MAX_SECONDS, round((row.end or 0.0) - (row.begin or 0.0))) for row in rows]
     columns = {
-        f"{of} {at}": history.window(series, row.begin or 0.0, 1.0, length, how)
-        for of, (series, how) in COMPARED_FIGURES.items()
+        f"{of} {at}": history.window(series, row.begin or 0.0, 1.0, length, merge)
+        for of, (series, merge) in COMPARED_FIGURES.items()
         for at, (row, length) in enumerate(zip(rows, lengths, strict=True))
     }
     for second in range(max(lengths, default=0)):
-        values = {name: one[second] for name, one in columns.items() if second < len(one)}
-        found.add(second + 1.0, 1.0, values)
-    return found
+        values = {name: column[second] for name, column in columns.items() if second < len(column)}
+        joined.add(second + 1.0, 1.0, values)
+    return joined

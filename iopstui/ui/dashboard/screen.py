@@ -195,11 +195,11 @@ class Dashboard(CanvasScreen):
         """Charts, heat maps and overlays; ``several`` devices are measured together."""
         charset = self.charset
         rates, latency = chart_specs(charset, "devices" if several else "device")
-        others = _other_latencies(latency, charset)
+        other_specs = _other_latencies(latency, charset)
         self._latencies = {FIO_LATENCY: Chart(latency, charset)}
-        self._latencies |= {name: Chart(spec, charset) for name, spec in others.items()}
+        self._latencies |= {name: Chart(spec, charset) for name, spec in other_specs.items()}
         self._latency_of = FIO_LATENCY
-        self.heats = HeatMaps(latency, others[DEVICE_LATENCY], charset)
+        self.heats = HeatMaps(latency, other_specs[DEVICE_LATENCY], charset)
         latencies = self._latencies.values()
         self.charts = [Chart(rates, charset), *latencies, *self.heats.maps]
         self.overlay = Overlay(charset)
@@ -221,9 +221,9 @@ class Dashboard(CanvasScreen):
 
     def begin_with(self, layout: str) -> None:
         """Begin as an earlier one was left. Before it is shown."""
-        kept = parse_layout(layout)
-        self.alone = kept.zoomed
-        self.lay_out(PANELS.index(kept.panel), kept.heat_map, kept.percentiles, kept.seconds)
+        saved = parse_layout(layout)
+        self.alone = saved.zoomed
+        self.lay_out(PANELS.index(saved.panel), saved.heat_map, saved.percentiles, saved.seconds)
 
     def lay_out(self, tab: int, heat_map: bool, percentiles: bool, seconds: int) -> None:
         """Open this tab, with these charts."""
@@ -256,9 +256,9 @@ class Dashboard(CanvasScreen):
         """Show the footer's keys and the job that r would run with the next paint."""
         self.hints, self.next_job = hints, next_job
 
-    def show_cost(self, own: OwnCost) -> None:
+    def show_cost(self, cost: OwnCost) -> None:
         """Show iopstui's own cost with the next paint."""
-        self.own = own
+        self.own = cost
 
     def restart_state(self, state: LiveState) -> None:
         """Another place in a recording: its charts are drawn from their beginning."""
@@ -347,8 +347,8 @@ class Dashboard(CanvasScreen):
             *self.heats.place(latency if self.heat_seen else NO_BOX, self._heat(), framed),
         ]
         for name, chart in self._latencies.items():
-            here = name == self._latency_of and not self.heat_seen
-            new += chart.place(latency if here else NO_BOX, framed)
+            visible = name == self._latency_of and not self.heat_seen
+            new += chart.place(latency if visible else NO_BOX, framed)
         self._show_focus()
         self.canvas.add(new)
         self.paint(even_if_frozen=True)
@@ -358,8 +358,8 @@ class Dashboard(CanvasScreen):
         rates = [self.charts[0], self.overlay.charts[0]]
         further = [*rates, *self.more.charts]
         latencies = [chart for chart in self.charts if chart not in further]
-        for index, shown in enumerate((rates, latencies)):
-            for chart in shown:
+        for index, charts in enumerate((rates, latencies)):
+            for chart in charts:
                 chart.number = str(index + 1)
                 chart.focused = self.focus_shown and self.tab == index
 
@@ -389,12 +389,12 @@ class Dashboard(CanvasScreen):
         self.small.show(pad(self._too_small_rows(width), height, width))
 
     def _too_small_rows(self, width: int) -> list[Row]:
-        words = (
+        text = (
             f"This terminal is {self.app.size.width}×{self.app.size.height}; the dashboard needs "
             f"{layout.MIN_WIDTH}×{layout.MIN_HEIGHT} or more. Please make it larger. Measuring "
             "continues. q: quit."
         )
-        return wrap(width, self.charset, words, None)
+        return wrap(width, self.charset, text, None)
 
     def show_tab(self, tab: int) -> bool:
         """Opens a pane; False where all of them are visible anyway."""
@@ -423,9 +423,9 @@ class Dashboard(CanvasScreen):
 
     def focus_by(self, by: int) -> None:
         """Focus the next or the previous visible panel; the first time the first."""
-        seen = [tab for tab in range(len(self.tabs)) if self._is_visible(tab)] or [0]
-        at = seen.index(self.tab) + by if self.focus_shown and self.tab in seen else 0
-        self.focus_panel(seen[at % len(seen)])
+        visible = [tab for tab in range(len(self.tabs)) if self._is_visible(tab)] or [0]
+        at = visible.index(self.tab) + by if self.focus_shown and self.tab in visible else 0
+        self.focus_panel(visible[at % len(visible)])
 
     def _is_visible(self, tab: int) -> bool:
         plan = self._plan
@@ -467,17 +467,17 @@ class Dashboard(CanvasScreen):
 
     def paint(self, even_if_frozen: bool = False) -> None:
         """Shows the newest state. While frozen only the message line lives."""
-        over, stack = self.app.screen, self.app.screen_stack
-        for one in stack[stack.index(self) + 1 :] if self in stack else ():
-            if isinstance(one, LiveScreen):
-                one.paint()
+        top, stack = self.app.screen, self.app.screen_stack
+        for screen in stack[stack.index(self) + 1 :] if self in stack else ():
+            if isinstance(screen, LiveScreen):
+                screen.paint()
         if self._plan is None or not self.is_current:
             return
         box = self._plan.strip
         strip = self._strip(self.app.size.width, self.app.size.height, self._plan.tabbed)
-        other = self._latency_of != self._wanted_latency()
-        other |= self.heats.placed not in ("", self._heat())
-        if self.cells() != self._cells_placed or len(strip) != box.height or other:
+        outdated = self._latency_of != self._wanted_latency()
+        outdated |= self.heats.placed not in ("", self._heat())
+        if self.cells() != self._cells_placed or len(strip) != box.height or outdated:
             self.relayout()
             return
         if strip:
@@ -486,7 +486,7 @@ class Dashboard(CanvasScreen):
         if self.frozen_at is None or even_if_frozen:
             self._paint_panels(self._plan)
             self._paint_charts()
-        if over is not self:
+        if top is not self:
             self.paint_below()
 
     def _wanted_latency(self) -> str:
@@ -508,9 +508,9 @@ class Dashboard(CanvasScreen):
         state, width, charset = self.shown, plan.header.width, self.charset
         if plan.header.height == 1:
             job = min(width * 11 // 20, JOB_WIDTH)
-            left = self.title_line(width - job)
+            title = self.title_line(width - job)
             self.panels["header"].show(
-                [(*left, *bars.job_line(state, self.next_job, job, charset))]
+                [(*title, *bars.job_line(state, self.next_job, job, charset))]
             )
         else:
             self.panels["header"].show(
@@ -518,24 +518,24 @@ class Dashboard(CanvasScreen):
             )
         box = plan.finding
         in_box = plan.framed and box.height >= layout.FINDING_BOX
-        message, *rest = bars.message_rows(
+        message, *more_rows = bars.message_rows(
             self.state, self._frozen_frame(), self.own, width,
             box.height if finding_line.empty(state) and not in_box else 0, charset, self.turns,
         )  # fmt: skip
         self.panels["message"].show([message])
-        found = pad(rest, box.height, width) if rest else None
-        shown = finding_line.boxed if in_box else finding_line.rows
-        found = found or shown(state, box.width, box.height, charset)
-        self.panels["finding"].show(found)
+        rows = pad(more_rows, box.height, width) if more_rows else None
+        draw = finding_line.boxed if in_box else finding_line.rows
+        rows = rows or draw(state, box.width, box.height, charset)
+        self.panels["finding"].show(rows)
         self.panels["footer"].show([bars.footer_line(self.hints, width, charset, self.q_does)])
 
     def title_line(self, width: int) -> Row:
         """The line that says what is measured."""
         target, devices = self.controller.target, self.controller.devices
         cpus = self._cpu_numbers()
-        known = [devices.get(name or "") for name in (target.device, *target.devices_below)]
+        measured = [devices.get(name or "") for name in (target.device, *target.devices_below)]
         volume = self.shown.volume.text if self.shown.volume is not None else ""
-        of = (width, target, cpus, known, volume)
+        of = (width, target, cpus, measured, volume)
         if of != self._what_of:
             self._what_of = of
             self._what = bars.device_line(target, devices, width, self.charset, cpus, volume)
@@ -547,8 +547,8 @@ class Dashboard(CanvasScreen):
     def topology(self) -> Topology:
         """Read again when there are other CPUs, and with each run until all of it is known."""
         step = self.state.step.step if self.state.step is not None else 0
-        known = self._topology
-        key = (tuple(self._cpu_numbers()), step if known.irq_time is None else 0)
+        topology = self._topology
+        key = (tuple(self._cpu_numbers()), step if topology.irq_time is None else 0)
         if key != self._topology_of and key != (self._topology_of[0], 0):
             self._topology = self.controller.topology()
         self._topology_of = key
@@ -564,7 +564,7 @@ class Dashboard(CanvasScreen):
             width = plan.summary.width
             panels["summary"].show([bars.summary_line(state, target, width, charset)])
             panels["tabs"].show([bars.tabs_line(self.tabs, self.tab, width, charset)])
-        scene = registry.PanelData(
+        data = registry.PanelData(
             state, target, self.controller.devices, self.topology, self.next_job, charset,
             self.frozen_at, self.turns,
         )  # fmt: skip
@@ -575,9 +575,9 @@ class Dashboard(CanvasScreen):
             if plan.framed:
                 index = self.index_of(panel.name)
                 focused = self.focus_shown and self.tab == index
-                rows = panel.boxed(scene, box.width, box.height, str(index + 1), focused)
+                rows = panel.boxed(data, box.width, box.height, str(index + 1), focused)
             else:
-                rows = panel.rows(scene, box.width, box.height)
+                rows = panel.rows(data, box.width, box.height)
             panels[panel.name].show(rows)
 
     def _paint_charts(self) -> None:
@@ -639,13 +639,13 @@ class Dashboard(CanvasScreen):
 
     def _values_note(self, chart: Chart) -> list[Piece]:
         """Return the values of a heat map, which has none in its title."""
-        found: list[Piece] = []
+        pieces: list[Piece] = []
         for curve, value in reversed(
             [*zip(chart.spec.curves, self._values(chart, []), strict=True)]
         ):
             if value:
-                found += [(f"{curve.label} ", DIM), (f"{value:>6}  ", BOLD)]
-        return found
+                pieces += [(f"{curve.label} ", DIM), (f"{value:>6}  ", BOLD)]
+        return pieces
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
         """Over a chart: show the values of that second, in all charts."""
@@ -764,8 +764,8 @@ class Dashboard(CanvasScreen):
         """The tab of the panel there."""
         plan = self._plan
         names = ("iops", "latency", *(panel.name for panel in self.panes))
-        found = (n for n in names if plan is not None and mouse.inside(plan.box(n), x, y))
-        name = next(found, None)
+        hits = (n for n in names if plan is not None and mouse.inside(plan.box(n), x, y))
+        name = next(hits, None)
         return self.index_of(name) if name is not None else None
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
@@ -791,7 +791,7 @@ class Dashboard(CanvasScreen):
 
     def show_span(self, first: float, last: float) -> None:
         """Show this stretch of time in the charts until the zoom changes or Esc."""
-        dots = min((one.dots for one in self.charts if one.shown), default=0)
+        dots = min((chart.dots for chart in self.charts if chart.shown), default=0)
         if dots and last > first:
             self.span = (max(0.0, first), last)
             self.window.start = self.span[0]
@@ -813,9 +813,14 @@ class Dashboard(CanvasScreen):
         if not stretches.marked:
             return []
         return [
-            Mean(one.start, one.end, one.iops, f"{self.charset.mean}{f.number(one.iops)}")
-            for one in stretches.all
-            if one.iops is not None and one.end >= self.window.start
+            Mean(
+                stretch.start,
+                stretch.end,
+                stretch.iops,
+                f"{self.charset.mean}{f.number(stretch.iops)}",
+            )
+            for stretch in stretches.all
+            if stretch.iops is not None and stretch.end >= self.window.start
         ]
 
     def _latency_labels(self, disk: DiskRates | None) -> list[str]:
@@ -828,8 +833,8 @@ class Dashboard(CanvasScreen):
         if self._latency_of == FIO_LATENCY:
             return [f.latency(fio[n], "") if n in fio else "" for n in ("p99.9", "p99", "p50")]
         probe = state.probed.probe if state.probed is not None else None
-        found = probe.combined(state.devices) if probe is not None else None
-        device = found.device.percentiles if found is not None else {}
+        combined = probe.combined(state.devices) if probe is not None else None
+        device = combined.device.percentiles if combined is not None else {}
         values = (device.get("p99"), fio.get("p99"), device.get("p50"), fio.get("p50"))
         return [f.latency(value, "") if value is not None else "" for value in values]
 

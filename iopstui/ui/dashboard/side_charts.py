@@ -23,7 +23,9 @@ class ChartsBeside(Canvas):
     def __init__(self, state: Callable[[], LiveState], charset: Charset) -> None:
         super().__init__()
         self._state = state
-        self._rates, self._latency = (Chart(one, charset) for one in chart_specs(charset, "device"))
+        self._rates, self._latency = (
+            Chart(spec, charset) for spec in chart_specs(charset, "device")
+        )
         self._window = TimeWindow(0.0, 1.0 / charset.dots)
         for chart in (self._rates, self._latency):
             self.add(chart.widgets())
@@ -39,16 +41,18 @@ class ChartsBeside(Canvas):
 
     def paint(self) -> None:
         """Shows the newest second."""
-        state, shown = self._state(), (self._rates, self._latency)
-        if not self.display or not all(chart.shown for chart in shown):
+        state, charts = self._state(), (self._rates, self._latency)
+        if not self.display or not all(chart.shown for chart in charts):
             return
-        self._window.follow(state.history.end or 0.0, min(chart.dots for chart in shown))
+        self._window.follow(state.history.end or 0.0, min(chart.dots for chart in charts))
         fio, frame = state.fio_now, state.frame
         disk = frame.combined(state.devices) if frame is not None else None
         rates = [f.number(disk.ios_s) if disk else "", f.number(fio.total.iops) if fio else ""]
         self._rates.paint(state.history, self._window, rates, ())
-        found = fio.total.percentiles if fio else {}
+        percentiles = fio.total.percentiles if fio else {}
         names = ("p99.9", "p99", "p50")
-        latencies = [f.latency(found[name], "") if name in found else "" for name in names]
+        latencies = [
+            f.latency(percentiles[name], "") if name in percentiles else "" for name in names
+        ]
         note = [] if fio else [(NO_FIO, DIM)]
         self._latency.paint(state.history, self._window, latencies, note)

@@ -37,17 +37,17 @@ def _of_limit(now: str, limit: str | None) -> str:
 
 
 def _limit(group: GroupRates) -> str:
-    found = limits_reached(group)
-    if not found:
+    limits = limits_reached(group)
+    if not limits:
         return ""
-    percent, what, value = found[0]
-    limit = f.mib(value) + " MiB/s" if what.endswith("bps") else f.number(value) + "/s"
-    return f"{f.percent(percent)} % of {limit} {'read' if what[0] == 'r' else 'write'}"
+    percent, knob, value = limits[0]
+    limit = f.mib(value) + " MiB/s" if knob.endswith("bps") else f.number(value) + "/s"
+    return f"{f.percent(percent)} % of {limit} {'read' if knob[0] == 'r' else 'write'}"
 
 
 def _limit_style(group: GroupRates) -> Any:
-    found = limits_reached(group)
-    return WARNING if found and found[0][0] >= NEAR_LIMIT else None
+    limits = limits_reached(group)
+    return WARNING if limits and limits[0][0] >= NEAR_LIMIT else None
 
 
 COLUMNS: tuple[Column[GroupRates], ...] = (
@@ -91,20 +91,20 @@ def rows(
         return wrap(width, charset, f"Nothing is counted by cgroup: {why_not}.", None)
     order = order if order in ORDERS else ""
     note = ": current ones, not those of the frozen second" if frozen else ""
-    words = f"sorted by {order}" if order else "busiest first"
+    order_text = f"sorted by {order}" if order else "busiest first"
     title = f"cgroups, on {printable(', '.join(disks))} only"
-    found = [rule(width, charset, (title, BOLD), (note, WARNING), right=((words, DIM),))]
+    page = [rule(width, charset, (title, BOLD), (note, WARNING), right=((order_text, DIM),))]
     if groups is None:
-        return [*found, message(width, charset, "first sample; rates need two")]
+        return [*page, message(width, charset, "first sample; rates need two")]
     if not groups:
-        return [*found, message(width, charset, "no cgroup read or wrote in this second")]
+        return [*page, message(width, charset, "no cgroup read or wrote in this second")]
     table = Table(COLUMNS, LABEL, width, charset)
-    found.append(table.header("cgroup", order))
-    for one in (sorted(groups, key=ORDERS[order]) if order else groups)[:MAX_ROWS]:
-        found.append(table.row(_end(printable(one.name.text), LABEL - 1), one))
+    page.append(table.header("cgroup", order))
+    for group in (sorted(groups, key=ORDERS[order]) if order else groups)[:MAX_ROWS]:
+        page.append(table.row(_end(printable(group.name.text), LABEL - 1), group))
     if len(groups) > MAX_ROWS:
-        found.append(message(width, charset, f"and {len(groups) - MAX_ROWS} more"))
-    return [*found, *wrap(width, charset, ABOUT)]
+        page.append(message(width, charset, f"and {len(groups) - MAX_ROWS} more"))
+    return [*page, *wrap(width, charset, ABOUT)]
 
 
 def _end(name: str, width: int) -> str:

@@ -29,16 +29,17 @@ COLUMNS: tuple[Column[Connection], ...] = (
 )  # fmt: skip
 
 
-def rows(found: Sequence[Connection] | None, width: int, charset: Charset) -> list[Row]:
+def rows(connections: Sequence[Connection] | None, width: int, charset: Charset) -> list[Row]:
     """A rule, a row for each connection, and what it means; empty if there is none."""
-    if not found:
+    if not connections:
         return []
     table = Table(COLUMNS, LABEL, width, charset)
     title = rule(width, charset, ("connections", BOLD), (" (sock_diag, as ss -ti)", DIM))
-    each = [
-        table.row(f"{one.server} {one.kind} :{one.local_port}", one) for one in found[:MAX_ROWS]
+    table_rows = [
+        table.row(f"{connection.server} {connection.kind} :{connection.local_port}", connection)
+        for connection in connections[:MAX_ROWS]
     ]
-    if len(found) > MAX_ROWS:
-        each.append(message(width, charset, f"and {len(found) - MAX_ROWS} more"))
-    return [message(width, charset, ""), title, table.header("server, local port"), *each,
+    if len(connections) > MAX_ROWS:
+        table_rows.append(message(width, charset, f"and {len(connections) - MAX_ROWS} more"))
+    return [message(width, charset, ""), title, table.header("server, local port"), *table_rows,
             *wrap(width, charset, ABOUT)]  # fmt: skip

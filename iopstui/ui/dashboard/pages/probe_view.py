@@ -82,14 +82,14 @@ def rows(
     if frame is None or frame.probe is None:
         return wrap(width, charset, PROBE_STARTING, None)
     probe = frame.probe
-    found = [*_path_rows(frame, probe, width, charset), *_latencies(probe, width, charset)]
+    page = [*_path_rows(frame, probe, width, charset), *_latencies(probe, width, charset)]
     if MATRIX in probe.parts:
-        found += _matrix(completion_matrix(probe.matrix, topology), width, charset)
+        page += _matrix(completion_matrix(probe.matrix, topology), width, charset)
     if PROCESSES in probe.parts:
-        found += task_rows(state, probe, width, charset)
+        page += task_rows(state, probe, width, charset)
     if SIZES in probe.parts:
-        found += _sizes(probe, width, charset)
-    return [*found, *_costs(probe, width, charset)]
+        page += _sizes(probe, width, charset)
+    return [*page, *_costs(probe, width, charset)]
 
 
 # -- the way
@@ -99,50 +99,50 @@ def _path_rows(frame: Frame, probe: ProbeInterval, width: int, charset: Charset)
     if WAY not in probe.parts:
         return []
     title = rule(width, charset, ("Request path, this second", BOLD), (" (means)", DIM))
-    way = request_path(frame)
+    path = request_path(frame)
     blank = message(width, charset, "")
-    if way is None:
+    if path is None:
         return [title, message(width, charset, "no request was completed"), blank]
-    return [title, *_bar(way, width, charset), *_path_text_rows(way, width, charset), blank]
+    return [title, *_bar(path, width, charset), *_path_text_rows(path, width, charset), blank]
 
 
-def _bar(way: RequestPath, width: int, charset: Charset) -> Iterator[Row]:
-    parts = [("waiting", way.waiting_ns, P99, "▒"), ("device", way.device_ns, DEVICE, "█")]
-    if way.rest_ns is not None:
-        parts.append(("the rest", way.rest_ns, FIO, "░"))
+def _bar(path: RequestPath, width: int, charset: Charset) -> Iterator[Row]:
+    parts = [("waiting", path.waiting_ns, P99, "▒"), ("device", path.device_ns, DEVICE, "█")]
+    if path.rest_ns is not None:
+        parts.append(("the rest", path.rest_ns, FIO, "░"))
     total = sum(ns for _, ns, _, _ in parts)
-    if way.rest_ns is not None and way.lat_ns is not None:
-        line = Line(width, charset).add(" fio's lat ").add(f.latency(way.lat_ns), BOLD).add(" = ")
+    if path.rest_ns is not None and path.lat_ns is not None:
+        line = Line(width, charset).add(" fio's lat ").add(f.latency(path.lat_ns), BOLD).add(" = ")
     else:
         line = Line(width, charset).add(" in the kernel ").add(f.latency(total), BOLD).add(" = ")
     for number, (name, ns, style, mark) in enumerate(parts):
         line.add(" + " if number else "").add(f"{mark} {name} ", style).add(f.latency(ns), BOLD)
     yield line.finished()
-    room = max(10, width - 2)
-    bar, used = Line(width, charset).add(" "), 0
+    bar_width = max(10, width - 2)
+    bar, used_width = Line(width, charset).add(" "), 0
     for number, (_, ns, style, mark) in enumerate(parts):
         last = number == len(parts) - 1
-        cells = room - used if last else round(room * ns / total) if total else 0
+        cells = bar_width - used_width if last else round(bar_width * ns / total) if total else 0
         bar.add(mark * cells, style)
-        used += cells
+        used_width += cells
     yield bar.finished()
 
 
-def _path_text_rows(way: RequestPath, width: int, charset: Charset) -> list[Row]:
-    found = []
-    if way.slat_ns is not None and way.clat_ns is not None:
-        found.append(
-            f"for comparison: fio's slat {f.latency(way.slat_ns)}, clat {f.latency(way.clat_ns)}; "
-            "libaio and io_uring issue requests within slat."
+def _path_text_rows(path: RequestPath, width: int, charset: Charset) -> list[Row]:
+    texts = []
+    if path.slat_ns is not None and path.clat_ns is not None:
+        texts.append(
+            f"for comparison: fio's slat {f.latency(path.slat_ns)}, "
+            f"clat {f.latency(path.clat_ns)}; libaio and io_uring issue requests within slat."
         )
-    if way.why_not:
-        found.append(f"The rest is unknown: {way.why_not}.")
-    found.append(
+    if path.why_not:
+        texts.append(f"The rest is unknown: {path.why_not}.")
+    texts.append(
         "waiting: from allocation of the request to its issue (scheduler, plugging; the wait for a "
         "tag comes before); device: from issue to completion. An I/O that was merged into another "
         "request counts as part of that request."
     )
-    return wrap(width, charset, " ".join(found))
+    return wrap(width, charset, " ".join(texts))
 
 
 # -- latencies
@@ -155,50 +155,50 @@ def _latencies(probe: ProbeInterval, width: int, charset: Charset) -> list[Row]:
     )  # fmt: skip
     longest = max((len(printable(name)) for name in probe.disks), default=4)
     table = Table(LATENCIES, min(longest, 14) + 17, width, charset)
-    found = [title, table.header("disk")]
+    table_rows = [title, table.header("disk")]
     for name, kinds in probe.disks.items():
         for kind in KINDS:
             part = kinds.get(kind)
             if part is None or (kind == "discard" and not part.device.ios):
                 continue
             label = f" {f.cut(printable(name), 14)} {kind}"
-            found.append(table.row(label, (part.iops, part.device)))
+            table_rows.append(table.row(label, (part.iops, part.device)))
             if part.waiting is not None and part.waiting.ios:
-                found.append(table.row("   waiting", (None, part.waiting), label_style=DIM))
-    return [*found, message(width, charset, "")]
+                table_rows.append(table.row("   waiting", (None, part.waiting), label_style=DIM))
+    return [*table_rows, message(width, charset, "")]
 
 
 # -- who completes for whom
 
 
-def _matrix(found: CompletionMatrix, width: int, charset: Charset) -> list[Row]:
-    share = found.diagonal
+def _matrix(matrix: CompletionMatrix, width: int, charset: Charset) -> list[Row]:
+    share = matrix.diagonal
     right = () if share is None else ((f"{100 * share:.0f} % on the diagonal", BOLD),)
     title = rule(
         width, charset, ("Submitting and completing CPUs", BOLD), (", requests per second", DIM),
         right=right,
     )  # fmt: skip
-    if not found.total:
-        words = "no requests completed in this second"
-        return [title, message(width, charset, words), message(width, charset, "")]
-    wide = max(7, *(len(name) + 1 for name in found.names))
+    if not matrix.total:
+        none = message(width, charset, "no requests completed in this second")
+        return [title, none, message(width, charset, "")]
+    wide = max(7, *(len(name) + 1 for name in matrix.names))
     first = 16
-    head = Line(width, charset).add(f" {found.of}".ljust(first), DIM)
-    for name in found.names:
+    head = Line(width, charset).add(f" {matrix.of}".ljust(first), DIM)
+    for name in matrix.names:
         head.add(name.rjust(wide), DIM)
     grid = [head.finished()]
-    for number, (name, row) in enumerate(zip(found.names, found.rates, strict=True)):
+    for number, (name, row) in enumerate(zip(matrix.names, matrix.rates, strict=True)):
         line = Line(width, charset).add(f" {name} →".ljust(first), BOLD)
         for column, rate in enumerate(row):
             text = f.number(rate) if rate else "·"
             line.add(text.rjust(wide), DEVICE if number == column else None if rate else DIM)
         grid.append(line.finished())
-    words = (
+    note = (
         "Rows: CPU that allocated the request; columns: CPU that completed it. rq_affinity 0: CPU "
         "of the interrupt; 1: a CPU that shares a cache with the submitter; 2: the submitter "
         "(diagonal)."
     )
-    return [title, *grid, *wrap(width, charset, words), message(width, charset, "")]
+    return [title, *grid, *wrap(width, charset, note), message(width, charset, "")]
 
 
 # -- processes and sizes
@@ -221,53 +221,53 @@ def task_rows(
     if not probe.tasks:
         return [title, message(width, charset, "none in this second"), message(width, charset, "")]
     table = Table(TASKS, 18, width, charset)
-    found = [title, table.header("process", order)]
+    table_rows = [title, table.header("process", order)]
     tasks = sorted(probe.tasks, key=TASK_ORDERS[order]) if order else probe.tasks
     for task in tasks[:MAX_TASKS]:
-        found.append(table.row(process_label(state, task.comm, task.pid, 17), task))
+        table_rows.append(table.row(process_label(state, task.comm, task.pid, 17), task))
     more = len(probe.tasks) - MAX_TASKS
     if more > 0:
-        found.append(message(width, charset, f"and {more} more"))
-    words = (
+        table_rows.append(message(width, charset, f"and {more} more"))
+    note = (
         "kworker: the kernel writing back for other processes. Latencies here are accurate to 6 %."
     )
-    return [*found, *wrap(width, charset, words), message(width, charset, "")]
+    return [*table_rows, *wrap(width, charset, note), message(width, charset, "")]
 
 
 def process_label(state: LiveState, comm: str, pid: int, width: int) -> str:
     """A process's name, cut to ``width``; a job of ours is marked."""
-    own = state.frame is not None and any(job.pid == pid for job in state.frame.jobs)
-    mine = " (job)" if own else ""
-    return f" {f.cut(printable(comm), width - 1 - len(mine))}{mine}"
+    is_job = state.frame is not None and any(job.pid == pid for job in state.frame.jobs)
+    suffix = " (job)" if is_job else ""
+    return f" {f.cut(printable(comm), width - 1 - len(suffix))}{suffix}"
 
 
 def _sizes(probe: ProbeInterval, width: int, charset: Charset) -> list[Row]:
     share = probe.sequential
     right = () if share is None else ((f"{share:.0f} % sequential", BOLD),)
     title = rule(width, charset, ("Requests by size, this second", BOLD), right=right)
-    found = [title]
+    page = [title]
     for name, kinds in probe.disks.items():
         for kind, part in kinds.items():
             if part.sizes:
                 total = sum(part.sizes.values())
-                each = sorted(part.sizes.items())
-                text = ", ".join(f"{f.size(b)} {100 * n / total:.0f} %" for b, n in each)
-                found += wrap(width, charset, f"{printable(name)} {kind}: {text}", None)
+                sizes = sorted(part.sizes.items())
+                text = ", ".join(f"{f.size(b)} {100 * n / total:.0f} %" for b, n in sizes)
+                page += wrap(width, charset, f"{printable(name)} {kind}: {text}", None)
     rates = [("requeued", probe.requeued_s), ("merged", probe.merged_s)]
-    words = ", ".join(f"{name} {f.number(rate)}/s" for name, rate in rates if rate is not None)
-    return [*found, message(width, charset, words), message(width, charset, "")]
+    summary = ", ".join(f"{name} {f.number(rate)}/s" for name, rate in rates if rate is not None)
+    return [*page, message(width, charset, summary), message(width, charset, "")]
 
 
 def _costs(probe: ProbeInterval, width: int, charset: Charset) -> list[Row]:
     run = "not measured yet" if probe.run_ns is None else f"{f.latency(probe.run_ns)} per I/O"
     missed = f.MISSING if probe.missed is None else f"{probe.missed:.2f} %"
-    own = probe.by == OWN
-    whose, who = ("its own", "reading them") if own else ("bpftrace's", "bpftrace")
-    words = (
-        f"Cost of the probe ({whose} programs): {run} (measured by the kernel); {who} takes "
+    ours = probe.by == OWN
+    owner, reader = ("its own", "reading them") if ours else ("bpftrace's", "bpftrace")
+    text = (
+        f"Cost of the probe ({owner} programs): {run} (measured by the kernel); {reader} takes "
         f"{f.percent(probe.busy)} % of a CPU. Completions missed: {missed}."
     )
-    found = wrap(width, charset, words)
+    lines = wrap(width, charset, text)
     if probe.doubtful:
         why = []
         if (probe.missed or 0) > 1:
@@ -278,5 +278,5 @@ def _costs(probe: ProbeInterval, width: int, charset: Charset) -> list[Row]:
             why.append(f"{probe.lost} events were lost")
         if probe.full:
             why.append("a map in the kernel has no room left")
-        found += wrap(width, charset, f"These figures are incomplete: {'; '.join(why)}.", WARNING)
-    return found
+        lines += wrap(width, charset, f"These figures are incomplete: {'; '.join(why)}.", WARNING)
+    return lines

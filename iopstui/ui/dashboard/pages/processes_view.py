@@ -55,27 +55,27 @@ def rows(
     """By disk where the probe counts processes, else over all disks (``source`` ``None``: a
     recording, which has neither). ``frozen``: ``state`` is that of an earlier second. ``order``: of
     ``orders``, "": the busiest first."""
-    found = _pressure(state, width, charset)
+    page = _pressure(state, width, charset)
     probe = _probed(state)
     if probe is not None:
-        return [*found, *task_rows(state, probe, width, charset, order)]
+        return [*page, *task_rows(state, probe, width, charset, order)]
     if source is None:
-        return [*found, *wrap(width, charset, "This recording has no processes.", None)]
+        return [*page, *wrap(width, charset, "This recording has no processes.", None)]
     rates = source.rates()
     order = order if order in ORDERS else ""
-    found.append(_title("processes, all disks together", width, charset, frozen, order))
+    page.append(_title("processes, all disks together", width, charset, frozen, order))
     if rates is None:
-        return [*found, message(width, charset, FIRST_SAMPLE)]
+        return [*page, message(width, charset, FIRST_SAMPLE)]
     return [
-        *found,
+        *page,
         *_table(state, rates, width, charset, order),
         *_note_rows(source, width, charset),
     ]
 
 
-def _title(words: str, width: int, charset: Charset, frozen: bool, order: str = "") -> Row:
+def _title(text: str, width: int, charset: Charset, frozen: bool, order: str = "") -> Row:
     return rule(
-        width, charset, (words, BOLD),
+        width, charset, (text, BOLD),
         (": current ones, not those of the frozen second" if frozen else "",
          WARNING),
         right=((order_words(order), DIM),),
@@ -83,15 +83,15 @@ def _title(words: str, width: int, charset: Charset, frozen: bool, order: str = 
 
 
 def _pressure(state: LiveState, width: int, charset: Charset) -> list[Row]:
-    found = state.frame.more.get("pressure", {}) if state.frame is not None else {}
-    some, full = found.get("some"), found.get("full")
+    pressure = state.frame.more.get("pressure", {}) if state.frame is not None else {}
+    some, full = pressure.get("some"), pressure.get("full")
     if some is None or full is None:
         return []
-    words = (
+    text = (
         f"Tasks waited for I/O: at least one {f.percent(some)} % of the time, "
         f"all {f.percent(full)} % (/proc/pressure/io)."
     )
-    return [*wrap(width, charset, words, None), message(width, charset, "")]
+    return [*wrap(width, charset, text, None), message(width, charset, "")]
 
 
 def _table(
@@ -100,17 +100,17 @@ def _table(
     if not rates:
         return [message(width, charset, "no process read or wrote in this second")]
     table = Table(COLUMNS, 24, width, charset)
-    found = [table.header("process", order)]
-    for one in (sorted(rates, key=ORDERS[order]) if order else rates)[:MAX_ROWS]:
-        found.append(table.row(process_label(state, one.comm, one.pid, 23), one))
+    table_rows = [table.header("process", order)]
+    for process in (sorted(rates, key=ORDERS[order]) if order else rates)[:MAX_ROWS]:
+        table_rows.append(table.row(process_label(state, process.comm, process.pid, 23), process))
     if len(rates) > MAX_ROWS:
-        found.append(message(width, charset, f"and {len(rates) - MAX_ROWS} more"))
-    return found
+        table_rows.append(message(width, charset, f"and {len(rates) - MAX_ROWS} more"))
+    return table_rows
 
 
 def _note_rows(source: ProcessIo, width: int, charset: Charset) -> list[Row]:
-    words = ALL_DISKS
+    text = ALL_DISKS
     if source.closed:
-        many = "es" if source.closed > 1 else ""
-        words += f" {source.closed} process{many} cannot be read by this user."
-    return wrap(width, charset, words)
+        plural = "es" if source.closed > 1 else ""
+        text += f" {source.closed} process{plural} cannot be read by this user."
+    return wrap(width, charset, text)

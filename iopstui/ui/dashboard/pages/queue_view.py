@@ -41,9 +41,9 @@ def _jobs(row: QueueRow) -> str:
     most = [f"#{job}{PINNED if job in row.pinned else ''}" for job in row.jobs[:MAX_JOBS]]
     for count in range(len(most), 0, -1):
         more = f" +{jobs - count}" if count < jobs else ""
-        shown = " ".join(most[:count]) + more
-        if len(shown) < JOBS_WIDTH:
-            return shown
+        text = " ".join(most[:count]) + more
+        if len(text) < JOBS_WIDTH:
+            return text
     return f"{jobs} jobs"
 
 
@@ -79,43 +79,49 @@ def rows(
     if not disks:
         why = printable(target.no_device) or "this target has no block device"
         return wrap(width, charset, f"No queues: {why}.", None)
-    found: list[Row] = []
-    for one in queue_map(disks, state.frame, topology):
-        found += [*_section(one, state, width, charset), message(width, charset, "")]
-    return [*found, *_legend(width, charset)]
+    page: list[Row] = []
+    for device_map in queue_map(disks, state.frame, topology):
+        page += [*_section(device_map, state, width, charset), message(width, charset, "")]
+    return [*page, *_legend(width, charset)]
 
 
-def _section(one: DeviceMap, state: LiveState, width: int, charset: Charset) -> list[Row]:
-    name = printable(one.device)
+def _section(device_map: DeviceMap, state: LiveState, width: int, charset: Charset) -> list[Row]:
+    name = printable(device_map.device)
     rates = []
-    if one.ios_s is not None:
-        rates.append(f"{f.number(one.ios_s)} I/Os per second")
-    if one.irq_s is not None:
-        rates.append(f"{f.number(one.irq_s)} interrupts")
-    if one.ios_per_irq is not None:
-        rates.append(f"{f.number(one.ios_per_irq)} I/Os each")
+    if device_map.ios_s is not None:
+        rates.append(f"{f.number(device_map.ios_s)} I/Os per second")
+    if device_map.irq_s is not None:
+        rates.append(f"{f.number(device_map.irq_s)} interrupts")
+    if device_map.ios_per_irq is not None:
+        rates.append(f"{f.number(device_map.ios_per_irq)} I/Os each")
     right = ((", ".join(rates), DIM),) if rates else ()
-    found = [rule(width, charset, (name, BOLD), (f" {printable(one.kind)}", DIM), right=right)]
-    own = {name: read for name, read in state.drives.items() if one.device in read[1].devices}
-    drive = drive_line.line(own, state.t, width, charset)
-    found += [drive] if drive is not None else []
-    if one.rows:
+    section = [
+        rule(width, charset, (name, BOLD), (f" {printable(device_map.kind)}", DIM), right=right)
+    ]
+    drives = {
+        name: reading
+        for name, reading in state.drives.items()
+        if device_map.device in reading[1].devices
+    }
+    drive = drive_line.line(drives, state.t, width, charset)
+    section += [drive] if drive is not None else []
+    if device_map.rows:
         table = Table(COLUMNS, LABEL, width, charset)
-        found.append(table.header("hctx"))
-        for row in one.rows:
+        section.append(table.header("hctx"))
+        for row in device_map.rows:
             label = f.MISSING if row.hctx is None else str(row.hctx)
-            found.append(table.row(label, row, dim=row.hctx is None and not row.irq_s))
+            section.append(table.row(label, row, dim=row.hctx is None and not row.irq_s))
     else:
-        found.append(message(width, charset, "no hardware queue and no interrupt of its own"))
-    for words in (one.note, one.words):
-        found += wrap(width, charset, printable(words))
-    return found
+        section.append(message(width, charset, "no hardware queue and no interrupt of its own"))
+    for note in (device_map.note, device_map.words):
+        section += wrap(width, charset, printable(note))
+    return section
 
 
 def _legend(width: int, charset: Charset) -> list[Row]:
-    words = (
+    text = (
         "CPUs: those that submit to this queue. goes to: CPUs the interrupt is assigned to; came "
         f"on: CPUs that took it in this second. #0: fio's first job; {PINNED}: bound to this CPU. "
         f"all: one interrupt for all queues. {f.MISSING}: none, or unknown."
     )
-    return wrap(width, charset, words)
+    return wrap(width, charset, text)

@@ -49,27 +49,27 @@ def rows(state: LiveState, history: Sequence[Frame], width: int, charset: Charse
     ``history`` has the frames until the shown second, the oldest first.
     """
     waits = state.frame.waits if state.frame is not None else None
-    found = wrap(width, charset, EXPLANATION, DIM)
+    page = wrap(width, charset, EXPLANATION, DIM)
     if waits is None or not waits.ios:
         below = connections_view.rows(_connections(state), width, charset)
-        return [*found, message(width, charset, ""), message(width, charset, NO_IO), *below]
+        return [*page, message(width, charset, ""), message(width, charset, NO_IO), *below]
     newest = history[-MEAN_SECONDS:]
     bar = waits_bar.line(waits, width, charset)
-    found += [message(width, charset, ""), *([bar] if bar else []), message(width, charset, "")]
-    found.append(_head(width, charset, len(newest)))
+    page += [message(width, charset, ""), *([bar] if bar else []), message(width, charset, "")]
+    page.append(_head(width, charset, len(newest)))
     mean = _mean(waits, newest)
-    most = max([one.waits.ios for one in newest if one.waits is not None] or [0.0])
+    most = max([frame.waits.ios for frame in newest if frame.waits is not None] or [0.0])
     for name, value, style in (*parts(waits), (TOTAL, waits.ios, BOLD)):
-        past = [_part_value(frame.waits, name) for frame in newest]
+        values = [_part_value(frame.waits, name) for frame in newest]
         numbers = (value, _part_value(mean, name))
-        found.append(_row(name, numbers, waits.ios, past, most, style, width, charset))
+        page.append(_row(name, numbers, waits.ios, values, most, style, width, charset))
     if waits.queue is not None and waits.device is not None:
-        found += [message(width, charset, ""), rule(width, charset, ("In the lowest device", BOLD))]
+        page += [message(width, charset, ""), rule(width, charset, ("In the lowest device", BOLD))]
         for name, value in (("queue", waits.queue), ("device", waits.device)):
-            found.append(_row(name, (value, None), waits.ios, [], most, DEVICE, width, charset))
-    found += [message(width, charset, ""), *_explained(parts(waits), width, charset)]
-    found += wrap(width, charset, SIGNS, DIM)
-    return [*found, *connections_view.rows(_connections(state), width, charset)]
+            page.append(_row(name, (value, None), waits.ios, [], most, DEVICE, width, charset))
+    page += [message(width, charset, ""), *_explained(parts(waits), width, charset)]
+    page += wrap(width, charset, SIGNS, DIM)
+    return [*page, *connections_view.rows(_connections(state), width, charset)]
 
 
 def _connections(state: LiveState) -> Sequence[Connection] | None:
@@ -92,49 +92,51 @@ def _part_value(waits: Waits | None, name: str) -> float | None:
         return None
     if name == TOTAL:
         return waits.ios
-    return next((value for known, value, _ in parts(waits) if known == name), None)
+    return next((value for part, value, _ in parts(waits) if part == name), None)
 
 
 def _head(width: int, charset: Charset, seconds: int) -> Row:
-    found = Line(width, charset).add("PLACE".ljust(NAME), BOLD)
+    head = Line(width, charset).add("PLACE".ljust(NAME), BOLD)
     for title in ("now", "share", "mean"):
-        found.add(title.rjust(NUMBER), BOLD)
-    return found.add(f"   last {seconds} s", BOLD).finished()
+        head.add(title.rjust(NUMBER), BOLD)
+    return head.add(f"   last {seconds} s", BOLD).finished()
 
 
 def _row(
-    name: str, numbers: tuple[float | None, float | None], whole: float,
-    past: Sequence[float | None], most: float, style: Style | None, width: int, charset: Charset,
+    name: str, numbers: tuple[float | None, float | None], total: float,
+    history: Sequence[float | None], most: float, style: Style | None, width: int, charset: Charset,
 ) -> Row:  # fmt: skip
     now, mean = numbers
-    share = f.MISSING if now is None else f"{100 * now / whole:.0f} %"
-    found = Line(width, charset).add(f.cut(name, NAME - 1).ljust(NAME), style)
+    share = f.MISSING if now is None else f"{100 * now / total:.0f} %"
+    line = Line(width, charset).add(f.cut(name, NAME - 1).ljust(NAME), style)
     for text in (value_text(now), share, value_text(mean)):
-        found.add(text.rjust(NUMBER))
-    room = width - found.used - 3
-    return found.add("   ").extend([(_curve(past[-room:], most, charset), style)]).finished()
+        line.add(text.rjust(NUMBER))
+    curve_width = width - line.used - 3
+    return (
+        line.add("   ").extend([(_curve(history[-curve_width:], most, charset), style)]).finished()
+    )
 
 
-def _curve(past: Sequence[float | None], most: float, charset: Charset) -> str:
+def _curve(history: Sequence[float | None], most: float, charset: Charset) -> str:
     """A character for each second; a blank where nothing is known."""
     steps = density.bars(charset)
-    found = ""
-    for value in past:
+    curve = ""
+    for value in history:
         if value is None:
-            found += " "
+            curve += " "
         elif value < most * MIN_SHARE or not most:
-            found += charset.text("·")
+            curve += charset.text("·")
         else:
-            found += steps[min(len(steps) - 1, int(value / most * len(steps)))]
-    return found
+            curve += steps[min(len(steps) - 1, int(value / most * len(steps)))]
+    return curve
 
 
-def _explained(known: Sequence[Part], width: int, charset: Charset) -> list[Row]:
-    found: list[Row] = []
-    for name, _, style in known:
-        words = LAYER_MEANINGS.get(name, "in this device, and not in one below it")
+def _explained(parts_shown: Sequence[Part], width: int, charset: Charset) -> list[Row]:
+    lines: list[Row] = []
+    for name, _, style in parts_shown:
+        meaning = LAYER_MEANINGS.get(name, "in this device, and not in one below it")
         label = f.cut(name, NAME - 1).ljust(NAME)
-        for line in textwrap.wrap(words, max(NAME, width - NAME)):
-            found.append(Line(width, charset).add(label, style).add(line, DIM).finished())
+        for line in textwrap.wrap(meaning, max(NAME, width - NAME)):
+            lines.append(Line(width, charset).add(label, style).add(line, DIM).finished())
             label = " " * NAME
-    return found
+    return lines

@@ -25,52 +25,54 @@ _LABEL = 10
 
 
 def rows(
-    found: Workload | None, problem: str, width: int, charset: Charset, recorded: bool = False
+    workload: Workload | None, problem: str, width: int, charset: Charset, recorded: bool = False
 ) -> list[Row]:
     """The page. ``problem``: why nothing, or nothing more, is captured; ``recorded``: it is a
     replay."""
     if recorded:
         return wrap(width, charset, "This recording has no workload.", None)
     if problem:
-        words = f"The capture cannot go on: {problem}." if found else f"No capture: {problem}."
-        above = [*wrap(width, charset, words, WARNING), message(width, charset, "")]
-        return above if found is None else [*above, *_page(found, width, charset)]
-    if found is None:
+        text = f"The capture cannot go on: {problem}." if workload else f"No capture: {problem}."
+        above = [*wrap(width, charset, text, WARNING), message(width, charset, "")]
+        return above if workload is None else [*above, *_page(workload, width, charset)]
+    if workload is None:
         return [message(width, charset, STARTING)]
-    return _page(found, width, charset)
+    return _page(workload, width, charset)
 
 
-def _page(found: Workload, width: int, charset: Charset) -> list[Row]:
-    rate = f.number(found.ios / found.seconds) if found.seconds else "0"
-    title = f"{found.device}: {rate} requests/s since this page was opened"
-    out = [rule(width, charset, (title, BOLD), right=((f.clock(found.seconds), DIM),))]
-    if not found.ios:
+def _page(workload: Workload, width: int, charset: Charset) -> list[Row]:
+    rate = f.number(workload.ios / workload.seconds) if workload.seconds else "0"
+    title = f"{workload.device}: {rate} requests/s since this page was opened"
+    out = [rule(width, charset, (title, BOLD), right=((f.clock(workload.seconds), DIM),))]
+    if not workload.ios:
         return [*out, message(width, charset, "no requests yet")]
-    out += [*_map(found, width, charset), message(width, charset, "")]
-    for process in found.processes[:MAX_PROCESSES]:
+    out += [*_map(workload, width, charset), message(width, charset, "")]
+    for process in workload.processes[:MAX_PROCESSES]:
         out.append(Line(width, charset).add(printable(process), BOLD).finished())
-        for one in found.of(process).values():
-            out += wrap(width, charset, "  " + _words(one), None)
-    left = len(found.processes) - MAX_PROCESSES
-    if left > 0:
-        out.append(message(width, charset, f"and {f.counted(left, 'process', 'processes')} more"))
-    if found.lost:
+        for stream in workload.of(process).values():
+            out += wrap(width, charset, "  " + _words(stream), None)
+    more = len(workload.processes) - MAX_PROCESSES
+    if more > 0:
+        out.append(message(width, charset, f"and {f.counted(more, 'process', 'processes')} more"))
+    if workload.lost:
         out += wrap(
-            width, charset, f"{found.lost:,} requests came too fast to be looked at.", WARNING
+            width, charset, f"{workload.lost:,} requests came too fast to be looked at.", WARNING
         )
-    name = found.device.split(",")[0]
+    name = workload.device.split(",")[0]
     return [*out, message(width, charset, ""), *wrap(width, charset, AS_A_JOB.format(device=name))]
 
 
-def _words(one: Stream) -> str:
-    return f"{f.number(one.rate)} flushes/s" if one.kind == "flush" else describe(one)
+def _words(stream: Stream) -> str:
+    return f"{f.number(stream.rate)} flushes/s" if stream.kind == "flush" else describe(stream)
 
 
-def _map(found: Workload, width: int, charset: Charset) -> list[Row]:
+def _map(workload: Workload, width: int, charset: Charset) -> list[Row]:
     """Sizes by direction: each row's largest share is full."""
-    kinds = [one for kind in ("read", "write", "discard") if (one := found.total(kind)).ios]
-    used = [_shares(one) for one in kinds]
-    columns = [n for n in range(_COLUMNS) if any(share[n] for share in used)]
+    streams = [
+        stream for kind in ("read", "write", "discard") if (stream := workload.total(kind)).ios
+    ]
+    shares = [_shares(stream) for stream in streams]
+    columns = [n for n in range(_COLUMNS) if any(share[n] for share in shares)]
     if not columns:
         return []
     # the largest sizes stay where there is no room for all
@@ -79,9 +81,9 @@ def _map(found: Workload, width: int, charset: Charset) -> list[Row]:
     for n in columns:
         head.add(_size(n).rjust(_CELL), DIM)
     grid, out = grid_cells(charset), [head.finished()]
-    for one, share in zip(kinds, used, strict=True):
-        line = Line(width, charset).add(f"{one.kind}s".ljust(_LABEL),
-                                        DEVICE if one.kind == "read" else None)  # fmt: skip
+    for stream, share in zip(streams, shares, strict=True):
+        line = Line(width, charset).add(f"{stream.kind}s".ljust(_LABEL),
+                                        DEVICE if stream.kind == "read" else None)  # fmt: skip
         top = max(share)
         for n in columns:
             level = -(-share[n] * (len(grid) - 1) // top) if top else 0
@@ -91,11 +93,11 @@ def _map(found: Workload, width: int, charset: Charset) -> list[Row]:
     return out
 
 
-def _shares(one: Stream) -> Sequence[int]:
-    found = [0] * _COLUMNS
-    for size, count in one.sizes.items():
-        found[min(max(size.bit_length() - 1 - _FIRST_BIT, 0), _COLUMNS - 1)] += count
-    return found
+def _shares(stream: Stream) -> Sequence[int]:
+    shares = [0] * _COLUMNS
+    for size, count in stream.sizes.items():
+        shares[min(max(size.bit_length() - 1 - _FIRST_BIT, 0), _COLUMNS - 1)] += count
+    return shares
 
 
 def _size(column: int) -> str:

@@ -47,8 +47,8 @@ def rows(
         _row(label, cpus, shares, lines, at, charset)
         for label, cpus in groups(history, height - FRAME_ROWS)
     ]
-    named = flags(marks, LABEL, columns, width, 1, charset, {})
-    return pad([title, *named, *body, _time(start, width, charset)], height, width)
+    flag_rows = flags(marks, LABEL, columns, width, 1, charset, {})
+    return pad([title, *flag_rows, *body, _time(start, width, charset)], height, width)
 
 
 def begin_of(t: float, columns: int) -> float:
@@ -59,11 +59,11 @@ def begin_of(t: float, columns: int) -> float:
     return float(((t - columns) // quarter + 1) * quarter)
 
 
-def groups(history: CpuHistory, room: int) -> list[tuple[str, tuple[int, ...]]]:
+def groups(history: CpuHistory, max_rows: int) -> list[tuple[str, tuple[int, ...]]]:
     """Groups of CPUs for at most ``room`` rows: each with its label."""
     cpus = history.cpus
-    each = -(-len(cpus) // room)
-    parts = [tuple(cpus[at : at + each]) for at in range(0, len(cpus), each)]
+    per_group = -(-len(cpus) // max_rows)
+    parts = [tuple(cpus[at : at + per_group]) for at in range(0, len(cpus), per_group)]
     return [(f"CPU {f.ranges(part)}", part) for part in parts]
 
 
@@ -77,8 +77,8 @@ def _row(
 ) -> Row:
     shades = density.shades(charset)
     cells: list[plotting.Cell] = []
-    for column, found in enumerate(shares):
-        share = sum(found.get(cpu, 0.0) for cpu in cpus) if found else 0.0
+    for column, completions in enumerate(shares):
+        share = sum(completions.get(cpu, 0.0) for cpu in cpus) if completions else 0.0
         level = sum(share > step for step in SHARES)
         cell: plotting.Cell = (" ", None)
         if level:
@@ -87,9 +87,9 @@ def _row(
             cell = (charset.mark, MARK)
         cells.append((charset.cursor, CURSOR) if column == cursor else cell)
     # "CPU 128-255" is longer than the room for it
-    named = label if len(label) < LABEL else label.removeprefix("CPU ")
+    head_label = label if len(label) < LABEL else label.removeprefix("CPU ")
     return (
-        *Line(LABEL, charset).add(f.cut(named, LABEL - 1), DIM).finished(),
+        *Line(LABEL, charset).add(f.cut(head_label, LABEL - 1), DIM).finished(),
         *plotting.runs(cells),
     )
 
@@ -111,8 +111,8 @@ def _time(start: float, width: int, charset: Charset) -> Row:
 def _legend(charset: Charset) -> list[Piece]:
     pieces: list[Piece] = [("Completions by CPU", BOLD), ("  share of the second's", DIM)]
     shades = density.shades(charset)
-    for shade, style, words in zip(shades, density.HEAT, LEGEND, strict=True):
-        pieces += [(f" {shade}", style), (f" {words}", DIM)]
+    for shade, style, text in zip(shades, density.HEAT, LEGEND, strict=True):
+        pieces += [(f" {shade}", style), (f" {text}", DIM)]
     return pieces
 
 

@@ -72,24 +72,24 @@ def rows(
     height: int,
     charset: Charset,
 ) -> list[Row]:
-    """The panel: a table while the CPUs fit, else a grid with the busiest named; words below."""
+    """The panel: a table while the CPUs fit, else a grid with the busiest named; text below."""
     disks = mapped_disks(target.tree, devices)
     cpus = _online_cpus(cpu_rows(disks, state.frame, topology, state.ipi))
     maps = queue_map(disks, state.frame, topology)
     title = rule(width, charset, ("CPUs, this second", BOLD), right=_irq_note(maps))
     if state.frame is None or not state.frame.cpus:
-        words = message(width, charset, "first sample; rates need two")
-        return pad([title, words], height, width)
+        text = message(width, charset, "first sample; rates need two")
+        return pad([title, text], height, width)
     notes = wrap(width, charset, note(maps, topology))
     if len(notes) > 1 and height < 10:
         notes = [message(width, charset, note(maps, topology))]
-    room = max(1, height - 1 - len(notes))
+    space = max(1, height - 1 - len(notes))
     blocks = 2 if width >= 2 * BLOCK_WIDTH and len(cpus) > 1 else 1
-    if len(cpus) <= (room - 1) * blocks:
+    if len(cpus) <= (space - 1) * blocks:
         body = _blocks(cpus, blocks, width, charset, topology)
     else:
-        body = cpu_grid.rows(cpus, topology, width, room, charset)
-    # the words stand at the bottom, so that they don't move with what they are about
+        body = cpu_grid.rows(cpus, topology, width, space, charset)
+    # the text stand at the bottom, so that they don't move with what they are about
     return [*pad([title, *body], height - len(notes), width), *notes]
 
 
@@ -99,22 +99,22 @@ def _online_cpus(cpus: Sequence[CpuRow]) -> list[CpuRow]:
 
 
 def _irq_note(maps: Sequence[DeviceMap]) -> list[Piece]:
-    shown = next((m for m in maps if m.ios_per_irq is not None), None)
-    if shown is None or shown.ios_per_irq is None:
+    device_map = next((m for m in maps if m.ios_per_irq is not None), None)
+    if device_map is None or device_map.ios_per_irq is None:
         return []
-    name = printable(shown.device)
-    return [(f"{name}: {f.number(shown.ios_per_irq)} I/Os per interrupt", DIM)]
+    name = printable(device_map.device)
+    return [(f"{name}: {f.number(device_map.ios_per_irq)} I/Os per interrupt", DIM)]
 
 
 def note(maps: Sequence[DeviceMap], topology: Topology) -> str:
     """Note needed to read the figures."""
     parts = [NO_IRQ_TIME] if topology.irq_time is False else []
-    several = sum(bool(one.note) for one in maps) > 1
+    several = sum(bool(device_map.note) for device_map in maps) > 1
     for one in maps:
         if one.note:
             # of several disks it is the same, but for the file that a loop device is made of
-            words = one.note.partition(" (")[0] if several else one.note
-            parts.append(f"irq/s: {words}")
+            text = one.note.partition(" (")[0] if several else one.note
+            parts.append(f"irq/s: {text}")
         if one.words and one.completes not in (IDLE, SOFTIRQ):
             parts.append(one.words)
     return printable("; ".join(dict.fromkeys(parts)))
@@ -129,7 +129,7 @@ def _blocks(
         block_width - (BAR + 2 if with_bar else 0), charset, topology.irq_time is not False
     )
     per_block = -(-len(cpus) // blocks)
-    found = [_head(table, blocks, width, charset, with_bar)]
+    block_rows = [_head(table, blocks, width, charset, with_bar)]
     for line in range(per_block):
         row: list[Piece] = []
         for block in range(blocks):
@@ -140,8 +140,8 @@ def _blocks(
             else:
                 part = ((" " * block_width, None),)
             row += [(" ", None)] * bool(block) + list(part)
-        found.append(Line(width, charset).extend(row).finished())
-    return found
+        block_rows.append(Line(width, charset).extend(row).finished())
+    return block_rows
 
 
 @lru_cache(8)
@@ -159,12 +159,12 @@ def _head(table: Table[CpuRow], blocks: int, width: int, charset: Charset, with_
     return line.finished()
 
 
-def _bar_head(wanted: bool, charset: Charset) -> Row:
-    return (("  " + "busy".ljust(BAR), DIM),) if wanted else ()
+def _bar_head(shown: bool, charset: Charset) -> Row:
+    return (("  " + "busy".ljust(BAR), DIM),) if shown else ()
 
 
-def _bar(row: CpuRow, wanted: bool, charset: Charset) -> Row:
-    if not wanted:
+def _bar(row: CpuRow, shown: bool, charset: Charset) -> Row:
+    if not shown:
         return ()
     if row.busy is None:
         return ((" " * (BAR + 2), None),)

@@ -27,20 +27,20 @@ def line(drives: Seen, now: float, width: int, charset: Charset) -> Row | None:
         return None
     readings = {name: reading for name, (_, reading) in drives.items()}
     name = printable(next(iter(readings)))
-    found = Line(width, charset).add(name if len(readings) == 1 else f"{len(drives)} drives", BOLD)
-    found.add("  ")
+    row = Line(width, charset).add(name if len(readings) == 1 else f"{len(drives)} drives", BOLD)
+    row.add("  ")
     age = now - min(t for t, _ in drives.values())
     first = True
     for piece in (*_pieces(readings), *_age(age)):
-        first = not found.try_add(*((piece,) if first else (SEPARATOR, piece))) and first
-    return found.finished()
+        first = not row.try_add(*((piece,) if first else (SEPARATOR, piece))) and first
+    return row.finished()
 
 
 def _pieces(readings: Mapping[str, DriveReading]) -> Iterator[Piece]:
-    problem = next((one.problem for one in readings.values() if one.problem), "")
+    problem = next((reading.problem for reading in readings.values() if reading.problem), "")
     for drive, reading in readings.items():
-        for words in warnings_of(reading):
-            yield (words if len(readings) == 1 else f"{printable(drive)}: {words}"), WARNING
+        for warning in warnings_of(reading):
+            yield (warning if len(readings) == 1 else f"{printable(drive)}: {warning}"), WARNING
     temperature = combined_figure(readings, "temperature")
     most = "at most " if len(readings) > 1 else ""
     if not problem or temperature is not None:
@@ -54,7 +54,7 @@ def _pieces(readings: Mapping[str, DriveReading]) -> Iterator[Piece]:
     amplification = combined_figure(readings, "write_amplification")
     if amplification is not None:
         yield f"write amplification {amplification:.2f}", None
-    if not any(any(warnings_of(one)) for one in readings.values()):
+    if not any(any(warnings_of(reading)) for reading in readings.values()):
         yield "no warnings", DIM
 
 

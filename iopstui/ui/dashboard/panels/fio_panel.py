@@ -23,11 +23,11 @@ def value(state: LiveState) -> list[Piece]:
     if fio is None or state.fio is None:
         return []
     total = fio.total
-    found = [(f.number(total.iops), FIO), (" IOPS", DIM), ("  ", None),
+    pieces = [(f.number(total.iops), FIO), (" IOPS", DIM), ("  ", None),
              (f.mib(total.bw), BOLD), (" MiB/s", DIM)]  # fmt: skip
     if not state.running:
-        found += [("  ", None), (f"last second {f.clock(state.fio.t)}", WARNING)]
-    return found
+        pieces += [("  ", None), (f"last second {f.clock(state.fio.t)}", WARNING)]
+    return pieces
 
 
 def _percentile(name: str) -> Callable[[DirectionInterval], str]:
@@ -56,24 +56,26 @@ def _mean(direction: DirectionInterval) -> float | None:
 def rows(state: LiveState, width: int, height: int, charset: Charset, job: str) -> list[Row]:
     """The panel. ``job`` is what r would run."""
     fio = state.fio.fio if state.fio else None
-    words, loud = status(state, job)
-    over, name = "", "fio, this second"
+    text, loud = status(state, job)
+    interval_text, name = "", "fio, this second"
     if fio is not None and fio.seconds:
-        over = f"over {fio.seconds:.2f} s"
+        interval_text = f"over {fio.seconds:.2f} s"
     if fio is not None and state.fio is not None and not state.running:
         name = f"fio, its last second ({f.clock(state.fio.t)})"
-    title = rule(width, charset, (name, BOLD), right=((over, DIM),) if over else ())
+    title = rule(
+        width, charset, (name, BOLD), right=((interval_text, DIM),) if interval_text else ()
+    )
     body: list[Row] = []
     if fio is not None:
         body += _table(fio, width, charset, dim=state.late or not state.running)
         # of many hosts it is not known
         if fio.iodepth_level:
             body.append(_load(fio, width, charset))
-    note = wrap(width, charset, words, WARNING if loud else DIM)
-    room = height - 1
-    if len(body) + len(note) > room and note:
-        note = note[: max(1, room - len(body))]
-        body = body[: room - len(note)]
+    note = wrap(width, charset, text, WARNING if loud else DIM)
+    space = height - 1
+    if len(body) + len(note) > space and note:
+        note = note[: max(1, space - len(body))]
+        body = body[: space - len(note)]
     return pad([title, *body, *note], height, width)
 
 
@@ -84,12 +86,12 @@ def _shape(width: int, charset: Charset) -> Table[DirectionInterval]:
 
 def _table(fio: FioInterval, width: int, charset: Charset, dim: bool) -> list[Row]:
     table = _shape(width, charset)
-    found = [table.header()]
+    table_rows = [table.header()]
     for name, direction in fio.directions.items():
-        found.append(table.row(name, direction, dim))
+        table_rows.append(table.row(name, direction, dim))
     if len(fio.directions) > 1:
-        found.append(table.row("total", fio.total, dim))
-    return found
+        table_rows.append(table.row("total", fio.total, dim))
+    return table_rows
 
 
 def _load(fio: FioInterval, width: int, charset: Charset) -> Row:
@@ -130,9 +132,9 @@ def status(state: LiveState, job: str) -> tuple[str, bool]:
         return "fio is starting; first figures in one second", False
     if state.late:
         age = state.frame.fio_age_s if state.frame else None
-        since = f" for {age:.1f} s" if age is not None else ""
+        duration = f" for {age:.1f} s" if age is not None else ""
         return (
-            f"late: no report from fio{since}; these are its last figures. One stuck job delays "
+            f"late: no report from fio{duration}; these are its last figures. One stuck job delays "
             "all reports.",
             True,
         )
@@ -144,29 +146,29 @@ def layout(state: LiveState) -> str:
     progress = state.progress
     if progress is None:
         return "fio is creating the scratch file; not measuring yet"
-    done = f"{progress.what}: {f.size(progress.done)}"
+    text = f"{progress.what}: {f.size(progress.done)}"
     if progress.total:
         share = min(100.0, 100 * progress.done / progress.total)
-        done += f" of {f.size(progress.total)} ({share:.0f} %)"
-    return done + "; not measuring yet"
+        text += f" of {f.size(progress.total)} ({share:.0f} %)"
+    return text + "; not measuring yet"
 
 
-def _about(fio: FioInterval, found: frozenset[str], state: LiveState) -> tuple[str, bool]:
+def _about(fio: FioInterval, frame_flags: frozenset[str], state: LiveState) -> tuple[str, bool]:
     if not state.running:
         return "no job is running; figures of its last second", False
-    if flags.NO_LATENCY in found:
+    if flags.NO_LATENCY in frame_flags:
         return "this job measures no latency (gtod_reduce)", False
-    if flags.RAMP in found:
+    if flags.RAMP in frame_flags:
         return "ramp: fio is warming up; no latencies yet", False
-    if flags.SOME_LATENCY in found:
+    if flags.SOME_LATENCY in frame_flags:
         return "latencies cover only some I/Os: not all sections measure them", False
-    if flags.WRONG_LATENCY in found:
+    if flags.WRONG_LATENCY in frame_flags:
         return "impossible latencies: too long for these IOPS and this depth", True
-    if flags.SUBMITTED in found:
+    if flags.SUBMITTED in frame_flags:
         return "IOPS counts submissions: block sizes vary, and there is no latency", False
-    if flags.RESET in found:
+    if flags.RESET in frame_flags:
         return "fio reset its counters (end of the ramp)", False
-    if flags.PARTIAL in found:
+    if flags.PARTIAL in frame_flags:
         return "a short interval: fio reported early", False
     if fio.total.bins_of == "lat" and fio.total.clat_ns is None:
         return "clat is off in this job: column and percentiles show lat", False

@@ -70,20 +70,20 @@ def rows(state: LiveState, target: Target, width: int, height: int, charset: Cha
         width, charset, (name_of(target), BOLD), (f", this second ({source})", DIM),
         right=((f"{f.MISSING} = no such request", DIM),),
     )  # fmt: skip
-    found = [title, *_body(state, target, width, height - 1, charset)]
+    body = [title, *_body(state, target, width, height - 1, charset)]
     drives = drive_line.line(state.drives, state.t, width, charset)
     if drives is not None and height > 2 + rows_of(target) and not is_share(target):
-        found.append(drives)
+        body.append(drives)
     if (
-        height > len(found)
+        height > len(body)
         and height > 2 + rows_of(target)
         and state.frame is not None
         and (target.devices_below or is_share(target))
     ):
         waits = waits_bar.line(state.frame.waits, width, charset)
         if waits is not None:
-            return [*pad(found, height - 1, width), waits]
-    return pad(found, height, width)
+            return [*pad(body, height - 1, width), waits]
+    return pad(body, height, width)
 
 
 def rows_of(target: Target) -> int:
@@ -105,8 +105,8 @@ def name_of(target: Target) -> str:
 
 def _label(layer: Layer) -> str:
     name = printable(layer.name)
-    many = f"×{layer.under}" if layer.under > 1 else ""
-    return f"└{name}{many}" if layer.under else name
+    suffix = f"×{layer.under}" if layer.under > 1 else ""
+    return f"└{name}{suffix}" if layer.under else name
 
 
 def _body(state: LiveState, target: Target, width: int, height: int, charset: Charset) -> list[Row]:
@@ -123,31 +123,31 @@ def _body(state: LiveState, target: Target, width: int, height: int, charset: Ch
         SUM_OF.format(len(target.devices_below))
     ] * several
     table = _shape(min(LONGEST, max(LABEL, *map(cells, labels))), width, charset)
-    found = [table.header("device")]
+    body = [table.header("device")]
     notes: list[Row] = []
     if several:
-        found.append(_sum_row(frame, target, table, width, charset))
-    room = height - len(found)
+        body.append(_sum_row(frame, target, table, width, charset))
+    space = height - len(body)
     shown = layers
-    if len(layers) > room:
+    if len(layers) > space:
         # what jobs work on before what lies below
-        shown = tuple(sorted(layers, key=lambda layer: layer.under > 0))[: max(0, room - 1)]
+        shown = tuple(sorted(layers, key=lambda layer: layer.under > 0))[: max(0, space - 1)]
     for layer in shown:
         disk = frame.disks.get(layer.name)
         if disk is None:
-            words = f"{printable(layer.name)}: not in /proc/diskstats in this second"
-            found.append(message(width, charset, words))
+            text = f"{printable(layer.name)}: not in /proc/diskstats in this second"
+            body.append(message(width, charset, text))
             continue
-        found.append(table.row(_label(layer), disk))
+        body.append(table.row(_label(layer), disk))
         extra = _extra(layer.name, disk, table.titles)
         if extra:
             notes.append(message(width, charset, extra))
     if len(shown) < len(layers):
         more = len(layers) - len(shown)
-        found.append(message(width, charset, f"and {more} more devices, on a larger screen"))
+        body.append(message(width, charset, f"and {more} more devices, on a larger screen"))
     if target.without_device and several:
         notes.append(message(width, charset, _unseen_text(target)))
-    return [*found, *notes]
+    return [*body, *notes]
 
 
 @lru_cache(8)
@@ -175,7 +175,7 @@ def _unseen_text(target: Target) -> str:
     return f"not in the sum: {printable(first.path)}{more} ({printable(first.no_device)})"
 
 
-def _extra(name: str, disk: DiskRates, shown: set[str]) -> str:
+def _extra(name: str, disk: DiskRates, columns: set[str]) -> str:
     """Discards with their size and latency, and flushes where they have no column, in words."""
     parts = []
     if disk.d_s:
@@ -183,6 +183,6 @@ def _extra(name: str, disk: DiskRates, shown: set[str]) -> str:
             f"{f.number(disk.d_s)} discards/s of {f.milliseconds(disk.d_await)}, "
             f"{f.size(disk.d_bytes_s)}/s"
         )
-    if disk.f_s and "f/s" not in shown:
+    if disk.f_s and "f/s" not in columns:
         parts.append(f"{f.number(disk.f_s)} flushes/s of {f.milliseconds(disk.f_await)}")
     return f"{printable(name)}: {', '.join(parts)}" if parts else ""

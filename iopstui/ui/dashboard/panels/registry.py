@@ -57,17 +57,17 @@ class Panel:
     """In a box the last of its rows stands on the lower border."""
 
     def boxed(
-        self, scene: PanelData, width: int, height: int, number: str, focused: bool
+        self, data: PanelData, width: int, height: int, number: str, focused: bool
     ) -> Sequence[Row]:
         """``rows`` in a box: the first and the last one stand on its borders."""
-        inner, charset = width - frame.BORDER_COLUMNS, scene.charset
+        inner, charset = width - frame.BORDER_COLUMNS, data.charset
         if inner < 1 or height < 3:
             return pad((), height, max(width, 0))
-        head, *body = self.rows(scene, inner, height if self.foot else height - 1)
+        head, *body = self.rows(data, inner, height if self.foot else height - 1)
         last = body.pop() if self.foot else ()
-        words = self.title if isinstance(self.title, str) else self.title(scene)
-        title = frame.words_of(words) if words else frame.titled(head)
-        value = self.value(scene) if self.value is not None else frame.valued(head)
+        title_text = self.title if isinstance(self.title, str) else self.title(data)
+        title = frame.words_of(title_text) if title_text else frame.titled(head)
+        value = self.value(data) if self.value is not None else frame.valued(head)
         first = frame.top(width, charset, number, title, value, focused)
         below = frame.bottom(width, charset, last, focused)
         return frame.boxed(first, body, below, charset, focused)
@@ -120,8 +120,8 @@ PANELS: tuple[Panel, ...] = (
 
 def tabs(panels: Sequence[Panel] | None = None, titles: Sequence[str] = TABS) -> tuple[str, ...]:
     """The titles of all panes; ``titles`` are those of the regions that the layout has."""
-    shown = PANELS if panels is None else panels
-    return (*titles, *(panel.tab for panel in shown if panel.tab))
+    panels_shown = PANELS if panels is None else panels
+    return (*titles, *(panel.tab for panel in panels_shown if panel.tab))
 
 
 def heights(panels: Sequence[Panel]) -> dict[str, int]:

@@ -69,40 +69,40 @@ def _body(
 ) -> list[Row]:
     shared = any(row.rtt_ms is not None for row in rows)
     table = _table(state.runs.base, shared, width, charset)
-    found = [_row(row, state.runs.base, table) for row in rows]
+    body = [_row(row, state.runs.base, table) for row in rows]
     for at, row in enumerate(rows):
         if row.step in chosen:
-            found[at] = _signed(found[at], charset)
-    if cursor is not None and cursor < len(found):
-        found[cursor] = tuple((text, SELECTED) for text, _ in found[cursor])
-    return [table.header(" run  what was changed"), *found]
+            body[at] = _signed(body[at], charset)
+    if cursor is not None and cursor < len(body):
+        body[cursor] = tuple((text, SELECTED) for text, _ in body[cursor])
+    return [table.header(" run  what was changed"), *body]
 
 
 def rows(state: LiveState, width: int, height: int, charset: Charset, next_job: str) -> list[Row]:
     """The panel: the newest runs, and the base."""
-    told = state.runs.rows[::-1]
-    room = max(0, height - 2)
-    shown = told[:room]
-    base = next((row for row in told if row.step == state.runs.base), None)
-    if base is not None and base not in shown and room:
+    newest_first = state.runs.rows[::-1]
+    space = max(0, height - 2)
+    shown = newest_first[:space]
+    base = next((row for row in newest_first if row.step == state.runs.base), None)
+    if base is not None and base not in shown and space:
         shown[-1] = base
-    more = f"v: all {len(told)}" if len(told) > len(shown) else "v: all"
+    more = f"v: all {len(newest_first)}" if len(newest_first) > len(shown) else "v: all"
     right = ((f"{more}  V: base", DIM),)
     title = rule(width, charset, ("Runs", BOLD), right=right)
-    if not told:
-        words = (
+    if not newest_first:
+        text = (
             f"none yet: r runs {printable(next_job)}; each change with [ ] {{ }} b starts another"
         )
-        words = words if next_job else "none: no job was given"
-        return pad([title, *wrap(width, charset, words)], height, width)
+        text = text if next_job else "none: no job was given"
+        return pad([title, *wrap(width, charset, text)], height, width)
     return pad([title, *_body(state, shown, width, charset)], height, width)
 
 
 def value(state: LiveState) -> list[Piece]:
     """Return the text for the border of its box: number of runs, and the keys."""
     count = len(state.runs.rows)
-    found: list[Piece] = [(f"{count} in all", DIM), ("  ", None)] if count else []
-    return [*found, ("v", KEY), (" list", DIM), ("  ", None), ("V", KEY), (" base", DIM)]
+    pieces: list[Piece] = [(f"{count} in all", DIM), ("  ", None)] if count else []
+    return [*pieces, ("v", KEY), (" list", DIM), ("  ", None), ("V", KEY), (" base", DIM)]
 
 
 def _signed(row: Row, charset: Charset) -> Row:
@@ -119,7 +119,7 @@ def listed(
 ) -> list[Row]:
     """All runs that are kept, the newest first; that under the ``cursor`` stands out, and those
     numbered ``chosen`` have a sign."""
-    told = state.runs.rows[::-1]
-    if not told:
+    newest_first = state.runs.rows[::-1]
+    if not newest_first:
         return wrap(width, charset, "No job has run yet in this session.")
-    return _body(state, told, width, charset, cursor, chosen)
+    return _body(state, newest_first, width, charset, cursor, chosen)

@@ -68,11 +68,11 @@ def rows(state: LiveState, target: Target, width: int, charset: Charset) -> list
     if share is None:
         return [*wrap(width, charset, _why_missing(target), None), mount]
     table = Table(COLUMNS if share.smb is None else SMB_COLUMNS, LABEL, width, charset)
-    found = [table.header("op")]
-    found += [table.row(name, one) for name, one in _operations(share)]
+    body = [table.header("op")]
+    body += [table.row(name, rates) for name, rates in _operations(share)]
     if share.smb is not None:
-        found.append(message(width, charset, _client_state_text(share.smb)))
-    return [*found, mount]
+        body.append(message(width, charset, _client_state_text(share.smb)))
+    return [*body, mount]
 
 
 def _why_missing(target: Target) -> str:
@@ -91,8 +91,8 @@ def _client_state_text(smb: SmbClient) -> str:
     state = f"{lost}in flight {_count(smb.in_flight)} · reconnects {_count(smb.reconnects)}{slow}"
     if smb.clock_ms is None:
         return f"{state} · no latency: kernel without CIFS_STATS2, or SMB 1"
-    whose = "the connection" if smb.shares == 1 else f"all {smb.shares} shares of the connection"
-    return f"{state} · latency of {whose}, clock {smb.clock_ms:g} ms"
+    sources = "the connection" if smb.shares == 1 else f"all {smb.shares} shares of the connection"
+    return f"{state} · latency of {sources}, clock {smb.clock_ms:g} ms"
 
 
 def _count(number: int | None) -> str:

@@ -21,17 +21,17 @@ Part = tuple[str, "float | None", "Style | None"]
 
 def parts(waits: Waits) -> list[Part]:
     """The places from the top down, as names of few letters, with their styles."""
-    found: list[Part] = []
+    places: list[Part] = []
     if waits.cpu is not None or waits.above is not None:
-        found += [("CPU", waits.cpu, WARNING), ("above", waits.above, P99)]
+        places += [("CPU", waits.cpu, WARNING), ("above", waits.above, P99)]
     names = list(waits.layers)
     for number, name in enumerate(names):
         lowest = number == len(names) - 1
         style = DEVICE if lowest else LAYERS[number % len(LAYERS)]
-        found.append((printable(name), waits.layers[name], style))
+        places.append((printable(name), waits.layers[name], style))
     if waits.unknown > 0:
-        found.append(("unknown", waits.unknown, DIM))
-    return found
+        places.append(("unknown", waits.unknown, DIM))
+    return places
 
 
 def value_text(value: float | None) -> str:
@@ -48,44 +48,46 @@ def line(waits: Waits | None, width: int, charset: Charset) -> Row | None:
     """
     if waits is None or waits.ios < 0.05:
         return None
-    known = parts(waits)
-    found = Line(width, charset).add(f"In flight {value_text(waits.ios):>4}  ", BOLD)
+    all_parts = parts(waits)
+    row = Line(width, charset).add(f"In flight {value_text(waits.ios):>4}  ", BOLD)
     if waits.stalled:
-        found.add("stalled  ", WARNING)
-    room = next((size for least, size in BARS if width >= least), 0)
-    if room:
-        found.extend([*_bar(known, waits.ios, room, charset), ("  ", None)])
-    shown, words = known, _part_pieces(known)
-    while len(shown) > 1 and _size(words) > found.left:
-        shown = _without_least(shown)
-        words = _part_pieces(shown)
-    return found.extend(words).finished()
+        row.add("stalled  ", WARNING)
+    bar_width = next((size for least, size in BARS if width >= least), 0)
+    if bar_width:
+        row.extend([*_bar(all_parts, waits.ios, bar_width, charset), ("  ", None)])
+    parts_shown, pieces = all_parts, _part_pieces(all_parts)
+    while len(parts_shown) > 1 and _size(pieces) > row.left:
+        parts_shown = _without_least(parts_shown)
+        pieces = _part_pieces(parts_shown)
+    return row.extend(pieces).finished()
 
 
-def _part_pieces(known: Sequence[Part]) -> list[Piece]:
-    found: list[Piece] = []
-    for name, value, style in known:
-        if found:
-            found.append((" · ", DIM))
-        found.append((f"{name} {value_text(value):>4}", style))
-    return found
+def _part_pieces(parts_shown: Sequence[Part]) -> list[Piece]:
+    pieces: list[Piece] = []
+    for name, value, style in parts_shown:
+        if pieces:
+            pieces.append((" · ", DIM))
+        pieces.append((f"{name} {value_text(value):>4}", style))
+    return pieces
 
 
-def _size(words: Iterable[Piece]) -> int:
-    return sum(cells(text) for text, _ in words)
+def _size(pieces: Iterable[Piece]) -> int:
+    return sum(cells(text) for text, _ in pieces)
 
 
-def _without_least(shown: Sequence[Part]) -> list[Part]:
-    least = min(range(len(shown)), key=lambda n: shown[n][1] or 0.0)
-    return [one for number, one in enumerate(shown) if number != least]
+def _without_least(parts_shown: Sequence[Part]) -> list[Part]:
+    least = min(range(len(parts_shown)), key=lambda n: parts_shown[n][1] or 0.0)
+    return [part for number, part in enumerate(parts_shown) if number != least]
 
 
-def _bar(known: Sequence[Part], whole: float, room: int, charset: Charset) -> list[Piece]:
+def _bar(
+    parts_shown: Sequence[Part], total: float, bar_width: int, charset: Charset
+) -> list[Piece]:
     """Cells by share; what rounding leaves goes to the largest part. Neighbours differ without
     colours, too."""
-    sizes = [round((value or 0.0) / whole * room) for _, value, _ in known]
+    sizes = [round((value or 0.0) / total * bar_width) for _, value, _ in parts_shown]
     largest = max(range(len(sizes)), key=sizes.__getitem__)
-    sizes[largest] = max(0, sizes[largest] + room - sum(sizes))
+    sizes[largest] = max(0, sizes[largest] + bar_width - sum(sizes))
     signs = (charset.full, "=" if charset.name == "ascii" else "▒")
-    shown = [(size, known[n][2]) for n, size in enumerate(sizes) if size]
-    return [(signs[n % 2] * size, style) for n, (size, style) in enumerate(shown)]
+    blocks = [(size, parts_shown[n][2]) for n, size in enumerate(sizes) if size]
+    return [(signs[n % 2] * size, style) for n, (size, style) in enumerate(blocks)]
