@@ -38,23 +38,25 @@ class Catalog:
 
     def volume(self, name: str) -> VolumeClass:
         """The class of that id, or of a name or drive that only one has. UsageError."""
-        wanted = name.strip().lower()
-        for one in self.classes.values():
-            if wanted in (one.id.lower(), one.drive.lower()):
-                return one
-        found = [one for one in self.classes.values() if one.name.lower() == wanted]
-        if len(found) == 1:
-            return found[0]
-        known = [text for one in self.classes.values() for text in (one.id, one.drive) if text]
-        raise UsageError(f"No volume class is called {name!r}.", self._advice(name, known))
+        key = name.strip().lower()
+        for volume in self.classes.values():
+            if key in (volume.id.lower(), volume.drive.lower()):
+                return volume
+        matches = [volume for volume in self.classes.values() if volume.name.lower() == key]
+        if len(matches) == 1:
+            return matches[0]
+        ids = [
+            text for volume in self.classes.values() for text in (volume.id, volume.drive) if text
+        ]
+        raise UsageError(f"No volume class is called {name!r}.", self._advice(name, ids))
 
     def instance(self, name: str) -> Instance:
         """The instance of that id, or of a name that only one provider has. UsageError."""
-        wanted = name.strip().lower()
-        found = [one for one in self.instances.values()
-                 if wanted in (one.id.lower(), one.name.lower())]  # fmt: skip
-        if len(found) == 1:
-            return found[0]
+        key = name.strip().lower()
+        matches = [instance for instance in self.instances.values()
+                   if key in (instance.id.lower(), instance.name.lower())]  # fmt: skip
+        if len(matches) == 1:
+            return matches[0]
         raise UsageError(
             f"No instance size is called {name!r}.",
             self._advice(name, self.instances).replace("volumes", "volumes --instances"),
@@ -66,10 +68,12 @@ class Catalog:
         return replace(
             self,
             classes={
-                key: one for key, one in self.classes.items() if key.lower().startswith(start)
+                key: volume for key, volume in self.classes.items() if key.lower().startswith(start)
             },
             instances={
-                key: one for key, one in self.instances.items() if key.lower().startswith(start)
+                key: instance
+                for key, instance in self.instances.items()
+                if key.lower().startswith(start)
             },
         )
 
@@ -77,20 +81,24 @@ class Catalog:
         """The instances whose id or name begins like this ("aws", "m5.", "azure/Standard_D").
         UsageError if there is none."""
         start = text.strip().lower()
-        found = [one for one in self.instances.values()
-                 if one.id.lower().startswith(start) or one.name.lower().startswith(start)
-                 ]  # fmt: skip
-        return found or [self.instance(text)]
+        matches = [
+            instance
+            for instance in self.instances.values()
+            if instance.id.lower().startswith(start) or instance.name.lower().startswith(start)
+        ]
+        return matches or [self.instance(text)]
 
-    def _advice(self, name: str, known: Iterable[str]) -> str:
-        ids = {one.lower(): one for one in known}
-        ids |= {one.rpartition("/")[2].lower(): one for one in ids.values()}
-        wanted = name.strip().lower()
-        near = difflib.get_close_matches(wanted, ids, n=3, cutoff=0.6)
-        near = near or [key for key in ids if wanted and key.startswith(wanted)][:3]
-        meant = dict.fromkeys(ids[one] for one in near)
+    def _advice(self, name: str, names: Iterable[str]) -> str:
+        ids = {id_.lower(): id_ for id_ in names}
+        ids |= {id_.rpartition("/")[2].lower(): id_ for id_ in ids.values()}
+        lowered = name.strip().lower()
+        matches = difflib.get_close_matches(lowered, ids, n=3, cutoff=0.6)
+        matches = matches or [key for key in ids if lowered and key.startswith(lowered)][:3]
+        suggestions = dict.fromkeys(ids[key] for key in matches)
         unused = f" {self.problems[0]}" if self.problems else ""
-        return (f"Did you mean {' or '.join(meant)}? " if meant else "") + LISTING + unused
+        return (
+            (f"Did you mean {' or '.join(suggestions)}? " if suggestions else "") + LISTING + unused
+        )
 
 
 def user_directory() -> Path | None:
@@ -101,14 +109,16 @@ def user_directory() -> Path | None:
     return Path(base) / "iopstui" / "volumes" if os.path.isabs(base) else None
 
 
-def read_catalog(own: Path | None = None) -> Catalog:
-    """The shipped files and those of the user (``own``: another directory than his). The user's
-    entries win. Missing where the shipped ones are not there."""
+def read_catalog(directory: Path | None = None) -> Catalog:
+    """Read the shipped files and the user's in ``directory`` (default: ``user_directory``). The
+    user's entries win. Missing where the shipped ones are not there."""
     shipped = sorted(shipped_directory("volumes", "file of volumes").glob(f"*{SUFFIX}"))
     providers = [load_provider(path)[0] for path in shipped]
-    own = user_directory() if own is None else own
+    directory = user_directory() if directory is None else directory
     problems: list[str] = []
-    for path in sorted(own.glob(f"*{SUFFIX}")) if own is not None and own.is_dir() else ():
+    for path in (
+        sorted(directory.glob(f"*{SUFFIX}")) if directory is not None and directory.is_dir() else ()
+    ):
         try:
             provider, wrong = load_provider(path)
         except UsageError as error:
@@ -120,8 +130,8 @@ def read_catalog(own: Path | None = None) -> Catalog:
         else:
             providers.append(provider)
     return Catalog(
-        {one.id: one for provider in providers for one in provider.classes},
-        {one.id: one for provider in providers for one in provider.instances},
+        {volume.id: volume for provider in providers for volume in provider.classes},
+        {instance.id: instance for provider in providers for instance in provider.instances},
         {provider.name: provider.title for provider in providers},
         tuple(problems),
     )

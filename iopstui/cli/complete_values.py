@@ -51,16 +51,16 @@ def volumes() -> Iterator[Candidate]:
     """Classes of volumes, shipped ones and the user's."""
     from iopstui.catalog.library import read_catalog
 
-    for one in read_catalog().classes.values():
-        yield Candidate(one.id, one.title)
+    for volume in read_catalog().classes.values():
+        yield Candidate(volume.id, volume.title)
 
 
 def instances() -> Iterator[Candidate]:
     """Instance sizes."""
     from iopstui.catalog.library import read_catalog
 
-    for one in read_catalog().instances.values():
-        yield Candidate(one.id, "instance size")
+    for instance in read_catalog().instances.values():
+        yield Candidate(instance.id, "instance size")
 
 
 def fields() -> Iterator[Candidate]:
@@ -81,8 +81,8 @@ def tunables() -> Iterator[Candidate]:
     """Settings of a device's queue."""
     from iopstui.model.block.tunable import TUNABLES
 
-    for one in TUNABLES.values():
-        yield Candidate(f"{one.name}=", one.meaning)
+    for tunable in TUNABLES.values():
+        yield Candidate(f"{tunable.name}=", tunable.meaning)
 
 
 def fio_options() -> Iterator[Candidate]:
@@ -91,10 +91,10 @@ def fio_options() -> Iterator[Candidate]:
     from iopstui.fio.inspect import find_fio
     from iopstui.fio.options import known_options
 
-    found: Mapping[str, str] = {}
+    options: Mapping[str, str] = {}
     with contextlib.suppress(IopstuiError):
-        found = known_options(find_fio())
-    for name, meaning in (found or dict.fromkeys(sorted(FIO), "")).items():
+        options = known_options(find_fio())
+    for name, meaning in (options or dict.fromkeys(sorted(FIO), "")).items():
         yield Candidate(f"{name}=", meaning)
 
 

@@ -132,14 +132,14 @@ class Config:
 
     def sentences(self) -> list[str]:
         """The mistakes, each with its location."""
-        return [f"{self.path}, line {line}: {words}" if line else f"{self.path}: {words}"
-                for line, words in self.problems]  # fmt: skip
+        return [f"{self.path}, line {line}: {problem}" if line else f"{self.path}: {problem}"
+                for line, problem in self.problems]  # fmt: skip
 
     def complaint(self) -> str:
         """Return all problems in one line; "" if there are none."""
-        found = self.sentences()
-        more = f" (and {len(found) - 1} more: iopstui config)" if len(found) > 1 else ""
-        return found[0] + more if found else ""
+        sentences = self.sentences()
+        more = f" (and {len(sentences) - 1} more: iopstui config)" if len(sentences) > 1 else ""
+        return sentences[0] + more if sentences else ""
 
     def preset(self, parser: argparse.ArgumentParser, command: str) -> None:
         """Make the file's values the defaults of the command's options. A job then need not be
@@ -148,9 +148,9 @@ class Config:
             if command not in KEYS[name].commands:
                 continue
             # where --job begins a run at once, or is added to others, a default would do so, too
-            apart = name == "job" and command in ("live", "sweep")
+            is_first_job = name == "job" and command in ("live", "sweep")
             dest = name.replace("-", "_")
-            parser.set_defaults(**{"first_job" if apart else dest: setting.value})
+            parser.set_defaults(**{"first_job" if is_first_job else dest: setting.value})
             for action in parser._actions:
                 if action.dest == dest:
                     action.required = False
@@ -208,13 +208,17 @@ def remember(name: str, value: str | bool) -> None:
         from iopstui.linux.process.private import check_place
 
         check_place(path)
-    written = str(value).lower() if isinstance(value, bool) else f'"{value}"'
-    new = f"{name} = {written}"
-    kept = [line for line in lines if line.partition("=")[0].strip(" \t\"'") != name]
-    at = next((number for number, line in enumerate(lines) if line not in kept), len(kept))
+    text = str(value).lower() if isinstance(value, bool) else f'"{value}"'
+    new = f"{name} = {text}"
+    other_lines = [line for line in lines if line.partition("=")[0].strip(" \t\"'") != name]
+    at = next(
+        (number for number, line in enumerate(lines) if line not in other_lines), len(other_lines)
+    )
     # behind a table's heading nothing is read
-    table = next((n for n, line in enumerate(kept) if line.lstrip().startswith("[")), len(kept))
-    kept.insert(min(at, table), new)
+    table = next(
+        (n for n, line in enumerate(other_lines) if line.lstrip().startswith("[")), len(other_lines)
+    )
+    other_lines.insert(min(at, table), new)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -222,7 +226,7 @@ def remember(name: str, value: str | bool) -> None:
         with open(fd, "w", encoding="utf-8") as file:
             if path.exists():
                 os.fchmod(fd, stat.S_IMODE(path.stat().st_mode))
-            file.write("\n".join(kept) + "\n")
+            file.write("\n".join(other_lines) + "\n")
         os.replace(beside, path)
     except OSError:
         beside.unlink(missing_ok=True)
@@ -255,8 +259,8 @@ def _checked(entry: Entry, before: Mapping[str, Setting]) -> object:
     if entry.key and entry.key not in KEYS:
         import difflib
 
-        near = difflib.get_close_matches(entry.key.lower(), KEYS, n=1, cutoff=0.5)
-        advice = f"did you mean {near[0]}?" if near else f"the keys are {', '.join(KEYS)}"
+        matches = difflib.get_close_matches(entry.key.lower(), KEYS, n=1, cutoff=0.5)
+        advice = f"did you mean {matches[0]}?" if matches else f"the keys are {', '.join(KEYS)}"
         raise ValueError(f"{entry.key!r} is not a key; {advice}")
     if entry.value is None:
         raise ValueError(f"{entry.key}: {entry.problem}" if entry.key else entry.problem)
@@ -264,11 +268,11 @@ def _checked(entry: Entry, before: Mapping[str, Setting]) -> object:
         raise ValueError(f"{entry.key} is already set in line {before[entry.key].line}")
     key = KEYS[entry.key]
     if not _has_type(entry.value, key.kind):
-        wanted = {
+        expected = {
             bool: "true or false", str: 'a text in quotes: "..."', int: "a whole number",
             float: "a number",
         }  # fmt: skip
-        raise ValueError(f"{entry.key} is {wanted[key.kind]}")
+        raise ValueError(f"{entry.key} is {expected[key.kind]}")
     try:
         return key.check(str(entry.value))
     except argparse.ArgumentTypeError as error:

@@ -38,16 +38,16 @@ class Entry:
 
 def parse(text: str) -> list[Entry]:
     """The lines that say something, right or wrong, in their order; the first is line 1."""
-    found: list[Entry] = []
+    entries: list[Entry] = []
     for number, line in enumerate(text.split("\n"), 1):
         content = line.strip(" \t\r")
         if content.startswith("["):
-            return [*found, Entry(number, "", None, "tables ([...]) are not supported; "
-                                                    "everything after one is "
-                                                    "ignored")]  # fmt: skip
+            return [*entries, Entry(number, "", None, "tables ([...]) are not supported; "
+                                                      "everything after one is "
+                                                      "ignored")]  # fmt: skip
         if content and not content.startswith("#"):
-            found.append(_entry(number, content))
-    return found
+            entries.append(_entry(number, content))
+    return entries
 
 
 def _entry(number: int, content: str) -> Entry:
@@ -74,8 +74,8 @@ def _value(text: str) -> Value:
         rest = text[match.end() :].strip(" \t")
         if rest and not rest.startswith("#"):
             raise ValueError(f"unexpected text after the value: {rest!r}")
-        found: Value = meaning(match)
-        return found
+        value: Value = meaning(match)
+        return value
     raise ValueError('the value must be a number or a text in quotes ("...", on one line)')
 
 

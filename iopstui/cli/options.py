@@ -153,8 +153,8 @@ def add_plain(
     command: argparse.ArgumentParser, beside: argparse._ActionsContainer | None = None
 ) -> None:
     """Add the mode for screen readers; ``beside`` is the group of what excludes it."""
-    where = command if beside is None else beside
-    where.add_argument("--plain", action="store_true",
+    group = command if beside is None else beside
+    group.add_argument("--plain", action="store_true",
                        help="for screen readers: no screen, one line for each change")  # fmt: skip
     command.add_argument(
         "--no-plain",

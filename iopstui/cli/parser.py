@@ -26,9 +26,9 @@ TARGET_OPTIONS = ("--filename", "--file", "--device", "--dev", "--target")
 class Formatter(argparse.RawDescriptionHelpFormatter):
     """Argparse's formatter without ``shutil``, which argparse would load for every added option."""
 
-    def __init__(self, prog: str, **named: Any) -> None:
-        named.setdefault("width", width() - 2)
-        super().__init__(prog, **named)
+    def __init__(self, prog: str, **options: Any) -> None:
+        options.setdefault("width", width() - 2)
+        super().__init__(prog, **options)
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         """Paragraphs in this width; lines that are aligned with blanks stay as they are."""
@@ -42,8 +42,10 @@ class Formatter(argparse.RawDescriptionHelpFormatter):
             else:
                 paragraphs.append(line)
         return "\n".join(
-            one if _aligned(one) else textwrap.fill(one, width, break_on_hyphens=False)
-            for one in paragraphs[1:]
+            paragraph
+            if _aligned(paragraph)
+            else textwrap.fill(paragraph, width, break_on_hyphens=False)
+            for paragraph in paragraphs[1:]
         )
 
 
@@ -68,8 +70,8 @@ class Parser(argparse.ArgumentParser):
     words: Sequence[str] = ()
     """What it was last given to read."""
 
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
         # Python 3.14 takes -1m for a number, too, and so for the value of an option
         self._negative_number_matcher = NUMBER
 
@@ -94,78 +96,78 @@ class Parser(argparse.ArgumentParser):
     def _no_value(self, names: Sequence[str]) -> NoReturn:
         """Behind the option of these names there is nothing, or what looks like an option."""
         action = self._option_string_actions[names[0]]
-        places = (place for place, word in enumerate(self.words) if word in names)
+        places = (place for place, arg in enumerate(self.words) if arg in names)
         last = self.words[next(places, len(self.words)) :][:2]
         if len(last) < 2:
             self._leave(f"{names[-1]} has no value", f"it takes one: {names[-1]} {action.metavar}")
-        option, word = last
-        self._leave(f"{option} has no value: {word!r} begins with -, as options do",
-                    f"if it is meant as the value: {option}={word}")  # fmt: skip
+        option, value = last
+        self._leave(f"{option} has no value: {value!r} begins with -, as options do",
+                    f"if it is meant as the value: {option}={value}")  # fmt: skip
 
-    def no_option(self, words: Sequence[str]) -> NoReturn:
-        """``words`` begin with an option that there is not, and its value."""
-        self._leave(f"there is no option {words[0].split('=')[0]}", self.suggestion(words))
+    def no_option(self, args: Sequence[str]) -> NoReturn:
+        """``args`` begin with an option that there is not, and its value."""
+        self._leave(f"there is no option {args[0].split('=')[0]}", self.suggestion(args))
 
-    def surplus(self, words: Sequence[str]) -> NoReturn:
-        """``words`` are more than the command takes."""
-        self._leave(f"unexpected argument {' '.join(words)!r}", "")
+    def surplus(self, args: Sequence[str]) -> NoReturn:
+        """``args`` are more than the command takes."""
+        self._leave(f"unexpected argument {' '.join(args)!r}", "")
 
-    def no_command(self, word: str, names: Sequence[str]) -> NoReturn:
-        """Return the error for an unknown command ``word``."""
+    def no_command(self, name: str, names: Sequence[str]) -> NoReturn:
+        """Return the error for an unknown command ``name``."""
         import os
 
-        if word.startswith("-"):
-            advice = f"the command must come first: iopstui live {word} ..."
-            self._leave(f"there is no option {word} before a command", advice)
-        if "/" in word or os.path.exists(word):
-            self._leave(f"{word!r} is not a command", f"to look at it: iopstui live {word}")
+        if name.startswith("-"):
+            advice = f"the command must come first: iopstui live {name} ..."
+            self._leave(f"there is no option {name} before a command", advice)
+        if "/" in name or os.path.exists(name):
+            self._leave(f"{name!r} is not a command", f"to look at it: iopstui live {name}")
         import difflib
 
-        meant = difflib.get_close_matches(word, names, n=1)
-        advice = f"did you mean iopstui {meant[0]}?" if meant else ""
-        self._leave(f"there is no command {word!r}", advice)
+        matches = difflib.get_close_matches(name, names, n=1)
+        advice = f"did you mean iopstui {matches[0]}?" if matches else ""
+        self._leave(f"there is no command {name!r}", advice)
 
     def _leave(self, reason: str, advice: str) -> NoReturn:
         from iopstui.text import printable
 
         usage = f"usage: {short_usage(self)}"
         below = [*([advice] if advice else []), usage, f"more: {self.prog} --help"]
-        told = [f"iopstui: {printable(reason)}", *(f"  {printable(line)}" for line in below)]
-        self.exit(EXIT_USAGE, "\n".join(told) + "\n")
+        lines = [f"iopstui: {printable(reason)}", *(f"  {printable(line)}" for line in below)]
+        self.exit(EXIT_USAGE, "\n".join(lines) + "\n")
 
     def unknown(self) -> list[str]:
         """The first option that there is not, with the word behind it if that may be its value."""
-        for place, word in enumerate(self.words):
-            if word == "--":
+        for place, arg in enumerate(self.words):
+            if arg == "--":
                 break
-            if word.startswith("-") and word != "-" and not self._is_known(word):
-                return [word, *(x for x in self.words[place + 1 : place + 2] if x[:1] != "-")]
+            if arg.startswith("-") and arg != "-" and not self._is_known(arg):
+                return [arg, *(x for x in self.words[place + 1 : place + 2] if x[:1] != "-")]
         return []
 
-    def _is_known(self, word: str) -> bool:
-        name = word.split("=")[0]
-        if word[1] != "-":  # -o FILE, and -oFILE
-            name = word[:2]
-        return any(one.startswith(name) if name[:2] == "--" else one == name
-                   for one in self._option_string_actions)  # fmt: skip
+    def _is_known(self, arg: str) -> bool:
+        name = arg.split("=")[0]
+        if arg[1] != "-":  # -o FILE, and -oFILE
+            name = arg[:2]
+        return any(option.startswith(name) if name[:2] == "--" else option == name
+                   for option in self._option_string_actions)  # fmt: skip
 
-    def suggestion(self, words: Sequence[str]) -> str:
+    def suggestion(self, args: Sequence[str]) -> str:
         """A suggestion for an unknown option; "" if there is none."""
         import difflib
 
-        option, _, value = words[0].partition("=")
-        value = value or (words[1] if len(words) > 1 else "")
+        option, _, value = args[0].partition("=")
+        value = value or (args[1] if len(args) > 1 else "")
         name = option.lstrip("-").replace("-", "_")
-        own = [one for one in self._option_string_actions if one.startswith("--")]
-        if name in FIO | RENAMED.keys() and "--set" in own:
+        options = [string for string in self._option_string_actions if string.startswith("--")]
+        if name in FIO | RENAMED.keys() and "--set" in options:
             return f"that is a fio option: --set {RENAMED.get(name, name)}={value or 'VALUE'}"
         if option in TARGET_OPTIONS and any(action.dest == "target" for action in self._actions):
             return f"the target is given without an option: {self.prog} {value or 'TARGET'}"
         if not option.startswith("--"):
-            meant = [one for one in own if one[2] == option[1]]
+            matches = [string for string in options if string[2] == option[1]]
         else:
-            meant = difflib.get_close_matches(option, own, n=1, cutoff=0.6)
-        return f"did you mean {' or '.join(meant)}?" if meant else ""
+            matches = difflib.get_close_matches(option, options, n=1, cutoff=0.6)
+        return f"did you mean {' or '.join(matches)}?" if matches else ""
 
 
 def _example_for(message: str) -> str:
@@ -179,13 +181,13 @@ def short_usage(parser: argparse.ArgumentParser) -> str:
     places = [a for a in parser._actions if not a.option_strings]
     groups = [g for g in parser._mutually_exclusive_groups if g.required]
     grouped = {id(action) for group in groups for action in group._group_actions}
-    words = [parser.prog, *map(_positional_text, places)]
-    words += [_option(a) for a in parser._actions if a.required and a.option_strings]
-    words += ["(" + " | ".join(map(_option, g._group_actions)) + ")" for g in groups]
+    parts = [parser.prog, *map(_positional_text, places)]
+    parts += [_option(a) for a in parser._actions if a.required and a.option_strings]
+    parts += ["(" + " | ".join(map(_option, g._group_actions)) + ")" for g in groups]
     optional = [a for a in parser._actions if a.option_strings and id(a) not in grouped]
     if any(not a.required and "--help" not in a.option_strings for a in optional):
-        words.append("[OPTION]...")
-    return " ".join(words)
+        parts.append("[OPTION]...")
+    return " ".join(parts)
 
 
 def _option(action: argparse.Action) -> str:

@@ -114,8 +114,8 @@ def _run_reporting_errors(argv: Sequence[str] | None, writable: bool) -> int:
     """Run the command; report what goes wrong."""
     try:
         return _main(argv, writable)
-    except SystemExit as ended:  # argparse: help, or a wrong command line that it has told
-        return ended.code if isinstance(ended.code, int) else EXIT_OK
+    except SystemExit as system_exit:  # argparse: help, or a wrong command line that it has told
+        return system_exit.code if isinstance(system_exit.code, int) else EXIT_OK
     except IopstuiError as error:
         print_error(error)
         return error.exit_code
@@ -150,10 +150,10 @@ def _interrupted() -> int:
 
 
 def _main(argv: Sequence[str] | None, writable: bool) -> int:
-    words = sys.argv[1:] if argv is None else argv
-    word = words[0] if words else DEFAULT
-    config = configured(word)
-    arguments = parsed(parser(word, config), words)
+    args = sys.argv[1:] if argv is None else argv
+    name = args[0] if args else DEFAULT
+    config = configured(name)
+    arguments = parsed(parser(name, config), args)
     command: Command = arguments.command
     if not writable:
         raise UsageError(
@@ -195,15 +195,15 @@ def parsed(top: Parser, argv: Sequence[str]) -> argparse.Namespace:
         top.no_command(argv[0], names)
     arguments, rest = top.parse_known_args(argv)
     if rest:
-        own: Parser = arguments.own_parser
+        subparser: Parser = arguments.own_parser
         # where HOSTS stand first, argparse takes no TARGET behind an option either
         several = isinstance(getattr(arguments, "target", None), list) and (
             arguments.target or "hosts" in arguments
         )
         if any(text.startswith("-") for text in rest):
-            own.no_option(own.unknown() or rest)
+            subparser.no_option(subparser.unknown() or rest)
         if not several:
-            own.surplus(rest)
+            subparser.surplus(rest)
         arguments.target = [*arguments.target, *rest]
     return arguments if "command" in arguments else top.parse_args([DEFAULT])
 
@@ -223,11 +223,11 @@ def _output_lost(error: OSError) -> int:
     return EXIT_JOB_FAILED
 
 
-def configured(word: str) -> Config | None:
+def configured(name: str) -> Config | None:
     """The configuration file, for a command that has one of its options."""
     from iopstui.cli.config import COMMANDS, read_config
 
-    return read_config() if word in COMMANDS else None
+    return read_config() if name in COMMANDS else None
 
 
 class TopParser(Parser):
@@ -235,25 +235,27 @@ class TopParser(Parser):
 
     def format_help(self) -> str:
         """Usage, commands, examples."""
-        found = [command for command in commands() if not command.hidden]
-        wide = max(len(command.name) for command in found) + 2
+        visible = [command for command in commands() if not command.hidden]
+        wide = max(len(command.name) for command in visible) + 2
         lines = [f"usage: {USAGE}", DESCRIPTION]
-        lines += [f"  {one.name:<{wide}}{one.help}" for one in found if not one.minor]
-        minor = ", ".join(one.name for one in found if one.minor)
+        lines += [
+            f"  {command.name:<{wide}}{command.help}" for command in visible if not command.minor
+        ]
+        minor = ", ".join(command.name for command in visible if command.minor)
         lines.append(f"  {'more':<{wide}}{minor}: iopstui COMMAND --help")
-        room = max(FEWEST_EXAMPLES, SCREEN - len(lines) - 2)
-        return "\n".join([*lines, "", *(f"  {example}" for example in EXAMPLES[:room]), ""])
+        count = max(FEWEST_EXAMPLES, SCREEN - len(lines) - 2)
+        return "\n".join([*lines, "", *(f"  {example}" for example in EXAMPLES[:count]), ""])
 
 
-def parser(word: str = "", config: Config | None = None) -> Parser:
-    """The whole command line; where its first word, ``word``, is a command, no other is read, and
+def parser(name: str = "", config: Config | None = None) -> Parser:
+    """The whole command line; where its first word, ``name``, is a command, no other is read, and
     none where it asks for the version. What ``config`` says are then the defaults."""
     top = TopParser(prog="iopstui", formatter_class=Formatter)
     top.add_argument(VERSION, action="version", version=f"iopstui {__version__}")
     choices = top.add_subparsers(
         title="commands", metavar="COMMAND", parser_class=Parser, prog="iopstui"
     )
-    for command in commands(word) if word != VERSION else ():
+    for command in commands(name) if name != VERSION else ():
         below = choices.add_parser(
             command.name,
             help=command.help,
@@ -268,18 +270,18 @@ def parser(word: str = "", config: Config | None = None) -> Parser:
     return top
 
 
-def command_parsers(word: str = "") -> dict[str, argparse.ArgumentParser]:
-    """The parser of each command by its name; that of ``word`` alone if it is one."""
-    for action in parser(word)._actions:
+def command_parsers(name: str = "") -> dict[str, argparse.ArgumentParser]:
+    """The parser of each command by its name; that of ``name`` alone if it is one."""
+    for action in parser(name)._actions:
         if isinstance(action, argparse._SubParsersAction):
             return dict(action.choices)
     return {}
 
 
-def read(words: Sequence[str]) -> argparse.Namespace:
+def read(args: Sequence[str]) -> argparse.Namespace:
     """The arguments of a command line that begins with a command. SystemExit, as argparse ends,
     where it is a wrong one or asks for help."""
-    return parsed(parser(words[0]), words)
+    return parsed(parser(args[0]), args)
 
 
 LINE = CommandLine(read, command_parsers, commands)

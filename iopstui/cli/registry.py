@@ -9,11 +9,11 @@ from iopstui.cli import commands as folder
 from iopstui.cli.command import Command
 
 
-def commands(word: str = "") -> list[Command]:
-    """Return all commands in the order of the help, or the one called ``word`` alone."""
+def commands(only: str = "") -> list[Command]:
+    """Return all commands in the order of the help, or the one called ``only`` alone."""
     names = command_names()
-    found = [_command(name) for name in ([word] if word in names else names)]
-    return sorted(found, key=lambda command: (command.place, command.name))
+    selected = [_command(name) for name in ([only] if only in names else names)]
+    return sorted(selected, key=lambda command: (command.place, command.name))
 
 
 def command_names() -> list[str]:
@@ -23,5 +23,5 @@ def command_names() -> list[str]:
 
 
 def _command(name: str) -> Command:
-    found: Command = importlib.import_module(f"{folder.__name__}.{name}").COMMAND
-    return found
+    command: Command = importlib.import_module(f"{folder.__name__}.{name}").COMMAND
+    return command

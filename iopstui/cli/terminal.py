@@ -68,8 +68,8 @@ def require_for_runs() -> None:
 def width() -> int:
     """Columns of the terminal; 80 where there is none."""
     with contextlib.suppress(ValueError):
-        if (asked := int(os.environ.get("COLUMNS", ""))) > 0:
-            return asked
+        if (columns := int(os.environ.get("COLUMNS", ""))) > 0:
+            return columns
     # as shutil.get_terminal_size; the command line is read with every start, and shutil loads the
     # packers of four kinds of archives
     with contextlib.suppress(AttributeError, ValueError, OSError):
@@ -95,8 +95,8 @@ def exit_on_closed_output(expect: Sequence[str]) -> Iterator[None]:
     except BrokenPipeError as error:
         if not expect:
             raise
-        words = "The reader of standard output closed it before --expect was checked."
-        raise Interrupted(words) from error
+        message = "The reader of standard output closed it before --expect was checked."
+        raise Interrupted(message) from error
 
 
 def kill_without_waiting(kill: Callable[[], None]) -> Callable[[], None]:

@@ -29,12 +29,12 @@ MORE_THEMES = (
 def seconds(text: str, low: float, high: float) -> float:
     """A time from ``low`` to ``high``."""
     try:
-        found = float(text)
+        value = float(text)
     except ValueError:
-        found = -1.0
-    if not low <= found <= high:
+        value = -1.0
+    if not low <= value <= high:
         raise ArgumentTypeError(f"{text!r} is not a number of seconds from {low:g} to {high:g}")
-    return found
+    return value
 
 
 def settle(text: str) -> float:
@@ -65,12 +65,12 @@ def interval(text: str) -> float:
 def speed(text: str) -> float:
     """The speed of a replay."""
     try:
-        found = float(text)
+        value = float(text)
     except ValueError:
-        found = 0.0
-    if not 0.1 <= found <= 1000:
+        value = 0.0
+    if not 0.1 <= value <= 1000:
         raise ArgumentTypeError(f"{text!r} is not a number from 0.1 to 1000")
-    return found
+    return value
 
 
 def repeats(text: str) -> int:
@@ -94,13 +94,15 @@ def probe_parts(text: str) -> tuple[str, ...]:
     """The parts of the probe: the latencies always, and what is asked for besides."""
     from iopstui.model.metrics.probe import LATENCY, PARTS
 
-    asked = {word.strip() for word in text.split(",")}
-    unknown = sorted(asked - {*PARTS, "all"})
+    requested = {part.strip() for part in text.split(",")}
+    unknown = sorted(requested - {*PARTS, "all"})
     if unknown:
         raise ArgumentTypeError(
             f"{unknown[0]!r} is not a part of the probe; the parts are {', '.join(PARTS)}, and all"
         )
-    return tuple(part for part in PARTS if part in asked or "all" in asked or part == LATENCY)
+    return tuple(
+        part for part in PARTS if part in requested or "all" in requested or part == LATENCY
+    )
 
 
 def seed(text: str) -> int:
@@ -113,12 +115,12 @@ def seed(text: str) -> int:
 def share(text: str) -> float:
     """A percentage as a share."""
     try:
-        found = float(text.strip().removesuffix("%")) / 100
+        value = float(text.strip().removesuffix("%")) / 100
     except ValueError:
-        found = 0.0
-    if not 0 < found <= 1:
+        value = 0.0
+    if not 0 < value <= 1:
         raise ArgumentTypeError(f"{text!r} is not a percentage such as 2%, above 0 and at most 100")
-    return found
+    return value
 
 
 def within(text: str) -> float:
@@ -131,7 +133,9 @@ def target_part(text: str) -> TargetPart:
     from iopstui.model.block.target import TargetPart
 
     number, _, of = text.partition("/")
-    if not all(one.isascii() and one.isdecimal() and len(one) <= 5 for one in (number, of)):
+    if not all(
+        digits.isascii() and digits.isdecimal() and len(digits) <= 5 for digits in (number, of)
+    ):
         raise ArgumentTypeError(f"{text!r} is not a part such as 2/4")
     if not 1 <= int(number) <= int(of):
         raise ArgumentTypeError(f"{text!r} is not one of parts 1/{int(of)} to {int(of)}/{int(of)}")
@@ -149,31 +153,31 @@ def budget(text: str) -> int:
     """A number of bytes."""
     from iopstui.model.fio.sizes import size_bytes
 
-    found = size_bytes(text)
-    if not found:
+    size = size_bytes(text)
+    if not size:
         raise ArgumentTypeError(f"{text!r} is not a size such as 512m or 200g")
-    return found
+    return size
 
 
 def span(text: str) -> float:
     """A length of time."""
     from iopstui.model.watch.trigger import parse_duration
 
-    found = parse_duration(text)
-    if found is None:
+    length_s = parse_duration(text)
+    if length_s is None:
         raise ArgumentTypeError(f"{text!r} is not a time such as 30s, 10m, 8h or 2d")
-    return found
+    return length_s
 
 
 def lead_time(text: str) -> float:
     """How much of the time before something is kept in memory."""
     from iopstui.model.watch.options import MAX_BEFORE_S
 
-    found = span(text)
-    if found > MAX_BEFORE_S:
+    length_s = span(text)
+    if length_s > MAX_BEFORE_S:
         raise ArgumentTypeError(f"{text!r} is more than {MAX_BEFORE_S / 60:g}m, which is the most "
                                 "that is kept in memory")  # fmt: skip
-    return found
+    return length_s
 
 
 def nice_value(text: str) -> int:
@@ -187,10 +191,10 @@ def cpus(text: str) -> tuple[int, ...]:
     """CPU numbers; an empty set for "all"."""
     from iopstui.linux.sysattr import parse_cpu_list
 
-    found = parse_cpu_list(text)
-    if text != "all" and (not found or not set(text) <= set("0123456789,-")):
+    numbers = parse_cpu_list(text)
+    if text != "all" and (not numbers or not set(text) <= set("0123456789,-")):
         raise ArgumentTypeError(f"{text!r} is not a list of CPUs such as 7 or 0-1,4")
-    return found
+    return numbers
 
 
 def port(text: str) -> int:

@@ -23,37 +23,37 @@ def gibibytes(text: str) -> float:
     """The size of a volume."""
     from iopstui.model.fio.sizes import size_bytes
 
-    found = size_bytes(text)
-    if not found:
+    size = size_bytes(text)
+    if not size:
         raise ArgumentTypeError(f"{text!r} is not a size such as 500g or 2t")
-    return found / GIB
+    return size / GIB
 
 
 def iops(text: str) -> float:
     """A number of IOPS, also 16k."""
-    word = text.strip().lower().replace(",", "")
-    factor = {"k": 1e3, "m": 1e6}.get(word[-1:], 1.0)
-    number = word if factor == 1.0 else word[:-1]
+    cleaned = text.strip().lower().replace(",", "")
+    factor = {"k": 1e3, "m": 1e6}.get(cleaned[-1:], 1.0)
+    number = cleaned if factor == 1.0 else cleaned[:-1]
     try:
-        found = float(number) * factor
+        value = float(number) * factor
     except ValueError:
-        found = 0.0
-    if not 0 < found < 1e12:
+        value = 0.0
+    if not 0 < value < 1e12:
         raise ArgumentTypeError(f"{text!r} is not a number of IOPS such as 5000 or 16k")
-    return found
+    return value
 
 
 def bytes_per_second(text: str) -> float:
     """A throughput; without a unit in MB/s."""
-    word = text.strip().lower().replace(" ", "")
-    unit = next((unit for unit in _MB if word.endswith(unit)), "")
+    cleaned = text.strip().lower().replace(" ", "")
+    unit = next((unit for unit in _MB if cleaned.endswith(unit)), "")
     try:
-        found = float(word.removesuffix(unit)) * _MB.get(unit, 1e6)
+        value = float(cleaned.removesuffix(unit)) * _MB.get(unit, 1e6)
     except ValueError:
-        found = 0.0
-    if not 0 < found < 1e15:
+        value = 0.0
+    if not 0 < value < 1e15:
         raise ArgumentTypeError(f"{text!r} is not a throughput such as 350MB/s or 125MiB/s")
-    return found
+    return value
 
 
 def add_bought(command: argparse.ArgumentParser) -> None:
@@ -74,11 +74,11 @@ def add_bought(command: argparse.ArgumentParser) -> None:
 
 def add_volume(
     command: argparse.ArgumentParser,
-    words: str = "the volume that was bought, e.g. aws/gp2,size=500g (options: size, iops, "
+    help_text: str = "the volume that was bought, e.g. aws/gp2,size=500g (options: size, iops, "
     "throughput, instance, cached): its limits and burst credits are shown, and findings name them",
 ) -> None:
     """Add the bought volume whose limits are compared. ``read_volume_option`` reads it."""
-    command.add_argument("--volume", metavar="NAME[,OPTION=VALUE]", help=words)
+    command.add_argument("--volume", metavar="NAME[,OPTION=VALUE]", help=help_text)
 
 
 def read_volume_option(arguments: argparse.Namespace) -> PromisedFigures | None:
@@ -120,10 +120,10 @@ def take_volume_options(arguments: argparse.Namespace, text: str, option: str) -
 
 
 def _name_and_options(text: str, option: str) -> tuple[str, dict[str, object]]:
-    name, *words = text.split(",")
-    pairs = [word.partition("=")[::2] for word in words]
-    given = dict(pairs)
-    if len(given) < len(pairs):
+    name, *assignments = text.split(",")
+    pairs = [assignment.partition("=")[::2] for assignment in assignments]
+    options = dict(pairs)
+    if len(options) < len(pairs):
         raise UsageError(f"{option} {printable(text)!r}: an option is given twice.",
                          "Give each one once.")  # fmt: skip
     readers: dict[str, Callable[[str], object]] = {
@@ -131,7 +131,7 @@ def _name_and_options(text: str, option: str) -> tuple[str, dict[str, object]]:
         "cached": bool,
     }  # fmt: skip
     values: dict[str, object] = dict.fromkeys(readers) | {"cached": False}
-    for key, value in given.items():
+    for key, value in options.items():
         if key not in readers or (key == "cached" and value):
             raise UsageError(f"{option} {printable(text)!r}: {printable(key)!r} is not one of "
                              f"its options.", f"For example: {option} aws/gp3,size=500g,iops=6000 "

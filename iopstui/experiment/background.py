@@ -58,33 +58,33 @@ class BackgroundExperiments:
             plan, session.target, self._job_target, session.devices, conditions, find_fio(), Roots()
         )
         setup = replace(setup, write_budget=session.budget.most)
-        words = [*form_lines(setup)]
+        lines = [*form_lines(setup)]
         try:
             progress = setup.progress(None, session.interval_s)
         except OSError as error:
             return PreparedExperiment(
-                setup, None, tuple(words), lost=f"progress is not saved: {error}"
+                setup, None, tuple(lines), lost=f"progress is not saved: {error}"
             )
         if progress.changed:
             lost = f"the interrupted run is discarded: {progress.changed}"
-            return PreparedExperiment(setup, progress, tuple(words), lost=lost)
-        kept = resume_text(progress, plan, time.time()) if progress.points else ""
-        return PreparedExperiment(setup, progress, tuple(words), kept)
+            return PreparedExperiment(setup, progress, tuple(lines), lost=lost)
+        resume_note = resume_text(progress, plan, time.time()) if progress.points else ""
+        return PreparedExperiment(setup, progress, tuple(lines), resume_note)
 
     def start(
-        self, ready: PreparedExperiment, tell: Tell, t: float, anew: bool = False
+        self, ready: PreparedExperiment, sink: Tell, t: float, anew: bool = False
     ) -> RunningExperiment:
-        """Run it in its own thread. ``tell`` gets the experiment's events there; hand the session's
+        """Run it in its own thread. ``sink`` gets the experiment's events there; hand the session's
         events to ``RunningExperiment.feed``. ``t`` is the session's time; ``anew`` discards what
         an interrupted run has kept."""
         if ready.progress is not None and (anew or ready.progress.changed):
             ready.progress.remove()
         setup = ready.setup.going_on(ready.progress)
         runner = ExperimentRunner(
-            self._session, setup.plan, setup.job_target, setup.conditions, tell, ready.progress,
+            self._session, setup.plan, setup.job_target, setup.conditions, sink, ready.progress,
             borrowed=True, t=t,
         )  # fmt: skip
-        running = RunningExperiment(runner, tell)
+        running = RunningExperiment(runner, sink)
         running.start()
         return running
 
@@ -99,9 +99,9 @@ class BackgroundExperiments:
 class RunningExperiment:
     """An experiment under way."""
 
-    def __init__(self, runner: ExperimentRunner, tell: Tell) -> None:
+    def __init__(self, runner: ExperimentRunner, sink: Tell) -> None:
         self._runner = runner
-        self._tell = tell
+        self._tell = sink
         self._thread = threading.Thread(target=self._main, name="experiment", daemon=True)
 
     def start(self) -> None:

@@ -43,8 +43,8 @@ class _BaselineRun:
     def add(self, frame: Frame) -> None:
         if frame.fio is not None:
             self.seconds += frame.fio.seconds or 0.0
-        for one in self.batches.values():
-            one.add(frame)
+        for batch in self.batches.values():
+            batch.add(frame)
 
     def why(self, path: Path_) -> str:
         """Why a figure of the intervals has no confidence interval; "" if it has one, or if the
@@ -62,8 +62,8 @@ class _BaselineRun:
 
 def with_baseline(expected: Sequence[Expectation], file: str | None) -> tuple[Expectation, ...]:
     """The expectations, those that name a share with the baseline's figure. UsageError if one has
-    none to be held against, or if there is a baseline and nothing to hold against it."""
-    relative = [one for one in expected if one.part is not None]
+    no baseline to be compared with, or if there is a baseline and nothing to compare with it."""
+    relative = [expectation for expectation in expected if expectation.part is not None]
     if file is None:
         if relative:
             raise UsageError(
@@ -75,30 +75,33 @@ def with_baseline(expected: Sequence[Expectation], file: str | None) -> tuple[Ex
     if not relative:
         raise UsageError("--baseline is given, but no --expect compares with it.",
                          "Write it as a share: --expect 'iops>=95%'")  # fmt: skip
-    for one in relative:
-        _check_interval(one)
+    for expectation in relative:
+        _check_interval(expectation)
     path = recording_path(file)
     try:
-        run = _read(path, [one.path for one in relative])
+        run = _read(path, [expectation.path for expectation in relative])
     except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
         raise impossible_figure_error([path], error) from error
     name = Path(file).name
     return tuple(
-        _absolute_expectation(one, run, name) if one.part is not None else one for one in expected
+        _absolute_expectation(expectation, run, name)
+        if expectation.part is not None
+        else expectation
+        for expectation in expected
     )
 
 
-def _check_interval(one: Expectation) -> None:
+def _check_interval(expectation: Expectation) -> None:
     """UsageError for a figure that never has a confidence interval."""
-    if one.of_job:
+    if expectation.of_job:
         why = "fio reports the figures of a single job once, so they have no confidence interval"
-        other = f"Use a figure of all jobs, e.g. iops{one.op}95%"
-    elif one.path[-1] == MAX:
-        why, other = WHY_NO_MAX, f"Use {next_coarser_figure(one.name)}"
+        advice = f"Use a figure of all jobs, e.g. iops{expectation.op}95%"
+    elif expectation.path[-1] == MAX:
+        why, advice = WHY_NO_MAX, f"Use {next_coarser_figure(expectation.name)}"
     else:
         return
-    raise UsageError(f"--expect {one.text!r} cannot be compared with a baseline: {why}.",
-                     f"{other}, or give an absolute limit.")  # fmt: skip
+    raise UsageError(f"--expect {expectation.text!r} cannot be compared with a baseline: {why}.",
+                     f"{advice}, or give an absolute limit.")  # fmt: skip
 
 
 def coarser_hint(name: str) -> str:
@@ -107,19 +110,21 @@ def coarser_hint(name: str) -> str:
     return f", or use {next_coarser_figure(name)}" if next_coarser_figure(name) else ""
 
 
-def _absolute_expectation(one: Expectation, run: _BaselineRun, name: str) -> Expectation:
-    base = run.base(one.path, name)
+def _absolute_expectation(expectation: Expectation, run: _BaselineRun, name: str) -> Expectation:
+    base = run.base(expectation.path, name)
     if base is None or base.value <= 0:
-        what = "0" if base is not None else "missing"
-        raise UsageError(f"--expect {one.text!r} cannot be checked: {'.'.join(one.path[1:])} "
-                         f"is {what} in the baseline {printable(name)}.")  # fmt: skip
-    why = run.why(one.path)
+        value = "0" if base is not None else "missing"
+        raise UsageError(
+            f"--expect {expectation.text!r} cannot be checked: "
+            f"{'.'.join(expectation.path[1:])} is {value} in the baseline {printable(name)}."
+        )
+    why = run.why(expectation.path)
     if why:
         raise UsageError(
-            f"--expect {one.text!r} cannot be compared with {printable(name)}: {why}.",
-            f"Record a longer baseline, e.g. --set runtime=60{coarser_hint(one.name)}.",
+            f"--expect {expectation.text!r} cannot be compared with {printable(name)}: {why}.",
+            f"Record a longer baseline, e.g. --set runtime=60{coarser_hint(expectation.name)}.",
         )
-    return one.relative_to(base)
+    return expectation.relative_to(base)
 
 
 def _read(path: Path, paths: Sequence[Path_]) -> _BaselineRun:
@@ -185,10 +190,12 @@ def _stated(summary: dict[str, object]) -> dict[Path_, float]:
     """Percentiles of plain JSON: fio's own, where one row alone has a direction."""
     rows = summary["rows"]
     assert isinstance(rows, list)
-    found: dict[Path_, float] = {}
+    percentiles: dict[Path_, float] = {}
     for name in ("read", "write", "trim"):
         parts = [row["directions"][name] for row in rows if name in row["directions"]]
         if len(parts) == 1:
             kind = parts[0]["percentiles_of"]
-            found |= {("fio", name, kind, p): float(v) for p, v in parts[0]["percentiles"].items()}
-    return found
+            percentiles |= {
+                ("fio", name, kind, p): float(v) for p, v in parts[0]["percentiles"].items()
+            }
+    return percentiles

@@ -22,8 +22,10 @@ def job_sections(job: str, overrides: Mapping[str, str]) -> tuple[Section, ...]:
     """The sections of a job as they will run: changed, with variables expanded. UsageError."""
     text = jobfile.with_overrides(read_job(find_job(job)), overrides)
     return tuple(
-        Section(one.name, {name: expand_variables(value) for name, value in one.options.items()})
-        for one in jobfile.effective_sections(text)
+        Section(
+            section.name, {name: expand_variables(value) for name, value in section.options.items()}
+        )
+        for section in jobfile.effective_sections(text)
     )
 
 
@@ -44,25 +46,29 @@ def expectations_of(
 ) -> tuple[Expectation, ...]:
     """The --expect of a command. UsageError for one that one of the ``jobs`` can't measure;
     ``varied`` names the axes that made them differ."""
-    found = []
+    expectations = []
     for text in texts:
-        one = parse_expectation(text, target.tree, tolerance, target.opened)
-        _check_cpu(text, one)
-        whys = [why_not_measurable(one, sections) for sections in jobs]
+        expectation = parse_expectation(text, target.tree, tolerance, target.opened)
+        _check_cpu(text, expectation)
+        whys = [why_not_measurable(expectation, sections) for sections in jobs]
         wrong = [why for why in whys if why is not None]
         if wrong:
-            where = " at some of the points" if len(wrong) < len(whys) else ""
-            raise UsageError(f"--expect {text!r} cannot be checked{where}: {wrong[0]}.",
+            scope = " at some of the points" if len(wrong) < len(whys) else ""
+            raise UsageError(f"--expect {text!r} cannot be checked{scope}: {wrong[0]}.",
                              _advice_for(wrong[0], varied))  # fmt: skip
-        found.append(one)
-    return tuple(found)
+        expectations.append(expectation)
+    return tuple(expectations)
 
 
-def _check_cpu(text: str, one: Expectation) -> None:
+def _check_cpu(text: str, expectation: Expectation) -> None:
     online = set(online_cpus(Roots()))
-    if one.path[:2] == ("kernel", "cpus") and online and int(one.path[2]) not in online:
+    if (
+        expectation.path[:2] == ("kernel", "cpus")
+        and online
+        and int(expectation.path[2]) not in online
+    ):
         raise UsageError(
-            f"--expect {text!r}: CPU {one.path[2]} does not exist here, or is offline.",
+            f"--expect {text!r}: CPU {expectation.path[2]} does not exist here, or is offline.",
             f"There are {cpu_list(online)}",
         )
 

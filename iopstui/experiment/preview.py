@@ -71,7 +71,7 @@ def preview_of(
     """Return what a plan would do; writes nothing. UsageError, Refused or Missing for what would
     fail later."""
     private = private_directory()
-    told: dict[str, list[str]] = {}
+    descriptions: dict[str, list[str]] = {}
     writes, largest = False, 0
     share = common_scratch_bytes(plan, job_target)
     repeated = plan.points > len(plan.every_job)
@@ -85,7 +85,7 @@ def preview_of(
             label = f"{step.job} with {step.label}"
             facts = inspect_text(fio, private, text, label, Path.cwd())
             writes = writes or facts.writes
-            told.setdefault(step.job, []).append(describe_job(text))
+            descriptions.setdefault(step.job, []).append(describe_job(text))
             if step.settings_of(BIND).get("bind") == "queues":
                 bind_jobs(text, {}, job_target, devices)
             size = step.settings_of(SIZE).get("size", conditions.size)
@@ -94,36 +94,36 @@ def preview_of(
                 largest = max(largest, total)
                 continue
             file = write_text(private, JOB, text)
-            own = JobRequest(str(file), {}, size, conditions.destroy_data,
-                             no_fence=conditions.no_fence)  # fmt: skip
-            prepared = prepare(own, job_target, fio, private, devices, roots)
+            request = JobRequest(str(file), {}, size, conditions.destroy_data,
+                                 no_fence=conditions.no_fence)  # fmt: skip
+            prepared = prepare(request, job_target, fio, private, devices, roots)
             prepared.close()
             if repeated:
                 _check_again(step.job, prepared, conditions.destroy_data)
     finally:
         remove(private)
-    titles = {job: _title(words, bool(plan.variants)) for job, words in told.items()}
+    titles = {job: _title(texts, bool(plan.variants)) for job, texts in descriptions.items()}
     return Preview(titles, writes, dict(_knobs(plan, target, devices, roots)), largest)
 
 
-def _title(told: Sequence[str], variants: bool) -> str:
-    """The variants are told one by one, the first of which is often the job as it stands."""
-    alike = variants or len(set(told)) == 1
-    return told[0] if alike else f"{told[0]} at the first point"
+def _title(descriptions: Sequence[str], variants: bool) -> str:
+    """The job's description; that of its first point if the points of a sweep differ."""
+    alike = variants or len(set(descriptions)) == 1
+    return descriptions[0] if alike else f"{descriptions[0]} at the first point"
 
 
 def representative_points(plan: Plan) -> Iterator[PlannedPoint]:
     """Steps in which each value occurs at least once (of very long axes: the first ones)."""
-    seen: set[tuple[str, Setting | None]] = set()
-    asked = 0
+    covered: set[tuple[str, Setting | None]] = set()
+    count = 0
     for step in expand_plan(plan):
-        keys = {(step.job, one) for one in (*step.settings, None)}
-        if keys <= seen:
+        keys = {(step.job, setting) for setting in (*step.settings, None)}
+        if keys <= covered:
             continue
-        seen |= keys
-        asked += 1
+        covered |= keys
+        count += 1
         yield step
-        if asked >= MAX_ASKED:
+        if count >= MAX_ASKED:
             return
 
 
@@ -151,12 +151,12 @@ def _check_again(job: str, prepared: PreparedJob, destroy_data: Sequence[str]) -
     """Refused if the second run of a job would be, for what the first has made."""
     if not prepared.makes_files or job_rules.removes_files(prepared.facts.options):
         return
-    meant = {os.path.realpath(word) for word in destroy_data}
-    left = sorted({os.path.realpath(name) for name in prepared.files} - meant)
-    if left:
+    allowed = {os.path.realpath(path) for path in destroy_data}
+    lost = sorted({os.path.realpath(name) for name in prepared.files} - allowed)
+    if lost:
         raise Refused(
-            f"{job} creates {printable(left[0])}, and its second run would overwrite that file.",
-            f"To allow that: --destroy-data {printable(left[0])}",
+            f"{job} creates {printable(lost[0])}, and its second run would overwrite that file.",
+            f"To allow that: --destroy-data {printable(lost[0])}",
         )
 
 
@@ -171,13 +171,13 @@ def _knobs(
         for setting in variant.settings:
             if setting.kind == KNOB:
                 values.setdefault(setting.name, set()).add(setting.value)
-    for name, wanted in values.items():
-        yield name, _checked_knob(name, wanted, target, devices, roots)
+    for name, requested in values.items():
+        yield name, _checked_knob(name, requested, target, devices, roots)
 
 
 def _checked_knob(
     name: str,
-    wanted: set[str],
+    requested: set[str],
     target: Target,
     devices: Mapping[str, BlockDevice],
     roots: Roots,
@@ -185,21 +185,21 @@ def _checked_knob(
     """The present value of a tunable, the same on all disks under the target."""
     disks = queued_disks(target, devices)
     if not disks:
-        what = ", ".join(target.devices_below) or target.path
-        raise UsageError(f"{name} can't be changed: {what} has no device with a request queue.")
-    found = {}
+        place = ", ".join(target.devices_below) or target.path
+        raise UsageError(f"{name} can't be changed: {place} has no device with a request queue.")
+    current = {}
     for disk in disks:
         refusal = why_not_changeable(disk, name, roots)
         if refusal is not None:
             raise refusal
-        known = disk.queue.schedulers if disk.queue is not None else ()
-        for value in sorted(wanted) if name == "scheduler" else ():
-            if value not in known:
+        schedulers = disk.queue.schedulers if disk.queue is not None else ()
+        for value in sorted(requested) if name == "scheduler" else ():
+            if value not in schedulers:
                 raise UsageError(f"{disk.name} has no scheduler {value!r}.",
-                                 f"It has: {', '.join(known)}")  # fmt: skip
-        found[disk.name] = read_tunable(disk, name, roots) or ""
-    if len(set(found.values())) > 1:
-        told = ", ".join(f"{disk} {value}" for disk, value in found.items())
-        raise UsageError(f"{name} differs between the disks under the target ({told}).",
+                                 f"It has: {', '.join(schedulers)}")  # fmt: skip
+        current[disk.name] = read_tunable(disk, name, roots) or ""
+    if len(set(current.values())) > 1:
+        values_text = ", ".join(f"{disk} {value}" for disk, value in current.items())
+        raise UsageError(f"{name} differs between the disks under the target ({values_text}).",
                          "Set it to the same value first, or name one disk.")  # fmt: skip
-    return next(iter(found.values()))
+    return next(iter(current.values()))

@@ -23,24 +23,25 @@ VERSION = 2
 
 
 class ProgressFile:
-    """``path`` is the file, ``key`` names the experiment, and ``same`` is what has to be as it was
-    (what, value): where it isn't, nothing is taken from the file, and ``changed`` says what
-    differs. ``seed`` is what chance begins with, or began with. ``points`` are what an earlier run
-    of the same experiment, begun at ``made`` (seconds since the epoch), measured; ``judged`` the
-    figure and the share of each point's expectations. Raises UsageError if the file is of another
-    experiment or none of ours.
+    """The results of an experiment so far, in the file ``path``; ``key`` names the experiment.
+
+    ``environment`` (name: value) must be the same as in an earlier run: otherwise nothing is read
+    from the file, and ``changed`` names the differences. ``seed`` is the seed of the random order.
+    ``points`` were measured by an earlier run of the same experiment, started at ``made`` (seconds
+    since the epoch); ``judged`` has the figure and the share of each point's expectations. Raises
+    UsageError if the file belongs to another experiment or is not a state file of iopstui.
     """
 
     def __init__(
         self,
         path: Path,
         key: str,
-        same: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] | None = None,
         seed: int | None = None,
     ) -> None:
         self.path = path
         self.key = key
-        self.same = dict(same or {})
+        self.same = dict(environment or {})
         self.seed = seed
         self.changed = ""
         self.points: dict[int, Point] = {}
@@ -79,21 +80,21 @@ class ProgressFile:
             row = _object(line)
             with contextlib.suppress(KeyError, TypeError, ValueError):
                 index, point = int(row["index"]), point_from_json(row["point"])
-                self.judged[index] = [(one[0], one[1]) for one in row["judged"]]
+                self.judged[index] = [(pair[0], pair[1]) for pair in row["judged"]]
                 self.points[index] = point
 
     def _changes(self, before: object) -> str:
-        known = before if isinstance(before, dict) else {}
+        recorded = before if isinstance(before, dict) else {}
         return "; ".join(
-            f"{what} was {known.get(what, 'not known')}, is {now}"
-            for what, now in self.same.items()
-            if known.get(what) != now
+            f"{name} was {recorded.get(name, 'not known')}, is {now}"
+            for name, now in self.same.items()
+            if recorded.get(name) != now
         )
 
     def add(self, index: int, point: Point, outcomes: Sequence[Outcome] = ()) -> None:
         """Keep one point; on disk when this returns. Raises UsageError."""
         self.points[index] = point
-        self.judged[index] = [(one.measured, one.share) for one in outcomes]
+        self.judged[index] = [(outcome.measured, outcome.share) for outcome in outcomes]
         row = {"index": index, "point": point_json(point), "judged": self.judged[index]}
         rows: list[dict[str, Any]] = [row]
         if not self._begun:
@@ -123,9 +124,9 @@ class ProgressFile:
         self.made = time.time()
 
 
-def default_path(what: str, key: str) -> Path:
+def default_path(kind: str, key: str) -> Path:
     """Default path of an experiment's progress file (--state sets another). Raises OSError."""
-    return state_directory() / f"{what}-{key}.jsonl"
+    return state_directory() / f"{kind}-{key}.jsonl"
 
 
 def _ends_in_newline(fd: int) -> bool:
@@ -135,7 +136,7 @@ def _ends_in_newline(fd: int) -> bool:
 
 def _object(line: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(line)
+        row = json.loads(line)
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return row if isinstance(row, dict) else {}

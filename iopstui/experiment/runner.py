@@ -172,10 +172,10 @@ class ExperimentRunner:
 
     def _finished(self, error: IopstuiError) -> ExperimentFinished:
         done, total = len(self.points), len(self.steps)
-        left = 0 < done < total and (self.interrupted or bool(error.message))
-        kept = str(self.progress.path) if self.progress is not None and left else ""
+        incomplete = 0 < done < total and (self.interrupted or bool(error.message))
+        progress_path = str(self.progress.path) if self.progress is not None and incomplete else ""
         return ExperimentFinished(
-            self._t, done, total, self.interrupted, error.message, error.hint, kept,
+            self._t, done, total, self.interrupted, error.message, error.hint, progress_path,
             len(self.failed), self.enough,
         )  # fmt: skip
 
@@ -183,10 +183,10 @@ class ExperimentRunner:
         """The device's values that the plan changes, in the order to restore them."""
         names = {axis.name for axis in self.plan.axes if axis.kind == KNOB}
         for variant in self.plan.variants:
-            names |= {one.name for one in variant.settings if one.kind == KNOB}
-        wanted = with_side_effects(names)
-        known = {knob.name: knob.now for knob in self._session.knobs() if knob.name in wanted}
-        return tuple((name, known[name]) for name in sorted(known, key=restore_rank))
+            names |= {setting.name for setting in variant.settings if setting.kind == KNOB}
+        changed = with_side_effects(names)
+        values = {knob.name: knob.now for knob in self._session.knobs() if knob.name in changed}
+        return tuple((name, values[name]) for name in sorted(values, key=restore_rank))
 
     def _run_all(self) -> None:
         self._share = common_scratch_bytes(self.plan, self._job_target)
@@ -206,19 +206,19 @@ class ExperimentRunner:
         if plan.until is None or step.index % len(plan.variants) or not step.repeat:
             return False
         runs: list[dict[int, Point]] = [{} for _ in plan.variants]
-        for one in self.steps[: step.index]:
-            runs[one.variant][one.repeat] = self.points[one.index]
+        for earlier in self.steps[: step.index]:
+            runs[earlier.variant][earlier.repeat] = self.points[earlier.index]
         self.enough = differences_are_precise(runs, plan.until, plan.figure)
         return self.enough
 
     def _already_measured(self) -> dict[int, Point]:
         """Points that need not be measured again. In a comparison only whole repeats count: their
         runs are pairs because they follow one another."""
-        known = dict(self.progress.points) if self.progress else {}
+        points = dict(self.progress.points) if self.progress else {}
         if not self.plan.variants:
-            return known
-        cut = {step.repeat for step in self.steps if step.index not in known}
-        return {step.index: known[step.index] for step in self.steps if step.repeat not in cut}
+            return points
+        cut = {step.repeat for step in self.steps if step.index not in points}
+        return {step.index: points[step.index] for step in self.steps if step.repeat not in cut}
 
     def _emit(self, event: Event) -> None:
         """Report an event of the experiment itself, which is recorded, too."""
@@ -273,7 +273,7 @@ class ExperimentRunner:
     def _failed(self, step: PlannedPoint, error: str) -> None:
         """A sweep goes on: what one value can't do (bs=1000 past the page cache) others can."""
         self.failed[step.index] = error
-        settings = tuple((one.name, one.value) for one in step.settings)
+        settings = tuple((setting.name, setting.value) for setting in step.settings)
         self._emit(
             PointFailed(
                 self._t, step.index, len(self.steps), step.label, step.job, settings, step.repeat,
@@ -282,8 +282,11 @@ class ExperimentRunner:
         )  # fmt: skip
 
     def _earlier_outcomes(self, step: PlannedPoint) -> list[Outcome]:
-        kept = self.progress.judged.get(step.index, []) if self.progress else []
-        return [Outcome(one, *known) for one, known in zip(self._expectations, kept, strict=False)]
+        judged = self.progress.judged.get(step.index, []) if self.progress else []
+        return [
+            Outcome(expectation, *figures)
+            for expectation, figures in zip(self._expectations, judged, strict=False)
+        ]
 
     def _follow(
         self, before: int, meter: PointMeter, judge: ExpectationChecker, settling: Settling
@@ -310,7 +313,7 @@ class ExperimentRunner:
         self.points[step.index] = point
         shape = shape_of(point_job_text(self.plan, step))
         law = littles_law(point, shape.in_flight, shape.paced, shape.engine in SYNCHRONOUS)
-        settings = tuple((one.name, one.value) for one in step.settings)
+        settings = tuple((setting.name, setting.value) for setting in step.settings)
         self._emit(
             PointFinished(
                 self._t, step.index, len(self.steps), step.label, step.job, settings,
@@ -320,9 +323,9 @@ class ExperimentRunner:
 
     def left_s(self) -> float:
         """Seconds until the last point will be done, judging by how long the points took so far."""
-        known = self.progress.points if self.progress else self.points
-        tried = known.keys() | self.failed.keys()
-        missing = sum(1 for step in self.steps if step.index not in tried)
+        points = self.progress.points if self.progress else self.points
+        finished = points.keys() | self.failed.keys()
+        missing = sum(1 for step in self.steps if step.index not in finished)
         # laying out the files, in the first of them, does not come again
         overhead = median(self._overheads[1:]) if self._overheads[1:] else OVERHEAD_S
         return missing * (self.plan.settle + self.plan.measure + overhead)
@@ -357,13 +360,13 @@ class ExperimentRunner:
     def _scratch_of(self, job: str) -> Scratch | None:
         """The scratch directory of a job: made for its first point, then used by all of them.
         A sweep goes from job to job and needs one at a time, a comparison all of them."""
-        where = self._job_target
-        if where is None or where.kind != kinds.DIRECTORY:
+        target = self._job_target
+        if target is None or target.kind != kinds.DIRECTORY:
             return None
         if job not in self._scratch:
             if not self.plan.variants:
                 self._close_scratch()
-            self._scratch[job] = KeptScratch([Path(place.path) for place in where.places])
+            self._scratch[job] = KeptScratch([Path(place.path) for place in target.places])
         return self._scratch[job].scratch
 
     def _close_scratch(self) -> None:
@@ -387,6 +390,6 @@ def common_scratch_bytes(plan: Plan, job_target: Target | None) -> int | None:
         key = step.job, step.settings_of(OPTION).get("numjobs", "")
         if key not in most:
             most[key] = files_of(point_job_text(plan, step))
-    together = len({job for job, _ in most}) if plan.variants else 1
-    room = min(DEFAULT_BYTES, room_for_all([Path(place.path) for place in job_target.places]))
-    return room // max(most.values()) // together
+    job_count = len({job for job, _ in most}) if plan.variants else 1
+    space = min(DEFAULT_BYTES, room_for_all([Path(place.path) for place in job_target.places]))
+    return space // max(most.values()) // job_count

@@ -97,13 +97,20 @@ def previewed_setup(
     if plan.variants:
         plan = replace(plan, variants=with_unvaried_tunables(plan.variants, preview.knobs))
     kernel = os.uname()
-    same = {
+    environment = {
         "fio": fio.banner,
         "the kernel": f"{kernel.release} {kernel.version}",
         "the target": target_identity(target, devices, roots, job_target is None),
     }
     return ExperimentSetup(
-        plan, target, job_target, devices, conditions, preview, same=same, asked_seed=asked_seed
+        plan,
+        target,
+        job_target,
+        devices,
+        conditions,
+        preview,
+        same=environment,
+        asked_seed=asked_seed,
     )
 
 
@@ -112,7 +119,7 @@ def _check_conflicts(plan: Plan, conditions: RunConditions) -> None:
     for name in plan.options:
         check_name(name, f"--set {name}")
     varied = {axis.name for axis in plan.axes}
-    varied |= {one.name for variant in plan.variants for one in variant.settings}
+    varied |= {setting.name for variant in plan.variants for setting in variant.settings}
     for name in sorted(varied & {name for name, _ in conditions.knobs}):
         raise UsageError(f"{name} is both varied and fixed with --knob.")
     if conditions.bind and {"bind", "cpus_allowed"} & varied:
@@ -124,11 +131,11 @@ def _check_device(
 ) -> None:
     """UsageError for a job whose own files are where the session does not look."""
     for job in plan.every_job:
-        own = target_named_by_job(job, devices, roots)
-        if own is not None and set(own.devices_below) != set(target.devices_below):
+        job_target = target_named_by_job(job, devices, roots)
+        if job_target is not None and set(job_target.devices_below) != set(target.devices_below):
             raise UsageError(
-                f"The job {job} uses {', '.join(own.devices_below) or own.path}, but the measured "
-                f"device is {', '.join(target.devices_below) or target.path}.",
+                f"The job {job} uses {', '.join(job_target.devices_below) or job_target.path}, but "
+                f"the measured device is {', '.join(target.devices_below) or target.path}.",
                 "Name a common TARGET on the command line.",
             )
 
@@ -144,8 +151,8 @@ def length_text(plan: Plan) -> str:
 
 def plan_length_text(plan: Plan) -> str:
     """``length_text`` with the length of each run."""
-    each = f"each {plan.settle:g} s to settle and {plan.measure:g} s measured"
-    return f"{length_text(plan)}, {each}"
+    run_text = f"each {plan.settle:g} s to settle and {plan.measure:g} s measured"
+    return f"{length_text(plan)}, {run_text}"
 
 
 def dry_run_lines(setup: ExperimentSetup, state: ProgressFile | None) -> Iterator[str]:
@@ -153,13 +160,13 @@ def dry_run_lines(setup: ExperimentSetup, state: ProgressFile | None) -> Iterato
     plan = setup.plan
     yield plan_length_text(plan)
     yield from job_lines(setup)
-    done = state.points if state else {}
+    points = state.points if state else {}
     for step in expand_plan(plan):
         if step.index >= STEPS_SHOWN:
             yield f"  ... {plan.points - step.index} more"
             break
-        kept = "  (done before)" if step.index in done else ""
-        yield f"  {step.index + 1:>3}  {printable(step.label)}{kept}"
+        note = "  (done before)" if step.index in points else ""
+        yield f"  {step.index + 1:>3}  {printable(step.label)}{note}"
     yield from effect_lines(setup)
     if state is not None:
         yield f"progress: {printable(str(state.path))}, until the last point is done"
@@ -170,8 +177,8 @@ def job_lines(setup: ExperimentSetup) -> Iterator[str]:
     for job, title in setup.preview.titles.items():
         yield f"job {printable(job)}: {printable(title)}"
     if setup.plan.seed is not None:
-        what = "order within each repeat" if setup.plan.variants else "order of the points"
-        yield f"{what}: random; --seed {setup.plan.seed} repeats it"
+        label = "order within each repeat" if setup.plan.variants else "order of the points"
+        yield f"{label}: random; --seed {setup.plan.seed} repeats it"
     if setup.plan.variants:
         yield planned_sensitivity(setup.plan, setup.spread)
 
@@ -179,18 +186,20 @@ def job_lines(setup: ExperimentSetup) -> Iterator[str]:
 def form_lines(setup: ExperimentSetup) -> Iterator[str]:
     """The plan for a form: its length and what it writes first, then a labelled line for each thing
     it does. A form has no options of the command line, so none is named."""
-    plan, found, where = setup.plan, setup.preview, setup.job_target
+    plan, preview, job_target = setup.plan, setup.preview, setup.job_target
     yield f"{length_text(plan)} · {short_budget_text(*_bound(setup))}"
-    for job, title in found.titles.items():
+    for job, title in preview.titles.items():
         yield f"Job: {printable(job)}, {printable(title)}"
     place = printable(setup.target.path)
-    if where is not None and where.kind == kinds.DIRECTORY:
-        yield f"Files: {size(found.scratch_bytes)} of scratch files in {place}, removed at the end"
-    elif found.writes:
-        yield f"OVERWRITES: {place if where is not None else 'the files of the job'}"
+    if job_target is not None and job_target.kind == kinds.DIRECTORY:
+        yield (
+            f"Files: {size(preview.scratch_bytes)} of scratch files in {place}, removed at the end"
+        )
+    elif preview.writes:
+        yield f"OVERWRITES: {place if job_target is not None else 'the files of the job'}"
     else:
         yield f"Reads: {place} (writes nothing)"
-    for name, value in found.knobs.items():
+    for name, value in preview.knobs.items():
         yield f"Changes: {name} (now {printable(value)}), restored at the end"
     for name, value in setup.conditions.knobs:
         yield f"Changes: {name} to {printable(value)}, restored at the end"
@@ -203,20 +212,20 @@ def form_lines(setup: ExperimentSetup) -> Iterator[str]:
 
 def effect_lines(setup: ExperimentSetup) -> Iterator[str]:
     """The changes and writes it will make."""
-    where, found = setup.job_target, setup.preview
+    job_target, preview = setup.job_target, setup.preview
     place = printable(setup.target.path)
-    if where is not None and where.kind == kinds.DIRECTORY:
+    if job_target is not None and job_target.kind == kinds.DIRECTORY:
         yield (
-            f"writes: scratch files, {size(found.scratch_bytes)} in {place}, created once per "
+            f"writes: scratch files, {size(preview.scratch_bytes)} in {place}, created once per "
             "job, removed at the end"
         )
-    elif found.writes:
-        what = place if where is not None else "the job's files"
-        yield f"writes: OVERWRITES {what}"
+    elif preview.writes:
+        overwritten = place if job_target is not None else "the job's files"
+        yield f"writes: OVERWRITES {overwritten}"
     else:
         yield f"writes: nothing; {place} is read only"
     yield writes_text(setup)
-    for name, value in found.knobs.items():
+    for name, value in preview.knobs.items():
         yield f"changes: {name}, now {printable(value)}; restored at the end"
     for name, value in setup.conditions.knobs:
         yield f"changes: {name} to {printable(value)}; restored at the end"
@@ -229,14 +238,14 @@ def writes_text(setup: ExperimentSetup) -> str:
 
 def _bound(setup: ExperimentSetup) -> tuple[int, bool, float | None, int | None, int | None]:
     """The arguments of ``max_writes_text``."""
-    where, found = setup.job_target, setup.preview
-    made = where is not None and where.kind == kinds.DIRECTORY
+    job_target, preview = setup.job_target, setup.preview
+    uses_scratch = job_target is not None and job_target.kind == kinds.DIRECTORY
     # each job has its own, one after another or all at once
-    scratch = found.scratch_bytes * len(setup.plan.every_job) if made else 0
+    scratch = preview.scratch_bytes * len(setup.plan.every_job) if uses_scratch else 0
     # a run is an interval longer than what is measured
     seconds = setup.plan.seconds + setup.plan.points
-    bound = _by_pace(setup.plan) if found.writes and setup.plan.points <= STEPS_ASKED else None
-    return (scratch, found.writes, seconds, setup.write_budget, bound)
+    bound = _by_pace(setup.plan) if preview.writes and setup.plan.points <= STEPS_ASKED else None
+    return (scratch, preview.writes, seconds, setup.write_budget, bound)
 
 
 def _by_pace(plan: Plan) -> int | None:
@@ -247,20 +256,20 @@ def _by_pace(plan: Plan) -> int | None:
     for step in expand_plan(plan):
         text = jobfile.with_overrides(point_job_text(plan, step), timed)
         unknown = [SectionFiles(section.name) for section in jobfile.effective_sections(text)]
-        one = max_written_bytes(text, unknown, lambda path: None)
-        if one is None:
+        run_bytes = max_written_bytes(text, unknown, lambda path: None)
+        if run_bytes is None:
             return None
-        total += one
+        total += run_bytes
     return total
 
 
 def resume_text(state: ProgressFile, plan: Plan, now: float) -> str:
     """Describe the rest of an interrupted run; ``now`` in seconds since the epoch."""
     ago = _age_text(now - state.made)
-    done = (
+    progress = (
         f"{len(state.points)} of {counted(plan.points, 'run' if plan.variants else 'point')} done"
     )
-    return f"continues an interrupted run begun {ago}: {done}"
+    return f"continues an interrupted run begun {ago}: {progress}"
 
 
 def _age_text(seconds: float) -> str:

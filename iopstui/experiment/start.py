@@ -44,9 +44,9 @@ def set_up(options: ExperimentOptions, say: Say) -> ExperimentSetup:
     devices = read_devices(Roots())
     target, job_target = choose_common_targets(run.targets, plan.every_job, devices, Roots())
     conditions = _conditions(run)
-    looked = sum(1 for _ in representative_points(plan))
-    if looked >= MANY_CHECKS:
-        say(f"checking {looked} of {counted(plan.points, 'point')} with fio; nothing runs yet")
+    checked = sum(1 for _ in representative_points(plan))
+    if checked >= MANY_CHECKS:
+        say(f"checking {checked} of {counted(plan.points, 'point')} with fio; nothing runs yet")
     return previewed_setup(plan, target, job_target, devices, conditions, fio, Roots())
 
 
@@ -71,18 +71,18 @@ def expectations_at_every_point(run: RunOptions, setup: ExperimentSetup) -> tupl
     if not run.expect:
         return ()
     varied = {axis.name for axis in setup.plan.axes}
-    found = expectations_of(
+    expectations = expectations_of(
         run.expect, run.tolerance, setup.target, plan_sections(setup.plan), varied
     )  # fmt: skip
-    for one in found:
-        if one.of_job or one.part is not None:
-            what = "one job" if one.of_job else "a baseline"
+    for expectation in expectations:
+        if expectation.of_job or expectation.part is not None:
+            subject = "one job" if expectation.of_job else "a baseline"
             raise UsageError(
-                f"--expect {one.text!r} is about {what}, but the points of a sweep are "
+                f"--expect {expectation.text!r} is about {subject}, but the points of a sweep are "
                 "checked by the totals of all jobs in the measured seconds.",
                 "To check a single run: iopstui run --expect",
             )
-    return found
+    return expectations
 
 
 def kept_progress(
@@ -95,22 +95,22 @@ def kept_progress(
     ``None`` where none can be kept. UsageError for a --state that is of something else, or for
     one that can't go on because something is not as it was."""
     run = options.run
-    more = [[one.text for one in expectations], list(run.probe), run.own_cpus]
+    more = [[expectation.text for expectation in expectations], list(run.probe), run.own_cpus]
     try:
-        found = setup.progress(options.state, run.interval_s, *more)
+        progress = setup.progress(options.state, run.interval_s, *more)
     except OSError as error:
         say(f"progress is not saved: {error}")
         return None
-    if found.changed and not options.fresh:
+    if progress.changed and not options.fresh:
         raise UsageError(
-            f"An interrupted run of this {_NOUNS[setup.kind]} cannot continue: {found.changed}.",
-            f"--fresh starts over; earlier results: {found.path}.",
+            f"An interrupted run of this {_NOUNS[setup.kind]} cannot continue: {progress.changed}.",
+            f"--fresh starts over; earlier results: {progress.path}.",
         )
     if options.fresh and not options.dry_run:
-        found.remove()
-    if found.points:
-        say(f"{resume_text(found, setup.plan, time.time())} (--fresh starts over)")
-    return found
+        progress.remove()
+    if progress.points:
+        say(f"{resume_text(progress, setup.plan, time.time())} (--fresh starts over)")
+    return progress
 
 
 def check_record(run: RunOptions, progress: ProgressFile | None) -> None:

@@ -103,24 +103,29 @@ def _device(
     disks: Sequence[BlockDevice],
     online: Sequence[int],
 ) -> Figures:
-    own = devices.get(target.device or "")
-    if own is None:
+    device = devices.get(target.device or "")
+    if device is None:
         return {"device.queues": 0.0}
-    disk = disks[0] if disks else own
-    found: Figures = {
+    disk = disks[0] if disks else device
+    figures: Figures = {
         "device.kind": disk.kind,
         "device.queues": float(len(disk.hctxs)),
         "device.cpus_per_queue": _cpus_per_queue(disk, online),
     }
     queue = disk.queue
     if queue is not None:
-        others = [one for one in queue.schedulers if one != queue.scheduler]
-        found |= {
+        alternatives = [scheduler for scheduler in queue.schedulers if scheduler != queue.scheduler]
+        figures |= {
             "device.rotational": queue.rotational,
             "device.scheduler": queue.scheduler if queue.schedulers else None,
             # mq-deadline sorts and merges as the plain one; bfq does much more
             "device.other_scheduler": next(
-                (one for one in ("none", "mq-deadline", *others) if one in others), None
+                (
+                    scheduler
+                    for scheduler in ("none", "mq-deadline", *alternatives)
+                    if scheduler in alternatives
+                ),
+                None,
             ),
             "device.nomerges": queue.nomerges,
             "device.nr_requests": queue.nr_requests,
@@ -128,10 +133,10 @@ def _device(
             "device.max_request": _kib(queue.max_sectors_kb),
             "device.read_ahead": _kib(queue.read_ahead_kb),
         }
-    far = next(_far_cpus(disk, online), None)
-    if far is not None:
-        found |= {"device.far_cpu": float(far[0]), "device.irq_cpu": far[1]}
-    return found
+    cpus = next(_far_cpus(disk, online), None)
+    if cpus is not None:
+        figures |= {"device.far_cpu": float(cpus[0]), "device.irq_cpu": cpus[1]}
+    return figures
 
 
 def _kib(value: int | None) -> float | None:
@@ -160,18 +165,18 @@ def _far_cpus(disk: BlockDevice, online: Sequence[int]) -> Iterator[tuple[int, f
 def _knobs(
     states: Mapping[str, TunableState], disks: Sequence[BlockDevice], online: Sequence[int]
 ) -> Figures:
-    found: Figures = {}
+    figures: Figures = {}
     for name in CHANGED_TUNABLES:
         why = _why_not(name, states.get(name), disks)
-        found[f"can.{name}"] = not why
-        found[f"why.{name}"] = why or None
+        figures[f"can.{name}"] = not why
+        figures[f"why.{name}"] = why or None
     idle = [why_rq_affinity_cannot_matter(disk, online) for disk in disks]
     reasons = [reason for reason in idle if reason is not None]
     matters = bool(disks) and len(reasons) < len(disks)
-    found["matters.rq_affinity"] = matters
+    figures["matters.rq_affinity"] = matters
     if not matters:
-        found["why.rq_affinity"] = reasons[0] if reasons else found["why.rq_affinity"]
-    return found
+        figures["why.rq_affinity"] = reasons[0] if reasons else figures["why.rq_affinity"]
+    return figures
 
 
 def _why_not(name: str, state: TunableState | None, disks: Sequence[BlockDevice]) -> str:

@@ -29,9 +29,9 @@ class LessonJobs:
     """Jobs on ``target``; ``size`` and ``destroy_data`` are those of the command line."""
 
     def __init__(
-        self, known: LessonState, target: Target, size: str | None, destroy_data: Sequence[str]
+        self, state: LessonState, target: Target, size: str | None, destroy_data: Sequence[str]
     ) -> None:
-        self._known = known
+        self._known = state
         self._target = target
         self._size = size
         self._destroy_data = tuple(destroy_data)
@@ -73,10 +73,10 @@ class LessonJobs:
     def original_knobs(self) -> tuple[tuple[str, str], ...]:
         """The values that the tunables of this lesson had when it began, in the order in which
         they have to be restored: for ``LiveSession.set_tunable``, if the session goes on."""
-        turned = with_side_effects(name for run in self._known.lesson.runs for name, _ in run.knobs)
-        known = self._known.around.knobs
+        names = with_side_effects(name for run in self._known.lesson.runs for name, _ in run.knobs)
+        knobs = self._known.around.knobs
         return tuple(
-            (name, known[name]) for name in sorted(turned, key=restore_rank) if name in known
+            (name, knobs[name]) for name in sorted(names, key=restore_rank) if name in knobs
         )
 
     def close(self) -> None:
@@ -111,12 +111,12 @@ class LessonJobs:
 
     def _knobs_of(self, run: RunPage) -> Iterator[tuple[str, str]]:
         """A run's tunables; those that only other runs change have their original values."""
-        own = dict(self.filled(run.knobs))
-        wanted = {**dict(self.original_knobs()), **own}
-        if "scheduler" in own:
+        run_values = dict(self.filled(run.knobs))
+        values = {**dict(self.original_knobs()), **run_values}
+        if "scheduler" in run_values:
             # the kernel sets these anew with another scheduler; that is part of the change
             for name in RESET_BY_SCHEDULER:
-                if name not in own:
-                    wanted.pop(name, None)
-        for name in sorted(wanted, key=restore_rank):
-            yield name, wanted[name]
+                if name not in run_values:
+                    values.pop(name, None)
+        for name in sorted(values, key=restore_rank):
+            yield name, values[name]

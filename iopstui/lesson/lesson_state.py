@@ -33,9 +33,9 @@ class LessonState:
 
     def lookup(self, name: str) -> Value | None:
         """A figure, a fact or one of [let]; ``None`` if it is not known."""
-        let = self.lesson.lets.get(name)
-        if let is not None:
-            return let.value(self.lookup)
+        definition = self.lesson.lets.get(name)
+        if definition is not None:
+            return definition.value(self.lookup)
         if name in FACTS:
             return self.around.facts.get(name)
         run, _, figure = name.partition(".")
@@ -61,9 +61,9 @@ class LessonState:
 
     def decidable(self, ask: QuestionPage) -> bool:
         """False if a run that decides it was not made, or will not be."""
-        wanted = {name.partition(".")[0] for name in self.lesson.needed_names(ask.figures)}
+        run_names = {name.partition(".")[0] for name in self.lesson.needed_names(ask.figures)}
         for run in self.lesson.runs:
-            if run.name not in wanted or run.name in self.points:
+            if run.name not in run_names or run.name in self.points:
                 continue
             if run.name in self.failed or self._is_impossible(run):
                 return False
@@ -73,13 +73,17 @@ class LessonState:
         """Whether what is known already says that a run will not be made."""
         for formula in (run.when, run.needs):
             names = self.lesson.needed_names(formula.names) if formula is not None else ()
-            others = {_run_of(name) for name in names if name not in FACTS} - {run.name}
-            open_ = any(
+            run_names = {_run_of(name) for name in names if name not in FACTS} - {run.name}
+            undecided = any(
                 other.name not in self.failed and not self._is_impossible(other)
                 for other in self.lesson.runs
-                if other.name in others and other.name not in self.points
+                if other.name in run_names and other.name not in self.points
             )
-            if formula is not None and not open_ and formula.as_boolean(self.lookup) is not True:
+            if (
+                formula is not None
+                and not undecided
+                and formula.as_boolean(self.lookup) is not True
+            ):
                 return True
         return run.header in self.skipped
 

@@ -53,36 +53,36 @@ def find_lesson(name: str) -> Lesson:
         if not os.path.exists(name):
             raise UsageError(f"The lesson file {name} does not exist.", _advice(name))
         return load_lesson(Path(name))
-    found = _find_lesson(name, lesson_paths())
-    if found is None and name and "\0" not in name and os.path.exists(name):
-        found = Path(name)
-    if found is None:
+    path = _find_lesson(name, lesson_paths())
+    if path is None and name and "\0" not in name and os.path.exists(name):
+        path = Path(name)
+    if path is None:
         raise UsageError(f"No lesson or file is called {name!r}.", _advice(name))
-    return load_lesson(found)
+    return load_lesson(path)
 
 
 def _find_lesson(name: str, paths: dict[str, Path]) -> Path | None:
-    wanted = name.removesuffix(SUFFIX)
-    for known, path in paths.items():
-        match = _NUMBERED.fullmatch(known)
-        number = match is not None and wanted.isdecimal() and int(match[1]) == int(wanted[:9])
-        if wanted == known or (match is not None and wanted == match[2]) or number:
+    stem = name.removesuffix(SUFFIX)
+    for lesson_name, path in paths.items():
+        match = _NUMBERED.fullmatch(lesson_name)
+        number = match is not None and stem.isdecimal() and int(match[1]) == int(stem[:9])
+        if stem == lesson_name or (match is not None and stem == match[2]) or number:
             return path
-    begun = {path for known, path in paths.items() if wanted and _begins(known, wanted)}
-    return begun.pop() if len(begun) == 1 else None
+    matches = {path for lesson_name, path in paths.items() if stem and _begins(lesson_name, stem)}
+    return matches.pop() if len(matches) == 1 else None
 
 
-def _begins(known: str, wanted: str) -> bool:
-    match = _NUMBERED.fullmatch(known)
-    return known.startswith(wanted) or (match is not None and match[2].startswith(wanted))
+def _begins(lesson_name: str, prefix: str) -> bool:
+    match = _NUMBERED.fullmatch(lesson_name)
+    return lesson_name.startswith(prefix) or (match is not None and match[2].startswith(prefix))
 
 
 def _advice(name: str) -> str:
-    wanted = os.path.basename(name).removesuffix(SUFFIX).lower()
+    stem = os.path.basename(name).removesuffix(SUFFIX).lower()
     try:
-        known = [re.sub(r"^\d+-", "", one) for one in lesson_paths()]
+        names = [re.sub(r"^\d+-", "", lesson_name) for lesson_name in lesson_paths()]
     except Missing:
-        known = []
-    meant = difflib.get_close_matches(wanted, known, n=2, cutoff=0.5)
+        names = []
+    matches = difflib.get_close_matches(stem, names, n=2, cutoff=0.5)
     listing = "List: iopstui lesson"
-    return f"Did you mean {' or '.join(meant)}? {listing}" if meant else listing
+    return f"Did you mean {' or '.join(matches)}? {listing}" if matches else listing

@@ -44,7 +44,10 @@ class Lessons:
     def offers(self) -> list[LessonOffer]:
         """All lessons, in order. Reads files. Raises UsageError or Missing."""
         around = self.current_facts()
-        return [LessonOffer(one, self._run(one, around).impossible_runs()) for one in self._shelf()]
+        return [
+            LessonOffer(lesson, self._run(lesson, around).impossible_runs())
+            for lesson in self._shelf()
+        ]
 
     def start(self, lesson: Lesson) -> LessonRun:
         """Start a lesson at its first page. Reads files. UsageError if there is no target."""

@@ -60,24 +60,24 @@ def judge(
     ask: QuestionPage, chosen: str | None, lookup: Lookup, figures: Iterable[str]
 ) -> AnswerVerdict:
     """Compare an answer with what was measured; ``figures`` are those that decide it."""
-    held = {choice.letter: choice.right.as_boolean(lookup) for choice in ask.choices}
-    right = tuple(letter for letter, value in held.items() if value)
+    verdicts = {choice.letter: choice.right.as_boolean(lookup) for choice in ask.choices}
+    right = tuple(letter for letter, value in verdicts.items() if value)
     by_letter = {choice.letter: choice for choice in ask.choices}
     # an answer is wrong only where another is right: else the measurement decided nothing
-    correct = held.get(chosen) if chosen and right else None
-    said = f"You said {_choice_text(by_letter[chosen], lookup)}. " if chosen else ""
+    correct = verdicts.get(chosen) if chosen and right else None
+    answer_text = f"You said {_choice_text(by_letter[chosen], lookup)}. " if chosen else ""
     borne_out = " and ".join(_choice_text(by_letter[letter], lookup) for letter in right)
     measured = any(name not in FACTS for name in figures)
     if chosen and correct:
         others = [_choice_text(by_letter[letter], lookup) for letter in right if letter != chosen]
-        text = said + ("The measurement confirms it." if measured else "Correct.")
+        text = answer_text + ("The measurement confirms it." if measured else "Correct.")
         text += f" And so is {' and '.join(others)}." if others else ""
     elif right:
-        text = f"{said}{'Measured' if measured else 'It is'}: {borne_out}."
-    elif any(value is None for value in held.values()):
-        text = f"{said}This cannot be decided here: a required figure is unknown."
+        text = f"{answer_text}{'Measured' if measured else 'It is'}: {borne_out}."
+    elif any(value is None for value in verdicts.values()):
+        text = f"{answer_text}This cannot be decided here: a required figure is unknown."
     else:
-        text = f"{said}This measurement confirms none of the answers."
+        text = f"{answer_text}This measurement confirms none of the answers."
     return AnswerVerdict(ask.name, chosen, right, correct, text)
 
 
@@ -104,7 +104,7 @@ def _meaning(figure: str) -> str:
 
 def missing_text(names: Iterable[str]) -> ShownParagraph | None:
     """Message about figures that were not measured."""
-    told = sorted(names)
-    if not told:
+    unknown = sorted(names)
+    if not unknown:
         return None
-    return ShownParagraph(f"(Not shown because unknown: {', '.join(told)}.)")
+    return ShownParagraph(f"(Not shown because unknown: {', '.join(unknown)}.)")

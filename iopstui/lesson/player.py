@@ -45,13 +45,13 @@ class LessonRun:
         destroy_data: Sequence[str] = (),
     ) -> None:
         self.lesson = lesson
-        self._known = known = LessonState(lesson, around)
-        self.points, self.documents, self.failed = known.points, known.documents, known.failed
-        self.skipped, self.answers = known.skipped, known.answers
+        self._known = state = LessonState(lesson, around)
+        self.points, self.documents, self.failed = state.points, state.documents, state.failed
+        self.skipped, self.answers = state.skipped, state.answers
         self.elapsed_s = 0.0
         self._target = target
-        self._jobs = LessonJobs(known, target, size, destroy_data)
-        self._words = LessonTexts(known, self._jobs)
+        self._jobs = LessonJobs(state, target, size, destroy_data)
+        self._words = LessonTexts(state, self._jobs)
         self._own_cpus: frozenset[int] = frozenset()
         self._meter: PointMeter | None = None
         self._started = False
@@ -132,9 +132,9 @@ class LessonRun:
             self.skipped[step.header] = self._known.why(step)
             return True
         if isinstance(step, QuestionPage):
-            shown = self._known.decidable(step) and self._known.askable(step)
-            self._known.asked |= {step.name} if shown else set()
-            return shown
+            is_shown = self._known.decidable(step) and self._known.askable(step)
+            self._known.asked |= {step.name} if is_shown else set()
+            return is_shown
         return isinstance(step, RunPage) or bool(self._words.blocks(step))
 
     # -- pages

@@ -25,8 +25,8 @@ from iopstui.model.lesson.text import ShownParagraph
 class LessonTexts:
     """Texts of the pages of one lesson."""
 
-    def __init__(self, known: LessonState, jobs: LessonJobs) -> None:
-        self._known = known
+    def __init__(self, state: LessonState, jobs: LessonJobs) -> None:
+        self._known = state
         self._jobs = jobs
 
     def blocks(self, step: Page) -> list[Block]:
@@ -58,10 +58,10 @@ class LessonTexts:
             return [ShownParagraph(f"This run failed: {self._known.failed[run.name]}")]
         try:
             knobs = [f"{name}={value}" for name, value in self._jobs.filled(run.knobs)]
-            what = describe_job(self._jobs.job_text(run))
+            description = describe_job(self._jobs.job_text(run))
         except UsageError as error:
             return [ShownParagraph(error.message)]
-        lines = [what, f"{run.settle:g} s to settle, {run.seconds:g} s measured"]
+        lines = [description, f"{run.settle:g} s to settle, {run.seconds:g} s measured"]
         set_ = [f"{name}={value}" for name, value in self._jobs.filled(run.options)]
         for label, parts in (("fio options: ", set_), ("tunables: ", knobs)):
             if parts:

@@ -54,16 +54,16 @@ def look_out(roots: Roots) -> Sight | None:
     """What is seen from inside a container; ``None`` on the machine itself."""
     pids, groups = (_namespace(roots, name) for name in ("pid", "cgroup"))
     devices = read_devices(roots)
-    counted = len(_disks(roots))
-    if pids in ("", _FIRST_PID) and groups in ("", _FIRST_CGROUP) and (devices or not counted):
+    disk_count = len(_disks(roots))
+    if pids in ("", _FIRST_PID) and groups in ("", _FIRST_CGROUP) and (devices or not disk_count):
         return None
-    nodes = [one for one in devices.values() if not one.hidden and one.size]
+    nodes = [device for device in devices.values() if not device.hidden and device.size]
     sized = len(nodes)
     return Sight(
         _kind(roots),
-        counted,
+        disk_count,
         sized,
-        sum(os.path.exists(one.path) for one in nodes),
+        sum(os.path.exists(node.path) for node in nodes),
         pids in ("", _FIRST_PID),
         groups in ("", _FIRST_CGROUP) and bool(list_names(unified_root(roots.sys / "fs/cgroup"))),
     )
@@ -71,8 +71,8 @@ def look_out(roots: Roots) -> Sight | None:
 
 def _disks(roots: Roots) -> list[str]:
     """Devices that have done I/O, of those that the kernel counts."""
-    found = parse_diskstats(read_bytes(roots.proc / "diskstats") or b"")
-    return [name for name, one in found.items() if one.reads or one.writes]
+    stats = parse_diskstats(read_bytes(roots.proc / "diskstats") or b"")
+    return [name for name, disk in stats.items() if disk.reads or disk.writes]
 
 
 def _namespace(roots: Roots, name: str) -> str:
@@ -85,10 +85,10 @@ def _namespace(roots: Roots, name: str) -> str:
 def _kind(roots: Roots) -> str:
     if os.environ.get("KUBERNETES_SERVICE_HOST"):
         return "Kubernetes container"
-    known = os.environ.get("container") or ""  # noqa: SIM112 (systemd names it so)
-    if (roots.run / ".containerenv").exists() or known == "podman":
+    runtime = os.environ.get("container") or ""  # noqa: SIM112 (systemd names it so)
+    if (roots.run / ".containerenv").exists() or runtime == "podman":
         return "Podman container"
     if (roots.dev.parent / ".dockerenv").exists():
         return "Docker container"
-    systemd = (read_text(roots.run / "systemd/container") or known).strip()
+    systemd = (read_text(roots.run / "systemd/container") or runtime).strip()
     return f"{systemd} container" if systemd.isalnum() else "container"

@@ -58,12 +58,12 @@ class Check:
 
 def examine(roots: Roots | None = None) -> list[Check]:
     """All checks, in the order they matter."""
-    where = roots or Roots()
+    roots = roots or Roots()
     checks: tuple[Callable[[Roots], Check | None], ...] = (
         _fio, _kernel, _container, _diskstats, _interrupts, _softirqs, _block_devices, _raw_reading,
         _settings, _fence, _probe, _energy, _shares, _smb, _direct, _udev, _terminal, _left_over,
     )  # fmt: skip
-    return [result for check in checks if (result := check(where)) is not None]
+    return [result for check in checks if (result := check(roots)) is not None]
 
 
 def _fio(roots: Roots) -> Check:
@@ -89,19 +89,19 @@ def _container(roots: Roots) -> Check | None:
     lacks = list(sight.lacks())
     if not lacks:
         return Check("container", OK, sight.words())
-    missing = "; ".join(what for what, _ in lacks)
+    missing = "; ".join(feature for feature, _ in lacks)
     return Check("container", LACKS, f"{sight.words()}. Not shown: {missing}",
-                 f"Start it with: {' '.join(how for _, how in lacks)}")  # fmt: skip
+                 f"Start it with: {' '.join(option for _, option in lacks)}")  # fmt: skip
 
 
-def _readable(roots: Roots, path: Path, what: str, shows: str) -> Check:
+def _readable(roots: Roots, path: Path, name: str, shows: str) -> Check:
     try:
         with open(path, "rb") as file:
             file.read(1)
     except OSError as error:
-        return Check(what, LACKS, f"{path}: {error.strerror}; {shows} are not shown",
+        return Check(name, LACKS, f"{path}: {error.strerror}; {shows} are not shown",
                      "In a container: run iopstui on the host")  # fmt: skip
-    return Check(what, OK, f"{path} can be read")
+    return Check(name, OK, f"{path} can be read")
 
 
 def _diskstats(roots: Roots) -> Check:
@@ -117,12 +117,12 @@ def _softirqs(roots: Roots) -> Check:
 
 
 def _block_devices(roots: Roots) -> Check:
-    found = read_devices(roots)
-    count = len(found)
+    devices = read_devices(roots)
+    count = len(devices)
     if not count:
         return Check("block devices", LACKS, f"{roots.sys}/class/block shows none",
                      "In a container: docker run -v /sys:/sys:ro ...")  # fmt: skip
-    empty = sum(not device.size for device in found.values())
+    empty = sum(not device.size for device in devices.values())
     of_these = f", {empty} of them without a size (iopstui devices --all)" if empty else ""
     return Check("block devices", OK, f"{count} found{of_these}")
 
@@ -137,9 +137,9 @@ def _raw_reading(roots: Roots) -> Check | None:
     why = {path: error for path, error in why.items() if error.errno not in _EMPTY}
     if not why:
         return Check("raw reading", OK, "block devices can be opened")
-    told = [f"{path} ({error.strerror})" for path, error in why.items()]
-    more = f" and {len(told) - MAX_TOLD} more" if len(told) > MAX_TOLD else ""
-    return Check("raw reading", LACKS, f"{', '.join(told[:MAX_TOLD])}{more} cannot be "
+    texts = [f"{path} ({error.strerror})" for path, error in why.items()]
+    more = f" and {len(texts) - MAX_TOLD} more" if len(texts) > MAX_TOLD else ""
+    return Check("raw reading", LACKS, f"{', '.join(texts[:MAX_TOLD])}{more} cannot be "
                                        "opened; files and directories "
                                        "work", _opened_by(why))  # fmt: skip
 
@@ -172,10 +172,10 @@ def _energy(roots: Roots) -> Check:
     why = why_no_energy(roots)
     if not why:
         return Check("energy", OK, "the CPU's energy counters (RAPL) can be read")
-    found = f"{why}; watts and I/Os per joule are not shown"
+    message = f"{why}; watts and I/Os per joule are not shown"
     # most machines without them are virtual, and nothing would change that
-    return Check("energy", LACKS, found, "sudo iopstui ...") if "root" in why else Check(
-        "energy", OK, found)  # fmt: skip
+    return Check("energy", LACKS, message, "sudo iopstui ...") if "root" in why else Check(
+        "energy", OK, message)  # fmt: skip
 
 
 def _shares(roots: Roots) -> Check | None:
@@ -188,38 +188,38 @@ def _shares(roots: Roots) -> Check | None:
     if not dead:
         return Check("served mounts", OK, f"{len(mounts)} found (NFS, SMB, FUSE ...); all answer")
     more = f" and {len(dead) - MAX_TOLD} more" if len(dead) > MAX_TOLD else ""
-    told = ", ".join(mount_text(mount) for mount in dead[:MAX_TOLD])
-    return Check("served mounts", LACKS, f"no answer from {told}{more} within {LIMIT_S:g} s",
+    names = ", ".join(mount_text(mount) for mount in dead[:MAX_TOLD])
+    return Check("served mounts", LACKS, f"no answer from {names}{more} within {LIMIT_S:g} s",
                  how_to_leave(dead[0]))  # fmt: skip
 
 
 def _smb(roots: Roots) -> Check | None:
     """What can be measured of SMB mounts; no server is asked."""
-    shares = dict.fromkeys(one.source for one in read_own_mounts(roots) if one.fstype in SMB)
+    shares = dict.fromkeys(mount.source for mount in read_own_mounts(roots) if mount.fstype in SMB)
     if not shares:
         return None
-    why = {share: found for share in shares if (found := why_not_whole(share, roots))}
+    why = {share: reason for share in shares if (reason := why_not_whole(share, roots))}
     if not why:
         return Check("SMB", OK, f"{counted(len(shares), 'share')}: operations and latencies")
-    share, found = next(iter(why.items()))
+    share, reason = next(iter(why.items()))
     more = f" (and {len(why) - 1} more)" if len(why) > 1 else ""
-    return Check("SMB", LACKS, f"{printable(share)}{more}: {found}")
+    return Check("SMB", LACKS, f"{printable(share)}{more}: {reason}")
 
 
 def _direct(roots: Roots) -> Check:
-    here = Path.cwd()
-    mount = silent_mount(here, roots)
+    directory = Path.cwd()
+    mount = silent_mount(directory, roots)
     if mount is not None:
-        return Check("scratch files", LACKS, f"{here}: {mount_text(mount)} does not answer",
+        return Check("scratch files", LACKS, f"{directory}: {mount_text(mount)} does not answer",
                      "Change to a directory that does: cd ~")  # fmt: skip
-    if not os.access(here, os.W_OK):
-        return Check("scratch files", LACKS, f"{here} is not writable: no scratch file here",
+    if not os.access(directory, os.W_OK):
+        return Check("scratch files", LACKS, f"{directory} is not writable: no scratch file here",
                      "Use a directory: iopstui run DIRECTORY ...")  # fmt: skip
-    if not supports_direct(here):
-        return Check("scratch files", LACKS, f"{here} has no O_DIRECT (direct=1)",
+    if not supports_direct(directory):
+        return Check("scratch files", LACKS, f"{directory} has no O_DIRECT (direct=1)",
                      "Choose a directory on a disk")  # fmt: skip
-    free = shutil.disk_usage(here).free >> 20
-    return Check("scratch files", OK, f"{here}: O_DIRECT works, {free} MiB free")
+    free = shutil.disk_usage(directory).free >> 20
+    return Check("scratch files", OK, f"{directory}: O_DIRECT works, {free} MiB free")
 
 
 def _udev(roots: Roots) -> Check:
@@ -252,14 +252,14 @@ def _fence(roots: Roots) -> Check:
 
 
 def _probe(roots: Roots) -> Check:
-    reason, own = why_no_probe(roots), own_why_not(roots)
-    if reason is None and own is None:
+    reason, own_reason = why_no_probe(roots), own_why_not(roots)
+    if reason is None and own_reason is None:
         return Check("probe", OK, f"--probe works: own BPF programs for latencies, {PROGRAM} "
                                   "for the rest")  # fmt: skip
     if reason is None:
         return Check("probe", OK, f"{PROGRAM} --probe works with {PROGRAM}. iopstui's own "
-                                  f"programs, which cost less, do not: {own}")  # fmt: skip
-    if own is None:
+                                  f"programs, which cost less, do not: {own_reason}")  # fmt: skip
+    if own_reason is None:
         return Check("probe", LACKS, f"{reason[0]}: --probe can measure only device latencies "
                                      "(with own BPF programs)", reason[1])  # fmt: skip
     return Check("probe", LACKS, f"{reason[0]}: no device latencies",
@@ -267,8 +267,8 @@ def _probe(roots: Roots) -> Check:
 
 
 def _left_over(roots: Roots) -> Check:
-    done, failed = clean_up(roots)
+    cleaned, failed = clean_up(roots)
     if failed:
         return Check("left by a crash", LACKS, "; ".join(failed),
                      "sudo iopstui doctor" if os.geteuid() else "")  # fmt: skip
-    return Check("left by a crash", OK, "; ".join(done) if done else "nothing")
+    return Check("left by a crash", OK, "; ".join(cleaned) if cleaned else "nothing")

@@ -24,7 +24,7 @@ ROWS_BEFORE_GROUPING = 16
 @dataclass(frozen=True, slots=True)
 class ExaminedRequest:
     """A request after a first look: the job file ``path`` with its ``text``, and the options that
-    are changed in it. ``where`` is ``None`` if the job names its own files."""
+    are changed in it. ``target`` is ``None`` if the job names its own files."""
 
     request: JobRequest
     where: Target | None
@@ -50,14 +50,14 @@ class ExaminedRequest:
         return facts
 
 
-def refuse_unfenced(asked: ExaminedRequest, prepared: PreparedJob) -> None:
+def refuse_unfenced(examined: ExaminedRequest, prepared: PreparedJob) -> None:
     """Refused where only iopstui's own checks would stand between the user's job file
     and everybody's files."""
-    if fence_kind() != NONE or asked.request.no_fence or is_shipped(asked.path):
+    if fence_kind() != NONE or examined.request.no_fence or is_shipped(examined.path):
         return
     if prepared.makes_files:
         raise Refused(
-            f"The job file {asked.path} writes, and this kernel cannot restrict fio to its "
+            f"The job file {examined.path} writes, and this kernel cannot restrict fio to its "
             "files (no Landlock, no namespaces).",
             "If you trust it: --no-fence. `iopstui doctor` shows what is missing.",
         )
@@ -65,9 +65,9 @@ def refuse_unfenced(asked: ExaminedRequest, prepared: PreparedJob) -> None:
 
 def group_reporting(text: str, overrides: Mapping[str, str]) -> dict[str, str]:
     """One row for all clones of a job: a document for 64 rows would cost fio 40 ms a second."""
-    wanted = dict(overrides)
+    options = dict(overrides)
     jobs = jobfile.effective_sections(jobfile.with_overrides(text, overrides))
     rows = sum(count_of(job.options.get("numjobs")) for job in jobs)
     if (len(jobs) == 1 and rows > 1) or rows > ROWS_BEFORE_GROUPING:
-        wanted.setdefault("group_reporting", "1")
-    return wanted
+        options.setdefault("group_reporting", "1")
+    return options

@@ -19,7 +19,7 @@ from iopstui.fio.job_text import (
 from iopstui.fio.layout import layout_text
 from iopstui.fio.logs import FioLogs
 from iopstui.fio.write_bound import layout_bytes
-from iopstui.model.block import target
+from iopstui.model.block import target as kinds
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.fio import job_rules, jobfile
@@ -36,25 +36,25 @@ from iopstui.safety.write_guard import GuardedJob, WriteGuard
 QUICK_BYTES = 1 << 30
 
 
-def prepare_in_place(asked: ExaminedRequest, devices: Mapping[str, BlockDevice]) -> PreparedJob:
+def prepare_in_place(examined: ExaminedRequest, devices: Mapping[str, BlockDevice]) -> PreparedJob:
     """Prepare a job on the target's device or file, or on those that the job names."""
-    where = asked.where
-    given = _on_own_files(asked) if where is None else _on_path(asked, where, devices)
+    target = examined.where
+    text = _on_own_files(examined) if target is None else _on_path(examined, target, devices)
     cwd = Path.cwd()
-    check_variables(given, f"The job file {asked.path}")
-    check_directories(given, cwd)
-    facts = asked.inspected(given, cwd)
+    check_variables(text, f"The job file {examined.path}")
+    check_directories(text, cwd)
+    facts = examined.inspected(text, cwd)
     files = absolute_files(facts, cwd)
-    logs = FioLogs(given, asked.label, cwd, asked.request.io_log)
+    logs = FioLogs(text, examined.label, cwd, examined.request.io_log)
     prepared = PreparedJob(
-        asked.label, describe_job(given), logs.text, facts, files, cwd, logs=logs
+        examined.label, describe_job(text), logs.text, facts, files, cwd, logs=logs
     )
     try:
         guarded = GuardedJob(facts, files, cwd)
-        prepared.guard = WriteGuard(guarded, asked.request.destroy_data, asked.roots)
+        prepared.guard = WriteGuard(guarded, examined.request.destroy_data, examined.roots)
         prepared.guard.check(devices)
-        refuse_unfenced(asked, prepared)
-        if asked.where is None:
+        refuse_unfenced(examined, prepared)
+        if examined.where is None:
             _stage(prepared)
         prepared.longest = _largest_file(prepared)
         return prepared
@@ -75,13 +75,13 @@ def _stage(prepared: PreparedJob) -> None:
     if prepared.facts.writes or job_rules.makes_files(prepared.facts.options):
         return
     new = set(staging.new)
-    wanted = [
+    indices = [
         index
         for index, section in enumerate(prepared.facts.sections)
         if any(os.path.realpath(prepared.cwd / path) in new for path in section.paths)
     ]
-    only = jobfile.only_sections(staged, wanted)
-    sections = [prepared.facts.sections[index] for index in wanted]
+    only = jobfile.only_sections(staged, indices)
+    sections = [prepared.facts.sections[index] for index in indices]
     prepared.layout_text = layout_text(only)
     prepared.layout_bytes = layout_bytes(only, sections, lambda path: _size(prepared.cwd / path))
 
@@ -96,12 +96,12 @@ def _largest_file(prepared: PreparedJob) -> int | None:
     files = [name for name in prepared.files if not _is_device(name)]
     if not files:
         return None
-    room = min(scratch.room_for(Path(os.path.dirname(name))) for name in files)
-    there = [os.stat(name).st_size for name in files if os.path.isfile(name)]
-    growing = len(files) if prepared.facts.writes else len(files) - len(there)
-    if room < QUICK_BYTES:
-        room //= max(1, growing)
-    return room + (max(there, default=0) if prepared.facts.writes else 0)
+    free_bytes = min(scratch.room_for(Path(os.path.dirname(name))) for name in files)
+    lengths = [os.stat(name).st_size for name in files if os.path.isfile(name)]
+    growing = len(files) if prepared.facts.writes else len(files) - len(lengths)
+    if free_bytes < QUICK_BYTES:
+        free_bytes //= max(1, growing)
+    return free_bytes + (max(lengths, default=0) if prepared.facts.writes else 0)
 
 
 def _is_device(name: str) -> bool:
@@ -111,31 +111,29 @@ def _is_device(name: str) -> bool:
         return False
 
 
-def _on_own_files(asked: ExaminedRequest) -> str:
-    size = asked.request.size
-    wanted = {**asked.overrides, **({"size": size} if size else {})}
-    return jobfile.with_overrides(asked.text, group_reporting(asked.text, wanted))
+def _on_own_files(examined: ExaminedRequest) -> str:
+    size = examined.request.size
+    overrides = {**examined.overrides, **({"size": size} if size else {})}
+    return jobfile.with_overrides(examined.text, group_reporting(examined.text, overrides))
 
 
-def _on_path(asked: ExaminedRequest, where: Target, devices: Mapping[str, BlockDevice]) -> str:
+def _on_path(examined: ExaminedRequest, target: Target, devices: Mapping[str, BlockDevice]) -> str:
     """The job with every section on all devices or files of the target."""
-    paths = [place.path for place in where.places]
-    wanted = {**asked.overrides, "filename": join_paths(paths)}
-    part = asked.request.part
+    text = jobfile.with_overrides(examined.text, examined.overrides)
+    paths = [place.path for place in target.places]
+    overrides = {**examined.overrides, "filename": join_paths(paths)}
+    part = examined.request.part
     if part is not None:
-        text = jobfile.with_overrides(asked.text, asked.overrides)
-        wanted |= area_options(part, where, asked.request.size, text, devices)
-    elif asked.request.size:
-        wanted["size"] = _size_of_each(asked.request.size, len(paths))
-    elif where.kind == target.FILE:
+        overrides |= area_options(part, target, examined.request.size, text, devices)
+    elif examined.request.size:
+        overrides["size"] = _size_of_each(examined.request.size, len(paths))
+    elif target.kind == kinds.FILE:
         # a job larger than the file would make fio extend it; it shares size= out among files
-        text = jobfile.with_overrides(asked.text, asked.overrides)
         smallest = min(Path(path).stat().st_size for path in paths)
-        wanted["size"] = str(_capped(text, len(paths) * smallest))
-    given = jobfile.with_overrides(asked.text, asked.overrides)
+        overrides["size"] = str(_capped(text, len(paths) * smallest))
     return jobfile.with_overrides(
-        asked.text, group_reporting(asked.text, wanted),
-        passthrough_options(given, where, asked.roots), removed=("directory",),
+        examined.text, group_reporting(examined.text, overrides),
+        passthrough_options(text, target, examined.roots), removed=("directory",),
     )  # fmt: skip
 
 
@@ -143,10 +141,10 @@ def _size_of_each(size: str, count: int) -> str:
     """fio's size= for so much of every one of ``count`` files."""
     if count == 1:
         return size
-    one = size_bytes(size)
-    if not one:
+    file_bytes = size_bytes(size)
+    if not file_bytes:
         raise UsageError(f"--size {size!r} is not a size.", "For example: --size 512m")
-    return str(count * one)
+    return str(count * file_bytes)
 
 
 def _capped(text: str, size: int) -> int:
@@ -154,4 +152,4 @@ def _capped(text: str, size: int) -> int:
         size_bytes(expand_variables(s.options.get("size", "")))
         for s in jobfile.effective_sections(text)
     ]
-    return min([size, *(one for one in declared if one)])
+    return min([size, *(n for n in declared if n)])

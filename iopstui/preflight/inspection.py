@@ -25,10 +25,10 @@ def inspect_text(fio: Fio, private: Path, text: str, label: str, cwd: Path) -> J
     what no job may do.
     """
     # a job's own name keeps its spelling
-    named = label[0].upper() + label[1:] if label.startswith("the ") else label
-    check_variables(text, named)
-    check_options(text, named)
-    check_cpus(text, named)
+    subject = label[0].upper() + label[1:] if label.startswith("the ") else label
+    check_variables(text, subject)
+    check_options(text, subject)
+    check_cpus(text, subject)
     file = write_text(private, JOB, _unclocked(text) + END)
     return inspect(fio, file, label, cwd, says_that_it_writes(text))
 
@@ -37,8 +37,8 @@ def _unclocked(text: str) -> str:
     """The same job without ``clocksource``, of which depends neither what it opens nor what it
     writes: as soon as fio reads it, it finds out for 60 ms of CPU how fast each clock is. A value
     that fio may refuse stays."""
-    named = {section.options.get("clocksource") for section in jobfile.sections(text)} - {None}
-    if named and named <= _CLOCKS:
+    clocks = {section.options.get("clocksource") for section in jobfile.sections(text)} - {None}
+    if clocks and clocks <= _CLOCKS:
         return jobfile.with_overrides(text, {}, removed=["clocksource"])
     return text
 
@@ -47,7 +47,7 @@ def says_that_it_writes(text: str) -> bool:
     """Whether a section's ``rw`` does. Then fio need not be asked whether it only reads: starting
     it once more takes a tenth of a second. What isn't plain to see, fio is asked."""
     for section in jobfile.effective_sections(text):
-        said = {section.options.get(name) for name in ("rw", "readwrite")} - {None}
-        if len(said) == 1 and str(said.pop()).partition(":")[0] in WRITING_MODES:
+        modes = {section.options.get(name) for name in ("rw", "readwrite")} - {None}
+        if len(modes) == 1 and str(modes.pop()).partition(":")[0] in WRITING_MODES:
             return True
     return False

@@ -13,7 +13,7 @@ from iopstui.fio.odd_values import refuse_odd_values
 from iopstui.linux.machine.memory import read_memory
 from iopstui.linux.roots import Roots
 from iopstui.linux.shares.served_work import work_on
-from iopstui.model.block import target
+from iopstui.model.block import target as kinds
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.fio import jobfile
@@ -29,29 +29,29 @@ from iopstui.preflight.target_area import check_part
 
 def prepare(
     request: JobRequest,
-    where: Target | None,
+    target: Target | None,
     fio: Fio,
     private: Path,
     devices: Mapping[str, BlockDevice],
     roots: Roots,
 ) -> PreparedJob:
-    """Everything short of starting fio. ``where`` is ``None`` if the job names its own files.
+    """Everything short of starting fio. ``target`` is ``None`` if the job names its own files.
 
     ``private`` is the run's private directory. Raises UsageError, Refused or Missing; then
     nothing was created and nothing is left, except on a mount whose server has gone away.
     """
-    here = Path.cwd()
-    places = [here / request.job, *(Path(one.path) for one in (where.places if where else ()))]
-    asked = given_up()
+    cwd = Path.cwd()
+    places = [cwd / request.job, *(Path(place.path) for place in (target.places if target else ()))]
+    signal = given_up()
 
     def work() -> PreparedJob:
-        cancel_when(asked)
+        cancel_when(signal)
         path = find_job(request.job)
         text = read_job(path)
-        check_place(path, text, where)
-        if where is None:
-            places.extend(here / name for name in named_places(text))
-        return _prepare(request, path, text, where, fio, private, devices, roots)
+        check_place(path, text, target)
+        if target is None:
+            places.extend(cwd / name for name in named_places(text))
+        return _prepare(request, path, text, target, fio, private, devices, roots)
 
     return work_on(places, work, PreparedJob.close, roots)
 
@@ -60,17 +60,17 @@ def _prepare(
     request: JobRequest,
     path: Path,
     text: str,
-    where: Target | None,
+    target: Target | None,
     fio: Fio,
     private: Path,
     devices: Mapping[str, BlockDevice],
     roots: Roots,
 ) -> PreparedJob:
-    _check_replay(request, where)
-    check_part(request.part, where)
+    _check_replay(request, target)
+    check_part(request.part, target)
     overrides = {**_without_verify_state(text), **_implied_options(request.overrides)}
     placed = {"filename", "directory"} & overrides.keys()
-    if where is not None and placed:
+    if target is not None and placed:
         raise UsageError(
             f"--set {placed.pop()}= conflicts with the target. Both set where the job runs.",
             "Use only TARGET: iopstui run TARGET --job ...",
@@ -78,15 +78,15 @@ def _prepare(
     refuse_odd_values(
         jobfile.effective_sections(jobfile.with_overrides(text, overrides)), read_memory(roots)
     )
-    binding = bind_jobs(text, overrides, where, devices) if request.bind else None
+    binding = bind_jobs(text, overrides, target, devices) if request.bind else None
     if binding is not None:
         overrides |= {"cpus_allowed": binding.option, "cpus_allowed_policy": "split"}
-    asked = ExaminedRequest(request, where, path, text, overrides, fio, private, roots)
-    if where is not None and where.kind == target.DIRECTORY:
-        passthrough_options(jobfile.with_overrides(text, overrides), where, roots)
-        prepared = prepare_in_directories(asked, where, devices)
+    examined = ExaminedRequest(request, target, path, text, overrides, fio, private, roots)
+    if target is not None and target.kind == kinds.DIRECTORY:
+        passthrough_options(jobfile.with_overrides(text, overrides), target, roots)
+        prepared = prepare_in_directories(examined, target, devices)
     else:
-        prepared = prepare_in_place(asked, devices)
+        prepared = prepare_in_place(examined, devices)
     prepared.binding = binding
     prepared.trace = request.trace
     prepared.options = _asked_options(text, request)
@@ -95,28 +95,28 @@ def _prepare(
 
 def _asked_options(text: str, request: JobRequest) -> dict[str, str]:
     """The job's options as they were asked for, and iopstui's own that act on the job."""
-    found = common_options(jobfile.with_overrides(text, request.overrides))
-    own = {
+    options = common_options(jobfile.with_overrides(text, request.overrides))
+    own_options = {
         "bind": "queues" if request.bind else None,
         "size": request.size,
         "part": str(request.part) if request.part is not None else None,
     }
-    return {**found, **{name: value for name, value in own.items() if value}}
+    return {**options, **{name: value for name, value in own_options.items() if value}}
 
 
-def check_place(path: Path, text: str, where: Target | None) -> None:
+def check_place(path: Path, text: str, target: Target | None) -> None:
     """UsageError for a job that needs a target and has none: fio would create its files in the
     current directory and leave them there."""
-    if where is None and (is_shipped(path) or not names_its_files(text)):
+    if target is None and (is_shipped(path) or not names_its_files(text)):
         raise UsageError(
             f"The job {path.name} names no files, and there is no target.",
             "Give a TARGET, or choose a job that names its files.",
         )
 
 
-def _check_replay(request: JobRequest, where: Target | None) -> None:
+def _check_replay(request: JobRequest, target: Target | None) -> None:
     """UsageError for a replay on anything but one scratch file."""
-    if request.trace and (where is None or where.kind != target.DIRECTORY or where.has_several):
+    if request.trace and (target is None or target.kind != kinds.DIRECTORY or target.has_several):
         raise UsageError(
             "A trace is replayed on a scratch file only, never on a device or a file of yours.",
             "Give one directory: iopstui run DIRECTORY --replay FILE",
@@ -133,7 +133,7 @@ def _without_verify_state(text: str) -> dict[str, str]:
 
 def _implied_options(overrides: Mapping[str, str]) -> dict[str, str]:
     """A requested runtime also sets time_based: otherwise fio would stop at the end of the file."""
-    wanted = dict(overrides)
-    if {"runtime", "timeout"} & wanted.keys() and "time_based" not in wanted:
-        wanted["time_based"] = "1"
-    return wanted
+    options = dict(overrides)
+    if {"runtime", "timeout"} & options.keys() and "time_based" not in options:
+        options["time_based"] = "1"
+    return options

@@ -45,12 +45,12 @@ def target_named_by_job(
     finally:
         remove(private)
     names = dict.fromkeys(_watched(Path(name), roots) for name in absolute_files(facts, Path.cwd()))
-    found: dict[object, Target] = {}
+    targets: dict[object, Target] = {}
     for name in names:
-        one = resolve_target(name, Path.cwd(), roots, devices, to_read=False)
-        key = one.path if one.kind == DEVICE else one.device or one.mountpoint
-        found.setdefault(key, one)
-    return one_target(tuple(found.values())) if found else None
+        target = resolve_target(name, Path.cwd(), roots, devices, to_read=False)
+        key = target.path if target.kind == DEVICE else target.device or target.mountpoint
+        targets.setdefault(key, target)
+    return one_target(tuple(targets.values())) if targets else None
 
 
 def _watched(place: Path, roots: Roots) -> str:

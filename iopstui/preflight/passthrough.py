@@ -21,23 +21,26 @@ from iopstui.text import printable
 _DIRECT = sorted(jobfile.option_names("direct"))
 
 
-def passthrough_options(text: str, where: Target, roots: Roots) -> Mapping[int, Mapping[str, str]]:
+def passthrough_options(text: str, target: Target, roots: Roots) -> Mapping[int, Mapping[str, str]]:
     """The options of each section of ``text`` by its index, if one passes commands through: that
     one opens the generic device, which can't be opened with O_DIRECT. UsageError where the target
     has no generic device, or is one and a section would do ordinary I/O on it."""
-    found: dict[int, dict[str, str]] = {}
+    per_section: dict[int, dict[str, str]] = {}
     jobs = jobfile.effective_sections(text)
     for index, job in enumerate(jobs):
         if engine(job.options) == PASSTHROUGH:
-            found[index] = {"filename": join_paths(_nodes(where.places, roots)), "direct": "0"}
+            per_section[index] = {
+                "filename": join_paths(_nodes(target.places, roots)),
+                "direct": "0",
+            }
         else:
-            _check_ordinary(job.name, engine(job.options), where.places)
-    for index, job in enumerate(jobs if found else ()):
+            _check_ordinary(job.name, engine(job.options), target.places)
+    for index, job in enumerate(jobs if per_section else ()):
         # what is set for one section has to be set for all
-        found.setdefault(
+        per_section.setdefault(
             index, {name: job.options[name] for name in _DIRECT if name in job.options}
         )
-    return found
+    return per_section
 
 
 def _nodes(places: Sequence[TargetPath], roots: Roots) -> list[str]:

@@ -78,8 +78,11 @@ class PreparedJob:
     @property
     def made(self) -> tuple[Path, ...]:
         """The directories that were made for this run, on the file systems it works on."""
-        found = () if self.scratch is None else self.scratch.paths
-        return (*found, *(one.path for one in (self.staging.made if self.staging else ())))
+        paths = () if self.scratch is None else self.scratch.paths
+        return (
+            *paths,
+            *(directory.path for directory in (self.staging.made if self.staging else ())),
+        )
 
     @property
     def cleanup(self) -> tuple[Path, ...]:
@@ -90,14 +93,17 @@ class PreparedJob:
 
     def used_bytes(self) -> int:
         """Bytes allocated in files that were made for this run."""
-        own = self.scratch.used_bytes() if self.scratch else 0
-        return own + (self.staging.used_bytes() if self.staging else 0)
+        scratch_bytes = self.scratch.used_bytes() if self.scratch else 0
+        return scratch_bytes + (self.staging.used_bytes() if self.staging else 0)
 
     def fence(self, layout: bool) -> Fence:
         """Access rights of fio during layout and during the measurement."""
-        made = tuple(map(str, self.made))
+        directories = tuple(map(str, self.made))
         logs = self.logs.directory if self.logs is not None else None
-        own = (*(made if layout or self.makes_files else ()), *((str(logs),) if logs else ()))
+        writable = (
+            *(directories if layout or self.makes_files else ()),
+            *((str(logs),) if logs else ()),
+        )
         longest = self.longest
         if longest is not None:
             least = MIN_LOGGED if logs is not None else MIN_RUN
@@ -106,18 +112,18 @@ class PreparedJob:
         return Fence(
             read=guard.reads if guard is not None else self._neighbouring_files(),
             write=guard.writes if guard is not None else (),
-            own=own,
-            open=made,
+            own=writable,
+            open=directories,
             fsize=longest,
         )
 
     def _neighbouring_files(self) -> tuple[Grant, ...]:
         """Files beside those to be laid out: fio asks how large they are."""
-        found = []
+        grants = []
         for name in self.files if self.staging is not None else ():
             with contextlib.suppress(OSError):
-                found.append(grant(name))
-        return tuple(found)
+                grants.append(grant(name))
+        return tuple(grants)
 
     def slow_ios(self) -> dict[str, Any]:
         """The slowest I/Os by fio's own log of each; empty if it was not asked for one."""
@@ -132,10 +138,10 @@ class PreparedJob:
                 if scratch.room_for(place) == 0:
                     return f"the file system of {place.parent} has only 5 % free space left"
         if self.scratch is not None and self.layout_bytes is not None:
-            used, most = self.scratch.used_bytes(), self.layout_bytes + SPARE_BYTES
-            if used > most:
+            used_bytes, most = self.scratch.used_bytes(), self.layout_bytes + SPARE_BYTES
+            if used_bytes > most:
                 return (
-                    f"its scratch files grew to {used >> 20} MiB instead of {most >> 20}; "
+                    f"its scratch files grew to {used_bytes >> 20} MiB instead of {most >> 20}; "
                     "the job creates more or longer files than it declares (offset=, "
                     "nrfiles= ...)"
                 )
@@ -151,8 +157,8 @@ class PreparedJob:
     def publish(self) -> list[str]:
         """Give the run's new files their names; sentences about those where that
         failed."""
-        said = self.staging.publish() if self.staging is not None and self.makes_files else []
-        return [*said, *(self.logs.publish() if self.logs is not None else ())]
+        messages = self.staging.publish() if self.staging is not None and self.makes_files else []
+        return [*messages, *(self.logs.publish() if self.logs is not None else ())]
 
     def let_go(self) -> None:
         """Release only the locks and reserved devices."""

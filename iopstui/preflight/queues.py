@@ -17,32 +17,36 @@ from iopstui.model.fio import jobfile
 def bind_jobs(
     text: str,
     overrides: Mapping[str, str],
-    where: Target | None,
+    target: Target | None,
     devices: Mapping[str, BlockDevice],
 ) -> Binding:
     """The CPUs that give each fio job another hardware queue; UsageError where there is none. Of
     several devices the first one's queues decide, because every job uses all of them."""
-    stacks = where.stacks if where is not None else {}
-    each = ([devices[name] for name in (top, *below)] for top, below in stacks.items())
-    first_queued = (next((one for one in stack if one.hctxs), None) for stack in each)
-    found = [device for device in first_queued if device is not None]
-    queues = found[0].hctxs if found else ()
+    stacks = target.stacks if target is not None else {}
+    device_stacks = ([devices[name] for name in (top, *below)] for top, below in stacks.items())
+    first_queued = (
+        next((device for device in stack if device.hctxs), None) for stack in device_stacks
+    )
+    queued = [device for device in first_queued if device is not None]
+    queues = queued[0].hctxs if queued else ()
     jobs = jobfile.effective_sections(jobfile.with_overrides(text, overrides))
     count = sum(count_of(job.options.get("numjobs")) for job in jobs)
     binding = bind_to_queues(queues, count, initial_cpus())
     if binding is None:
-        what = (
-            ", ".join(where.devices_below)
-            if where is not None and where.devices_below
+        subject = (
+            ", ".join(target.devices_below)
+            if target is not None and target.devices_below
             else "this target"
         )
         raise UsageError(
-            f"Cannot bind jobs to hardware queues: {what} has no visible hardware queue.",
+            f"Cannot bind jobs to hardware queues: {subject} has no visible hardware queue.",
             "Remove --bind queues. `iopstui devices` shows each device's queues.",
         )
-    other = [device.name for device in found if _cpus_of(device) != _cpus_of(found[0])]
-    if other:
-        note = f"the queues are {found[0].name}'s; those of {', '.join(other)} serve other CPUs"
+    different = [device.name for device in queued if _cpus_of(device) != _cpus_of(queued[0])]
+    if different:
+        note = (
+            f"the queues are {queued[0].name}'s; those of {', '.join(different)} serve other CPUs"
+        )
         return replace(binding, notes=(*binding.notes, note))
     return binding
 

@@ -80,7 +80,7 @@ class Staging:
     @property
     def made(self) -> tuple[Scratch, ...]:
         """Directories this run has made, in which fio makes files."""
-        return tuple(one.scratch for one in self._places.values())
+        return tuple(directory.scratch for directory in self._places.values())
 
     @property
     def linked(self) -> Path | None:
@@ -94,31 +94,31 @@ class Staging:
 
     def used_bytes(self) -> int:
         """Bytes allocated so far."""
-        return sum(one.used_bytes() for one in self.made)
+        return sum(scratch.used_bytes() for scratch in self.made)
 
     def publish(self) -> list[str]:
         """Move what fio has made to where it belongs; what could not be moved, in words."""
-        said = []
-        for wanted in self._new:
-            parent, name = os.path.split(wanted)
+        messages = []
+        for path in self._new:
+            parent, name = os.path.split(path)
             try:
                 self._places[parent].move(name)
             except FileNotFoundError:
                 continue  # fio has not made it
             except FileExistsError:
-                said.append(f"{printable(wanted)} was created by another program in the "
-                            "meantime and is not touched; the job's own file is "
-                            "removed")  # fmt: skip
+                messages.append(f"{printable(path)} was created by another program in the "
+                                "meantime and is not touched; the job's own file is "
+                                "removed")  # fmt: skip
             except OSError as error:
-                said.append(f"cannot create {printable(wanted)}: {error.strerror}")
-        return [*said, *self._replaced()]
+                messages.append(f"cannot create {printable(path)}: {error.strerror}")
+        return [*messages, *self._replaced()]
 
     def _replaced(self) -> Iterator[str]:
         """fio recreates a file that is too small for the job: then the link is gone."""
-        for meant, staged in self._links.items():
+        for path, staged in self._links.items():
             if os.path.lexists(staged) and not os.path.islink(staged):
                 yield (
-                    f"{printable(meant)} is smaller than the job needs, and iopstui never "
+                    f"{printable(path)} is smaller than the job needs, and iopstui never "
                     "extends an existing file"
                 )
 
@@ -129,9 +129,9 @@ class Staging:
                           "Choose another file, or use a smaller size=.")  # fmt: skip
 
     def _missing(self) -> Iterator[str]:
-        for wanted in self._new:
-            if not os.path.exists(wanted):
-                yield f"fio did not create {printable(wanted)}"
+        for path in self._new:
+            if not os.path.exists(path):
+                yield f"fio did not create {printable(path)}"
 
     def close(self) -> None:
         """Remove the directories. May be called twice."""
@@ -143,20 +143,20 @@ class Staging:
 
     def _staged(self, text: str, sections: Sequence[SectionFiles], cwd: Path) -> str:
         per_section: dict[int, Mapping[str, str]] = {}
-        for index, (job, found) in enumerate(
+        for index, (job, files) in enumerate(
             zip(jobfile.effective_sections(text), sections, strict=True)
         ):
-            paths = [os.path.join(cwd, path) for path in found.paths]
+            paths = [os.path.join(cwd, path) for path in files.paths]
             makes = not all(map(os.path.exists, paths))
             if "filename" in job.options:
                 at = [self._named(path) for path in paths] if makes else paths
                 per_section[index] = {"filename": join_paths(at)}
             elif paths:
-                at = [os.path.join(cwd, one) for one in _directories(job.options)]
+                at = [os.path.join(cwd, directory) for directory in _directories(job.options)]
                 if makes:
                     for path in paths:
                         self._generated(path)
-                    at = [self._directory(one) for one in at]
+                    at = [self._directory(directory) for directory in at]
                 per_section[index] = {"directory": join_paths(at)}
         return jobfile.with_overrides(text, {}, per_section)
 
@@ -183,17 +183,17 @@ class Staging:
         self._new[os.path.join(parent, name)] = staged
         return staged
 
-    def _link(self, path: str, meant: str) -> str:
-        if meant in self._links:
-            return self._links[meant]
+    def _link(self, path: str, final_path: str) -> str:
+        if final_path in self._links:
+            return self._links[final_path]
         if self._linked is None:
             self._linked = private_directory()
         # not all in one directory: two may have the same name
         place = self._linked / str(len(self._links))
         place.mkdir()
-        staged = str(place / os.path.basename(meant))
+        staged = str(place / os.path.basename(final_path))
         self._symlink(path, staged)
-        self._links[meant] = staged
+        self._links[final_path] = staged
         return staged
 
     def _symlink(self, path: str, staged: str) -> None:
@@ -215,8 +215,8 @@ class Staging:
 
     def _directory(self, place: str) -> str:
         # one of several directories of which no clone uses this
-        made = self._places.get(os.path.realpath(place))
-        return place if made is None else str(made.scratch.path)
+        staging = self._places.get(os.path.realpath(place))
+        return place if staging is None else str(staging.scratch.path)
 
     def _staging_directory(self, parent: str) -> str:
         """The directory of ours in ``parent``, made if there is none yet."""

@@ -31,9 +31,9 @@ def choose_targets(
     if not texts and job is not None:
         from iopstui.preflight.own_target import target_named_by_job
 
-        named = target_named_by_job(job, devices, roots)
-        if named is not None:
-            return named, None
+        job_target = target_named_by_job(job, devices, roots)
+        if job_target is not None:
+            return job_target, None
     # watching needs no right; a job that lacks one says which when it starts
     target = resolve_targets(texts, Path.cwd(), roots, devices, to_read=False)
     return target, target
@@ -43,10 +43,10 @@ def _require_answers(texts: Sequence[str], roots: Roots) -> None:
     """UsageError if one is on a file system that does not answer; before anything looks at it."""
     from iopstui.linux.shares.first_touch import require_answer
 
-    here = Path.cwd()
+    cwd = Path.cwd()
     for text in dict.fromkeys(texts or (".",)):
         if "\0" not in text:
-            require_answer(here / text, roots)
+            require_answer(cwd / text, roots)
 
 
 def _refuse_result(path: Path) -> None:
@@ -100,9 +100,9 @@ def choose_watched(
     return target
 
 
-def _name_the_disks(found: Sequence[Target]) -> str:
-    disks = dict.fromkeys(name for one in found for name in one.devices_below)
-    if not all(one.devices_below for one in found):
+def _name_the_disks(targets: Sequence[Target]) -> str:
+    disks = dict.fromkeys(name for target in targets for name in target.devices_below)
+    if not all(target.devices_below for target in targets):
         return "Give only disks. List: iopstui devices"
     return f"Give the disks: iopstui watch {printable(' '.join(disks))}"
 
@@ -113,7 +113,7 @@ def choose_common_targets(
     """Choose targets like ``choose_targets``, for several jobs that are measured alike. UsageError
     if they name different files."""
     chosen = [choose_targets(texts, job, devices, roots) for job in jobs]
-    if any(one != chosen[0] for one in chosen):
+    if any(pair != chosen[0] for pair in chosen):
         raise UsageError("The jobs use different files. They need a common target.",
                          "Give a TARGET: a device, a file or a directory.")  # fmt: skip
     return chosen[0]

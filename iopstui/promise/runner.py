@@ -80,25 +80,27 @@ class PromiseRunner:
     def run(self) -> None:
         """Run all checks. Raises Interrupted, or the error of the first run that fails. Afterwards
         the session is closed, and no scratch file is left."""
-        kept = None
+        shared_scratch = None
         self._session.start(self._events.put)
         try:
             if self.setup.scratch:
-                kept = KeptScratch([Path(one.path) for one in self.setup.job_target.places])
-            scratch = kept.scratch if kept is not None else None
-            for one in single_checks(self.setup):
-                self._say(f"single {check_title(one)}, to choose the queue depth")
-                found = self._measure(one, SINGLE, SINGLE_IO_S, scratch)
-                if found.latency_ns is not None:
-                    self._singles[one.rw] = found.latency_ns
-            for one in self.setup.todo:
-                self._check(one, scratch)
-            for one, why in self.setup.left.items():
-                self.verdicts += untested(one, why)
+                shared_scratch = KeptScratch(
+                    [Path(place.path) for place in self.setup.job_target.places]
+                )
+            scratch = shared_scratch.scratch if shared_scratch is not None else None
+            for check in single_checks(self.setup):
+                self._say(f"single {check_title(check)}, to choose the queue depth")
+                measured = self._measure(check, SINGLE, SINGLE_IO_S, scratch)
+                if measured.latency_ns is not None:
+                    self._singles[check.rw] = measured.latency_ns
+            for check in self.setup.todo:
+                self._check(check, scratch)
+            for check, why in self.setup.left.items():
+                self.verdicts += untested(check, why)
         finally:
             self._session.close()
-            if kept is not None:
-                kept.close()
+            if shared_scratch is not None:
+                shared_scratch.close()
             while not self._events.empty():
                 self._sink(self._events.get())
 
@@ -110,18 +112,18 @@ class PromiseRunner:
             self._say(f"{check_title(check)}, to use up the burst credits: {duration(drain_s)}")
             # what was measured well before the bucket is empty is the burst
             full = self._measure(check, depth, DRAIN_PART * drain_s, scratch, drain_s)
-            found = self._measure_check(check, depth, scratch)
-            self.verdicts += judge_drained(check, full, found, self.setup.tolerance)
+            measured = self._measure_check(check, depth, scratch)
+            self.verdicts += judge_drained(check, full, measured, self.setup.tolerance)
             return
-        found = self._measure_check(check, depth, scratch)
+        measured = self._measure_check(check, depth, scratch)
         for _ in range(DEEPENINGS):
             more = deeper_queue(depth)
-            if check.kind == LATENCY or more is None or not too_shallow(check, found):
+            if check.kind == LATENCY or more is None or not too_shallow(check, measured):
                 break
             depth = more
             self._say("the queue was too shallow: again with a deeper one")
-            found = self._measure_check(check, depth, scratch)
-        self.verdicts += judge(check, found, self.setup.tolerance)
+            measured = self._measure_check(check, depth, scratch)
+        self.verdicts += judge(check, measured, self.setup.tolerance)
 
     def _measure_check(self, check: Check, depth: Depth, scratch: Scratch | None) -> Measured:
         deep = f", queue depth {depth.iodepth}" + (f" × {depth.jobs}" if depth.jobs > 1 else "")
@@ -155,11 +157,11 @@ class PromiseRunner:
             raise error_for_exit_code(finished.exit_code, finished.error, finished.hint)
         if finished is None or finished.interrupted or self.interrupted:
             raise Interrupted("Interrupted: the promise was not tested to its end.")
-        found = collector.measured(depth, self._singles.get(check.rw))
-        if found is None:
+        measured = collector.measured(depth, self._singles.get(check.rw))
+        if measured is None:
             raise JobFailed(f"{check_title(check)}: fio ended before the settle time.",
                             "Use a shorter --settle.")  # fmt: skip
-        return found
+        return measured
 
     def _follow(self, before: int, collector: _Collector) -> StepFinished | None:
         while True:

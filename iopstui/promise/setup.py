@@ -103,10 +103,10 @@ class PromiseSetup:
             "numjobs": str(depth.jobs), "time_based": "1",
             "runtime": f"{round(1000 * run_length_s(settle, seconds, interval_s))}ms",
         }  # fmt: skip
-        asked = self.options.file_size
+        file_size = self.options.file_size
         on_device = self.job_target.kind == kinds.DEVICE
         return JobRequest(
-            JOB, overrides, asked or (WHOLE_TARGET if on_device else None),
+            JOB, overrides, file_size or (WHOLE_TARGET if on_device else None),
             self.options.destroy_data,
             scratch=scratch, share=DEFAULT_BYTES if scratch is not None else None,
             no_fence=self.options.no_fence,
@@ -116,10 +116,10 @@ class PromiseSetup:
 def target_disk(texts: tuple[str, ...], devices: Mapping[str, BlockDevice]) -> BlockDevice | None:
     """The disk that a target is (on), for its size and what it shows; ``None``: none is seen."""
     target, _ = choose_targets(texts, JOB, devices, Roots())
-    found = devices.get(target.device or "")
-    if found is not None and target.kind != kinds.DEVICE and found.disk in devices:
-        return devices[found.disk or ""]
-    return found
+    device = devices.get(target.device or "")
+    if device is not None and target.kind != kinds.DEVICE and device.disk in devices:
+        return devices[device.disk or ""]
+    return device
 
 
 def set_up(promised: PromisedFigures, options: PromiseOptions) -> PromiseSetup:
@@ -129,25 +129,25 @@ def set_up(promised: PromisedFigures, options: PromiseOptions) -> PromiseSetup:
     target, job_target = choose_targets(options.targets, JOB, devices, Roots())
     if job_target is None or target.has_several:
         raise UsageError("A promise is about one volume: give one TARGET.")
-    every = checks(promised)
+    all_checks = checks(promised)
     may_write = target.kind == kinds.DIRECTORY or bool(options.destroy_data)
     why = f"writing needs --destroy-data {printable(target.path)}"
-    left = {} if may_write else {one: why for one in every if one.writes}
-    todo = tuple(one for one in every if one not in left)
+    skipped = {} if may_write else {check: why for check in all_checks if check.writes}
+    todo = tuple(check for check in all_checks if check not in skipped)
     if not todo:
         raise UsageError(f"No figure of {promised.volume.id} can be tested by only reading.",
                          f"Add --destroy-data {printable(target.path)}.")  # fmt: skip
     _check_file_size(options.file_size, todo)
     if options.record:
         check_creatable(Path(options.record))
-    setup = PromiseSetup(promised, options, target, job_target, devices, todo, left, fio)
+    setup = PromiseSetup(promised, options, target, job_target, devices, todo, skipped, fio)
     _preflight(setup)
     return setup
 
 
 def _check_file_size(text: str | None, todo: tuple[Check, ...]) -> None:
     """UsageError for an area in which fio has no room for a block."""
-    area, block = size_bytes(text) if text else None, max(one.block_size for one in todo)
+    area, block = size_bytes(text) if text else None, max(check.block_size for check in todo)
     if area is not None and area < block:
         raise UsageError(
             f"--file-size {printable(str(text))} is too small ({area:,} bytes): blocks have up to "
@@ -160,8 +160,8 @@ def _preflight(setup: PromiseSetup) -> None:
     """Every kind of run is examined now: no refusal in the middle of the test."""
     private = private_directory()
     try:
-        for one in {check.rw: check for check in setup.todo}.values():
-            request = setup.request(one, SINGLE, setup.options.measure)
+        for check in {check.rw: check for check in setup.todo}.values():
+            request = setup.request(check, SINGLE, setup.options.measure)
             prepare(request, setup.job_target, setup.fio, private, setup.devices, Roots()).close()
     finally:
         remove(private)
@@ -169,56 +169,58 @@ def _preflight(setup: PromiseSetup) -> None:
 
 def run_seconds(setup: PromiseSetup) -> float:
     """About how long the whole test takes."""
-    each = setup.options.settle + setup.options.measure + 1 + OVERHEAD_S
+    check_s = setup.options.settle + setup.options.measure + 1 + OVERHEAD_S
     singles = len(single_checks(setup)) * (SINGLE_IO_S + 2 + OVERHEAD_S)
     drains = sum(seconds + OVERHEAD_S for seconds in drained_checks(setup).values())
-    return len(setup.todo) * each + singles + drains
+    return len(setup.todo) * check_s + singles + drains
 
 
 def drained_checks(setup: PromiseSetup) -> dict[Check, float]:
     """The checks before which burst credits are used up (``--drain``), with the seconds that a full
     bucket lasts: the first check of each bucket."""
-    found: dict[Check, float] = {}
+    durations: dict[Check, float] = {}
     kinds: set[str] = set()
-    for one in setup.todo if setup.options.drain else ():
-        bucket = setup.promised.bucket(one.kind) if one.kind != LATENCY else None
-        if bucket is None or one.burst is None or one.kind in kinds:
+    for check in setup.todo if setup.options.drain else ():
+        bucket = setup.promised.bucket(check.kind) if check.kind != LATENCY else None
+        if bucket is None or check.burst is None or check.kind in kinds:
             continue
-        lasts = bucket.lasts_s(one.target_iops * (one.block_size if one.kind == THROUGHPUT else 1))
+        lasts = bucket.lasts_s(
+            check.target_iops * (check.block_size if check.kind == THROUGHPUT else 1)
+        )
         if lasts is not None:
-            kinds.add(one.kind)
-            found[one] = lasts + DRAIN_MORE_S
-    return found
+            kinds.add(check.kind)
+            durations[check] = lasts + DRAIN_MORE_S
+    return durations
 
 
 def single_checks(setup: PromiseSetup) -> list[Check]:
     """Single I/Os before the others, one check for each kind that needs to know its latency."""
-    found: dict[str, Check] = {}
-    for one in setup.todo:
-        if one.kind != LATENCY:
-            found.setdefault(one.rw, one)
-    return list(found.values())
+    by_rw: dict[str, Check] = {}
+    for check in setup.todo:
+        if check.kind != LATENCY:
+            by_rw.setdefault(check.rw, check)
+    return list(by_rw.values())
 
 
 def plan_lines(setup: PromiseSetup) -> Iterator[str]:
     """Describe the test: runs, writes, credits used, duration."""
     options = setup.options
     yield f"{len(setup.todo)} figures, about {duration(run_seconds(setup))}:"
-    for one in setup.todo:
-        yield f"  {check_title(one)}: {options.measure:g} s"
-    for one, seconds in drained_checks(setup).items():
-        yield f"  first {check_title(one)} until the credits are used up: {duration(seconds)}"
-    for one, why in setup.left.items():
-        yield f"  {check_title(one)}: not tested; {why}"
+    for check in setup.todo:
+        yield f"  {check_title(check)}: {options.measure:g} s"
+    for check, seconds in drained_checks(setup).items():
+        yield f"  first {check_title(check)} until the credits are used up: {duration(seconds)}"
+    for check, why in setup.left.items():
+        yield f"  {check_title(check)}: not tested; {why}"
     yield from _writes(setup)
     for kind, unit in ((IOPS, "I/O credits"), (THROUGHPUT, "bytes of credits")):
         bucket = setup.promised.bucket(kind)
         length = options.settle + options.measure + 1
-        used = credits_used(setup.promised, setup.todo, kind, length)
-        if bucket is not None and used:
-            used = bucket.size if drained_checks(setup) else min(used, bucket.size)
-            back = bucket.refills_s(level=bucket.size - used) or 0.0
-            yield (f"credits: uses up to {used:,.0f} of {bucket.size:,.0f} {unit}; full again "
+        spent = credits_used(setup.promised, setup.todo, kind, length)
+        if bucket is not None and spent:
+            spent = bucket.size if drained_checks(setup) else min(spent, bucket.size)
+            back = bucket.refills_s(level=bucket.size - spent) or 0.0
+            yield (f"credits: uses up to {spent:,.0f} of {bucket.size:,.0f} {unit}; full again "
                    f"after {duration(back)} without I/O")  # fmt: skip
 
 
@@ -228,11 +230,11 @@ def _writes(setup: PromiseSetup) -> Iterator[str]:
     total = max_written_bytes(setup.todo, length)
     more = "more if it is faster"
     if setup.scratch:
-        asked = setup.options.file_size
-        file = (size_bytes(asked) if asked else None) or DEFAULT_BYTES
+        file_size = setup.options.file_size
+        file = (size_bytes(file_size) if file_size else None) or DEFAULT_BYTES
         yield (f"writes: a scratch file ({size(file)}) in {place}, removed at the end, and about "
                f"{size(total)} into it at the promised speed, {more}")  # fmt: skip
-    elif any(one.writes for one in setup.todo):
+    elif any(check.writes for check in setup.todo):
         yield f"writes: OVERWRITES {place}, about {size(total)} at the promised speed, {more}"
     else:
         yield f"writes: nothing; {place} is read only"
@@ -240,15 +242,15 @@ def _writes(setup: PromiseSetup) -> Iterator[str]:
         yield f"limit: {size(setup.options.write_budget)} (--write-budget)"
 
 
-def check_title(one: Check) -> str:
+def check_title(check: Check) -> str:
     """ "random reads, 4 KiB"."""
-    block = one.block_size
+    block = check.block_size
     unit = f"{block >> 20} MiB" if block >= 1 << 20 and not block % (1 << 20) else (
         f"{block / 1024:g} KiB")  # fmt: skip
-    plural = f"{one.direction}s"
-    if one.kind == LATENCY:
-        return f"latency of single {one.rw.removeprefix('rand')}s, {unit}"
-    return f"{'random' if one.kind == IOPS else 'sequential'} {plural}, {unit}"
+    plural = f"{check.direction}s"
+    if check.kind == LATENCY:
+        return f"latency of single {check.rw.removeprefix('rand')}s, {unit}"
+    return f"{'random' if check.kind == IOPS else 'sequential'} {plural}, {unit}"
 
 
 def fio_cpu_count() -> int:

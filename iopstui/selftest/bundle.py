@@ -14,9 +14,9 @@ from iopstui.selftest.evidence import Evidence, parse_evidence
 MAX_BYTES = 256 << 20
 
 
-def write_bundle(found: Evidence, path: Path) -> None:
+def write_bundle(evidence: Evidence, path: Path) -> None:
     """Write gzipped JSON. UsageError if the file exists or cannot be written."""
-    data = gzip.compress(json.dumps(found.as_object()).encode(), mtime=0)
+    data = gzip.compress(json.dumps(evidence.as_object()).encode(), mtime=0)
     try:
         with path.open("xb") as file:
             file.write(data)

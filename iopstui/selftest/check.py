@@ -21,7 +21,7 @@ class Check:
 
 def any_failed(checks: Sequence[Check]) -> bool:
     """Whether a check failed."""
-    return any(one.verdict == FAIL for one in checks)
+    return any(check.verdict == FAIL for check in checks)
 
 
 def check_equal(name: str, expected: object, measured: object, meaning: str) -> Check:

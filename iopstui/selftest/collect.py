@@ -55,31 +55,31 @@ def collect(directory: Path, say: Say) -> Evidence:
             "Name another directory on the disk to be tested: iopstui selftest DIR",
         )
     fio = find_fio()
-    found = Evidence(machine=_machine(fio))
-    found.disk = devices.disk_below(directory)
-    kept = KeptScratch([directory])
+    evidence = Evidence(machine=_machine(fio))
+    evidence.disk = devices.disk_below(directory)
+    shared_scratch = KeptScratch([directory])
     try:
-        scratch = kept.scratch.path
+        scratch = shared_scratch.scratch.path
         say(f"fio for {FIO_S} s, with a log line for each I/O")
-        _log_fio(found, fio, scratch, supports_direct(scratch))
+        _log_fio(evidence, fio, scratch, supports_direct(scratch))
         say(f"iopstui for {RUN_S} s, and the kernel's counters beside it")
-        _run_iopstui(found, directory)
+        _run_iopstui(evidence, directory)
         say(f"the kernel probe for {PROBE_S} s, and the kernel's counters beside it")
-        _run_probe(found, directory)
+        _run_probe(evidence, directory)
         say("queue map, fence, tunables")
-        _read_queues(found)
-        _try_fence(found, scratch)
-        devices.try_restore(found, scratch)
-        devices.try_known_latency(found)
+        _read_queues(evidence)
+        _try_fence(evidence, scratch)
+        devices.try_restore(evidence, scratch)
+        devices.try_known_latency(evidence)
     except subprocess.TimeoutExpired as error:
         raise JobFailed(
             f"{Path(error.cmd[0]).name} took more than {error.timeout:g} s and was ended.",
             "Try again when this machine is idle.",
         ) from error
     finally:
-        kept.close()
-    found.seconds = time.monotonic() - began
-    return found
+        shared_scratch.close()
+    evidence.seconds = time.monotonic() - began
+    return evidence
 
 
 def _machine(fio: Fio) -> dict[str, object]:
@@ -91,53 +91,53 @@ def _machine(fio: Fio) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _log_fio(found: Evidence, fio: Fio, scratch: Path, direct: bool) -> None:
+def _log_fio(evidence: Evidence, fio: Fio, scratch: Path, direct: bool) -> None:
     """Run fio itself, as iopstui does, with a log line for each I/O."""
-    found.job = (
+    evidence.job = (
         f"[selftest]\nrw=randrw\nbs=4k\nsize={SIZE}\nfilename=data\nioengine=psync\n"
         f"direct={int(direct)}\nruntime={FIO_S}\ntime_based\nrate_iops={MAX_IOPS}\nwrite_lat_log=lat\nrandseed=1\n"
     )
-    (scratch / "selftest.fio").write_text(found.job)
-    done = run_command(
+    (scratch / "selftest.fio").write_text(evidence.job)
+    result = run_command(
         fio.path, "--status-interval=1", "--output-format=json+", "--eta=never",
         "--output=out.json", "selftest.fio", cwd=scratch, timeout=MAX_S,
     )  # fmt: skip
-    if done.returncode:
-        words = (done.stderr or done.stdout).strip().splitlines()
-        raise JobFailed(f"fio failed: {words[-1] if words else done.returncode}")
-    found.stream = (scratch / "out.json").read_text()
+    if result.returncode:
+        lines = (result.stderr or result.stdout).strip().splitlines()
+        raise JobFailed(f"fio failed: {lines[-1] if lines else result.returncode}")
+    evidence.stream = (scratch / "out.json").read_text()
     for path in scratch.glob("lat_clat.*.log"):
         if _LOG.fullmatch(path.name):
             for line in path.read_text().splitlines():
                 _, value, direction, size, *_ = line.split(",")
-                found.log.append([int(direction), int(value), int(size)])
+                evidence.log.append([int(direction), int(value), int(size)])
 
 
-def _run_iopstui(found: Evidence, directory: Path) -> None:
+def _run_iopstui(evidence: Evidence, directory: Path) -> None:
     """A run of the program itself, in a process of its own, with the counters beside it."""
     with contextlib.ExitStack() as beside:
-        if found.disk:
-            log = counters.CounterLog(found.disk, counters.read_vector_labels(found.disk))
+        if evidence.disk:
+            log = counters.CounterLog(evidence.disk, counters.read_vector_labels(evidence.disk))
             log.start()
-            iostat = IostatLog(found.disk)
+            iostat = IostatLog(evidence.disk)
             iostat.begin()
             # also after Ctrl-C
             beside.callback(iostat.finish)
             time.sleep(SETTLE_S)
-        done = _run_job(directory, RUN_S)
-        if found.disk:
+        result = _run_job(directory, RUN_S)
+        if evidence.disk:
             time.sleep(SETTLE_S)
-            found.counters, found.iostat = log.finish(), iostat.finish()
+            evidence.counters, evidence.iostat = log.finish(), iostat.finish()
         else:
-            found.missing["device"] = NO_DISK
-    if not found.iostat:
-        found.missing["iostat"] = "iostat is not installed (package sysstat)"
-    if done.returncode:
-        raise JobFailed(f"iopstui run failed: {_why(done)}")
-    for line in done.stdout.splitlines():
+            evidence.missing["device"] = NO_DISK
+    if not evidence.iostat:
+        evidence.missing["iostat"] = "iostat is not installed (package sysstat)"
+    if result.returncode:
+        raise JobFailed(f"iopstui run failed: {_why(result)}")
+    for line in result.stdout.splitlines():
         row = json.loads(line)
         if row["event"] == "frame":
-            found.frames.append(_figures_of(row, found.disk))
+            evidence.frames.append(_figures_of(row, evidence.disk))
 
 
 def _run_job(directory: Path, seconds: int, *more: str) -> subprocess.CompletedProcess[str]:
@@ -147,37 +147,37 @@ def _run_job(directory: Path, seconds: int, *more: str) -> subprocess.CompletedP
     )  # fmt: skip
 
 
-def _why(done: subprocess.CompletedProcess[str]) -> str:
+def _why(result: subprocess.CompletedProcess[str]) -> str:
     """The last thing that a failed iopstui said."""
-    said = [line for line in done.stderr.splitlines() if line.startswith(OWN_LINE)]
-    return said[-1].removeprefix(OWN_LINE) if said else f"exit code {done.returncode}"
+    messages = [line for line in result.stderr.splitlines() if line.startswith(OWN_LINE)]
+    return messages[-1].removeprefix(OWN_LINE) if messages else f"exit code {result.returncode}"
 
 
-def _run_probe(found: Evidence, directory: Path) -> None:
+def _run_probe(evidence: Evidence, directory: Path) -> None:
     """A second run, with the probe: it takes its time from the job."""
-    if not found.disk:
-        found.missing["probe"] = NO_DISK
+    if not evidence.disk:
+        evidence.missing["probe"] = NO_DISK
         return
     if os.geteuid() != 0:
-        found.missing["probe"] = "needs root"
+        evidence.missing["probe"] = "needs root"
         return
-    log = counters.CounterLog(found.disk, ())
+    log = counters.CounterLog(evidence.disk, ())
     log.start()
     time.sleep(SETTLE_S)
-    done = _run_job(directory, PROBE_S, "--probe")
+    result = _run_job(directory, PROBE_S, "--probe")
     time.sleep(SETTLE_S)
-    found.probe_counters = log.finish()
-    if done.returncode == EXIT_MISSING:
-        found.missing["probe"] = _why(done).replace(str(directory), "DIR")
+    evidence.probe_counters = log.finish()
+    if result.returncode == EXIT_MISSING:
+        evidence.missing["probe"] = _why(result).replace(str(directory), "DIR")
         return
-    if done.returncode:
-        raise JobFailed(f"iopstui run --probe failed: {_why(done)}")
-    for line in done.stdout.splitlines():
+    if result.returncode:
+        raise JobFailed(f"iopstui run --probe failed: {_why(result)}")
+    for line in result.stdout.splitlines():
         row = json.loads(line)
         device = row.get("device") if row["event"] == "frame" else None
-        if device and found.disk in device["disks"]:
-            sides = device["disks"][found.disk]
-            found.probe_frames.append({
+        if device and evidence.disk in device["disks"]:
+            sides = device["disks"][evidence.disk]
+            evidence.probe_frames.append({
                 "wall_ms": row["wall_ms"], "seconds": device["seconds"], "age_s": device["age_s"],
                 **{side: {key: sides[side][key] for key in ("ios", "mean")}
                    for side in ("read", "write")},
@@ -196,26 +196,31 @@ def _figures_of(row: dict[str, object], disk: str) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _read_queues(found: Evidence) -> None:
-    device = read_devices(Roots()).get(found.disk) if found.disk else None
+def _read_queues(evidence: Evidence) -> None:
+    device = read_devices(Roots()).get(evidence.disk) if evidence.disk else None
     if device is None or not device.hctxs:
-        found.missing["queues"] = "the disk has no hardware queues" if found.disk else NO_DISK
+        evidence.missing["queues"] = "the disk has no hardware queues" if evidence.disk else NO_DISK
         return
-    found.queues = {str(one.index): list(one.cpus) for one in device.hctxs}
-    found.vectors = [
-        {"irq": one.irq, "hctx": one.hctx, "shared": one.shared, "cpus": list(one.effective_cpus)}
-        for one in device.irqs
+    evidence.queues = {str(hctx.index): list(hctx.cpus) for hctx in device.hctxs}
+    evidence.vectors = [
+        {
+            "irq": vector.irq,
+            "hctx": vector.hctx,
+            "shared": vector.shared,
+            "cpus": list(vector.effective_cpus),
+        }
+        for vector in device.irqs
     ]
-    found.queue_text = counters.queue_text(found.disk)
+    evidence.queue_text = counters.queue_text(evidence.disk)
     names = counters.interrupt_names()
-    for one in device.irqs:
-        found.vector_names[str(one.irq)] = names.get(str(one.irq), "")
-        path = Path(f"/proc/irq/{one.irq}/effective_affinity_list")
+    for vector in device.irqs:
+        evidence.vector_names[str(vector.irq)] = names.get(str(vector.irq), "")
+        path = Path(f"/proc/irq/{vector.irq}/effective_affinity_list")
         if path.exists():
-            found.affinity[str(one.irq)] = path.read_text().strip()
+            evidence.affinity[str(vector.irq)] = path.read_text().strip()
 
 
-def _try_fence(found: Evidence, scratch: Path) -> None:
+def _try_fence(evidence: Evidence, scratch: Path) -> None:
     """Let a fenced program write inside and outside of what it may write."""
     inside, outside = scratch / "inside", scratch / "outside"
     inside.mkdir()
@@ -223,12 +228,12 @@ def _try_fence(found: Evidence, scratch: Path) -> None:
     (outside / "file").write_text("unchanged")
     shell = which("sh")
     if fence_kind() == NONE or not shell:
-        found.missing["fence"] = "this kernel has neither Landlock nor namespaces for this user"
+        evidence.missing["fence"] = "this kernel has neither Landlock nor namespaces for this user"
         return
     script = f"echo x > {inside}/file; echo changed > {outside}/file; echo x > {outside}/new"
     process = start_fenced(Fence(own=(str(inside),)), [shell, "-c", script], cwd=inside)
     process.communicate(timeout=MAX_S)
-    found.fence = {
+    evidence.fence = {
         "kind": fence_kind(),
         "inside": (inside / "file").exists(),
         "outside": (outside / "file").read_text() != "unchanged" or (outside / "new").exists(),

@@ -26,9 +26,9 @@ class CounterLog(threading.Thread):
     def run(self) -> None:
         """Poll until ``finish``."""
         while True:
-            over = self._over.wait(EVERY_S)
+            is_last = self._over.wait(EVERY_S)
             self._read()
-            if over:
+            if is_last:
                 return
 
     def finish(self) -> list[list[Any]]:
@@ -60,24 +60,24 @@ def read_vector_labels(disk: str) -> tuple[str, ...]:
     place = Path("/sys/block", disk, "device").resolve()
     while place != Path("/sys") and place != place.parent:
         if (place / "msi_irqs").is_dir():
-            return tuple(f"{one.name}:" for one in (place / "msi_irqs").iterdir())
+            return tuple(f"{entry.name}:" for entry in (place / "msi_irqs").iterdir())
         place = place.parent
     return ()
 
 
 def queue_text(disk: str) -> dict[str, str]:
     """CPU lists of the disk's hardware queues as sysfs has them, by queue."""
-    found = {}
-    for one in Path("/sys/block", disk, "mq").glob("*/cpu_list"):
-        found[one.parent.name] = one.read_text().strip()
-    return found
+    cpus_by_queue = {}
+    for path in Path("/sys/block", disk, "mq").glob("*/cpu_list"):
+        cpus_by_queue[path.parent.name] = path.read_text().strip()
+    return cpus_by_queue
 
 
 def interrupt_names() -> dict[str, str]:
     """Last words of the lines of /proc/interrupts ("virtio3-req.0"), by number."""
-    found = {}
+    names = {}
     for line in Path("/proc/interrupts").read_text().splitlines()[1:]:
         number, _, rest = line.strip().partition(":")
         if number.isdecimal() and rest.split():
-            found[number] = rest.split()[-1]
-    return found
+            names[number] = rest.split()[-1]
+    return names

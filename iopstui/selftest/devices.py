@@ -32,42 +32,44 @@ def disk_below(directory: Path) -> str:
     return real.parent.name if (real / "partition").exists() else real.name
 
 
-def try_restore(found: Evidence, scratch: Path) -> None:
+def try_restore(evidence: Evidence, scratch: Path) -> None:
     """Run a job that changes a tunable of a loop device, and see what is left afterwards."""
     losetup = which("losetup")
     if os.geteuid() != 0 or not losetup:
-        found.missing["restore"] = NOT_ROOT if os.geteuid() else "losetup is not installed"
+        evidence.missing["restore"] = NOT_ROOT if os.geteuid() else "losetup is not installed"
         return
     backing = scratch / "loop"
     backing.write_bytes(bytes(LOOP_BYTES))
     loop = run_command(losetup, "--find", "--show", "--read-only", str(backing)).stdout.strip()
     if not loop:
-        found.missing["restore"] = "no loop device can be set up here"
+        evidence.missing["restore"] = "no loop device can be set up here"
         return
     path = Path("/sys/block", os.path.basename(loop), "queue", TUNABLE)
     try:
         before = path.read_text().strip()
-        wanted = "64" if before != "64" else "32"
+        new = "64" if before != "64" else "32"
         child = subprocess.Popen(
             [*IOPSTUI, "run", loop, "--job", "randread-4k", "--set", "runtime=2", "--knob",
-             f"{TUNABLE}={wanted}"],
+             f"{TUNABLE}={new}"],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
-        seen = before
+        during = before
         while child.poll() is None:
             now = path.read_text().strip()
-            seen = now if now != before else seen
+            during = now if now != before else during
             time.sleep(0.05)
-        found.restore = {"before": before, "wanted": wanted, "during": seen,
-                         "after": path.read_text().strip(), "code": child.returncode}  # fmt: skip
+        evidence.restore = {
+            "before": before, "wanted": new, "during": during,
+            "after": path.read_text().strip(), "code": child.returncode,
+        }  # fmt: skip
     finally:
         run_command(losetup, "--detach", loop)
 
 
-def try_known_latency(found: Evidence) -> None:
+def try_known_latency(evidence: Evidence) -> None:
     """Measure a null_blk that takes a known time for each I/O, if this kernel has the module."""
     if os.geteuid() != 0:
-        found.missing["latency"] = NOT_ROOT
+        evidence.missing["latency"] = NOT_ROOT
         return
     modprobe = which("modprobe")
     loaded = modprobe if modprobe and not NULL_BLK.is_dir() else None
@@ -75,34 +77,34 @@ def try_known_latency(found: Evidence) -> None:
         run_command(loaded, "null_blk", "nr_devices=0")
     try:
         if NULL_BLK.is_dir():
-            _measure_null_blk(found)
+            _measure_null_blk(evidence)
         else:
-            found.missing["latency"] = "this kernel has no null_blk (configfs)"
+            evidence.missing["latency"] = "this kernel has no null_blk (configfs)"
     finally:
         if loaded:
             run_command(loaded, "--remove", "null_blk")
 
 
-def _measure_null_blk(found: Evidence) -> None:
+def _measure_null_blk(evidence: Evidence) -> None:
     place = NULL_BLK / NULL_NAME
     try:
         place.mkdir()
     except OSError as error:
-        found.missing["latency"] = f"no null_blk can be made here ({error.strerror})"
+        evidence.missing["latency"] = f"no null_blk can be made here ({error.strerror})"
         return
     try:
         for name, value in (("size", 64), ("irqmode", 2), ("completion_nsec", LATENCY_NS),
                             ("power", 1)):  # fmt: skip
             (place / name).write_text(str(value))
         number = (place / "index").read_text().strip()
-        disk = next((one for one in (f"/dev/{NULL_NAME}", f"/dev/nullb{number}")
-                     if os.path.exists(one)), "")  # fmt: skip
+        disk = next((path for path in (f"/dev/{NULL_NAME}", f"/dev/nullb{number}")
+                     if os.path.exists(path)), "")  # fmt: skip
         if disk:
-            found.known_latency = {"expected_ns": LATENCY_NS} | _latency_of(disk)
+            evidence.known_latency = {"expected_ns": LATENCY_NS} | _latency_of(disk)
         else:
-            found.missing["latency"] = "the null_blk did not appear below /dev"
+            evidence.missing["latency"] = "the null_blk did not appear below /dev"
     except OSError as error:
-        found.missing["latency"] = f"no null_blk can be set up here ({error.strerror})"
+        evidence.missing["latency"] = f"no null_blk can be set up here ({error.strerror})"
     finally:
         with contextlib.suppress(OSError):
             (place / "power").write_text("0")
@@ -112,10 +114,12 @@ def _measure_null_blk(found: Evidence) -> None:
 
 def _latency_of(disk: str) -> dict[str, float]:
     """Mean latency and await of single I/Os on the disk, as iopstui shows them."""
-    done = run_command(*IOPSTUI, "run", disk, "--job", "randread-4k", "--set", "iodepth=1", "--set",
-                       "numjobs=1", "--set", "runtime=3", "--format", "jsonl")  # fmt: skip
+    result = run_command(
+        *IOPSTUI, "run", disk, "--job", "randread-4k", "--set", "iodepth=1", "--set", "numjobs=1",
+        "--set", "runtime=3", "--format", "jsonl",
+    )  # fmt: skip
     ios = clat = await_ms = reads = 0.0
-    for line in done.stdout.splitlines():
+    for line in result.stdout.splitlines():
         row = json.loads(line)
         if row["event"] != "frame" or not row["fio"]:
             continue
@@ -123,10 +127,10 @@ def _latency_of(disk: str) -> dict[str, float]:
         if read.get("ios") and read["clat"]["mean"]:
             ios += read["ios"]
             clat += read["ios"] * read["clat"]["mean"]
-        one = row["kernel"]["disks"].get(os.path.basename(disk)) or {}
-        if one.get("reads") and one["r_await"] is not None:
-            reads += one["reads"]
-            await_ms += one["reads"] * one["r_await"]
+        counters = row["kernel"]["disks"].get(os.path.basename(disk)) or {}
+        if counters.get("reads") and counters["r_await"] is not None:
+            reads += counters["reads"]
+            await_ms += counters["reads"] * counters["r_await"]
     if not ios or not reads:
         return {}
     return {"clat_ns": clat / ios, "await_ns": 1e6 * await_ms / reads}

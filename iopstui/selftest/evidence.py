@@ -58,10 +58,10 @@ def parse_evidence(data: Any) -> Evidence:
     empty = Evidence()
     values: dict[str, Any] = {}
     for name in Evidence.__dataclass_fields__:
-        like = getattr(empty, name)
-        value = data.get(name, like if name in ADDED else None)
-        if like is not None and type(value) is not type(like) and not (
-            isinstance(like, float) and isinstance(value, int)
+        default = getattr(empty, name)
+        value = data.get(name, default if name in ADDED else None)
+        if default is not None and type(value) is not type(default) and not (
+            isinstance(default, float) and isinstance(value, int)
         ):  # fmt: skip
             raise UsageError(f"The bundle is damaged: {name} is missing or of another kind.")
         values[name] = value

@@ -31,10 +31,10 @@ class IostatLog(threading.Thread):
         """Read its reports until ``finish``."""
         assert self._process is not None and self._process.stdout is not None
         for line in self._process.stdout:
-            words = line.split()
-            if words and words[0] in ("Device", "Device:", self._disk):
-                kind = "row" if words[0] == self._disk else "head"
-                self.rows.append([time.time() * 1000, kind, " ".join(words)])
+            columns = line.split()
+            if columns and columns[0] in ("Device", "Device:", self._disk):
+                kind = "row" if columns[0] == self._disk else "head"
+                self.rows.append([time.time() * 1000, kind, " ".join(columns)])
 
     def begin(self) -> None:
         """Start, if there is an iostat."""

@@ -25,30 +25,34 @@ COUNTS = "IOPS and bandwidth would be wrong"
 LATENCIES = "latencies would be wrong"
 
 
-def judge_fio(found: Evidence) -> Iterator[Check]:
+def judge_fio(evidence: Evidence) -> Iterator[Check]:
     """I/Os, bytes, mean, percentiles and maximum."""
-    intervals = _intervals(found)
-    if not intervals or not found.log:
+    intervals = _intervals(evidence)
+    if not intervals or not evidence.log:
         yield unchecked("fio: I/Os", "fio wrote no intervals or no log")
         return
-    yield check_equal("fio: I/Os", len(found.log), sum(one.total.ios for one in intervals), COUNTS)
-    moved = sum(size for _, _, size in found.log)
-    yield check_equal("fio: bytes", moved, sum(one.total.bytes for one in intervals), COUNTS)
-    values = sorted(value for _, value, _ in found.log)
+    yield check_equal(
+        "fio: I/Os", len(evidence.log), sum(interval.total.ios for interval in intervals), COUNTS
+    )
+    moved = sum(size for _, _, size in evidence.log)
+    yield check_equal(
+        "fio: bytes", moved, sum(interval.total.bytes for interval in intervals), COUNTS
+    )
+    values = sorted(value for _, value, _ in evidence.log)
     mean = sum(values) / len(values)
-    parts = [one.total for one in intervals if one.total.clat_ns is not None]
+    parts = [interval.total for interval in intervals if interval.total.clat_ns is not None]
     count = sum(part.ios for part in parts)
     joined = sum((part.clat_ns or 0.0) * part.ios for part in parts) / count if count else 0.0
     yield check_within(
         "fio: mean latency, ns", mean * (1 - MEAN_ERROR), mean * (1 + MEAN_ERROR), joined, LATENCIES
     )
-    yield from _percentiles(values, histogram.merge(one.total.bins for one in intervals))
-    highest = max((one.total.max_ns or 0 for one in intervals), default=0)
+    yield from _percentiles(values, histogram.merge(interval.total.bins for interval in intervals))
+    highest = max((interval.total.max_ns or 0 for interval in intervals), default=0)
     yield check_equal("fio: slowest I/O, ns", values[-1], highest, LATENCIES)
 
 
 def _percentiles(values: list[int], bins: histogram.Bins) -> Iterator[Check]:
-    known = histogram.percentiles(bins, LEAST)
+    reported = histogram.percentiles(bins, LEAST)
     for share, least in LEAST.items():
         if len(values) < least:
             continue
@@ -60,16 +64,16 @@ def _percentiles(values: list[int], bins: histogram.Bins) -> Iterator[Check]:
             f"fio: p{share:g}, ns",
             min(exact) * (1 - error),
             max(exact) * (1 + error),
-            float(known[share]),
+            float(reported[share]),
             LATENCIES,
         )
 
 
-def _intervals(found: Evidence) -> list[FioInterval]:
+def _intervals(evidence: Evidence) -> list[FioInterval]:
     """iopstui's intervals of fio's documents."""
     framer, statuses = Framer(), list[FioStatus]()
-    sections = effective_sections(found.job)
-    for item in (*framer.feed(found.stream.encode()), *framer.close()):
+    sections = effective_sections(evidence.job)
+    for item in (*framer.feed(evidence.stream.encode()), *framer.close()):
         status = parse_status(item.data, sections) if isinstance(item, Document) else None
         if status is None:
             continue

@@ -28,19 +28,21 @@ TICKS_MS = 20.0
 """The kernel counts busy time by its timer: up to 10 ms at each end."""
 
 
-def judge_kernel(found: Evidence) -> Iterator[Check]:
+def judge_kernel(evidence: Evidence) -> Iterator[Check]:
     """The device's counts, times and use, then interrupts and softirqs by CPU."""
-    frames = [one for one in found.frames if one["disk"] is not None and one["seconds"]]
-    if "device" in found.missing or not found.counters or not frames:
-        yield unchecked("device", found.missing.get("device", "the disk was not seen in the run"))
+    frames = [frame for frame in evidence.frames if frame["disk"] is not None and frame["seconds"]]
+    if "device" in evidence.missing or not evidence.counters or not frames:
+        yield unchecked(
+            "device", evidence.missing.get("device", "the disk was not seen in the run")
+        )
         return
-    yield from _device(found, frames)
-    yield from _softirqs(found, frames)
-    yield from _interrupts(found, frames)
+    yield from _device(evidence, frames)
+    yield from _softirqs(evidence, frames)
+    yield from _interrupts(evidence, frames)
 
 
-def _device(found: Evidence, frames: Sequence[Frame]) -> Iterator[Check]:
-    stats = readings(found.counters, "diskstats", 3)
+def _device(evidence: Evidence, frames: Sequence[Frame]) -> Iterator[Check]:
+    stats = readings(evidence.counters, "diskstats", 3)
     # the ninth is what is in flight
     if began_again([(at, row[:8] + row[9:]) for at, row in stats]):
         yield unchecked("device", AGAIN)
@@ -49,18 +51,18 @@ def _device(found: Evidence, frames: Sequence[Frame]) -> Iterator[Check]:
     for name, field, measured, meaning, more in _device_sums(frames):
         low, high = growth(stats, field, *span)
         yield check_within(f"device: {name}", down(low) - more, up(high) + more, measured, meaning)
-    odd = 0
+    wrong_seconds = 0
     for frame in frames:
-        each = (growth(stats, field, begin_of(frame), frame["wall_ms"]) for field in (0, 4))
-        low, high = map(sum, zip(*each, strict=True))
-        odd += not low <= frame["disk"]["reads"] + frame["disk"]["writes"] <= high
-    yield check_within("device: seconds with wrong counts", 0, 0, odd, RATES)
+        bounds = (growth(stats, field, begin_of(frame), frame["wall_ms"]) for field in (0, 4))
+        low, high = map(sum, zip(*bounds, strict=True))
+        wrong_seconds += not low <= frame["disk"]["reads"] + frame["disk"]["writes"] <= high
+    yield check_within("device: seconds with wrong counts", 0, 0, wrong_seconds, RATES)
 
 
 def _device_sums(frames: Sequence[Frame]) -> Iterator[tuple[str, int, float, str, float]]:
     """(name, field of /proc/diskstats behind the name, sum over the frames, meaning of a failure,
     what the kernel may count more or less)."""
-    disks = [(one["disk"], one["seconds"]) for one in frames]
+    disks = [(frame["disk"], frame["seconds"]) for frame in frames]
     for key, field, letter in (("reads", 0, "r"), ("writes", 4, "w")):
         yield key, field, sum(disk[key] for disk, _ in disks), RATES, 0.0
         moved = sum(disk[f"{letter}MB/s"] * seconds for disk, seconds in disks)
@@ -73,8 +75,8 @@ def _device_sums(frames: Sequence[Frame]) -> Iterator[tuple[str, int, float, str
     yield "ms of aqu-sz", 10, 1000 * waiting, "aqu-sz would be wrong", TICKS_MS
 
 
-def _softirqs(found: Evidence, frames: Sequence[Frame]) -> Iterator[Check]:
-    counts = readings(found.counters, "softirqs", 1)
+def _softirqs(evidence: Evidence, frames: Sequence[Frame]) -> Iterator[Check]:
+    counts = readings(evidence.counters, "softirqs", 1)
     cpus = sorted(frames[0]["cpus"], key=int)
     if not counts or len(counts[0][1]) != len(cpus):
         yield unchecked("BLOCK softirqs by CPU", "the columns of /proc/softirqs are not these CPUs")
@@ -83,16 +85,17 @@ def _softirqs(found: Evidence, frames: Sequence[Frame]) -> Iterator[Check]:
     for column, cpu in enumerate(cpus):
         low, high = growth(counts, column, *span)
         measured = sum(
-            (one["cpus"].get(cpu, {}).get("block/s") or 0.0) * one["seconds"] for one in frames
+            (frame["cpus"].get(cpu, {}).get("block/s") or 0.0) * frame["seconds"]
+            for frame in frames
         )
         yield check_within(f"BLOCK softirqs of CPU {cpu}", down(low), up(high), measured,
                            "completions would be shown on the wrong CPU")  # fmt: skip
 
 
-def _interrupts(found: Evidence, frames: Sequence[Frame]) -> Iterator[Check]:
+def _interrupts(evidence: Evidence, frames: Sequence[Frame]) -> Iterator[Check]:
     """Of all vectors of the disk together, by CPU."""
     vectors = sorted({irq for frame in frames for irq in frame["irqs"]}, key=int)
-    rows = {irq: readings(found.counters, "interrupts", 1, f"{irq}:") for irq in vectors}
+    rows = {irq: readings(evidence.counters, "interrupts", 1, f"{irq}:") for irq in vectors}
     rows = {irq: counts for irq, counts in rows.items() if counts}
     if not rows:
         yield unchecked("interrupts by CPU", "the disk has no interrupts of its own")

@@ -32,33 +32,35 @@ _NUMBER = re.compile(r"\d+(\.\d+)?")
 Frame = dict[str, Any]
 
 
-def judge_probe(found: Evidence) -> Iterator[Check]:
+def judge_probe(evidence: Evidence) -> Iterator[Check]:
     """Requests that it has counted, and their time in the device."""
-    frames = found.probe_frames
-    if "probe" in found.missing or not frames:
-        yield unchecked("probe", found.missing.get("probe", "it has shown nothing of this disk"))
+    frames = evidence.probe_frames
+    if "probe" in evidence.missing or not frames:
+        yield unchecked("probe", evidence.missing.get("probe", "it has shown nothing of this disk"))
         return
-    stats = readings(found.probe_counters, "diskstats", 3)
+    stats = readings(evidence.probe_counters, "diskstats", 3)
     if not stats or began_again([(at, row[:8]) for at, row in stats]):
         yield unchecked("probe", AGAIN)
         return
     begin, end = _begin(frames[0]), _end(frames[-1])
     # what it says itself that it has not seen
-    unseen = max((one["missed"] or 0.0) / 100 for one in frames)
-    skipped = sum((one["skipped"] or 0) + (one["lost"] or 0) for one in frames)
+    unseen = max((frame["missed"] or 0.0) / 100 for frame in frames)
+    skipped = sum((frame["skipped"] or 0) + (frame["lost"] or 0) for frame in frames)
     for key, field in (("read", 0), ("write", 4)):
-        ios = sum(one[key]["ios"] for one in frames)
+        ios = sum(frame[key]["ios"] for frame in frames)
         low, high = growth(stats, field, begin, end)
         yield check_within(
             f"probe: {key}s", down(low * (1 - unseen)) - skipped, up(high), ios, LOST
         )
         if ios:
-            spent = sum((one[key]["mean"] or 0.0) * one[key]["ios"] for one in frames) / NS_PER_MS
+            spent = (
+                sum((frame[key]["mean"] or 0.0) * frame[key]["ios"] for frame in frames) / NS_PER_MS
+            )
             low, high = growth(stats, field + 3, begin, end)
             yield check_within(
                 f"probe: ms of {key}s in the device", down(low / MOST_QUEUED), up(high), spent, LOST
             )
-    full = sum(one["full"] or 0 for one in frames)
+    full = sum(frame["full"] or 0 for frame in frames)
     if full:
         yield Check("probe: requests without room", "0", f"{full:,}", FAIL, LOST)
 
@@ -71,31 +73,31 @@ def _begin(frame: Frame) -> float:
     return _end(frame) - 1000 * float(frame["seconds"])
 
 
-def judge_iostat(found: Evidence) -> Iterator[Check]:
+def judge_iostat(evidence: Evidence) -> Iterator[Check]:
     """iopstui's sums of a whole run against iostat's of most of it, and what the kernel counted
     before and after those."""
-    frames = [one for one in found.frames if one["disk"] is not None and one["seconds"]]
-    stats = readings(found.counters, "diskstats", 3)
-    if not frames or not stats or "device" in found.missing:
+    frames = [frame for frame in evidence.frames if frame["disk"] is not None and frame["seconds"]]
+    stats = readings(evidence.counters, "diskstats", 3)
+    if not frames or not stats or "device" in evidence.missing:
         return
     if began_again([(at, row[:8] + row[9:]) for at, row in stats]):
         return
     span = begin_of(frames[0]), float(frames[-1]["wall_ms"])
-    inside = _reports_within(found.iostat, *span)
+    inside = _reports_within(evidence.iostat, *span)
     if len(inside) < 2:
-        yield unchecked("iostat", found.missing.get("iostat", "fewer than two of its seconds"))
+        yield unchecked("iostat", evidence.missing.get("iostat", "fewer than two of its seconds"))
         return
     # its rates are for its own seconds, which are known by when it printed them
     if any(abs(after - before - SECOND_MS) > LATE_MS for before, after, _ in inside):
         yield unchecked("iostat", "its reports came late: this machine is too busy")
         return
-    for name, field, ours, theirs, rounding in _sums(frames, inside):
+    for name, field, measured, reported, rounding in _sums(frames, inside):
         low, high = _around(stats, field, span, inside)
         yield check_within(
             f"iostat: {name}",
-            down(theirs + low) - rounding,
-            up(theirs + high) + rounding,
-            ours,
+            down(reported + low) - rounding,
+            up(reported + high) + rounding,
+            measured,
             "iopstui and iostat would not show the same",
         )
 
@@ -106,16 +108,16 @@ def _reports_within(
     """(begin, end, figures by iostat's own names) of its reports that lie in between."""
     head: list[str] = []
     last: float | None = None
-    found = []
+    reports = []
     for at, kind, line in rows:
-        words = str(line).split()[1:]
+        cells = str(line).split()[1:]
         if kind == "head":
-            head = words
-        elif len(words) == len(head) and all(map(_NUMBER.fullmatch, words)):
+            head = cells
+        elif len(cells) == len(head) and all(map(_NUMBER.fullmatch, cells)):
             if last is not None and begin <= last and at <= end:
-                found.append((last, float(at), dict(zip(head, map(float, words), strict=True))))
+                reports.append((last, float(at), dict(zip(head, map(float, cells), strict=True))))
             last = float(at)
-    return [one for one in found if one[2].keys() >= COLUMNS]
+    return [report for report in reports if report[2].keys() >= COLUMNS]
 
 
 def _sums(
@@ -124,25 +126,34 @@ def _sums(
     """(name, field of /proc/diskstats behind the name, iopstui's sum, iostat's sum, what its
     rounding may change)."""
     rows = [(after - before, row) for before, after, row in reports]
-    disks = [(one["disk"], 1000 * one["seconds"]) for one in frames]
+    disks = [(frame["disk"], 1000 * frame["seconds"]) for frame in frames]
     for key, field, letter in (("reads", 0, "r"), ("writes", 4, "w")):
         rate, wait, kilobytes = f"{letter}/s", f"{letter}_await", f"{letter}kB/s"
         count = sum(row[rate] * ms for ms, row in rows) / 1000
         yield rate, field, sum(disk[key] for disk, _ in disks), count, len(rows)
         moved = sum(row[kilobytes] * ms for ms, row in rows) * 1024 / SECTOR_BYTES / 1000
-        ours = sum(disk[f"{letter}MB/s"] * ms for disk, ms in disks) * 1024 * 1024 / 512 / 1000
-        yield f"sectors of {letter}MB/s", field + 2, ours, moved, len(rows)
+        measured = sum(disk[f"{letter}MB/s"] * ms for disk, ms in disks) * 1024 * 1024 / 512 / 1000
+        yield f"sectors of {letter}MB/s", field + 2, measured, moved, len(rows)
         waited = sum(row[wait] * row[rate] * ms for ms, row in rows) / 1000
         yield (
             wait, field + 3, sum((disk[wait] or 0.0) * disk[key] for disk, _ in disks), waited,
             ROUNDED * count + 1,
         )  # fmt: skip
     for name, field, factor in (("aqu-sz", 10, 1.0), ("util", 9, 0.01)):
-        column = next((one for one in (name, f"%{name}", "avgqu-sz") if one in rows[0][1]), "")
+        column = next(
+            (candidate for candidate in (name, f"%{name}", "avgqu-sz") if candidate in rows[0][1]),
+            "",
+        )
         if column:
-            theirs = sum(row[column] * factor * ms for ms, row in rows)
-            ours = sum(disk[name] * factor * ms for disk, ms in disks)
-            yield f"ms of {name}", field, ours, theirs, ROUNDED * sum(ms for ms, _ in rows) + 20
+            reported = sum(row[column] * factor * ms for ms, row in rows)
+            measured = sum(disk[name] * factor * ms for disk, ms in disks)
+            yield (
+                f"ms of {name}",
+                field,
+                measured,
+                reported,
+                ROUNDED * sum(ms for ms, _ in rows) + 20,
+            )
 
 
 def _around(

@@ -15,7 +15,7 @@ Reading = tuple[float, list[float]]
 
 def readings(rows: Sequence[Sequence[Any]], name: str, skip: int, label: str = "") -> list[Reading]:
     """The numbers of each line of this kind, behind the first ``skip`` words."""
-    found = []
+    samples = []
     for at, kind, line in rows:
         words = str(line).split()
         if kind == name and (not label or words[0] == label):
@@ -24,15 +24,15 @@ def readings(rows: Sequence[Sequence[Any]], name: str, skip: int, label: str = "
                 if not word.isdecimal():
                     break
                 numbers.append(float(word))
-            found.append((float(at), numbers))
-    return found
+            samples.append((float(at), numbers))
+    return samples
 
 
 def began_again(readings: Sequence[Reading]) -> bool:
     """Whether a counter was lower than before, or there were others."""
     return any(
-        len(now) != len(then) or any(map(lt, now, then))
-        for (_, then), (_, now) in pairwise(readings)
+        len(now) != len(earlier) or any(map(lt, now, earlier))
+        for (_, earlier), (_, now) in pairwise(readings)
     )
 
 

@@ -70,11 +70,13 @@ def capture(options: CaptureOptions) -> int:
     stop = _Stop()
     with handling_stop_signals(stop):
         phases, disk_counted, why = _captured(options, stop, trace)
-        found = phases.whole
-        if not found.ios:
-            raise JobFailed(f"No request was seen on {found.device} in {duration(found.seconds)}.",
-                            _no_requests(options))  # fmt: skip
-        written = _write_jobs(found, phases.all, files)
+        workload = phases.whole
+        if not workload.ios:
+            raise JobFailed(
+                f"No request was seen on {workload.device} in {duration(workload.seconds)}.",
+                _no_requests(options),
+            )
+        job_files = _write_jobs(workload, phases.all, files)
         if trace is not None and options.trace is not None:
             _write_trace(trace, Path(options.trace))
         comparison = None
@@ -83,18 +85,18 @@ def capture(options: CaptureOptions) -> int:
 
             print_message(f"running the {options.loop}-loop job in {options.check} and capturing "
                           "it")  # fmt: skip
-            comparison = replay_and_compare(found, phases.all, options.loop, Path(options.check),
+            comparison = replay_and_compare(workload, phases.all, options.loop, Path(options.check),
                                             lambda: stop.asked)  # fmt: skip
     if options.json:
         import json
 
-        show(json.dumps(workload_json(found, disk_counted, comparison, phases.all), indent=2))
+        show(json.dumps(workload_json(workload, disk_counted, comparison, phases.all), indent=2))
     else:
-        show(workload_text(found, disk_counted, comparison, written, width(), phases.all))
+        show(workload_text(workload, disk_counted, comparison, job_files, width(), phases.all))
     if why:
         print_message(why)
         return EXIT_INTERRUPTED if stop.asked else EXIT_JOB_FAILED
-    close = comparison is None or all(one.close is not False for one in comparison)
+    close = comparison is None or all(distance.close is not False for distance in comparison)
     return EXIT_OK if close else EXIT_VERDICT
 
 
@@ -104,14 +106,14 @@ def _captured(
     """What was captured, what the disk counted in the same time, and why it ended early."""
     texts = [options.target] if options.target is not None else []
     target = choose_watched(texts, read_devices(Roots()), Roots())
-    found, layer = disk_regions(target)
-    running = start_capture(", ".join(one.name for one in found), found,
+    regions, layer = disk_regions(target)
+    running = start_capture(", ".join(region.name for region in regions), regions,
                             Choice(options.pids, options.cgroup), trace)  # fmt: skip
     try:
         length = f"for {duration(options.for_s)}" if options.for_s else "until Ctrl-C"
         print_message(f"capturing requests of {layer}, {length}")
-        until = time.monotonic() + options.for_s if options.for_s else None
-        phases, why = _phases(running, until, options.span_s, stop)
+        deadline = time.monotonic() + options.for_s if options.for_s else None
+        phases, why = _phases(running, deadline, options.span_s, stop)
         if why and options.for_s is None and stop.asked:
             why = ""
         return phases, running.disk_counted(), why
@@ -120,26 +122,26 @@ def _captured(
 
 
 def _phases(
-    running: WorkloadCapture, until: float | None, span_s: float | None, stop: _Stop
+    running: WorkloadCapture, deadline: float | None, span_s: float | None, stop: _Stop
 ) -> tuple[Phases, str]:
     """Capture until then, cut into spans of ``span_s``; why it ended before, "" if it did not."""
-    found, why, cut = Phases(), "", None
+    phases, why, cut = Phases(), "", None
     while True:
         if span_s is not None:
             cut = (time.monotonic() if cut is None else cut) + span_s
-        last = cut is None or (until is not None and until <= cut)
-        why = poll_until(running, until if last else cut, lambda: stop.asked)
-        found.add(running.cut())
+        last = cut is None or (deadline is not None and deadline <= cut)
+        why = poll_until(running, deadline if last else cut, lambda: stop.asked)
+        phases.add(running.cut())
         if why or last:
-            return found, why
+            return phases, why
 
 
-def poll_until(running: WorkloadCapture, until: float | None, stop: Callable[[], bool]) -> str:
+def poll_until(running: WorkloadCapture, deadline: float | None, stop: Callable[[], bool]) -> str:
     """Capture until then (monotonic seconds); why it ended before, "" if it did not."""
     look = time.monotonic() + _LOOK_EVERY_S
     while True:
         now = time.monotonic()
-        if until is not None and now >= until:
+        if deadline is not None and now >= deadline:
             return ""
         if stop():
             return "Interrupted: what was captured until then is kept."
@@ -147,7 +149,7 @@ def poll_until(running: WorkloadCapture, until: float | None, stop: Callable[[],
             look = now + _LOOK_EVERY_S
             if running.gone():
                 return "The disk has vanished: what was captured until then is kept."
-        time.sleep(POLL_S if until is None else min(POLL_S, max(0.0, until - now)))
+        time.sleep(POLL_S if deadline is None else min(POLL_S, max(0.0, deadline - now)))
         running.poll()
 
 
@@ -184,10 +186,10 @@ def _files(output: str | None) -> dict[str, Path]:
         return {}
     first = Path(output)
     stem = first.name.removesuffix(_SUFFIX)
-    found = {OPEN: first, CLOSED: first.with_name(f"{stem}.closed{_SUFFIX}")}
-    for path in found.values():
+    paths = {OPEN: first, CLOSED: first.with_name(f"{stem}.closed{_SUFFIX}")}
+    for path in paths.values():
         _check_new(path)
-    return found
+    return paths
 
 
 def _trace_file(options: CaptureOptions) -> bool:
@@ -211,22 +213,22 @@ def _write_trace(buffer: TraceBuffer, path: Path) -> None:
             file.writelines(f"{line}\n" for line in trace_lines(trace))
     except OSError as error:
         raise JobFailed(f"Cannot write {path}: {error.strerror}.") from error
-    words = f"{len(trace.requests):,} requests written to {path}"
+    message = f"{len(trace.requests):,} requests written to {path}"
     if trace.discards:
-        words += f", without {trace.discards:,} discards (fio discards on devices only)"
+        message += f", without {trace.discards:,} discards (fio discards on devices only)"
     if buffer.dropped:
-        words += f"; {buffer.dropped:,} more did not fit"
-    print_message(f"{words}. Replay: iopstui run DIR --replay {path}")
+        message += f"; {buffer.dropped:,} more did not fit"
+    print_message(f"{message}. Replay: iopstui run DIR --replay {path}")
 
 
 def _write_jobs(
-    found: Workload, phases: Sequence[Phase], files: dict[str, Path]
+    workload: Workload, phases: Sequence[Phase], files: dict[str, Path]
 ) -> list[tuple[str, Path]]:
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime())
-    written = []
+    job_files = []
     for loop, path in files.items():
         try:
-            text = job_text(found, loop, when, phases)
+            text = job_text(workload, loop, when, phases)
             with open(path, "x", encoding="utf-8") as file:
                 file.write(text)
         except ValueError as error:
@@ -234,5 +236,5 @@ def _write_jobs(
             return []
         except OSError as error:
             raise JobFailed(f"Cannot write {path}: {error.strerror}.") from error
-        written.append((loop, path))
-    return written
+        job_files.append((loop, path))
+    return job_files

@@ -42,12 +42,12 @@ def replay_and_compare(
 
 def _capture_run(job: Path, directory: Path, stop: Callable[[], bool]) -> Workload:
     target = choose_watched([str(directory)], read_devices(Roots()), Roots())
-    found, _ = disk_regions(target)
+    regions, _ = disk_regions(target)
     command = [*_IOPSTUI, "run", str(directory), "--job", str(job), "--format", "jsonl"]
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                              stderr=subprocess.PIPE, text=True)  # fmt: skip
     try:
-        running = start_capture(", ".join(one.name for one in found), found,
+        running = start_capture(", ".join(region.name for region in regions), regions,
                                 Choice((child.pid,)))  # fmt: skip
         try:
             return _follow(child, running, stop)
@@ -63,24 +63,24 @@ def _follow(
     """What the job does from its start to its end, without the making of its files."""
     assert child.stdout is not None and child.stderr is not None
     lines: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
-    said: list[str] = []
+    stderr: list[str] = []
     threading.Thread(target=_put, args=(child.stdout, lines), daemon=True).start()
-    threading.Thread(target=lambda: said.extend(child.stderr or ()), daemon=True).start()
-    begun = False
+    threading.Thread(target=lambda: stderr.extend(child.stderr or ()), daemon=True).start()
+    job_started = False
     while True:
         if stop():
             raise Interrupted("Interrupted: the job was not compared.")
         for line in _waiting(lines):
             if line is None:
-                why = said[-1].strip().removeprefix("iopstui: ") if said else "no reason given"
+                why = stderr[-1].strip().removeprefix("iopstui: ") if stderr else "no reason given"
                 raise JobFailed(f"The captured job did not run: {why}")
             kind = line.get("event")
             if kind == "step_started" and "--create_only=1" not in line["command"]:
                 running.begin()
-                begun = True
+                job_started = True
             elif kind == "step_finished" and line["exit_code"]:
                 raise JobFailed(f"The captured job did not run: {line['error']}")
-            elif kind == "step_finished" and begun:
+            elif kind == "step_finished" and job_started:
                 return running.result(active=True)
         time.sleep(POLL_S)
         running.poll()

@@ -21,31 +21,31 @@ def disk_regions(target: Target) -> tuple[list[Region], str]:
     where there is none."""
     devices, roots = read_devices(Roots()), Roots()
     names = [name for name in target.devices_below if name in devices]
-    found = [one for one in regions(names, devices, roots) if one.name in names]
-    if not found:
+    disks = [region for region in regions(names, devices, roots) if region.name in names]
+    if not disks:
         raise UsageError(f"No block device below {target.path} can be captured.",
                          "iopstui devices lists them.")  # fmt: skip
-    layers = {one.bios for one in found}
+    layers = {disk.bios for disk in disks}
     if len(layers) > 1:
         raise UsageError("A stacked device and a disk cannot be captured together.",
                          "Capture one of them: iopstui devices")  # fmt: skip
     below = [name for name in target.tree if name not in names]
-    names_of = ", ".join(one.name for one in found)
-    if found[0].bios:
+    names_of = ", ".join(disk.name for disk in disks)
+    if disks[0].bios:
         on = f"; {', '.join(below)} below may see other sizes and another order" if below else ""
         return (
-            found,
+            disks,
             f"{names_of}: as they are sent to this layer, before it maps or splits them{on}",
         )
-    return found, f"{names_of}: as they are sent to the disk, after merging and splitting"
+    return disks, f"{names_of}: as they are sent to the disk, after merging and splitting"
 
 
 def start_capture(
-    name: str, found: Sequence[Region], choice: Choice, trace: TraceBuffer | None = None
+    name: str, disks: Sequence[Region], choice: Choice, trace: TraceBuffer | None = None
 ) -> WorkloadCapture:
     """A capture that runs. Raises Missing with the command that fixes it."""
     try:
-        return WorkloadCapture(name, found, choice, Roots(), trace)
+        return WorkloadCapture(name, disks, choice, Roots(), trace)
     except CaptureUnusable as error:
         root = os.geteuid() != 0
         raise Missing(

@@ -31,11 +31,11 @@ interrupted before --for was over (what was captured is kept)
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("target", nargs="?", metavar="TARGET", help="see below")
-    whose = parser.add_mutually_exclusive_group()
-    whose.add_argument("--pid", type=int, action="append", default=[], metavar="PID",
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument("--pid", type=int, action="append", default=[], metavar="PID",
                        help="count only this process and what it starts; may be "
                             "repeated")  # fmt: skip
-    whose.add_argument("--cgroup", metavar="DIR",
+    group.add_argument("--cgroup", metavar="DIR",
                        help="count only this cgroup, e.g. /sys/fs/cgroup/system.slice/"
                             "postgresql.service")  # fmt: skip
     parser.add_argument("--for", dest="length", type=values.span, metavar="TIME",

@@ -25,8 +25,8 @@ class _Shells(tuple[str, ...]):
 
     __slots__ = ()
 
-    def __contains__(self, word: object) -> bool:
-        return word == COMPLETE_WORDS or super().__contains__(word)
+    def __contains__(self, shell: object) -> bool:
+        return shell == COMPLETE_WORDS or super().__contains__(shell)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

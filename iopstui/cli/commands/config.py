@@ -21,9 +21,9 @@ def run(arguments: argparse.Namespace) -> int:
     config = read_config()
     rows = [("key", "value", "source")]
     for name, key in KEYS.items():
-        found = config.settings.get(name)
-        source = f"{config.path}, line {found.line}" if found else "default"
-        rows.append((name, printable(found.written) if found else key.default, source))
+        setting = config.settings.get(name)
+        source = f"{config.path}, line {setting.line}" if setting else "default"
+        rows.append((name, printable(setting.written) if setting else key.default, source))
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     show("\n".join(f"{a:<{widths[0]}}  {b:<{widths[1]}}  {printable(c)}" for a, b, c in rows))
     if not config.settings and not config.problems and config.path is not None:

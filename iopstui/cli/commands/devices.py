@@ -69,14 +69,14 @@ def _one(arguments: argparse.Namespace, devices: Mapping[str, BlockDevice]) -> i
     zones = read_zones(Roots(), devices.get(device.disk or "", device))
     health = _health(device, devices)
     if arguments.format == "json":
-        found = devices_json(only, online_cpus(Roots()))
+        report = devices_json(only, online_cpus(Roots()))
         if detail is not None:
-            found["nvme"] = detail.json()
+            report["nvme"] = detail.json()
         if zones is not None:
-            found["zones"] = asdict(zones)
+            report["zones"] = asdict(zones)
         if health is not None:
-            found["smart"] = asdict(health)
-        print(json.dumps(found, indent=2))
+            report["smart"] = asdict(health)
+        print(json.dumps(report, indent=2))
         return EXIT_OK
     text = devices_table(devices, width(), only=device.name)
     if zones is not None:
@@ -101,7 +101,9 @@ def _named(name: str, devices: Mapping[str, BlockDevice]) -> BlockDevice:
     for device in devices.values():
         if real == device.path or name == device.name:
             return device
-    namespaces = [one for one in named_namespaces(Roots(), real) if one in devices]
+    namespaces = [
+        namespace for namespace in named_namespaces(Roots(), real) if namespace in devices
+    ]
     if len(namespaces) == 1:
         return devices[namespaces[0]]
     hint = "List: iopstui devices"
@@ -114,10 +116,10 @@ def _health(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> DiskHeal
     """Of a SATA or SAS disk; ``None`` for others."""
     from iopstui.linux.devices.smart import read_disk_health
 
-    whole = devices.get(device.disk or "", device)
-    if whole.kind != "scsi" or whole.transport in ("virtio", "iscsi", "usb"):
+    disk = devices.get(device.disk or "", device)
+    if disk.kind != "scsi" or disk.transport in ("virtio", "iscsi", "usb"):
         return None
-    return read_disk_health(whole.path)
+    return read_disk_health(disk.path)
 
 
 def _namespace(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> NamespaceReport | None:
@@ -125,11 +127,11 @@ def _namespace(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> Names
     from iopstui.linux.roots import Roots
     from iopstui.output.pages.nvme import NamespaceReport
 
-    whole = devices.get(device.disk or "", device)
-    if whole.kind != "nvme":
+    disk = devices.get(device.disk or "", device)
+    if disk.kind != "nvme":
         return None
-    topology = read_namespace_topology(Roots(), whole)
-    facts = read_drive_facts(Roots(), whole, topology.number or 1)
+    topology = read_namespace_topology(Roots(), disk)
+    facts = read_drive_facts(Roots(), disk, topology.number or 1)
     # a single path has the device's own figures, which `watch` shows
     names = [path.name for path in topology.paths] if len(topology.paths) > 1 else []
     return NamespaceReport(topology, facts, _rates(names))
@@ -148,9 +150,9 @@ def _rates(names: list[str]) -> dict[str, DiskRates]:
     before, began = read_path_counters(Roots(), names), time.monotonic()
     time.sleep(RATES_S)
     after, seconds = read_path_counters(Roots(), names), time.monotonic() - began
-    each = {name: disk_rates(after[name], old, seconds) for name, old in before.items()
-            if name in after}  # fmt: skip
-    return {name: rates for name, rates in each.items() if rates is not None}
+    rates_by_device = {name: disk_rates(after[name], old, seconds) for name, old in before.items()
+                       if name in after}  # fmt: skip
+    return {name: rates for name, rates in rates_by_device.items() if rates is not None}
 
 
 COMMAND = Command(

@@ -78,8 +78,8 @@ def _plain(arguments: argparse.Namespace) -> int:
     from iopstui.cli.runs.watch_disks import watch
     from iopstui.model.watch.options import WatchOptions
 
-    how = WatchOptions(format=PLAIN, plain_every_s=arguments.plain_every)
-    return watch(replace(options, own_cpus=()), how)
+    watch_options = WatchOptions(format=PLAIN, plain_every_s=arguments.plain_every)
+    return watch(replace(options, own_cpus=()), watch_options)
 
 
 COMMAND = Command(

@@ -14,7 +14,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", nargs="+", type=values.reachable, metavar="FILE",
                         help="recordings, fio's JSON (json, json+), fio's logs (NAME_clat.1.log "
                              "...), or one file of `fleet --record`")  # fmt: skip
-    names = or_list(f"x{one.suffixes[0]}" for one in FORMATS.values())
+    names = or_list(f"x{report_format.suffixes[0]}" for report_format in FORMATS.values())
     parser.add_argument("-o", "--output", type=values.reachable, metavar="OUT",
                         help=f"{names} (default: Markdown on standard output)")  # fmt: skip
     parser.add_argument("--format", choices=tuple(FORMATS),

@@ -26,15 +26,15 @@ from iopstui.errors import UsageError
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--job", metavar="JOB",
-                      help="a shipped job (see `iopstui jobs`) or any fio job file")  # fmt: skip
-    what.add_argument("--diskspd", metavar="COMMAND",
-                      help="a DISKSPD command line in quotes, translated to a fio job and run",
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--job", metavar="JOB",
+                        help="a shipped job (see `iopstui jobs`) or any fio job file")  # fmt: skip
+    source.add_argument("--diskspd", metavar="COMMAND",
+                        help="a DISKSPD command line in quotes, translated to a fio job and run",
                       )  # fmt: skip
-    what.add_argument("--replay", type=values.new_file, metavar="FILE",
-                      help="a trace of `iopstui capture --trace`, replayed on a scratch file in "
-                           "the directory TARGET")  # fmt: skip
+    source.add_argument("--replay", type=values.new_file, metavar="FILE",
+                        help="a trace of `iopstui capture --trace`, replayed on a scratch file in "
+                             "the directory TARGET")  # fmt: skip
     parser.add_argument("--until-steady", type=values.span, nargs="?", const=60.0, metavar="ROUND",
                         help="stop when five rounds (1m each by default) are steady by SNIA's "
                              "rule; after 25 rounds (or --set runtime=) give up with exit code "
@@ -61,8 +61,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the job to its end."""
     require_for_runs()
     # with --diskspd or --replay a job can only be the configuration file's
-    own = arguments.diskspd is None and arguments.replay is None
-    job = arguments.job if own else None
+    runs_job = arguments.diskspd is None and arguments.replay is None
+    job = arguments.job if runs_job else None
     options = with_expectations(run_options(arguments, job), arguments)
     if options.precondition and arguments.hold:
         raise UsageError("--hold waits to start fio together with other machines, but "

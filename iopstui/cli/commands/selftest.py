@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.directory or arguments.output:
             raise UsageError("--read judges a bundle; it takes neither DIR nor -o.",
                              "iopstui selftest --read FILE")  # fmt: skip
-        checks, found = judge_bundle(Path(arguments.read))
+        checks, evidence = judge_bundle(Path(arguments.read))
     else:
         require_for_runs()
         from iopstui.safety.signals import STOP_SIGNALS
@@ -63,14 +63,14 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.output:
             # half a minute of work must not end here
             check_writable(Path(arguments.output))
-        found = collect(Path(arguments.directory or "."), print_message)
+        evidence = collect(Path(arguments.directory or "."), print_message)
         if arguments.output:
-            write_bundle(found, Path(arguments.output))
-        checks = judge(found)
+            write_bundle(evidence, Path(arguments.output))
+        checks = judge(evidence)
     if arguments.json:
-        show(json.dumps(selftest_json(checks, found), indent=2))
+        show(json.dumps(selftest_json(checks, evidence), indent=2))
     else:
-        show(selftest_text(checks, found, width()))
+        show(selftest_text(checks, evidence, width()))
     return EXIT_JOB_FAILED if any_failed(checks) else EXIT_OK
 
 

@@ -49,15 +49,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until the end."""
-    words = arguments.command_line
-    if not words or words[0] not in COMMANDS:
-        what = f"`iopstui serve` cannot show {words[0]!r}." if words else "What should be served?"
-        raise UsageError(what, "iopstui serve live TARGET, or: iopstui serve replay FILE")
-    for option in (word.split("=")[0] for word in words):
+    command_line = arguments.command_line
+    if not command_line or command_line[0] not in COMMANDS:
+        problem = (
+            f"`iopstui serve` cannot show {command_line[0]!r}."
+            if command_line
+            else "What should be served?"
+        )
+        raise UsageError(problem, "iopstui serve live TARGET, or: iopstui serve replay FILE")
+    for option in (arg.split("=")[0] for arg in command_line):
         if option in OWN:
-            raise UsageError(f"{option} is an option of serve: it belongs before {words[0]}.",
-                             f"iopstui serve {option} VALUE {words[0]} ...")  # fmt: skip
-    served = arguments.line.read(words)
+            raise UsageError(
+                f"{option} is an option of serve: it belongs before {command_line[0]}.",
+                f"iopstui serve {option} VALUE {command_line[0]} ...",
+            )
+    served = arguments.line.read(command_line)
     if served.plain or getattr(served, "format", None):
         raise UsageError("--plain and --format replace the screen, which is what is served.",
                          "Leave them out.")  # fmt: skip
@@ -69,12 +75,12 @@ def run(arguments: argparse.Namespace) -> int:
     from iopstui.cli.web.serving import ServeOptions, serve_live, serve_replay
 
     options = ServeOptions(arguments.host, arguments.port, arguments.viewers, arguments.viewers_cpu)
-    if words[0] == "replay":
+    if command_line[0] == "replay":
         return serve_replay(served, options)
     if not served.target:
         raise UsageError("`iopstui serve live` needs a target: a device, a file or a directory.",
                          "List of devices: iopstui devices")  # fmt: skip
-    return serve_live(served, words, options)
+    return serve_live(served, command_line, options)
 
 
 def _require_extra() -> None:

@@ -32,8 +32,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.name and not arguments.instances:
         arguments.name = take_volume_options(arguments, arguments.name, "NAME")
     bought = (arguments.size, arguments.iops, arguments.throughput, arguments.instance)
-    asked = any(one is not None for one in bought)
-    if not arguments.name and asked:
+    has_options = any(value is not None for value in bought)
+    if not arguments.name and has_options:
         raise UsageError("--size, --iops, --throughput and --instance describe one volume.",
                          "Name it: iopstui volumes NAME --size 500g")  # fmt: skip
     catalog = read_catalog()
@@ -43,8 +43,8 @@ def run(arguments: argparse.Namespace) -> int:
     provider = catalog.select_provider(arguments.name or "")
     if arguments.instances and (arguments.name or not arguments.json):
         text = _instances(arguments, catalog)
-    elif arguments.name and (asked or not provider.classes):
-        text = _one_volume(arguments, catalog, asked)
+    elif arguments.name and (has_options or not provider.classes):
+        text = _one_volume(arguments, catalog, has_options)
     else:
         text = _classes(arguments, provider if arguments.name else catalog)
     show(text)
@@ -56,13 +56,15 @@ def _instances(arguments: argparse.Namespace, catalog: Catalog) -> str:
 
     from iopstui.output.pages.volumes import instance_json, instances_table
 
-    listed = catalog.instances_like(arguments.name or "")
+    instances = catalog.instances_like(arguments.name or "")
     if arguments.json:
-        return json.dumps({"instances": [instance_json(one) for one in listed]}, indent=2)
-    return instances_table(listed)
+        return json.dumps(
+            {"instances": [instance_json(instance) for instance in instances]}, indent=2
+        )
+    return instances_table(instances)
 
 
-def _one_volume(arguments: argparse.Namespace, catalog: Catalog, asked: bool) -> str:
+def _one_volume(arguments: argparse.Namespace, catalog: Catalog, has_options: bool) -> str:
     import json
 
     from iopstui.output.pages.volumes import explain_volume, volume_json
@@ -70,11 +72,11 @@ def _one_volume(arguments: argparse.Namespace, catalog: Catalog, asked: bool) ->
     volume = catalog.volume(arguments.name)
     # a class without its size or its bought IOPS has formulas, and no figures yet
     needs = volume.needs_size or (volume.provision is not None and volume.provision.required)
-    figures = asked or arguments.cached or not needs
-    found = promised_by(arguments, catalog, volume) if figures else None
+    figures = has_options or arguments.cached or not needs
+    promised = promised_by(arguments, catalog, volume) if figures else None
     if arguments.json:
-        return json.dumps(volume_json(volume, found), indent=2)
-    return explain_volume(volume, found, width())
+        return json.dumps(volume_json(volume, promised), indent=2)
+    return explain_volume(volume, promised, width())
 
 
 def _classes(arguments: argparse.Namespace, catalog: Catalog) -> str:

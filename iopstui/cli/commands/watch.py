@@ -90,12 +90,12 @@ def run(arguments: argparse.Namespace) -> int:
         volume=read_volume_option(arguments),
         cgroups=arguments.cgroups,
     )
-    how = WatchOptions(
+    watch_options = WatchOptions(
         arguments.length, triggers, arguments.before or BEFORE_S, arguments.after or AFTER_S,
         arguments.format or ("plain" if arguments.plain else values.FORMATS[0]),
         arguments.plain_every,
     )  # fmt: skip
-    return watch(options, how)
+    return watch(options, watch_options)
 
 
 COMMAND = Command(

@@ -85,8 +85,8 @@ class LineWriter:
 class Agent:
     """The agent on one host. ``serve`` returns the exit code."""
 
-    def __init__(self, read: Read) -> None:
-        self._read = read
+    def __init__(self, parse: Read) -> None:
+        self._read = parse
         self.lines = LineWriter(lambda why: self.talk.abort(why))
         self.talk = Conversation(
             0, self.lines.write_row, self._obey, self._stop_everything, self._note_heartbeat
@@ -147,8 +147,8 @@ class Agent:
             if job.name is not None:
                 session.run_job(job.name, job.options.overrides, plan)
             else:
-                for one in job.tunables:
-                    session.set_tunable(one.name, one.value)
+                for tunable in job.tunables:
+                    session.set_tunable(tunable.name, tunable.value)
             if self._why:  # perhaps before there was anything to stop
                 self._stop(session)
             code = self._until_over(events, job.name is None)
@@ -276,16 +276,16 @@ def _disk(session: LiveSession) -> str:
 
 def _values(session: LiveSession, name: str) -> dict[str, str]:
     """A tunable's value on each disk."""
-    found = next((one for one in session.knobs() if one.name == name), None)
-    return {} if found is None else dict(found.each or ((_disk(session), found.now),))
+    state = next((knob for knob in session.knobs() if knob.name == name), None)
+    return {} if state is None else dict(state.each or ((_disk(session), state.now),))
 
 
-def serve(read: Read) -> int:
-    """Run the agent and return the exit code. ``read`` parses the command lines it receives."""
+def serve(parse: Read) -> int:
+    """Run the agent and return the exit code. ``parse`` parses the command lines it receives."""
     if sys.stdin.isatty():
         raise UsageError("The agent takes its orders from iopstui fleet, on standard input.",
                          "For one host: iopstui run --hold")  # fmt: skip
-    return Agent(read).serve()
+    return Agent(parse).serve()
 
 
 def trimmed_frame(row: Object) -> Object:
@@ -307,8 +307,10 @@ def _device(part: Any) -> Any:
     return {
         **{name: part[name] for name in _DEVICE_SENT},
         **{
-            kind: {"ios": one["ios"], "packed": to_wire(pack(one["bins"]))} if one else None
-            for kind, one in kinds.items()
+            kind: {"ios": figures["ios"], "packed": to_wire(pack(figures["bins"]))}
+            if figures
+            else None
+            for kind, figures in kinds.items()
         },
     }
 
@@ -335,5 +337,5 @@ def _packed(part: Any) -> Any:
     """A direction with its histogram packed; anything else as it is."""
     if not isinstance(part, dict) or "bins" not in part:
         return part
-    kept = {name: value for name, value in part.items() if name != "bins"}
-    return {**kept, "packed": to_wire(pack(part["bins"]))}
+    figures = {name: value for name, value in part.items() if name != "bins"}
+    return {**figures, "packed": to_wire(pack(part["bins"]))}

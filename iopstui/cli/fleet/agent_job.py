@@ -36,21 +36,21 @@ ends fio after so long, and the time fio has to write its last document."""
 class AgentJob:
     """``order`` has ``arguments``, those of ``iopstui run`` or ``watch``, and ``job``: a shipped
     one's name, or ``{"name", "text"}`` of a file that is kept in a private directory until
-    ``stack`` is closed; ``read`` reads the arguments. UsageError for what the command itself would
+    ``stack`` is closed; ``parse`` reads the arguments. UsageError for what the command itself would
     refuse.
 
     ``name`` is the job for the session; ``None`` for a watch. ``tunables`` are those that were
     changed here before; a run sets them by itself, a watch has to be told.
     """
 
-    def __init__(self, order: Object, stack: contextlib.ExitStack, read: Read) -> None:
-        words = [str(word) for word in order.get("arguments") or ()]
+    def __init__(self, order: Object, stack: contextlib.ExitStack, parse: Read) -> None:
+        args = [str(arg) for arg in order.get("arguments") or ()]
         job = order.get("job")
         if isinstance(job, dict):
             job = str(_written(job, stack))
         self.name: str | None = job
         self.tunables = [TunableRequest(name, value) for name, value in order.get("tunables", ())]
-        options = _parsed(words, job, read)
+        options = _parsed(args, job, parse)
         # those that were changed on the screen after those of the command line
         knobs = (*options.knobs, *self.tunables)
         self.options: RunOptions = replace(options, hold=job is not None, knobs=knobs)
@@ -78,13 +78,13 @@ def _written(job: Object, stack: contextlib.ExitStack) -> Path:
     return private / name
 
 
-def _parsed(words: list[str], job: str | None, read: Read) -> RunOptions:
+def _parsed(args: list[str], job: str | None, parse: Read) -> RunOptions:
     command = "watch" if job is None else "run"
-    line = [command, *words] if job is None else [command, "--job", job, *words]
+    line = [command, *args] if job is None else [command, "--job", job, *args]
     try:
         # --help and the like: standard output is for our lines
         with contextlib.redirect_stdout(sys.stderr):
-            arguments = read(line)
+            arguments = parse(line)
     except SystemExit as error:
         raise UsageError(
             "The options are not from the same version: iopstui " + command + "."

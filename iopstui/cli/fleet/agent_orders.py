@@ -30,13 +30,13 @@ SSH = (
 
 
 class AgentOrders:
-    """``of`` gives a host's order. UsageError for what no host could do. ``kept``: what the hosts
+    """``of`` gives a host's order. UsageError for what no host could do. ``record``: what the hosts
     say is recorded, though ``arguments`` don't say it."""
 
     def __init__(
-        self, arguments: argparse.Namespace, nodes: Sequence[Node], kept: bool = False
+        self, arguments: argparse.Namespace, nodes: Sequence[Node], record: bool = False
     ) -> None:
-        self._kept = kept or bool(arguments.record)
+        self._kept = record or bool(arguments.record)
         self._job = _job(arguments.job) if arguments.job is not None else None
         self._targets = list(arguments.target)
         self._place = {node.name: place for place, node in enumerate(nodes)}
@@ -50,21 +50,21 @@ class AgentOrders:
 
     def of(self, node: Node, hosts: int | None = None) -> Object:
         """The orders for ``node``, of which the first ``hosts`` run (``None``: all)."""
-        own = self._destroy.get(node.name, [])
-        words = [word for path in own for word in ("--destroy-data", path)]
-        targets = self._targets or own
-        words += self._part(node, hosts or len(self._place))
-        order: Object = {"arguments": [*targets, *self._agent_options, *words], "job": self._job}
+        destroyed = self._destroy.get(node.name, [])
+        args = [arg for path in destroyed for arg in ("--destroy-data", path)]
+        targets = self._targets or destroyed
+        args += self._part(node, hosts or len(self._place))
+        order: Object = {"arguments": [*targets, *self._agent_options, *args], "job": self._job}
         # a file of lines is for other programs, too
         return {**order, "frames": LINES} if self._kept else order
 
     def build_fleet_orders(self, nodes: Sequence[Node], limits: Object) -> Object:
         """The orders for a gateway that runs a fleet of ``nodes``. ``limits``: all else it needs to
         know."""
-        each = [self.of(node) for node in nodes]
+        orders = [self.of(node) for node in nodes]
         fleet = {
             "hosts": [node.text for node in nodes],
-            "arguments": [one["arguments"] for one in each], **limits,
+            "arguments": [order["arguments"] for order in orders], **limits,
         }  # fmt: skip
         return {"job": self._job, "frames": SUMS, "fleet": fleet}
 
@@ -78,23 +78,23 @@ class AgentOrders:
     def watched(self, node: Node, devices: Sequence[str]) -> Object:
         """Orders for an agent between two runs: watch ``devices``, those of the last run, or,
         before the first run, those of the next one."""
-        known = [f"/dev/{name}" for name in devices]
-        targets = known or self._targets or self._destroy.get(node.name) or ["."]
-        words = ["--interval", f"{self._interval:g}", *self._probe]
-        return {"arguments": [*targets, *words], "job": None}
+        paths = [f"/dev/{name}" for name in devices]
+        targets = paths or self._targets or self._destroy.get(node.name) or ["."]
+        options = ["--interval", f"{self._interval:g}", *self._probe]
+        return {"arguments": [*targets, *options], "job": None}
 
 
 def _checked_rotation(arguments: argparse.Namespace, hosts: int) -> int:
     """By how many places parts are moved on."""
-    found: int = arguments.rotate
+    rotation: int = arguments.rotate
     if arguments.job is None:
         raise UsageError("--split needs a --job.")
-    if found and found % hosts == 0:
+    if rotation and rotation % hosts == 0:
         raise UsageError(
-            f"--rotate {found} with {hosts} hosts gives each host its own part.",
+            f"--rotate {rotation} with {hosts} hosts gives each host its own part.",
             "Use a number that is smaller than that of the hosts.",
         )
-    return found
+    return rotation
 
 
 def _job(name: str) -> Object | str:
@@ -104,29 +104,29 @@ def _job(name: str) -> Object | str:
 
 
 def _agent_options(arguments: argparse.Namespace, watching: bool) -> list[str]:
-    words = ["--interval", f"{arguments.interval:g}", *["--probe"] * arguments.probe]
+    options = ["--interval", f"{arguments.interval:g}", *["--probe"] * arguments.probe]
     if watching:
-        return words
+        return options
     if arguments.until_steady:
         # the hosts end by themselves if the total never gets steady
-        words += ["--set", f"runtime={math.ceil(MAX_ROUNDS * arguments.until_steady)}"]
+        options += ["--set", f"runtime={math.ceil(MAX_ROUNDS * arguments.until_steady)}"]
     for text in arguments.set:
         parse_override(text)
-        words += ["--set", text]
+        options += ["--set", text]
     for text in arguments.knob:
         try:
             values.knob(text)
         except argparse.ArgumentTypeError as error:
             raise UsageError(f"--knob {text!r}: {error}") from error
-        words += ["--knob", text]
+        options += ["--knob", text]
     for name in ("size", "bind"):
         if getattr(arguments, name) is not None:
-            words += [f"--{name}", getattr(arguments, name)]
-    return [*words, *["--no-fence"] * arguments.no_fence]
+            options += [f"--{name}", getattr(arguments, name)]
+    return [*options, *["--no-fence"] * arguments.no_fence]
 
 
 def _destroyed_paths(texts: Sequence[str], nodes: Sequence[Node]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    paths_by_host: dict[str, list[str]] = {}
     names = {node.name for node in nodes}
     for text in texts:
         host, slash, path = text.partition(":/")
@@ -143,8 +143,8 @@ def _destroyed_paths(texts: Sequence[str], nodes: Sequence[Node]) -> dict[str, l
                 "another host, or after a reboot.",
                 f"Name it as {BY_ID}... (on the host: ls -l {BY_ID})",
             )
-        found.setdefault(host, []).append(path)
-    return found
+        paths_by_host.setdefault(host, []).append(path)
+    return paths_by_host
 
 
 def launch_command(node: Node, launcher: str, bring: bool, sudo: bool) -> list[str]:
@@ -152,13 +152,13 @@ def launch_command(node: Node, launcher: str, bring: bool, sudo: bool) -> list[s
     remote = remote_command(bring, sudo)
     if launcher:
         try:
-            words = shlex.split(launcher)
+            command = shlex.split(launcher)
         except ValueError as error:
             raise UsageError(f"--launcher {launcher!r}: {error}.") from error
-        if not words:
+        if not command:
             example = "--launcher 'kubectl exec -i {host} -- sh -c'"
             raise UsageError(f"--launcher {launcher!r} is not a command.", f"Such as: {example}")
-        return [word.replace("{host}", node.host) for word in words] + [remote]
+        return [arg.replace("{host}", node.host) for arg in command] + [remote]
     port = ["-p", str(node.port)] if node.port is not None else []
     user = f"{node.user}@" if node.user is not None else ""
     return [*SSH, *port, f"{user}{node.host}", remote]

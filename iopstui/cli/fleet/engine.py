@@ -20,14 +20,14 @@ MANIFEST_OPTIONS = ("pvc", "local_path", "replicas", "image")
 @contextlib.contextmanager
 def engine_hosts(arguments: argparse.Namespace) -> Iterator[tuple[str, str]]:
     """The hosts, and the launcher's words. An allocation that is made here ends with the block."""
-    asked = {arguments.hosts, arguments.launcher}
-    if SLURM not in asked and arguments.allocate is not None:
+    names = {arguments.hosts, arguments.launcher}
+    if SLURM not in names and arguments.allocate is not None:
         raise UsageError("--allocate is for Slurm.", "For example: iopstui fleet slurm DIR "
                          "--allocate '-N 4' --job JOB")  # fmt: skip
-    if KUBERNETES not in asked:
+    if KUBERNETES not in names:
         _refuse(arguments, POD_OPTIONS)
     _refuse(arguments, MANIFEST_OPTIONS)
-    engine = next((one for one in (arguments.hosts, arguments.launcher) if one in ENGINES), None)
+    engine = next((name for name in (arguments.hosts, arguments.launcher) if name in ENGINES), None)
     if engine is None:
         yield arguments.hosts, arguments.launcher
         return
@@ -36,8 +36,10 @@ def engine_hosts(arguments: argparse.Namespace) -> Iterator[tuple[str, str]]:
             f"HOSTS {arguments.hosts} and --launcher {arguments.launcher!r} cannot be combined."
         )
     if engine == SLURM:
-        with slurm_hosts(arguments.hosts, arguments.allocate, os.environ, print_message) as found:
-            yield found.nodes, found.launcher
+        with slurm_hosts(
+            arguments.hosts, arguments.allocate, os.environ, print_message
+        ) as allocation:
+            yield allocation.nodes, allocation.launcher
         return
     pods = PodSelection(
         arguments.selector or LABEL, arguments.namespace or "", arguments.container or ""
@@ -51,7 +53,7 @@ def engine_hosts(arguments: argparse.Namespace) -> Iterator[tuple[str, str]]:
 
 
 def _refuse(arguments: argparse.Namespace, names: tuple[str, ...]) -> None:
-    given = next((name for name in names if getattr(arguments, name) is not None), None)
-    if given is not None:
-        with_what = "--print-manifest" if given in MANIFEST_OPTIONS else f"HOSTS {KUBERNETES}"
-        raise UsageError(f"--{given.replace('_', '-')} is for {with_what}.")
+    option = next((name for name in names if getattr(arguments, name) is not None), None)
+    if option is not None:
+        with_what = "--print-manifest" if option in MANIFEST_OPTIONS else f"HOSTS {KUBERNETES}"
+        raise UsageError(f"--{option.replace('_', '-')} is for {with_what}.")

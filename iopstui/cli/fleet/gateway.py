@@ -34,13 +34,13 @@ class SubFleet:
     fleet: ``obey`` gets the orders from there, in another thread."""
 
     def __init__(self, order: Object, write: Callable[[Object], None]) -> None:
-        said = order["fleet"]
+        fleet = order["fleet"]
         self._write = write
         self._label = str(order.get("host") or "")
         self._order: Object = {name: order[name] for name in ("job", "frames") if name in order}
-        nodes = parse_nodes(",".join(said["hosts"]))
-        self._arguments = dict(zip((node.name for node in nodes), said["arguments"], strict=True))
-        self._merger = Merger(said["interval"])
+        nodes = parse_nodes(",".join(fleet["hosts"]))
+        self._arguments = dict(zip((node.name for node in nodes), fleet["arguments"], strict=True))
+        self._merger = Merger(fleet["interval"])
         self._orders: queue.SimpleQueue[Object] = queue.SimpleQueue()
         self._start: StartOrder | None = None
         self._lay_out = self._completed = False
@@ -48,15 +48,15 @@ class SubFleet:
         self._needs: Mapping[str, Sequence[SpaceNeed]] = {}
         self._next_alive = 0.0
         self._executed: set[str] = set()
-        launcher, bring, sudo = said["launcher"], said["bring"], said["sudo"]
+        launcher, bring, sudo = fleet["launcher"], fleet["bring"], fleet["sudo"]
         self.fleet = Fleet(
             nodes,
             lambda node: launch_command(node, launcher, bring, sudo),
             self._order_of,
             self._merger,
             FleetOptions(
-                said["least"], said["stop_on_loss"], assume_apart=said["assume_apart"],
-                greet_within_s=said["connect_timeout"], parts=said["parts"],
+                fleet["least"], fleet["stop_on_loss"], assume_apart=fleet["assume_apart"],
+                greet_within_s=fleet["connect_timeout"], parts=fleet["parts"],
             ),
             FleetCallbacks(
                 self._send_message, self._second, lambda name, row: None, lambda second: "",
@@ -84,17 +84,19 @@ class SubFleet:
         self.fleet.run()
         self._report_executions()
         self._write(merged_object(self._merger, self._label))
-        gone = failed_hosts(self.fleet)
-        stopped = any(one.error == INTERRUPTED for one in self.fleet.members.values())
-        if gone or stopped:
-            words = f"{len(gone)} of its hosts failed or were lost: {failure_text(gone)}"
-            self._write({"event": "failed", "error": words * bool(gone), "interrupted": not gone,
-                         "exit_code": EXIT_JOB_FAILED if gone else EXIT_INTERRUPTED})  # fmt: skip
+        failed = failed_hosts(self.fleet)
+        stopped = any(member.error == INTERRUPTED for member in self.fleet.members.values())
+        if failed or stopped:
+            error = f"{len(failed)} of its hosts failed or were lost: {failure_text(failed)}"
+            self._write({
+                "event": "failed", "error": error * bool(failed), "interrupted": not failed,
+                "exit_code": EXIT_JOB_FAILED if failed else EXIT_INTERRUPTED,
+            })  # fmt: skip
         self._write({"event": "ended", "exit_code": EXIT_OK})
-        return EXIT_JOB_FAILED if gone else EXIT_INTERRUPTED if stopped else EXIT_OK
+        return EXIT_JOB_FAILED if failed else EXIT_INTERRUPTED if stopped else EXIT_OK
 
-    def _send_message(self, words: str) -> None:
-        self._write({"event": "said", "text": words})
+    def _send_message(self, text: str) -> None:
+        self._write({"event": "said", "text": text})
 
     def _second(self, second: MergedSecond) -> None:
         self._write(second_object(second, self._label))
@@ -127,20 +129,20 @@ class SubFleet:
 
     def _answer_look(self) -> None:
         """Say which marks were seen, once all that were asked have answered or are gone."""
-        asked = [self.fleet.members[name] for name in self._looking or ()]
-        if all(one.seen is not None or one.state == OVER for one in asked):
+        members = [self.fleet.members[name] for name in self._looking or ()]
+        if all(member.seen is not None or member.state == OVER for member in members):
             self._looking = None
-            seen = {name for one in asked for name in one.seen or ()}
-            self._write({"event": "seen", "names": sorted(seen)})
+            marks = {name for member in members for name in member.seen or ()}
+            self._write({"event": "seen", "names": sorted(marks)})
 
     def _report_executions(self) -> None:
         if len(self._executed) == len(self.fleet.members):
             return
-        for name, one in self.fleet.members.items():
-            if one.executed_ns is not None and name not in self._executed:
+        for name, member in self.fleet.members.items():
+            if member.executed_ns is not None and name not in self._executed:
                 self._executed.add(name)
-                self._write({"event": "executed", "monotonic_ns": one.executed_ns,
-                             "error_ns": one.error_ns})  # fmt: skip
+                self._write({"event": "executed", "monotonic_ns": member.executed_ns,
+                             "error_ns": member.error_ns})  # fmt: skip
 
     # -- as the fleet above
 

@@ -44,10 +44,10 @@ def host_counts(arguments: argparse.Namespace, hosts: int) -> list[int]:
         raise UsageError(
             "A fleet sweep has only the axis hosts.", "For example: --axis hosts=1,2,4..32"
         )
-    found = parse_host_counts(arguments.axis[0], hosts)
+    counts = parse_host_counts(arguments.axis[0], hosts)
     if arguments.job is None:
         raise UsageError("--axis hosts= needs a --job.")
-    return found
+    return counts
 
 
 def measured_point(
@@ -55,12 +55,16 @@ def measured_point(
 ) -> tuple[ScalePoint | None, list[str]]:
     """The point of a run on ``hosts`` that is over, of which ``least`` would do, and what is to be
     said of it; ``None`` if it does not count. ``met`` as in ``ScalePoint``."""
-    began = sum(one.executed_ns is not None for one in fleet.members.values())
-    done = certify_merge(merger).finished
-    if done < max(began, least) or fleet.stopped:
-        return None, [f"not counted: the job finished on {done} of {hosts}"]
-    said = [] if done == hosts else [f"only {done} took part, so this is the point for {done}"]
-    return scale_point(done, merger, met), said
+    began = sum(member.executed_ns is not None for member in fleet.members.values())
+    finished = certify_merge(merger).finished
+    if finished < max(began, least) or fleet.stopped:
+        return None, [f"not counted: the job finished on {finished} of {hosts}"]
+    notes = (
+        []
+        if finished == hosts
+        else [f"only {finished} took part, so this is the point for {finished}"]
+    )
+    return scale_point(finished, merger, met), notes
 
 
 class _HostSweep:
@@ -106,25 +110,27 @@ class _HostSweep:
         hosts = place.hosts
         names = tuple(node.name for node in self._nodes[:hosts])
         job = self._arguments.job
-        started = FleetRunStarted(self._number, names, time.time(), job, place=place)
-        self._record_row(fleet_object(started, self._arguments.interval))
-        code, said = EXIT_JOB_FAILED, ["it did not finish"]
+        event = FleetRunStarted(self._number, names, time.time(), job, place=place)
+        self._record_row(fleet_object(event, self._arguments.interval))
+        code, messages = EXIT_JOB_FAILED, ["it did not finish"]
         try:
-            code, said, point = self._run(hosts)
+            code, messages, point = self._run(hosts)
         except IopstuiError as error:
-            code, said = error.exit_code, [error.message]
+            code, messages = error.exit_code, [error.message]
             raise
         finally:
-            self._record_row(over_object(code, said))
+            self._record_row(over_object(code, messages))
         self.code = max(self.code, code, key=_CODES_BY_SEVERITY.index)
-        for words in said:
-            print_line(f"hosts={hosts}: {words}", sys.stderr)
+        for message in messages:
+            print_line(f"hosts={hosts}: {message}", sys.stderr)
         return point
 
     def _run(self, hosts: int) -> tuple[int, list[str], ScalePoint | None]:
         """The exit code of a point, what is said of it, and the point if it counts."""
         arguments = self._arguments
-        merger = Merger(arguments.interval, keep_bins=any(one.each for one in self._expected))
+        merger = Merger(
+            arguments.interval, keep_bins=any(expectation.each for expectation in self._expected)
+        )
         self._aborts = [AbortCondition(text) for text in arguments.abort]
         least = hosts if self._least is None else min(self._least, hosts)
         fleet = self._fleet = Fleet(
@@ -140,10 +146,10 @@ class _HostSweep:
         if self._stop:
             return EXIT_INTERRUPTED, [], None
         met, outcomes = judge_expectations(merger, self._expected)
-        point, said = measured_point(fleet, merger, hosts, least, met if self._expected else None)
+        point, notes = measured_point(fleet, merger, hosts, least, met if self._expected else None)
         if point is None:
-            return EXIT_JOB_FAILED, said, None
-        return EXIT_OK if met else EXIT_VERDICT, [*said, *outcomes], point
+            return EXIT_JOB_FAILED, notes, None
+        return EXIT_OK if met else EXIT_VERDICT, [*notes, *outcomes], point
 
     @property
     def is_over(self) -> bool:
@@ -200,6 +206,6 @@ def _points(curve: _HostSweep, counts: Sequence[int], kind: str) -> None:
         # what was measured before is shown all the same
         if not points:
             raise
-        sink.end(scaling([(one.hosts, one.iops) for one in points]))
+        sink.end(scaling([(p.hosts, p.iops) for p in points]))
         raise
-    sink.end(scaling([(one.hosts, one.iops) for one in points]))
+    sink.end(scaling([(p.hosts, p.iops) for p in points]))

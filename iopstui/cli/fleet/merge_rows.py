@@ -33,56 +33,58 @@ def merge_files(
                          "For example: iopstui merge node1.iops node2.iops")  # fmt: skip
     merger = Merger(interval_s)
     sink = totals_sink(kind, sys.stdout, sys.stderr, name)
-    named = _different([Path(file) for file in files], labels)
-    paths = [path for path, _ in named]
-    once = Deduplicator()
+    inputs = _different([Path(file) for file in files], labels)
+    paths = [path for path, _ in inputs]
+    deduplicator = Deduplicator()
     with checking_figures(paths):
-        held = None
-        for labelled in _rows(named, labels, once):
+        is_late = None
+        for labelled in _rows(inputs, labels, deduplicator):
             _feed(merger, *labelled)
-            if held is None and not files:
-                held = _arrives_late(*labelled)
-            for second in () if held else merger.closed(early=not files):
+            if is_late is None and not files:
+                is_late = _arrives_late(*labelled)
+            for second in () if is_late else merger.closed(early=not files):
                 sink.second(second)
     for second in merger.finish():
         sink.second(second)
-    seen = any(host.frames for host in merger.hosts.values())
-    if not (seen or merger.merged or merger.below):
+    has_frames = any(host.frames for host in merger.hosts.values())
+    if not (has_frames or merger.merged or merger.below):
         raise UsageError(
             "The input to merge contains no frames.",
             "To create JSON lines: iopstui run --job JOB --format jsonl",
         )
     sink.end(merger)
     _warn_of_long_samples(merger)
-    for host, count in once.repeated.items():
+    for host, count in deduplicator.repeated.items():
         print_message(f"{host}: {count} duplicate seconds, counted once")
     return EXIT_OK
 
 
 def _different(paths: Sequence[Path], labels: Sequence[str]) -> list[tuple[Path, str]]:
     """Each file once, by whatever names, with its label ("": none)."""
-    found: dict[object, tuple[Path, str]] = {}
+    by_identity: dict[object, tuple[Path, str]] = {}
     for path, label in zip_longest(paths, labels[: len(paths)], fillvalue=""):
         file = Path(path)
         try:
             about = file.stat()
-            same: object = about.st_dev, about.st_ino
+            identity: object = about.st_dev, about.st_ino
         except OSError:
-            same = file  # it can't be read, which is said where it is
-        if same in found:
-            print_message(f"{file} is the same file as {found[same][0]}, counted once")
-        found.setdefault(same, (file, str(label)))
-    return list(found.values())
+            identity = file  # it can't be read, which is said where it is
+        if identity in by_identity:
+            print_message(f"{file} is the same file as {by_identity[identity][0]}, counted once")
+        by_identity.setdefault(identity, (file, str(label)))
+    return list(by_identity.values())
 
 
 def _rows(
-    files: Sequence[tuple[Path, str]], labels: Sequence[str], once: Deduplicator
+    files: Sequence[tuple[Path, str]], labels: Sequence[str], deduplicator: Deduplicator
 ) -> Iterable[Labelled]:
     if not files:
         lines = line_rows(sys.stdin.buffer, labels[0] if labels else LABEL, print_message)
-        return without_repeats(lines, once)
+        return without_repeats(lines, deduplicator)
     return merged_streams(
-        [file_rows(path, label, print_message) for path, label in files], print_message, once
+        [file_rows(path, label, print_message) for path, label in files],
+        print_message,
+        deduplicator,
     )
 
 

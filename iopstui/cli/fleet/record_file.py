@@ -17,22 +17,22 @@ from iopstui.text import printable
 LABEL = "fleet"
 
 
-def fleet_object(begun: FleetRunStarted, interval_s: float) -> dict[str, Any]:
+def fleet_object(event: FleetRunStarted, interval_s: float) -> dict[str, Any]:
     """The line that begins a run in a recording; of a sweep it has all points' hosts."""
-    place = begun.place
+    place = event.place
     of = {"axis": list(place.counts), "point": place.number} if place is not None else {}
     return {
-        "event": FLEET, "host": LABEL, "wall_ms": begun.wall_s * 1000, "run": begun.number,
-        "job": begun.job, "watching": begun.watching, "interval_s": interval_s,
-        "hosts": list(begun.hosts), **of,
+        "event": FLEET, "host": LABEL, "wall_ms": event.wall_s * 1000, "run": event.number,
+        "job": event.job, "watching": event.watching, "interval_s": interval_s,
+        "hosts": list(event.hosts), **of,
     }  # fmt: skip
 
 
-def over_object(code: int, said: Sequence[str]) -> dict[str, Any]:
+def over_object(code: int, messages: Sequence[str]) -> dict[str, Any]:
     """The final line: its exit code and message."""
     return {
         "event": FLEET_OVER, "host": LABEL, "wall_ms": time.time() * 1000, "code": code,
-        "how": state_for_exit_code(code), "said": list(said),
+        "how": state_for_exit_code(code), "said": list(messages),
     }  # fmt: skip
 
 

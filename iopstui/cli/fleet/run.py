@@ -107,10 +107,10 @@ def _run_by_gateways(
         (arguments.job is None, "works only with --job"),
         (bool(arguments.axis), "does not work with --axis"),
         (bool(arguments.record), "does not work with --record: hosts send totals only"),
-        (any(one.each for one in expected), "does not work with --expect each."),
+        (any(expectation.each for expectation in expected), "does not work with --expect each."),
     ]
-    for asked, why in refused:
-        if asked:
+    for applies, why in refused:
+        if applies:
             raise UsageError(f"--gateways {why}.")
     gateways = parse_nodes(arguments.gateways)
     if len(gateways) > len(nodes):
@@ -123,9 +123,11 @@ def _run_by_gateways(
     }  # fmt: skip
     may_lack, below = len(nodes) - least, {}
     for place, gateway in enumerate(gateways):
-        own = nodes[place * len(nodes) // len(gateways) : (place + 1) * len(nodes) // len(gateways)]
+        hosts = nodes[
+            place * len(nodes) // len(gateways) : (place + 1) * len(nodes) // len(gateways)
+        ]
         below[gateway.name] = orders.build_fleet_orders(
-            own, {**limits, "least": max(1, len(own) - may_lack)}
+            hosts, {**limits, "least": max(1, len(hosts) - may_lack)}
         )
     return _run_without_screen(
         arguments, gateways, lambda gateway: below[gateway.name], expected, least
@@ -140,7 +142,7 @@ def _run_without_screen(
     least: int,
 ) -> int:
     """Run the fleet and print its totals; the exit code. ``nodes`` are gateways or hosts."""
-    merger = Merger(arguments.interval, keep_bins=any(one.each for one in expected))
+    merger = Merger(arguments.interval, keep_bins=any(expectation.each for expectation in expected))
     run = FleetRunReporter(arguments, sys.stdout, sys.stderr)
     fleet = Fleet(
         nodes,
@@ -155,9 +157,9 @@ def _run_without_screen(
     with contextlib.closing(run), exit_on_closed_output(arguments.expect):
         fleet.run()
         run.sink().end(merger)
-    words = start_spread_text(fleet)
-    if words:
-        print_message(words)
+    spread = start_spread_text(fleet)
+    if spread:
+        print_message(spread)
     met, outcomes = judge_expectations(merger, expected)
     for text in outcomes:
         print_line(text, sys.stderr)
@@ -166,8 +168,10 @@ def _run_without_screen(
 
 def _need_probe(arguments: argparse.Namespace, expected: Sequence[FleetExpectation]) -> None:
     """UsageError for a figure of the device's that nobody would count."""
-    named = [(f"--expect {one.text!r}", one.expectation.path) for one in expected]
-    named += [(f"--abort {text!r}", AbortCondition(text).path) for text in arguments.abort]
-    for asked, path in named:
+    figures = [
+        (f"--expect {expectation.text!r}", expectation.expectation.path) for expectation in expected
+    ]
+    figures += [(f"--abort {text!r}", AbortCondition(text).path) for text in arguments.abort]
+    for option, path in figures:
         if path[0] == DEVICE and not arguments.probe:
-            raise UsageError(f"{asked}: device latencies need --probe.")
+            raise UsageError(f"{option}: device latencies need --probe.")

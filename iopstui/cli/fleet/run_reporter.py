@@ -113,41 +113,43 @@ def fleet_options(arguments: argparse.Namespace, least: int) -> FleetOptions:
 
 def start_spread_text(fleet: Fleet) -> str:
     """Difference between the hosts' start times in words; "" for fewer than two."""
-    found = spread(fleet.members)
-    began = sum(len(one.executions) for one in fleet.members.values())
-    hosts = sum(len(one.below) or 1 for one in fleet.members.values())
-    if found is None or began < 2:
+    start_spread = spread(fleet.members)
+    began = sum(len(member.executions) for member in fleet.members.values())
+    hosts = sum(len(member.below) or 1 for member in fleet.members.values())
+    if start_spread is None or began < 2:
         return ""
-    who = "all hosts" if began == hosts else f"{began} of {hosts} hosts"
-    return executed_text(*found, who)
+    subject = "all hosts" if began == hosts else f"{began} of {hosts} hosts"
+    return executed_text(*start_spread, subject)
 
 
 def judge_expectations(
     merger: Merger, expected: Sequence[FleetExpectation]
 ) -> tuple[bool, list[str]]:
     """Whether all expectations were met, and what came of each in words."""
-    met, words = True, []
-    whole = merger.rated()
-    for one in expected:
-        sums = {"": whole}
-        if one.each:
+    met, texts = True, []
+    total = merger.rated()
+    for expectation in expected:
+        sums = {"": total}
+        if expectation.each:
             sums = {name: host.rated() for name, host in merger.hosts.items()}
-        found = {
-            name: Outcome(one.expectation, figure(each, one.expectation.path), None)
-            for name, each in sums.items()
+        outcomes = {
+            name: Outcome(
+                expectation.expectation, figure(rated, expectation.expectation.path), None
+            )
+            for name, rated in sums.items()
         }
-        met &= all(outcome.passed is True for outcome in found.values()) and bool(found)
-        words.append(outcome_text(one.text, found))
-    return met, words
+        met &= all(outcome.passed is True for outcome in outcomes.values()) and bool(outcomes)
+        texts.append(outcome_text(expectation.text, outcomes))
+    return met, texts
 
 
 def run_exit_code(fleet: Fleet, run: FleetRunReporter, met: bool) -> int:
     """The exit code of a run that is over."""
-    failed = any(one.error for one in fleet.members.values())
+    failed = any(member.error for member in fleet.members.values())
     if run.reached:
         return EXIT_OK
     if fleet.stopped and not run.aborted and not run.steady:
-        lost = any(one.lost for one in fleet.members.values())
+        lost = any(member.lost for member in fleet.members.values())
         return EXIT_JOB_FAILED if lost else EXIT_INTERRUPTED
     if run.aborted or failed:
         return EXIT_JOB_FAILED

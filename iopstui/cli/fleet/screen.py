@@ -53,13 +53,13 @@ class FleetRecorder:
 
     def __init__(self, name: str | None) -> None:
         self._said: list[str] = []
-        self.on_trouble: Callable[[str], None] = lambda words: None
+        self.on_trouble: Callable[[str], None] = lambda message: None
         self._file = RecordFile(kept(name), self._warn) if name else None
 
-    def _warn(self, words: str) -> None:
+    def _warn(self, message: str) -> None:
         """Show the warning on the screen at once, and again after the screen has closed."""
-        self._said.append(words)
-        self.on_trouble(words)
+        self._said.append(message)
+        self.on_trouble(message)
 
     def write(self, row: Object) -> None:
         """Write one line, unless it is nested too deeply."""
@@ -111,12 +111,12 @@ class FleetRunPlanner:
         arguments.set = [*self._arguments.set, *changed]
         arguments.job, arguments.record, arguments.format = job or None, None, None
         orders = AgentOrders(arguments, self._nodes, bool(self._arguments.record))
-        keep_bins = any(one.each for one in self._expected)
+        keep_bins = any(expectation.each for expectation in self._expected)
         merger = Merger(arguments.interval, keep_bins=keep_bins)
         run = FleetRunReporter(arguments, sys.stdout, sys.stderr)
         names = tuple(node.name for node in nodes)
-        begun = FleetRunStarted(number, names, time.time(), job, not job, place=place)
-        self._recorder.write(fleet_object(begun, arguments.interval))
+        event = FleetRunStarted(number, names, time.time(), job, not job, place=place)
+        self._recorder.write(fleet_object(event, arguments.interval))
 
         def fleet(callbacks: FleetCallbacks) -> Fleet:
             return Fleet(
@@ -127,7 +127,7 @@ class FleetRunPlanner:
         def judge(fleet: Fleet) -> RunVerdict:
             return self._exit_code(fleet, merger, run, least if place is not None else None)
 
-        return PlannedRun(fleet, merger, begun, _ignore_second, self._row, run.stop, judge,
+        return PlannedRun(fleet, merger, event, _ignore_second, self._row, run.stop, judge,
                           lambda: run.steady)  # fmt: skip
 
     def watch(self) -> PlannedRun:
@@ -150,17 +150,19 @@ class FleetRunPlanner:
 
     def _set(self, node: Node, order: Object) -> Object:
         """The order with the tunables that were changed on this host's disks."""
-        words = self._settings.initial_settings(node.name)
-        return {**order, "tunables": words} if words else order
+        tunables = self._settings.initial_settings(node.name)
+        return {**order, "tunables": tunables} if tunables else order
 
     def _launch(self, node: Node) -> list[str]:
-        said = self._arguments
-        return launch_command(node, said.launcher, said.bring, said.sudo)
+        arguments = self._arguments
+        return launch_command(node, arguments.launcher, arguments.bring, arguments.sudo)
 
     def _row(self, name: str, row: Object) -> None:
         if row["event"] == "session":
-            opened = row.get("opened")
-            self._opened[name] = [str(one) for one in opened] if type(opened) is list else []
+            devices = row.get("opened")
+            self._opened[name] = (
+                [str(device) for device in devices] if type(devices) is list else []
+            )
         self._recorder.print_host_line(name, row)
 
     def _exit_code(
@@ -169,19 +171,21 @@ class FleetRunPlanner:
         """Exit code of a run. ``least``: hosts needed for a point of a sweep."""
         met, outcomes = judge_expectations(merger, self._expected)
         code, point, spread = run_exit_code(fleet, run, met), None, start_spread_text(fleet)
-        said = [*outcomes, *([spread] if spread else ())]
+        messages = [*outcomes, *([spread] if spread else ())]
         if least is not None:
             passed = met if self._expected else None
             point, about = measured_point(fleet, merger, len(fleet.members), least, passed)
             code = _point_exit_code(code, point, met)
-            gone = failed_hosts(fleet)
-            about = [": ".join([*about, failure_text(gone)])] if point is None and gone else about
-            said = [*(about if code != EXIT_INTERRUPTED else ()), *said]
+            failed = failed_hosts(fleet)
+            about = (
+                [": ".join([*about, failure_text(failed)])] if point is None and failed else about
+            )
+            messages = [*(about if code != EXIT_INTERRUPTED else ()), *messages]
         elif state_for_exit_code(code) == FAILED:
-            said.insert(0, why_failed(fleet))
-        words = (totals_text(merger.rated(), certify_merge(merger)), *said)
-        self._recorder.write(over_object(code, said))
-        return RunVerdict(code, tuple(said), words, point, run.aborted)
+            messages.insert(0, why_failed(fleet))
+        lines = (totals_text(merger.rated(), certify_merge(merger)), *messages)
+        self._recorder.write(over_object(code, messages))
+        return RunVerdict(code, tuple(messages), lines, point, run.aborted)
 
 
 def _point_exit_code(code: int, point: ScalePoint | None, met: bool) -> int:
@@ -193,11 +197,13 @@ def _point_exit_code(code: int, point: ScalePoint | None, met: bool) -> int:
 
 def why_failed(fleet: Fleet) -> str:
     """Names of hosts that failed or were lost, or why all were stopped."""
-    gone = failed_hosts(fleet)
+    failed = failed_hosts(fleet)
     if fleet.stopped:
-        why = f"; {failure_text(gone)}" if gone else ""
+        why = f"; {failure_text(failed)}" if failed else ""
         return f"all hosts were stopped: {fleet.stopped}{why}"
-    return f"{len(gone)} of {len(fleet.members)} hosts failed or were lost: {failure_text(gone)}"
+    return (
+        f"{len(failed)} of {len(fleet.members)} hosts failed or were lost: {failure_text(failed)}"
+    )
 
 
 def _ignore_second(second: MergedSecond) -> None:
@@ -236,7 +242,7 @@ def show_fleet(
 
 def show_recording(path: Path, speed: float, theme: str) -> int:
     """A fleet's recording on the screen, until it is left."""
-    replay = FleetReplay(lambda: file_rows(path, "", lambda words: None), speed)
+    replay = FleetReplay(lambda: file_rows(path, "", lambda message: None), speed)
     from iopstui.ui.fleet_app import run_fleet_replay
 
     return run_fleet_replay(replay, printable(path.name), theme, path)

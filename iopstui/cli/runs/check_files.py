@@ -47,7 +47,7 @@ def check_files(junit: str | None, summary: str | None, title: str) -> Iterator[
         return
     for name in filter(None, (junit, summary)):
         _check_writable(Path(name))
-    started, error = time.monotonic(), "The program ended before the command did."
+    start_s, error = time.monotonic(), "The program ended before the command did."
     try:
         yield collector
         error = "Interrupted." if collector.exit_code == EXIT_INTERRUPTED else ""
@@ -57,7 +57,7 @@ def check_files(junit: str | None, summary: str | None, title: str) -> Iterator[
     finally:
         from iopstui.output.check_report import CheckedRun
 
-        run = CheckedRun(title, collector.checks, time.monotonic() - started, error)
+        run = CheckedRun(title, collector.checks, time.monotonic() - start_s, error)
         _write(run, junit, summary)
 
 

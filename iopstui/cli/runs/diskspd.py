@@ -17,28 +17,28 @@ from iopstui.output.pages.diskspd import translation_lines
 
 def run_diskspd(command: str, options: RunOptions, kind: str) -> int:
     """Translate the command and run it; the exit code."""
-    found = translate(command)
-    given = bool(options.targets)
-    if not given:
-        options = replace(options, targets=_default_target(found))
-    for line in translation_lines(found, given, options.size):
+    translation = translate(command)
+    has_target = bool(options.targets)
+    if not has_target:
+        options = replace(options, targets=_default_target(translation))
+    for line in translation_lines(translation, has_target, options.size):
         print_line(line, sys.stderr)
     private = private_directory()
     try:
-        job = write_text(private, "diskspd.fio", found.text)
+        job = write_text(private, "diskspd.fio", translation.text)
         return run_job(str(job), options, kind)
     finally:
         remove(private)
 
 
-def _default_target(found: Translation) -> tuple[str, ...]:
+def _default_target(translation: Translation) -> tuple[str, ...]:
     """Default target: a scratch file beside the one that -c would create, the existing file itself,
     or none (the job names several files)."""
-    if found.creates is not None:
-        places = {os.path.dirname(target) or "." for target in found.targets}
+    if translation.creates is not None:
+        places = {os.path.dirname(target) or "." for target in translation.targets}
         if len(places) > 1:
             raise UsageError("The DISKSPD command creates files in several directories.",
                              "Choose one as TARGET: iopstui run DIRECTORY --diskspd ...",
                              )  # fmt: skip
         return (places.pop(),)
-    return found.targets if len(found.targets) == 1 else ()
+    return translation.targets if len(translation.targets) == 1 else ()

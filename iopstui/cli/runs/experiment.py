@@ -64,17 +64,17 @@ def _run_experiment(options: ExperimentOptions, checks: CheckCollector) -> int:
         print_line(planned_sensitivity(setup.plan, setup.spread), sys.stderr)
     sink = experiment_sink(setup.plan, options.format, os.uname().nodename, setup.target,
                            sys.stdout, sys.stderr)  # fmt: skip
-    told = ReportedExperiment(sink, sys.stderr, sys.stdout)
+    reporter = ReportedExperiment(sink, sys.stderr, sys.stdout)
     runner = ExperimentRunner(
         experiment_session(setup, options.run, progress, print_message), setup.plan,
-        setup.job_target, setup.conditions, told.handle, progress, expected,
+        setup.job_target, setup.conditions, reporter.handle, progress, expected,
     )  # fmt: skip
     StopSignals(runner.stop, kill_without_waiting(runner.kill))
     with exit_on_closed_output(options.run.expect):
         try:
             runner.run()
         finally:
-            told.end()
+            reporter.end()
     return _code_of(runner, sink.points, checks)
 
 
@@ -90,8 +90,10 @@ def _code_of(
     plan = runner.plan
     points = points if plan.variants else points_of(plan, points)
     for event in points:
-        for one in event.outcomes:
-            checks.add(f"{event.label}: {one.expectation.text}", one.passed, outcome_text(one))
+        for outcome in event.outcomes:
+            checks.add(
+                f"{event.label}: {outcome.expectation.text}", outcome.passed, outcome_text(outcome)
+            )
     if runner.failed:
         checks.add("all points", False, f"{counted(len(runner.failed), 'run')} failed")
         print_message(f"{counted(len(runner.failed), 'run')} of {plan.points} failed; the others "
@@ -120,20 +122,20 @@ def _kept_progress_text(runner: ExperimentRunner) -> str:
     progress = runner.progress
     noun = runner.plan.unit
     if progress is not None and progress.points:
-        kept = f"{len(progress.points)} of {counted(runner.plan.points, noun)}"
-        return (f"interrupted: {kept} kept in {progress.path}; run the same command to "
+        measured = f"{len(progress.points)} of {counted(runner.plan.points, noun)}"
+        return (f"interrupted: {measured} kept in {progress.path}; run the same command to "
                 "continue")  # fmt: skip
     return f"interrupted before the first {noun} was measured; nothing is kept"
 
 
 def _exit_code(points: Sequence[PointFinished]) -> int:
     """The exit code of a whole experiment: were its expectations met at every point?"""
-    outcomes = [one for event in points for one in event.outcomes]
-    for one in outcomes:
-        if one.measured is None:
-            raise UsageError(f"--expect {one.expectation.text!r} cannot be checked: the "
+    outcomes = [outcome for event in points for outcome in event.outcomes]
+    for outcome in outcomes:
+        if outcome.measured is None:
+            raise UsageError(f"--expect {outcome.expectation.text!r} cannot be checked: the "
                              "points have no such figure.")  # fmt: skip
-    return EXIT_OK if all(one.passed for one in outcomes) else EXIT_VERDICT
+    return EXIT_OK if all(outcome.passed for outcome in outcomes) else EXIT_VERDICT
 
 
 def ask(plan: Plan, yes: bool) -> None:

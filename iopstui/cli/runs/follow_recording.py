@@ -43,27 +43,27 @@ def follow(arguments: argparse.Namespace) -> int:
         remove(private)
 
 
-def _play(path: Path, arguments: argparse.Namespace, ended: Callable[[], bool]) -> int:
+def _play(path: Path, arguments: argparse.Namespace, has_ended: Callable[[], bool]) -> int:
     kind = arguments.format or ("plain" if arguments.plain else None)
     if kind:
         from iopstui.output.replay import replay_headless
 
-        wait_for_first_sample(path, print_message, ended)
-        return replay_headless(str(path), kind, _Patience(ended), arguments.plain_every)
+        wait_for_first_sample(path, print_message, has_ended)
+        return replay_headless(str(path), kind, _Patience(has_ended), arguments.plain_every)
     require_terminal(COMMAND_WITHOUT_SCREEN)
     require_for_screen(arguments)
     from iopstui.ui.replay import show_session
 
     volume = read_volume_option(arguments)
-    wait_for_first_sample(path, print_message, ended)
-    return show_session(FollowSession(path, arguments.speed, ended), arguments.theme, volume)
+    wait_for_first_sample(path, print_message, has_ended)
+    return show_session(FollowSession(path, arguments.speed, has_ended), arguments.theme, volume)
 
 
 class _Patience:
     """Waits for more data; False if none came since the input ended."""
 
-    def __init__(self, ended: Callable[[], bool]) -> None:
-        self._ended = ended
+    def __init__(self, has_ended: Callable[[], bool]) -> None:
+        self._ended = has_ended
         self._over = False
 
     def __call__(self) -> bool:

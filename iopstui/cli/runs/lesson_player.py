@@ -40,15 +40,15 @@ from iopstui.text import printable
 def parse_answers(text: str | None, lesson: Lesson) -> dict[str, str]:
     """--answers a,-,b by the names of the lesson's questions. UsageError if they don't fit."""
     asks = [step for step in lesson.steps if isinstance(step, QuestionPage)]
-    given = [part.strip().lower() for part in text.split(",")] if text else []
-    if len(given) > len(asks):
+    entries = [part.strip().lower() for part in text.split(",")] if text else []
+    if len(entries) > len(asks):
         raise UsageError(
-            f"--answers has {counted(len(given), 'answer')}, the lesson "
+            f"--answers has {counted(len(entries), 'answer')}, the lesson "
             f"{counted(len(asks), 'question')}.",
             f"See them with: iopstui lesson --check {lesson.name}",
         )
-    found = {}
-    for ask, letter in zip(asks, given, strict=False):
+    answers = {}
+    for ask, letter in zip(asks, entries, strict=False):
         letters = [choice.letter for choice in ask.choices]
         if letter in ("", "-"):
             continue
@@ -57,8 +57,8 @@ def parse_answers(text: str | None, lesson: Lesson) -> dict[str, str]:
                 f"--answers: {letter!r} is not an answer to {ask.title!r}, which has "
                 f"{', '.join(letters)}.", "Give one letter for each question, - for none.",
             )  # fmt: skip
-        found[ask.name] = letter
-    return found
+        answers[ask.name] = letter
+    return answers
 
 
 def play_plain(
@@ -111,8 +111,8 @@ class LessonPlayer:
             self._print_lines(["", f"Left on page {self._position()}."])
             return EXIT_INTERRUPTED
         self._print_lines(end_lines(self._run))
-        made = [n for n in self._run.failed if self._run.failed[n]]
-        return EXIT_JOB_FAILED if made else EXIT_OK
+        failures = [n for n in self._run.failed if self._run.failed[n]]
+        return EXIT_JOB_FAILED if failures else EXIT_OK
 
     def _position(self) -> str:
         page = self._run.page()
@@ -148,13 +148,13 @@ class LessonPlayer:
 
     def _ask(self, page: ShownPage) -> None:
         letters = [letter for letter, _ in page.choices]
-        given = self._answers.get(page.name)
+        answer = self._answers.get(page.name)
         if self._asks:
-            given = self._prompt(letters)
-        if given is not None:
-            self._run.answer(given)
+            answer = self._prompt(letters)
+        if answer is not None:
+            self._run.answer(answer)
             if not self._asks:
-                self._print_lines([f"  Answer given: {given})"])
+                self._print_lines([f"  Answer given: {answer})"])
         elif not self._asks:
             self._print_lines(["  (No answer given; the measurement will say which was right.)"])
 
@@ -217,8 +217,8 @@ class LessonPlayer:
                 line.draw(f"  {self._run.elapsed_s:.0f} s, {now} IOPS")
 
     def _narrate(self, event: Event) -> None:
-        wanted = isinstance(event, (LayoutProgress, TunableChanged))
-        if wanted or (isinstance(event, Notice) and event.level != "info"):
+        is_progress = isinstance(event, (LayoutProgress, TunableChanged))
+        if is_progress or (isinstance(event, Notice) and event.level != "info"):
             self._narrator.handle(event)
 
     def _print_lines(self, lines: Sequence[str]) -> None:

@@ -49,8 +49,8 @@ def run_precondition_job(options: RunOptions) -> RunOptions:
     )  # fmt: skip
     print_message(f"preconditioning: writing {target.path} twice before the measurement")
     session = new_session(plain, target, job_target, devices, idle_frames=False, tell_writes=True)
-    words = Narrator(sys.stderr, measured=False)
-    finished = run_until_finished(session, JOB, {}, StatusSink(words, sys.stderr))
+    narrator = Narrator(sys.stderr, measured=False)
+    finished = run_until_finished(session, JOB, {}, StatusSink(narrator, sys.stderr))
     if finished is None:
         raise JobFailed("Preconditioning ended early; see the message above.")
     if finished.error:
@@ -65,8 +65,8 @@ def run_precondition_job(options: RunOptions) -> RunOptions:
     print_message(f"preconditioned: {size(total['write']['io_bytes'])} written")
     if options.write_budget is None:
         return replace(options, precondition=False)
-    left = max(0, options.write_budget - session.budget.used)
-    return replace(options, precondition=False, write_budget=left)
+    remaining = max(0, options.write_budget - session.budget.used)
+    return replace(options, precondition=False, write_budget=remaining)
 
 
 def checked(
@@ -82,8 +82,8 @@ def checked(
             "Give the device as TARGET and repeat it with --destroy-data.",
         )
     # 0: not known, and told later
-    asked = (part_bytes(options.size or "100%", _size(one, devices)) for one in target.places)
-    needed = TIMES * sum(one or 0 for one in asked)
+    sizes = (part_bytes(options.size or "100%", _size(place, devices)) for place in target.places)
+    needed = TIMES * sum(n or 0 for n in sizes)
     if options.write_budget is not None and needed > options.write_budget:
         raise UsageError(
             f"--precondition writes {size(needed)}, and --write-budget allows "
@@ -97,5 +97,5 @@ def _size(place: TargetPath, devices: Mapping[str, BlockDevice]) -> int:
     """Return the size in bytes."""
     if place.kind == kinds.FILE:
         return os.stat(place.path).st_size
-    found = devices.get(place.device or "")
-    return found.size or 0 if found is not None else 0
+    device = devices.get(place.device or "")
+    return device.size or 0 if device is not None else 0

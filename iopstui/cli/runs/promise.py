@@ -60,28 +60,28 @@ def _set_up(arguments: argparse.Namespace) -> PromiseSetup:
         print_message(problem)
     targets = (arguments.target,) if arguments.target else ()
     device = target_disk(targets, read_devices(Roots()))
-    seen = read_visible_facts(device, Roots()) if device is not None else None
-    guessed = guess(seen, catalog.classes.values()) if seen is not None else Guess()
+    facts = read_visible_facts(device, Roots()) if device is not None else None
+    guessed = guess(facts, catalog.classes.values()) if facts is not None else Guess()
     if arguments.volume is None:
         raise UsageError(*_confirm(guessed, device, arguments.target))
     volume = catalog.volume(take_volume_options(arguments, arguments.volume, "--volume"))
-    known = {one.provider for one in catalog.classes.values()}
-    if guessed.provider in known - {volume.provider, "drive"} and volume.provider != "drive":
+    providers = {volume_class.provider for volume_class in catalog.classes.values()}
+    if guessed.provider in providers - {volume.provider, "drive"} and volume.provider != "drive":
         print_message(f"warning: this looks like a volume of {guessed.provider} ({guessed.why}), "
             f"not of {volume.provider}")  # fmt: skip
-    on = catalog.instances.get(f"{volume.provider}/{seen.product}") if seen is not None else None
+    on = catalog.instances.get(f"{volume.provider}/{facts.product}") if facts is not None else None
     if on is not None and arguments.instance is None:
         print_message(
             f"This machine calls itself {on.name}: --instance {on.name} counts its limits, too"
         )
     known_size = volume.needs_size and device is not None and device.size
     size = device.size / GIB if device is not None and known_size and device.size else None
-    found = promised_by(arguments, catalog, volume, size)
+    promised = promised_by(arguments, catalog, volume, size)
     if arguments.size is None and size is not None:
         source = printable(device.path if device else "")
         print_message(f"size: {size:,.4g} GiB, from {source}; --size sets another")
     return set_up(
-        found,
+        promised,
         PromiseOptions(
             targets, (arguments.destroy_data,) if arguments.destroy_data else (),
             arguments.file_size, arguments.write_budget, False, arguments.settle,
@@ -105,8 +105,8 @@ def _confirm(guessed: Guess, device: BlockDevice | None, target: str | None) -> 
             "cannot be seen from inside.",
             f"Name it: iopstui promise{place} --volume {guessed.provider}/CLASS (iopstui volumes)",
         )
-    what = f"this disk{size}" if device is not None else "this place"
+    subject = f"this disk{size}" if device is not None else "this place"
     return (
-        f"Nothing on this machine shows which class {what} is.",
+        f"Nothing on this machine shows which class {subject} is.",
         "Name it: --volume NAME (iopstui volumes lists them)",
     )

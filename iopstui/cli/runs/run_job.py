@@ -160,9 +160,9 @@ def _exit_code(sink: VerdictSink) -> int:
     return EXIT_OK if all(judged.passed for judged in sink.judged) else EXIT_VERDICT
 
 
-def _verdict(finished: StepFinished | None, ended: int) -> int:
+def _verdict(finished: StepFinished | None, exit_code: int) -> int:
     if finished is None:
-        raise session_ended_error(ended)
+        raise session_ended_error(exit_code)
     if finished.error:
         raise error_for_exit_code(finished.exit_code, finished.error, finished.hint)
     return EXIT_INTERRUPTED if finished.interrupted else EXIT_OK

@@ -42,13 +42,13 @@ class StartGateSink:
 
 def _read_first_line() -> bytes:
     """Standard input until its first line's end, or its own."""
-    said = b""
-    while b"\n" not in said:
+    line = b""
+    while b"\n" not in line:
         try:
             data = os.read(0, 4096)
         except OSError:
             break
         if not data:
             break
-        said += data
-    return said
+        line += data
+    return line

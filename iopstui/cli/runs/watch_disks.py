@@ -37,46 +37,48 @@ LAST_SAMPLE_TIMEOUT_S = 1.0
 SIGNAL_TIMEOUT_S = 2.0
 
 
-def watch(options: RunOptions, how: WatchOptions) -> int:
+def watch(options: RunOptions, watch_options: WatchOptions) -> int:
     """The exit code. Data on stdout in ``how.format``, everything else on stderr; in the end a
     summary (of a table behind it)."""
     with exported(options) as export:
-        session, one = _new_watch(options, how)
+        session, disk_watch = _new_watch(options, watch_options)
         export(session)
-        return _watch(options, how, session, one)
+        return _watch(options, watch_options, session, disk_watch)
 
 
-def _watch(options: RunOptions, how: WatchOptions, session: LiveSession, one: Watch) -> int:
-    sink = make_watch_sink(how.format, sys.stdout, sys.stderr, session.target,
+def _watch(
+    options: RunOptions, watch_options: WatchOptions, session: LiveSession, disk_watch: Watch
+) -> int:
+    sink = make_watch_sink(watch_options.format, sys.stdout, sys.stderr, session.target,
                            os.uname().nodename, bool(options.probe),
-                           how.plain_every_s)  # fmt: skip
-    ending = _StopOnSignal(one)
+                           watch_options.plain_every_s)  # fmt: skip
+    ending = _StopOnSignal(disk_watch)
     StopSignals(ending.asked, drop)
     try:
-        one.begin(session)
-        reached = _until_over(one, sink, how.for_s)
+        disk_watch.begin(session)
+        reached = _until_over(disk_watch, sink, watch_options.for_s)
         ending.heard.set()
-        _last_sample(session, one, sink, options.interval_s)
-        one.close()
-        _drain(one, sink)
-        _end(session, one, how.format)
+        _last_sample(session, disk_watch, sink, options.interval_s)
+        disk_watch.close()
+        _drain(disk_watch, sink)
+        _end(session, disk_watch, watch_options.format)
         sink.close()
     except BrokenPipeError:  # the reader has seen enough
         drop()
         return EXIT_OK
     finally:
         ending.heard.set()
-        one.close()
-    return EXIT_OK if reached or how.for_s is None else EXIT_INTERRUPTED
+        disk_watch.close()
+    return EXIT_OK if reached or watch_options.for_s is None else EXIT_INTERRUPTED
 
 
 class _StopOnSignal:
     """A signal ends the watch. If that is not ``heard``, because whoever reads the output has
     stopped reading, the output is given up: a write that waits goes on with the next signal."""
 
-    def __init__(self, one: Watch) -> None:
+    def __init__(self, disk_watch: Watch) -> None:
         self.heard = threading.Event()
-        self._one = one
+        self._one = disk_watch
         self._signals: queue.SimpleQueue[None] = queue.SimpleQueue()
         # not by the handler: what it interrupts may be starting one
         threading.Thread(target=self._repeat_signal, name="ending", daemon=True).start()
@@ -93,38 +95,38 @@ class _StopOnSignal:
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
 
 
-def _new_watch(options: RunOptions, how: WatchOptions) -> tuple[LiveSession, Watch]:
+def _new_watch(options: RunOptions, watch_options: WatchOptions) -> tuple[LiveSession, Watch]:
     devices = read_devices(Roots())
     target = choose_watched(options.targets, devices, Roots())
     triggers = [
         parse_trigger(text, target.tree, target.opened, bool(options.probe))
-        for text in how.triggers
+        for text in watch_options.triggers
     ]
     parts = None
     if options.record and triggers:
-        parts = RecordedParts(Path(options.record), how.after_s)
+        parts = RecordedParts(Path(options.record), watch_options.after_s)
         options = replace(options, record=None)
-    keep_s = how.before_s if parts else 0.0
+    keep_s = watch_options.before_s if parts else 0.0
     session = new_session(options, target, target, devices, keep_s=keep_s, soon=False)
     if not options.targets:
         print_message(f"watching all disks that have done I/O: {', '.join(target.devices_below)}")
     return session, Watch(target, options.interval_s, triggers, parts)
 
 
-def _until_over(one: Watch, sink: EventSink, for_s: float | None) -> bool:
+def _until_over(disk_watch: Watch, sink: EventSink, for_s: float | None) -> bool:
     """True if the time was reached, False if a signal came before."""
-    until: float | None = None
+    deadline: float | None = None
     while True:
-        left = None if until is None else max(0.0, until - monotonic())
+        remaining_s = None if deadline is None else max(0.0, deadline - monotonic())
         try:
-            event = one.events.get(timeout=left)
+            event = disk_watch.events.get(timeout=remaining_s)
         except queue.Empty:
             return True
         if event is None:
             return False
         _handle(event, sink)
-        if until is None and for_s is not None and isinstance(event, FrameReady):
-            until = monotonic() + for_s - event.t
+        if deadline is None and for_s is not None and isinstance(event, FrameReady):
+            deadline = monotonic() + for_s - event.t
 
 
 def _handle(event: Event, sink: EventSink) -> None:
@@ -133,15 +135,17 @@ def _handle(event: Event, sink: EventSink) -> None:
         raise JobFailed("The session ended unexpectedly; see the message above.")
 
 
-def _last_sample(session: LiveSession, one: Watch, sink: EventSink, interval_s: float) -> None:
+def _last_sample(
+    session: LiveSession, disk_watch: Watch, sink: EventSink, interval_s: float
+) -> None:
     """Emit the sample of the time since the last one."""
-    if monotonic() - one.sampled_at < MIN_LAST_SAMPLE_SHARE * interval_s:
+    if monotonic() - disk_watch.sampled_at < MIN_LAST_SAMPLE_SHARE * interval_s:
         return
     session.sample()
     give_up = monotonic() + LAST_SAMPLE_TIMEOUT_S
-    while (left := give_up - monotonic()) > 0:
+    while (remaining_s := give_up - monotonic()) > 0:
         try:
-            event = one.events.get(timeout=left)
+            event = disk_watch.events.get(timeout=remaining_s)
         except queue.Empty:
             return
         if event is not None:
@@ -150,20 +154,20 @@ def _last_sample(session: LiveSession, one: Watch, sink: EventSink, interval_s: 
             return
 
 
-def _drain(one: Watch, sink: EventSink) -> None:
-    while not one.events.empty():
-        event = one.events.get()
+def _drain(disk_watch: Watch, sink: EventSink) -> None:
+    while not disk_watch.events.empty():
+        event = disk_watch.events.get()
         if event is not None:
             sink.handle(event)
 
 
-def _end(session: LiveSession, one: Watch, kind: str) -> None:
+def _end(session: LiveSession, disk_watch: Watch, kind: str) -> None:
     """The summary; where it was recorded to."""
     if kind == PLAIN:
-        for sentence in watch_sentences(one.totals):
+        for sentence in watch_sentences(disk_watch.totals):
             print_line(sentence, sys.stdout)
     else:
         stream = sys.stdout if kind == "table" else sys.stderr
-        print_line("\n" + watch_summary(one.totals), stream)
+        print_line("\n" + watch_summary(disk_watch.totals), stream)
     if session.recorded is not None:
         print_message(f"recorded to {session.recorded}")

@@ -31,10 +31,10 @@ class Access:
         The presenter's page controls a measurement, with the rights of whoever started the server:
         only this machine may open it.
         """
-        given = token.encode("utf-8", "replace")
-        if self.presenter and hmac.compare_digest(given, self.presenter.encode()):
+        encoded = token.encode("utf-8", "replace")
+        if self.presenter and hmac.compare_digest(encoded, self.presenter.encode()):
             return PRESENTER if is_loopback(peer) else None
-        return VIEWER if hmac.compare_digest(given, self.viewer.encode()) else None
+        return VIEWER if hmac.compare_digest(encoded, self.viewer.encode()) else None
 
 
 def is_loopback(address: str) -> bool:
@@ -43,8 +43,8 @@ def is_loopback(address: str) -> bool:
         ip = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
         return False
-    mapped = getattr(ip, "ipv4_mapped", None)
-    return bool((mapped or ip).is_loopback)
+    ipv4 = getattr(ip, "ipv4_mapped", None)
+    return bool((ipv4 or ip).is_loopback)
 
 
 def is_same_origin(headers: Mapping[str, str]) -> bool:

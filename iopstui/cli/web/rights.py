@@ -42,7 +42,9 @@ class Rights:
         self._landlock = fence_exec.landlock_abi() > 0
         self._user = _nobody() if os.geteuid() == 0 else None
         self._directories = sorted(_python_directories())
-        hidden = [one for one in self._directories if not _others_can_read(Path(one))]
+        hidden = [
+            directory for directory in self._directories if not _others_can_read(Path(directory))
+        ]
         self._reads_all = self._user is not None and bool(hidden)
         if self._reads_all and not self._landlock:
             raise Missing(
@@ -55,10 +57,10 @@ class Rights:
         """Stop being root, and write no file and execute no program from now on."""
         if self._user is not None:
             self._become(self._user)
-        for what, limit in (
+        for rlimit, limit in (
             (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_CORE, 0), (resource.RLIMIT_AS, MAX_MEMORY),
         ):  # fmt: skip
-            resource.setrlimit(what, (limit, limit))
+            resource.setrlimit(rlimit, (limit, limit))
         kind = fence_exec.LANDLOCK if self._landlock else fence_exec.NONE
         fence_exec.enter({"kind": kind, "open": self._directories, "system": SYSTEM_FILES})
 
@@ -99,9 +101,9 @@ def _python_directories() -> set[str]:
     """Where modules and their data are loaded from."""
     package = str(Path(iopstui.__file__).resolve().parent)
     # `python -m` adds the directory that it is started in, which has the user's own files
-    added = {one for one in sys.path if os.path.isabs(one) and one != os.getcwd()}
-    found = {package, sys.prefix, sys.base_prefix, *added}
-    return {one for one in found if os.path.isdir(one) and one != "/"}
+    added = {path for path in sys.path if os.path.isabs(path) and path != os.getcwd()}
+    paths = {package, sys.prefix, sys.base_prefix, *added}
+    return {path for path in paths if os.path.isdir(path) and path != "/"}
 
 
 def _others_can_read(directory: Path) -> bool:
@@ -109,7 +111,7 @@ def _others_can_read(directory: Path) -> bool:
     needed = stat.S_IROTH | stat.S_IXOTH
     if path.stat().st_mode & needed != needed:
         return False
-    return all(one.stat().st_mode & stat.S_IXOTH for one in path.parents)
+    return all(parent.stat().st_mode & stat.S_IXOTH for parent in path.parents)
 
 
 def _check(answer: int) -> None:

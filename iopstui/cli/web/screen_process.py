@@ -136,6 +136,7 @@ def valid_size(value: Any) -> tuple[int, int] | None:
     except (TypeError, ValueError, KeyError, OverflowError):
         return None
     width, height = (
-        max(low, min(high, one)) for one, low, high in zip(size, MIN_SIZE, MAX_SIZE, strict=True)
+        max(low, min(high, count))
+        for count, low, high in zip(size, MIN_SIZE, MAX_SIZE, strict=True)
     )
     return width, height

@@ -97,14 +97,14 @@ class Server:
             await site.start()
         except OSError as error:
             await runner.cleanup()
-            used = error.errno in (errno.EADDRINUSE, errno.EACCES)
+            in_use = error.errno in (errno.EADDRINUSE, errno.EACCES)
             number = error.errno or 0
             # a name that is not found has a number of its own
             why = os.strerror(number) if number > 0 else error.strerror
             raise UsageError(
                 f"Cannot listen on {host}, port {port}: {why}.",
                 "Choose another port: --port 8001"
-                if used
+                if in_use
                 else "Choose an address of this machine, or all: --host 0.0.0.0",
             ) from error
         return runner.cleanup, int(runner.addresses[0][1])
@@ -125,10 +125,10 @@ class Server:
 
     async def _file(self, request: web.Request) -> web.Response:
         self._role(request)
-        found = self._static.get(request.match_info["file"])
-        if found is None:
+        file = self._static.get(request.match_info["file"])
+        if file is None:
             raise web.HTTPNotFound
-        body, kind = found
+        body, kind = file
         return web.Response(body=body, content_type=kind)
 
     async def _page(self, request: web.Request) -> web.Response:
@@ -168,9 +168,9 @@ class Server:
     async def _view(self, page: web.WebSocketResponse, size: tuple[int, int]) -> None:
         """Show this page a viewer of its own, until either ends."""
         served = self._served
-        started = served.host.start(*size, served.recording)
+        process = served.host.start(*size, served.recording)
         viewer = ScreenProcess(
-            started.output, started.input, lambda: served.host.kill(started.pid)
+            process.output, process.input, lambda: served.host.kill(process.pid)
         )  # fmt: skip
         served.viewers.add(viewer)
         served.most_viewers = max(served.most_viewers, len(served.viewers))
@@ -231,12 +231,12 @@ async def _with_headers(
 
 def _static_files() -> dict[str, tuple[bytes, str]]:
     """All that is ever served, read once."""
-    package, own = files("textual_serve") / "static", files("iopstui") / "data" / "serve"
-    found = {
+    package, data = files("textual_serve") / "static", files("iopstui") / "data" / "serve"
+    contents = {
         name: ((package / path).read_bytes(), kind) for name, (path, kind) in STATIC.items()
     }  # fmt: skip
-    found |= {name: ((own / name).read_bytes(), kind) for name, kind in OWN.items()}
-    return found | {"serve.html": ((own / "serve.html").read_bytes(), "text/html")}
+    contents |= {name: ((data / name).read_bytes(), kind) for name, kind in OWN.items()}
+    return contents | {"serve.html": ((data / "serve.html").read_bytes(), "text/html")}
 
 
 def _notice(text: str, again_s: int, status: int = 200) -> web.Response:

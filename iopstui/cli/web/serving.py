@@ -43,8 +43,10 @@ class ServeOptions:
     cpu: int | None
 
 
-def serve_live(arguments: argparse.Namespace, words: Sequence[str], options: ServeOptions) -> int:
-    """Serve `iopstui live`, whose command line is ``words``; its exit code."""
+def serve_live(
+    arguments: argparse.Namespace, command_line: Sequence[str], options: ServeOptions
+) -> int:
+    """Serve `iopstui live`, whose command line is ``command_line``; its exit code."""
     private = None if arguments.record else private_directory()
     recording = Path(arguments.record) if private is None else private / "served.iops"
     # before there are threads
@@ -53,7 +55,7 @@ def serve_live(arguments: argparse.Namespace, words: Sequence[str], options: Ser
     )
     try:
         more = [] if private is None else ["--record", str(recording)]
-        return asyncio.run(_serve(host, options, recording, [*words, *more]))
+        return asyncio.run(_serve(host, options, recording, [*command_line, *more]))
     finally:
         host.close()
         if private is not None:
@@ -70,10 +72,10 @@ def serve_replay(arguments: argparse.Namespace, options: ServeOptions) -> int:
         wait_for_first_sample(path, print_message, lambda: False)
     else:
         wait_for_first_sample(path, print_message, lambda: True)
-    how = ViewerOptions(
+    viewer_options = ViewerOptions(
         path, arguments.follow, arguments.speed, arguments.theme, read_volume_option(arguments)
     )
-    host = ViewerHost(partial(show_viewer, how), options.cpu)
+    host = ViewerHost(partial(show_viewer, viewer_options), options.cpu)
     try:
         return asyncio.run(_serve(host, options, path, ()))
     finally:
@@ -81,7 +83,7 @@ def serve_replay(arguments: argparse.Namespace, options: ServeOptions) -> int:
 
 
 async def _serve(
-    host: ViewerHost, options: ServeOptions, recording: Path, words: Sequence[str]
+    host: ViewerHost, options: ServeOptions, recording: Path, command_line: Sequence[str]
 ) -> int:
     from iopstui.cli.web.server import Served, Server
 
@@ -89,10 +91,12 @@ async def _serve(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, stopped.set)
-    served = Served(Access(new_token() if words else ""), recording, host, options.max_viewers)
+    served = Served(
+        Access(new_token() if command_line else ""), recording, host, options.max_viewers
+    )
     server = Server(served)
     stop, port = await server.start(options.host, options.port)
-    presenter = await _Presenter.start(words) if words else None
+    presenter = await _Presenter.start(command_line) if command_line else None
     served.presenter = presenter.screen if presenter else None
     _print_addresses(options, port, served.access)
     try:
@@ -101,7 +105,7 @@ async def _serve(
             waiting.append(asyncio.create_task(presenter.wait()))
         await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         code = await presenter.end() if presenter else EXIT_OK
-        return EXIT_INTERRUPTED if stopped.is_set() and words else code
+        return EXIT_INTERRUPTED if stopped.is_set() and command_line else code
     finally:
         await server.close()
         await stop()
@@ -117,7 +121,7 @@ class _Presenter:
         self.screen = screen
 
     @classmethod
-    async def start(cls, words: Sequence[str]) -> _Presenter:
+    async def start(cls, command_line: Sequence[str]) -> _Presenter:
         """Start it; messages before its screen begins go to standard error."""
         (keys, input_), (output, paints) = os.pipe(), os.pipe()
         environment = {
@@ -128,7 +132,7 @@ class _Presenter:
         try:
             # Ctrl-C in the terminal is for the server, which then ends this one
             process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "iopstui", *words, stdin=keys, stdout=paints,
+                sys.executable, "-m", "iopstui", *command_line, stdin=keys, stdout=paints,
                 env=environment, start_new_session=True,
             )  # fmt: skip
         finally:
