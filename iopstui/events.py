@@ -149,7 +149,7 @@ class TunableChanged:
 
 @dataclass(frozen=True, slots=True)
 class FindingReported:
-    """A finding was made (model/findings/rules.py)."""
+    """A finding was made (model/findings/diagnosis.py)."""
 
     kind: ClassVar[str] = "found"
 

@@ -1,4 +1,4 @@
-"""Read from a job file what the rules of model/findings/rules.py need."""
+"""Read from a job file what the rules of model/findings/diagnosis.py need."""
 
 from __future__ import annotations
 

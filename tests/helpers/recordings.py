@@ -12,7 +12,7 @@ from session_frames import kernel, probe
 from iopstui import events
 from iopstui.model.block.device import BlockDevice, Hctx, IrqVector
 from iopstui.model.block.target import DIRECTORY, Target
-from iopstui.model.findings.rules import Finding
+from iopstui.model.findings.diagnosis import Finding
 from iopstui.model.metrics.frame import Frame, FrameBuilder
 from iopstui.model.metrics.summary import fio_summary
 from iopstui.model.samples import JobThread, RawSample

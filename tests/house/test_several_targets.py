@@ -21,7 +21,7 @@ from iopstui.model.block.device_watch import DeviceWatch
 from iopstui.model.block.target import DEVICE, DIRECTORY, Layer, Target, one_target
 from iopstui.model.experiment.expectation import parse_expectation
 from iopstui.model.experiment.point import PointMeter
-from iopstui.model.findings import rules as d
+from iopstui.model.findings import diagnosis as d
 from iopstui.model.findings.evidence import Evidence, names_text
 from iopstui.model.metrics.figures import Meter
 from iopstui.model.metrics.frame import FrameBuilder

@@ -23,7 +23,7 @@ from nearly import assert_nearly
 from session_frames import kernel
 
 from iopstui import events
-from iopstui.model.findings.rules import Finding
+from iopstui.model.findings.diagnosis import Finding
 from iopstui.model.metrics.mark_intervals import MarkInterval, MarkIntervals
 from iopstui.model.metrics.run_history import RunHistory, RunRow
 from iopstui.model.samples import RawSample

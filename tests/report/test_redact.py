@@ -18,7 +18,7 @@ from iopstui import events
 from iopstui.model.block.device import BlockDevice, Mount
 from iopstui.model.block.target import FILE, TargetPath, one_target
 from iopstui.model.experiment.expectation import parse_expectation
-from iopstui.model.findings.rules import Finding
+from iopstui.model.findings.diagnosis import Finding
 from iopstui.model.samples import RawSample
 from iopstui.recording import layout as form
 from iopstui.recording.writer import Recorder, RecordingBuffer

@@ -24,7 +24,7 @@ from session_frames import kernel, with_share, with_smb
 from iopstui import events
 from iopstui.errors import UsageError
 from iopstui.format import MISSING, number
-from iopstui.model.findings.rules import Finding
+from iopstui.model.findings.diagnosis import Finding
 from iopstui.model.metrics.slow.stalls import Stall
 from iopstui.model.metrics.summary import fio_summary
 from iopstui.recording import layout as form

@@ -7,7 +7,7 @@ import pytest
 from evidence_frames import device, disk, fio, frame, seconds
 
 from iopstui.fio.job_shape import shape_of, text_without_depth
-from iopstui.model.findings import rules as of_rules
+from iopstui.model.findings import diagnosis as of_rules
 from iopstui.model.findings.conditions import Conditions, DeviceState
 from iopstui.model.findings.evidence import Evidence, Finding, JobShape
 from iopstui.model.metrics.frame import FINAL, LATE, Frame

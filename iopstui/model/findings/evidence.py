@@ -1,4 +1,4 @@
-"""Evidence for the rules of model/findings/rules.py: frames, the device, and the job's shape.
+"""Evidence for the rules of model/findings/diagnosis.py: frames, the device, and the job's shape.
 Figures over several frames are means of what those frames say; a figure that no frame has is
 ``None`` or empty, never 0."""
 

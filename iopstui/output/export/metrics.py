@@ -21,7 +21,7 @@ from iopstui.events import (
     StepStarted,
 )
 from iopstui.model.block.target import Target
-from iopstui.model.findings.names import NAMES
+from iopstui.model.findings.rule_names import NAMES
 from iopstui.model.fio.interval import FioInterval
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.nvme import BY_NAME, UNIT_BYTES, counter_growth

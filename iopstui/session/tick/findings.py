@@ -1,4 +1,4 @@
-"""Apply the rules of model/findings/rules.py to a session's frames and report new findings."""
+"""Apply the rules of model/findings/diagnosis.py to a session's frames and report new findings."""
 
 from __future__ import annotations
 
@@ -13,12 +13,9 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DeviceLinks
 from iopstui.model.findings.active_findings import ActiveFindings, EndedFinding
 from iopstui.model.findings.answer import answer_question
-from iopstui.model.findings.by_group import suspects_group
-from iopstui.model.findings.by_place import stalled, suspects_neighbour
-from iopstui.model.findings.by_share import unanswered
-from iopstui.model.findings.by_smb import unanswered as unanswered_smb
 from iopstui.model.findings.conditions import Conditions
 from iopstui.model.findings.contradictions import contradiction
+from iopstui.model.findings.diagnosis import fired_findings, reported_findings
 from iopstui.model.findings.evidence import (
     ENOUGH_SECONDS,
     LONG_ENOUGH,
@@ -33,7 +30,10 @@ from iopstui.model.findings.evidence import (
     measured,
     spread,
 )
-from iopstui.model.findings.rules import fired_findings, reported_findings
+from iopstui.model.findings.rules.cgroups import suspects_group
+from iopstui.model.findings.rules.network.nfs import unanswered
+from iopstui.model.findings.rules.network.smb import unanswered as unanswered_smb
+from iopstui.model.findings.rules.waits import stalled, suspects_neighbour
 from iopstui.model.findings.tunable_effect import (
     SECONDS_COMPARED,
     TunableChange,

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from session_frames import whole_frames
 
-from iopstui.model.findings import rules as d
+from iopstui.model.findings import diagnosis as d
 from iopstui.model.findings.evidence import (
     Evidence,
     Finding,

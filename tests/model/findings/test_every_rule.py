@@ -7,7 +7,7 @@ import pkgutil
 from importlib import import_module
 
 from iopstui.model import findings
-from iopstui.model.findings.rules import RULES
+from iopstui.model.findings.diagnosis import RULES
 
 ONE_FINDING = ("Evidence", "Finding | None")
 

@@ -12,7 +12,7 @@ NAMED = re.compile(r'(?:Finding\(|Finding, )\s*"([a-z-]+)"')
 
 def test_every_rule_has_a_headline() -> None:
     folder = Path(str(findings.__file__)).parent
-    named = {rule for path in folder.glob("*.py") for rule in NAMED.findall(path.read_text())}
+    named = {rule for path in folder.rglob("*.py") for rule in NAMED.findall(path.read_text())}
     assert len(named) > 20 and named <= set(HEADLINES)
 
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from watch_frames import frame
 
-from iopstui.model.findings.by_network import full_connection, full_window, lost_packets
 from iopstui.model.findings.evidence import Evidence
+from iopstui.model.findings.rules.network.tcp import full_connection, full_window, lost_packets
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.network.connections import Connection, connections, key
 

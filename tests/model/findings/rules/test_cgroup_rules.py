@@ -9,9 +9,9 @@ from watch_frames import frame
 
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.cgroups.rates import DiskUse, GroupRates
-from iopstui.model.findings.by_group import limit_reached, most_of_the_io, suspects_group
 from iopstui.model.findings.conditions import Conditions
 from iopstui.model.findings.evidence import Evidence
+from iopstui.model.findings.rules.cgroups import limit_reached, most_of_the_io, suspects_group
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.rates import DiskRates
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from evidence_frames import device, disk, fired, seconds
 
-from iopstui.model.findings import by_drive
+from iopstui.model.findings.diagnosis import reported_findings
 from iopstui.model.findings.evidence import Evidence, Finding
-from iopstui.model.findings.rules import reported_findings
+from iopstui.model.findings.rules.drive import media_errors, throttling, worn, write_amplification
 from iopstui.model.metrics.nvme import UNIT_BYTES
 from iopstui.model.samples import DriveReading
 
@@ -17,7 +17,12 @@ HEALTHY = {
     "warning_min": 6, "critical_min": 2, "units_written": 0, "media_bytes_written": 0,
     "capacity": 1 << 40,
 }  # fmt: skip
-RULES = (by_drive.throttling, by_drive.media_errors, by_drive.worn, by_drive.write_amplification)
+RULES = (
+    throttling,
+    media_errors,
+    worn,
+    write_amplification,
+)
 
 
 def drive(w_s: float = 0.0, **now: int) -> Evidence:
@@ -35,27 +40,30 @@ def test_a_drive_s_past_is_no_finding(rule) -> None:  # type: ignore[no-untyped-
 
 
 def test_throttling_during_the_run() -> None:
-    found = fired(by_drive.throttling(drive(kelvin=350, thermal_1=9, thermal_1_s=121)))
+    found = fired(throttling(drive(kelvin=350, thermal_1=9, thermal_1_s=121)))
     assert "nvme0 throttled itself lightly (2 times, 31 s) since the run began" in found.text
     assert "at 77 °C now" in found.text and "heavily" not in found.text
-    found = fired(by_drive.throttling(drive(thermal_2_s=5)))
+    found = fired(throttling(drive(thermal_2_s=5)))
     assert "throttled itself heavily (0 times, 1 s)" in found.text
 
 
 def test_minutes_above_a_limit() -> None:
-    found = fired(by_drive.throttling(drive(warning_min=8, critical_min=3)))
+    found = fired(throttling(drive(warning_min=8, critical_min=3)))
     assert "above its warning temperature for 2 min and was above its critical" in found.text
 
 
 def test_throttling_says_more_than_heat() -> None:
-    both = [fired(by_drive.throttling(drive(thermal_1=8))), Finding("hot", "nvme0n1 is at 90", "")]
+    both = [
+        fired(throttling(drive(thermal_1=8))),
+        Finding("hot", "nvme0n1 is at 90", ""),
+    ]
     assert [one.rule for one in reported_findings(both, drive())] == ["thermal"]
 
 
 def test_new_media_errors() -> None:
-    found = fired(by_drive.media_errors(drive(media_errors=6)))
+    found = fired(media_errors(drive(media_errors=6)))
     assert "nvme0 counted 1 media error since the run began, 6 in its life" in found.text
-    assert by_drive.media_errors(drive(media_errors=4)) is None, "a counter that was reset"
+    assert media_errors(drive(media_errors=4)) is None, "a counter that was reset"
 
 
 @pytest.mark.parametrize(
@@ -68,19 +76,19 @@ def test_new_media_errors() -> None:
     ],
 )
 def test_wear(now: dict[str, int], said: str) -> None:
-    found = fired(by_drive.worn(drive(**now))).text
+    found = fired(worn(drive(**now))).text
     assert said in found and found.count("spare") <= 1
 
 
 def test_warnings_that_are_no_wear() -> None:
     # heat has rules of its own; a drive without spare blocks to count says 0 of 0
-    assert by_drive.worn(drive(critical_warning=2)) is None
-    assert by_drive.worn(drive(spare=0, spare_threshold=0)) is None
+    assert worn(drive(critical_warning=2)) is None
+    assert worn(drive(spare=0, spare_threshold=0)) is None
 
 
 def test_write_amplification_and_what_it_means_for_endurance() -> None:
     units = 10_000
-    found = fired(by_drive.write_amplification(drive(
+    found = fired(write_amplification(drive(
         100.0, units_written=units, media_bytes_written=4 * units * UNIT_BYTES
     )))  # fmt: skip
     # 100 MiB/s are 8.24 TiB a day
@@ -90,7 +98,7 @@ def test_write_amplification_and_what_it_means_for_endurance() -> None:
 
 def test_modest_amplification_and_short_runs() -> None:
     units = 10_000
-    assert by_drive.write_amplification(drive(
+    assert write_amplification(drive(
         units_written=units, media_bytes_written=int(2.9 * units * UNIT_BYTES)
     )) is None  # fmt: skip
-    assert by_drive.write_amplification(drive(units_written=1, media_bytes_written=1 << 30)) is None
+    assert write_amplification(drive(units_written=1, media_bytes_written=1 << 30)) is None

@@ -6,12 +6,12 @@ import pytest
 from evidence_frames import device, disk, fio, fired, seconds
 
 from iopstui.model.block.target import DeviceLinks
-from iopstui.model.findings.by_health import io_errors, memory_pressure
-from iopstui.model.findings.by_job import job_saturated
-from iopstui.model.findings.by_layers import first_writes, parity, starved, write_back
 from iopstui.model.findings.conditions import Array, Conditions, DeviceState
+from iopstui.model.findings.diagnosis import diagnose
 from iopstui.model.findings.evidence import Evidence, JobShape
-from iopstui.model.findings.rules import diagnose
+from iopstui.model.findings.rules.health import io_errors, memory_pressure
+from iopstui.model.findings.rules.job import job_saturated
+from iopstui.model.findings.rules.layers import first_writes, parity, starved, write_back
 
 WRITES = JobShape(jobs=1, iodepth=4, engine="libaio", direct=True, writes=True)
 MEMBERS = ("sda", "sdb", "sdc")

@@ -12,9 +12,9 @@ from operator import lt
 
 from iopstui import format as units
 from iopstui.model.findings import evidence as e
-from iopstui.model.findings.by_queue import limit_reached
 from iopstui.model.findings.evidence import Evidence, Finding, SteadyRun, recent
-from iopstui.model.findings.places import (
+from iopstui.model.findings.rules.queues import limit_reached
+from iopstui.model.findings.wait_figures import (
     cpu_wait,
     jobs_wait_for_cpus,
     mean_waits,

@@ -14,7 +14,7 @@ from iopstui.model.findings.evidence import (
     Finding,
     recent,
 )
-from iopstui.model.findings.places import cpu_wait, mean_waits
+from iopstui.model.findings.wait_figures import cpu_wait, mean_waits
 from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.sizes import size_text

@@ -6,11 +6,11 @@ import pytest
 from evidence_frames import device, disk, fio, fired, frame, seconds
 
 from iopstui.model.block.target import DeviceLinks
-from iopstui.model.findings.by_job import more_jobs_than_cpus
-from iopstui.model.findings.by_place import neighbour, stalled, suspects_neighbour, waits_for_cpu
 from iopstui.model.findings.conditions import Conditions, DeviceState, ProcessLoad
+from iopstui.model.findings.diagnosis import diagnose
 from iopstui.model.findings.evidence import Evidence, JobShape
-from iopstui.model.findings.rules import diagnose
+from iopstui.model.findings.rules.job import more_jobs_than_cpus
+from iopstui.model.findings.rules.waits import neighbour, stalled, suspects_neighbour, waits_for_cpu
 from iopstui.model.metrics.frame import FINAL, LATE, Frame
 
 DIRECT = JobShape(jobs=1, iodepth=4, engine="libaio", direct=True)

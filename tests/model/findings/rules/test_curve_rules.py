@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.catalog.library import read_catalog
-from iopstui.model.findings.by_curve import CLEAR, EACH_SIDE, STEP, _step, burst, cap
 from iopstui.model.findings.conditions import Conditions, DeviceState, IoLimit
 from iopstui.model.findings.evidence import Evidence, JobShape, SteadyRun
+from iopstui.model.findings.rules.curve import CLEAR, EACH_SIDE, STEP, _step, burst, cap
 from iopstui.model.means import fmean, pstdev
 from iopstui.model.volumes.promised import promised_figures
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from iopstui.model.findings import names
+from iopstui.model.findings import rule_names
 from iopstui.model.findings.excluded import EXCLUDED
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 def said() -> Iterator[str]:
     """The first argument of each ``Finding(...)`` in the package."""
-    for path in Path(names.__file__).parent.glob("*.py"):
+    for path in Path(rule_names.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "Finding":
                 assert isinstance(node.args[0], ast.Constant), ast.unparse(node)
@@ -23,16 +23,16 @@ def said() -> Iterator[str]:
 
 
 def test_every_finding_has_a_name_and_every_name_a_finding() -> None:
-    assert sorted({*said()}) == sorted(names.NAMES)
+    assert sorted({*said()}) == sorted(rule_names.NAMES)
 
 
 def test_the_guide_explains_them_in_this_order() -> None:
     guide = (ROOT / "docs" / "guide" / "findings.md").read_text()
-    assert tuple(re.findall(r"^\| `([a-z-]+)` \|", guide, re.MULTILINE)) == names.NAMES
+    assert tuple(re.findall(r"^\| `([a-z-]+)` \|", guide, re.MULTILINE)) == rule_names.NAMES
 
 
 def test_what_is_excluded_is_the_same_in_the_guide_and_in_the_list() -> None:
     guide = (ROOT / "docs" / "guide" / "findings.md").read_text()
     rows = re.findall(r"^\| `([a-z-]+)` \| .*? \| ?([^|]*?) ?\|$", guide, re.MULTILINE)
-    assert len(rows) == len(names.NAMES)
+    assert len(rows) == len(rule_names.NAMES)
     assert {rule: words.replace("`", "") for rule, words in rows if words} == EXCLUDED

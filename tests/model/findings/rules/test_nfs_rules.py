@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 from evidence_frames import fio, fired, seconds
 
-from iopstui.model.findings import by_share
+from iopstui.model.findings.diagnosis import diagnose
 from iopstui.model.findings.evidence import Evidence, JobShape
-from iopstui.model.findings.rules import diagnose
+from iopstui.model.findings.rules.network import nfs as nfs_rules
 from iopstui.model.metrics.shares.share import OperationRates, Share
 
 QUIET = OperationRates(1.0, 1000, 1000 * 65536, 0, 10, 500, 520, 0)
@@ -39,9 +39,9 @@ def test_a_quiet_mount_has_no_finding() -> None:
 
 def test_one_retransmission_in_the_last_seconds_is_reported() -> None:
     lost = share(read=replace(QUIET, retransmissions=2))
-    found = fired(by_share.retransmissions(on_nfs(share(), lost, share())))
+    found = fired(nfs_rules.retransmissions(on_nfs(share(), lost, share())))
     assert found.text.startswith("2 of 3.00k NFS requests were sent again in the last 3 s")
-    assert by_share.retransmissions(on_nfs(lost, share(), share(), share())) is None, "long ago"
+    assert nfs_rules.retransmissions(on_nfs(lost, share(), share(), share())) is None, "long ago"
 
 
 def test_retransmissions_of_a_part_of_a_second_count() -> None:
@@ -51,43 +51,43 @@ def test_retransmissions_of_a_part_of_a_second_count() -> None:
     each = [replace(one, share=share()) for one in frames]
     lost = share(read=replace(QUIET, retransmissions=4))
     each[1] = replace(each[1], share=lost, seconds=0.2)
-    found = fired(by_share.retransmissions(Evidence(tuple(each))))
+    found = fired(nfs_rules.retransmissions(Evidence(tuple(each))))
     assert found.text.startswith("4 of ")
 
 
 def test_a_slow_server_in_all_seconds() -> None:
     slow = share(read=replace(QUIET, ops=100, rtt_ms=3000, exe_ms=3100))
-    found = fired(by_share.slow_server(lasting(slow)))
+    found = fired(nfs_rules.slow_server(lasting(slow)))
     assert "READ and WRITE wait 30.0 ms for network and server (RTT) of 31.0 ms in all" in (
         found.text
     )
-    assert by_share.client_queue(lasting(slow)) is None
-    assert by_share.slow_server(on_nfs(slow, share(), slow)) is None
+    assert nfs_rules.client_queue(lasting(slow)) is None
+    assert nfs_rules.slow_server(on_nfs(slow, share(), slow)) is None
     full = share(read=replace(QUIET, ops=100, rtt_ms=3000, exe_ms=9000))
-    assert by_share.slow_server(lasting(full)) is None, "the client takes longer"
+    assert nfs_rules.slow_server(lasting(full)) is None, "the client takes longer"
 
 
 @pytest.mark.parametrize(("connections", "advice"), [(1, "mount with nconnect=4"), (4, "raise")])
 def test_requests_that_wait_in_the_client(connections: int, advice: str) -> None:
     full = share(connections, read=replace(QUIET, rtt_ms=2000, exe_ms=9000))
-    found = fired(by_share.client_queue(lasting(full)))
+    found = fired(nfs_rules.client_queue(lasting(full)))
     assert found.text.startswith("7.00 RPCs wait in this client before they are sent over "
                                  f"{connections} connection")  # fmt: skip
     assert found.advice.startswith(advice)
-    assert by_share.client_queue(on_nfs(full, full, share())) is None
+    assert nfs_rules.client_queue(on_nfs(full, full, share())) is None
     slower = share(connections, read=replace(QUIET, rtt_ms=3000, exe_ms=5000))
-    assert by_share.client_queue(lasting(slower)) is None, "the server takes longer"
+    assert nfs_rules.client_queue(lasting(slower)) is None, "the server takes longer"
     few = share(read=replace(QUIET, ops=10, rtt_ms=20, exe_ms=900))
-    assert by_share.client_queue(lasting(few)) is None, "less than one waits"
+    assert nfs_rules.client_queue(lasting(few)) is None, "less than one waits"
 
 
 def test_direct_ios_that_are_split() -> None:
     shape = JobShape(block_size=1 << 20, direct=True)
-    found = fired(by_share.small_requests(lasting(share(), shape)))
+    found = fired(nfs_rules.small_requests(lasting(share(), shape)))
     assert found.text.startswith("each I/O of 1 MiB is split into 16 RPCs of 64 KiB on average")
     for other in (replace(shape, direct=False), replace(shape, block_size=65536), JobShape()):
-        assert by_share.small_requests(lasting(share(), other)) is None
-    assert by_share.small_requests(lasting(Share(1.0, 0, 0), shape)) is None
+        assert nfs_rules.small_requests(lasting(share(), other)) is None
+    assert nfs_rules.small_requests(lasting(Share(1.0, 0, 0), shape)) is None
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_attribute_storms(getattr_s: int, lookup_s: int, read_s: int, storm: boo
         "getattr": replace(QUIET, ops=getattr_s), "lookup": replace(QUIET, ops=lookup_s),
         "read": replace(QUIET, ops=read_s),
     }  # fmt: skip
-    found = by_share.attribute_storm(lasting(share(**operations)))
+    found = nfs_rules.attribute_storm(lasting(share(**operations)))
     assert (found is not None) == storm
     if found is not None:
         assert f"{getattr_s + lookup_s} requests/s ask for attributes" in found.text
@@ -115,18 +115,18 @@ def hanging(count: int, waiting: int = 32, ops: int = 0, ios: int = 0, step: int
 
 
 def test_a_server_that_does_not_answer() -> None:
-    found = fired(by_share.unanswered(hanging(5)))
+    found = fired(nfs_rules.unanswered(hanging(5)))
     assert found.text.startswith("no NFS request has finished for 5 s, 32 wait for an answer")
     assert (found.since, found.until) == (0.0, 5.0), "not only the seconds in which fio answered"
-    assert by_share.unanswered(hanging(2)) is None
-    assert by_share.unanswered(hanging(5, waiting=0)) is None, "the job pauses"
-    assert by_share.unanswered(hanging(5, ops=1)) is None
-    assert by_share.unanswered(hanging(5, ios=1)) is None, "the page cache answers"
-    assert by_share.unanswered(hanging(5, step=0)) is None, "no job runs"
+    assert nfs_rules.unanswered(hanging(2)) is None
+    assert nfs_rules.unanswered(hanging(5, waiting=0)) is None, "the job pauses"
+    assert nfs_rules.unanswered(hanging(5, ops=1)) is None
+    assert nfs_rules.unanswered(hanging(5, ios=1)) is None, "the page cache answers"
+    assert nfs_rules.unanswered(hanging(5, step=0)) is None, "no job runs"
 
 
 def test_a_second_without_the_mount_silences_them() -> None:
     lost = share(read=replace(QUIET, retransmissions=2))
     slow = share(read=replace(QUIET, ops=100, rtt_ms=3000, exe_ms=3100))
-    assert by_share.slow_server(on_nfs(slow, None, slow)) is None
-    assert by_share.retransmissions(on_nfs(lost, lost)) is None, "two seconds are too few"
+    assert nfs_rules.slow_server(on_nfs(slow, None, slow)) is None
+    assert nfs_rules.retransmissions(on_nfs(lost, lost)) is None, "two seconds are too few"

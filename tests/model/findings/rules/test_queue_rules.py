@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DeviceLinks
-from iopstui.model.findings.by_place import held_by_layer
-from iopstui.model.findings.by_queue import above, tags
 from iopstui.model.findings.conditions import Conditions, DeviceState, IoLimit
 from iopstui.model.findings.evidence import Evidence, JobShape
+from iopstui.model.findings.rules.queues import above, tags
+from iopstui.model.findings.rules.waits import held_by_layer
 
 DEEP = JobShape(jobs=1, iodepth=32, engine="libaio", direct=True)
 LIMIT = IoLimit("/work", "io.max", "riops", 1_000)

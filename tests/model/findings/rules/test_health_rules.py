@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 from evidence_frames import device, disk, fired, seconds
 
-from iopstui.model.findings import by_health
 from iopstui.model.findings.conditions import Array, Conditions, DeviceState, Link, Temperature
 from iopstui.model.findings.evidence import Evidence
+from iopstui.model.findings.rules import health as health_rules
 
 SLOW = Link(8.0, 16.0, 2, 4)
 
@@ -22,43 +22,43 @@ def ailing(state: DeviceState, before: DeviceState | None = None, r_s: float = 0
 
 
 def test_a_disk_at_its_limit_may_slow_down() -> None:
-    found = fired(by_health.hot(ailing(DeviceState(temperature=Temperature(84.2, 84.0, 89.0)))))
+    found = fired(health_rules.hot(ailing(DeviceState(temperature=Temperature(84.2, 84.0, 89.0)))))
     assert "vda is at 84 °C, its limit is 84 °C: it may throttle itself" in found.text
 
 
 @pytest.mark.parametrize("heat", [None, Temperature(70.0, 84.0), Temperature(99.0), Temperature(
     50.0, 0.0)])  # fmt: skip
 def test_a_cool_disk_or_one_without_a_limit(heat: Temperature | None) -> None:
-    assert by_health.hot(ailing(DeviceState(temperature=heat))) is None
+    assert health_rules.hot(ailing(DeviceState(temperature=heat))) is None
 
 
 def test_a_reduced_link_that_is_used() -> None:
-    found = fired(by_health.slow_link(ailing(DeviceState(link=SLOW), r_s=9_000)))
+    found = fired(health_rules.slow_link(ailing(DeviceState(link=SLOW), r_s=9_000)))
     assert "runs at x2 8 GT/s of x4 16 GT/s, about 1.83 GiB/s" in found.text
     assert "1.1 GiB/s go through it: the link may be the limit" in found.text
 
 
 def test_a_link_with_room_or_at_its_best_is_no_finding() -> None:
-    assert by_health.slow_link(ailing(DeviceState(link=SLOW), r_s=900)) is None
+    assert health_rules.slow_link(ailing(DeviceState(link=SLOW), r_s=900)) is None
     best = replace(SLOW, speed=16.0, width=4)
-    assert by_health.slow_link(ailing(DeviceState(link=best), r_s=90_000)) is None
-    assert by_health.slow_link(ailing(DeviceState(), r_s=90_000)) is None
+    assert health_rules.slow_link(ailing(DeviceState(link=best), r_s=90_000)) is None
+    assert health_rules.slow_link(ailing(DeviceState(), r_s=90_000)) is None
 
 
 def test_errors_since_the_run_began() -> None:
-    found = fired(by_health.scsi_errors(ailing(DeviceState(errors=15), DeviceState(errors=3))))
+    found = fired(health_rules.scsi_errors(ailing(DeviceState(errors=15), DeviceState(errors=3))))
     assert "vda ended 12 commands with an error (ioerr_cnt) since 0:02" in found.text
     late = ailing(DeviceState(errors=5, timeouts=2), DeviceState(errors=3, timeouts=0))
     assert (
         "2 commands with an error (ioerr_cnt) and 2 with a timeout (iotmo_cnt)"
-        in fired(by_health.scsi_errors(late)).text
+        in fired(health_rules.scsi_errors(late)).text
     )
 
 
 def test_old_errors_and_unknown_ones_are_no_finding() -> None:
-    assert by_health.scsi_errors(ailing(DeviceState(errors=15))) is None
-    assert by_health.scsi_errors(ailing(DeviceState(errors=15), DeviceState())) is None
-    assert by_health.scsi_errors(ailing(DeviceState(errors=1), DeviceState(errors=9))) is None
+    assert health_rules.scsi_errors(ailing(DeviceState(errors=15))) is None
+    assert health_rules.scsi_errors(ailing(DeviceState(errors=15), DeviceState())) is None
+    assert health_rules.scsi_errors(ailing(DeviceState(errors=1), DeviceState(errors=9))) is None
 
 
 @pytest.mark.parametrize(
@@ -70,18 +70,18 @@ def test_old_errors_and_unknown_ones_are_no_finding() -> None:
     ],
 )
 def test_an_array_that_is_not_whole_or_at_work(state: Array, words: str) -> None:
-    assert words in fired(by_health.array(ailing(DeviceState(array=state)))).text
+    assert words in fired(health_rules.array(ailing(DeviceState(array=state)))).text
 
 
 @pytest.mark.parametrize("action", ["idle", "frozen", "none", ""])
 def test_a_whole_array_at_rest(action: str) -> None:
-    assert by_health.array(ailing(DeviceState(array=Array(action, 0, 2)))) is None
+    assert health_rules.array(ailing(DeviceState(array=Array(action, 0, 2)))) is None
 
 
 def test_lost_paths_are_named() -> None:
     state = DeviceState(lost=(("nvme1c2n1", "connecting"),), paths=2)
     assert (
         "vda has lost 1 of its 2 paths: nvme1c2n1 (connecting)"
-        in fired(by_health.lost_paths(ailing(state))).text
+        in fired(health_rules.lost_paths(ailing(state))).text
     )
-    assert by_health.lost_paths(ailing(DeviceState(paths=2))) is None
+    assert health_rules.lost_paths(ailing(DeviceState(paths=2))) is None

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from iopstui import format as units
 from iopstui.model.findings import evidence as e
-from iopstui.model.findings.by_share import SLOW_RTT_MS, split_text, sum_shares
 from iopstui.model.findings.evidence import Evidence, Finding
+from iopstui.model.findings.rules.network.nfs import SLOW_RTT_MS, split_text, sum_shares
 from iopstui.model.metrics.frame import FINAL, Frame
 from iopstui.model.metrics.shares.share import Share
 

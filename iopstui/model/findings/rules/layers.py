@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from iopstui import format as units
 from iopstui.model.findings import evidence as e
 from iopstui.model.findings.evidence import ENOUGH_SECONDS, Evidence, Finding, recent
-from iopstui.model.findings.places import below, cpu_share, waits_of
+from iopstui.model.findings.wait_figures import below, cpu_share, waits_of
 from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.waits import PARITY_RAID

@@ -1,5 +1,5 @@
-"""Rules: each turns evidence into one sentence with its numbers and the next step. Each rule is a
-pure function from ``Evidence`` to a ``Finding`` or ``None``; they stand in the files ``by_*.py``. A
+"""Diagnosis: applies all rules to the evidence and chooses the findings to report. Each rule is a
+pure function from ``Evidence`` to a ``Finding`` or ``None``, in a module of ``rules``. A
 rule fires only on what all of the last ``ENOUGH`` measured seconds show, and says the numbers it
 fired on. What could have the same effect is excluded, or the sentence says "may" and names the test
 that decides it. Most need no job: the kernel's figures are enough."""
@@ -10,8 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from iopstui.model.findings import evidence as e
-from iopstui.model.findings.by_counts import background, busy, disagreement, no_iostats
-from iopstui.model.findings.by_cpu import (
+from iopstui.model.findings.evidence import Evidence, Finding
+from iopstui.model.findings.rules.cgroups import limit_reached, most_of_the_io
+from iopstui.model.findings.rules.counts import background, busy, disagreement, no_iostats
+from iopstui.model.findings.rules.cpus import (
     completions_cross,
     cpu_throttled,
     interrupt_moved,
@@ -21,15 +23,14 @@ from iopstui.model.findings.by_cpu import (
     other_node,
     steal,
 )
-from iopstui.model.findings.by_curve import burst, cap, saturated
-from iopstui.model.findings.by_drive import (
+from iopstui.model.findings.rules.curve import burst, cap, saturated
+from iopstui.model.findings.rules.drive import (
     media_errors,
     throttling,
     worn,
     write_amplification,
 )
-from iopstui.model.findings.by_group import limit_reached, most_of_the_io
-from iopstui.model.findings.by_health import (
+from iopstui.model.findings.rules.health import (
     array,
     hot,
     io_errors,
@@ -38,7 +39,7 @@ from iopstui.model.findings.by_health import (
     scsi_errors,
     slow_link,
 )
-from iopstui.model.findings.by_job import (
+from iopstui.model.findings.rules.job import (
     below_physical_block,
     cpu_sleeps,
     depth_not_reached,
@@ -47,11 +48,8 @@ from iopstui.model.findings.by_job import (
     scheduler_cost,
     sync_cost,
 )
-from iopstui.model.findings.by_layers import first_writes, parity, starved, write_back
-from iopstui.model.findings.by_network import full_connection, full_window, lost_packets
-from iopstui.model.findings.by_place import held_by_layer, neighbour, stalled, waits_for_cpu
-from iopstui.model.findings.by_queue import above, tags
-from iopstui.model.findings.by_share import (
+from iopstui.model.findings.rules.layers import first_writes, parity, starved, write_back
+from iopstui.model.findings.rules.network.nfs import (
     attribute_storm,
     client_queue,
     retransmissions,
@@ -59,11 +57,13 @@ from iopstui.model.findings.by_share import (
     small_requests,
     unanswered,
 )
-from iopstui.model.findings.by_smb import reconnects
-from iopstui.model.findings.by_smb import slow_server as slow_smb_server
-from iopstui.model.findings.by_smb import small_requests as small_smb_requests
-from iopstui.model.findings.by_smb import unanswered as unanswered_smb
-from iopstui.model.findings.evidence import Evidence, Finding
+from iopstui.model.findings.rules.network.smb import reconnects
+from iopstui.model.findings.rules.network.smb import slow_server as slow_smb_server
+from iopstui.model.findings.rules.network.smb import small_requests as small_smb_requests
+from iopstui.model.findings.rules.network.smb import unanswered as unanswered_smb
+from iopstui.model.findings.rules.network.tcp import full_connection, full_window, lost_packets
+from iopstui.model.findings.rules.queues import above, tags
+from iopstui.model.findings.rules.waits import held_by_layer, neighbour, stalled, waits_for_cpu
 
 Rule = Callable[[Evidence], "Finding | None"]
 

@@ -9,7 +9,7 @@ from iopstui.model.block.device import BlockDevice, IrqVector
 from iopstui.model.block.tunable import why_rq_affinity_cannot_matter
 from iopstui.model.findings import evidence as e
 from iopstui.model.findings.evidence import ENOUGH_SECONDS, Evidence, Finding, recent
-from iopstui.model.findings.places import cpu_wait
+from iopstui.model.findings.wait_figures import cpu_wait
 from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.request_path import crossing_share

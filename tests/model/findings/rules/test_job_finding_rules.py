@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 from evidence_frames import device, disk, fio, fired, seconds
 
-from iopstui.model.findings import by_job
 from iopstui.model.findings.answer import answer_question
-from iopstui.model.findings.by_counts import busy
 from iopstui.model.findings.conditions import Conditions, CpuState, DeviceState
+from iopstui.model.findings.diagnosis import diagnose
 from iopstui.model.findings.evidence import Evidence, Finding, JobShape, SteadyRun, seconds_text
-from iopstui.model.findings.rules import diagnose
+from iopstui.model.findings.rules import job as job_rules
+from iopstui.model.findings.rules.counts import busy
 from iopstui.model.metrics.waits import Waits
 
 QUIET = dict.fromkeys(range(4), 40.0)
@@ -27,7 +27,7 @@ def syncing(f_s: float, f_await: float, w_s: float = 800.0, shape: JobShape = SY
 
 
 def test_what_a_sync_costs() -> None:
-    found = fired(by_job.sync_cost(syncing(400.0, 2.0)))
+    found = fired(job_rules.sync_cost(syncing(400.0, 2.0)))
     assert "400 flushes a second of vda's write cache (write_cache write back)" in found.text
     assert "2.00 ms each (f_await)" in found.text
 
@@ -37,15 +37,15 @@ def test_a_job_that_syncs_is_not_said_to_split() -> None:
 
 
 def test_few_flushes_or_none_of_the_job_s_are_no_finding() -> None:
-    assert by_job.sync_cost(syncing(5.0, 2.0)) is None
-    assert by_job.sync_cost(syncing(0.0, 2.0)) is None
-    assert by_job.sync_cost(syncing(400.0, 2.0, shape=replace(SYNCS, syncs=False))) is None
+    assert job_rules.sync_cost(syncing(5.0, 2.0)) is None
+    assert job_rules.sync_cost(syncing(0.0, 2.0)) is None
+    assert job_rules.sync_cost(syncing(400.0, 2.0, shape=replace(SYNCS, syncs=False))) is None
 
 
 def idle_flushes(f_s: float, f_await: float) -> Finding | None:
     disks = {"vda": disk(0.0, 2 * f_s, f_s=f_s, f_await=f_await)}
     frames = seconds(3, step=0, disks=disks)
-    return by_job.sync_cost(Evidence(tuple(frames), devices=[device()]))
+    return job_rules.sync_cost(Evidence(tuple(frames), devices=[device()]))
 
 
 def test_without_a_job_only_many_slow_flushes_are_told() -> None:
@@ -62,7 +62,7 @@ def writing(
 ) -> Finding | None:
     frames = seconds(3, interval=fio(900))
     now = Conditions(devices={"vda": DeviceState(misaligned=misaligned)})
-    return by_job.below_physical_block(
+    return job_rules.below_physical_block(
         Evidence(tuple(frames), devices=[device()], shape=replace(shape, block_size=size), now=now)
     )
 
@@ -103,7 +103,9 @@ def alone(
     made = seconds(3, interval=fio(3_000, lat_ns=lat_ns), jobs=((2, 20.0),), busy={2: 20.0})
     frames = [replace(frame, waits=waits) for frame in made]
     shape = JobShape(iodepth=depth, engine="libaio", direct=True)
-    return by_job.cpu_sleeps(Evidence(tuple(frames), shape=shape, now=Conditions(cpus={2: state})))
+    return job_rules.cpu_sleeps(
+        Evidence(tuple(frames), shape=shape, now=Conditions(cpus={2: state}))
+    )
 
 
 def test_a_deep_sleep_is_part_of_the_latency_at_depth_1() -> None:
@@ -133,28 +135,30 @@ def test_a_slow_clock() -> None:
 def test_a_scheduler_on_a_fast_disk_may_cost() -> None:
     frames = tuple(seconds(3, interval=fio(90_000), jobs=((0, 99.0),), busy=QUIET))
     many = device(((0, 1), (2, 3)), scheduler="bfq")
-    found = fired(by_job.scheduler_cost(Evidence(frames, devices=[many])))
+    found = fired(job_rules.scheduler_cost(Evidence(frames, devices=[many])))
     assert "scheduler bfq" in found.text and found.key == "s" and "may" in found.text
     none = device(((0, 1), (2, 3)), scheduler="none")
-    assert by_job.scheduler_cost(Evidence(frames, devices=[none])) is None
+    assert job_rules.scheduler_cost(Evidence(frames, devices=[none])) is None
     slow = device(((0, 1), (2, 3)), scheduler="bfq", rotational=True)
-    assert by_job.scheduler_cost(Evidence(frames, devices=[slow])) is None
+    assert job_rules.scheduler_cost(Evidence(frames, devices=[slow])) is None
     idle = tuple(seconds(3, interval=fio(90_000), jobs=((0, 50.0),), busy=QUIET))
-    assert by_job.scheduler_cost(Evidence(idle, devices=[many], online=(0, 1, 2, 3))) is None
+    assert job_rules.scheduler_cost(Evidence(idle, devices=[many], online=(0, 1, 2, 3))) is None
     # the scheduler's own threads take the CPU from the jobs
     shared = tuple(
         seconds(3, interval=fio(9_000), jobs=((0, 50.0),), busy=dict.fromkeys(QUIET, 97))
     )
-    assert by_job.scheduler_cost(Evidence(shared, devices=[many], online=(0, 1, 2, 3))) is not None
+    assert (
+        job_rules.scheduler_cost(Evidence(shared, devices=[many], online=(0, 1, 2, 3))) is not None
+    )
 
 
 def test_a_full_device_is_the_limit_though_the_cpu_is_full_as_well() -> None:
     shape = JobShape(iodepth=32, engine="libaio", direct=True)
     full = seconds(3, interval=fio(9_000), jobs=((0, 99.0),), disks={"vda": disk(9_000, aqu=31.0)})
     evidence = Evidence(tuple(full), devices=[device()], shape=shape)
-    assert by_job.job_saturated(evidence) is None
+    assert job_rules.job_saturated(evidence) is None
     empty = seconds(3, interval=fio(9_000), jobs=((0, 99.0),), disks={"vda": disk(9_000, aqu=2.0)})
-    assert by_job.job_saturated(replace(evidence, frames=tuple(empty))) is not None
+    assert job_rules.job_saturated(replace(evidence, frames=tuple(empty))) is not None
 
 
 # -- without a job

@@ -9,11 +9,11 @@ from functools import partial
 from iopstui import format as units
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.findings import evidence as e
-from iopstui.model.findings.by_counts import FIND_PROGRAM_ADVICE
-from iopstui.model.findings.by_queue import jobs_have_time, limit_reached
 from iopstui.model.findings.conditions import ProcessLoad
 from iopstui.model.findings.evidence import ENOUGH_SECONDS, Evidence, Finding, recent
-from iopstui.model.findings.places import below, cpu_share, cpu_wait, waits_of
+from iopstui.model.findings.rules.counts import FIND_PROGRAM_ADVICE
+from iopstui.model.findings.rules.queues import jobs_have_time, limit_reached
+from iopstui.model.findings.wait_figures import below, cpu_share, cpu_wait, waits_of
 from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import FINAL, RAMP, Frame
 from iopstui.model.metrics.waits import PARITY_RAID

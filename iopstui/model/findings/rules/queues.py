@@ -16,7 +16,7 @@ from iopstui.model.findings.conditions import (
     IoLimit,
 )
 from iopstui.model.findings.evidence import Evidence, Finding, recent
-from iopstui.model.findings.places import (
+from iopstui.model.findings.wait_figures import (
     directly_above,
     jobs_wait_for_cpus,
     layers_from,

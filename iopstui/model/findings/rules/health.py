@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iopstui import format as units
 from iopstui.model.findings import evidence as e
-from iopstui.model.findings import places
+from iopstui.model.findings import wait_figures
 from iopstui.model.findings.conditions import DeviceState, Link
 from iopstui.model.findings.evidence import Evidence, Finding
 from iopstui.model.means import fmean
@@ -102,7 +102,7 @@ def io_errors(evidence: Evidence) -> Finding | None:
 def memory_pressure(evidence: Evidence) -> Finding | None:
     """Tasks wait for memory: the kernel reclaims pages or swaps."""
     frames = e.window(evidence)
-    waited = [places.memory_pressure(frame) for frame in frames]
+    waited = [wait_figures.memory_pressure(frame) for frame in frames]
     if len(waited) < e.ENOUGH_SECONDS or min(waited) < MEMORY_WAIT:
         return None
     return Finding(

@@ -1,0 +1,1 @@
+"""Rules by subject: each turns evidence into one finding, or none."""
