@@ -48,9 +48,9 @@ class Canvas(Widget):
 
     def add(self, lines: Iterable[Lines]) -> None:
         """Add these tiles."""
-        for one in lines:
-            self.lines.append(one)
-            one.shown_by(self._parts_moved, self._change)
+        for tile in lines:
+            self.lines.append(tile)
+            tile.shown_by(self._parts_moved, self._change)
         self._by_row = None
 
     def _parts_moved(self) -> None:
@@ -79,11 +79,11 @@ class Canvas(Widget):
     def base_style(self) -> Style:
         """The colours of whatever names none."""
         color, background = self.styles.color, self.background_colors[1]
-        found = Style(color=color.rich_color, bgcolor=background.rich_color)
-        for one in self.get_line_filters():
-            [(_, style, _)] = one.apply([Segment(" ", found)], background)
-            found = style or found
-        return found
+        current = Style(color=color.rich_color, bgcolor=background.rich_color)
+        for line_filter in self.get_line_filters():
+            [(_, style, _)] = line_filter.apply([Segment(" ", current)], background)
+            current = style or current
+        return current
 
     @property
     def waits(self) -> bool:
@@ -99,10 +99,11 @@ class Canvas(Widget):
         """Parts on this row, from left to right."""
         if self._by_row is None:
             self._by_row = {}
-            for one in sorted((one for one in self.lines if one.shown), key=lambda one: one.box.x):
-                box = one.box
+            shown = [lines for lines in self.lines if lines.shown]
+            for lines in sorted(shown, key=lambda lines: lines.box.x):
+                box = lines.box
                 for row in range(box.height):
-                    part = (box.x, box.x + box.width, row, one)
+                    part = (box.x, box.x + box.width, row, lines)
                     self._by_row.setdefault(box.y + row, []).append(part)
         return self._by_row.get(y, ())
 
@@ -110,7 +111,7 @@ class Canvas(Widget):
         """Cells ``begin`` to ``end`` of row ``y`` of the screen, before any filter."""
         pieces: list[Piece] = []
         at = begin
-        for left, right, row, one in self._parts_of_row(y):
+        for left, right, row, lines in self._parts_of_row(y):
             if left >= end:
                 break
             if right <= at:
@@ -119,7 +120,7 @@ class Canvas(Widget):
                 pieces.append((" " * (left - at), None))
                 at = left
             last = min(right, end)
-            pieces += one.part(row, at - left, last - left)
+            pieces += lines.part(row, at - left, last - left)
             at = last
         if at < end:
             pieces.append((" " * (end - at), None))
@@ -130,24 +131,24 @@ class Canvas(Widget):
         segments, filters = self.part(y, begin, end), self.get_line_filters()
         if self._coloured_by != filters:
             self._coloured_by, self._coloured = list(filters), {}
-        found = []
+        segments_shown = []
         for text, style, control in segments:
             if style is not None:
                 # a filter makes the same of a style each time
-                other = self._coloured.get(style)
-                if other is None:
-                    other = self._coloured[style] = self._filtered_style(filters, style)
-                if other.underline and " " in text:
-                    found += self._filter_segment(filters, Segment(text, style, control))
+                coloured = self._coloured.get(style)
+                if coloured is None:
+                    coloured = self._coloured[style] = self._filtered_style(filters, style)
+                if coloured.underline and " " in text:
+                    segments_shown += self._filter_segment(filters, Segment(text, style, control))
                     continue
-                style = other
-            found.append(Segment(text, style, control))
-        return found
+                style = coloured
+            segments_shown.append(Segment(text, style, control))
+        return segments_shown
 
     def _filter_segment(self, filters: Sequence[LineFilter], segment: Segment) -> list[Segment]:
         segments = [segment]
-        for one in filters:
-            segments = one.apply(segments, self.background_colors[1])
+        for line_filter in filters:
+            segments = line_filter.apply(segments, self.background_colors[1])
         return segments
 
     def _filtered_style(self, filters: Sequence[LineFilter], style: Style) -> Style:
@@ -197,19 +198,19 @@ class CanvasScreen(Screen[None]):
             screen._dirty_regions.add(screen.outer_size.region)
         boxes = [box for screen in above for box in _covered_regions(screen)]
         tints = [screen.styles.background for screen in above if screen.styles.background.a > 0]
-        whole = self.size.region
-        regions = [region.intersection(whole) for region in canvas.changed()]
+        screen_region = self.size.region
+        regions = [region.intersection(screen_region) for region in canvas.changed()]
         spans = self._compositor._regions_to_spans(region for region in regions if region)
-        found = []
-        for y, begin, end in [span for one in spans for span in _free(one, boxes)]:
+        cut_pieces = []
+        for y, begin, end in [gap for span in spans for gap in _free(span, boxes)]:
             segments = canvas.filtered(y, begin, end)
             if tints:
                 base = canvas.base_style
                 segments = [Segment(text, base + (style or PLAIN)) for text, style, _ in segments]
             for tint in tints:
                 segments = list(BackgroundScreen.process_segments(segments, tint))
-            found.append((y, begin, [(text, style or PLAIN) for text, style, _ in segments]))
-        return found
+            cut_pieces.append((y, begin, [(text, style or PLAIN) for text, style, _ in segments]))
+        return cut_pieces
 
 
 Place = tuple[int, int, list[tuple[str, Style]]]
@@ -257,12 +258,12 @@ class _Cutter(Compositor):
         """The changes since the last update; ``None`` if there are none."""
         canvas = self._canvas
         regions = [*canvas.changed(), *self._dirty_regions]
-        seen = self.visible_widgets.keys() - {self.root}
-        if seen != {canvas} or not regions:
+        visible = self.visible_widgets.keys() - {self.root}
+        if visible != {canvas} or not regions:
             self._dirty_regions.update(regions)
             return super().render_partial_update()
-        whole = self.size.region
-        inside = [region.intersection(whole) for region in regions]
+        screen_region = self.size.region
+        inside = [region.intersection(screen_region) for region in regions]
         self._dirty_regions.clear()
         spans = [*self._regions_to_spans(region for region in inside if region)]
         if not spans:
@@ -292,17 +293,17 @@ class _Cut(CompositorUpdate):
         colors = console._color_system
         if colors is None:
             colors = ColorSystem.STANDARD
-        found: list[str] = [RESET]
+        codes: list[str] = [RESET]
         now: Style | None = None
         for y, x, segments in self._pieces:
-            found.append(f"\x1b[{y + 1};{x + 1}H")
+            codes.append(f"\x1b[{y + 1};{x + 1}H")
             for text, style in segments:
                 if style is not now:
-                    found.append(_change(now, style, self._base, colors))
+                    codes.append(_change(now, style, self._base, colors))
                     now = style
-                found.append(text)
-        found.append(RESET)
-        return "".join(found)
+                codes.append(text)
+        codes.append(RESET)
+        return "".join(codes)
 
 
 PLAIN = Style()
@@ -317,10 +318,12 @@ def _change(before: Style | None, after: Style, base: Style, colors: ColorSystem
     old: _Codes = ((), (), ()) if before is None else _codes(before, base, colors)
     new = _codes(after, base, colors)
     codes: list[str] = []
-    gone = {code for code in old[0] if code not in new[0]}
-    kept = [code for code in old[0] if _OFF.get(code) not in {_OFF.get(one) for one in gone}]
-    codes += dict.fromkeys(_OFF.get(code, "0") for code in gone)
-    codes += [code for code in new[0] if code not in kept]
+    removed = {code for code in old[0] if code not in new[0]}
+    retained = [
+        code for code in old[0] if _OFF.get(code) not in {_OFF.get(code) for code in removed}
+    ]
+    codes += dict.fromkeys(_OFF.get(code, "0") for code in removed)
+    codes += [code for code in new[0] if code not in retained]
     for place, off in ((1, "39"), (2, "49")):
         if new[place] != old[place]:
             codes += new[place] or (off,)
@@ -329,12 +332,13 @@ def _change(before: Style | None, after: Style, base: Style, colors: ColorSystem
 
 def _codes(style: Style, base: Style, colors: ColorSystem) -> _Codes:
     """Attributes, colour and background as SGR parameters."""
-    whole = base + style
-    front = whole.color.downgrade(colors).get_ansi_codes() if whole.color else ()
-    back = whole.bgcolor.downgrade(colors).get_ansi_codes(False) if whole.bgcolor else ()
+    combined = base + style
+    front = combined.color.downgrade(colors).get_ansi_codes() if combined.color else ()
+    back = combined.bgcolor.downgrade(colors).get_ansi_codes(False) if combined.bgcolor else ()
     attributes = tuple(
-        code for code, on in (("1", whole.bold), ("2", whole.dim), ("3", whole.italic),
-                              ("4", whole.underline), ("7", whole.reverse), ("9", whole.strike))
+        code for code, on in (("1", combined.bold), ("2", combined.dim), ("3", combined.italic),
+                              ("4", combined.underline), ("7", combined.reverse),
+                              ("9", combined.strike))
         if on
     )  # fmt: skip
     return attributes, _none_for_default(front, "39"), _none_for_default(back, "49")

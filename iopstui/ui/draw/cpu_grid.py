@@ -28,24 +28,24 @@ def rows(
     lines = fold_lines(domains, columns)
     nodes = len({domain.node for domain in domains}) > 1
     head = 2 if nodes and len(lines) == 1 and height >= 4 else 1
-    each = len(lines) + (0 if words_beside else 1)
-    fitting = max(1, (height - head) // each)
+    lines_each = len(lines) + (0 if words_beside else 1)
+    fitting = max(1, (height - head) // lines_each)
     chosen = [m for m in MEASURES if m in ranked[:fitting]]
     grid = cpu_grid(cpus, topology, chosen)
-    found = _head(lines, width, head, charset)
+    page = _head(lines, width, head, charset)
     for row in grid.rows:
-        found += _measure(row, lines, words_beside, width, charset)
-    return found[:height]
+        page += _measure(row, lines, words_beside, width, charset)
+    return page[:height]
 
 
 def _columns(cells: int, width: int) -> tuple[int, bool]:
     """Cells a line may have, and whether the words stand beside them (else below)."""
-    room = width - LABEL
-    if cells <= room - FEW_WORDS:
-        return room - FEW_WORDS, True
-    if cells > room and room - WORDS >= 64:
-        return room - WORDS, True
-    return room, False
+    space = width - LABEL
+    if cells <= space - FEW_WORDS:
+        return space - FEW_WORDS, True
+    if cells > space and space - WORDS >= 64:
+        return space - WORDS, True
+    return space, False
 
 
 def _head(
@@ -85,29 +85,29 @@ def _measure(
     width: int,
     charset: Charset,
 ) -> list[Row]:
-    found: list[Row] = []
+    measure_rows: list[Row] = []
     for index, domains in enumerate(lines):
         line = Line(width, charset).add((row.measure.name if not index else "").ljust(LABEL), BOLD)
         for text, style in _cells(row, domains, charset):
             line.add(text, style)
         if beside and not index:
             line.add("  ").add(_busiest_text(row, line.left))
-        found.append(line.finished())
+        measure_rows.append(line.finished())
     if not beside:
-        found.append(
+        measure_rows.append(
             Line(width, charset).fill_to(LABEL).add(_busiest_text(row, width - LABEL)).finished()
         )
-    return found
+    return measure_rows
 
 
-def _busiest_text(row: GridRow, room: int) -> str:
+def _busiest_text(row: GridRow, width: int) -> str:
     """The busiest, as many of them as there is room for."""
-    words = row.words
-    named, _, total = words.partition(" of ")
-    while len(words) > room and ", " in named:
-        named = named.rpartition(", ")[0]
-        words = f"{named} of {total}" if total else named
-    return words
+    text = row.words
+    busiest, _, total = text.partition(" of ")
+    while len(text) > width and ", " in busiest:
+        busiest = busiest.rpartition(", ")[0]
+        text = f"{busiest} of {total}" if total else busiest
+    return text
 
 
 def _cells(

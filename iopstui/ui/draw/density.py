@@ -28,7 +28,7 @@ def cells(charset: Charset) -> list[tuple[str, Style | None]]:
     """A grid's cell by level: 0 is nothing, the last is full. Few styles: each change of one
     is sent to the terminal. Only the upper quarter stands out."""
     steps = bars(charset)
-    found: list[tuple[str, Style | None]] = [(charset.text("·"), None)]
+    looks: list[tuple[str, Style | None]] = [(charset.text("·"), None)]
     for level, char in enumerate(steps, 1):
-        found.append((char, HOT if level > 0.75 * len(steps) else None))
-    return found
+        looks.append((char, HOT if level > 0.75 * len(steps) else None))
+    return looks

@@ -38,20 +38,20 @@ def top(
     far as it has room."""
     left, right, _, _, line, _ = _CHARS[charset.name]
     style = colour(focused)
-    found = Line(width - 2, charset).add(f"{left}{line} ", style)
-    found.add(f"{number} " if number else "", KEY)
+    border = Line(width - 2, charset).add(f"{left}{line} ", style)
+    border.add(f"{number} " if number else "", KEY)
     for text, looks in title:
-        found.add(text, looks)
-    found.add(" ", style)
-    room = width - 2 - found.used
-    shown = list(value)
-    while shown and sum(cells(text) for text, _ in shown) + 3 > room:
-        shown = _without_last_group(shown)
-    size = sum(cells(text) for text, _ in shown)
-    if shown:
-        found.fill_to(width - 4 - size, line, style).add(" ", style).extend(shown).add(" ", style)
-    found.fill_to(width - 2, line, style)
-    return (*found.finished(), (charset.text(line + right), style))
+        border.add(text, looks)
+    border.add(" ", style)
+    space = width - 2 - border.used
+    groups = list(value)
+    while groups and sum(cells(text) for text, _ in groups) + 3 > space:
+        groups = _without_last_group(groups)
+    size = sum(cells(text) for text, _ in groups)
+    if groups:
+        border.fill_to(width - 4 - size, line, style).add(" ", style).extend(groups).add(" ", style)
+    border.fill_to(width - 2, line, style)
+    return (*border.finished(), (charset.text(line + right), style))
 
 
 def _without_last_group(value: list[Piece]) -> list[Piece]:
@@ -64,15 +64,15 @@ def bottom(width: int, charset: Charset, foot: Row = (), focused: bool = False) 
     """The lower border, with words of ``foot`` on it."""
     _, _, left, right, line, _ = _CHARS[charset.name]
     style = colour(focused)
-    found = Line(width - 1, charset).add(left + line, style)
-    words = stripped(foot)
-    if words:
-        found.add(" ", style)
-        room = width - 4 - found.used
-        inner = Line(room, charset).extend(words)
-        found.extend(inner._pieces).add(" ", style)
-    found.fill_to(width - 1, line, style)
-    return (*found.finished(), (charset.text(right), style))
+    border = Line(width - 1, charset).add(left + line, style)
+    foot_pieces = stripped(foot)
+    if foot_pieces:
+        border.add(" ", style)
+        space = width - 4 - border.used
+        inner = Line(space, charset).extend(foot_pieces)
+        border.extend(inner._pieces).add(" ", style)
+    border.fill_to(width - 1, line, style)
+    return (*border.finished(), (charset.text(right), style))
 
 
 def stripped(row: Row) -> list[Piece]:
@@ -108,12 +108,12 @@ def valued(head: Row) -> list[Piece]:
 
 def titled(head: Row) -> list[Piece]:
     """The title in a panel's first row, which is a rule."""
-    found: list[Piece] = []
+    title: list[Piece] = []
     pieces = list(head)
     if pieces and not pieces[0][0].strip(" ─-"):
         pieces = pieces[1:]
     for text, style in pieces:
         if text.strip(" ─-") == "":
             break
-        found.append((text, style))
-    return found
+        title.append((text, style))
+    return title

@@ -85,8 +85,8 @@ def plan(
     the message. ``more`` are further panels, with the rows each wants where there are no tabs.
     ``alone``: one pane at a time however large the terminal is."""
     if strip:
-        found = plan(width, height - strip, disks, cpus, tab, more=more, alone=alone)
-        return replace(_plan_moved_down(found, strip), strip=Box(0, _bottom(found), width, strip))
+        shrunk = plan(width, height - strip, disks, cpus, tab, more=more, alone=alone)
+        return replace(_plan_moved_down(shrunk, strip), strip=Box(0, _bottom(shrunk), width, strip))
     if more:
         return _with_more(width, height, disks, cpus, tab, more, alone)
     if alone or width < FULL_WIDTH or height < FULL_HEIGHT:
@@ -126,20 +126,20 @@ def _with_more(
     alone: bool,
 ) -> LayoutPlan:
     if alone or width < FULL_WIDTH or height < FULL_HEIGHT:
-        found = plan(width, height, disks, cpus, tab, alone=alone)
-        pane = Box(0, found.tabs.y + 1, width, _bottom(found) - found.tabs.y - 1)
-        own = tab - len(TABS)
-        boxes = {name: pane if at == own else NO_BOX for at, name in enumerate(more)}
-        return replace(found, more=boxes)
-    boxes, used = {}, 0
-    for name, wanted in more.items():
-        fits = height - used - wanted >= FULL_HEIGHT
-        boxes[name] = Box(0, used, width, wanted) if fits else NO_BOX
-        used += wanted if fits else 0
+        layout = plan(width, height, disks, cpus, tab, alone=alone)
+        pane = Box(0, layout.tabs.y + 1, width, _bottom(layout) - layout.tabs.y - 1)
+        own_tab = tab - len(TABS)
+        boxes = {name: pane if at == own_tab else NO_BOX for at, name in enumerate(more)}
+        return replace(layout, more=boxes)
+    boxes, used_rows = {}, 0
+    for name, rows in more.items():
+        fits = height - used_rows - rows >= FULL_HEIGHT
+        boxes[name] = Box(0, used_rows, width, rows) if fits else NO_BOX
+        used_rows += rows if fits else 0
     beside = width >= SIDE_BY_SIDE_FROM and boxes.get(RUNS, NO_BOX).height > 0
-    finding = 0 if beside else _finding_rows(height - used)
-    found = _full_plan(width, height - used, disks, cpus, finding)
-    at = _bottom(found)
+    finding = 0 if beside else _finding_rows(height - used_rows)
+    layout = _full_plan(width, height - used_rows, disks, cpus, finding)
+    at = _bottom(layout)
     placed = {
         name: _box_moved_down(box, at) if box.height else NO_BOX for name, box in boxes.items()
     }
@@ -147,36 +147,36 @@ def _with_more(
         half = width * 9 // 20
         runs = placed[RUNS]
         placed[RUNS] = replace(runs, width=half)
-        found = replace(found, finding=replace(runs, x=half, width=width - half))
-    if boxes.get(CHARTS) == NO_BOX and width >= THREE_WIDE and found.iops.height >= THREE_HIGH:
-        iops, latency, placed[CHARTS] = _three_columns(found.iops, width)
-        found = replace(found, iops=iops, latency=latency)
-    return replace(_plan_moved_down(found, used), more=placed)
+        layout = replace(layout, finding=replace(runs, x=half, width=width - half))
+    if boxes.get(CHARTS) == NO_BOX and width >= THREE_WIDE and layout.iops.height >= THREE_HIGH:
+        iops, latency, placed[CHARTS] = _three_columns(layout.iops, width)
+        layout = replace(layout, iops=iops, latency=latency)
+    return replace(_plan_moved_down(layout, used_rows), more=placed)
 
 
 def _three_columns(first: Box, width: int) -> tuple[Box, Box, Box]:
-    one = (width - LABELS) // 3
-    second = replace(first, x=one, width=one + LABELS)
-    third = replace(first, x=second.x + second.width, width=width - 2 * one - LABELS)
-    return replace(first, width=one), second, third
+    chart_width = (width - LABELS) // 3
+    second = replace(first, x=chart_width, width=chart_width + LABELS)
+    third = replace(first, x=second.x + second.width, width=width - 2 * chart_width - LABELS)
+    return replace(first, width=chart_width), second, third
 
 
-def _bottom(found: LayoutPlan) -> int:
+def _bottom(layout: LayoutPlan) -> int:
     """First row of the lines at the bottom: the finding, unless it is beside the runs."""
-    return min(found.finding.y, found.message.y) if _own_rows(found) else found.message.y
+    return min(layout.finding.y, layout.message.y) if _own_rows(layout) else layout.message.y
 
 
-def _own_rows(found: LayoutPlan) -> bool:
-    return found.finding.width == found.message.width and found.finding.height > 0
+def _own_rows(layout: LayoutPlan) -> bool:
+    return layout.finding.width == layout.message.width and layout.finding.height > 0
 
 
-def _plan_moved_down(found: LayoutPlan, by: int) -> LayoutPlan:
+def _plan_moved_down(layout: LayoutPlan, by: int) -> LayoutPlan:
     """With so many rows free above the lines at the bottom."""
     return replace(
-        found,
-        message=_box_moved_down(found.message, by),
-        finding=_box_moved_down(found.finding, by) if _own_rows(found) else found.finding,
-        footer=_box_moved_down(found.footer, by),
+        layout,
+        message=_box_moved_down(layout.message, by),
+        finding=_box_moved_down(layout.finding, by) if _own_rows(layout) else layout.finding,
+        footer=_box_moved_down(layout.footer, by),
     )
 
 
@@ -209,7 +209,7 @@ def _tabbed(width: int, height: int, disks: int, tab: int) -> LayoutPlan:
 
 
 def _full_plan(width: int, height: int, disks: int, cpus: int, finding: int) -> LayoutPlan:
-    left = width // 2
+    half = width // 2
     beside = width >= SIDE_BY_SIDE_FROM
     head = 1 if beside else 2
     fio_height = 7
@@ -217,21 +217,21 @@ def _full_plan(width: int, height: int, disks: int, cpus: int, finding: int) -> 
     most = DISK_ROWS + (height - FULL_HEIGHT) // 2
     kernel_height = max(4, 3 + min(max(disks, 1), most))
     tables = max(fio_height, kernel_height) if beside else fio_height + kernel_height
-    room = height - head - 2 - finding - tables
+    space = height - head - 2 - finding - tables
     columns = 2 if beside else 1
     cpu_rows = -(-max(cpus, 1) // columns)
     # title, heading, lower border with a row of words
-    cpu_height = min(3 + cpu_rows, max(7, room * 2 // 5), room - CHART_ROWS)
-    charts = room - cpu_height
+    cpu_height = min(3 + cpu_rows, max(7, space * 2 // 5), space - CHART_ROWS)
+    charts = space - cpu_height
     top = head + charts
     return LayoutPlan(
         header=Box(0, 0, width, head),
         summary=NO_BOX,
         tabs=NO_BOX,
-        iops=Box(0, head, left, charts),
-        latency=Box(left, head, width - left, charts),
-        fio=Box(0, top, left if beside else width, tables if beside else fio_height),
-        kernel=Box(left, top, width - left, tables)
+        iops=Box(0, head, half, charts),
+        latency=Box(half, head, width - half, charts),
+        fio=Box(0, top, half if beside else width, tables if beside else fio_height),
+        kernel=Box(half, top, width - half, tables)
         if beside
         else Box(0, top + fio_height, width, kernel_height),
         cpus=Box(0, top + tables, width, cpu_height),

@@ -83,10 +83,10 @@ class Lines:
 
 def _equal_cells(row: Row, before: Row) -> int:
     """How many cells at the beginning need not be sent again."""
-    same = 0
+    equal = 0
     # as pairs: what is the very same style need not be compared by its values
     for piece, old in zip(row, before, strict=False):
         if piece != old:
             break
-        same += cells(piece[0])
-    return same
+        equal += cells(piece[0])
+    return equal

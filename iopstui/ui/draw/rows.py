@@ -41,21 +41,21 @@ def fit(text: str, width: int) -> str:
 
 def part(row: Row, begin: int, end: int) -> list[Piece]:
     """Cells ``begin`` to ``end`` of a row, with blanks behind its end."""
-    found: list[Piece] = []
+    pieces: list[Piece] = []
     at = 0
     for text, style in row:
         size = len(text) if text.isascii() else _wide(text)
         if begin <= at and at + size <= end:
             if size:
-                found.append((text, style))
+                pieces.append((text, style))
         else:
             first, last = max(0, begin - at), min(size, end - at)
             if first < last:
-                found.append((_cells_of(text, first, last), style))
+                pieces.append((_cells_of(text, first, last), style))
         at += size
         if at >= end:
-            return found
-    return [*found, (" " * (end - max(at, begin)), None)]
+            return pieces
+    return [*pieces, (" " * (end - max(at, begin)), None)]
 
 
 def _cells_of(text: str, first: int, last: int) -> str:
@@ -82,12 +82,12 @@ class Line:
     def add(self, text: str, style: Style | None = PLAIN) -> Line:
         """Appends as much of ``text`` as there is room for."""
         # some hundred times a second: without a property and functions for what is nearly always so
-        room = self._width - self.used
-        if not text or room <= 0:
+        space = self._width - self.used
+        if not text or space <= 0:
             return self
         size = len(text) if text.isascii() else _wide(text)
-        if size > room:
-            text, size = fit(text, room), room
+        if size > space:
+            text, size = fit(text, space), space
         self._pieces.append((self._charset.text(text), style))
         self.used += size
         return self
@@ -204,17 +204,17 @@ class Table(Generic[T]):
     ) -> None:
         self._width = width
         self._charset = charset
-        kept = list(columns)
-        while label + sum(column.width for column in kept) > width:
-            worst = max(kept, key=lambda column: column.drop)
+        fitting = list(columns)
+        while label + sum(column.width for column in fitting) > width:
+            worst = max(fitting, key=lambda column: column.drop)
             if worst.drop == 0:
                 break
-            kept.remove(worst)
-        spare = max(0, width - label - sum(column.width for column in kept))
-        extra = min(3, spare // (len(kept) + 1)) if kept else 0
+            fitting.remove(worst)
+        spare = max(0, width - label - sum(column.width for column in fitting))
+        extra = min(3, spare // (len(fitting) + 1)) if fitting else 0
         self._label = label + extra
-        self._columns = [(column, column.width + extra) for column in kept]
-        self.titles = {column.title for column in kept}
+        self._columns = [(column, column.width + extra) for column in fitting]
+        self.titles = {column.title for column in fitting}
         self._headers: dict[tuple[str, str], Row] = {}
 
     @property
@@ -229,10 +229,10 @@ class Table(Generic[T]):
 
     def header(self, label: str = "", strong: str = "") -> Row:
         """The column titles; ``strong`` is the one that the rows are sorted by."""
-        found = self._headers.get((label, strong))
-        if found is None:
-            found = self._headers[label, strong] = self._header(label, strong)
-        return found
+        header = self._headers.get((label, strong))
+        if header is None:
+            header = self._headers[label, strong] = self._header(label, strong)
+        return header
 
     def _header(self, label: str, strong: str) -> Row:
         line = Line(self._width, self._charset)
@@ -243,10 +243,10 @@ class Table(Generic[T]):
 
     def spans(self, label: str) -> list[tuple[int, int, str]]:
         """(begin, end, title) of the label and of each column that is shown."""
-        found = [(0, self._label, label)]
+        spans = [(0, self._label, label)]
         for column, width in self._columns:
-            found.append((found[-1][1], found[-1][1] + width, column.title))
-        return found
+            spans.append((spans[-1][1], spans[-1][1] + width, column.title))
+        return spans
 
     def row(self, label: str, item: T, dim: bool = False, label_style: Style | None = BOLD) -> Row:
         """Return a row of values, each right-aligned in its column."""
@@ -254,19 +254,19 @@ class Table(Generic[T]):
         run, style = "", PLAIN
         for column, width in self._columns:
             style_of = column.style_of
-            wanted = DIM if dim else column.style if style_of is None else style_of(item)
+            cell_style = DIM if dim else column.style if style_of is None else style_of(item)
             text = column.show(item)
             cell = text.rjust(width) if len(text) <= width else fit(text, width)
             # Neighbours of one style are one piece: fewer escape sequences to send.
-            if wanted != style and run:
+            if cell_style != style and run:
                 line.add(run, style)
                 run = ""
-            run, style = run + cell, wanted
+            run, style = run + cell, cell_style
         return line.add(run, style).finished()
 
 
 def pad(rows: Iterable[Row], height: int, width: int) -> list[Row]:
     """Exactly ``height`` rows: the first ones, then blank ones."""
-    found = list(rows)[:height]
+    padded = list(rows)[:height]
     blank: Row = ((" " * width, PLAIN),)
-    return found + [blank] * (height - len(found))
+    return padded + [blank] * (height - len(padded))

@@ -42,7 +42,7 @@ NOT_TEXT = frozenset({"border", "heat-1", "heat-2", "heat-3", "heat-4", "heat-5"
 
 def _designed(name: str, dark: bool, colours: Mapping[str, str], roles: Mapping[str, str]) -> Theme:
     # one colour for each role: what Textual would derive may be too faint to read
-    own = {VARIABLES[role]: colour for role, colour in roles.items()} | {
+    own_variables = {VARIABLES[role]: colour for role, colour in roles.items()} | {
         "text": colours["foreground"], "text-muted": roles["muted"],
         "text-disabled": roles["muted"], "foreground-muted": roles["muted"],
         "text-primary": colours["primary"], "text-secondary": colours["secondary"],
@@ -68,7 +68,7 @@ def _designed(name: str, dark: bool, colours: Mapping[str, str], roles: Mapping[
     }  # fmt: skip
     return Theme(
         name=name, dark=dark, warning=roles["warning"], error=roles["critical"],
-        success=roles["good"], variables=own, **colours,  # type: ignore[arg-type]
+        success=roles["good"], variables=own_variables, **colours,  # type: ignore[arg-type]
     )  # fmt: skip
 
 
@@ -143,15 +143,15 @@ _ON_WHITE = {
 
 
 def _sixteen(name: str, base: str) -> Theme:
-    like = BUILTIN_THEMES[base]
+    parent = BUILTIN_THEMES[base]
     roles = _PLAIN_ROLES
-    if not like.dark:
+    if not parent.dark:
         roles = {name: _ON_WHITE.get(colour, colour) for name, colour in roles.items()}
     return Theme(
-        name, primary=like.primary, secondary=like.secondary, warning=like.warning,
-        error=like.error, success=like.success, accent=like.accent, foreground="ansi_default",
+        name, primary=parent.primary, secondary=parent.secondary, warning=parent.warning,
+        error=parent.error, success=parent.success, accent=parent.accent, foreground="ansi_default",
         background="ansi_default", surface="ansi_default", panel="ansi_default",
-        boost="ansi_default", dark=like.dark, ansi=True, variables=like.variables | roles,
+        boost="ansi_default", dark=parent.dark, ansi=True, variables=parent.variables | roles,
     )  # fmt: skip
 
 
@@ -165,10 +165,10 @@ NAMES = (DARK, LIGHT, COLOURBLIND, TERMINAL)
 
 
 def _styles(colours: Mapping[str, str]) -> dict[str, Style]:
-    found = {}
-    for role, words in colours.items():
-        found[role] = Style.parse(words)
-    return found
+    styles = {}
+    for role, definition in colours.items():
+        styles[role] = Style.parse(definition)
+    return styles
 
 
 _PALETTE_OF_16: dict[str, dict[str, Style]] = {
@@ -198,20 +198,22 @@ class Colours(LineFilter):
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
         """Return the text in other colours. Blanks are never underlined."""
-        found: list[Segment] = []
+        coloured: list[Segment] = []
         for segment in segments:
             text, style, control = segment
             if style is None:
-                found.append(segment)
+                coloured.append(segment)
                 continue
-            other = self._of(style)
-            if other.underline and " " in text:
-                blanks = other + Style(underline=False)
+            replacement = self._of(style)
+            if replacement.underline and " " in text:
+                blanks = replacement + Style(underline=False)
                 parts = (part for part in _BLANKS.split(text) if part)
-                found += [Segment(one, blanks if one.isspace() else other) for one in parts]
+                coloured += [
+                    Segment(part, blanks if part.isspace() else replacement) for part in parts
+                ]
             else:
-                found.append(Segment(text, other, control))
-        return found
+                coloured.append(Segment(text, replacement, control))
+        return coloured
 
     def _coloured(self, style: Style) -> Style:
         role = style.meta.get(ROLE, "") if style._meta is not None else _role_of(style)
@@ -237,15 +239,15 @@ _BLANKS = re.compile("( +)")
 def _readable(colour: Color, background: Color, foreground: Color) -> Color:
     """``colour``, moved towards the foreground until it can be read."""
     for step in range(11):
-        found = colour.blend(foreground, step / 10, alpha=1)
-        if contrast(found, background) >= CONTRAST:
-            return found
+        blended = colour.blend(foreground, step / 10, alpha=1)
+        if contrast(blended, background) >= CONTRAST:
+            return blended
     return foreground
 
 
-def contrast(one: Color, other: Color) -> float:
+def contrast(first: Color, second: Color) -> float:
     """The contrast ratio of two colours, 1 to 21 (WCAG 2)."""
-    low, high = sorted((_luminance(one), _luminance(other)))
+    low, high = sorted((_luminance(first), _luminance(second)))
     return (high + 0.05) / (low + 0.05)
 
 
@@ -261,14 +263,17 @@ def variables_for(theme: Theme) -> dict[str, str]:
     """The CSS variables of the roles for a theme that does not define them."""
     if theme.ansi:
         return dict(_PLAIN_ROLES)
-    made = theme.to_color_system().generate()
-    background, foreground = Color.parse(made["background"]), Color.parse(made["foreground"])
+    generated = theme.to_color_system().generate()
+    background, foreground = (
+        Color.parse(generated["background"]),
+        Color.parse(generated["foreground"]),
+    )
     strong = foreground.blend(Color.parse("white" if theme.dark else "black"), 0.6, alpha=1)
 
     def of(name: str) -> str:
-        return _readable(Color.parse(made[name]), background, strong).hex
+        return _readable(Color.parse(generated[name]), background, strong).hex
 
-    ramp = [background.blend(Color.parse(made["primary"]), share, alpha=1) for share in
+    ramp = [background.blend(Color.parse(generated["primary"]), share, alpha=1) for share in
             (0.35, 0.6, 0.85)]  # fmt: skip
     ramp += [ramp[-1].blend(strong, share, alpha=1) for share in (0.4, 0.85)]
     return {
@@ -278,7 +283,7 @@ def variables_for(theme: Theme) -> dict[str, str]:
         "p50": of("primary"), "p99": of("warning"), "p999": of("accent"), "cursor": strong.hex,
         "panel-border": foreground.blend(background, 0.7, alpha=1).hex,
         "panel-border-focus": of("accent"),
-    } | {f"heat-{step}": one.hex for step, one in enumerate(ramp, 1)}  # fmt: skip
+    } | {f"heat-{step}": colour.hex for step, colour in enumerate(ramp, 1)}  # fmt: skip
 
 
 def _palette(app: App[int]) -> Mapping[str, Style]:
@@ -286,14 +291,14 @@ def _palette(app: App[int]) -> Mapping[str, Style]:
     if theme.ansi:
         return _PALETTE_OF_16.get(theme.name, {})
     variables = app.get_css_variables()
-    found = {}
+    palette = {}
     for role, name in VARIABLES.items():
         try:
             colour = Color.parse(variables[name])
         except ColorParseError:
             continue
-        found[role] = Style(color=colour.rich_color, dim=False)
-    return found
+        palette[role] = Style(color=colour.rich_color, dim=False)
+    return palette
 
 
 def prepare(app: App[int], name: str) -> None:
@@ -318,20 +323,24 @@ def change(app: App[int], name: str) -> None:
 
 def plain_name(name: str) -> str:
     """Name on the command line of a theme made for sixteen colours."""
-    return next((known for known, theme in TERMINAL_THEMES.items() if theme.name == name), name)
+    return next((plain for plain, theme in TERMINAL_THEMES.items() if theme.name == name), name)
 
 
 def names_for(app: App[int]) -> tuple[str, ...]:
     """The themes that can be told apart here: with few colours none of Textual's own."""
-    few = app.no_color or few_colours(app)
+    sixteen = app.no_color or few_colours(app)
     return (
-        NAMES if few else (*NAMES, *sorted(name for name in BUILTIN_THEMES if "ansi" not in name))
+        NAMES
+        if sixteen
+        else (*NAMES, *sorted(name for name in BUILTIN_THEMES if "ansi" not in name))
     )
 
 
 def apply_roles(app: App[int]) -> None:
     """Give the roles the colours of the app's theme; everything is painted again."""
-    app._filters[:] = [one for one in app._filters if not isinstance(one, Colours)]
+    app._filters[:] = [
+        line_filter for line_filter in app._filters if not isinstance(line_filter, Colours)
+    ]
     palette = _palette(app)
     if not app.no_color and palette:
         app._filters.insert(0, Colours(palette))
@@ -342,8 +351,8 @@ def apply_roles(app: App[int]) -> None:
 
 def _registered(app: App[int], name: str) -> str:
     """The name of the theme that can be shown for ``name`` here; AUTO where there is none."""
-    few = app.no_color or few_colours(app)
-    if few:
+    sixteen = app.no_color or few_colours(app)
+    if sixteen:
         theme = TERMINAL_THEMES.get(name, TERMINAL_THEMES[TERMINAL])
         if app.no_color:
             theme = TERMINAL_THEMES[TERMINAL]

@@ -73,9 +73,9 @@ class TimeWindow:
         length = dots * self.dot_s
         if length <= 0 or self.start <= t < self.start + length:
             return False
-        wanted = t - 0.75 * length
+        target = t - 0.75 * length
         step = 2 * self.dot_s
-        self.start = max(0.0, step * (wanted // step + 1))
+        self.start = max(0.0, step * (target // step + 1))
         return True
 
     def extend_to(self, t: float, dots: int) -> None:
@@ -173,19 +173,19 @@ class Chart:
         """Each curve's value in the column of this moment, as its title has it; "": none."""
         column_s = window.dot_s * self._charset.dots
         begin = window.start + window.column(t, column_s) * column_s
-        found = (
+        means = (
             history.window(curve.name, begin, column_s, 1, curve.how)[0]
             for curve in self.spec.curves
         )
-        words = (lambda value: latency(value, "")) if self.spec.log else number
-        return [words(value) if value is not None else "" for value in found]
+        format_value = (lambda value: latency(value, "")) if self.spec.log else number
+        return [format_value(value) if value is not None else "" for value in means]
 
     def rename(self, labels: Sequence[str]) -> None:
         """Call the curves so from now on."""
         if labels != [curve.label for curve in self.spec.curves]:
-            named = zip(self.spec.curves, labels, strict=True)
+            pairs = zip(self.spec.curves, labels, strict=True)
             self.spec = replace(
-                self.spec, curves=tuple(replace(curve, label=label) for curve, label in named)
+                self.spec, curves=tuple(replace(curve, label=label) for curve, label in pairs)
             )
 
     def forget(self) -> None:
@@ -194,12 +194,12 @@ class Chart:
         self._scale = None
         self._window_start = None
 
-    def _rescale(self, known: Sequence[float], moved: bool) -> plotting.Scale:
+    def _rescale(self, values_shown: Sequence[float], moved: bool) -> plotting.Scale:
         """Return the scale for these values; paint the axis if it has changed."""
         make = plotting.log_scale if self.spec.log else plotting.linear_scale
         # do not keep the scale of an empty chart
-        scale = make(known, self._scale, moved or not self._had_data)
-        self._had_data = bool(known)
+        scale = make(values_shown, self._scale, moved or not self._had_data)
+        self._had_data = bool(values_shown)
         if scale != self._scale or moved:
             self._scale = scale
             self.axis.show(self._axis(scale))
@@ -223,24 +223,26 @@ class Chart:
             return
         moved = self._window_start != window.start
         self._window_start = window.start
-        got = [self._memo.get(history, curve, window, self.dots) for curve in self.spec.curves]
-        data, since = [one for one, _ in got], min(first for _, first in got)
-        known = [value for one in data for value in one if value is not None]
-        near = [one for one in limits if known and one <= LIMIT_NEAR * max(known)]
-        scale = self._rescale(known + near, moved)
+        series = [self._memo.get(history, curve, window, self.dots) for curve in self.spec.curves]
+        data, first_changed = [values for values, _ in series], min(first for _, first in series)
+        all_values = [value for values in data for value in values if value is not None]
+        nearby_limits = [
+            limit for limit in limits if all_values and limit <= LIMIT_NEAR * max(all_values)
+        ]
+        scale = self._rescale(all_values + nearby_limits, moved)
         self._edges(window)
         column_s = window.dot_s * self._charset.dots
         marks = history.flagged_columns(window.start, column_s, self._columns)
         levels = [self._level(mean, window, column_s, scale) for mean in means]
-        levels += [(0, self._columns, scale.row(one, self._rows)) for one in near]
-        said = {int((mean.start - window.start) / column_s): mean.words for mean in means}
-        self.title.show([self._title(values, note), *self._edged(self._flags(marks, said))])
+        levels += [(0, self._columns, scale.row(limit, self._rows)) for limit in nearby_limits]
+        mean_texts = {int((mean.start - window.start) / column_s): mean.words for mean in means}
+        self.title.show([self._title(values, note), *self._edged(self._flags(marks, mean_texts))])
         at = None if cursor is None else window.column(cursor, column_s)
         looks = (scale, [column for column, _ in marks], at, levels)
         # all but the newest columns are as they were
         as_before, self._looks = looks == self._looks, looks
         ends = self._ends(data, scale)
-        self._tiles(data, *looks, max(0, since - 1) if as_before else 0, ends)
+        self._tiles(data, *looks, max(0, first_changed - 1) if as_before else 0, ends)
         self.labels.show(self._labels(ends))
 
     def _edges(self, window: TimeWindow) -> None:
@@ -256,9 +258,9 @@ class Chart:
         for side in self.sides:
             side.show([((charset.text(frame.side(charset)), style),)] * self._rows)
         first, last = frame.corners(charset)
-        words = self._time(window, self._box.width - 2)
+        time_row = self._time(window, self._box.width - 2)
         row: list[Piece] = [(first, style)]
-        for text, looks in words:
+        for text, looks in time_row:
             # between the labels the border goes on
             row.append((text, looks) if text.strip() else (charset.rule * len(text), style))
         self.time.show([(*row, (last, style))])
@@ -277,34 +279,49 @@ class Chart:
         marks: Sequence[int],
         cursor: int | None,
         levels: Sequence[plotting.Level],
-        since: int,
+        first_changed: int,
         ends: Sequence[End] = (),
     ) -> None:
         """Draws anew what differs; no dot in front of ``since`` does."""
         dots = self._charset.dots
-        begin = since // (plotting.TILE_COLUMNS * dots)
+        begin = first_changed // (plotting.TILE_COLUMNS * dots)
         for index, tile in enumerate(self.tiles[begin:], begin):
             if not tile.shown:
                 break
             first, columns = index * plotting.TILE_COLUMNS, tile.box.width
             low, high = max(0, first * dots - 1), (first + columns) * dots + 1
             lines = tuple(mark for mark in marks if first <= mark < first + columns)
-            here = cursor if cursor is not None and first <= cursor < first + columns else None
-            flat = tuple(one for one in levels if one[0] < first + columns and one[1] > first)
-            said = tuple(e for e in ends if e[1] < first + columns and e[1] + len(e[2]) > first)
-            key = (scale, lines, here, flat, said, tuple(tuple(one[low:high]) for one in data))
+            cursor_here = (
+                cursor if cursor is not None and first <= cursor < first + columns else None
+            )
+            flat = tuple(
+                level for level in levels if level[0] < first + columns and level[1] > first
+            )
+            ends_here = tuple(
+                e for e in ends if e[1] < first + columns and e[1] + len(e[2]) > first
+            )
+            key = (
+                scale,
+                lines,
+                cursor_here,
+                flat,
+                ends_here,
+                tuple(tuple(values[low:high]) for values in data),
+            )
             if self._painted.get(index) == key:
                 continue
             self._painted[index] = key
             section = plotting.Section(first, columns, self._rows, scale, self._charset)
             tile.show(
-                plotting.draw_tile(self._series(data), section, lines, MARK, here, flat, said)
+                plotting.draw_tile(
+                    self._series(data), section, lines, MARK, cursor_here, flat, ends_here
+                )
             )
 
     def _series(self, data: Sequence[Sequence[float | None]]) -> list[plotting.Series]:
         return [
-            plotting.Series(one, curve.kind, curve.marker, curve.style)
-            for one, curve in zip(data, self.spec.curves, strict=True)
+            plotting.Series(values, curve.kind, curve.marker, curve.style)
+            for values, curve in zip(data, self.spec.curves, strict=True)
         ]
 
     def _title(self, values: Sequence[str], note: Sequence[Piece]) -> Row:
@@ -326,20 +343,25 @@ class Chart:
 
     def _border(self, values: Sequence[str], note: Sequence[Piece]) -> Row:
         """The upper border: each curve's sample, name and newest value."""
-        shown: list[Piece] = []
+        value_pieces: list[Piece] = []
         for curve, value in reversed([*zip(self.spec.curves, values, strict=True)]):
             if value:
-                shown.append(("  " if shown else "", None))
+                value_pieces.append(("  " if value_pieces else "", None))
                 if self.spec.right:  # its name stands at its end, in the same colour
-                    shown.append((f"{curve.label} ", curve.style))
+                    value_pieces.append((f"{curve.label} ", curve.style))
                 else:
-                    shown += [(curve.sample, curve.style), (f" {curve.label} ", DIM)]
-                shown.append((f"{value:>6}", BOLD))
+                    value_pieces += [(curve.sample, curve.style), (f" {curve.label} ", DIM)]
+                value_pieces.append((f"{value:>6}", BOLD))
         if note:
-            shown = [*note, *([("  ", None), *shown] if shown else ())]
+            value_pieces = [*note, *([("  ", None), *value_pieces] if value_pieces else ())]
         title = capital(self.spec.title)
         return frame.top(
-            self._box.width, self._charset, self.number, frame.words_of(title), shown, self.focused
+            self._box.width,
+            self._charset,
+            self.number,
+            frame.words_of(title),
+            value_pieces,
+            self.focused,
         )
 
     def _axis(self, scale: plotting.Scale) -> list[Row]:
@@ -377,7 +399,7 @@ class Chart:
     def _flags(
         self, marks: Sequence[tuple[int, str | None]], means: Mapping[int, str] | None = None
     ) -> list[Row]:
-        worded = [(column, words) for column, words in marks if words is not None]
+        worded = [(column, text) for column, text in marks if text is not None]
         return flags(
             worded, AXIS_WIDTH, self._columns, self._box.width - (2 if self.framed else 0),
             self._flag_rows, self._charset, means or {},
@@ -388,17 +410,19 @@ class Chart:
         meet keep the order of their curves."""
         if not self.spec.right:
             return []
-        found: list[tuple[float, int, Curve]] = []
-        for one, curve in zip(data, self.spec.curves, strict=True):
-            at = next((n for n in range(len(one) - 1, -1, -1) if one[n] is not None), None)
-            newest = one[at] if at is not None else None
+        newest_points: list[tuple[float, int, Curve]] = []
+        for values, curve in zip(data, self.spec.curves, strict=True):
+            at = next((n for n in range(len(values) - 1, -1, -1) if values[n] is not None), None)
+            newest = values[at] if at is not None else None
             if at is not None and newest is not None:
-                found.append((newest, min(at // self._charset.dots + 1, self._columns), curve))
-        found.sort(key=lambda end: -end[0])
-        rows = rows_apart([scale.row(value, self._rows) for value, _, _ in found])
+                newest_points.append(
+                    (newest, min(at // self._charset.dots + 1, self._columns), curve)
+                )
+        newest_points.sort(key=lambda end: -end[0])
+        rows = rows_apart([scale.row(value, self._rows) for value, _, _ in newest_points])
         return [
             (row, column, f" {curve.label}", curve.style)
-            for row, (_, column, curve) in zip(rows, found, strict=True)
+            for row, (_, column, curve) in zip(rows, newest_points, strict=True)
             if row < self._rows
         ]
 
@@ -411,10 +435,10 @@ class Chart:
         return [line.finished() for line in lines]
 
 
-def rows_apart(wanted: Sequence[int]) -> list[int]:
+def rows_apart(preferred: Sequence[int]) -> list[int]:
     """Rows of labels, the uppermost first: moved up where two would share one, and down from the
     top."""
-    rows = list(wanted)
+    rows = list(preferred)
     for index in range(len(rows) - 2, -1, -1):
         rows[index] = min(rows[index], rows[index + 1] - 1)
     for index, row in enumerate(rows):

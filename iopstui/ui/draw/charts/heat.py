@@ -49,10 +49,10 @@ class HeatCell:
 
     def has(self, latency_ns: int) -> bool:
         """Whether an I/O that took so long is counted in this row."""
-        counted = middle_of(step_of(bucket_key(latency_ns)))
+        bucket_middle = middle_of(step_of(bucket_key(latency_ns)))
         # an I/O of this map is never beyond its scale
-        inside = self.scale.low <= counted <= self.scale.high
-        return inside and self.row == self.scale.row(counted, self.rows)
+        inside = self.scale.low <= bucket_middle <= self.scale.high
+        return inside and self.row == self.scale.row(bucket_middle, self.rows)
 
 
 class HeatMap(Chart):
@@ -162,16 +162,16 @@ class HeatMap(Chart):
         return min(first, after), after
 
     def _heat_scale(self, moved: bool) -> plotting.Scale:
-        known = [steps for steps in self._data if steps]
-        ends = [middle_of(end) for steps in known for end in (min(steps), max(steps))]
-        scale = plotting.log_scale(ends, self._scale, moved or not self._had(known))
+        columns = [steps for steps in self._data if steps]
+        ends = [middle_of(end) for steps in columns for end in (min(steps), max(steps))]
+        scale = plotting.log_scale(ends, self._scale, moved or not self._had(columns))
         least = self.least
         if least is None:
             return scale
         return replace(scale, low=min(scale.low, least.low), high=max(scale.high, least.high))
 
-    def _had(self, known: Sequence[object]) -> bool:
-        before, self._had_data = self._had_data, bool(known)
+    def _had(self, columns: Sequence[object]) -> bool:
+        before, self._had_data = self._had_data, bool(columns)
         return before
 
     def _shade(self, steps: _Steps | None, scale: plotting.Scale) -> _Levels | None:
@@ -196,25 +196,30 @@ class HeatMap(Chart):
             )
         pieces: list[Piece] = [(capital(self.title_words), BOLD), ("  share of I/Os", DIM)]
         shades = density.shades(self._charset)
-        for shade, style, words in zip(shades, density.HEAT, LEGEND, strict=True):
-            pieces += [(f" {shade}", style), (f" {words}", DIM)]
+        for shade, style, text in zip(shades, density.HEAT, LEGEND, strict=True):
+            pieces += [(f" {shade}", style), (f" {text}", DIM)]
         return rule(self._box.width, self._charset, *pieces)
 
     def _framed_legend(self, note: Sequence[Piece]) -> Row:
         title = capital(self.title_words)
-        shown: list[Piece] = list(note)
+        value_pieces: list[Piece] = list(note)
         if not note:
-            shown.append(("share of I/Os", DIM))
+            value_pieces.append(("share of I/Os", DIM))
             shades = density.shades(self._charset)
-            for shade, style, words in zip(shades, density.HEAT, LEGEND, strict=True):
-                shown += [(f" {shade}", style), (f" {words}", DIM)]
+            for shade, style, text in zip(shades, density.HEAT, LEGEND, strict=True):
+                value_pieces += [(f" {shade}", style), (f" {text}", DIM)]
         return frame.top(
-            self._box.width, self._charset, self.number, frame.words_of(title), shown, self.focused
+            self._box.width,
+            self._charset,
+            self.number,
+            frame.words_of(title),
+            value_pieces,
+            self.focused,
         )
 
     def _curves(self, history: History, window: TimeWindow) -> list[list[float | None]]:
-        got = [self._memo.get(history, curve, window, self.dots) for curve in self.spec.curves]
-        return [values for values, _ in got]
+        series = [self._memo.get(history, curve, window, self.dots) for curve in self.spec.curves]
+        return [values for values, _ in series]
 
     def _heat_tiles(
         self,
@@ -229,24 +234,24 @@ class HeatMap(Chart):
                 break
             first = index * plotting.TILE_COLUMNS
             last = first + tile.box.width
-            here = tuple(mark for mark in marks if first <= mark < last)
+            marks_here = tuple(mark for mark in marks if first <= mark < last)
             drawn = tuple(tuple(rows[first:last]) for rows in rows_of)
             levels = self._levels[first:last]
             at = cursor - first if cursor is not None and first <= cursor < last else None
             chosen = self.chosen
-            key = (here, drawn, at, chosen, [level and tuple(level) for level in levels])
+            key = (marks_here, drawn, at, chosen, [level and tuple(level) for level in levels])
             if self._painted.get(index) != key:
                 self._painted[index] = key
-                tile.show(self._tile(levels, [mark - first for mark in here], drawn, at))
+                tile.show(self._tile(levels, [mark - first for mark in marks_here], drawn, at))
 
     def _line_rows(self, values: Sequence[float | None], scale: plotting.Scale) -> list[int | None]:
         """The row of a line in every column (of a column's samples, the highest)."""
         dots = self._charset.dots
-        found: list[int | None] = []
+        line_rows: list[int | None] = []
         for column in range(self._columns):
             part = [v for v in values[column * dots : (column + 1) * dots] if v is not None]
-            found.append(scale.row(max(part), self._rows) if part else None)
-        return found
+            line_rows.append(scale.row(max(part), self._rows) if part else None)
+        return line_rows
 
     def _tile(
         self,

@@ -1,4 +1,4 @@
-"""The words of a chart's marks, over its plot: as many rows as the chart has for them, in turn.
+"""The labels of a chart's marks, over its plot: as many rows as the chart has for them, in turn.
 
 A mark whose words have no room is told by its change ("rq_affinity 2", "1 → 2"), then by its value
 alone ("QD 32": "32"), a sentence by its first words, and else by its arrow: a word that is cut off
@@ -21,19 +21,21 @@ def flags(
     marks: Sequence[tuple[int, str]], axis: int, columns: int, width: int, rows: int,
     charset: Charset, means: Mapping[int, str],
 ) -> list[Row]:  # fmt: skip
-    """``rows`` lines, ``width`` wide; a mark is (column, words) in a plot that has so many
+    """``rows`` lines, ``width`` wide; a mark is (column, label) in a plot that has so many
     ``columns`` and begins at ``axis``. Marks come in the order of their columns; ``means`` says by
     column what was measured behind a mark."""
     lines = [Line(width, charset).fill_to(axis) for _ in range(rows)]
-    for index, (column, words) in enumerate(marks):
+    for index, (column, label) in enumerate(marks):
         # the rows are used in turn: there is room until the next mark of the same row
         following = marks[index + rows][0] if index + rows < len(marks) else columns
-        turn = [lines[(index + n) % rows] for n in range(rows)]
+        turn_lines = [lines[(index + n) % rows] for n in range(rows)]
         last = index + rows >= len(marks)
-        for start, text in _texts(axis + column, words, last, means.get(column, "")):
+        for start, text in _texts(axis + column, label, last, means.get(column, "")):
             before = start < axis + column
             end, gap = axis + (columns if before else following), 2 if before else 0
-            fits = (o for o in turn if o.used + gap <= start and start + cell_len(text) <= end)
+            fits = (
+                o for o in turn_lines if o.used + gap <= start and start + cell_len(text) <= end
+            )
             line = next(fits, None)
             if line is not None:
                 line.fill_to(start).add(text, MARK)
@@ -41,24 +43,24 @@ def flags(
     return [line.finished() for line in lines]
 
 
-def _texts(start: int, words: str, last: bool, mean: str) -> Iterator[tuple[int, str]]:
+def _texts(start: int, label: str, last: bool, mean: str) -> Iterator[tuple[int, str]]:
     """Texts to try, the most telling first; at the right end words may stand before their arrow."""
-    told: list[str] = []
-    for text in (words, *_shorter_values(words)):
-        told += (f"{text}: {mean}", text) if mean else (text,)
-    for text in dict.fromkeys(told):
+    texts: list[str] = []
+    for text in (label, *_shorter_values(label)):
+        texts += (f"{text}: {mean}", text) if mean else (text,)
+    for text in dict.fromkeys(texts):
         yield start, ARROW + text
         if last:
             yield start - cell_len(text), text + ARROW
     yield start, ARROW
 
 
-def _shorter_values(words: str) -> list[str]:
+def _shorter_values(text: str) -> list[str]:
     """The values of what was turned; of any other words those that they begin with."""
-    parts = [part.replace("=", " ").split() for part in words.split(",")]
+    parts = [part.replace("=", " ").split() for part in text.split(",")]
     if all(len(part) <= 2 or "→" in part or "->" in part for part in parts):
         values = " ".join(part[-1] for part in parts if part)
         changed = len(parts) == 1 and len(parts[0]) > 3
         return [f"{parts[0][0]} {values}", " ".join(parts[0][1:]), values] if changed else [values]
-    first = words.split()
+    first = text.split()
     return [" ".join(first[:count]) + "…" for count in (5, 3, 2, 1) if count < len(first)]

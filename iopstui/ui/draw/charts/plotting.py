@@ -106,9 +106,9 @@ def nice_below(value: float) -> float:
 def linear_scale(values: Sequence[float], previous: Scale | None, may_shrink: bool) -> Scale:
     """Return a scale from 0 to a nice maximum. It grows when it must and shrinks only when it
     may."""
-    wanted = max(max(values, default=0.0) * 1.05, 1.0)
-    step = tick_step(wanted)
-    top = step * math.ceil(wanted / step - 1e-9)
+    least_top = max(max(values, default=0.0) * 1.05, 1.0)
+    step = tick_step(least_top)
+    top = step * math.ceil(least_top / step - 1e-9)
     if previous is not None and not previous.log and not may_shrink:
         top = max(top, previous.high)
     return Scale(0.0, top)
@@ -137,26 +137,26 @@ def ticks(scale: Scale, rows: int) -> dict[int, float]:
     """Labelled values by row: as many as there is room for, none in one row with another."""
     if not scale.log:
         return _even_ticks(scale, rows)
-    found: dict[int, float] = {}
+    values_by_row: dict[int, float] = {}
     for value in _tick_values(scale):
         row = scale.row(value, rows)
         if value >= scale.high:
             row = 0
-        if all(abs(row - other) >= 2 for other in found):
-            found[row] = value
-    return found
+        if all(abs(row - other_row) >= 2 for other_row in values_by_row):
+            values_by_row[row] = value
+    return values_by_row
 
 
 def _even_ticks(scale: Scale, rows: int) -> dict[int, float]:
     """Equal steps from 0 to the top: labels that leave one out would look like another scale."""
     step = tick_step(scale.high)
     parts = max(1, round(scale.high / step))
-    for every in (n for n in range(1, parts + 1) if parts % n == 0):
-        values = [scale.high, *(step * index for index in range(parts - every, 0, -every)), 0.0]
-        found = {0 if n == 0 else scale.row(v, rows): v for n, v in enumerate(values)}
-        places = sorted(found)
-        if len(found) == len(values) and all(b - a >= 2 for a, b in pairwise(places)):
-            return found
+    for stride in (n for n in range(1, parts + 1) if parts % n == 0):
+        values = [scale.high, *(step * index for index in range(parts - stride, 0, -stride)), 0.0]
+        values_by_row = {0 if n == 0 else scale.row(v, rows): v for n, v in enumerate(values)}
+        places = sorted(values_by_row)
+        if len(values_by_row) == len(values) and all(b - a >= 2 for a, b in pairwise(places)):
+            return values_by_row
     bottom = scale.row(0.0, rows)
     return {0: scale.high, bottom: 0.0} if bottom >= 2 else {0: scale.high}
 
@@ -172,7 +172,7 @@ def _tick_values(scale: Scale) -> list[float]:
 
 
 def draw_line(
-    one: Series, first: int, columns: int, rows: int, scale: Scale, dots: int
+    series: Series, first: int, columns: int, rows: int, scale: Scale, dots: int
 ) -> list[str]:
     """The characters for the dots of ``columns`` columns from ``first`` on: ``rows`` strings.
 
@@ -180,13 +180,13 @@ def draw_line(
     """
     low, high = first * dots, (first + columns) * dots - 1
     heights: dict[int, float] = {}
-    for dot in range(max(0, low - 1), min(len(one.values), high + 2)):
-        value = one.values[dot]
+    for dot in range(max(0, low - 1), min(len(series.values), high + 2)):
+        value = series.values[dot]
         if value is not None and math.isfinite(value) and not (scale.log and value <= 0):
             heights[dot] = scale.fraction(value)
     if not heights:
         return [" " * columns] * rows
-    return raster.draw(heights, low, columns, rows, one.marker, one.kind == LINE)
+    return raster.draw(heights, low, columns, rows, series.marker, series.kind == LINE)
 
 
 def draw_polylines(
@@ -258,26 +258,26 @@ def draw_tile(
     mark_style: Style | None = None,
     cursor: int | None = None,
     levels: Sequence[Level] = (),
-    words: Sequence[Words] = (),
+    labels: Sequence[Words] = (),
 ) -> list[Row]:
     """Return a section of a plot, as rows of styled pieces. ``marks`` are columns of the plot that
     get a vertical line, over areas and under lines; ``cursor`` is one that gets a line over all.
     ``levels`` are level lines under the others, ``words`` are written over them."""
     first, columns, charset = section.first, section.columns, section.charset
     cells = blank_cells(columns, section.rows, section.scale, charset)
-    for one in series:
-        if one.kind == AREA:
-            _fill(cells, one, first, columns, section.scale, charset)
+    for curve in series:
+        if curve.kind == AREA:
+            _fill(cells, curve, first, columns, section.scale, charset)
     for column in filter(section.has, marks):
         _vertical(cells, column - first, (charset.mark, mark_style))
     for begin, end, row in levels:
         for column in range(max(begin, first), min(end, first + columns)):
             cells[row][column - first] = (charset.level, mark_style)
-    for one in series:
-        if one.kind != AREA:
-            text = draw_line(one, first, columns, section.rows, section.scale, charset.dots)
-            overlay(cells, text, one.style)
-    for row, begin, label, style in words:
+    for curve in series:
+        if curve.kind != AREA:
+            text = draw_line(curve, first, columns, section.rows, section.scale, charset.dots)
+            overlay(cells, text, curve.style)
+    for row, begin, label, style in labels:
         for column, char in enumerate(charset.text(label), begin):
             if section.has(column):
                 cells[row][column - first] = (char, style)
@@ -301,7 +301,7 @@ def _vertical(cells: list[list[Cell]], column: int, cell: Cell) -> None:
 
 def _fill(
     cells: list[list[Cell]],
-    one: Series,
+    series: Series,
     first: int,
     columns: int,
     scale: Scale,
@@ -310,13 +310,13 @@ def _fill(
     rows = len(cells)
     for column in range(columns):
         start = (first + column) * charset.dots
-        dots = one.values[start : start + charset.dots]
-        known = [v for v in dots if v is not None and math.isfinite(v)]
-        if not known:
+        dots = series.values[start : start + charset.dots]
+        values = [v for v in dots if v is not None and math.isfinite(v)]
+        if not values:
             continue
-        height = round(scale.fraction(sum(known) / len(known)) * rows)
+        height = round(scale.fraction(sum(values) / len(values)) * rows)
         for row in range(max(0, rows - max(height, 1)), rows):
-            cells[row][column] = (charset.area, one.style)
+            cells[row][column] = (charset.area, series.style)
 
 
 def overlay(cells: list[list[Cell]], drawn: Sequence[str], style: Style | None) -> None:
@@ -335,15 +335,15 @@ def overlay(cells: list[list[Cell]], drawn: Sequence[str], style: Style | None) 
 
 def runs(cells: Sequence[Cell]) -> Row:
     """Neighbouring cells of one style as one piece. A blank takes any style."""
-    pieces: list[Cell] = []
+    row: list[Cell] = []
     run, style = cells[0]
-    for char, wanted in cells[1:]:
-        if char == " " or wanted is style:
+    for char, next_style in cells[1:]:
+        if char == " " or next_style is style:
             run += char
         elif not run.strip():
-            run, style = run + char, wanted
+            run, style = run + char, next_style
         else:
-            pieces.append((run, style))
-            run, style = char, wanted
-    pieces.append((run, style))
-    return tuple(pieces)
+            row.append((run, style))
+            run, style = char, next_style
+    row.append((run, style))
+    return tuple(row)

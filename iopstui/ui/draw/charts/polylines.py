@@ -22,9 +22,9 @@ def draw(points: Sequence[tuple[float, float]], columns: int, rows: int, marker:
     return picture(dots, rows, marker)
 
 
-def _line_dots(one: tuple[int, int], other: tuple[int, int]) -> Iterator[tuple[int, int]]:
+def _line_dots(start: tuple[int, int], end: tuple[int, int]) -> Iterator[tuple[int, int]]:
     """The dots of a straight line, both ends included."""
-    steps = max(abs(other[0] - one[0]), abs(other[1] - one[1]), 1)
+    steps = max(abs(end[0] - start[0]), abs(end[1] - start[1]), 1)
     for step in range(steps + 1):
-        yield (one[0] + round((other[0] - one[0]) * step / steps),
-               one[1] + round((other[1] - one[1]) * step / steps))  # fmt: skip
+        yield (start[0] + round((end[0] - start[0]) * step / steps),
+               start[1] + round((end[1] - start[1]) * step / steps))  # fmt: skip

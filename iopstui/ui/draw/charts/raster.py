@@ -81,10 +81,10 @@ def _dots(
 def _split_run(begin: int, end: int) -> tuple[int, int]:
     """The run from row ``begin`` to row ``end``: what is drawn beside the first, the rest."""
     length = abs(end - begin)
-    own = (length + 1) // 2
+    near_length = (length + 1) // 2
     if end >= begin:
-        return _run(begin, begin + own - 1), _run(begin + own, end)
-    return _run(begin - own + 1, begin), _run(end, begin - own)
+        return _run(begin, begin + near_length - 1), _run(begin + near_length, end)
+    return _run(begin - near_length + 1, begin), _run(end, begin - near_length)
 
 
 def _run(low: int, high: int) -> int:
@@ -94,10 +94,10 @@ def _run(low: int, high: int) -> int:
 def _braille(dots: Sequence[int], rows: int) -> list[str]:
     pairs = [*zip(dots[::2], dots[1::2], strict=True)]
     blank, used = " " * len(pairs), reduce(or_, dots, 0)
-    found = []
+    lines = []
     for shift in range(4 * rows - 4, -1, -4):
         # most rows of a line's picture are empty
-        found.append(
+        lines.append(
             "".join([
                 _CHARACTERS[_OF_LEFT[left >> shift & 15] | _OF_RIGHT[right >> shift & 15]]
                 for left, right in pairs
@@ -105,4 +105,4 @@ def _braille(dots: Sequence[int], rows: int) -> list[str]:
             if used >> shift & 15
             else blank
         )  # fmt: skip
-    return found
+    return lines

@@ -104,14 +104,14 @@ def nearest(spec: XYSpec, width: int, height: int, at: tuple[int, int]) -> Point
     columns, rows = _plot_size(width, height)
     if width < MIN_WIDTH or height < MIN_HEIGHT:
         return None
-    found: list[tuple[int, Point]] = []
+    by_distance: list[tuple[int, Point]] = []
     for point in (point for line in spec.lines if line.char for point in line.points):
         column, row = _cell(spec, point, columns, rows)
         # a cell is about twice as high as it is wide
-        far = abs(at[0] - AXIS_WIDTH - column) + 2 * abs(at[1] - TITLE_ROWS - row)
-        found.append((far, point))
-    far, point = min(found, default=(MOUSE_REACH + 1, (0.0, 0.0)))
-    return point if far <= MOUSE_REACH else None
+        distance = abs(at[0] - AXIS_WIDTH - column) + 2 * abs(at[1] - TITLE_ROWS - row)
+        by_distance.append((distance, point))
+    distance, point = min(by_distance, default=(MOUSE_REACH + 1, (0.0, 0.0)))
+    return point if distance <= MOUSE_REACH else None
 
 
 def _plot_size(width: int, height: int) -> tuple[int, int]:
@@ -143,16 +143,16 @@ def chart_rows(spec: XYSpec, width: int, height: int, charset: Charset) -> list[
     )
 
 
-def _fitting(pieces: Sequence[Piece], room: int) -> list[Piece]:
+def _fitting(pieces: Sequence[Piece], width: int) -> list[Piece]:
     """Return as many pieces as fit, with dots where some are left out."""
-    if sum(len(text) for text, _ in pieces) <= room:
+    if sum(len(text) for text, _ in pieces) <= width:
         return list(pieces)
-    found: list[Piece] = []
+    fitting: list[Piece] = []
     for text, style in pieces:
-        if sum(len(one) for one, _ in found) + len(text) > room - 2:
-            return [*found, (" …", DIM)]
-        found.append((text, style))
-    return found
+        if sum(len(text) for text, _ in fitting) + len(text) > width - 2:
+            return [*fitting, (" …", DIM)]
+        fitting.append((text, style))
+    return fitting
 
 
 def _plot(spec: XYSpec, columns: int, rows: int, charset: Charset) -> list[Row]:
@@ -163,14 +163,14 @@ def _plot(spec: XYSpec, columns: int, rows: int, charset: Charset) -> list[Row]:
             line[column] = (charset.mark, MARK)
     joined = [line for line in spec.lines if line.joined and len(line.points) > 1]
     places = [[_position(spec, point) for point in line.points] for line in joined]
-    for one, text in zip(
+    for curve, text in zip(
         joined, plotting.draw_polylines(places, columns, rows, charset.line), strict=True
     ):
-        plotting.overlay(cells, text, one.style)
-    for one in spec.lines:
-        for point in one.points if one.char else ():
+        plotting.overlay(cells, text, curve.style)
+    for curve in spec.lines:
+        for point in curve.points if curve.char else ():
             column, row = _cell(spec, point, columns, rows)
-            cells[row][column] = (charset.text(one.char), one.style)
+            cells[row][column] = (charset.text(curve.char), curve.style)
     _put_flags(spec, cells, charset)
     return [plotting.runs(line) for line in cells]
 
