@@ -14,8 +14,8 @@ class Radio(RadioButton):
         return Content("(*)" if self.value else "( )")
 
 
-def push_button(words: str, name: str, primary: bool = False) -> Button:
+def push_button(label: str, name: str, primary: bool = False) -> Button:
     """A button in brackets, one row high."""
-    button = Button(Content(f"[ {words} ]"), id=name, compact=True)
+    button = Button(Content(f"[ {label} ]"), id=name, compact=True)
     button.variant = "primary" if primary else "default"
     return button

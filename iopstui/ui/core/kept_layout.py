@@ -24,28 +24,28 @@ class KeptLayout:
     seconds: int = DOT_SECONDS[0]
 
     def __str__(self) -> str:
-        words = (
+        settings = (
             self.panel if self.panel != PANELS[0] or self.zoomed else "",
             ZOOMED if self.zoomed else "",
             HEAT_MAP if self.heat_map else "",
             PERCENTILES if self.percentiles else "",
             f"{self.seconds}s" if self.seconds != DOT_SECONDS[0] else "",
         )
-        return " ".join(word for word in words if word)
+        return " ".join(setting for setting in settings if setting)
 
 
 def parse_layout(text: str) -> KeptLayout:
     """The layout of such words, in any order. Raises ValueError for another word."""
-    words = text.split()
+    settings = text.split()
     lengths = {f"{seconds}s": seconds for seconds in DOT_SECONDS}
-    known = (*PANELS, ZOOMED, HEAT_MAP, PERCENTILES, *lengths)
-    wrong = next((word for word in words if word not in known), None)
+    allowed = (*PANELS, ZOOMED, HEAT_MAP, PERCENTILES, *lengths)
+    wrong = next((setting for setting in settings if setting not in allowed), None)
     if wrong is not None:
-        raise ValueError(f"{wrong!r} is not one of {', '.join(known)}")
+        raise ValueError(f"{wrong!r} is not one of {', '.join(allowed)}")
     return KeptLayout(
-        next((word for word in words if word in PANELS), PANELS[0]),
-        ZOOMED in words,
-        HEAT_MAP in words,
-        PERCENTILES in words,
-        next((lengths[word] for word in words if word in lengths), DOT_SECONDS[0]),
+        next((setting for setting in settings if setting in PANELS), PANELS[0]),
+        ZOOMED in settings,
+        HEAT_MAP in settings,
+        PERCENTILES in settings,
+        next((lengths[setting] for setting in settings if setting in lengths), DOT_SECONDS[0]),
     )

@@ -109,9 +109,9 @@ class EventsWaiting(Message):
 class KeyClicked(Message):
     """A key in the footer was clicked; ``shown`` is how it is written there."""
 
-    def __init__(self, shown: str) -> None:
+    def __init__(self, label: str) -> None:
         super().__init__()
-        self.shown = shown
+        self.shown = label
 
 
 class ViewChanged(Message):

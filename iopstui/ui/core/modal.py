@@ -50,17 +50,17 @@ class Keys(Static):
 
     def show(self, hints: Iterable[Hint], note: str = "") -> None:
         """Show these keys; a ``note`` stands before them."""
-        shown = Text(no_wrap=True, overflow="ellipsis")
+        line = Text(no_wrap=True, overflow="ellipsis")
         if note:
-            shown.append(self._charset.text(note) + "   ", KEY)
+            line.append(self._charset.text(note) + "   ", KEY)
         for key, does, action in hints:
             click = Style(meta={"@click": action}) if action else Style()
-            shown.append(self._charset.text(key), KEY + click)
-            shown.append(f" {self._charset.text(does)}", DIM + click)
-            shown.append("  ")
-        shown.rstrip()
-        self.words = shown.plain
-        self.update(shown)
+            line.append(self._charset.text(key), KEY + click)
+            line.append(f" {self._charset.text(does)}", DIM + click)
+            line.append("  ")
+        line.rstrip()
+        self.words = line.plain
+        self.update(line)
 
 
 class Modal(ModalScreen[Result]):
@@ -114,9 +114,9 @@ class Modal(ModalScreen[Result]):
         self.box.border_title = Text(self.clean(title))
         self.box.border_subtitle = Text(self.clean(note))
 
-    def clean(self, words: str) -> str:
+    def clean(self, text: str) -> str:
         """Text that this terminal can show."""
-        return self.charset.text(printable(words))
+        return self.charset.text(printable(text))
 
     def _on_mount(self, event: events.Mount) -> None:
         self.head(self.heading, self.note)

@@ -33,21 +33,21 @@ BY_OPTION = {knob.option: knob for knob in (IODEPTH, NUMJOBS, BLOCK_SIZE)}
 
 def shown_value(knob: OptionKey, title: str) -> str | None:
     """The option's value as a run's title says it; ``None`` if it does not."""
-    found = re.search(knob.pattern, title)
-    return found[1].lower() if found else None
+    match = re.search(knob.pattern, title)
+    return match[1].lower() if match else None
 
 
-def marked(option: str, words: str) -> str:
+def marked(option: str, change: str) -> str:
     """Text of a mark for a changed option: by a key ("block size 8k"), typed ("bs=8k"), or undone
     ("bs as the job has it")."""
     knob = BY_OPTION.get(option)
     if knob is None:
-        return words
+        return change
     for begin in (f"{option}=", f"{knob.word} "):
-        value = words.removeprefix(begin)
-        if value != words and " " not in value:
+        value = change.removeprefix(begin)
+        if value != change and " " not in value:
             return f"{knob.short} {value}"
-    return words
+    return change
 
 
 def current(knob: OptionKey, overrides: Mapping[str, str], title: str, text: str = "") -> str:
@@ -56,8 +56,8 @@ def current(knob: OptionKey, overrides: Mapping[str, str], title: str, text: str
     if knob.option in overrides:
         return overrides[knob.option]
     if not title:
-        named = re.search(rf"^[ \t]*{knob.option}[ \t]*=[ \t]*(\w+)", text, re.MULTILINE)
-        return named[1].lower() if named else knob.default
+        match = re.search(rf"^[ \t]*{knob.option}[ \t]*=[ \t]*(\w+)", text, re.MULTILINE)
+        return match[1].lower() if match else knob.default
     return shown_value(knob, title) or knob.default
 
 

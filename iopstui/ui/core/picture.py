@@ -46,27 +46,27 @@ def save(directory: Path, name: str, files: Mapping[str, str]) -> list[Path]:
     for number in range(1, MAX_PICTURES + 1):
         stem = name if number == 1 else f"{name}-{number}"
         paths = [directory / f"{stem}{suffix}" for suffix in files]
-        made: list[Path] = []
+        created: list[Path] = []
         try:
             for path, text in zip(paths, files.values(), strict=True):
-                _write(path, text, made)
+                _write(path, text, created)
             return paths
         except FileExistsError:
-            _remove(made)
+            _remove(created)
         except OSError:
-            _remove(made)
+            _remove(created)
             raise
     raise FileExistsError(f"{name} to {name}-{MAX_PICTURES} exist already")
 
 
-def _write(path: Path, text: str, made: list[Path]) -> None:
+def _write(path: Path, text: str, created: list[Path]) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     fd = os.open(path, flags, 0o666)
-    made.append(path)
+    created.append(path)
     with open(fd, "w", encoding="utf-8", errors="replace") as file:
         file.write(text)
 
 
-def _remove(made: list[Path]) -> None:
-    for path in made:
+def _remove(created: list[Path]) -> None:
+    for path in created:
         path.unlink(missing_ok=True)

@@ -44,7 +44,7 @@ class ExperimentKeys(Part):
         port: Port,
         jobs: JobKeys,
         background: MakeBackground | None,
-        tell: Callable[[Event], None],
+        emit: Callable[[Event], None],
         hints: Callable[[], Sequence[KeyHint]],
         none_here: str = NO_EXPERIMENTS_HERE,
     ) -> None:
@@ -53,7 +53,7 @@ class ExperimentKeys(Part):
         self.under: RunningExperiment | None = None
         self.screen: Screen[None] | None = None
         self._jobs = jobs
-        self._tell = tell
+        self._tell = emit
         self._hints = hints
         self._none_here = none_here
         # of each kind: the form's fields, and what was typed when one was begun last
@@ -69,14 +69,14 @@ class ExperimentKeys(Part):
     @property
     def active(self) -> bool:
         """True while the known experiment measures."""
-        known = self.port.state.experiment
-        return known is not None and known.active
+        experiment = self.port.state.experiment
+        return experiment is not None and experiment.active
 
     @property
     def noun(self) -> str:
         """Name of the current experiment in a sentence; "" if there is none."""
-        known = self.port.state.experiment
-        return known.noun if known is not None else ""
+        experiment = self.port.state.experiment
+        return experiment.noun if experiment is not None else ""
 
     @property
     def can_stop(self) -> bool:
@@ -158,14 +158,14 @@ class ExperimentKeys(Part):
 
     def renew(self) -> None:
         """Open the form for a new experiment in place of the result."""
-        known = self.port.state.experiment
-        if known is None or known.active:
+        experiment = self.port.state.experiment
+        if experiment is None or experiment.active:
             return
         if self.background is None:
             self.port.show_message("info", self._none_here)
             return
         self.port.pop()
-        self._new(known.kind)
+        self._new(experiment.kind)
 
     def show_dashboard(self) -> None:
         """Go from the experiment's screen to the dashboard."""
@@ -180,12 +180,12 @@ class ExperimentKeys(Part):
             self.port.show_message("info", self._none_here)
             return
         if state.ended:
-            words = "the session has ended; d starts another"
-            self.port.show_message("info", words)
+            text = "the session has ended; d starts another"
+            self.port.show_message("info", text)
             return
         if self.experimenting:
-            words = "the last experiment is still restoring the device; try again in a moment"
-            self.port.show_message("info", words)
+            text = "the last experiment is still restoring the device; try again in a moment"
+            self.port.show_message("info", text)
             return
         self._open_form(kind, self.background(session), session.running or state.running)
 

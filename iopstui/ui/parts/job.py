@@ -43,12 +43,12 @@ class JobKeys(Part):
             return self._job
         names = [job.name for job in self.jobs]
         default = DEFAULT_JOB if self._on_scratch_files() else READING_JOB
-        known = (name for name in (default, DEFAULT_JOB, *names) if name in names)
-        return next(known, DEFAULT_JOB)
+        candidates = (name for name in (default, DEFAULT_JOB, *names) if name in names)
+        return next(candidates, DEFAULT_JOB)
 
     def _on_scratch_files(self) -> bool:
         session = self.port.session
-        return session is None or all(one.kind == DIRECTORY for one in session.target.places)
+        return session is None or all(place.kind == DIRECTORY for place in session.target.places)
 
     @property
     def engine(self) -> str:
@@ -56,8 +56,8 @@ class JobKeys(Part):
         if "ioengine" in self.overrides:
             return self.overrides["ioengine"]
         text = next((job.text for job in self.jobs if job.name == self.job), "")
-        named = re.search(r"^[ \t]*ioengine[ \t]*=[ \t]*(\w+)", text, re.MULTILINE)
-        return named[1] if named else ""
+        match = re.search(r"^[ \t]*ioengine[ \t]*=[ \t]*(\w+)", text, re.MULTILINE)
+        return match[1] if match else ""
 
     @property
     def mode(self) -> str | None:
@@ -168,15 +168,15 @@ class JobKeys(Part):
         self.overrides[knob.option] = value
         self.option_changed(knob.option, f"{knob.word} {value}")
 
-    def option_changed(self, option: str, words: str) -> None:
+    def option_changed(self, option: str, change: str) -> None:
         """The next run differs from the running one by ``words``, which tell ``option``: it is
         started anew."""
         state = self.port.state
         if not state.running and not state.next_run.asked:
-            self.port.show_message("info", f"{words} applies to the next run (r runs {self.job})")
+            self.port.show_message("info", f"{change} applies to the next run (r runs {self.job})")
             return
-        state.next_run.note_change(option, words)
-        self.port.show_message("info", f"{words}: restarting the job")
+        state.next_run.note_change(option, change)
+        self.port.show_message("info", f"{change}: restarting the job")
         if self._knob_timer is not None:
             self._knob_timer.stop()
         self._knob_timer = self.port.call_after(KNOB_WAITS_S, self.apply_knob)
@@ -184,33 +184,33 @@ class JobKeys(Part):
     def apply_knob(self) -> None:
         """Restarts the job with the options turned, and leaves a mark on the charts."""
         state, session = self.port.state, self.port.session
-        words = ", ".join(knobs.marked(*turned) for turned in state.next_run.turned.items())
-        if not words or session is None:
+        text = ", ".join(knobs.marked(*changed) for changed in state.next_run.turned.items())
+        if not text or session is None:
             return
         state.ask()
-        session.mark(words)
+        session.mark(text)
         session.run_job(self.job, self.overrides)
 
     def decide(self) -> None:
         """Run the job with the options that decide a finding which holds now."""
-        found = self._undecided()
+        finding = self._undecided()
         live = self.port.live
-        if found is None or live is None:
-            words = "no finding needs a test run (f lists all)"
-            self.port.show_message("info", words)
+        if finding is None or live is None:
+            text = "no finding needs a test run (f lists all)"
+            self.port.show_message("info", text)
             return
-        live.ask(found)
-        self.overrides.update(found.test)
+        live.ask(finding)
+        self.overrides.update(finding.test)
         self.port.state.ask()
-        live.mark(f"test: {found.options}")
+        live.mark(f"test: {finding.options}")
         live.run_job(self.job, self.overrides)
         self.port.show_message(
-            "info", f"{found.options}: this run tests the finding ({found.rule})"
+            "info", f"{finding.options}: this run tests the finding ({finding.rule})"
         )
 
     def _undecided(self) -> Finding | None:
-        held = (entry.finding for entry in self.port.state.current_findings())
-        return next((finding for finding in held if finding.test), None)
+        findings = (entry.finding for entry in self.port.state.current_findings())
+        return next((finding for finding in findings if finding.test), None)
 
     def forget_pending(self) -> None:
         """An option that was changed just now no longer restarts the job."""

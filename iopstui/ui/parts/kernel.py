@@ -61,18 +61,18 @@ class KernelKeys(Part):
         session = self.port.session
         if session is None:
             return None
-        gone = self.port.state.missing_devices
-        if gone and len(gone) == len(session.target.opened):
-            self.port.show_message("warning", missing_devices_text(gone))
+        missing = self.port.state.missing_devices
+        if missing and len(missing) == len(session.target.opened):
+            self.port.show_message("warning", missing_devices_text(missing))
             return None
         from iopstui.safety.tunable_states import queued_disks
 
         disks = queued_disks(session.target, session.devices)
         if disks:
             return disks[0]
-        what = ", ".join(session.target.devices_below) or session.target.path
+        target_name = ", ".join(session.target.devices_below) or session.target.path
         self.port.show_message(
-            "warning", f"{what} has no request queue, so there is no {name} to set"
+            "warning", f"{target_name} has no request queue, so there is no {name} to set"
         )
         return None
 
@@ -89,13 +89,13 @@ class KernelKeys(Part):
         from iopstui.ui.dialogs.confirm import Confirm
 
         before = "?" if now is None else str(now)
-        words = (
+        text = (
             f"{AFFINITY_MEANS[int(following)]} This changes {disk.path} for everything on this"
             " machine until iopstui ends. From now on, a changes it without asking."
         )
         title = f"Change rq_affinity {before} → {following} on {disk.name}?"
         self.port.push(
-            Confirm(title, words, "Change", self.port.charset),
+            Confirm(title, text, "Change", self.port.charset),
             lambda yes: self._affinity_agreed(following) if yes else None,
         )
 
@@ -120,7 +120,7 @@ class KernelKeys(Part):
         offered = common_schedulers(disks)
         if queue is None or len(offered) < 2:
             only = f": {queue.scheduler} is the only one" if queue and queue.scheduler else ""
-            names = ", ".join(one.name for one in disks)
+            names = ", ".join(disk.name for disk in disks)
             if len(disks) == 1:
                 self.port.show_message("info", f"{names} offers no choice of a scheduler{only}")
             else:
@@ -179,11 +179,11 @@ class KernelKeys(Part):
             return
         from iopstui.ui.dialogs.option import OptionPrompt
 
-        turned = " ".join(f"{key}={value}" for key, value in self._jobs.overrides.items())
-        words = OPTION_WORDS + (f" Changed so far: {turned}" if turned else "")
+        changed = " ".join(f"{key}={value}" for key, value in self._jobs.overrides.items())
+        note = OPTION_WORDS + (f" Changed so far: {changed}" if changed else "")
         engine = self._jobs.engine
         prompt = OptionPrompt(
-            "fio option", words, lambda text: checked_by_fio(text, engine),
+            "fio option", note, lambda text: checked_by_fio(text, engine),
             lambda: read_engine_options(engine), self._options, self.port.charset,
         )  # fmt: skip
         self.port.push(prompt, self._option_given)
@@ -195,8 +195,8 @@ class KernelKeys(Part):
         if not self._jobs.override(option, value):
             self.port.show_message("info", f"{option} was not changed; the job's own value applies")
             return
-        words = f"{option}={value}" if value else f"{option}: the job's own value"
-        self._jobs.option_changed(option, words)
+        change = f"{option}={value}" if value else f"{option}: the job's own value"
+        self._jobs.option_changed(option, change)
 
     def bind_queues(self) -> None:
         """Bind the next run's jobs to hardware queues, or stop doing so."""

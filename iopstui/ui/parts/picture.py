@@ -29,8 +29,8 @@ class PictureKeys(Part):
             paths = await asyncio.to_thread(save, directory, name, files)
         except OSError as error:
             why = error.strerror or str(error)
-            words = f"Cannot save the screen in the current directory: {why}"
-            self.port.show_message("error", printable(words))
+            text = f"Cannot save the screen in the current directory: {why}"
+            self.port.show_message("error", printable(text))
             return
         names = " and ".join([paths[0].name, *(path.suffix for path in paths[1:])])
         self.port.show_message("info", printable(f"Screen saved: {names} in {directory}"))

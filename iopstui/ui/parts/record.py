@@ -94,13 +94,13 @@ class RecordKeys(Part):
         if seconds is None:
             self.port.show_message("info", NOTHING_YET)
             return
-        what = f" of the last {f.clock(seconds)}"
-        await self._write_report(recording, recording.with_suffix(".html"), what)
+        period = f" of the last {f.clock(seconds)}"
+        await self._write_report(recording, recording.with_suffix(".html"), period)
 
     def _say_error(self, error: IopstuiError) -> None:
         self.port.show_message("error", f"{error.message} {error.hint}".strip())
 
-    async def _write_report(self, recording: Path, output: Path, what: str = "") -> None:
+    async def _write_report(self, recording: Path, output: Path, period: str = "") -> None:
         """Write a report in a process of its own: a long recording takes a while, and measuring
         goes on."""
         # the very same program, wherever it was started from
@@ -111,15 +111,15 @@ class RecordKeys(Part):
                 env=environment, stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
             )  # fmt: skip
-            _, said = await child.communicate()
+            _, stderr = await child.communicate()
         except OSError as error:
             self.port.show_message("error", f"Cannot write the report: {error.strerror or error}.")
             return
         if child.returncode:
-            words = " ".join(said.decode(errors="replace").split()).removeprefix("iopstui: ")
-            self.port.show_message("error", printable(f"Cannot write the report. {words}"))
+            text = " ".join(stderr.decode(errors="replace").split()).removeprefix("iopstui: ")
+            self.port.show_message("error", printable(f"Cannot write the report. {text}"))
         else:
-            self.port.show_message("info", printable(f"Report{what}: {output}"))
+            self.port.show_message("info", printable(f"Report{period}: {output}"))
 
     ACTIONS: ClassVar[tuple[Action, ...]] = (
         Action(

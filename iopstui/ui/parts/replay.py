@@ -106,9 +106,9 @@ class ReplayKeys(Part):
         self._session.pause(not self._session.paused and not at_end)
         self._show_place()
 
-    def seek(self, way: int) -> None:
+    def seek(self, direction: int) -> None:
         """Jump a little forward or back."""
-        self._session.seek_by(way * SEEK_S)
+        self._session.seek_by(direction * SEEK_S)
 
     def next_second(self, by: int) -> None:
         """Choose a cell of the heat map in the next second, or the one before."""

@@ -34,16 +34,16 @@ class TargetKeys(Part):
         self,
         port: Port,
         backend: Backend,
-        opened: Callable[[Controller], None],
-        closed: Callable[[], None],
-        then: Callable[[str], None],
+        on_open: Callable[[Controller], None],
+        on_close: Callable[[], None],
+        begin: Callable[[str], None],
         first_run: bool = False,
     ) -> None:
         super().__init__(port)
         self._backend = backend
-        self._opened = opened
-        self._closed = closed
-        self._then = then
+        self._opened = on_open
+        self._closed = on_close
+        self._then = begin
         self._first_run = first_run
         self._pick = True
 
@@ -84,11 +84,13 @@ class TargetKeys(Part):
         """Offered actions; actions that need no device only before there is a session."""
         from iopstui.ui.dialogs import picker as home
 
-        found = {home.WATCH, home.RUN, home.SCRATCH, home.SWEEP, home.COMPARE}
+        offered = {home.WATCH, home.RUN, home.SCRATCH, home.SWEEP, home.COMPARE}
         if self.port.session is None:
-            found |= {home.LESSONS} if self._backend.lessons is not None else set()
-            found |= {home.OPEN, home.DEMO, home.CHECK} if self._backend.play is not None else set()
-        return frozenset(found)
+            offered |= {home.LESSONS} if self._backend.lessons is not None else set()
+            offered |= (
+                {home.OPEN, home.DEMO, home.CHECK} if self._backend.play is not None else set()
+            )
+        return frozenset(offered)
 
     def _picked(self, choice: HomeChoice | None) -> None:
         """No paths are the scratch file; ``None`` leaves."""
@@ -134,8 +136,8 @@ class TargetKeys(Part):
             if value is not None:
                 self._played(value.strip())
 
-        words = "Path of a recording (made with R, or run --record)."
-        self.port.push(Prompt("Open a recording", words, "", playable, self.port.charset), typed)
+        text = "Path of a recording (made with R, or run --record)."
+        self.port.push(Prompt("Open a recording", text, "", playable, self.port.charset), typed)
 
     def _played(self, name: str) -> None:
         if self._backend.play is not None:
@@ -161,8 +163,8 @@ class TargetKeys(Part):
         if self.port.dashboard is None:
             return
         if self.port.state.running:
-            words = "a job is running: stop it first (r), then choose a device (d)"
-            self.port.show_message("info", words)
+            text = "a job is running: stop it first (r), then choose a device (d)"
+            self.port.show_message("info", text)
             return
         self._open_picker()
 

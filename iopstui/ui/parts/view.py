@@ -45,16 +45,16 @@ class ViewKeys(Part):
         return dashboard is not None and dashboard.frozen_at is not None
 
     def mark(self) -> None:
-        """Ask for the words of a mark."""
+        """Ask for the hint of a mark."""
         if self.port.session is None or self.port.dashboard is None:
             return
         from iopstui.ui.dialogs.prompt import Prompt
 
-        words = (
+        hint = (
             f"Enter adds a mark with this text now; without text it is {self._next_mark}. Charts "
             "show the mean between marks."
         )
-        prompt = Prompt("Mark", words, "", lambda text: text, self.port.charset)
+        prompt = Prompt("Mark", hint, "", lambda text: text, self.port.charset)
         self.port.push(prompt, self._mark_named)
 
     @property
@@ -63,9 +63,9 @@ class ViewKeys(Part):
 
     def _mark_named(self, text: str | None) -> None:
         if text is not None and self.port.session is not None:
-            words = " ".join(text.split())[:LONGEST_MARK] or self._next_mark
-            self._marks += words == self._next_mark
-            self.port.session.mark(words)
+            mark_text = " ".join(text.split())[:LONGEST_MARK] or self._next_mark
+            self._marks += mark_text == self._next_mark
+            self.port.session.mark(mark_text)
 
     def freeze(self) -> None:
         """Freeze the picture, or let it go on."""
@@ -121,29 +121,29 @@ class ViewKeys(Part):
         dashboard = self.port.dashboard
         if dashboard is None:
             return
-        over = dashboard.overlay
+        overlay = dashboard.overlay
         measured = [row.step for row in self.port.shown.runs.rows if row.iops is not None]
-        if over.steps:
-            over.steps = ()
+        if overlay.steps:
+            overlay.steps = ()
         elif len(measured) < 2:
             self.port.show_message("info", "an overlay needs two runs")
         else:
-            over.steps = tuple(measured[-2:])
-            before, now = over.steps
-            words = f"overlay of runs {before} and {now}; v, Enter: choose others, g: back"
-            self.port.show_message("info", words)
+            overlay.steps = tuple(measured[-2:])
+            before, now = overlay.steps
+            text = f"overlay of runs {before} and {now}; v, Enter: choose others, g: back"
+            self.port.show_message("info", text)
         dashboard.relayout()
 
     def base(self) -> None:
         """Hold all runs against the newest that is over, or against none again."""
         had = self.port.state.runs.base
         row = self.port.state.runs.turn_base()
-        words = "no finished run yet to compare with"
+        text = "no finished run yet to compare with"
         if row is not None:
-            words = f"run {row.step} is the base that all runs are compared with (V again: none)"
+            text = f"run {row.step} is the base that all runs are compared with (V again: none)"
         elif had is not None:
-            words = "no base run"
-        self.port.show_message("info", words)
+            text = "no base run"
+        self.port.show_message("info", text)
 
     def queue_map(self) -> None:
         """Open the queue map."""
@@ -186,8 +186,8 @@ class ViewKeys(Part):
         from iopstui.ui.dashboard.pages import waits_view
 
         state = self.port.shown
-        until = state.frame.t if state.frame is not None else 0.0
-        history = [one.frame for one in state.moments if one.frame.t <= until]
+        end = state.frame.t if state.frame is not None else 0.0
+        history = [entry.frame for entry in state.moments if entry.frame.t <= end]
         return waits_view.rows(state, history, width, self.port.charset)
 
     def processes(self) -> None:
@@ -239,7 +239,7 @@ class ViewKeys(Part):
     def has_heat(self) -> bool:
         """Whether a heat map is shown."""
         dashboard = self.port.dashboard
-        return dashboard is not None and any(one.shown for one in dashboard.heats.maps)
+        return dashboard is not None and any(heat_map.shown for heat_map in dashboard.heats.maps)
 
     @property
     def in_cell(self) -> bool:
@@ -314,9 +314,9 @@ class ViewKeys(Part):
 
             def recorded() -> GroupsOfDisks:
                 frame = port.shown.frame
-                found = frame.groups if frame is not None else None
-                why = "" if found is not None else "this recording has none (watch --cgroups)"
-                return found, frame.opened if frame is not None else (), why
+                groups = frame.groups if frame is not None else None
+                why = "" if groups is not None else "this recording has none (watch --cgroups)"
+                return groups, frame.opened if frame is not None else (), why
 
             return recorded
         from iopstui.linux.counters.cgroup_load import CgroupLoad

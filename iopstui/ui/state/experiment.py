@@ -128,7 +128,7 @@ class ExperimentState:
         self.started, self.iops, self.phase = event, None, ""
         self._settling = Settling(self.plan.settle, self.plan.measure)
         # a recording that is played from another place tells a run twice
-        self.traces = [one for one in self.traces if one.index != event.index]
+        self.traces = [trace for trace in self.traces if trace.index != event.index]
         if self.plan.variants and event.index < len(self.steps):
             self.traces.append(Trace(event.index, self.steps[event.index].variant))
 
@@ -137,12 +137,12 @@ class ExperimentState:
         if self.started is None or fio is None or not fio.seconds or not event.frame.step:
             return
         self.phase = "run"
-        over = self._settling.counts(event.frame)
+        has_settled = self._settling.counts(event.frame)
         self.iops = fio.total.iops
         if self.traces and fio.total.iops is not None:
             trace = self.traces[-1]
             trace.seconds.append((self._settling.elapsed, fio.total.iops))
-            if over and trace.settled_s is None:
+            if has_settled and trace.settled_s is None:
                 trace.settled_s = self._settling.elapsed - fio.seconds
 
     # -- what it says
@@ -156,29 +156,29 @@ class ExperimentState:
 
     def progress(self, short: bool = False) -> str:
         """How far it is: "sweep: point 3 of 9, 1:10 left"."""
-        what = self.plan.unit
-        done = len(self.points)
+        unit = self.plan.unit
+        count = len(self.points)
         if self.finished is not None:
             return f"{self.noun}: {self._ending()}"
-        number = self.started.index + 1 if self.started is not None else min(done + 1, self.total)
-        left = "" if self.left_s is None else f", {clock(self.left_s)} left"
+        number = self.started.index + 1 if self.started is not None else min(count + 1, self.total)
+        time_left = "" if self.left_s is None else f", {clock(self.left_s)} left"
         if short:
-            return f"{self.noun} {number}/{self.total}{left}"
-        return f"{self.noun}: {what} {number} of {self.total}{left}"
+            return f"{self.noun} {number}/{self.total}{time_left}"
+        return f"{self.noun}: {unit} {number} of {self.total}{time_left}"
 
     def _ending(self) -> str:
         assert self.finished is not None
-        what = f"{self.plan.unit}s"
+        units = f"{self.plan.unit}s"
         if self.finished.error:
-            how = "failed"
+            outcome = "failed"
         elif self.finished.interrupted:
-            how = "stopped"
+            outcome = "stopped"
         elif self.finished.enough:
-            return f"done, {len(self.points)} of at most {self.total} {what}"
+            return f"done, {len(self.points)} of at most {self.total} {units}"
         else:
             failed = f", {self.finished.failed} of them failed" if self.finished.failed else ""
-            return f"done, {self.total} {what}{failed}"
-        return f"{how} after {len(self.points)} of {self.total} {what}"
+            return f"done, {self.total} {units}{failed}"
+        return f"{outcome} after {len(self.points)} of {self.total} {units}"
 
     def now(self) -> str:
         """Current activity, in words; "" once it is over."""
@@ -211,8 +211,8 @@ class ExperimentState:
         for failure in failure_lines(self.plan, list(self.failed.values())):
             lines.append(printable(failure))
         if len(self.points) + self.finished.failed < self.total and not self.finished.enough:
-            kept = printable(self.finished.kept)
-            more = f"; kept in {kept}; the same {self.noun} continues there" if kept else ""
+            path = printable(self.finished.kept)
+            more = f"; kept in {path}; the same {self.noun} continues there" if path else ""
             lines.insert(0, f"{self._ending()}, not the whole plan{more}")
         return lines
 
@@ -220,12 +220,14 @@ class ExperimentState:
         if not self.plan.variants:
             return []
         results = self.results()
-        done = results.complete if results is not None else 0
+        complete = results.complete if results is not None else 0
         more = []
-        if results is not None and done >= NOISE_KNOWN_FROM:
+        if results is not None and complete >= NOISE_KNOWN_FROM:
             more = list(filter(None, [sensitivity_so_far(self.plan, results.runs)]))
-        words = f"{done} of {self.plan.repeats} repeats are complete; the result follows at the end"
-        return [words, *more]
+        text = (
+            f"{complete} of {self.plan.repeats} repeats are complete; the result follows at the end"
+        )
+        return [text, *more]
 
     def _conclusions(
         self,
@@ -253,7 +255,7 @@ class ExperimentState:
 
     def measured(self) -> dict[int, PointFinished]:
         """The points of a sweep by their place, several runs of one as their mean."""
-        return {one.index: one for one in points_of(self.plan, list(self.points.values()))}
+        return {point.index: point for point in points_of(self.plan, list(self.points.values()))}
 
     def place(self, step: PlannedPoint | PointFailed) -> int:
         """Position of a run's point in a sweep, from 0."""

@@ -41,8 +41,8 @@ class ShownFindings:
         rule, first = event.finding.rule, event.t
         for index, entry in enumerate(self.entries):
             # the same tunable changed again is another finding
-            same = (entry.step, entry.finding.rule) == (step, rule) and rule not in NOT_REPEATED
-            if same and not entry.ceased:
+            is_same = (entry.step, entry.finding.rule) == (step, rule) and rule not in NOT_REPEATED
+            if is_same and not entry.ceased:
                 first = entry.first
                 del self.entries[index]
                 break
@@ -54,20 +54,20 @@ class ShownFindings:
         for index in reversed(range(len(self.entries))):
             entry = self.entries[index]
             if entry.finding.rule == event.rule and not entry.ceased:
-                words = ceased_text(event.since, event.until, event.why)
-                self.entries[index] = replace(entry, t=event.t, ceased=words)
+                ceased = ceased_text(event.since, event.until, event.why)
+                self.entries[index] = replace(entry, t=event.t, ceased=ceased)
                 return True
         return False
 
     def current(self, step: int, t: float, finished: float | None) -> list[FoundEntry]:
         """Findings that hold at ``t`` in run ``step``, or held at its end at ``finished``: the
         newest first, within a second the most telling first; then those that ended lately."""
-        held = [
+        entries = [
             entry
             for entry in self.entries
             if entry.step == step and _now_for(entry, t, finished) - entry.t <= SHOWN_FOR_S
         ]
-        return sorted(held, key=lambda entry: (bool(entry.ceased), -entry.t))
+        return sorted(entries, key=lambda entry: (bool(entry.ceased), -entry.t))
 
 
 def _now_for(entry: FoundEntry, t: float, finished: float | None) -> float:

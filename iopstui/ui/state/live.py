@@ -171,26 +171,26 @@ class LiveState:
 
     def snapshot(self) -> LiveState:
         """Return a copy that later events do not change."""
-        other = copy(self)
-        other.history, other.latencies = self.history.copy(), self.latencies.copy()
-        other.device_latencies = self.device_latencies.copy()
-        other.runs, other.stretches = self.runs.copy(), self.stretches.copy()
-        other.moments, other.completions = self.moments.copy(), self.completions.copy()
-        other.log, other.findings = self.log.copy(), self.findings.copy()
-        other.next_run = self.next_run.copy()
-        return other
+        frozen = copy(self)
+        frozen.history, frozen.latencies = self.history.copy(), self.latencies.copy()
+        frozen.device_latencies = self.device_latencies.copy()
+        frozen.runs, frozen.stretches = self.runs.copy(), self.stretches.copy()
+        frozen.moments, frozen.completions = self.moments.copy(), self.completions.copy()
+        frozen.log, frozen.findings = self.log.copy(), self.findings.copy()
+        frozen.next_run = self.next_run.copy()
+        return frozen
 
     def at(self, moment: HistoryEntry) -> LiveState:
         """Return the state at an earlier moment; charts and runs are the current ones."""
-        other = copy(self)
-        other.frame, other.fio, other._probed = moment.frame, moment.fio, moment.probed
-        other.step, other.finished, other.progress = moment.step, moment.finished, moment.progress
-        other.total_s = self.total_s if moment.step == self.step else None
-        other.steady, other.judged = moment.steady, list(moment.judged)
-        other.ipi, other.findings = dict(moment.ipi), ShownFindings(moment.findings)
-        other.drives = dict(moment.drives)
-        other.t, other.next_run = moment.t, self.next_run.without_changes()
-        return other
+        past = copy(self)
+        past.frame, past.fio, past._probed = moment.frame, moment.fio, moment.probed
+        past.step, past.finished, past.progress = moment.step, moment.finished, moment.progress
+        past.total_s = self.total_s if moment.step == self.step else None
+        past.steady, past.judged = moment.steady, list(moment.judged)
+        past.ipi, past.findings = dict(moment.ipi), ShownFindings(moment.findings)
+        past.drives = dict(moment.drives)
+        past.t, past.next_run = moment.t, self.next_run.without_changes()
+        return past
 
     def _keep_moment(self, frame: Frame) -> None:
         self.moments.add(
@@ -260,8 +260,8 @@ class LiveState:
 
     def _tunable(self, event: TunableChanged) -> None:
         self.was.setdefault(event.name, {}).setdefault(event.device, event.before)
-        words = f"{event.device}: {event.name} was {event.before}, is {event.now}"
-        self.log.add(event.t, "info", words)
+        text = f"{event.device}: {event.name} was {event.before}, is {event.now}"
+        self.log.add(event.t, "info", text)
 
     def add_message(self, level: str, text: str) -> None:
         """A message of the screen's own, now: what a key has done is told though an error stands
@@ -282,9 +282,11 @@ class LiveState:
     @property
     def next_keys(self) -> str:
         """Keys to press after a run, while its end is shown and no other follows."""
-        told = self.visible_notice()
-        over = told is not None and told.ending and not self.running and not self.next_run.asked
-        return NEXT_KEYS if over else ""
+        notice = self.visible_notice()
+        has_ended = (
+            notice is not None and notice.ending and not self.running and not self.next_run.asked
+        )
+        return NEXT_KEYS if has_ended else ""
 
     def visible_notice(self) -> LogEntry | None:
         """The newest message, until it is too old to matter."""
@@ -302,10 +304,10 @@ class LiveState:
 
     def _take_verdict(self, event: ExpectationChecked) -> None:
         self.judged.append(event)
-        level, words = worst_outcome([event])
-        self.log.add(event.t, level, words)
-        level, words = worst_outcome(self.judged)
-        self.log.show(LogEntry(event.t, level, printable(words)))
+        level, text = worst_outcome([event])
+        self.log.add(event.t, level, text)
+        level, text = worst_outcome(self.judged)
+        self.log.show(LogEntry(event.t, level, printable(text)))
 
     def _experiment(
         self,
@@ -318,18 +320,20 @@ class LiveState:
                 self.experiment = ExperimentState(event.plan, event.t)
             case PointStarted():
                 self.point = event
-                words = self._point_text(event.index, event.total, event.label)
-                self.log.add_line(event.t, "info", f"{words}, {f.clock(event.left_s)} left")
+                text = self._point_text(event.index, event.total, event.label)
+                self.log.add_line(event.t, "info", f"{text}, {f.clock(event.left_s)} left")
             case PointFinished():
                 self._point_finished(event)
             case PointFailed():
-                words = self._point_text(event.index, event.total, event.label)
-                self.log.add_line(event.t, "warning", f"{words}: failed: {event.error}")
+                text = self._point_text(event.index, event.total, event.label)
+                self.log.add_line(event.t, "warning", f"{text}: failed: {event.error}")
             case ExperimentFinished():
                 self.point = None
-                how = "interrupted" if event.interrupted else "failed" if event.error else "done"
-                words = f"{how}: {event.done} of {event.total} {self._point_noun}s measured"
-                self.log.add_line(event.t, "info", words)
+                outcome = (
+                    "interrupted" if event.interrupted else "failed" if event.error else "done"
+                )
+                text = f"{outcome}: {event.done} of {event.total} {self._point_noun}s measured"
+                self.log.add_line(event.t, "info", text)
 
     @property
     def _point_noun(self) -> str:
@@ -340,11 +344,11 @@ class LiveState:
 
     def _point_finished(self, event: PointFinished) -> None:
         point = event.point
-        words = self._point_text(event.index, event.total, event.label)
-        words += f": {f.number(point.iops)} IOPS, {f.latency(point.latency_ns)}"
-        failed = any(one.passed is False for one in event.outcomes)
+        text = self._point_text(event.index, event.total, event.label)
+        text += f": {f.number(point.iops)} IOPS, {f.latency(point.latency_ns)}"
+        failed = any(outcome.passed is False for outcome in event.outcomes)
         level = FAIL if failed else PASS if event.outcomes else "info"
-        self.log.add_line(event.t, level, words if level == "info" else f"{level}  {words}")
+        self.log.add_line(event.t, level, text if level == "info" else f"{level}  {text}")
 
     def _outcome(self, event: StepFinished) -> str:
         rows = self.runs.rows
@@ -356,11 +360,11 @@ class LiveState:
 
     def _frame(self, frame: Frame) -> None:
         self.frame = frame
-        counted = rate_of(frame.cpus, "ipi_s")
+        ipi_rates = rate_of(frame.cpus, "ipi_s")
         # never changed in place: the moments before keep theirs
-        self.ipi = {**self.ipi, **counted} if counted else self.ipi
-        read = {name: (frame.t, reading) for name, reading in frame.nvme.items()}
-        self.drives = {**self.drives, **read} if read else self.drives
+        self.ipi = {**self.ipi, **ipi_rates} if ipi_rates else self.ipi
+        new_readings = {name: (frame.t, reading) for name, reading in frame.nvme.items()}
+        self.drives = {**self.drives, **new_readings} if new_readings else self.drives
         fio = frame.fio
         values: dict[str, float | None] = {}
         if fio is not None:
@@ -410,12 +414,12 @@ class LiveState:
         if frame.probe is None:
             return
         self._probed = frame
-        found = frame.probe.combined(self.devices)
-        if found is None:
+        combined = frame.probe.combined(self.devices)
+        if combined is None:
             return
         for name, p in zip(DEVICE_LATENCIES, ("p50", "p99"), strict=True):
-            values[name] = found.device.percentiles.get(p)
-        self.device_latencies.add(frame.t, frame.probe.seconds, found.device.bins)
+            values[name] = combined.device.percentiles.get(p)
+        self.device_latencies.add(frame.t, frame.probe.seconds, combined.device.bins)
 
     def _started(self, event: StepStarted) -> None:
         new_run = self.step is None or self.step.step != event.step
@@ -437,16 +441,16 @@ class LiveState:
         ending = self.log.notice is not None and self.log.notice.ending
         if new_run and not ending and not fresh:
             self.log.forget_notice()
-        words = f"run {event.step}, {event.phase}: {event.job}, {event.title}, {event.fio_version}"
-        self.log.add(event.t, "info", words)
+        text = f"run {event.step}, {event.phase}: {event.job}, {event.title}, {event.fio_version}"
+        self.log.add(event.t, "info", text)
 
     def _ended(self, event: SessionEnded) -> None:
         self.ended = True
         self.next_run.ask_no_more()
-        shown = self.log.notice
-        why = f" ({shown.text})" if shown is not None and shown.level == "error" else ""
-        words = f"the session has ended, no more measurements{why}"
-        self.log.add_line(event.t, "error", words)
+        notice = self.log.notice
+        why = f" ({notice.text})" if notice is not None and notice.level == "error" else ""
+        text = f"the session has ended, no more measurements{why}"
+        self.log.add_line(event.t, "error", text)
 
     def _finished(self, event: StepFinished) -> None:
         self.finished, self.progress = event, None
@@ -465,9 +469,9 @@ class LiveState:
 
 def missing_devices_text(names: Sequence[str]) -> str:
     """Message that these devices have gone."""
-    one = len(names) == 1
-    are, them = ("is", "it") if one else ("are", "them")
-    return f"{', '.join(names)} {are} gone: the kernel no longer lists {them}"
+    singular = len(names) == 1
+    are, pronoun = ("is", "it") if singular else ("are", "them")
+    return f"{', '.join(names)} {are} gone: the kernel no longer lists {pronoun}"
 
 
 def _total_s(before: int | None, fio: FioInterval) -> int | None:

@@ -54,12 +54,12 @@ class Log:
     def show(self, entry: LogEntry) -> None:
         """Show it, but not at once in place of an error: fio explains one in several lines, and the
         error itself must stay in sight."""
-        shown = self.notice
+        current = self.notice
         if (
-            shown is not None
-            and shown.level == "error"
+            current is not None
+            and current.level == "error"
             and entry.level in ("info", PASS)
-            and entry.t - shown.t < ERROR_STAYS_S / 4
+            and entry.t - current.t < ERROR_STAYS_S / 4
         ):
             return
         self.notice = entry

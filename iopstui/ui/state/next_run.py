@@ -10,8 +10,8 @@ NOT_STOPPED, STOPS_WITHIN = 2, 30
 class NextRun:
     """``asked``: a run was asked for and has neither begun nor failed yet."""
 
-    def __init__(self, asked: bool = False, after: int | None = None) -> None:
-        self.asked = asked
+    def __init__(self, requested: bool = False, after: int | None = None) -> None:
+        self.asked = requested
         self.turned: dict[str, str] = {}
         """What was turned and no run was asked for with yet, in words, by option."""
         self._sent: dict[str, str] = {}
@@ -23,10 +23,10 @@ class NextRun:
 
     def copy(self) -> NextRun:
         """Copy of the current request."""
-        other = self.without_changes()
-        other.turned, other._sent = dict(self.turned), dict(self._sent)
-        other._reports = self._reports
-        return other
+        duplicate = self.without_changes()
+        duplicate.turned, duplicate._sent = dict(self.turned), dict(self._sent)
+        duplicate._reports = self._reports
+        return duplicate
 
     def without_changes(self) -> NextRun:
         """Return it without the changed options."""
@@ -44,9 +44,9 @@ class NextRun:
         self._sent.update(self.turned)
         self.turned.clear()
 
-    def note_change(self, option: str, words: str) -> None:
+    def note_change(self, option: str, change: str) -> None:
         """``option`` was turned; no run was asked for with it yet."""
-        self.turned[option] = words
+        self.turned[option] = change
 
     def forget_turned(self) -> None:
         """Forget the changed options for which no run was asked."""
@@ -61,10 +61,10 @@ class NextRun:
     def mark_applied(self, step: int, title: str) -> None:
         """Mark the requested change as in force, unless the run's title denies it: then it came too
         late for this run, and another follows."""
-        for option, words in list(self._sent.items()):
+        for option, change in list(self._sent.items()):
             knob = BY_OPTION.get(option)
-            shown = shown_value(knob, title) if knob is not None else None
-            if shown is None or shown == words.rpartition(" ")[2].lower():
+            title_value = shown_value(knob, title) if knob is not None else None
+            if title_value is None or title_value == change.rpartition(" ")[2].lower():
                 del self._sent[option]
         self.asked = bool(self._sent)
         self._after = step if self._sent else None

@@ -53,8 +53,8 @@ class HistoryEntry:
 class SecondHistory:
     """History of seconds in order of time, the oldest forgotten first."""
 
-    def __init__(self, kept: Sequence[HistoryEntry] = ()) -> None:
-        self._kept = deque(kept)
+    def __init__(self, entries: Sequence[HistoryEntry] = ()) -> None:
+        self._kept = deque(entries)
         # the newest frames that were made small, so that each is made so once
         self._small: dict[int, tuple[Frame, Frame]] = {}
 
@@ -70,9 +70,13 @@ class SecondHistory:
 
     def add(self, moment: HistoryEntry) -> None:
         """Add a moment, the newest."""
-        wanted = (moment.frame, moment.fio)
-        self._small = {id(one): self._small_frames(one) for one in wanted if one is not None}
-        frame, fio = (self._small[id(one)][1] if one is not None else None for one in wanted)
+        frames = (moment.frame, moment.fio)
+        self._small = {
+            id(source): self._small_frames(source) for source in frames if source is not None
+        }
+        frame, fio = (
+            self._small[id(source)][1] if source is not None else None for source in frames
+        )
         assert frame is not None
         self._kept.append(replace(moment, frame=frame, fio=fio))
         most = max(MIN_MOMENTS, min(MAX_MOMENTS, CPU_SECONDS // max(1, len(moment.frame.cpus))))
@@ -80,8 +84,8 @@ class SecondHistory:
             self._kept.popleft()
 
     def _small_frames(self, frame: Frame) -> tuple[Frame, Frame]:
-        known = self._small.get(id(frame))
-        return known if known is not None and known[0] is frame else (frame, small(frame))
+        cached = self._small.get(id(frame))
+        return cached if cached is not None and cached[0] is frame else (frame, small(frame))
 
     def found(self, findings: Sequence[FoundEntry]) -> None:
         """Add findings, which are made a little after the newest frame has arrived."""
@@ -93,12 +97,12 @@ class SecondHistory:
         are; ``None`` if there is none at all."""
         if not self._kept:
             return None
-        here = max(0, sum(one.t <= t for one in self._kept) - 1)
-        return self._kept[min(len(self._kept) - 1, max(0, here + step))]
+        current = max(0, sum(entry.t <= t for entry in self._kept) - 1)
+        return self._kept[min(len(self._kept) - 1, max(0, current + step))]
 
     def at(self, t: float) -> HistoryEntry | None:
         """The one whose interval ``t`` lies in: the first that is not before it, else the last."""
-        after = (one for one in self._kept if one.t >= t)
+        after = (entry for entry in self._kept if entry.t >= t)
         return next(after, self._kept[-1] if self._kept else None)
 
 
@@ -108,6 +112,6 @@ def small(frame: Frame) -> Frame:
     fio = frame.fio
     if fio is None:
         return frame
-    directions = {name: replace(one, bins={}) for name, one in fio.directions.items()}
+    directions = {name: replace(direction, bins={}) for name, direction in fio.directions.items()}
     total = replace(fio.total, bins={})
     return replace(frame, fio=replace(fio, directions=directions, total=total))

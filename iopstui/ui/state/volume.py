@@ -14,22 +14,22 @@ class VolumeState:
     """``iops`` and ``mib`` are the limits of so many ``volumes`` of one kind together, lowest
     first, for I/Os as large as the newest. Credits are counted of a single one."""
 
-    def __init__(self, found: PromisedFigures, volumes: int = 1) -> None:
-        self._promised, self._volumes = found, max(1, volumes)
-        self._gauges = gauges(found) if volumes <= 1 else ()
+    def __init__(self, promised: PromisedFigures, volumes: int = 1) -> None:
+        self._promised, self._volumes = promised, max(1, volumes)
+        self._gauges = gauges(promised) if volumes <= 1 else ()
         self.iops: tuple[float, ...] = ()
         self.mib: tuple[float, ...] = ()
 
     def feed(self, disk: DiskRates) -> None:
         """Take in the newest figures of its device."""
         self.iops = tuple(rate_limits(self._promised, IOPS, disk, self._volumes))
-        found = rate_limits(self._promised, THROUGHPUT, disk, self._volumes)
-        self.mib = tuple(bytes_s / MIB for bytes_s in found)
-        for one in self._gauges:
-            one.feed(disk)
+        limits = rate_limits(self._promised, THROUGHPUT, disk, self._volumes)
+        self.mib = tuple(bytes_s / MIB for bytes_s in limits)
+        for gauge in self._gauges:
+            gauge.feed(disk)
 
     @property
     def text(self) -> str:
         """The class, and what its credits allow."""
-        said = [words for one in self._gauges if (words := one.text())]
-        return f"{self._promised.volume.name}{': ' if said else ''}{'; '.join(said)}"
+        texts = [text for gauge in self._gauges if (text := gauge.text())]
+        return f"{self._promised.volume.name}{': ' if texts else ''}{'; '.join(texts)}"

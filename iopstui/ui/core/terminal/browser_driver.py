@@ -48,11 +48,11 @@ class BrowserDriver(WebDriver):
         self._packet(b"D", data.encode("utf-8", "replace"))
 
     def _packet(self, kind: bytes, payload: bytes) -> None:
-        rest = memoryview(b"%s%s%s" % (kind, len(payload).to_bytes(4, "big"), payload))
+        unsent = memoryview(b"%s%s%s" % (kind, len(payload).to_bytes(4, "big"), payload))
         # a server that has gone ends the screen by way of its input
         with contextlib.suppress(BrokenPipeError):
-            while rest:
-                rest = rest[os.write(self.fileno, rest) :]
+            while unsent:
+                unsent = unsent[os.write(self.fileno, unsent) :]
 
     # -- start and end
 

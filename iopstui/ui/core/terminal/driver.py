@@ -64,8 +64,8 @@ class PatientDriver(LinuxDriver):
         return self._is_waiting_for_answer() or (output is not None and output.waiting > 0)
 
     def _is_waiting_for_answer(self) -> bool:
-        asked = self._asked_s
-        return asked is not None and time.monotonic() - asked < ANSWER_WITHIN_S
+        query_s = self._asked_s
+        return query_s is not None and time.monotonic() - query_s < ANSWER_WITHIN_S
 
     @property
     def lag_s(self) -> float:
@@ -195,9 +195,9 @@ class PatientDriver(LinuxDriver):
     def process_message(self, message: Message) -> None:
         """Takes note of the terminal's answers (in the thread that reads keys)."""
         if isinstance(message, TerminalSupportsSynchronizedOutput):
-            asked, self._asked_s = self._asked_s, None
-            if asked is not None:
-                self._lag_s = time.monotonic() - asked
+            query_s, self._asked_s = self._asked_s, None
+            if query_s is not None:
+                self._lag_s = time.monotonic() - query_s
                 self.on_taken()
                 return
             self._answers = True

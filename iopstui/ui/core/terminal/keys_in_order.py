@@ -131,12 +131,12 @@ class KeysInOrder(App[int]):
 
 async def _has_dealt(node: MessagePump) -> None:
     """Wait until it has dealt with all messages that it has by now."""
-    done = asyncio.Event()
-    if node.call_later(done.set):
+    idle = asyncio.Event()
+    if node.call_later(idle.set):
         with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(done.wait(), REMOVAL_TIMEOUT_S)
+            await asyncio.wait_for(idle.wait(), REMOVAL_TIMEOUT_S)
 
 
 def _key(character: str) -> events.Event:
-    found = [one for one in KeyParser().feed(character) if isinstance(one, events.Key)]
-    return found[0] if found else events.Key(character, character)
+    keys = [event for event in KeyParser().feed(character) if isinstance(event, events.Key)]
+    return keys[0] if keys else events.Key(character, character)

@@ -27,10 +27,10 @@ class Output:
     thread, whenever nothing waits any more.
     """
 
-    def __init__(self, fd: int, taken: Callable[[], None]) -> None:
+    def __init__(self, fd: int, on_drained: Callable[[], None]) -> None:
         self.waiting = 0
         self.lost = False
-        self._taken = taken
+        self._taken = on_drained
         self._pieces: list[bytes] = []
         self._changed = threading.Condition()
         self._closing = False
@@ -97,24 +97,24 @@ class Output:
 
     def _put(self, data: bytes) -> bool:
         """False if the terminal is gone."""
-        rest = memoryview(data)
-        while rest:
+        unsent = memoryview(data)
+        while unsent:
             try:
                 # what is thrown away (stop) makes room, of which the kernel wakes nobody
                 while not select.select([], [self._fd], [], ROOM_POLL_S)[1]:
                     continue
-                done = os.write(self._fd, rest[: self._piece])
+                written = os.write(self._fd, unsent[: self._piece])
             except BlockingIOError:
                 # a stopped terminal may claim to be writable
                 time.sleep(0.05)
                 continue
             except OSError:
                 return False
-            rest = rest[done:]
+            unsent = unsent[written:]
             with self._changed:
-                self.waiting -= done
+                self.waiting -= written
                 if self._forgets:
-                    self.waiting -= len(rest)
+                    self.waiting -= len(unsent)
                     return True
         return True
 

@@ -84,16 +84,16 @@ class TerminalInput:
 
     def tick(self) -> Iterator[Message]:
         """Pass on input that was held back for a rest that did not come."""
-        held = self._incomplete
-        if not held or self._now() - self._fed_s < _patience(held):
+        pending = self._incomplete
+        if not pending or self._now() - self._fed_s < _patience(pending):
             return
         self._incomplete = ""
-        if held.startswith(PASTE):
-            yield _paste(held[len(PASTE) :])
+        if pending.startswith(PASTE):
+            yield _paste(pending[len(PASTE) :])
         # more of it can be no keys: the rest of a sequence was lost
-        elif len(held) <= 2:
+        elif len(pending) <= 2:
             yield events.Key("escape", ESC)
-            for character in held[1:]:
+            for character in pending[1:]:
                 yield from self._parser.feed(character)
 
     def _sequence(self, text: str) -> Iterator[Message]:
@@ -104,9 +104,9 @@ class TerminalInput:
         elif text[1] not in "[O]P" or len(text) == 2:
             yield MetaKey(text[1])
         elif text[1] in "[O" and not text.startswith(MOUSE):
-            found = list(self._parser.feed(text))
-            yield from found
-            if not found:
+            messages = list(self._parser.feed(text))
+            yield from messages
+            if not messages:
                 # it still waits for the end of what it does not know
                 self._parser = KeyParser()
                 if len(text) == len(ESC + "[]") and text not in ANSI_SEQUENCES_KEYS:
@@ -143,20 +143,20 @@ def _length_of_csi(text: str, at: int) -> int:
     if text.startswith(PASTE, at):
         end = text.find(PASTE_ENDS, at)
         return end + len(PASTE_ENDS) - at if end >= 0 else 0
-    whole = _CSI.match(text, at)
-    if whole is None:
-        begun = _CSI_BEGUN.match(text, at)
-        length = begun.end() - at if begun else 2
+    sequence = _CSI.match(text, at)
+    if sequence is None:
+        partial = _CSI_BEGUN.match(text, at)
+        length = partial.end() - at if partial else 2
         return 0 if at + length == len(text) else length
-    if whole[0] == MOUSE:
+    if sequence[0] == MOUSE:
         return 6 if len(text) >= at + 6 else 0
-    return len(whole[0])
+    return len(sequence[0])
 
 
-def _patience(held: str) -> float:
-    if held == ESC:
+def _patience(pending: str) -> float:
+    if pending == ESC:
         return float(constants.ESCAPE_DELAY)
-    return PASTE_WITHIN_S if held.startswith(PASTE) else REST_WITHIN_S
+    return PASTE_WITHIN_S if pending.startswith(PASTE) else REST_WITHIN_S
 
 
 def _paste(text: str) -> events.Paste:
