@@ -17,8 +17,8 @@ from iopstui.fio.inspect import find_fio
 from iopstui.format import counted
 from iopstui.linux.counters.energy import why_no_energy
 from iopstui.linux.counters.smb_stats import why_not_whole
-from iopstui.linux.devices.mounts import read_own_mounts
 from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.devices.usage.mounts import read_own_mounts
 from iopstui.linux.probe.availability import why_no_probe
 from iopstui.linux.probe.bpf_probe import why_not_loadable as own_why_not
 from iopstui.linux.probe.process import PROGRAM

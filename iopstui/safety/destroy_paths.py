@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from iopstui.linux.devices.openers import File, file_identity
+from iopstui.linux.devices.usage.openers import File, file_identity
 from iopstui.linux.sysattr import read_count
 
 SYS = Path("/sys/dev/block")

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 
 from iopstui.linux.devices.loop import read_backings
-from iopstui.linux.devices.mounts import parse_swaps, read_mounts, read_own_mounts
-from iopstui.linux.devices.openers import File, Writers, file_identity
-from iopstui.linux.devices.overlays import Overlays
+from iopstui.linux.devices.usage.mounts import parse_swaps, read_mounts, read_own_mounts
+from iopstui.linux.devices.usage.openers import File, Writers, file_identity
+from iopstui.linux.devices.usage.overlays import Overlays
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import decode, read_bytes, read_count
 from iopstui.model.block.device import BlockDevice

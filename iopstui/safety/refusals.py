@@ -18,10 +18,10 @@ from pathlib import Path
 
 from iopstui.errors import Refused
 from iopstui.linux.devices.loop import read_backings
-from iopstui.linux.devices.mounts import read_btrfs
 from iopstui.linux.devices.nvme_generic import generic_number
-from iopstui.linux.devices.openers import hidden_programs_reason, writers
 from iopstui.linux.devices.signatures import Signatures, read_signatures
+from iopstui.linux.devices.usage.mounts import read_btrfs
+from iopstui.linux.devices.usage.openers import hidden_programs_reason, writers
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import list_names, read_count, read_flag, read_text
 from iopstui.model.block.device import BlockDevice

@@ -15,8 +15,8 @@ from iopstui.fleet.hosts.free_space import (
     shared_name,
     why_too_full,
 )
-from iopstui.linux.devices.mounts import MountEntry, parse_mountinfo
 from iopstui.linux.devices.target import mount_of
+from iopstui.linux.devices.usage.mounts import MountEntry, parse_mountinfo
 from iopstui.linux.roots import Roots
 
 GIB = 1 << 30

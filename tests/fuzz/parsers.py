@@ -20,10 +20,12 @@ from iopstui.linux import sysattr
 from iopstui.linux.counters import io_limits, procfs
 from iopstui.linux.counters.cgroup import parse_memberships, parse_throttled_us
 from iopstui.linux.counters.per_cpu_count import next_per_cpu_count, parse_per_cpu_count
-from iopstui.linux.devices import health, mounts, pcie, signatures, smart, temperature
+from iopstui.linux.devices import signatures
 from iopstui.linux.devices.blkmq import parse_scheduler
+from iopstui.linux.devices.health import driver_health, pcie, smart, temperature
 from iopstui.linux.devices.irqmap import parse_names
 from iopstui.linux.devices.sysfs import parse_drivers
+from iopstui.linux.devices.usage import mounts
 from iopstui.linux.machine import cpu_state
 from iopstui.linux.nvme import pages
 from iopstui.linux.nvme.admin import DriveUnreadable
@@ -98,8 +100,8 @@ def conditions(data: bytes) -> None:
     said = text(data)
     pcie.parse_speed(said)
     pcie.parse_width(said)
-    health.parse_hex(said)
-    health.parse_array(said, "1", said)
+    driver_health.parse_hex(said)
+    driver_health.parse_array(said, "1", said)
     temperature.parse_degrees(said)
     governor = cpu_state.parse_governor(said)
     assert governor is None or governor.isprintable()

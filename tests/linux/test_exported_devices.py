@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from trees import VIRTUAL, Tree
 
-from iopstui.linux.devices.exports import exports_served_here, read_exports
-from iopstui.linux.devices.openers import Writers, file_identity
+from iopstui.linux.devices.usage.exports import exports_served_here, read_exports
+from iopstui.linux.devices.usage.openers import Writers, file_identity
 
 CORE = "kernel/config/target/core"
 INFO = (

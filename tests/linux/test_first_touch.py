@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from iopstui.errors import UsageError
-from iopstui.linux.devices.mounts import parse_mountinfo
+from iopstui.linux.devices.usage.mounts import parse_mountinfo
 from iopstui.linux.roots import Roots
 from iopstui.linux.shares import first_touch
 from iopstui.linux.shares.first_touch import (

@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trees import VIRTUAL, Tree
 
-from iopstui.linux.devices.mounts import (
+from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.devices.usage.mounts import (
     distinct_file_systems,
     parse_mountinfo,
     parse_swaps,
     read_mounts,
     unescape,
 )
-from iopstui.linux.devices.sysfs import read_devices
 from iopstui.model.block.device import Mount
 
 

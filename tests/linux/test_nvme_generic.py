@@ -16,9 +16,9 @@ from iopstui.linux.devices.nvme_generic import (
     named_namespaces,
     namespace_of,
 )
-from iopstui.linux.devices.openers import writers
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.target import resolve_target
+from iopstui.linux.devices.usage.openers import writers
 
 
 def generic(tree: Tree, disk: Path, number: str) -> Path:

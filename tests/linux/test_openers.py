@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from trees import Tree
 
-from iopstui.linux.devices.openers import MAPPED, OPEN, Writers, file_identity, writers
+from iopstui.linux.devices.usage.openers import MAPPED, OPEN, Writers, file_identity, writers
 
 MAPS = "7f00-7f01 {perms} 00000000 00:06 {inode}                        {path}\n"
 PID = str(os.getpid() + 1)

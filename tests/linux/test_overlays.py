@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from iopstui.linux.devices.mounts import parse_mountinfo
-from iopstui.linux.devices.openers import file_identity
-from iopstui.linux.devices.overlays import Overlays, parse_layers
+from iopstui.linux.devices.usage.mounts import parse_mountinfo
+from iopstui.linux.devices.usage.openers import file_identity
+from iopstui.linux.devices.usage.overlays import Overlays, parse_layers
 
 NONE = (0, 0), 1
 """A file that no name leads to."""

@@ -12,7 +12,6 @@ import pytest
 from trees import VIRTUAL, Tree, virtio_disk
 
 from iopstui.errors import EXIT_USAGE, UsageError
-from iopstui.linux.devices.mounts import parse_mountinfo
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.target import (
     LIST_DEVICES,
@@ -22,6 +21,7 @@ from iopstui.linux.devices.target import (
     resolve_targets,
     why_no_device,
 )
+from iopstui.linux.devices.usage.mounts import parse_mountinfo
 from iopstui.linux.process.rights import how_to_open
 from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice

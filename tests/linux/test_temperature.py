@@ -6,7 +6,7 @@ import pytest
 from hardware import nvme_disk, nvme_sensor, scsi_disk
 from trees import PCI, Tree, virtio_disk
 
-from iopstui.linux.devices.temperature import (
+from iopstui.linux.devices.health.temperature import (
     NVME_EVERY,
     OTHER_EVERY,
     Temperatures,

@@ -10,9 +10,9 @@ from trees import VIRTUAL, Tree, virtio_disk
 
 from iopstui.errors import EXIT_REFUSED, Refused
 from iopstui.linux.devices import loop
-from iopstui.linux.devices.openers import hidden_programs_reason, writers
 from iopstui.linux.devices.signatures import Signatures
 from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.devices.usage.openers import hidden_programs_reason, writers
 from iopstui.model.block.stack import Backing
 from iopstui.model.block.target import DEVICE, DIRECTORY, FILE, Target
 from iopstui.safety import refusals as safety

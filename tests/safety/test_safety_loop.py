@@ -13,10 +13,10 @@ import pytest
 
 from iopstui.errors import Refused
 from iopstui.linux.devices.loop import read_backing
-from iopstui.linux.devices.openers import writers
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.target import resolve_target
 from iopstui.linux.devices.udev import HotplugMonitor
+from iopstui.linux.devices.usage.openers import writers
 from iopstui.linux.roots import Roots
 from iopstui.model.block.stack import Backing
 from iopstui.model.block.target import DEVICE

@@ -13,7 +13,7 @@ import pytest
 from trees import Tree
 
 from iopstui.errors import UsageError
-from iopstui.linux.devices.mounts import MountEntry
+from iopstui.linux.devices.usage.mounts import MountEntry
 from iopstui.safety import journal, leftovers, scratch
 from iopstui.safety.leftovers import clean_up, clean_up_and_say
 from iopstui.safety.scratch import Scratch, make_scratch, make_scratches, room_for, room_for_all

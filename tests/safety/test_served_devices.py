@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from trees import VIRTUAL, Tree
 
-from iopstui.linux.devices import openers
 from iopstui.linux.devices.signatures import Signatures
 from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.devices.usage import openers
 from iopstui.safety import refusals
 from iopstui.safety.refusals import write_reasons
 

@@ -12,7 +12,7 @@ import pytest
 from hardware import nvme_disk, nvme_sensor
 from trees import Tree
 
-from iopstui.linux.devices import temperature
+from iopstui.linux.devices.health import temperature
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.machine import conditions
 from iopstui.linux.process import process_io

@@ -12,7 +12,7 @@ from iopstui.cli.terminal import show, width
 from iopstui.errors import EXIT_OK, UsageError
 
 if TYPE_CHECKING:
-    from iopstui.linux.devices.smart import DiskHealth
+    from iopstui.linux.devices.health.smart import DiskHealth
     from iopstui.model.block.device import BlockDevice
     from iopstui.model.rates import DiskRates
     from iopstui.output.pages.nvme import NamespaceReport
@@ -114,7 +114,7 @@ def _named(name: str, devices: Mapping[str, BlockDevice]) -> BlockDevice:
 
 def _health(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> DiskHealth | None:
     """Of a SATA or SAS disk; ``None`` for others."""
-    from iopstui.linux.devices.smart import read_disk_health
+    from iopstui.linux.devices.health.smart import read_disk_health
 
     disk = devices.get(device.disk or "", device)
     if disk.kind != "scsi" or disk.transport in ("virtio", "iscsi", "usb"):

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from iopstui.format import size
-from iopstui.linux.devices.mounts import MountEntry, read_own_mounts
 from iopstui.linux.devices.target import mount_of
+from iopstui.linux.devices.usage.mounts import MountEntry, read_own_mounts
 from iopstui.linux.roots import Roots
 from iopstui.safety.journal import boot_id
 from iopstui.safety.scratch import is_scratch_name, room_for

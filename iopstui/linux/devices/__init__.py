@@ -1,1 +1,1 @@
-"""Block devices, their queues, interrupts and users."""
+"""Block devices, their queues, interrupts and targets."""

@@ -16,8 +16,8 @@ from pathlib import Path
 from iopstui.linux.devices import blkmq
 from iopstui.linux.devices.irqmap import IrqTable, read_irqs
 from iopstui.linux.devices.kernel import read_kernel
-from iopstui.linux.devices.mounts import apply_mounts, read_mounts
 from iopstui.linux.devices.udev import UdevDevice, enumerate_block, udev_properties
+from iopstui.linux.devices.usage.mounts import apply_mounts, read_mounts
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import (
     decode,

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from iopstui.errors import UsageError
 from iopstui.linux.devices.kernel_files import kernel_file_system
-from iopstui.linux.devices.mounts import DeviceFinder, MountEntry, read_btrfs, read_own_mounts
 from iopstui.linux.devices.nvme_generic import named_namespaces, namespace_of
+from iopstui.linux.devices.usage.mounts import DeviceFinder, MountEntry, read_btrfs, read_own_mounts
 from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import (

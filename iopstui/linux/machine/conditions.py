@@ -13,15 +13,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from iopstui.linux.counters.io_limits import CgroupLimits, IoLimits
-from iopstui.linux.devices.health import (
+from iopstui.linux.devices.health.driver_health import (
     paths_of,
     read_array,
     read_errors,
     read_lost_paths,
     read_queue_depth,
 )
-from iopstui.linux.devices.pcie import LinkFiles, find_link, read_link
-from iopstui.linux.devices.temperature import Sensor, Temperatures, find_sensors
+from iopstui.linux.devices.health.pcie import LinkFiles, find_link, read_link
+from iopstui.linux.devices.health.temperature import Sensor, Temperatures, find_sensors
 from iopstui.linux.machine.cpu_state import MAX_CPUS, CpuStates
 from iopstui.linux.machine.topology import online_cpus, read_nodes
 from iopstui.linux.roots import Roots

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from iopstui.linux.devices.mounts import MountEntry, read_own_mounts
+from iopstui.linux.devices.usage.mounts import MountEntry, read_own_mounts
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import list_names, read_text
 from iopstui.model.block.target import NFS, SMB, Target

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from iopstui.errors import UsageError
-from iopstui.linux.devices.mounts import MountEntry, read_own_mounts
+from iopstui.linux.devices.usage.mounts import MountEntry, read_own_mounts
 from iopstui.linux.roots import Roots
 from iopstui.text import printable
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from iopstui.linux.devices.mounts import read_own_mounts
+from iopstui.linux.devices.usage.mounts import read_own_mounts
 from iopstui.linux.roots import Roots
 from iopstui.linux.shares.first_touch import LIMIT_S, is_served, require_answer
 

@@ -11,7 +11,7 @@ from iopstui import events
 from iopstui.events import LAYOUT
 from iopstui.linux.counters.cgroup_reader import CgroupReader
 from iopstui.linux.counters.sampler import KernelSampler
-from iopstui.linux.devices.mounts import distinct_file_systems
+from iopstui.linux.devices.usage.mounts import distinct_file_systems
 from iopstui.linux.machine.topology import online_cpus
 from iopstui.model.cgroups.rates import SOURCE as GROUPS
 from iopstui.model.findings.tunable_effect import SECONDS_COMPARED

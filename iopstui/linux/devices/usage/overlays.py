@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from iopstui.linux.devices.mounts import MountEntry, unescape
-from iopstui.linux.devices.openers import File, file_identity
+from iopstui.linux.devices.usage.mounts import MountEntry, unescape
+from iopstui.linux.devices.usage.openers import File, file_identity
 
 _COLON = re.compile(r"(?<!\\):")
 # an overlay's layers may lie in overlays; the kernel stacks two

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 
-from iopstui.linux.devices.temperature import USABLE
+from iopstui.linux.devices.health.temperature import USABLE
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import parse_int, read_count, read_text
 from iopstui.model.block.device import BlockDevice

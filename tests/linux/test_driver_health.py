@@ -7,7 +7,7 @@ import pytest
 from hardware import array, multipath_head, nvme_disk, scsi_disk
 from trees import VIRTUAL, Tree
 
-from iopstui.linux.devices.health import (
+from iopstui.linux.devices.health.driver_health import (
     parse_array,
     parse_hex,
     paths_of,

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from iopstui.linux.devices.exports import Export, read_exports
+from iopstui.linux.devices.usage.exports import Export, read_exports
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import decode, list_names, read_bytes, read_text
 from iopstui.text import printable

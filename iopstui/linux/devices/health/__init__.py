@@ -1,0 +1,1 @@
+"""Health of a disk: smartctl, temperature, PCIe link, and reports of SCSI, md and multipath."""

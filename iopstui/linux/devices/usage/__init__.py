@@ -1,0 +1,1 @@
+"""What uses a device or file: mounts, overlays, open files, and kernel servers."""
