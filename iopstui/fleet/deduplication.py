@@ -33,8 +33,8 @@ class _SessionFrames:
 
     def has(self, t: float, wall_ms: float) -> bool:
         place = bisect_left(self._times, t)
-        found = place < len(self._times) and self._times[place] == t
-        return found and self._walls[place] == wall_ms
+        same_time = place < len(self._times) and self._times[place] == t
+        return same_time and self._walls[place] == wall_ms
 
     def add(self, t: float, wall_ms: float) -> None:
         # one that is behind is refused by the merger
@@ -78,9 +78,9 @@ class Deduplicator:
         return self._origins.get((source, name), source)
 
     def _begin(self, source: int, name: str) -> _SessionFrames:
-        found = self._now[source, name] = _SessionFrames(self.origin(source, name))
-        self._sessions.setdefault(name, []).append(found)
-        return found
+        frames = self._now[source, name] = _SessionFrames(self.origin(source, name))
+        self._sessions.setdefault(name, []).append(frames)
+        return frames
 
     def _frame(self, source: int, name: str, row: Object) -> bool:
         t, wall_ms = row.get("t"), row.get("wall_ms")
@@ -89,7 +89,7 @@ class Deduplicator:
         except (TypeError, ValueError, OverflowError):
             return False  # the merger refuses it
         now = self._now.get((source, name)) or self._begin(source, name)
-        before = next((one for one in self._sessions[name] if one.has(*at)), None)
+        before = next((session for session in self._sessions[name] if session.has(*at)), None)
         now.copy = before is not None
         if before is not None:
             self._origins[source, name] = before.source
@@ -99,12 +99,12 @@ class Deduplicator:
 
     def _is_repeated_row(self, name: str, row: Object) -> bool:
         try:
-            known = hash(json.dumps(row))
+            digest = hash(json.dumps(row))
         except RecursionError:
             return False
-        seen = self._wholes.setdefault(name, set())
-        before = known in seen
-        seen.add(known)
+        hashes = self._wholes.setdefault(name, set())
+        before = digest in hashes
+        hashes.add(digest)
         return before
 
     def _counted(self, name: str, before: bool) -> bool:
@@ -113,34 +113,36 @@ class Deduplicator:
         return before
 
 
-def without_repeats(rows: Iterable[Labelled], once: Deduplicator) -> Iterator[Labelled]:
+def without_repeats(rows: Iterable[Labelled], deduplicator: Deduplicator) -> Iterator[Labelled]:
     """The lines of one stream without those that came before."""
-    return (labelled for _, labelled, again in mark_repeats(rows, once) if not again)
+    return (
+        labelled for _, labelled, is_repeat in mark_repeats(rows, deduplicator) if not is_repeat
+    )
 
 
 def mark_repeats(
-    rows: Iterable[Labelled], once: Deduplicator
+    rows: Iterable[Labelled], deduplicator: Deduplicator
 ) -> Iterator[tuple[int, Labelled, bool]]:
     """Each line, its place, and whether it came before. What stands between the beginning of a
     host's later session and its first frame is a copy if that is, and waits for it."""
     waiting: dict[str, list[tuple[int, Labelled]]] = {}
 
-    def settled(name: str, again: bool) -> Iterator[tuple[int, Labelled, bool]]:
+    def settled(name: str, is_copy: bool) -> Iterator[tuple[int, Labelled, bool]]:
         for place, labelled in waiting.pop(name, ()):
-            yield place, labelled, again
+            yield place, labelled, is_copy
 
     for place, labelled in enumerate(rows):
         name, row = labelled
         kind = row.get("event")
-        later = kind == "session" and once.saw_session(name)
-        again = once.is_repeat(0, name, row)
+        later = kind == "session" and deduplicator.saw_session(name)
+        is_repeat = deduplicator.is_repeat(0, name, row)
         if later or (name in waiting and kind not in _SETTLES):
             yield from settled(name, False) if later else ()
             waiting.setdefault(name, []).append((place, labelled))
             continue
         # another run: what waits was no copy
-        for one in [*waiting] if kind == FLEET and not again else [name]:
-            yield from settled(one, again and kind in _KNOWN)
-        yield place, labelled, again
-    for one in [*waiting]:
-        yield from settled(one, False)
+        for host in [*waiting] if kind == FLEET and not is_repeat else [name]:
+            yield from settled(host, is_repeat and kind in _KNOWN)
+        yield place, labelled, is_repeat
+    for host in [*waiting]:
+        yield from settled(host, False)

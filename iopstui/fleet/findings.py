@@ -67,11 +67,11 @@ class FleetEvidence:
     def means(self, figure: str) -> Mapping[str, float]:
         """Means of each host that has the figure in all of the last ``ENOUGH`` seconds."""
         if figure not in self._means:
-            found = self._means[figure] = {}
+            means = self._means[figure] = {}
             for name, figures in self.hosts.items():
                 values = _complete_values(figures[figure][-ENOUGH:])
                 if values:
-                    found[name] = fmean(values)
+                    means[name] = fmean(values)
         return self._means[figure]
 
     def iops(self, name: str) -> list[float]:
@@ -79,24 +79,26 @@ class FleetEvidence:
         return _complete_values(self.hosts[name][IOPS])
 
 
-def fleet_evidence(scene: FleetState, interval_s: float = 1.0) -> FleetEvidence:
+def fleet_evidence(state: FleetState, interval_s: float = 1.0) -> FleetEvidence:
     """Evidence of the newest second and those before it in the same run."""
-    last = scene.number + 1
-    begun = (scene.begun or 0) + (0 if scene.watching else SETTLING_SECONDS)
+    last = state.number + 1
+    start = (state.begun or 0) + (0 if state.watching else SETTLING_SECONDS)
     first = last - LONG
-    gap = [None] * max(0, min(LONG, begun - first))
+    gap = [None] * max(0, min(LONG, start - first))
     first += len(gap)
     hosts = {}
     if last - first >= ENOUGH:
-        for name, line in scene.hosts.items():
+        for name, line in state.hosts.items():
             if line.past[IOPS].at(last - 1) is None:
                 continue
-            past = {figure: [*gap, *one.between(first, last)] for figure, one in line.past.items()}
-            if all(value is not None for value in past[IOPS][-ENOUGH:]):
-                hosts[name] = past
-    sums = {name: [*gap, *past.between(first, last)] for name, past in scene.sums.items()}
-    paced = any(_paced(line.step) for line in scene.hosts.values())
-    return FleetEvidence(hosts, sums, scene.spread(), not scene.watching, interval_s, paced)
+            history = {
+                figure: [*gap, *series.between(first, last)] for figure, series in line.past.items()
+            }
+            if all(value is not None for value in history[IOPS][-ENOUGH:]):
+                hosts[name] = history
+    sums = {name: [*gap, *series.between(first, last)] for name, series in state.sums.items()}
+    paced = any(_paced(line.step) for line in state.hosts.values())
+    return FleetEvidence(hosts, sums, state.spread(), not state.watching, interval_s, paced)
 
 
 def _paced(step: Object | None) -> bool:
@@ -106,7 +108,7 @@ def _paced(step: Object | None) -> bool:
 
 def list_findings(evidence: FleetEvidence) -> list[Finding]:
     """Return all findings that hold, most important first."""
-    return [one for rule in RULES if (one := evidence.cached(rule)) is not None]
+    return [finding for rule in RULES if (finding := evidence.cached(rule)) is not None]
 
 
 def spread_too_large(evidence: FleetEvidence) -> Finding | None:
@@ -133,15 +135,15 @@ def common_limit(evidence: FleetEvidence) -> Finding | None:
         sums = _complete_values(evidence.sums[figure])
         if not sums or not fmean(sums) or _cv(sums) > FLAT:
             continue
-        shares = [_complete_values(one[figure]) for one in evidence.hosts.values()]
+        shares = [_complete_values(figures[figure]) for figures in evidence.hosts.values()]
         if not all(shares):
             continue
-        spreads = [(fmean(one), pstdev(one)) for one in shares]
-        alone = sum(apart**2 for _, apart in spreads)
-        moves = median(apart / mean if mean > 0 else 0.0 for mean, apart in spreads)
+        spreads = [(fmean(share), pstdev(share)) for share in shares]
+        alone = sum(deviation**2 for _, deviation in spreads)
+        moves = median(deviation / mean if mean > 0 else 0.0 for mean, deviation in spreads)
         tops = zip(shares, spreads, strict=True)
-        room = sum(max(one) >= 1.05 * mean for one, (mean, _) in tops) / len(shares)
-        if moves < MOVES or room < 0.9:
+        headroom = sum(max(share) >= 1.05 * mean for share, (mean, _) in tops) / len(shares)
+        if moves < MOVES or headroom < 0.9:
             continue
         if pstdev(sums) ** 2 > SHARED * alone:
             # as little as independent hosts would: nobody takes from another
@@ -169,11 +171,11 @@ def own_limit(evidence: FleetEvidence) -> Finding | None:
     if not flat:
         return None
     below = {*low}
-    others = [_cv(evidence.iops(name)) for name in evidence.hosts if name not in below]
+    other_cvs = [_cv(evidence.iops(name)) for name in evidence.hosts if name not in below]
     # where all stand still, as with rate_iops, a flat line tells nothing
-    if not others or median(others) <= FLAT:
+    if not other_cvs or median(other_cvs) <= FLAT:
         return None
-    name = min(flat, key=lambda one: means[one])
+    name = min(flat, key=lambda host: means[host])
     return Finding(
         "own limit",
         f"{_names(flat)} {_has_text(flat)} own limit: a steady {f.number(means[name])} IOPS "
@@ -192,16 +194,16 @@ def find_shared_path(evidence: FleetEvidence) -> Finding | None:
     if not pairs:
         return None
     r, *both_names = min(pairs)
-    one, other = sorted(both_names, key=natural_key)
-    a, b = evidence.iops(one), evidence.iops(other)
-    both = [x + y for x, y in zip(a, b, strict=True)]
-    middle = _middle(evidence, IOPS, (one, other))
+    first, second = sorted(both_names, key=natural_key)
+    a, b = evidence.iops(first), evidence.iops(second)
+    sums = [x + y for x, y in zip(a, b, strict=True)]
+    middle = _middle(evidence, IOPS, (first, second))
     return Finding(
         "one path",
-        f"{printable(one)} and {printable(other)} share a path: {f.number(fmean(a))} and "
+        f"{printable(first)} and {printable(second)} share a path: {f.number(fmean(a))} and "
         f"{f.number(fmean(b))} IOPS, where the others do {f.number(middle)}. What one gains, the "
         f"other loses (correlation {r:.2f}), and together they are steady at "
-        f"{f.number(fmean(both))} (±{100 * _cv(both):.1f} %). The path may be a switch port, a "
+        f"{f.number(fmean(sums))} (±{100 * _cv(sums):.1f} %). The path may be a switch port, a "
         "controller or a node",
         "run one of the two alone: it should then do as much as the others",
     )
@@ -214,17 +216,17 @@ def straggler(evidence: FleetEvidence) -> Finding | None:
         return None
     flat = FLAT if evidence.cached(own_limit) is not None else -1.0
     paired = _paired(evidence)
-    left = [name for name in low if name not in paired and _cv(evidence.iops(name)) > flat]
+    candidates = [name for name in low if name not in paired and _cv(evidence.iops(name)) > flat]
     waits, middle = evidence.means(WAIT), _middle(evidence, WAIT, low)
-    if not left or len(left) > max(2, len(evidence.hosts) // 10) or not middle:
+    if not candidates or len(candidates) > max(2, len(evidence.hosts) // 10) or not middle:
         return None
-    name = max(left, key=lambda one: waits.get(one, 0.0))
+    name = max(candidates, key=lambda host: waits.get(host, 0.0))
     if waits.get(name, 0.0) < SLOWER_FACTOR * middle:
         return None
     means, usual = evidence.means(IOPS), _middle(evidence, IOPS, low)
     return Finding(
         "straggler",
-        f"straggler {_names([name, *(one for one in left if one != name)])}: "
+        f"straggler {_names([name, *(host for host in candidates if host != name)])}: "
         f"{f.number(means[name])} IOPS and p99 {f.latency(waits[name])} in each of {ENOUGH} s, "
         f"where the others have {f.number(usual)} and {f.latency(middle)}; "
         + _device_evidence(evidence, name, low),
@@ -235,16 +237,16 @@ def straggler(evidence: FleetEvidence) -> Finding | None:
 def _device_evidence(evidence: FleetEvidence, name: str, low: Sequence[str]) -> str:
     """Whether its device answers more slowly, too."""
     waits = evidence.means(AWAIT)
-    others = [value for host, value in waits.items() if host not in low]
-    if name not in waits or not others or not median(others):
+    other_waits = [value for host, value in waits.items() if host not in low]
+    if name not in waits or not other_waits or not median(other_waits):
         return "its device's latency is unknown"
-    own, usual = waits[name], median(others)
-    if own >= SLOWER_FACTOR * usual:
+    wait, usual = waits[name], median(other_waits)
+    if wait >= SLOWER_FACTOR * usual:
         utils = evidence.means(UTIL)
         full = f" at util {utils[name]:.0f} %" if name in utils else ""
-        return (f"its device is slower, too ({f.latency(own)}{full}, the others' "
+        return (f"its device is slower, too ({f.latency(wait)}{full}, the others' "
                 f"{f.latency(usual)}): the cause is the disk or what is behind it")  # fmt: skip
-    return (f"its device answers as fast as theirs ({f.latency(own)}, {f.latency(usual)}), so the "
+    return (f"its device answers as fast as theirs ({f.latency(wait)}, {f.latency(usual)}), so the "
             "cause is above the device: CPU, memory or another program")  # fmt: skip
 
 
@@ -256,7 +258,7 @@ def slow_device(evidence: FleetEvidence) -> Finding | None:
     busy = {name: wait for name, wait in waits.items() if rates.get(name, 0.0) >= 1}
     if len(busy) < 3:
         return None
-    name = max(busy, key=lambda one: busy[one])
+    name = max(busy, key=lambda host: busy[host])
     middle = median(wait for host, wait in busy.items() if host != name)
     load = median(rates[host] for host in busy if host != name)
     if middle <= 0 or busy[name] < SLOW_DEVICE_FACTOR * middle or rates[name] > 1.5 * load:
@@ -282,7 +284,7 @@ def all_flat(evidence: FleetEvidence) -> Finding | None:
     if not min(values) or max(values) > 1.03 * min(values):
         return None
     rates = (evidence.iops(name) for name in evidence.hosts)
-    if not all(one and _cv(one) <= FLAT for one in rates):
+    if not all(series and _cv(series) <= FLAT for series in rates):
         return None
     return Finding(
         "all flat",
@@ -304,8 +306,8 @@ RULES: tuple[Rule, ...] = (
 
 def _complete_values(values: Sequence[float | None]) -> list[float]:
     """Return all values, or nothing if one is missing."""
-    known = [value for value in values if value is not None]
-    return known if len(known) == len(values) else []
+    measured = [value for value in values if value is not None]
+    return measured if len(measured) == len(values) else []
 
 
 def _cv(values: Sequence[float]) -> float:
@@ -338,25 +340,25 @@ def _pairs(evidence: FleetEvidence) -> list[tuple[float, str, str]]:
     low = sorted(evidence.cached(_slow_hosts), key=lambda name: evidence.means(IOPS)[name])[
         :MAX_PAIRED
     ]
-    found = []
-    for at, one in enumerate(low):
-        for other in low[at + 1 :]:
-            a, b = evidence.iops(one), evidence.iops(other)
+    pairs = []
+    for at, first in enumerate(low):
+        for second in low[at + 1 :]:
+            a, b = evidence.iops(first), evidence.iops(second)
             if not a or not b:
                 continue
-            both = [x + y for x, y in zip(a, b, strict=True)]
+            sums = [x + y for x, y in zip(a, b, strict=True)]
             r = _correlation(a, b)
             if (
                 r <= OPPOSITE_CORRELATION
                 and min(_cv(a), _cv(b)) >= MOVES
-                and _cv(both) <= min(_cv(a), _cv(b)) / 2
+                and _cv(sums) <= min(_cv(a), _cv(b)) / 2
             ):
-                found.append((r, one, other))
-    return found
+                pairs.append((r, first, second))
+    return pairs
 
 
 def _paired(evidence: FleetEvidence) -> set[str]:
-    return {name for _, one, other in evidence.cached(_pairs) for name in (one, other)}
+    return {name for _, first, second in evidence.cached(_pairs) for name in (first, second)}
 
 
 def _correlation(a: Sequence[float], b: Sequence[float]) -> float:
@@ -372,9 +374,9 @@ def _rate(figure: str, value: float) -> str:
 
 
 def _names(names: Sequence[str]) -> str:
-    told = ", ".join(printable(f.cut(name, 40)) for name in names[:MAX_NAMED])
+    text = ", ".join(printable(f.cut(name, 40)) for name in names[:MAX_NAMED])
     more = len(names) - MAX_NAMED
-    return f"{told} and {more} more" if more > 0 else told
+    return f"{text} and {more} more" if more > 0 else text
 
 
 def _has_text(names: Sequence[str]) -> str:

@@ -164,22 +164,24 @@ class Fleet:
                 self._run_until(self._planned)
                 self._plan()
             self._run_until(self._ready)
-            for one in self._active_hosts():
-                one.compare()
+            for member in self._active_hosts():
+                member.compare()
             self._run_until(self._ready)
             self._accept()
             start = self._start_order()
             self._ahead_s = start.ahead_ms / 1000
-            for one in self.members.values():
-                if not one.below:
-                    self._merger.host(one.name).offset_ms = one.offset.wall_ms + start.ahead_ms
+            for member in self.members.values():
+                if not member.below:
+                    self._merger.host(member.name).offset_ms = (
+                        member.offset.wall_ms + start.ahead_ms
+                    )
             if not self._options.watching:
                 self._start(start)
             self._under_way = True
             self._run_until(self._all_ended)
-            for one in self.members.values():
+            for member in self.members.values():
                 # of those that were over in the last turn
-                self._check_member(one)
+                self._check_member(member)
             for second in self._merger.finish():
                 self._callbacks.second(second)
         finally:
@@ -187,11 +189,11 @@ class Fleet:
 
     def _launch(self) -> None:
         for node in self._nodes:
-            words = self._command(node)
+            command = self._command(node)
             try:
-                member = Member(node, words, self._order(node))
+                member = Member(node, command, self._order(node))
             except OSError as error:
-                program = printable(words[0])
+                program = printable(command[0])
                 raise JobFailed(
                     f"Cannot connect to {node.name}: {program}: {error.strerror}.",
                     f"Is {program} installed? Are there enough descriptors (ulimit -n)?",
@@ -207,90 +209,97 @@ class Fleet:
     def _planned(self) -> bool:
         """Every host has said what it would lay out; or takes no part."""
         return all(
-            one.state in (ARMED, OVER) or one.needs is not None for one in self.members.values()
+            member.state in (ARMED, OVER) or member.needs is not None
+            for member in self.members.values()
         )
 
     def _plan(self) -> None:
         """Have the files laid out. Raises where they may not be: then there is none yet."""
         self._check_host_count()
         self._refuse(why_too_full(self._needs()), SMALLER_SIZE_ADVICE)
-        asked = marks_to_find(self._needs())
-        if asked:
-            self._find_shared_file_systems(asked)
+        marks = marks_to_find(self._needs())
+        if marks:
+            self._find_shared_file_systems(marks)
         if self._above is not None:
             self._above.planned(self._needs())
             self._run_until(self._above.may_lay_out)
             self._check_host_count()
-        for one in self._active_hosts():
-            one.send_order({"op": "lay_out"})
+        for member in self._active_hosts():
+            member.send_order({"op": "lay_out"})
 
     def _needs(self) -> dict[str, list[SpaceNeed]]:
-        return {one.name: one.needs or [] for one in self._active_hosts()}
+        return {member.name: member.needs or [] for member in self._active_hosts()}
 
-    def _find_shared_file_systems(self, asked: Mapping[str, Sequence[str]]) -> None:
+    def _find_shared_file_systems(self, marks: Mapping[str, Sequence[str]]) -> None:
         """Have hosts look for each other's scratch directories. Raises where two file systems are
         one, or may be, that has no room for all."""
-        members = [self.members[name] for name in asked]
-        for one in members:
-            one.look_for(asked[one.name])
-        self._run_until(lambda: all(one.state == OVER or one.seen is not None for one in members))
+        members = [self.members[name] for name in marks]
+        for member in members:
+            member.look_for(marks[member.name])
+        self._run_until(
+            lambda: all(member.state == OVER or member.seen is not None for member in members)
+        )
         self._check_host_count()
-        needs = join_shared(self._needs(), {one.name: one.seen or () for one in members})
+        needs = join_shared(self._needs(), {member.name: member.seen or () for member in members})
         self._refuse(why_too_full(needs), SMALLER_SIZE_ADVICE)
         if not self._options.assume_apart:
             self._refuse(why_too_full(join_similar(needs), surely=False), SEPARATE_FILES_ADVICE)
 
     def _refuse(self, why: Iterator[str], hint: str) -> None:
-        found = list(why)
-        if found:
-            for words in found[1:]:
-                self._callbacks.say(words)
-            raise Refused(f"{found[0]}; no host was started.", hint)
+        reasons = list(why)
+        if reasons:
+            for reason in reasons[1:]:
+                self._callbacks.say(reason)
+            raise Refused(f"{reasons[0]}; no host was started.", hint)
 
     def _check_host_count(self) -> None:
         """Raises where too few hosts are still there."""
         if self.stopped:
             raise Interrupted("Nothing was started.")
-        out = [one for one in self.members.values() if one.state == OVER]
-        if sum(one.hosts for one in self._active_hosts()) < self._options.least:
+        out = [member for member in self.members.values() if member.state == OVER]
+        if sum(member.hosts for member in self._active_hosts()) < self._options.least:
             raise self._not_all(out)
 
     def _ready(self) -> bool:
         """Every host is armed, its clock compared; or takes no part."""
         waiting = (GREETED, LAUNCHED) if not self._options.watching else (LAUNCHED,)
         return all(
-            one.state not in waiting and (one.state == OVER or one.compared)
-            for one in self.members.values()
+            member.state not in waiting and (member.state == OVER or member.compared)
+            for member in self.members.values()
         )
 
     def _accept(self) -> None:
         """Raises where the hosts may not be started."""
         if self.stopped:
             raise Interrupted("Nothing was started.")
-        disks = {one.name: one.disks for one in self.members.values() if one.state == ARMED}
+        disks = {
+            member.name: member.disks for member in self.members.values() if member.state == ARMED
+        }
         self._refuse(
             conflicts(disks, self._options.parts),
             "If several hosts share a disk, only one of them may write to it.",
         )
         self._check_host_count()
-        for words in several_names({n: one.boot for n, one in self.members.items() if n in disks}):
-            self._callbacks.say(words)
-        for one in self.members.values():
-            if one.state == OVER:
-                self._callbacks.say(f"{one.name} is left out: {one.error}")
+        for warning in several_names(
+            {n: member.boot for n, member in self.members.items() if n in disks}
+        ):
+            self._callbacks.say(warning)
+        for member in self.members.values():
+            if member.state == OVER:
+                self._callbacks.say(f"{member.name} is left out: {member.error}")
 
     def _not_all(self, out: Sequence[Member]) -> IopstuiError:
-        for one in self.members.values():
-            self._report_messages(one)
-        for one in out:
-            hint = f". {one.hint}" if one.hint else ""
-            self._callbacks.say(f"{one.name}: {one.error.rstrip('.')}{hint}")
-        codes = {one.exit_code for one in out} or {EXIT_JOB_FAILED}
+        for member in self.members.values():
+            self._report_messages(member)
+        for member in out:
+            hint = f". {member.hint}" if member.hint else ""
+            self._callbacks.say(f"{member.name}: {member.error.rstrip('.')}{hint}")
+        codes = {member.exit_code for member in out} or {EXIT_JOB_FAILED}
         code = EXIT_REFUSED if EXIT_REFUSED in codes else max(codes)
-        armed = sum(one.hosts for one in self._active_hosts())
-        hosts = sum(len(one.below) or 1 for one in self.members.values())
+        armed = sum(member.hosts for member in self._active_hosts())
+        hosts = sum(len(member.below) or 1 for member in self.members.values())
         hint = "To start with fewer hosts: --min-hosts N" if armed else ""
-        if any("iopstui with sudo" in one.hint for one in out):
+        if any("iopstui with sudo" in member.hint for member in out):
             hint += " " * bool(hint) + "--sudo runs all of them as root."
         return error_for_exit_code(
             code, f"{armed} of {hosts} hosts are ready, so none was started.", hint
@@ -298,55 +307,55 @@ class Fleet:
 
     def _start_order(self) -> StartOrder:
         """When to start: soon, or as the fleet above says. Raises where it says to stop."""
-        armed = [one for one in self.members.values() if one.state == ARMED]
+        armed = [member for member in self.members.values() if member.state == ARMED]
         if self._above is not None:
             above = self._above
             above.armed(armed)
             self._run_until(lambda: above.start() is not None)
             self._check_host_count()
-            found = above.start()
-            if found is None:
+            order = above.start()
+            if order is None:
                 raise Interrupted("Nothing was started.")
-            return found
+            return order
         now_ns = time.monotonic_ns()
-        error_ns = max((one.offset.error_at(now_ns) for one in armed), default=0)
-        hosts = sum(one.hosts for one in armed)
+        error_ns = max((member.offset.error_at(now_ns) for member in armed), default=0)
+        hosts = sum(member.hosts for member in armed)
         ahead_ns = int(MIN_AHEAD_S * 1e9) + 8 * error_ns + hosts * 200_000
         return StartOrder(now_ns + ahead_ns)
 
     def _start(self, start: StartOrder) -> None:
         ahead_ms = (start.at_ns - time.monotonic_ns()) / 1e6 - start.ahead_ms
         wall_ms = time.time() * 1000 + ahead_ms
-        for one in self.members.values():
-            if one.state != ARMED:
+        for member in self.members.values():
+            if member.state != ARMED:
                 continue
-            one.go(start.at_ns)
-            if not one.below:
-                self._merger.host(one.name).expect(wall_ms)
+            member.go(start.at_ns)
+            if not member.below:
+                self._merger.host(member.name).expect(wall_ms)
 
     def _all_ended(self) -> bool:
-        return all(one.state == OVER for one in self.members.values())
+        return all(member.state == OVER for member in self.members.values())
 
     # -- one turn
 
-    def _run_until(self, done: Callable[[], bool]) -> None:
+    def _run_until(self, condition: Callable[[], bool]) -> None:
         """Go on until it is so, or a stop was asked for and came through."""
         give_up: float | None = None
-        while not done():
+        while not condition():
             if self._interrupted and not self.stopped:
                 self.stop("interrupted")
             if self.stopped and give_up is None:
                 give_up = time.monotonic() + END_WITHIN_S
             if self._killed or (give_up is not None and time.monotonic() > give_up):
-                for one in self._active_hosts():
-                    one.give_up("it may not have stopped")
+                for member in self._active_hosts():
+                    member.give_up("it may not have stopped")
                 return
             if self.stopped and self._all_ended():
                 return
             self._poll()
 
     def _active_hosts(self) -> Iterator[Member]:
-        return (one for one in self.members.values() if one.state != OVER)
+        return (member for member in self.members.values() if member.state != OVER)
 
     def _poll(self) -> None:
         if self._can_pause():
@@ -368,19 +377,19 @@ class Fleet:
         if now >= self._next_look:
             self._next_look = now + (LOOK_S if self._under_way else TICK_S)
             lately_ns = time.monotonic_ns() - int(LATE_AFTER_S * 1e9)
-            for one in self.members.values():
-                if one.link.unsent:
-                    one.link.flush()
-                if one.state != STARTED or one.heard_ns < lately_ns or one.said:
-                    before = one.state, one.late
-                    self._check_member(one)
-                    self.news |= before != (one.state, one.late)
+            for member in self.members.values():
+                if member.link.unsent:
+                    member.link.flush()
+                if member.state != STARTED or member.heard_ns < lately_ns or member.said:
+                    before = member.state, member.late
+                    self._check_member(member)
+                    self.news |= before != (member.state, member.late)
             self._report_waiting_launchers()
             self._report_late_hosts(now)
         now_s = time.time() - self._ahead_s
         close_after_s = CLOSE_AFTER_S if not self._has_below else CLOSE_TREE_AFTER_S
-        until = int((now_s - close_after_s) / self._merger.interval_s) - 1
-        for second in self._merger.closed(until):
+        last_number = int((now_s - close_after_s) / self._merger.interval_s) - 1
+        for second in self._merger.closed(last_number):
             self._callbacks.second(second)
             why = self._callbacks.stop(second)
             if why and not self.stopped:
@@ -398,12 +407,12 @@ class Fleet:
         if asks:
             self._clocks_asked_s = now
         lately_ns = time.monotonic_ns() - int(BEAT_S * 1e9)
-        for at, one in enumerate(self.members.values()):
+        for at, member in enumerate(self.members.values()):
             if asks:
-                one.ask()
-            elif at % 2 == self._beats % 2 or one.heard_ns < lately_ns:
+                member.ask()
+            elif at % 2 == self._beats % 2 or member.heard_ns < lately_ns:
                 # every other second to each that speaks by itself: it gives us up after 5
-                one.send_heartbeat()
+                member.send_heartbeat()
 
     def _read_all(self) -> None:
         """Read what all hosts send within a tenth of a second. It is added when all of it is read:
@@ -466,10 +475,10 @@ class Fleet:
                 member.late = True
                 self._late.append(member.name)
         elif member.state == LAUNCHED and member.silent_s > self._options.greet_within_s:
-            said = printable(member.link.last_words)
+            stderr = printable(member.link.last_words)
             member.give_up(
                 f"no connection within {self._options.greet_within_s:g} s"
-                f"{f': {said}' if said else ''}",
+                f"{f': {stderr}' if stderr else ''}",
                 "Either it cannot be reached, or its launcher (srun) waits in a queue. To wait "
                 "longer: --connect-timeout 1h",
             )
@@ -487,8 +496,8 @@ class Fleet:
             watched = self._options.watching and member.name in self._merger.hosts
             if watched or member.since_start_signal_s is not None:
                 below = f" with its {len(member.below)} hosts" if member.below else ""
-                how = f"is lost{below}" if member.lost else "failed"
-                self._warn_once(member, f"{how}: {member.error}")
+                outcome = f"is lost{below}" if member.lost else "failed"
+                self._warn_once(member, f"{outcome}: {member.error}")
             if member.lost and self._options.stop_on_loss and not self.stopped:
                 self.stop(f"{member.name} is lost")
 
@@ -501,69 +510,71 @@ class Fleet:
         """Name hosts that are late; many at once in one line, and then not again at once."""
         if not self._late or now < self._next_late:
             return
-        found, self._late = self._late, []
-        if len(found) <= MAX_LATE:
-            for name in found:
+        late, self._late = self._late, []
+        if len(late) <= MAX_LATE:
+            for name in late:
                 self._callbacks.say(f"{name} is late: no data for {LATE_AFTER_S:g} s")
             return
         self._next_late = now + LATE_AFTER_S
-        self._callbacks.say(f"{len(found)} hosts are late: no data for {LATE_AFTER_S:g} s: "
-                         f"{', '.join(found[:MAX_LATE])} ...")  # fmt: skip
+        self._callbacks.say(f"{len(late)} hosts are late: no data for {LATE_AFTER_S:g} s: "
+                         f"{', '.join(late[:MAX_LATE])} ...")  # fmt: skip
 
     def _report_waiting_launchers(self) -> None:
         """Report once which launchers run and have written nothing so far."""
         if self._waited_for or self._under_way or self.stopped:
             return
-        quiet = [one for one in self.members.values()
-                 if one.state == LAUNCHED and one.silent_s > LAUNCH_NOTICE_S]  # fmt: skip
+        quiet = [member for member in self.members.values()
+                 if member.state == LAUNCHED and member.silent_s > LAUNCH_NOTICE_S]  # fmt: skip
         if quiet:
             self._waited_for = True
-            who = quiet[0].name if len(quiet) == 1 else f"{len(quiet)} hosts"
-            said = next((words for one in quiet if (words := printable(one.link.last_words))), "")
+            hosts = quiet[0].name if len(quiet) == 1 else f"{len(quiet)} hosts"
+            stderr = next(
+                (line for member in quiet if (line := printable(member.link.last_words))), ""
+            )
             self._callbacks.say(
-                f"{who}: waiting for the launcher, {self._options.greet_within_s:g} s at most "
-                f"(--connect-timeout){f': {said}' if said else ''}"
+                f"{hosts}: waiting for the launcher, {self._options.greet_within_s:g} s at most "
+                f"(--connect-timeout){f': {stderr}' if stderr else ''}"
             )
 
-    def _warn_once(self, member: Member, words: str) -> None:
-        told = self._warnings.setdefault(member.name, set())
-        if words not in told and len(told) < MAX_MESSAGES_PER_HOST and not self.stopped:
-            told.add(words)
-            self._callbacks.say(f"{member.name}: {words}")
+    def _warn_once(self, member: Member, message: str) -> None:
+        warnings = self._warnings.setdefault(member.name, set())
+        if message not in warnings and len(warnings) < MAX_MESSAGES_PER_HOST and not self.stopped:
+            warnings.add(message)
+            self._callbacks.say(f"{member.name}: {message}")
 
     def stop(self, why: str, completed: bool = False) -> None:
         """Stop all hosts, in order; ``why`` is reported. ``completed``: they are not interrupted,
         this is the end of their job."""
         self.stopped = why
         self._callbacks.say(f"all hosts are stopped: {why}")
-        for one in self._active_hosts():
-            one.stop(completed)
+        for member in self._active_hosts():
+            member.stop(completed)
 
     def _close(self) -> None:
         """Close all links; agents stop by themselves when their link closes."""
-        for one in self._active_hosts():
-            one.stop()
-            one.link.flush()
-        for one in self.members.values():
-            one.link.hang_up()
-        until = time.monotonic() + END_WITHIN_S
-        while not self._killed and time.monotonic() < until and self._still_open():
+        for member in self._active_hosts():
+            member.stop()
+            member.link.flush()
+        for member in self.members.values():
+            member.link.hang_up()
+        deadline = time.monotonic() + END_WITHIN_S
+        while not self._killed and time.monotonic() < deadline and self._still_open():
             self._read_all()
-        for one in self.members.values():
-            if one.link.out >= 0:
-                one.link.kill()
-            one.link.close()
+        for member in self.members.values():
+            if member.link.out >= 0:
+                member.link.kill()
+            member.link.close()
         self._waiting.close()
 
     def _still_open(self) -> bool:
-        return any(one.link.out >= 0 for one in self.members.values())
+        return any(member.link.out >= 0 for member in self.members.values())
 
 
 def spread(members: Mapping[str, Member]) -> tuple[float, float] | None:
     """Time between the first and the last start of fio (ms), and its error (ms); ``None``: no
     host has started."""
-    found = [execution for one in members.values() for execution in one.executions]
-    if not found:
+    executions = [execution for member in members.values() for execution in member.executions]
+    if not executions:
         return None
-    within, wrong = start_spread(found)
+    within, wrong = start_spread(executions)
     return within / 1e6, wrong / 1e6

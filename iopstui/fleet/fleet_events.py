@@ -110,17 +110,17 @@ FleetEvent = (
 
 def host_second(name: str, slot: HostInterval, complete: bool) -> HostSecond:
     """A host's second, from the merger's data."""
-    own = slot.own
-    if isinstance(own, EncodedFrame) and own.fio:
+    data = slot.own
+    if isinstance(data, EncodedFrame) and data.fio:
         # nearly always
-        iops_m, bw_m, p99_ns, requests, wait = own.second
+        iops_m, bw_m, p99_ns, requests, wait = data.second
         return HostSecond(
             name, slot.number, complete, iops_m / MILLI, bw_m / MILLI,
             float(p99_ns) if p99_ns else None, wait * 1000 / requests if requests else None,
             slot.util,
         )  # fmt: skip
-    if isinstance(own, EncodedFrame):
-        kernel, total, slowest = own.kernel, None, None
+    if isinstance(data, EncodedFrame):
+        kernel, total, slowest = data.kernel, None, None
     else:
         sums = slot.sums
         kernel, total, slowest = sums.kernel, sums.fio.get("total"), sums.slowest
@@ -139,18 +139,18 @@ def host_second(name: str, slot: HostInterval, complete: bool) -> HostSecond:
     return HostSecond(name, slot.number, complete, iops, bw, await_ns, await_ns, slot.util)
 
 
-def host_seconds(ones: Iterable[EncodedSecond]) -> list[HostSecond]:
+def host_seconds(encoded: Iterable[EncodedSecond]) -> list[HostSecond]:
     """Return the seconds of many hosts, all of them counted."""
-    found, make = [], HostSecond
-    for name, number, own, util, seconds in ones:
-        if not own.first[0]:
+    converted, make = [], HostSecond
+    for name, number, frame, util, seconds in encoded:
+        if not frame.first[0]:
             # without fio
-            slot = HostInterval(name, number, own, seconds, util=util)
-            found.append(host_second(name, slot, True))
+            slot = HostInterval(name, number, frame, seconds, util=util)
+            converted.append(host_second(name, slot, True))
             continue
-        iops_m, bw_m, p99_ns, requests, wait = own.second
-        found.append(make(
+        iops_m, bw_m, p99_ns, requests, wait = frame.second
+        converted.append(make(
             name, number, True, iops_m / MILLI, bw_m / MILLI, float(p99_ns) if p99_ns else None,
             wait * 1000 / requests if requests else None, util,
         ))  # fmt: skip
-    return found
+    return converted

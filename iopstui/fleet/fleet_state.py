@@ -12,7 +12,6 @@ from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from iopstui.fleet.fleet_events import (
     FleetEvent,
@@ -120,16 +119,15 @@ class FigureHistory:
                 first % KEPT_SECONDS * width + self._place,
                 after % KEPT_SECONDS * width + self._place,
             )
-            found: Any
             if begin < end:
-                found = values[begin:end:width].tolist()
+                result = values[begin:end:width].tolist()
             elif first < after:
-                found = (values[begin::width] + values[self._place : end : width]).tolist()
+                result = (values[begin::width] + values[self._place : end : width]).tolist()
             else:
-                found = []
-            whole = sum(found)
-            # nearly always: with a NaN among them their sum is one
-            return found if whole == whole else [None if one != one else one for one in found]
+                result = []
+            if not math.isnan(sum(result)):  # nearly always
+                return [*result]
+            return [None if math.isnan(value) else value for value in result]
         return [self.at(second) for second in range(first, after)]
 
 
@@ -198,24 +196,25 @@ class FleetState:
     def spread(self) -> tuple[float, float, int] | None:
         """Return the time between the first and the last start of fio (ms, by one clock), its error
         (ms), and the number of hosts; ``None``: fewer than two have begun."""
-        begun = [one for one in self.hosts.values() if one.executed_ms is not None]
-        if len(begun) < 2:
+        started = [host for host in self.hosts.values() if host.executed_ms is not None]
+        if len(started) < 2:
             return None
-        return *start_spread([(one.executed_ms or 0.0, one.error_ms) for one in begun]), len(begun)
+        starts = [(host.executed_ms or 0.0, host.error_ms) for host in started]
+        return *start_spread(starts), len(started)
 
     def counts(self) -> dict[str, int]:
         """Number of hosts in each state."""
-        found: dict[str, int] = {}
-        for one in self.hosts.values():
-            found[one.state] = found.get(one.state, 0) + 1
-        return found
+        counts: dict[str, int] = {}
+        for host in self.hosts.values():
+            counts[host.state] = counts.get(host.state, 0) + 1
+        return counts
 
     def host(self, name: str) -> HostState:
         """A host by its name, a new one if need be."""
-        found = self.hosts.get(name)
-        if found is None:
-            found = self.hosts[name] = HostState(name)
-        return found
+        host = self.hosts.get(name)
+        if host is None:
+            host = self.hosts[name] = HostState(name)
+        return host
 
     def apply(self, event: FleetEvent) -> None:
         """Process an event of a fleet or of its recording."""
@@ -267,17 +266,17 @@ class FleetState:
         if event.state != RUNS or line.state not in (MISSING, PARTLY):
             line.state, line.error = event.state, event.error
 
-    def _host_seconds(self, ones: Iterable[HostSecond]) -> None:
+    def _host_seconds(self, host_seconds: Iterable[HostSecond]) -> None:
         hosts, between = self.hosts, self.between
-        for event in ones:
+        for event in host_seconds:
             # the last ones in the order of FIGURES
             name, number, complete, *values = event
             if not complete:
                 continue
-            here = self._open.get(number)
-            if here is None:
-                here = self._open[number] = []
-            here.append(event)
+            received = self._open.get(number)
+            if received is None:
+                received = self._open[number] = []
+            received.append(event)
             line = hosts.get(name) or self.host(name)
             state = line.state
             if state in (CONNECTS, READY) or (between and state in (DONE, STOPPED, RESTS)):
@@ -322,7 +321,7 @@ class FleetState:
         self.begun = event.number if self.begun is None else self.begun
         self.first = event.number if self.first is None else self.first
         self._mark_missing_hosts(event)
-        sums, whole = event.sums, event.counted == event.expected
+        sums, complete = event.sums, event.counted == event.expected
         total = sums.total
         values: dict[str, float | None] = {IOPS: None, BW: None}
         if total is not None:
@@ -332,7 +331,7 @@ class FleetState:
             values = {IOPS: rates["r/s"] + rates["w/s"],
                       BW: (rates["rMB/s"] + rates["wMB/s"]) * MIB}  # fmt: skip
         for name, value in values.items():
-            self.sums[name].add(event.number, value if whole else None)
+            self.sums[name].add(event.number, value if complete else None)
         self._compare(event.number)
 
     @property
@@ -341,33 +340,33 @@ class FleetState:
         return WATCHED if self.watching else RUNS
 
     def _mark_missing_hosts(self, event: MergedSecond) -> None:
-        gone, partly = {*event.missing}, {*event.incomplete}
+        missing, partly = {*event.missing}, {*event.incomplete}
         for line in self.hosts.values():
             if line.state in MEASURED:
-                name, here = line.name, self._measured
-                line.state = MISSING if name in gone else PARTLY if name in partly else here
-        for name in gone:
+                name, measured = line.name, self._measured
+                line.state = MISSING if name in missing else PARTLY if name in partly else measured
+        for name in missing:
             self.host(name)
 
     def _compare(self, second: int) -> None:
         """The middle of all hosts, and how odd each is."""
-        here = self._open.pop(second, [])
+        seconds = self._open.pop(second, [])
         for late in [number for number in self._open if number < second]:
             del self._open[late]
-        iops, wait = _middle(one.iops for one in here), _middle(one.wait_ns for one in here)
+        iops, wait = _middle(s.iops for s in seconds), _middle(s.wait_ns for s in seconds)
         self.medians[IOPS].add(second, iops)
         self.medians[WAIT].add(second, wait)
-        self.medians[UTIL].add(second, _middle(one.util for one in here))
+        self.medians[UTIL].add(second, _middle(s.util for s in seconds))
         hosts = self.hosts
-        for one in here:
-            line = hosts[one.name]
-            now = max(ratio_log(one.iops, iops), ratio_log(one.wait_ns, wait))
+        for host_second in seconds:
+            line = hosts[host_second.name]
+            now = max(ratio_log(host_second.iops, iops), ratio_log(host_second.wait_ns, wait))
             line.odd += ODD_SHARE * (now - line.odd)
 
 
 def _middle(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return median(known) if known else None
+    measured = [value for value in values if value is not None]
+    return median(measured) if measured else None
 
 
 def ratio_log(value: float | None, middle: float | None) -> float:
@@ -386,11 +385,11 @@ def order_key(by: str, second: int) -> Callable[[HostState], tuple[bool, float, 
     """The sort key of hosts."""
     sign = 1.0 if by in (IOPS, BW) else -1.0
 
-    def key(one: HostState) -> tuple[bool, float, object]:
+    def key(host: HostState) -> tuple[bool, float, object]:
         if by == "odd":
-            return False, -one.odd, one.key
-        value = one.now(by, second) if by in FIGURES else 0.0
-        return value is None, sign * (value or 0.0), one.key
+            return False, -host.odd, host.key
+        value = host.now(by, second) if by in FIGURES else 0.0
+        return value is None, sign * (value or 0.0), host.key
 
     return key
 
@@ -415,23 +414,23 @@ def span(names: Sequence[str]) -> str:
     first, last = names[0], names[-1]
     if len(names) == 1:
         return first
-    same = 0
-    while same < min(len(first), len(last)) and first[same] == last[same]:
-        same += 1
-    while same and first[same - 1].isdigit():
-        same -= 1
-    return f"{first}-{last[same:]}" if same else f"{first}..{last}"
+    common = 0
+    while common < min(len(first), len(last)) and first[common] == last[common]:
+        common += 1
+    while common and first[common - 1].isdigit():
+        common -= 1
+    return f"{first}-{last[common:]}" if common else f"{first}..{last}"
 
 
-def active_hosts_text(scene: FleetState) -> str:
+def active_hosts_text(state: FleetState) -> str:
     """ "97 of 100 hosts"; before the first second how many are ready."""
-    second, every = scene.second, len(scene.hosts)
-    if not scene.running or (scene.between and not scene.seen):
-        return counted(every, "host")
-    if second is None or scene.begun is None:
-        here = [one for one in scene.hosts.values() if one.state != RESTS]
-        ready = sum(one.state != CONNECTS for one in here)
-        return f"{ready} of {counted(len(here), 'host')} ready"
-    watched = " watched" if scene.between else ""
-    expected = every if scene.between else second.expected
+    second, total = state.second, len(state.hosts)
+    if not state.running or (state.between and not state.seen):
+        return counted(total, "host")
+    if second is None or state.begun is None:
+        hosts = [host for host in state.hosts.values() if host.state != RESTS]
+        ready = sum(host.state != CONNECTS for host in hosts)
+        return f"{ready} of {counted(len(hosts), 'host')} ready"
+    watched = " watched" if state.between else ""
+    expected = total if state.between else second.expected
     return f"{second.counted} of {counted(expected, 'host')}{watched}"

@@ -65,7 +65,7 @@ class FleetReplay:
         self.frames: dict[str, Object] = {}
         self._detailed: set[str] = set()
         self.on_failure: Callable[[Exception], None] = lambda error: None
-        self._emit: Callable[[FleetEvent], None] = lambda told: None
+        self._emit: Callable[[FleetEvent], None] = lambda event: None
         self._turn = threading.Condition()
         self._thread = threading.Thread(target=self._main, name="replay", daemon=True)
         self._closing = False
@@ -83,12 +83,12 @@ class FleetReplay:
 
     def _scan(self) -> None:
         """When it begins and ends, who is in it, and what in it came twice."""
-        once = Deduplicator()
+        deduplicator = Deduplicator()
         names: dict[str, None] = {}
         walls: list[float] = []
         offsets: dict[str, float] = {}
-        for place, (name, row), again in mark_repeats(self._lines(), once):
-            if again:
+        for place, (name, row), is_repeat in mark_repeats(self._lines(), deduplicator):
+            if is_repeat:
                 self._copies.add(place)
                 continue
             kind = row.get("event")
@@ -106,7 +106,7 @@ class FleetReplay:
             )
         self.hosts = [*names]
         self._first_s, self._last_s = walls
-        twice = sum(once.repeated.values())
+        twice = sum(deduplicator.repeated.values())
         if twice:
             self._unsaid = f"{counted(twice, 'duplicate second')} of hosts; each is played once"
 
@@ -156,9 +156,9 @@ class FleetReplay:
 
     # -- what a fleet's screen asks for
 
-    def start(self, tell: Callable[[FleetEvent], None]) -> None:
+    def start(self, emit: Callable[[FleetEvent], None]) -> None:
         """``tell`` is called in a thread of its own."""
-        self._emit = tell
+        self._emit = emit
         self._thread.start()
 
     def run(self, job: str, options: Mapping[str, str]) -> None:
@@ -173,15 +173,15 @@ class FleetReplay:
     def mark(self, text: str) -> None:
         """Do nothing: a recording takes no marks."""
 
-    def detail(self, name: str, wanted: bool) -> None:
+    def detail(self, name: str, enabled: bool) -> None:
         """Send the lines of this host from now on; their detail is as recorded."""
-        (self._detailed.add if wanted else self._detailed.discard)(name)
+        (self._detailed.add if enabled else self._detailed.discard)(name)
 
     def ask_settings(self) -> bool:
         """Nobody is asked."""
         return False
 
-    def change_tunable(self, turn: HostTunableChange) -> None:
+    def change_tunable(self, change: HostTunableChange) -> None:
         """Do nothing: a recording changes no tunables."""
 
     def close(self) -> None:
@@ -205,43 +205,43 @@ class FleetReplay:
     def _play(self, goal: float) -> float | None:
         """Play from the beginning up to ``goal``; return the next goal, ``None`` if closed."""
         player = _Player(self._of_host, self.hosts, self._jobs, self.job, self._first_s)
-        words, self._unsaid = self._unsaid, ""
-        if words:
-            self._emit(FleetMessage("warning", words))
+        message, self._unsaid = self._unsaid, ""
+        if message:
+            self._emit(FleetMessage("warning", message))
         # a curve is made of all of its points
-        since = -math.inf if self._swept else goal - KEPT_SECONDS
+        history_start = -math.inf if self._swept else goal - KEPT_SECONDS
         pace = _ReplayClock(goal)
         for name, row in self._rows():
             at = player.position_of(name, row)
-            if row.get("event") == "frame" and at < since:
+            if row.get("event") == "frame" and at < history_start:
                 continue
             if at > goal:
-                found = self._wait(pace, at)
-                if found is not None or self._closing:
-                    return found
+                new_goal = self._wait(pace, at)
+                if new_goal is not None or self._closing:
+                    return new_goal
             player.row(name, row)
             self._at = max(goal, at) if at >= goal else self._at
         player.end(last=True)
         self._at = self.end
         return self._next()
 
-    def _of_host(self, told: FleetEvent) -> None:
+    def _of_host(self, event: FleetEvent) -> None:
         """Frames only of a host that is looked at."""
-        if isinstance(told, HostRow) and told.row["event"] == "frame":
-            self.frames[told.name] = told.row
-            if told.name not in self._detailed:
+        if isinstance(event, HostRow) and event.row["event"] == "frame":
+            self.frames[event.name] = event.row
+            if event.name not in self._detailed:
                 return
-        self._emit(told)
+        self._emit(event)
 
     def _wait(self, pace: _ReplayClock, at: float) -> float | None:
         """Wait until it is time for ``at``; return a new goal if there is one meanwhile."""
         with self._turn:
             while not self._closing and self._goal is None:
-                left = pace.seconds_until(at, self.speed, self.paused)
-                if left <= 0:
+                remaining_s = pace.seconds_until(at, self.speed, self.paused)
+                if remaining_s <= 0:
                     return None
                 self._at = max(0.0, min(pace.now, at))
-                self._turn.wait(left)
+                self._turn.wait(remaining_s)
             return self._take_goal()
 
     def _next(self) -> float | None:
@@ -264,10 +264,10 @@ class _ReplayClock:
 
     def seconds_until(self, at: float, speed: float, paused: bool) -> float:
         """Seconds to wait until ``at``; a long pause of the recording is cut."""
-        then, self._then = self._then, time.monotonic()
+        previous, self._then = self._then, time.monotonic()
         if paused:
             return 3600.0
-        self.now += (self._then - then) * speed
+        self.now += (self._then - previous) * speed
         if at - self.now > LONGEST_PAUSE_S:
             self.now = at - LONGEST_PAUSE_S
         return (at - self.now) / speed
@@ -278,13 +278,13 @@ class _Player:
 
     def __init__(
         self,
-        tell: Callable[[FleetEvent], None],
+        emit: Callable[[FleetEvent], None],
         hosts: list[str],
         jobs: bool,
         job: str,
         first_s: float,
     ) -> None:
-        self._emit = tell
+        self._emit = emit
         self._hosts = hosts
         self._jobs = jobs
         self._job = job
@@ -296,7 +296,7 @@ class _Player:
         self._broken: set[str] = set()
         self._over: Object = {}
         self._curve: ScalingCurve | None = None
-        tell(ReplayRestarted())
+        emit(ReplayRestarted())
 
     def position_of(self, name: str, row: Object) -> float:
         """Seconds from the beginning."""
@@ -320,15 +320,17 @@ class _Player:
 
     def _begin(self, row: Object) -> None:
         interval = row.get("interval_s")
-        told = row.get("hosts")
-        names = [str(one) for one in told] if isinstance(told, list) else self._hosts
+        hosts = row.get("hosts")
+        names = [str(host) for host in hosts] if isinstance(hosts, list) else self._hosts
         watching = bool(row.get("watching")) if "watching" in row else not self._jobs
         self._number += 0 if watching else 1
         place = self._sweep(row)
         merger = self._merger = Merger(
             float(interval) if isinstance(interval, int | float) else 1.0
         )
-        merger.on_slot = lambda name, slot, counted: self._emit(host_second(name, slot, counted))
+        merger.on_slot = lambda name, slot, is_counted: self._emit(
+            host_second(name, slot, is_counted)
+        )
         for name, offset in self._offsets.items():
             merger.host(name).offset_ms = offset
         job = str(row.get("job") or self._job)
@@ -340,7 +342,7 @@ class _Player:
     def _sweep(self, row: Object) -> SweepPosition | None:
         """Start or end a sweep, from the sweep that a run belongs to."""
         axis, number = row.get("axis"), row.get("point")
-        counts = tuple(one for one in axis if type(one) is int) if type(axis) is list else ()
+        counts = tuple(count for count in axis if type(count) is int) if type(axis) is list else ()
         if type(number) is not int or not 0 <= number < len(counts) or min(counts) < 1:
             self._end_sweep()
             return None
@@ -352,7 +354,7 @@ class _Player:
         self._emit(self._curve)
         return SweepPosition(counts, number)
 
-    def _point(self, merger: Merger, code: object, said: tuple[str, ...]) -> None:
+    def _point(self, merger: Merger, code: object, messages: tuple[str, ...]) -> None:
         """Report the result of a finished point."""
         curve = self._curve
         if curve is None:
@@ -360,7 +362,7 @@ class _Player:
         hosts = certify_merge(merger).finished
         counts = code in (EXIT_OK, EXIT_VERDICT) and hosts > 0
         point = scale_point(hosts, merger) if counts else None
-        self._curve = curve.with_point(point, code if type(code) is int else EXIT_OK, said)
+        self._curve = curve.with_point(point, code if type(code) is int else EXIT_OK, messages)
         if curve.last:
             self._end_sweep()
 
@@ -385,11 +387,11 @@ class _Player:
             if name not in self._broken:
                 self._broken.add(name)
                 self._emit(FleetMessage("warning", f"{name}: row skipped: {error}"))
-        until = (self._first_s + self._last - CLOSE_AFTER_S) / merger.interval_s
-        self._seconds(merger.closed(int(until) - 1))
+        end = (self._first_s + self._last - CLOSE_AFTER_S) / merger.interval_s
+        self._seconds(merger.closed(int(end) - 1))
 
-    def _seconds(self, found: Iterator[MergedSecond]) -> None:
-        for second in found:
+    def _seconds(self, seconds: Iterator[MergedSecond]) -> None:
+        for second in seconds:
             self._emit(second)
 
     def end(self, last: bool = False) -> None:
@@ -403,17 +405,19 @@ class _Player:
         if merger is None:
             return
         self._seconds(merger.finish())
-        over = self._over
-        code = over.get("code")
-        how = over.get("how")
-        words = over.get("said")
-        said = tuple(str(one) for one in words) if isinstance(words, list) else ()
-        if not over and merger.lost:
-            said = (f"the recording ends before the end of {counted(len(merger.lost), 'host')}",)
-        self._point(merger, code, said)
+        end_row = self._over
+        code = end_row.get("code")
+        state = end_row.get("how")
+        recorded = end_row.get("said")
+        messages = tuple(str(message) for message in recorded) if isinstance(recorded, list) else ()
+        if not end_row and merger.lost:
+            messages = (
+                f"the recording ends before the end of {counted(len(merger.lost), 'host')}",
+            )
+        self._point(merger, code, messages)
         self._emit(FleetRunFinished(
-            how if how in (DONE, FAILED, STOPPED) else DONE,
-            code if isinstance(code, int) else 0, said, whole=merger.rated(),
+            state if state in (DONE, FAILED, STOPPED) else DONE,
+            code if isinstance(code, int) else 0, messages, whole=merger.rated(),
         ))  # fmt: skip
 
 

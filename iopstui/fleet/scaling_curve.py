@@ -61,13 +61,13 @@ class ScalePoint:
 
 def scale_point(hosts: int, merger: Merger, met: bool | None = None) -> ScalePoint:
     """Point of a finished run; ``met`` as in ``ScalePoint``."""
-    whole = merger.rated()
-    each = {}
+    sums = merger.rated()
+    iops_by_host = {}
     took_part = ((name, host) for name, host in merger.hosts.items() if host.frames)
     for name, host in sorted(took_part):
         total = host.rated().total
-        each[name] = total.iops if total is not None else 0.0
-    return ScalePoint(hosts, whole, each, met)
+        iops_by_host[name] = total.iops if total is not None else 0.0
+    return ScalePoint(hosts, sums, iops_by_host, met)
 
 
 def parse_host_counts(text: str, hosts: int) -> list[int]:
@@ -78,7 +78,7 @@ def parse_host_counts(text: str, hosts: int) -> list[int]:
         raise UsageError(f"A fleet sweep varies hosts=, not {axis.name}=.",
                          "To vary job options, use one host: iopstui sweep",
                          )  # fmt: skip
-    found = []
+    counts = []
     for value in axis.values:
         if not (value.isdecimal() and 1 <= int(value) <= hosts):
             raise UsageError(
@@ -86,8 +86,8 @@ def parse_host_counts(text: str, hosts: int) -> list[int]:
                 f"{counted(hosts, 'host')}.",
                 f"A point can have 1 to {hosts} hosts: --axis hosts={default_host_counts(hosts)}",
             )
-        found.append(int(value))
-    return found
+        counts.append(int(value))
+    return counts
 
 
 def default_host_counts(hosts: int) -> str:
@@ -95,10 +95,10 @@ def default_host_counts(hosts: int) -> str:
     so that the law can be fitted."""
     if hosts <= MIN_POINTS:
         return ",".join(map(str, range(1, hosts + 1)))
-    found = [1]
-    while found[-1] * 2 < hosts:
-        found.append(found[-1] * 2)
-    return ",".join(map(str, [*found, hosts]))
+    counts = [1]
+    while counts[-1] * 2 < hosts:
+        counts.append(counts[-1] * 2)
+    return ",".join(map(str, [*counts, hosts]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,22 +148,24 @@ class ScalingCurve:
 
     def scaling(self) -> Scaling:
         """Scaling law of all points."""
-        return scaling([(one.hosts, one.iops) for one in self.measured])
+        return scaling([(point.hosts, point.iops) for point in self.measured])
 
-    def with_point(self, point: ScalePoint | None, code: int, said: Sequence[str]) -> ScalingCurve:
+    def with_point(
+        self, point: ScalePoint | None, code: int, messages: Sequence[str]
+    ) -> ScalingCurve:
         """Return the curve with the result of the running point."""
         at = self.at or 0
         worse = max(self.code, code, key=_badness)
         if point is None:
-            why = said[0] if said and code != EXIT_INTERRUPTED else STOPPED
+            why = messages[0] if messages and code != EXIT_INTERRUPTED else STOPPED
             return replace(self, notes={**self.notes, at: why}, code=worse)
         return replace(self, points={**self.points, at: point}, code=worse)
 
     def over(self, why: str) -> ScalingCurve:
         """Return the curve when no more points are run; ``why`` counts unless its last point has
         ended normally."""
-        here = self.at in self.points or self.notes.get(self.at or 0, STOPPED) != STOPPED
-        return replace(self, at=None, why="" if self.last and here else why)
+        has_result = self.at in self.points or self.notes.get(self.at or 0, STOPPED) != STOPPED
+        return replace(self, at=None, why="" if self.last and has_result else why)
 
 
 def _badness(code: int) -> int:

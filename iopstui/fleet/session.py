@@ -121,7 +121,7 @@ class FleetSession:
         self.settings = settings or HostTunables()
         self._watch = watch
         self._between = False
-        self._emit: Callable[[FleetEvent], None] = lambda told: None
+        self._emit: Callable[[FleetEvent], None] = lambda event: None
         self._orders: queue.SimpleQueue[FleetRunRequest | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._main, name="fleet", daemon=True)
         self._fleet: Fleet | None = None
@@ -134,9 +134,9 @@ class FleetSession:
 
     # -- from the screen
 
-    def start(self, tell: Callable[[FleetEvent], None]) -> None:
+    def start(self, emit: Callable[[FleetEvent], None]) -> None:
         """``tell`` is called in the thread of the runs."""
-        self._emit = tell
+        self._emit = emit
         self._thread.start()
 
     @property
@@ -153,10 +153,10 @@ class FleetSession:
         they come to is told (Curve)."""
         self._ask(FleetRunRequest(job, dict(options), tuple(counts)))
 
-    def _ask(self, asked: FleetRunRequest) -> None:
+    def _ask(self, request: FleetRunRequest) -> None:
         # first: what begins by the order must not be stopped
         self._interrupt()
-        self._orders.put(asked)
+        self._orders.put(request)
 
     def stop(self) -> None:
         """Have all hosts stop; their last figures still come. It ends a sweep, too."""
@@ -173,10 +173,10 @@ class FleetSession:
         """Keep a mark in the recording."""
         self._note({"event": "mark", "text": text, "wall_ms": time.time() * 1000})
 
-    def detail(self, name: str, wanted: bool) -> None:
+    def detail(self, name: str, enabled: bool) -> None:
         """Have this host send all of its figures, or only those of the totals again."""
-        (self._detailed.add if wanted else self._detailed.discard)(name)
-        self._order(name, {"op": "detail", "on": wanted})
+        (self._detailed.add if enabled else self._detailed.discard)(name)
+        self._order(name, {"op": "detail", "on": enabled})
 
     def ask_settings(self) -> bool:
         """Have all hosts say what tunables their disks have; False if none is connected."""
@@ -185,10 +185,10 @@ class FleetSession:
             self._order(name, {"op": "tunables"})
         return fleet is not None
 
-    def change_tunable(self, turn: HostTunableChange) -> None:
+    def change_tunable(self, change: HostTunableChange) -> None:
         """Have these hosts change a tunable; a ``HostTunableResult`` has each host's result."""
-        order = self.settings.ask(turn)
-        for name, _ in turn.hosts:
+        order = self.settings.ask(change)
+        for name, _ in change.hosts:
             self._order(name, order)
 
     def _order(self, name: str, order: Object) -> None:
@@ -228,8 +228,8 @@ class FleetSession:
                 else:
                     self._run_request(order)
             except Exception as error:  # of a thread nobody would hear of it
-                words = crash_sentence(error)
-                self._emit(FleetRunFinished(FAILED, EXIT_JOB_FAILED, (words,), (words,)))
+                message = crash_sentence(error)
+                self._emit(FleetRunFinished(FAILED, EXIT_JOB_FAILED, (message,), (message,)))
 
     def _next_request(self) -> FleetRunRequest | None:
         """Wait for the next request; meanwhile the hosts of the last run are watched."""
@@ -266,30 +266,31 @@ class FleetSession:
             fleet.interrupt()
         self._report_host_states()
 
-    def _sweep(self, asked: FleetRunRequest) -> None:
+    def _sweep(self, request: FleetRunRequest) -> None:
         """A run after another; what was measured before one that fails or is stopped stays."""
         self._sweeping, self._halted = True, False
-        curve, why = ScalingCurve(asked.job, asked.counts), INTERNAL_ERROR
+        curve, why = ScalingCurve(request.job, request.counts), INTERNAL_ERROR
         try:
-            for number in range(len(asked.counts)):
+            for number in range(len(request.counts)):
                 curve, why = replace(curve, at=number), INTERNAL_ERROR
                 self._emit(curve)
-                done = self._run_request(asked, SweepPosition(asked.counts, number))
-                curve = curve.with_point(done.point, done.code, done.said)
-                why = self._why_over(done)
+                verdict = self._run_request(request, SweepPosition(request.counts, number))
+                curve = curve.with_point(verdict.point, verdict.code, verdict.said)
+                why = self._why_over(verdict)
                 if why:
                     break
         finally:
             self._sweeping = False
-            over = curve.over(why)
-            words = (*self._table(curve.measured), *([over.ended] if over.ended else ()))
-            self._emit(replace(over, words=words))
+            ended_curve = curve.over(why)
+            reason = (ended_curve.ended,) if ended_curve.ended else ()
+            lines = (*self._table(curve.measured), *reason)
+            self._emit(replace(ended_curve, words=lines))
 
-    def _why_over(self, done: RunVerdict) -> str:
+    def _why_over(self, verdict: RunVerdict) -> str:
         """Why no further point of a sweep is run; "" if it goes on."""
         if self._halted or not self._orders.empty():
             return STOPPED_BY_HAND
-        return (done.said[0] if done.said else INTERNAL_ERROR) if done.ends else ""
+        return (verdict.said[0] if verdict.said else INTERNAL_ERROR) if verdict.ends else ""
 
     def _look_point(self, fleet: Fleet) -> None:
         # what ends a sweep may have come when there was no fleet to interrupt yet
@@ -298,39 +299,43 @@ class FleetSession:
         self._report_host_states()
 
     def _run_request(
-        self, asked: FleetRunRequest, place: SweepPosition | None = None
+        self, request: FleetRunRequest, place: SweepPosition | None = None
     ) -> RunVerdict:
         self._number += 1
         try:
-            planned = self._plan(self._number, asked.job, asked.options, place)
+            planned = self._plan(self._number, request.job, request.options, place)
         except IopstuiError as error:
-            said = (_error_text(error),)
-            self._emit(FleetRunFinished(FAILED, error.exit_code, said, said))
-            return RunVerdict(error.exit_code, said, said, ends=True)
+            messages = (_error_text(error),)
+            self._emit(FleetRunFinished(FAILED, error.exit_code, messages, messages))
+            return RunVerdict(error.exit_code, messages, messages, ends=True)
         self._watching = planned.begun.watching
         fleet = self._begin(planned)
         fleet.on_tick = (
             self._report_host_states if place is None else lambda: self._look_point(fleet)
         )
-        how, done = self._run_planned(fleet, planned)
-        whole = None if how is not None else planned.merger.rated()
+        state, verdict = self._run_planned(fleet, planned)
+        sums = None if state is not None else planned.merger.rated()
         self._emit(
             FleetRunFinished(
-                how or state_for_exit_code(done.code), done.code, done.said, done.words, whole
+                state or state_for_exit_code(verdict.code),
+                verdict.code,
+                verdict.said,
+                verdict.words,
+                sums,
             )
         )
-        return done
+        return verdict
 
     def _begin(self, planned: PlannedRun) -> Fleet:
         seconds: list[HostSecond] = []
 
-        def slot(name: str, slot: HostInterval, counted: bool) -> None:
+        def slot(name: str, slot: HostInterval, is_counted: bool) -> None:
             # who isn't counted has no figures
-            if counted:
-                seconds.append(host_second(name, slot, counted))
+            if is_counted:
+                seconds.append(host_second(name, slot, is_counted))
 
         planned.merger.on_slot = slot
-        planned.merger.on_plain = lambda ones: seconds.extend(host_seconds(ones))
+        planned.merger.on_plain = lambda encoded: seconds.extend(host_seconds(encoded))
         # who can't be watched between two runs stands in its row: what the run came to stays said
         say = _ignore if planned.begun.between else self.warn
         callbacks = FleetCallbacks(
@@ -349,13 +354,13 @@ class FleetSession:
             fleet.run()
         except IopstuiError as error:
             self._states(fleet)
-            how = STOPPED if isinstance(error, Interrupted) else FAILED
-            why = failure_text(failed_hosts(fleet)) if how == FAILED else ""
-            told = (
+            state = STOPPED if isinstance(error, Interrupted) else FAILED
+            why = failure_text(failed_hosts(fleet)) if state == FAILED else ""
+            message = (
                 f"{error.message.rstrip('.')}: {why}. {error.hint}" if why else _error_text(error)
             )
-            return how, RunVerdict(
-                error.exit_code, (told.strip(),), (_error_text(error),), ends=True
+            return state, RunVerdict(
+                error.exit_code, (message.strip(),), (_error_text(error),), ends=True
             )
         finally:
             self._fleet = None
@@ -406,25 +411,25 @@ class FleetSession:
     def _report_tunable_results(self) -> None:
         fleet = self._fleet
         members = fleet.members if fleet is not None else {}
-        found = self.settings.result(
-            name for name, one in members.items() if one.state == states.OVER
+        result = self.settings.result(
+            name for name, member in members.items() if member.state == states.OVER
         )
-        if found is not None:
-            if found.changes:
-                self.mark(f"{found.name} {found.value} on {', '.join(found.hosts)}")
-            self._emit(found)
+        if result is not None:
+            if result.changes:
+                self.mark(f"{result.name} {result.value} on {', '.join(result.hosts)}")
+            self._emit(result)
 
     def _states(self, fleet: Fleet) -> None:
         """Emit the states of hosts that have changed."""
-        for name, one in fleet.members.items():
-            state = describe_member(one, self._watching or self._between)
-            now = (state, "" if state == STOPPED else one.error)
+        for name, member in fleet.members.items():
+            state = describe_member(member, self._watching or self._between)
+            now = (state, "" if state == STOPPED else member.error)
             if self._had.get(name) != now:
                 self._had[name] = now
                 self._emit(HostStateChanged(name, *now))
 
 
-def _ignore(words: str) -> None:
+def _ignore(message: str) -> None:
     """Ignore an event."""
 
 
@@ -432,27 +437,27 @@ def failed_hosts(fleet: Fleet) -> list[tuple[str, str]]:
     """Return which hosts were lost, failed or refused, and why, in order of the first that did.
     Hosts that were only stopped are not included. Not who only was told to stop."""
     return [
-        (name, one.error) for name, one in fleet.members.items()
-        if one.error and one.error != INTERRUPTED
+        (name, member.error) for name, member in fleet.members.items()
+        if member.error and member.error != INTERRUPTED
     ]  # fmt: skip
 
 
-def failure_text(found: Sequence[tuple[str, str]]) -> str:
+def failure_text(failures: Sequence[tuple[str, str]]) -> str:
     """Return their names with the reason; of many the first: "node2 (its connection has ended)"."""
-    shown = [f"{name} ({why.rstrip('.')})" for name, why in found[:MAX_REASONS]]
-    more = len(found) - len(shown)
-    return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
+    texts = [f"{name} ({why.rstrip('.')})" for name, why in failures[:MAX_REASONS]]
+    more = len(failures) - len(texts)
+    return ", ".join(texts) + (f" and {more} more" if more > 0 else "")
 
 
 def describe_member(member: Member, watching: bool) -> str:
     """How far a host is, as a screen says it."""
     if member.state == states.OVER:
-        started = member.executed_ns is not None
+        has_started = member.executed_ns is not None
         if member.lost:
             return LOST
         if member.error == INTERRUPTED:
             return STOPPED
-        return (FAILED if started else OUT) if member.error else DONE
+        return (FAILED if has_started else OUT) if member.error else DONE
     if member.late:
         return LATE
     if member.state == states.STARTED:

@@ -44,21 +44,21 @@ class FleetAbove(Protocol):
 def needs_by_fs(needs: Mapping[str, Sequence[SpaceNeed]]) -> list[SpaceNeed]:
     """What all hosts together need of each file system: one entry for each, with the mark of its
     first host."""
-    found: dict[str, SpaceNeed] = {}
-    for each in needs.values():
-        for need in each:
-            one = found.get(need.system)
-            found[need.system] = need if one is None else replace(
-                one, bytes=one.bytes + need.bytes, room=min(one.room, need.room)
+    totals: dict[str, SpaceNeed] = {}
+    for host_needs in needs.values():
+        for need in host_needs:
+            total = totals.get(need.system)
+            totals[need.system] = need if total is None else replace(
+                total, bytes=total.bytes + need.bytes, room=min(total.room, need.room)
             )  # fmt: skip
-    return [*found.values()]
+    return [*totals.values()]
 
 
 def markers(needs: Mapping[str, Sequence[SpaceNeed]]) -> list[str]:
     """The hosts whose marks ``needs_by_fs`` has: they look for those of other sub-fleets."""
     first: dict[str, str] = {}
-    for name, each in needs.items():
-        for need in each:
+    for name, host_needs in needs.items():
+        for need in host_needs:
             if need.shared:
                 first.setdefault(need.system, name)
     return [*dict.fromkeys(first.values())]
@@ -66,13 +66,14 @@ def markers(needs: Mapping[str, Sequence[SpaceNeed]]) -> list[str]:
 
 def disks_below(members: Iterable[Member]) -> list[Object]:
     """The disks of all hosts, each with the name of its host in the words for people."""
-    found = []
-    for one in members:
-        for disk in one.disks:
+    disks = []
+    for member in members:
+        for disk in member.disks:
             uses = disk.get("uses")
             writes = disk.get("writes")
-            found.append({
-                **disk, "writes": f"{writes} of {one.name}" if writes else None,
-                "uses": [f"{use} (host {one.name})" for use in uses] if type(uses) is list else [],
+            disks.append({
+                **disk, "writes": f"{writes} of {member.name}" if writes else None,
+                "uses": [f"{use} (host {member.name})"
+                         for use in (uses if type(uses) is list else ())],
             })  # fmt: skip
-    return found
+    return disks

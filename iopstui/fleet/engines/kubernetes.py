@@ -40,9 +40,9 @@ class PodSelection:
     @property
     def launcher(self) -> str:
         """The launcher's words, with {host} in them."""
-        words = ["kubectl", "exec", "-i", *self._namespace]
-        words += ["-c", self.container] if self.container else []
-        return f"{shlex.join(words)} {{host}} -- sh -c"
+        command = ["kubectl", "exec", "-i", *self._namespace]
+        command += ["-c", self.container] if self.container else []
+        return f"{shlex.join(command)} {{host}} -- sh -c"
 
     @property
     def _namespace(self) -> list[str]:
@@ -50,16 +50,16 @@ class PodSelection:
 
     def pods(self) -> list[Pod]:
         """All pods with the label. Missing if kubectl or the cluster does not answer."""
-        words = ["kubectl", "get", "pods", *self._namespace, "-l", self.selector, "-o", "json",
+        command = ["kubectl", "get", "pods", *self._namespace, "-l", self.selector, "-o", "json",
                  f"--request-timeout={ANSWER_WITHIN_S}s"]  # fmt: skip
         need_kubectl()
         try:
-            done = subprocess.run(words, capture_output=True, timeout=ANSWER_WITHIN_S + 5,
+            result = subprocess.run(command, capture_output=True, timeout=ANSWER_WITHIN_S + 5,
                                   check=False)  # fmt: skip
-            if done.returncode:
-                raise _no_answer(done.stderr.decode("utf-8", "replace"))
-            items = json.loads(done.stdout)["items"]
-            return [parse_pod(one) for one in items]
+            if result.returncode:
+                raise _no_answer(result.stderr.decode("utf-8", "replace"))
+            items = json.loads(result.stdout)["items"]
+            return [parse_pod(item) for item in items]
         except (OSError, subprocess.TimeoutExpired) as error:
             raise _no_answer(str(error)) from error
         except (ValueError, LookupError, TypeError, AttributeError) as error:
@@ -68,15 +68,15 @@ class PodSelection:
     def wait(self, least: int | None, within_s: float, say: Callable[[str], None]) -> list[str]:
         """Names of the pods that run, once all of them do, or ``least`` after ``within_s``.
         ``say`` is told which ones it waits for. UsageError if there are too few."""
-        until, told = time.monotonic() + within_s, ""
+        deadline, last_message = time.monotonic() + within_s, ""
         while True:
-            pods = [one for one in self.pods() if not one.ending]
-            ready = [one for one in pods if one.runs]
+            pods = [pod for pod in self.pods() if not pod.ending]
+            ready = [pod for pod in pods if pod.runs]
             if pods and len(ready) == len(pods):
                 break
             if not pods:
                 raise self._no_pods()
-            if time.monotonic() >= until:
+            if time.monotonic() >= deadline:
                 if least is not None and len(ready) >= least:
                     break
                 raise UsageError(
@@ -84,18 +84,18 @@ class PodSelection:
                     "To see why: kubectl describe pod. To wait longer: --connect-timeout 10m. To "
                     "start with fewer: --min-hosts N",
                 )
-            if (words := _waiting(pods, ready)) != told:
-                told = words
-                say(words)
+            if (message := _waiting(pods, ready)) != last_message:
+                last_message = message
+                say(message)
             time.sleep(POLL_S)
-        nodes = {one.node for one in ready}
+        nodes = {pod.node for pod in ready}
         say(f"{len(ready)} pods on {len(nodes)} nodes")
-        return [one.name for one in ready]
+        return [pod.name for pod in ready]
 
     def _no_pods(self) -> UsageError:
-        where = f" in the namespace {self.namespace}" if self.namespace else ""
+        in_namespace = f" in the namespace {self.namespace}" if self.namespace else ""
         return UsageError(
-            f"No pod has the label {printable(self.selector)}{where}.",
+            f"No pod has the label {printable(self.selector)}{in_namespace}.",
             "To make some: iopstui fleet k8s --print-manifest --pvc NAME --replicas 4 | kubectl "
             "apply -f -",
         )
@@ -117,12 +117,12 @@ def parse_pod(row: Object) -> Pod:
     """A pod of `kubectl get -o json`. LookupError or TypeError for something else."""
     metadata, spec, status = row["metadata"], row["spec"], row.get("status", {})
     phase = str(status.get("phase", "Unknown"))
-    conditions = {one["type"]: one for one in status.get("conditions", ())}
+    conditions = {condition["type"]: condition for condition in status.get("conditions", ())}
     ready = conditions.get("Ready", {}).get("status") == "True"
-    waiting = [one["state"]["waiting"].get("reason") for one in status.get("containerStatuses", ())
-               if "waiting" in one.get("state", {})]  # fmt: skip
+    states = [container.get("state", {}) for container in status.get("containerStatuses", ())]
+    waiting = [state["waiting"].get("reason") for state in states if "waiting" in state]
     scheduled = conditions.get("PodScheduled", {})
-    why = next((str(one) for one in (*waiting, scheduled.get("reason")) if one), phase)
+    why = next((str(reason) for reason in (*waiting, scheduled.get("reason")) if reason), phase)
     ending = "deletionTimestamp" in metadata or phase in ("Succeeded", "Failed")
     return Pod(str(metadata["name"]), str(spec.get("nodeName", "")), phase == "Running" and ready,
                ending, why)  # fmt: skip
@@ -130,10 +130,10 @@ def parse_pod(row: Object) -> Pod:
 
 def _waiting(pods: Sequence[Pod], ready: Sequence[Pod]) -> str:
     """Which pods do not run yet, in words."""
-    late = [one for one in pods if one not in ready]
-    named = ", ".join(f"{printable(one.name)} ({printable(one.why)})" for one in late[:MAX_NAMED])
+    late = [pod for pod in pods if pod not in ready]
+    names = ", ".join(f"{printable(pod.name)} ({printable(pod.why)})" for pod in late[:MAX_NAMED])
     more = f" and {len(late) - MAX_NAMED} more" if len(late) > MAX_NAMED else ""
-    return f"{len(ready)} of {len(pods)} pods run: {named}{more} do not yet"
+    return f"{len(ready)} of {len(pods)} pods run: {names}{more} do not yet"
 
 
 def need_kubectl() -> None:
@@ -143,8 +143,8 @@ def need_kubectl() -> None:
                       "Install it, for example: apt install kubernetes-client")  # fmt: skip
 
 
-def _no_answer(said: str) -> Missing:
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+def _no_answer(message: str) -> Missing:
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
     why = printable(lines[-1][:200]).rstrip(".?") if lines else "it says nothing"
     return Missing(f"kubectl cannot list the pods: {why}.",
                    "Which cluster it uses: kubectl config current-context. Whether you may: "

@@ -124,32 +124,34 @@ class ManifestOptions:
     image: str = IMAGE
 
 
-def manifest(asked: ManifestOptions) -> str:
+def manifest(options: ManifestOptions) -> str:
     """YAML for `kubectl apply`. UsageError for names that Kubernetes does not have."""
-    if (asked.pvc is None) == (asked.local_path is None):
+    if (options.pvc is None) == (options.local_path is None):
         raise UsageError("--print-manifest needs a target: --pvc NAME or --local-path DIRECTORY.",
                          "For example: iopstui fleet k8s --print-manifest --pvc data --replicas "
                          "4")  # fmt: skip
-    if (asked.kind == JOB) == (asked.replicas is None):
+    if (options.kind == JOB) == (options.replicas is None):
         raise UsageError("--replicas N is needed for a Job, and a DaemonSet has none: it runs on "
                          "every node.")  # fmt: skip
-    if asked.replicas is not None and not 1 <= asked.replicas <= MAX_REPLICAS:
-        raise UsageError(f"--replicas {asked.replicas} is not a number from 1 to {MAX_REPLICAS}.")
-    name = _checked("--namespace", asked.namespace, _NAME) if asked.namespace else ""
-    if asked.pvc is not None:
-        volume = _PVC.format(name=_quoted(_checked("--pvc", asked.pvc, _NAME)))
-        what = f"a persistent volume claim ({asked.pvc}) that all nodes can mount (ReadWriteMany)"
+    if options.replicas is not None and not 1 <= options.replicas <= MAX_REPLICAS:
+        raise UsageError(f"--replicas {options.replicas} is not a number from 1 to {MAX_REPLICAS}.")
+    name = _checked("--namespace", options.namespace, _NAME) if options.namespace else ""
+    if options.pvc is not None:
+        volume = _PVC.format(name=_quoted(_checked("--pvc", options.pvc, _NAME)))
+        target = (
+            f"a persistent volume claim ({options.pvc}) that all nodes can mount (ReadWriteMany)"
+        )
     else:
-        path = _checked("--local-path", asked.local_path or "", _PATH)
+        path = _checked("--local-path", options.local_path or "", _PATH)
         volume = _LOCAL.format(name=_quoted(path))
-        what = f"{path} of each node"
-    pod = _POD.format(image=_quoted(_checked("--image", asked.image, _IMAGE)),
+        target = f"{path} of each node"
+    pod = _POD.format(image=_quoted(_checked("--image", options.image, _IMAGE)),
                       wait=_quoted(_WAIT), mount=MOUNTED_AT, volume=volume)  # fmt: skip
     namespace = f"\n  namespace: {_quoted(name)}" if name else ""
-    head = _HEAD.format(what=what, mount=MOUNTED_AT, namespace=namespace,
+    head = _HEAD.format(what=target, mount=MOUNTED_AT, namespace=namespace,
                         options=f" -n {name}" if name else "")  # fmt: skip
-    body = _JOB if asked.kind == JOB else _DAEMON_SET
-    return head + body.format(replicas=asked.replicas, namespace=namespace, pod=pod)
+    body = _JOB if options.kind == JOB else _DAEMON_SET
+    return head + body.format(replicas=options.replicas, namespace=namespace, pod=pod)
 
 
 def _checked(option: str, text: str, pattern: re.Pattern[str]) -> str:

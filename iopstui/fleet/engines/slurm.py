@@ -69,8 +69,8 @@ def _inside_allocation(hosts: str, options: str | None, job: str, nodes: str) ->
     _need("srun")
     if hosts == SLURM:
         return SlurmHosts(nodes, _launcher(job))
-    there = {node.name for node in parse_nodes(nodes)}
-    strange = [node.name for node in parse_nodes(hosts) if node.name not in there]
+    allocated = {node.name for node in parse_nodes(nodes)}
+    strange = [node.name for node in parse_nodes(hosts) if node.name not in allocated]
     if strange:
         raise UsageError(
             f"{', '.join(strange[:5])}{' ...' * (len(strange) > 5)}: not in Slurm's allocation "
@@ -126,19 +126,19 @@ class _Allocation:
     def wait(self, say: Callable[[str], None]) -> str:
         """The nodes, once they are granted. ``say`` is told what it waits for. UsageError if Slurm
         refuses."""
-        told, asked = "", time.monotonic()
+        last_message, polled_s = "", time.monotonic()
         first = b""
         while not first.endswith(b"\n"):
             out, more = self._read(POLL_S)
             first += out
             if not more:
                 raise self._refused()
-            if self.job and time.monotonic() - asked >= POLL_S and not first:
-                asked = time.monotonic()
-                words = _queue_position(self.job)
-                if words and words != told:
-                    told = words
-                    say(words)
+            if self.job and time.monotonic() - polled_s >= POLL_S and not first:
+                polled_s = time.monotonic()
+                message = _queue_position(self.job)
+                if message and message != last_message:
+                    last_message = message
+                    say(message)
         self.job, _, nodes = first.decode("utf-8", "replace").strip().partition(" ")
         say(f"Slurm allocation {self.job}: {nodes}")
         return nodes
@@ -150,16 +150,16 @@ class _Allocation:
         ready, _, _ = select.select([process.stdout, process.stderr], [], [], within_s)
         out = os.read(process.stdout.fileno(), 4096) if process.stdout in ready else b""
         if process.stderr in ready:
-            said = os.read(process.stderr.fileno(), 4096)
-            self._stderr = (self._stderr + said)[-8192:]
+            data = os.read(process.stderr.fileno(), 4096)
+            self._stderr = (self._stderr + data)[-8192:]
             match = _JOB.search(self._stderr.decode("utf-8", "replace"))
             self.job = self.job or (match[1] if match else "")
         return out, bool(out) or not ready or process.poll() is None
 
     def _refused(self) -> UsageError:
-        said = self._stderr.decode("utf-8", "replace")
-        errors = [line.partition("error: ")[2] for line in said.splitlines() if "error: " in line]
-        why = printable((errors or [said.strip() or "salloc ended"])[-1])
+        stderr = self._stderr.decode("utf-8", "replace")
+        errors = [line.partition("error: ")[2] for line in stderr.splitlines() if "error: " in line]
+        why = printable((errors or [stderr.strip() or "salloc ended"])[-1])
         return UsageError(f"Slurm gives no nodes: {why}",
                           "Partitions and their nodes: sinfo")  # fmt: skip
 
@@ -193,21 +193,21 @@ def _cancel(job: str) -> None:
 def _queue_position(job: str) -> str:
     """Why a job waits, and its place in its partition's queue; "" if Slurm does not say."""
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             ["squeue", "--noheader", "--states=PENDING", "--sort=-p,i", "--format=%i|%P|%r"],
             capture_output=True, text=True, timeout=QUEUE_WITHIN_S, check=False,
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
         return ""
-    rows = [line.split("|", 2) for line in done.stdout.splitlines() if line.count("|") >= 2]
+    rows = [line.split("|", 2) for line in result.stdout.splitlines() if line.count("|") >= 2]
     return queue_position_text(job, rows)
 
 
 def queue_position_text(job: str, rows: list[list[str]]) -> str:
     """Sentence with a job's place among squeue's pending jobs: number, partition, reason."""
-    own = next((row for row in rows if row[0] == job), None)
-    if own is None:
+    job_row = next((row for row in rows if row[0] == job), None)
+    if job_row is None:
         return ""
-    queue = [row[0] for row in rows if row[1] == own[1]]
-    return (f"Slurm job {job} waits ({printable(own[2])}): number {queue.index(job) + 1} of "
-            f"{len(queue)} in partition {printable(own[1])}")  # fmt: skip
+    queue = [row[0] for row in rows if row[1] == job_row[1]]
+    return (f"Slurm job {job} waits ({printable(job_row[2])}): number {queue.index(job) + 1} of "
+            f"{len(queue)} in partition {printable(job_row[1])}")  # fmt: skip

@@ -24,11 +24,11 @@ CLOCK_SET_MS = 1.0
 """A wall clock is set by more; it is read a moment before or after the other one."""
 
 
-def start_spread(begun: Sequence[tuple[float, float]]) -> tuple[float, float]:
+def start_spread(starts: Sequence[tuple[float, float]]) -> tuple[float, float]:
     """How far apart instants are that several clocks have told, and how wrong that can be: each is
     (when, give or take). The first and the last can both be wrong."""
-    times = [when for when, _ in begun]
-    return max(times) - min(times), sum(nlargest(2, (error for _, error in begun)))
+    times = [when for when, _ in starts]
+    return max(times) - min(times), sum(nlargest(2, (error for _, error in starts)))
 
 
 @dataclass(slots=True)

@@ -37,13 +37,13 @@ class Conversation:
         fd: int,
         say: OrderHandler,
         hear: OrderHandler,
-        gone: DisconnectHandler,
+        on_disconnect: DisconnectHandler,
         alive: Callable[[], None] = lambda: None,
     ) -> None:
         self._fd = fd
         self._say = say
         self._hear = hear
-        self._on_disconnect = gone
+        self._on_disconnect = on_disconnect
         self._alive = alive
         self._beat: float | None = None
         self._over = threading.Event()
@@ -88,8 +88,8 @@ class Conversation:
 
 def order_in(line: bytes) -> Object | None:
     """The order that a line is; ``None`` if it is none."""
-    found = parse_object(line)
-    return found if found is not None and is_order(found) else None
+    order = parse_object(line)
+    return order if order is not None and is_order(order) else None
 
 
 def lines_of(fd: int) -> Iterator[bytes]:

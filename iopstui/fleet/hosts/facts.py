@@ -29,24 +29,24 @@ def disks_of(writes: Sequence[str], roots: Roots) -> list[Object]:
     devices = read_devices(roots)
     backings = read_backings(devices, roots)
     nodes = {_node(path): path for path in writes}
-    found = []
+    disks = []
     for device in devices.values():
         wwid = _wwid(device, devices, roots)
-        written = nodes.get(_numbers(device))
-        if wwid or written:
-            found.append({
-                "name": device.name, "wwid": wwid, "writes": written,
+        written_path = nodes.get(_numbers(device))
+        if wwid or written_path:
+            disks.append({
+                "name": device.name, "wwid": wwid, "writes": written_path,
                 "area": [device.start, device.size],
                 "uses": list(usage(device.name, devices, backings))[:MAX_USES],
             })  # fmt: skip
-    return found
+    return disks
 
 
 def _wwid(device: BlockDevice, devices: Mapping[str, BlockDevice], roots: Roots) -> str | None:
     disk = devices.get(device.disk or "", device)
     directory = roots.sys / "block" / disk.name.replace("/", "!")
-    found = read_text(directory / "device/wwid") or read_text(directory / "wwid")
-    return printable(found) if found else None
+    wwid = read_text(directory / "device/wwid") or read_text(directory / "wwid")
+    return printable(wwid) if wwid else None
 
 
 def _numbers(device: BlockDevice) -> tuple[int, int]:
@@ -74,17 +74,17 @@ def conflicts(hosts: Mapping[str, Sequence[Object]], parts: bool = False) -> Ite
 def _shared_disk_conflicts(
     writer: str, disk: Object, hosts: Mapping[str, Sequence[Object]], parts: bool
 ) -> Iterator[str]:
-    same = printable(str(disk["wwid"]))
-    what = f"{writer} would overwrite {printable(str(disk['writes']))} ({same})"
+    wwid = printable(str(disk["wwid"]))
+    conflict = f"{writer} would overwrite {printable(str(disk['writes']))} ({wwid})"
     for name, disks in hosts.items():
         for other in disks if name != writer else ():
             if other.get("wwid") != disk["wwid"]:
                 continue
             if other.get("writes") and not (parts and _same_area(disk, other)):
-                yield f"{what}, and so is {name}: it is the same disk"
+                yield f"{conflict}, and so is {name}: it is the same disk"
             uses = other.get("uses")
             for use in uses if isinstance(uses, list) else ():
-                yield f"{what}, and on {name} the same disk is in use: {printable(str(use))}"
+                yield f"{conflict}, and on {name} the same disk is in use: {printable(str(use))}"
 
 
 def _same_area(disk: Object, other: Object) -> bool:
@@ -99,11 +99,11 @@ def several_names(boots: Mapping[str, str]) -> Iterator[str]:
     for name, boot in boots.items():
         if boot:
             names.setdefault(boot, []).append(name)
-    for found in names.values():
-        if len(found) > 1:
-            more = f" and {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
-            who = f"{', '.join(found[:MAX_NAMED])}{more}"
+    for aliases in names.values():
+        if len(aliases) > 1:
+            more = f" and {len(aliases) - MAX_NAMED} more" if len(aliases) > MAX_NAMED else ""
+            hosts = f"{', '.join(aliases[:MAX_NAMED])}{more}"
             yield (
-                f"{who} are one machine under {len(found)} names, so its disk is counted once "
+                f"{hosts} are one machine under {len(aliases)} names, so its disk is counted once "
                 "per name in the kernel's totals"
             )

@@ -58,23 +58,23 @@ def needs_of(layout: Mapping[str, int], roots: Roots) -> list[SpaceNeed]:
     """Space needed by each place (a scratch directory) for the bytes laid out there. UsageError if
     a place cannot be examined."""
     mounts = read_own_mounts(roots)
-    return [_need(place, wanted, mounts) for place, wanted in layout.items() if wanted]
+    return [_need(place, needed, mounts) for place, needed in layout.items() if needed]
 
 
-def _need(place: str, wanted: int, mounts: tuple[MountEntry, ...]) -> SpaceNeed:
-    room = room_for(Path(place))
+def _need(place: str, needed: int, mounts: tuple[MountEntry, ...]) -> SpaceNeed:
+    available = room_for(Path(place))
     number = os.stat(place).st_dev
     entry = mount_of(os.path.realpath(place), number, mounts)
-    own = f"{boot_id()} {number}"
+    local_id = f"{boot_id()} {number}"
     if entry is None:
-        return SpaceNeed(own, place, wanted, room)
+        return SpaceNeed(local_id, place, needed, available)
     space = os.statvfs(place)
     all_bytes = space.f_blocks * space.f_frsize
     shared = shared_name(entry, all_bytes)
     name = Path(place).name
     return SpaceNeed(
-        shared or own, f"{entry.source} ({entry.fstype})", wanted, room, bool(shared), all_bytes,
-        space.f_bavail * space.f_frsize, name if is_scratch_name(name) else "",
+        shared or local_id, f"{entry.source} ({entry.fstype})", needed, available, bool(shared),
+        all_bytes, space.f_bavail * space.f_frsize, name if is_scratch_name(name) else "",
     )  # fmt: skip
 
 
@@ -89,20 +89,20 @@ def shared_name(entry: MountEntry, size_bytes: int) -> str:
 
 def parse_space_needs(row: Mapping[str, Any]) -> list[SpaceNeed] | None:
     """Space needs in a host's answer; ``None`` if it is malformed."""
-    found = row.get("needs")
-    if not isinstance(found, list):
+    rows = row.get("needs")
+    if not isinstance(rows, list):
         return None
     needs = []
-    for one in found:
-        if not isinstance(one, dict):
+    for entry in rows:
+        if not isinstance(entry, dict):
             return None
-        said: dict[str, Any] = {name: one.get(name) for name in _FIELDS}
-        if any(type(said[name]) is not kind for name, kind in _FIELDS.items()):
+        fields: dict[str, Any] = {name: entry.get(name) for name in _FIELDS}
+        if any(type(fields[name]) is not kind for name, kind in _FIELDS.items()):
             return None
-        if any(kind is int and not 0 <= said[name] < MAX_BYTES for name, kind in _FIELDS.items()):
+        if any(kind is int and not 0 <= fields[name] < MAX_BYTES for name, kind in _FIELDS.items()):
             return None
-        mark = said["mark"] if is_scratch_name(said["mark"]) else ""
-        needs.append(SpaceNeed(**{**said, "name": printable(said["name"]), "mark": mark}))
+        mark = fields["mark"] if is_scratch_name(fields["mark"]) else ""
+        needs.append(SpaceNeed(**{**fields, "name": printable(fields["name"]), "mark": mark}))
     return needs
 
 
@@ -115,18 +115,18 @@ def why_too_full(hosts: Mapping[str, Sequence[SpaceNeed]], surely: bool = True) 
             systems.setdefault(need.system, {}).setdefault(host, []).append(need)
     for sharers in systems.values():
         all_needs = [need for needs in sharers.values() for need in needs]
-        wanted = sum(need.bytes for need in all_needs)
-        room = min(need.room for need in all_needs)
-        if len(sharers) > 1 and wanted > room:
+        needed = sum(need.bytes for need in all_needs)
+        available = min(need.room for need in all_needs)
+        if len(sharers) > 1 and needed > available:
             names = [printable(name) for name in sharers]
             more = len(names) - MAX_NAMED
-            who = ", ".join(names[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
-            known = [*dict.fromkeys(need.name for need in all_needs)]
+            host_list = ", ".join(names[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
+            system_names = [*dict.fromkeys(need.name for need in all_needs)]
             share = "share" if surely else "may share"
-            what = (
-                known[0] if len(known) == 1 else f"one file system ({', '.join(known[:MAX_NAMED])})"
-            )
+            system = system_names[0]
+            if len(system_names) > 1:
+                system = f"one file system ({', '.join(system_names[:MAX_NAMED])})"
             yield (
-                f"{who} {share} {what}: together they would create {size(wanted)} of files "
-                f"there, but only {size(room)} may be used (5 % stays free)"
+                f"{host_list} {share} {system}: together they would create {size(needed)} of files "
+                f"there, but only {size(available)} may be used (5 % stays free)"
             )

@@ -76,31 +76,32 @@ def states_object(states: Sequence[TunableState], disk: str) -> list[Object]:
     between machines. ``disk`` is the first disk's name."""
     return [
         {
-            "name": one.name, "meaning": one.meaning, "takes": one.takes,
-            "values": list(one.values), "refused": one.refused,
-            "each": [list(pair) for pair in one.each or ((disk, one.now),)],
+            "name": state.name, "meaning": state.meaning, "takes": state.takes,
+            "values": list(state.values), "refused": state.refused,
+            "each": [list(pair) for pair in state.each or ((disk, state.now),)],
         }
-        for one in states if "/" not in one.name
+        for state in states if "/" not in state.name
     ]  # fmt: skip
 
 
 def parse_host_tunables(row: Mapping[str, Any]) -> dict[str, HostTunable]:
     """Parse the tunables a host sends. What can't be understood is left out: it can't be changed
     then."""
-    found = {}
+    tunables = {}
     states = row.get("states")
-    for one in (states if isinstance(states, list) else [])[:MAX_TUNABLES]:
-        if isinstance(one, dict):
-            name, each = _printable_value(one.get("name")), _pairs(one.get("each"), 2)
-            if name and each:
-                values = one.get("values")
-                found[name] = HostTunable(
-                    name, _printable_value(one.get("meaning")), _printable_value(one.get("takes")),
+    for state in (states if isinstance(states, list) else [])[:MAX_TUNABLES]:
+        if isinstance(state, dict):
+            name, disk_values = _printable_value(state.get("name")), _pairs(state.get("each"), 2)
+            if name and disk_values:
+                values = state.get("values")
+                tunables[name] = HostTunable(
+                    name, _printable_value(state.get("meaning")),
+                    _printable_value(state.get("takes")),
                     tuple(map(_printable_value, values)) if isinstance(values, list) else (),
-                    tuple((disk, value) for disk, value in each),
-                    _printable_value(one.get("refused")),
+                    tuple((disk, value) for disk, value in disk_values),
+                    _printable_value(state.get("refused")),
                 )  # fmt: skip
-    return found
+    return tunables
 
 
 def _printable_value(value: object) -> str:
@@ -111,52 +112,55 @@ def _pairs(value: object, length: int) -> list[list[str]]:
     """Lists of so many words; [] for anything else."""
     if not isinstance(value, list):
         return []
-    found = [
-        [_printable_value(word) for word in one] for one in value[:MAX_DISKS]
-        if isinstance(one, list) and len(one) == length
+    lists = [
+        [_printable_value(text) for text in item] for item in value[:MAX_DISKS]
+        if isinstance(item, list) and len(item) == length
     ]  # fmt: skip
-    return found if len(found) == len(value) else []
+    return lists if len(lists) == len(value) else []
 
 
 def merged_tunables(hosts: Mapping[str, Mapping[str, HostTunable]]) -> list[TunableState]:
     """All hosts' tunables as one list. ``values`` are those that any of them takes; it is refused
     only if all of them refuse."""
-    found = []
-    for name in dict.fromkeys(name for one in hosts.values() for name in one):
-        there = {host: one[name] for host, one in hosts.items() if name in one}
-        first = next(iter(there.values()))
-        values = dict.fromkeys(value for one in there.values() for value in one.values)
-        refused = [f"{host}: {one.refused}" for host, one in there.items() if one.refused]
-        found.append(TunableState(
+    states = []
+    for name in dict.fromkeys(name for tunables in hosts.values() for name in tunables):
+        by_host = {host: tunables[name] for host, tunables in hosts.items() if name in tunables}
+        first = next(iter(by_host.values()))
+        values = dict.fromkeys(value for tunable in by_host.values() for value in tunable.values)
+        refused = [
+            f"{host}: {tunable.refused}" for host, tunable in by_host.items() if tunable.refused
+        ]
+        states.append(TunableState(
             name, first.meaning,
-            "/".join(dict.fromkeys(now for one in there.values() for _, now in one.each)),
+            "/".join(dict.fromkeys(now for tunable in by_host.values() for _, now in tunable.each)),
             tuple(values), ", ".join(values) or first.takes,
-            tuple((f"{host} {disk}", now) for host, one in there.items() for disk, now in one.each),
-            refused[0] if len(refused) == len(there) else "",
+            tuple((f"{host} {disk}", now)
+                  for host, tunable in by_host.items() for disk, now in tunable.each),
+            refused[0] if len(refused) == len(by_host) else "",
         ))  # fmt: skip
-    return found
+    return states
 
 
 def plan_tunable_change(
-    hosts: Iterable[str], known: Mapping[str, Mapping[str, HostTunable]], name: str, value: str
+    hosts: Iterable[str], tunables: Mapping[str, Mapping[str, HostTunable]], name: str, value: str
 ) -> HostTunableChange:
     """Hosts and disks that a change would affect. UsageError for a value that no device could
     take."""
     parse_tunable(f"{name}={value}")
-    asked, same, out = [], [], []
+    affected, unchanged, out = [], [], []
     for host in hosts:
-        one = known.get(host, {}).get(name)
-        if one is None:
-            out.append((host, f"its disk has no {name}" if known.get(host) else NOT_CONNECTED))
-        elif one.values and value not in one.values:
-            out.append((host, f"{one.each[0][0]} takes {', '.join(one.values)}"))
-        elif one.refused:
-            out.append((host, one.refused))
-        elif all(now == value for _, now in one.each):
-            same.append(host)
+        tunable = tunables.get(host, {}).get(name)
+        if tunable is None:
+            out.append((host, f"its disk has no {name}" if tunables.get(host) else NOT_CONNECTED))
+        elif tunable.values and value not in tunable.values:
+            out.append((host, f"{tunable.each[0][0]} takes {', '.join(tunable.values)}"))
+        elif tunable.refused:
+            out.append((host, tunable.refused))
+        elif all(now == value for _, now in tunable.each):
+            unchanged.append(host)
         else:
-            asked.append((host, one))
-    return HostTunableChange(name, value, tuple(asked), tuple(same), tuple(out))
+            affected.append((host, tunable))
+    return HostTunableChange(name, value, tuple(affected), tuple(unchanged), tuple(out))
 
 
 @dataclass(slots=True)
@@ -199,69 +203,72 @@ class HostTunables:
         """While hosts are asked."""
         return self._pending is not None
 
-    def ask(self, turn: HostTunableChange) -> Object:
+    def ask(self, change: HostTunableChange) -> Object:
         """The order for each of its hosts."""
         self._number += 1
-        hosts = {host for host, _ in turn.hosts}
+        hosts = {host for host, _ in change.hosts}
         self._pending = _PendingChange(
-            self._number, turn, hosts, time.monotonic() + ANSWER_TIMEOUT_S
+            self._number, change, hosts, time.monotonic() + ANSWER_TIMEOUT_S
         )
-        return {"op": "turn", "id": self._number, "name": turn.name, "value": turn.value}
+        return {"op": "turn", "id": self._number, "name": change.name, "value": change.value}
 
     def take_answer(self, host: str, row: Mapping[str, Any]) -> None:
         """A host's answer."""
         if row.get("event") == "tunables":
             self.known = {**self.known, host: parse_host_tunables(row)}
             return
-        asked = self._pending
-        if asked is None or row.get("id") != asked.id or host not in asked.waiting:
+        pending = self._pending
+        if pending is None or row.get("id") != pending.id or host not in pending.waiting:
             return
-        asked.waiting.discard(host)
-        each, error = _pairs(row.get("each"), 3), _printable_value(row.get("error"))
-        if error or not each:
+        pending.waiting.discard(host)
+        disk_changes, error = _pairs(row.get("each"), 3), _printable_value(row.get("error"))
+        if error or not disk_changes:
             hint = _printable_value(row.get("hint"))
-            asked.failed.append((host, f"{error} {hint}".strip() or "no reason given"))
+            pending.failed.append((host, f"{error} {hint}".strip() or "no reason given"))
             return
-        asked.changes += [(host, disk, before, now) for disk, before, now in each]
-        self._keep_originals(host, asked.turn, each)
+        pending.changes += [(host, disk, before, now) for disk, before, now in disk_changes]
+        self._keep_originals(host, pending.turn, disk_changes)
 
     def _keep_originals(
-        self, host: str, turn: HostTunableChange, each: Sequence[Sequence[str]]
+        self, host: str, change: HostTunableChange, disk_changes: Sequence[Sequence[str]]
     ) -> None:
         """Keep the values from before the first change; those need not be set again."""
         first = self._before.setdefault(
-            (host, turn.name), tuple((disk, before) for disk, before, _ in each)
+            (host, change.name), tuple((disk, before) for disk, before, _ in disk_changes)
         )
-        kept = self.kept.setdefault(host, {})
-        kept[turn.name] = turn.value
-        if tuple((disk, now) for disk, _, now in each) == first:
-            del kept[turn.name]
+        settings = self.kept.setdefault(host, {})
+        settings[change.name] = change.value
+        if tuple((disk, now) for disk, _, now in disk_changes) == first:
+            del settings[change.name]
 
-    def result(self, gone: Iterable[str] = ()) -> HostTunableResult | None:
+    def result(self, ended_hosts: Iterable[str] = ()) -> HostTunableResult | None:
         """The result of a requested change, once all hosts have answered, are ``gone`` or timed
         out; returned once."""
-        asked = self._pending
-        if asked is None:
+        pending = self._pending
+        if pending is None:
             return None
-        late = time.monotonic() >= asked.until_s
-        for host in sorted(asked.waiting if late else asked.waiting & {*gone}):
-            asked.waiting.discard(host)
-            asked.failed.append((host, NO_ANSWER))
-        if asked.waiting:
+        late = time.monotonic() >= pending.until_s
+        for host in sorted(pending.waiting if late else pending.waiting & {*ended_hosts}):
+            pending.waiting.discard(host)
+            pending.failed.append((host, NO_ANSWER))
+        if pending.waiting:
             return None
         self._pending = None
-        turn = asked.turn
+        change = pending.turn
         # in the order in which they were named, not in that of their answers
-        places = {host: at for at, (host, _) in enumerate(turn.hosts)}
-        asked.changes.sort(key=lambda one: places[one[0]])
-        asked.failed.sort(key=lambda one: places[one[0]])
-        return HostTunableResult(turn.name, turn.value, tuple(asked.changes), tuple(asked.failed))
+        places = {host: at for at, (host, _) in enumerate(change.hosts)}
+        pending.changes.sort(key=lambda row: places[row[0]])
+        pending.failed.sort(key=lambda failure: places[failure[0]])
+        return HostTunableResult(
+            change.name, change.value, tuple(pending.changes), tuple(pending.failed)
+        )
 
 
 def are_words(value: object) -> bool:
     """Whether an order's ``tunables`` are [name, value] of tunables that there are."""
     return isinstance(value, list) and all(
-        isinstance(one, list) and len(one) == 2 and is_setting(*one) for one in value
+        isinstance(setting, list) and len(setting) == 2 and is_setting(*setting)
+        for setting in value
     )
 
 

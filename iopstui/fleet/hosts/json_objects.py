@@ -17,16 +17,16 @@ _FRAME, _SUMS, _END = b'{"event":"frame",', b',"sums":"', b"}"
 def parse_object(line: bytes) -> Object | None:
     """The object that a line is; ``None`` if it is none."""
     if line.startswith(_FRAME):
-        found = _with_sums(line)
-        if found is not None:
-            return found
+        row = _with_sums(line)
+        if row is not None:
+            return row
     try:
         # as json.loads, but for looking whether it is UTF-16
         text = line.decode("utf-8", "surrogatepass").strip(_SPACE)
-        found, end = _DECODER.raw_decode(text)
+        row, end = _DECODER.raw_decode(text)
     except (ValueError, RecursionError):
         return None
-    return found if type(found) is dict and end == len(text) else None
+    return row if type(row) is dict and end == len(text) else None
 
 
 def _with_sums(line: bytes) -> Object | None:
@@ -41,12 +41,12 @@ def _with_sums(line: bytes) -> Object | None:
         return None
     try:
         before = line[:at].decode("ascii") + "}"
-        found, stop = _SCAN(before, 0)
+        parsed, stop = _SCAN(before, 0)
         sums = line[begin:end].decode("ascii")
     except (ValueError, RecursionError, StopIteration):
         return None
     if stop != len(before):
         return None
-    row: Object = found
+    row: Object = parsed
     row["sums"] = sums
     return row

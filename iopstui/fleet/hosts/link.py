@@ -91,15 +91,15 @@ class Link:
 
     def lines(self, data: bytes) -> list[bytes]:
         """The lines that end in what was received; one that is too long is left out."""
-        whole = data.split(b"\n")
-        rest = whole.pop()
+        complete = data.split(b"\n")
+        rest = complete.pop()
         if not rest and not self._rest and not self._skipping:
             # nearly always
-            return whole
-        found = []
-        for line in whole:
+            return complete
+        lines = []
+        for line in complete:
             if not self._skipping:
-                found.append(bytes(self._rest) + line)
+                lines.append(bytes(self._rest) + line)
             self._skipping = False
             self._rest.clear()
         if not self._skipping:
@@ -108,7 +108,7 @@ class Link:
             self.too_long += 1
             self._skipping = True
             self._rest.clear()
-        return found
+        return lines
 
     def errors(self) -> None:
         """Read the output on standard error."""

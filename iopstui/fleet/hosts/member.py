@@ -135,7 +135,7 @@ class Member:
         if data is None:
             self._connection_ended()
             return []
-        found, heard = [], False
+        rows, heard = [], False
         self._came += len(data)
         since_s = (time.monotonic_ns() - self._first_ns) / 1e9
         if self._came > MAX_AT_ONCE + since_s * MAX_PER_S and not self._floods:
@@ -152,13 +152,13 @@ class Member:
                 continue
             heard = True
             if row["event"] == "frame" or self._handle_host_event(row):
-                found.append(row)
+                rows.append(row)
         if heard:
             self.heard_ns = time.monotonic_ns()
         if self.link.too_long:
             self.link.too_long = 0
             self._refuse_garbage(MAX_BROKEN)
-        return found
+        return rows
 
     def _parsed(self, line: bytes) -> Object | None:
         row = parse_object(line)
@@ -169,14 +169,14 @@ class Member:
     def _handle_host_event(self, row: Object) -> bool:
         """Whether it concerns others."""
         kind = row["event"]
-        own: dict[str, Callable[[Object], None]] = {
+        handlers: dict[str, Callable[[Object], None]] = {
             "send": self._send, "hello": self._hello, "lacks": self._report_missing,
             "failed": self._failed, "pong": self._measure_offset, "planned": self._planned,
             "seen": self._take_seen_marks, "armed": self._armed,
             "no_probe": self._without_probe, "alive": lambda row: None, "said": self._take_message,
         }  # fmt: skip
-        if kind in own:
-            own[kind](row)
+        if kind in handlers:
+            handlers[kind](row)
             return False
         if kind == "executed":
             self._executed(row)
@@ -192,8 +192,8 @@ class Member:
             self.state = STARTED
             self.executed_ns = at_ns - self.offset.mono_ns
             below_ns = row.get("error_ns")
-            known = self.below and isinstance(below_ns, int) and 0 <= below_ns < MAX_MONOTONIC_NS
-            more_ns = int(below_ns or 0) if known else 0
+            valid = self.below and isinstance(below_ns, int) and 0 <= below_ns < MAX_MONOTONIC_NS
+            more_ns = int(below_ns or 0) if valid else 0
             self.error_ns = self.offset.error_at(self.executed_ns) + more_ns
             if len(self.executions) < self.hosts:
                 self.executions.append((self.executed_ns, self.error_ns))
@@ -205,16 +205,16 @@ class Member:
         if self.state != LAUNCHED:
             return
         if row.get("iopstui") != __version__:
-            there = _text_of(row, "iopstui")
-            self.fail(f"it has iopstui {there}, this machine has {__version__}",
+            version = _text_of(row, "iopstui")
+            self.fail(f"it has iopstui {version}, this machine has {__version__}",
                       "To copy this version there: --bring")  # fmt: skip
             return
         self.state = GREETED
         self._compared_ns = time.monotonic_ns()
         self.boot = _text_of(row, "boot")
-        speaks = row.get("speaks")
+        capabilities = row.get("speaks")
         self._speaks = frozenset(
-            one for one in CAPABILITIES if type(speaks) is list and one in speaks
+            name for name in CAPABILITIES if type(capabilities) is list and name in capabilities
         )
         self.ask()
         self.send_order(
@@ -222,18 +222,18 @@ class Member:
         )
 
     def _report_missing(self, row: Object) -> None:
-        what, why = _text_of(row, "what"), _text_of(row, "why")
+        missing, why = _text_of(row, "what"), _text_of(row, "why")
         hint = ""
         if row.get("user"):
             line = f"{_text_of(row, 'user')} ALL=(root) NOPASSWD: ALL"
             hint = f"There: echo '{line}' | sudo EDITOR='tee -a' visudo, or name root@{self.name}."
-        self.fail(f"it lacks {what}{f' ({why})' if why else ''}", hint, EXIT_MISSING)
+        self.fail(f"it lacks {missing}{f' ({why})' if why else ''}", hint, EXIT_MISSING)
 
     def _failed(self, row: Object) -> None:
         code = row.get("exit_code")
-        words = _text_of(row, "error")
-        interrupted = bool(row.get("interrupted")) and not words
-        self.fail(INTERRUPTED if interrupted else words, _text_of(row, "hint"),
+        message = _text_of(row, "error")
+        interrupted = bool(row.get("interrupted")) and not message
+        self.fail(INTERRUPTED if interrupted else message, _text_of(row, "hint"),
                   code if isinstance(code, int) else EXIT_JOB_FAILED)  # fmt: skip
 
     def _measure_offset(self, row: Object) -> None:
@@ -252,14 +252,16 @@ class Member:
 
     def _take_seen_marks(self, row: Object) -> None:
         names = row.get("names")
-        if isinstance(names, list) and all(isinstance(one, str) for one in names):
+        if isinstance(names, list) and all(isinstance(name, str) for name in names):
             self.seen = names
         else:
             self._refuse_garbage(MAX_BROKEN)
 
     def _armed(self, row: Object) -> None:
         disks = row.get("disks")
-        self.disks = [one for one in disks if isinstance(one, dict)] if type(disks) is list else []
+        if type(disks) is not list:
+            disks = []
+        self.disks = [disk for disk in disks if isinstance(disk, dict)]
         hosts = row.get("hosts")
         if self.below and type(hosts) is int and 0 < hosts <= len(self.below):
             self.armed_hosts = hosts
@@ -286,8 +288,8 @@ class Member:
         if self.link.err >= 0:
             # both streams ended, and the other one says why
             self.link.errors()
-        said = printable(self.link.last_words)
-        self.fail(f"its connection has ended{f': {said}' if said else ''}")
+        stderr = printable(self.link.last_words)
+        self.fail(f"its connection has ended{f': {stderr}' if stderr else ''}")
         self.lost = True
 
     def fail(self, error: str, hint: str = "", code: int = EXIT_JOB_FAILED) -> None:

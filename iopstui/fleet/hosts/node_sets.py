@@ -49,11 +49,11 @@ def expand_node_set(text: str) -> list[str]:
             if not [*islice(ask(group), 1)]:
                 raise UsageError(f"ClusterShell knows no host in the group {printable(group)}.",
                                  "To list its groups: nodeset --list-all")  # fmt: skip
-    found = [*islice(ask(text), MAX_HOSTS + 1)]
-    if not found:
+    hosts = [*islice(ask(text), MAX_HOSTS + 1)]
+    if not hosts:
         raise UsageError(f"There is no host in {printable(text)!r}.",
                          f"To list them: nodeset -e '{printable(text)}'")  # fmt: skip
-    return found
+    return hosts
 
 
 def _group_names(group: str, ask: Ask) -> list[str]:
@@ -69,13 +69,13 @@ def _check_size(text: str) -> None:
         )
     names = 0
     for word in _BETWEEN_WORDS.split(text):
-        found = _RANGES.findall(word)
-        if len(found) > MAX_RANGES:
+        brackets = _RANGES.findall(word)
+        if len(brackets) > MAX_RANGES:
             raise UsageError(f"{printable(word[:40])!r} ... has too many ranges.")
         of_word = 1
-        for ranges in found:
+        for ranges in brackets:
             of_word *= sum(_numbers(word, part) for part in ranges.split(","))
-            names += of_word * (ranges is found[-1])
+            names += of_word * (ranges is brackets[-1])
         if names > MAX_HOSTS or of_word > MAX_HOSTS:
             raise UsageError(f"{printable(text[:40])!r} names more than {MAX_HOSTS} hosts.")
 
@@ -97,10 +97,10 @@ def _package() -> Ask | None:
 
     def ask(text: str) -> Iterable[str]:
         try:
-            found: Iterable[str] = NodeSet(text)
+            hosts: Iterable[str] = NodeSet(text)
         except Exception as error:  # it has many, and those of whatever its groups come from
             raise _refused(text, str(error)) from error
-        return found
+        return hosts
 
     return ask
 
@@ -109,27 +109,27 @@ def _program(text: str) -> Iterable[str]:
     programs = [["nodeset", "-e", "--", text]]
     if _OPERATOR.search(text) is None:
         programs.append(["scontrol", "show", "hostnames", text])
-    for words in programs:
-        done = _answer(words)
-        if done is None:
+    for command in programs:
+        result = _answer(command)
+        if result is None:
             continue
-        if done.returncode:
-            raise _refused(text, done.stderr)
-        return done.stdout.split()
+        if result.returncode:
+            raise _refused(text, result.stderr)
+        return result.stdout.split()
     raise Missing(
         f"The node set {printable(text)} needs ClusterShell, which is not installed here.", HINT
     )
 
 
-def _answer(words: Sequence[str]) -> subprocess.CompletedProcess[str] | None:
+def _answer(command: Sequence[str]) -> subprocess.CompletedProcess[str] | None:
     """What a program says; ``None`` if it is not installed."""
     try:
-        return subprocess.run(words, capture_output=True, text=True, timeout=ANSWER_TIMEOUT_S,
+        return subprocess.run(command, capture_output=True, text=True, timeout=ANSWER_TIMEOUT_S,
                               check=False)  # fmt: skip
     except FileNotFoundError:
         return None
     except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError) as error:
-        raise Missing(f"Cannot run {words[0]}: {error}.", HINT) from error
+        raise Missing(f"Cannot run {command[0]}: {error}.", HINT) from error
 
 
 def _refused(text: str, why: str) -> UsageError:

@@ -48,20 +48,20 @@ class Node:
 
 def parse_nodes(text: str) -> list[Node]:
     """The hosts of a command line in order. UsageError for invalid or repeated names."""
-    found: list[Node] = []
+    nodes: list[Node] = []
     for word in _split_words(text):
         for name in _expanded(word):
-            found.append(_node(name))
-            if len(found) > MAX_HOSTS:
+            nodes.append(_node(name))
+            if len(nodes) > MAX_HOSTS:
                 raise UsageError(f"There are more than {MAX_HOSTS} hosts.",
                                  "For more, merge groups of hosts first: iopstui merge",
                                  )  # fmt: skip
-    if not found:
+    if not nodes:
         raise UsageError("No hosts are given.", "For example: iopstui fleet node[01-04] --job JOB")
-    twice, times = Counter(node.name for node in found).most_common(1)[0]
+    twice, times = Counter(node.name for node in nodes).most_common(1)[0]
     if times > 1:
         raise UsageError(f"The host {twice} is given twice.", "Give every host once.")
-    return found
+    return nodes
 
 
 def _split_words(text: str) -> list[str]:

@@ -28,8 +28,8 @@ def is_order(row: Object) -> bool:
         return row.get("id") is None or type(row["id"]) is int
     if op == "go":
         at_ns = row.get("at_ns")
-        known = type(at_ns) is int and 0 <= at_ns < MAX_MONOTONIC_NS
-        return known and all(_is_time(row.get(name)) for name in ("offset_ms", "error_ms"))
+        valid = type(at_ns) is int and 0 <= at_ns < MAX_MONOTONIC_NS
+        return valid and all(_is_time(row.get(name)) for name in ("offset_ms", "error_ms"))
     if op == "look":
         names = row.get("names")
         return isinstance(names, list) and all(map(_is_word, names))
@@ -40,8 +40,8 @@ def is_order(row: Object) -> bool:
 
 
 def _begins(row: Object) -> bool:
-    words, job, host = row.get("arguments", []), row.get("job"), row.get("host", "")
-    if not (isinstance(words, list) and all(map(_is_word, words)) and _is_word(host)):
+    arguments, job, host = row.get("arguments", []), row.get("job"), row.get("host", "")
+    if not (isinstance(arguments, list) and all(map(_is_word, arguments)) and _is_word(host)):
         return False
     if not are_words(row.get("tunables", [])) or not _is_fleet(row.get("fleet")):
         return False
@@ -50,25 +50,29 @@ def _begins(row: Object) -> bool:
     return job is None or _is_word(job)
 
 
-def _is_fleet(found: object) -> bool:
+def _is_fleet(fleet: object) -> bool:
     """Whether the hosts of a sub-fleet have valid orders; ``None``: there is none."""
-    if found is None:
+    if fleet is None:
         return True
-    if not isinstance(found, dict):
+    if not isinstance(fleet, dict):
         return False
-    hosts, arguments = found.get("hosts"), found.get("arguments")
+    hosts, arguments = fleet.get("hosts"), fleet.get("arguments")
     if not (isinstance(hosts, list) and isinstance(arguments, list)):
         return False
-    words = (one for each in arguments for one in (each if isinstance(each, list) else [None]))
+    words = (
+        argument
+        for host_arguments in arguments
+        for argument in (host_arguments if isinstance(host_arguments, list) else [None])
+    )
     flags = ("bring", "sudo", "stop_on_loss", "assume_apart", "parts")
     return (
         0 < len(hosts) == len(arguments)
         and all(map(_is_word, hosts))
         and all(map(_is_word, words))
-        and _is_text(found.get("launcher"))
-        and type(found.get("least")) is int
-        and all(type(found.get(name)) is bool for name in flags)
-        and all(_is_length(found.get(name)) for name in ("interval", "connect_timeout"))
+        and _is_text(fleet.get("launcher"))
+        and type(fleet.get("least")) is int
+        and all(type(fleet.get(name)) is bool for name in flags)
+        and all(_is_length(fleet.get(name)) for name in ("interval", "connect_timeout"))
     )
 
 

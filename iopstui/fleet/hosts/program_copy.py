@@ -120,11 +120,11 @@ def _files() -> Iterator[tuple[str, Path]]:
 def bundle() -> bytes:
     """The zip file, compressed as a whole: that takes a quarter less than file by file. Always the
     same bytes for the same files."""
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w") as file:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as file:
         for name, path in _files():
             file.writestr(zipfile.ZipInfo(name), path.read_bytes())
-    return zlib.compress(made.getvalue(), 9)
+    return zlib.compress(buffer.getvalue(), 9)
 
 
 # root, by sudo if need be, which never asks for a password here; what it says against it becomes
@@ -145,11 +145,11 @@ def remote_command(bring: bool, sudo: bool = False) -> str:
     python = f"import base64;exec(base64.b64decode('{coded}'))"
     none = json.dumps({"event": "lacks", "what": "python3"})
     root = "$s " if sudo else ""
-    there = f'[ "$({root}iopstui --version 2>/dev/null)" = "iopstui {__version__}" ]'
-    words = [SUDO.replace("\\\n", "").replace("\n", "; ")] if sudo else []
-    words += [] if bring else [f"{there} && exec {root}iopstui agent"]
-    words += [
+    installed_test = f'[ "$({root}iopstui --version 2>/dev/null)" = "iopstui {__version__}" ]'
+    commands = [SUDO.replace("\\\n", "").replace("\n", "; ")] if sudo else []
+    commands += [] if bring else [f"{installed_test} && exec {root}iopstui agent"]
+    commands += [
         f"command -v python3 >/dev/null 2>&1 || {{ echo {shlex.quote(none)}; exit 5; }}",
         f"exec {root}python3 -I -c {shlex.quote(python)} {len(bundle())}",
     ]
-    return f"exec sh -c {shlex.quote('; '.join(words))}"
+    return f"exec sh -c {shlex.quote('; '.join(commands))}"

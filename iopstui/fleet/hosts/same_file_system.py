@@ -28,12 +28,12 @@ Needs = Mapping[str, Sequence[SpaceNeed]]
 def find_marks(places: Iterable[str], names: Sequence[str]) -> list[str]:
     """Which of the scratch directories' names are there beside those of ``places``. Looked up by
     name: a listing, and what is known of it, may be as old as the mount's caches allow."""
-    found = []
+    present = []
     for name in names[:MAX_LOOKED_FOR]:
         if is_scratch_name(name):
-            near = (Path(place).parent / name for place in places)
-            found += [name] if any(map(os.path.lexists, near)) else []
-    return found
+            siblings = (Path(place).parent / name for place in places)
+            present += [name] if any(map(os.path.lexists, siblings)) else []
+    return present
 
 
 def marks_to_find(hosts: Needs) -> dict[str, list[str]]:
@@ -43,29 +43,31 @@ def marks_to_find(hosts: Needs) -> dict[str, list[str]]:
     for host, need in _mountable(hosts):
         if need.mark:
             first.setdefault(need.system, (host, need))
-    together = {
+    combined = {
         host: [replace(need, system="") for need in needs if need.shared]
         for host, needs in hosts.items()
     }
-    if len(first) < 2 or not list(why_too_full(together)):
+    if len(first) < 2 or not list(why_too_full(combined)):
         return {}
-    asked: dict[str, list[str]] = {}
+    marks: dict[str, list[str]] = {}
     for system, (host, _) in first.items():
-        others = [need.mark for other, (_, need) in first.items() if other != system]
-        asked.setdefault(host, []).extend(others[:MAX_LOOKED_FOR])
-    return asked
+        other_marks = [need.mark for other, (_, need) in first.items() if other != system]
+        marks.setdefault(host, []).extend(other_marks[:MAX_LOOKED_FOR])
+    return marks
 
 
-def join_shared(hosts: Needs, seen: Mapping[str, Sequence[str]]) -> dict[str, list[SpaceNeed]]:
+def join_shared(
+    hosts: Needs, seen_marks: Mapping[str, Sequence[str]]
+) -> dict[str, list[SpaceNeed]]:
     """The same with one name for file systems that are one: a host that was asked saw the mark of
     another one beside its own. One with several file systems saw it in any of them: all are taken
     for that one."""
     systems = _EqualNames()
     marks = {need.mark: need.system for _, need in _mountable(hosts) if need.mark}
-    for host, names in seen.items():
-        own = [need.system for need in hosts.get(host, ()) if need.shared]
+    for host, names in seen_marks.items():
+        host_systems = [need.system for need in hosts.get(host, ()) if need.shared]
         for name in names:
-            for system in own if name in marks else ():
+            for system in host_systems if name in marks else ():
                 systems.join(marks[name], system)
     return _renamed(hosts, systems)
 
@@ -73,8 +75,8 @@ def join_shared(hosts: Needs, seen: Mapping[str, Sequence[str]]) -> dict[str, li
 def join_similar(hosts: Needs) -> dict[str, list[SpaceNeed]]:
     """Return the places with one name for file systems that look alike."""
     systems = _EqualNames()
-    each = {need.system: need for _, need in _mountable(hosts)}
-    ordered = sorted(each.values(), key=lambda need: (need.size, need.free))
+    by_system = {need.system: need for _, need in _mountable(hosts)}
+    ordered = sorted(by_system.values(), key=lambda need: (need.size, need.free))
     for place, need in enumerate(ordered):
         for other in ordered[place + 1 :]:
             if other.size - need.size > SAME_SIZE * other.size:
@@ -107,8 +109,8 @@ class _EqualNames:
             name = self._above[name]
         return name
 
-    def join(self, one: str, other: str) -> None:
+    def join(self, first: str, second: str) -> None:
         """Record that both names mean the same file system."""
-        one, other = self.canonical(one), self.canonical(other)
-        if one != other:
-            self._above[one] = other
+        first, second = self.canonical(first), self.canonical(second)
+        if first != second:
+            self._above[first] = second

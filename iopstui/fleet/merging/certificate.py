@@ -52,46 +52,48 @@ class MergeCertificate:
 
 def certify_merge(merger: Merger) -> MergeCertificate:
     """Certificate of all hosts of a merger and of the mergers below it."""
-    found = MergeCertificate()
+    certificate = MergeCertificate()
     for name, host in merger.hosts.items():
-        counted = host.counted
-        ios, moved = counted.finals or (None, None)
-        one = MergeCertificate(
-            1, ios=counted.ios, bytes=counted.bytes, fio_ios=ios, fio_bytes=moved
+        io_totals = host.counted
+        ios, moved = io_totals.finals or (None, None)
+        part = MergeCertificate(
+            1, ios=io_totals.ios, bytes=io_totals.bytes, fio_ios=ios, fio_bytes=moved
         )
-        one.finished = int(host.outcome == FINISHED or (host.ended and not host.outcome))
-        one.failed = (name,) if host.outcome == FAILED else ()
-        one.interrupted = (name,) if host.outcome == INTERRUPTED else ()
-        one.exact = int(counted.verdict == EXACT)
-        one.differs = (name,) if counted.verdict == DIFFERS else ()
-        one.unchecked = (name,) if counted.verdict == UNCHECKED else ()
-        one.ramp = (name,) if counted.ramp else ()
-        one.lost = () if host.ended else (name,)
-        one.unseen = one.lost if host.first is None else ()
-        found.add(one)
+        part.finished = int(host.outcome == FINISHED or (host.ended and not host.outcome))
+        part.failed = (name,) if host.outcome == FAILED else ()
+        part.interrupted = (name,) if host.outcome == INTERRUPTED else ()
+        part.exact = int(io_totals.verdict == EXACT)
+        part.differs = (name,) if io_totals.verdict == DIFFERS else ()
+        part.unchecked = (name,) if io_totals.verdict == UNCHECKED else ()
+        part.ramp = (name,) if io_totals.ramp else ()
+        part.lost = () if host.ended else (name,)
+        part.unseen = part.lost if host.first is None else ()
+        certificate.add(part)
     for one_below in merger.lost_below().values():
         hosts = one_below.hosts
         total = one_below.sums.total
-        found.add(MergeCertificate(
+        certificate.add(MergeCertificate(
             len(hosts), lost=hosts, unchecked=hosts, ios=total.ios if total else 0,
             bytes=total.bytes if total else 0, unseen=() if one_below.first else hosts,
         ))  # fmt: skip
     for row in merger.merged.values():
-        found.add(_of_row(row))
-    return found
+        certificate.add(_of_row(row))
+    return certificate
 
 
 def _of_row(row: Mapping[str, Any]) -> MergeCertificate:
     hosts, count = get_object(row, "hosts"), get_object(row, "count")
-    known = {name: count.get(name) for name in ("fio_ios", "fio_bytes")}
+    fio_counts = {name: count.get(name) for name in ("fio_ios", "fio_bytes")}
     return MergeCertificate(
         hosts=scaled_integer(hosts.get("total")),
         finished=scaled_integer(hosts.get("finished")),
         ios=scaled_integer(count.get("ios")),
         bytes=scaled_integer(count.get("bytes")),
         exact=scaled_integer(count.get("exact")),
-        fio_ios=None if known["fio_ios"] is None else scaled_integer(known["fio_ios"]),
-        fio_bytes=None if known["fio_bytes"] is None else scaled_integer(known["fio_bytes"]),
+        fio_ios=None if fio_counts["fio_ios"] is None else scaled_integer(fio_counts["fio_ios"]),
+        fio_bytes=None
+        if fio_counts["fio_bytes"] is None
+        else scaled_integer(fio_counts["fio_bytes"]),
         failed=parse_names(hosts, "failed"),
         interrupted=parse_names(hosts, "interrupted"),
         lost=parse_names(row, "lost"),

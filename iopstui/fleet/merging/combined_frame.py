@@ -43,12 +43,14 @@ def frame_of_second(
     and will still take (s; ``None``: unknown). Its ``seq`` is the second's number."""
     sums = second.sums
     # of a flag that only some hosts' frames have the totals say nothing
-    found = {name for name in _SHOWN_FLAGS if second.flags.get(name, 0) >= max(1, second.counted)}
+    flag_names = {
+        name for name in _SHOWN_FLAGS if second.flags.get(name, 0) >= max(1, second.counted)
+    }
     if second.counted < second.expected:
-        found.add(flags.SOME_HOSTS)
-    fio = _fio(sums, second.interval_s, found, times or (0, None)) if sums.fio else None
+        flag_names.add(flags.SOME_HOSTS)
+    fio = _fio(sums, second.interval_s, flag_names, times or (0, None)) if sums.fio else None
     if fio is None:
-        found.add(flags.LATE if step else flags.NO_FIO)
+        flag_names.add(flags.LATE if step else flags.NO_FIO)
     disk = disk_of(sums.kernel, second.interval_s, util)
     return Frame(
         seq=second.number,
@@ -56,7 +58,7 @@ def frame_of_second(
         t=t,
         wall_ms=second.wall_ms + second.interval_s * 1000,
         seconds=second.interval_s,
-        flags=frozenset(found),
+        flags=frozenset(flag_names),
         fio=fio,
         fio_age_s=None,
         skew_ms=None,
@@ -68,11 +70,11 @@ def frame_of_second(
 
 
 def _fio(
-    sums: HostSums, interval_s: float, found: set[str], times: tuple[int, int | None]
+    sums: HostSums, interval_s: float, flag_names: set[str], times: tuple[int, int | None]
 ) -> FioInterval:
     parts = {name: direction_of(part) for name, part in sums.fio.items() if name != TOTAL}
     elapsed, eta = times
-    whole = elapsed + (eta or 0)
+    total = elapsed + (eta or 0)
     bins: dict[int, int] = {}
     for name, part in sums.fio.items():
         if part in split(sums.fio):
@@ -88,14 +90,14 @@ def _fio(
         ctx_s=None,
         elapsed_s=elapsed,
         eta_s=eta,
-        progress=elapsed / whole if eta is not None and whole else None,
-        ramp=flags.RAMP in found,
+        progress=elapsed / total if eta is not None and total else None,
+        ramp=flags.RAMP in flag_names,
         reset=False,
         partial=False,
-        measures_latency=flags.NO_LATENCY not in found,
-        counts_submissions=flags.SUBMITTED in found,
-        times_all=flags.SOME_LATENCY not in found,
-        latency_possible=flags.WRONG_LATENCY not in found,
+        measures_latency=flags.NO_LATENCY not in flag_names,
+        counts_submissions=flags.SUBMITTED in flag_names,
+        times_all=flags.SOME_LATENCY not in flag_names,
+        latency_possible=flags.WRONG_LATENCY not in flag_names,
     )
 
 
@@ -103,9 +105,9 @@ def direction_of(part: DirectionSum, bins: Mapping[int, int] | None = None) -> D
     """Return a direction as a frame has it; ``bins`` are those of a total, which has none of its
     own."""
     kind, main = part.main
-    known = main.numbered() if bins is None else bins
-    ranks = histogram.percentiles(known)
-    means = {name: one.mean_ns for name, one in part.latencies.items()}
+    buckets = main.numbered() if bins is None else bins
+    ranks = histogram.percentiles(buckets)
+    means = {name: totals.mean_ns for name, totals in part.latencies.items()}
     return DirectionInterval(
         ios=part.ios,
         bytes=part.bytes,
@@ -115,8 +117,8 @@ def direction_of(part: DirectionSum, bins: Mapping[int, int] | None = None) -> D
         clat_ns=means.get("clat"),
         lat_ns=means.get("lat"),
         percentiles={percentile_name(p): value for p, value in ranks.items()},
-        max_ns=histogram.maximum(known),
-        bins=known,
+        max_ns=histogram.maximum(buckets),
+        bins=buckets,
         bins_of=kind,
     )
 

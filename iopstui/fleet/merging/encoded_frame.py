@@ -160,31 +160,31 @@ def _layout(layout: bytes) -> tuple[int, ...]:
     """Which byte of which histogram from which bucket on stands where: each one's number, then
     where its fields begin; at the end where the last one's end. Kept, as hosts with one job have
     few. ValueError or struct.error for what is none."""
-    found, before, begin = [], -1, 0
-    for which, count in _PLANE.iter_unpack(layout):
-        if which <= before or which % _STEPS * STEP + count > len(KEYS):
+    positions, before, begin = [], -1, 0
+    for plane_index, count in _PLANE.iter_unpack(layout):
+        if plane_index <= before or plane_index % _STEPS * STEP + count > len(KEYS):
             raise ValueError
-        found += [which, begin]
-        before, begin = which, begin + count * NARROW
+        positions += [plane_index, begin]
+        before, begin = plane_index, begin + count * NARROW
     if before >= _MAX_PLANES:
         raise ValueError
     if len(_LAYOUTS) >= _MAX_LAYOUTS:
         _LAYOUTS.clear()
-    _LAYOUTS[layout] = (*found, begin)
+    _LAYOUTS[layout] = (*positions, begin)
     return _LAYOUTS[layout]
 
 
 def _planes(bins: Mapping[bytes, int]) -> dict[int, int]:
     """The sums of histograms by their layouts: each of their planes alone."""
-    found: dict[int, int] = {}
+    planes: dict[int, int] = {}
     for layout, fields in bins.items():
         places = _LAYOUTS.get(layout) or _layout(layout)
         data = fields.to_bytes(places[-1], "little")
         for at in range(0, len(places) - 1, 2):
-            which, begin = places[at : at + 2]
+            plane_index, begin = places[at : at + 2]
             end = places[at + 3] if at + 3 < len(places) else places[-1]
-            found[which] = found.get(which, 0) + from_bytes(data[begin:end], "little")
-    return found
+            planes[plane_index] = planes.get(plane_index, 0) + from_bytes(data[begin:end], "little")
+    return planes
 
 
 class FrameSum:
@@ -206,36 +206,38 @@ class FrameSum:
         self._slowest: tuple[int, str] | None = None
         self._device = ProbeSum()
 
-    def add(self, one: EncodedFrame, host: str, with_bins: bool = True) -> None:
+    def add(self, frame: EncodedFrame, host: str, with_bins: bool = True) -> None:
         """A frame of ``host``; without the histograms nobody asks for maxima."""
-        first = one.first
-        self._numbers += one.numbers
+        first = frame.first
+        self._numbers += frame.numbers
         if with_bins:
-            own = self._bins
-            layout = one.layout
-            own[layout] = own.get(layout, 0) + one.fields
+            bins = self._bins
+            layout = frame.layout
+            bins[layout] = bins.get(layout, 0) + frame.fields
             self._maxima.append(first[_AT_MAXIMA:])
             if len(self._maxima) == _MAXIMA_BATCH:
                 self._maxima = [tuple(map(max, *self._maxima))]
-        if one.device is not None:
-            self._device.add(one.device, with_bins)
+        if frame.device is not None:
+            self._device.add(frame.device, with_bins)
         self._count_added(1, (first[_AT_P99], host))
 
-    def add_all(self, ones: Sequence[tuple[EncodedFrame, str]]) -> None:
+    def add_all(self, frames: Sequence[tuple[EncodedFrame, str]]) -> None:
         """Frames and their hosts', of which no device has a probe: many at once, as a call for each
         costs more than its numbers."""
         begin = 0
-        while begin < len(ones):
-            part = ones[begin : begin + self.capacity]
+        while begin < len(frames):
+            part = frames[begin : begin + self.capacity]
             begin += len(part)
-            self._numbers += sum([one.numbers for one, _ in part])
+            self._numbers += sum([frame.numbers for frame, _ in part])
             bins = self._bins
-            for one, _ in part:
-                layout = one.layout
-                bins[layout] = bins.get(layout, 0) + one.fields
-            self._maxima += [one.first[_AT_MAXIMA:] for one, _ in part]
+            for frame, _ in part:
+                layout = frame.layout
+                bins[layout] = bins.get(layout, 0) + frame.fields
+            self._maxima += [frame.first[_AT_MAXIMA:] for frame, _ in part]
             self._maxima = [tuple(map(max, zip(*self._maxima, strict=True)))]
-            self._count_added(len(part), max([(one.first[_AT_P99], host) for one, host in part]))
+            self._count_added(
+                len(part), max([(frame.first[_AT_P99], host) for frame, host in part])
+            )
 
     @property
     def capacity(self) -> int:
@@ -253,8 +255,8 @@ class FrameSum:
     def drain(self) -> HostSums:
         """Return the sum of all frames added since the last call."""
         self._settle()
-        found, self._sums = self._sums, None
-        return found or HostSums()
+        sums, self._sums = self._sums, None
+        return sums or HostSums()
 
     def _settle(self) -> None:
         """The fields are full, or it is asked for."""
@@ -263,26 +265,26 @@ class FrameSum:
         data = self._numbers.to_bytes(_ALL.size, "little")
         numbers = _ALL.unpack(data)
         highest = [*map(max, zip(*self._maxima, strict=True))] or [0] * len(_KINDS)
-        found = HostSums(kernel=_kernel(numbers), slowest=self._slowest, device=self._device)
+        sums = HostSums(kernel=_kernel(numbers), slowest=self._slowest, device=self._device)
         packed = _packed(_planes(self._bins))
         maxima = {kind: (highest[place], packed.get(place, 0)) for place, kind in enumerate(_KINDS)}
         # in the order of a frame's
         for place in (*range(1, len(PARTS)), 0):
             part = _direction_sum(numbers[_STARTS[place] :], place, maxima)
             if part is not None:
-                found.fio[PARTS[place]] = part
+                sums.fio[PARTS[place]] = part
         self._begin()
         if self._sums is None:
-            self._sums = found
+            self._sums = sums
         else:
-            self._sums.add(found)
+            self._sums.add(sums)
 
 
 def _direction_sum(
     numbers: tuple[int, ...], place: int, maxima: dict[tuple[int, str], tuple[int, int]]
 ) -> DirectionSum | None:
-    here, ios, moved, iops_m, bw_m = numbers[:5]
-    if not here:
+    present, ios, moved, iops_m, bw_m = numbers[:5]
+    if not present:
         return None
     part = DirectionSum(ios, moved, iops_m, bw_m)
     for number, kind in enumerate(LATENCIES):
@@ -307,9 +309,9 @@ def _kernel(numbers: tuple[int, ...]) -> KernelSum:
 
 def _packed(planes: Mapping[int, int]) -> dict[int, int]:
     """Histograms as packed.py has them, by their place in ``_KINDS``."""
-    found: dict[int, int] = {}
-    for which, narrow in planes.items():
-        rest, step = divmod(which, _STEPS)
+    histograms: dict[int, int] = {}
+    for plane_index, narrow in planes.items():
+        rest, step = divmod(plane_index, _STEPS)
         place, plane = divmod(rest, PLANES)
         count = (narrow.bit_length() + NARROW * 8 - 1) // (NARROW * 8)
         data = narrow.to_bytes(count * NARROW, "little")
@@ -317,21 +319,22 @@ def _packed(planes: Mapping[int, int]) -> dict[int, int]:
         for byte in range(NARROW):
             fields[byte::FIELD] = data[byte::NARROW]
         wide = int.from_bytes(fields, "little") << 8 * (step * STEP * FIELD + plane)
-        found[place] = found.get(place, 0) + wide
-    return found
+        histograms[place] = histograms.get(place, 0) + wide
+    return histograms
 
 
 def to_text(sums: HostSums) -> str:
     """Encode one host's frame; "" for a frame with counts that are too large, which is sent as
     JSON."""
     numbers, planes = _numbers(sums), [*_planes_of(sums)]
-    if numbers is None or any(which < 0 for which, _ in planes):
+    if numbers is None or any(plane_index < 0 for plane_index, _ in planes):
         return ""
     parts = max((place for place, name in enumerate(PARTS) if name in sums.fio), default=0)
     end = (_AT_PARTS + parts * _IN_PART) * FIELD
     data = b"".join((
         HEAD.pack(parts, len(planes)), _ALL.pack(*numbers)[:end],
-        *(_PLANE.pack(which, len(one)) for which, one in planes), *(one for _, one in planes),
+        *(_PLANE.pack(plane_index, len(plane)) for plane_index, plane in planes),
+        *(plane for _, plane in planes),
     ))  # fmt: skip
     return data.hex() if 2 * len(data) <= LONGEST else ""
 
@@ -341,12 +344,13 @@ def _planes_of(sums: HostSums) -> Iterator[tuple[int, bytes]]:
     for place, packed in _histograms(sums):
         data = packed.to_bytes((packed.bit_length() // 8 // FIELD + 1) * FIELD, "little")
         for plane in range(FIELD):
-            found = data[plane::FIELD].rstrip(b"\0")
-            if not found:
+            plane_data = data[plane::FIELD].rstrip(b"\0")
+            if not plane_data:
                 continue
-            step = (len(found) - len(found.lstrip(b"\0"))) // STEP
-            which = (place * PLANES + plane) * _STEPS + step if plane < PLANES else -1
-            yield which, (found + bytes(-len(found) % PLANE_ALIGNMENT))[step * STEP :]
+            step = (len(plane_data) - len(plane_data.lstrip(b"\0"))) // STEP
+            plane_index = (place * PLANES + plane) * _STEPS + step if plane < PLANES else -1
+            plane_data += bytes(-len(plane_data) % PLANE_ALIGNMENT)
+            yield plane_index, plane_data[step * STEP :]
 
 
 def _histograms(sums: HostSums) -> Iterator[tuple[int, int]]:
@@ -361,22 +365,22 @@ def _numbers(sums: HostSums) -> list[int] | None:
     kernel = sums.kernel
     if sums.fio and TOTAL not in sums.fio:
         return None
-    found = [0] * _NUMBERS
-    found[_AT_KERNEL:_AT_P99] = [
+    numbers = [0] * _NUMBERS
+    numbers[_AT_KERNEL:_AT_P99] = [
         kernel.hosts, *(kernel.rates.get(name, 0) for name in DISK_RATES),
         *(kernel.counts.get(name, 0) for name in _COUNTS),
         *(kernel.waits.get(name, 0) for name in _WAITS),
     ]  # fmt: skip
-    found[_AT_P99] = sums.slowest[0] if sums.slowest else 0
+    numbers[_AT_P99] = sums.slowest[0] if sums.slowest else 0
     for place, (start, name) in enumerate(zip(_STARTS, PARTS, strict=True)):
         part = sums.fio.get(name)
         if part is None:
             continue
-        found[start : start + 5] = [1, part.ios, part.bytes, part.iops_m, part.bw_m]
+        numbers[start : start + 5] = [1, part.ios, part.bytes, part.iops_m, part.bw_m]
         for number, kind in enumerate(LATENCIES):
             more = part.latencies.get(kind, LatencyTotals())
-            found[start + 5 + 2 * number : start + 7 + 2 * number] = [more.n, more.sum_ns]
+            numbers[start + 5 + 2 * number : start + 7 + 2 * number] = [more.n, more.sum_ns]
             if kind in WITH_BINS:
-                found[_AT_MAXIMA + _KINDS.index((place, kind))] = more.max_ns
-    fits = all(0 <= one < (2 if at in _ONES else 1 << BITS) for at, one in enumerate(found))
-    return found if fits else None
+                numbers[_AT_MAXIMA + _KINDS.index((place, kind))] = more.max_ns
+    fits = all(0 <= value < (2 if at in _ONES else 1 << BITS) for at, value in enumerate(numbers))
+    return numbers if fits else None

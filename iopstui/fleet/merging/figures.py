@@ -49,14 +49,14 @@ def figure(sums: HostSums, path: Sequence[str]) -> float | None:
         return None
     if len(path) == 3:
         return part.iops if path[2] == "iops" else part.bw
-    found = part.latencies.get(path[2])
-    if found is None:
+    latencies = part.latencies.get(path[2])
+    if latencies is None:
         return None
     if path[3] == "mean":
-        return found.mean_ns
+        return latencies.mean_ns
     if path[3] == "max":
-        return float(found.max_ns) if found.packed else None
-    return found.percentiles().get(path[3])
+        return float(latencies.max_ns) if latencies.packed else None
+    return latencies.percentiles().get(path[3])
 
 
 def _of_device(sums: HostSums, kind: str, name: str) -> float | None:
@@ -65,10 +65,10 @@ def _of_device(sums: HostSums, kind: str, name: str) -> float | None:
         return None
     if name == "iops":
         return part.iops
-    found = part.latencies
+    latencies = part.latencies
     if name == "mean":
-        return found.mean_ns
-    return found.max_ns if name == "max" else found.percentiles.get(name)
+        return latencies.mean_ns
+    return latencies.max_ns if name == "max" else latencies.percentiles.get(name)
 
 
 def _is_summed(path: Sequence[str]) -> bool:
@@ -90,24 +90,24 @@ class FleetExpectation:
 def wanted(text: str, tolerance: float) -> FleetExpectation:
     """UsageError for what totals don't have."""
     body = text.strip()
-    each = body.startswith(EACH_PREFIX)
+    per_host = body.startswith(EACH_PREFIX)
     body = body.removeprefix(EACH_PREFIX)
     match = re.match(r"[^<>=\s]+", body)
     if match is not None:
         body = full_name(match[0]) + body[match.end() :]
-    found = parse_expectation(body, (), tolerance, ())
-    _check(f"--expect {text!r}", found.path)
-    if found.part is not None:
+    expectation = parse_expectation(body, (), tolerance, ())
+    _check(f"--expect {text!r}", expectation.path)
+    if expectation.part is not None:
         raise UsageError(
             f"--expect {text!r} is a share of a baseline, which is not available for many hosts.",
             "Give an absolute limit, e.g. --expect 'iops>=95k'.",
         )
-    return FleetExpectation(text.strip(), each, found)
+    return FleetExpectation(text.strip(), per_host, expectation)
 
 
-def _check(asked: str, path: Sequence[str]) -> None:
+def _check(option: str, path: Sequence[str]) -> None:
     if not _is_summed(path):
-        raise UsageError(f"{asked}: not available for many hosts.",
+        raise UsageError(f"{option}: not available for many hosts.",
                          "Available: iops, bw and latencies: read.clat.p99, write.iops ..., "
                          "with --probe device.read.p99.")  # fmt: skip
 
@@ -122,12 +122,12 @@ class AbortCondition:
             raise UsageError(f"--abort {text!r} is not of the form 'FIGURE>VALUE for TIME'.",
                              "For example: --abort 'read.p99>50ms for 5s'")  # fmt: skip
         name, self._op, value, span = match.groups()
-        asked = f"--abort {text!r}"
-        field, self._value = figure_and_value(asked, full_name(name), value, (), ())
-        _check(asked, field.path)
+        option = f"--abort {text!r}"
+        field, self._value = figure_and_value(option, full_name(name), value, (), ())
+        _check(option, field.path)
         for_s = parse_duration(span) if span else 0.0
         if for_s is None:
-            raise UsageError(f"{asked}: {span!r} is not a time such as 5s or 1m.")
+            raise UsageError(f"{option}: {span!r} is not a time such as 5s or 1m.")
         self.text = text.strip()
         self.path = self._path = field.path
         self._for_s = for_s

@@ -65,20 +65,20 @@ class HostInterval:
             self.own = self.own.sums(self.host) if self.own is not None else HostSums()
         return self.own
 
-    def add(self, own: HostSums | EncodedFrame, seconds: float) -> None:
+    def add(self, data: HostSums | EncodedFrame, seconds: float) -> None:
         """Another frame of it: counts add, rates are those of both together."""
         if not self.flags and not self.measured:
             # the only one, nearly always: taken as it is, because histograms are long
-            self.own, self.measured = own, seconds
+            self.own, self.measured = data, seconds
             return
-        sums = own if isinstance(own, HostSums) else own.sums(self.host)
+        sums = data if isinstance(data, HostSums) else data.sums(self.host)
         if not self.several:
             self.several, first = True, self.sums
             self.own = HostSums()
             self.sums.add(first)
         before, self.measured = self.measured, self.measured + seconds
         rates = self.sums.kernel.rates, sums.kernel.rates
-        both = bool(rates[0]) and bool(rates[1])
+        both_measured = bool(rates[0]) and bool(rates[1])
         self.sums.add(sums)
         self.sums.device.set_single_host_rates()
         if not before or not self.measured:
@@ -88,7 +88,7 @@ class HostInterval:
             part.bw_m = scaled_integer(part.bytes / self.measured, MILLI)
         kernel = self.sums.kernel
         kernel.hosts = min(kernel.hosts, 1)
-        for name, value in rates[1].items() if both else ():
+        for name, value in rates[1].items() if both_measured else ():
             # the sum of both so far
             old = kernel.rates[name] - value
             kernel.rates[name] = round((old * before + value * seconds) / self.measured)
@@ -154,21 +154,21 @@ class HostTimeline:
             return []
         number = self._number(self._middle_s(row, seconds), seconds)
         util = _util(get_object(get_object(row, "kernel"), TOTAL))
-        own = frame_sums(self.name, row, seconds) if seconds else HostSums()
+        sums = frame_sums(self.name, row, seconds) if seconds else HostSums()
         # nothing below can fail: all of the frame is taken, or nothing
         self.frames += 1
         self._newest_t = row["t"]
-        self.counted.add(fio, flags, own)
+        self.counted.add(fio, flags, sums)
         if RAMP not in flags:
             self.measured += seconds if fio else 0.0
-            self._whole.add(own, self._keep_bins)
-        return self._add_interval(own, number, seconds, flags, util, bool(fio))
+            self._whole.add(sums, self._keep_bins)
+        return self._add_interval(sums, number, seconds, flags, util, bool(fio))
 
     def _feed_sums(self, row: Mapping[str, Any], flags: set[str]) -> list[HostInterval]:
         """Feed a frame that was sent as sums."""
         probed = row.get(DEVICE) is not None
-        own = EncodedFrame(row["sums"], device_of_frame(row) if probed else None)
-        fio = own.fio
+        frame = EncodedFrame(row["sums"], device_of_frame(row) if probed else None)
+        fio = frame.fio
         seconds = _seconds(row.get("seconds"))
         if not seconds:
             raise MalformedRow("a frame with sums has no length")
@@ -177,11 +177,11 @@ class HostTimeline:
         number = self._number(self._middle_s(row, seconds), seconds)
         self.frames += 1
         self._newest_t = row["t"]
-        self.counted.count(own.ios, own.bytes, flags)
+        self.counted.count(frame.ios, frame.bytes, flags)
         if RAMP not in flags:
             self.measured += seconds if fio else 0.0
-            self._pile.add(own, self.name, self._keep_bins)
-        return self._add_interval(own, number, seconds, flags, _util(row), fio)
+            self._pile.add(frame, self.name, self._keep_bins)
+        return self._add_interval(frame, number, seconds, flags, _util(row), fio)
 
     def plain(self, row: Mapping[str, Any]) -> EncodedSecond | None:
         """``feed`` of a frame that was sent as its sums and is the whole second behind the last
@@ -197,17 +197,17 @@ class HostTimeline:
             or not self._follows(t, wall, seconds)
         ):  # fmt: skip
             return None
-        own = EncodedFrame(text)
-        fio = own.first[0] == 1
+        frame = EncodedFrame(text)
+        fio = frame.first[0] == 1
         if not fio and row.get("step"):
             return None
         self.frames += 1
         self._newest_t, self.last = t, last + 1
-        self.counted.count(own.first[1], own.first[2], _NO_FLAGS)
+        self.counted.count(frame.first[1], frame.first[2], _NO_FLAGS)
         if fio:
             self.measured += seconds
-        self._pile.add(own, self.name, self._keep_bins)
-        return self.name, last + 1, own, _util(row), seconds
+        self._pile.add(frame, self.name, self._keep_bins)
+        return self.name, last + 1, frame, _util(row), seconds
 
     def _follows(self, t: float, wall: float, seconds: float) -> bool:
         """Whether a frame is the whole second behind the last one, as far as its times say."""
@@ -233,25 +233,25 @@ class HostTimeline:
         return self._whole
 
     def _add_interval(
-        self, own: HostSums | EncodedFrame, number: int, seconds: float, flags: set[str],
+        self, data: HostSums | EncodedFrame, number: int, seconds: float, flags: set[str],
         util: float | None, fio: bool,
     ) -> list[HostInterval]:  # fmt: skip
         if self._slot is None and not flags and seconds >= self._enough_s:
             # a whole second, nearly always
             self._expected_from(number)
-            return [HostInterval(self.name, number, own, seconds, flags, util=util)]
-        over = self._open_slot(number)
+            return [HostInterval(self.name, number, data, seconds, flags, util=util)]
+        completed = self._open_slot(number)
         slot = self._slot
         assert slot is not None
-        slot.add(own, seconds)
+        slot.add(data, seconds)
         if flags:
             slot.flags |= flags
             slot.gap |= LATE in flags and not fio
         slot.util = util
         if slot.measured >= COMPLETE * self._interval_s or slot.gap:
             self._slot = None
-            over.append(slot)
-        return over
+            completed.append(slot)
+        return completed
 
     def expect(self, wall_ms: float) -> None:
         """Expect the start of its fio at this time of our clock: the host is missing until it
@@ -266,22 +266,22 @@ class HostTimeline:
 
     def rated(self) -> HostSums:
         """Return ``totals`` with the rates of the whole run. Rates of frames do not add up."""
-        found = self.totals
-        found.device.set_single_host_rates()
-        for part in found.fio.values():
+        sums = self.totals
+        sums.device.set_single_host_rates()
+        for part in sums.fio.values():
             part.iops_m = scaled_integer(part.ios / self.measured, MILLI) if self.measured else 0
             part.bw_m = scaled_integer(part.bytes / self.measured, MILLI) if self.measured else 0
-        return found
+        return sums
 
     def _open_slot(self, number: int) -> list[HostInterval]:
-        over = []
+        completed = []
         if self._slot is not None and self._slot.number != number:
-            over = self.flush()
+            completed = self.flush()
         if self._slot is None:
             self._slot = HostInterval(self.name, number)
             self._expected_from(number)
         self.last = number
-        return over
+        return completed
 
     def _expected_from(self, number: int) -> None:
         """It is in this second; where it is not yet, it is expected from here on, but not in the
@@ -336,17 +336,17 @@ def _says_nothing(row: Mapping[str, Any], flags: set[str]) -> bool:
 
 
 def _util(row: Mapping[str, Any]) -> float | None:
-    found = row.get("util")
-    return float(found) if isinstance(found, int | float) and 0 <= found <= MAX_UTIL else None
+    value = row.get("util")
+    return float(value) if isinstance(value, int | float) and 0 <= value <= MAX_UTIL else None
 
 
 def _flags(row: Mapping[str, Any]) -> set[str]:
-    found = row.get("flags")
-    if not found:
+    flags = row.get("flags")
+    if not flags:
         return set()
-    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+    if not isinstance(flags, list) or not all(isinstance(flag, str) for flag in flags):
         raise MalformedRow("a frame has impossible flags")
-    return {*found}
+    return {*flags}
 
 
 def _seconds(value: Any) -> float:

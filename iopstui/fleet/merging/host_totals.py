@@ -58,20 +58,20 @@ class HostTotals:
             raise MalformedRow("a summary has no rows")
         self.checked &= is_final(summary)
         ios, moved = 0, 0
-        known = True
-        for one in rows:
-            done, size, checked = _of_row(one)
-            ios += done
-            moved += done * size
-            known &= bool(size) or not done
+        sizes_known = True
+        for summary_row in rows:
+            completed, size, checked = _of_row(summary_row)
+            ios += completed
+            moved += completed * size
+            sizes_known &= bool(size) or not completed
             self.checked &= checked
-            if one.get("ramp"):
-                depth = scaled_integer(one.get("depth"))
+            if summary_row.get("ramp"):
+                depth = scaled_integer(summary_row.get("depth"))
                 self._under_way[0] += depth
                 self._under_way[1] += depth * size
         before = self.finals or (0, 0)
-        both = known and before[1] is not None
-        self.finals = (before[0] + ios, (before[1] or 0) + moved if both else None)
+        all_sized = sizes_known and before[1] is not None
+        self.finals = (before[0] + ios, (before[1] or 0) + moved if all_sized else None)
         self._run = [0, 0]
 
     @property
@@ -89,8 +89,8 @@ class HostTotals:
         if self.finals is None or self.verdict != DIFFERS:
             return False
         ios, moved = self.finals
-        known = moved is None or abs(self.bytes - moved) <= self._under_way[1]
-        return known and abs(self.ios - ios) <= self._under_way[0]
+        bytes_explained = moved is None or abs(self.bytes - moved) <= self._under_way[1]
+        return bytes_explained and abs(self.ios - ios) <= self._under_way[0]
 
     def as_object(self) -> Object:
         """Return an object for JSON lines."""
@@ -108,8 +108,8 @@ def _of_row(row: Any) -> tuple[int, int, bool]:
         raise MalformedRow("a summary's row is not an object")
     parts = get_object(row, "directions")
     names = [name for name in parts if name != MIXED] or [*parts]
-    found = [get_object(parts, name) for name in names]
-    issued = sum(scaled_integer(part.get("total_ios")) for part in found)
-    checked = all(part.get("counted_by") != SUBMISSIONS for part in found)
+    directions = [get_object(parts, name) for name in names]
+    issued = sum(scaled_integer(part.get("total_ios")) for part in directions)
+    checked = all(part.get("counted_by") != SUBMISSIONS for part in directions)
     failed = scaled_integer(row.get("failed"))
     return max(0, issued - failed), scaled_integer(row.get("block_size")), checked

@@ -94,11 +94,11 @@ class _SubMerger:
 
     def rated(self) -> HostSums:
         """``sums`` with the rates of a mean second."""
-        found = HostSums()
-        found.add(self.sums)
-        for part in found.fio.values():
+        sums = HostSums()
+        sums.add(self.sums)
+        for part in sums.fio.values():
             part.iops_m, part.bw_m = part.iops_m // self.rows, part.bw_m // self.rows
-        return found
+        return sums
 
     def missing_hosts(self, name: str, number: int) -> tuple[str, ...]:
         """Hosts missing in a second that its merger says nothing about; its own ``name`` if it is
@@ -108,7 +108,7 @@ class _SubMerger:
         return self.lost if self.last is not None and number > self.last else ()
 
 
-def _ignore_host_second(name: str, slot: HostInterval, counted: bool) -> None:
+def _ignore_host_second(name: str, slot: HostInterval, is_counted: bool) -> None:
     """Nobody asks for each host's own seconds."""
 
 
@@ -184,9 +184,9 @@ class Merger:
                 if host is not None:
                     host.near_s = near_s
                 if host is not None and not self._foreign and "schema" not in row:
-                    one = host.plain(row)
-                    if one is not None:
-                        plain.append(one)
+                    second = host.plain(row)
+                    if second is not None:
+                        plain.append(second)
                         continue
                 # in the order in which they came
                 self._put_all(plain)
@@ -244,58 +244,58 @@ class Merger:
             return None
         if number > self._newest:
             self._newest = number
-        found = self._open.get(number)
-        if found is None:
-            found = self._open[number] = _OpenSecond()
-        return found
+        open_second = self._open.get(number)
+        if open_second is None:
+            open_second = self._open[number] = _OpenSecond()
+        return open_second
 
     def _add_slot(self, host: HostTimeline, slot: HostInterval) -> None:
-        found = self._open_second(slot.number)
+        open_second = self._open_second(slot.number)
         name, flags = host.name, slot.flags
         self.lost.discard(name)
-        counted = found is not None and slot.complete(self.interval_s)
-        self.on_slot(name, slot, counted)
-        if found is None:
+        is_counted = open_second is not None and slot.complete(self.interval_s)
+        self.on_slot(name, slot, is_counted)
+        if open_second is None:
             self.late[name] = self.late.get(name, 0) + 1
-        elif counted:
-            found.hosts.add(name)
-            found.incomplete.discard(name)
-            ramp, own = RAMP in flags, slot.own
-            if isinstance(own, EncodedFrame) and not ramp:
-                found.compact.add(own, name)
+        elif is_counted:
+            open_second.hosts.add(name)
+            open_second.incomplete.discard(name)
+            ramp, data = RAMP in flags, slot.own
+            if isinstance(data, EncodedFrame) and not ramp:
+                open_second.compact.add(data, name)
             else:
-                (found.ramps if ramp else found.sums).add(slot.sums)
+                (open_second.ramps if ramp else open_second.sums).add(slot.sums)
             for flag in flags:
-                found.flags[flag] = found.flags.get(flag, 0) + 1
-        elif name not in found.hosts:
-            found.incomplete.add(name)
-        if not counted and RAMP not in flags:
+                open_second.flags[flag] = open_second.flags.get(flag, 0) + 1
+        elif name not in open_second.hosts:
+            open_second.incomplete.add(name)
+        if not is_counted and RAMP not in flags:
             # what is counted comes with its second: histograms are long, so each is added once
             self.whole.add(slot.sums)
 
     def _put_all(self, plain: Sequence[EncodedSecond]) -> None:
         """``_add_slot`` of whole seconds without flags."""
-        each: dict[int, list[EncodedSecond]] = {}
-        for one in plain:
-            each.setdefault(one[1], []).append(one)
-        for number, ones in each.items():
-            found = self._open_second(number)
-            if found is None:
-                for name, _, own, util, seconds in ones:
+        by_number: dict[int, list[EncodedSecond]] = {}
+        for second in plain:
+            by_number.setdefault(second[1], []).append(second)
+        for number, group in by_number.items():
+            open_second = self._open_second(number)
+            if open_second is None:
+                for name, _, frame, util, seconds in group:
                     self._add_slot(
-                        self.hosts[name], HostInterval(name, number, own, seconds, util=util)
+                        self.hosts[name], HostInterval(name, number, frame, seconds, util=util)
                     )
                 continue
-            names = [name for name, *_ in ones]
+            names = [name for name, *_ in group]
             self.lost.difference_update(names)
-            self.on_plain(ones)
-            found.hosts.update(names)
-            found.incomplete.difference_update(names)
-            found.compact.add_all([(own, name) for name, _, own, _, _ in ones])
+            self.on_plain(group)
+            open_second.hosts.update(names)
+            open_second.incomplete.difference_update(names)
+            open_second.compact.add_all([(frame, name) for name, _, frame, _, _ in group])
 
-    def _each_slot(self, ones: Sequence[EncodedSecond]) -> None:
-        for name, number, own, util, seconds in ones:
-            self.on_slot(name, HostInterval(name, number, own, seconds, util=util), True)
+    def _each_slot(self, encoded: Sequence[EncodedSecond]) -> None:
+        for name, number, frame, util, seconds in encoded:
+            self.on_slot(name, HostInterval(name, number, frame, seconds, util=util), True)
 
     def _total(self, name: str, row: Mapping[str, Any]) -> None:
         if row.get("interval_s") != self.interval_s:
@@ -316,8 +316,8 @@ class Merger:
         below = self.below.setdefault(name, _SubMerger())
         below.first = number if below.first is None else below.first
         below.last, below.expected = max(below.last or 0, number), expected
-        found = self._open_second(number)
-        if found is None:
+        open_second = self._open_second(number)
+        if open_second is None:
             self.late[name] = self.late.get(name, 0) + 1
             return
         if below.hosts:
@@ -325,10 +325,10 @@ class Merger:
             if RAMP not in flags:
                 below.rows += 1
                 below.sums.add(sums)
-        found.totals.add(sums)
-        found.below.append((name, expected, counted, *names))
+        open_second.totals.add(sums)
+        open_second.below.append((name, expected, counted, *names))
         for flag, count in flags.items():
-            found.flags[flag] = found.flags.get(flag, 0) + count
+            open_second.flags[flag] = open_second.flags.get(flag, 0) + count
 
     def _merged(self, name: str, row: Mapping[str, Any]) -> None:
         sums, lost = total_sums(row), _names(row.get("lost"))
@@ -338,41 +338,43 @@ class Merger:
                 scaled_integer(part.get(key))
             for key in lists:
                 _names(part.get(key))
-        told = get_object(row, "late")
-        late = {one: scaled_integer(told[one]) for one in _names([*told])}
+        late_counts = get_object(row, "late")
+        late = {host: scaled_integer(late_counts[host]) for host in _names([*late_counts])}
         self.merged[name] = row
         self.whole.add(sums)
-        for one, count in late.items():
-            self.late[one] = self.late.get(one, 0) + count
+        for host, count in late.items():
+            self.late[host] = self.late.get(host, 0) + count
         if name in self.below:
             self.below[name].ended = True
             # who never sent a frame is not missing here either
             unseen = {*_names(get_object(row, "hosts").get("unseen"))}
-            self.below[name].lost = tuple(one for one in lost if one not in unseen)
+            self.below[name].lost = tuple(host for host in lost if host not in unseen)
 
     def rated(self) -> HostSums:
         """``whole`` with the rates of whole runs, each host's by its own time."""
         rated = [host.rated() for host in self.hosts.values()]
         rated += [total_sums(row) for row in self.merged.values()]
-        rated += [one.rated() for one in self.lost_below().values() if one.rows]
+        rated += [merger.rated() for merger in self.lost_below().values() if merger.rows]
         for name, part in self.whole.fio.items():
-            parts = [one.fio[name] for one in rated if name in one.fio]
-            part.iops_m = sum(one.iops_m for one in parts)
-            part.bw_m = sum(one.bw_m for one in parts)
+            parts = [sums.fio[name] for sums in rated if name in sums.fio]
+            part.iops_m = sum(p.iops_m for p in parts)
+            part.bw_m = sum(p.bw_m for p in parts)
         device = self.whole.device
-        device.hosts = sum(one.device.hosts for one in rated)
-        for kind, own in device.parts.items():
-            each = [one.device.parts[kind] for one in rated if kind in one.device.parts]
-            own.iops_m = sum(one.iops_m for one in each)
+        device.hosts = sum(sums.device.hosts for sums in rated)
+        for kind, total in device.parts.items():
+            kind_parts = [sums.device.parts[kind] for sums in rated if kind in sums.device.parts]
+            total.iops_m = sum(p.iops_m for p in kind_parts)
         return self.whole
 
-    def closed(self, until: int | None = None, early: bool = True) -> Iterator[MergedSecond]:
+    def closed(self, last_number: int | None = None, early: bool = True) -> Iterator[MergedSecond]:
         """The seconds that are over: all hosts have passed them (with ``early``; of recordings,
         for which nobody waits, a run may follow after a pause), or they are ``LAG`` behind the
         newest, or not after ``until``."""
         while self._open:
             number = self._following()
-            waited = self._newest - number >= self._lag or (until is not None and number <= until)
+            waited = self._newest - number >= self._lag or (
+                last_number is not None and number <= last_number
+            )
             if not waited and not (early and self._passed(number)):
                 return
             yield self._close(number)
@@ -382,8 +384,8 @@ class Merger:
         for host in self.hosts.values():
             for slot in host.flush():
                 self._add_slot(host, slot)
-        for one in self.lost_below().values():
-            self.whole.add(one.sums)
+        for sub_merger in self.lost_below().values():
+            self.whole.add(sub_merger.sums)
         self.lost = {host.name for host in self.hosts.values() if not host.ended}
         while self._open:
             yield self._close(self._following())
@@ -391,7 +393,9 @@ class Merger:
     def lost_below(self) -> dict[str, _SubMerger]:
         """Mergers of known hosts that have not sent the whole of their run."""
         return {
-            name: one for name, one in self.below.items() if one.hosts and name not in self.merged
+            name: sub_merger
+            for name, sub_merger in self.below.items()
+            if sub_merger.hosts and name not in self.merged
         }
 
     def _following(self) -> int:
@@ -403,10 +407,12 @@ class Merger:
         open_seconds = [
             host.open_second for host in self.hosts.values() if host.open_second is not None
         ]
-        return min([first, *(one for one in open_seconds if following is None or one >= following)])
+        if following is not None:
+            open_seconds = [number for number in open_seconds if number >= following]
+        return min([first, *open_seconds])
 
     def _passed(self, number: int) -> bool:
-        found = self._open.get(number)
+        open_second = self._open.get(number)
         if number > self._newest:
             return False
         for host in self.hosts.values():
@@ -414,12 +420,13 @@ class Merger:
             if behind and not host.ended and host.name not in self.lost:
                 return False
             if host.last == number and not (
-                found and (host.name in found.hosts or host.name in found.incomplete)
+                open_second
+                and (host.name in open_second.hosts or host.name in open_second.incomplete)
             ):
                 return False
         return all(
-            one.ended or (one.last or 0) >= number or name in self.lost
-            for name, one in self.below.items()
+            sub_merger.ended or (sub_merger.last or 0) >= number or name in self.lost
+            for name, sub_merger in self.below.items()
         )
 
     def _close(self, number: int) -> MergedSecond:
@@ -427,31 +434,31 @@ class Merger:
             # it has said no more for so long that this is all of it
             for slot in host.flush() if host.last == number else ():
                 self._add_slot(host, slot)
-        found = self._open.pop(number, None) or _OpenSecond()
+        second = self._open.pop(number, None) or _OpenSecond()
         self._next = number + 1
         expected = {
             host.name for host in self.hosts.values()
             if host.first is not None and host.first <= number
             and ((host.last is not None and number <= host.last) or not host.ended)
         }  # fmt: skip
-        found.sums.add(found.compact.drain())
-        self.whole.add(found.sums)
-        for more in (found.ramps, found.totals):
-            found.sums.add(more)
-        row = MergedSecond(number, self.interval_s, found.sums, flags=found.flags)
-        missing = expected - found.hosts - found.incomplete
-        incomplete = found.incomplete - found.hosts
-        row.expected, row.counted = len(expected | found.hosts | incomplete), len(found.hosts)
-        for _, of, counted, gone, part in found.below:
+        second.sums.add(second.compact.drain())
+        self.whole.add(second.sums)
+        for more in (second.ramps, second.totals):
+            second.sums.add(more)
+        row = MergedSecond(number, self.interval_s, second.sums, flags=second.flags)
+        missing = expected - second.hosts - second.incomplete
+        incomplete = second.incomplete - second.hosts
+        row.expected, row.counted = len(expected | second.hosts | incomplete), len(second.hosts)
+        for _, of, counted, absent, part in second.below:
             row.expected, row.counted = row.expected + of, row.counted + counted
-            missing |= {*gone}
+            missing |= {*absent}
             incomplete |= {*part}
-        told = {name for name, *_ in found.below}
-        for name, one in self.below.items():
-            if name not in told and one.first is not None and number > one.first:
-                gone = one.missing_hosts(name, number)
-                missing |= {*gone}
-                row.expected += len(gone) if one.ended else one.expected
+        reported = {name for name, *_ in second.below}
+        for name, sub_merger in self.below.items():
+            if name not in reported and sub_merger.first is not None and number > sub_merger.first:
+                absent = sub_merger.missing_hosts(name, number)
+                missing |= {*absent}
+                row.expected += len(absent) if sub_merger.ended else sub_merger.expected
         row.missing, row.incomplete = tuple(sorted(missing)), tuple(sorted(incomplete))
         return row
 
@@ -461,4 +468,4 @@ def _names(value: Any) -> tuple[str, ...]:
         return ()
     if not isinstance(value, list) or len(value) > MAX_NAMES:
         raise MalformedRow("the host names are not a list")
-    return tuple(str(one) for one in value)
+    return tuple(str(name) for name in value)

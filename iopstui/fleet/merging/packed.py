@@ -81,8 +81,8 @@ def from_wire(text: str) -> int:
         first, planes = _HEADER.unpack_from(data)
     except (zlib.error, struct.error) as error:
         raise ValueError("no histogram") from error
-    count, odd = divmod(len(data) - _HEADER.size, planes or 1)
-    if odd or not unpacker.eof or not 0 < planes <= FIELD or first + count > len(KEYS):
+    count, remainder = divmod(len(data) - _HEADER.size, planes or 1)
+    if remainder or not unpacker.eof or not 0 < planes <= FIELD or first + count > len(KEYS):
         raise ValueError("no histogram")
     fields = bytearray((first + count) * FIELD)
     for place in range(planes):

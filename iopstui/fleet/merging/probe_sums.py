@@ -52,12 +52,12 @@ class ProbeDirectionSum:
 
     def as_object(self, with_bins: bool = True) -> Object:
         """Return an object for JSON lines."""
-        found = self.latencies
-        row: Object = {"iops": self.iops, "ios": self.ios, "mean": found.mean_ns}
-        row |= {name: found.percentiles.get(name) for name in map(percentile_name, PERCENTILES)}
-        row["max"] = found.max_ns
+        stats = self.latencies
+        row: Object = {"iops": self.iops, "ios": self.ios, "mean": stats.mean_ns}
+        row |= {name: stats.percentiles.get(name) for name in map(percentile_name, PERCENTILES)}
+        row["max"] = stats.max_ns
         if with_bins:
-            row["bins"] = {str(key): count for key, count in found.bins.items()}
+            row["bins"] = {str(key): count for key, count in stats.bins.items()}
         return row
 
 
@@ -94,10 +94,10 @@ class ProbeSum:
             return None
         if kind != TOTAL:
             return self.parts.get(kind, ProbeDirectionSum())
-        found = ProbeDirectionSum()
+        total = ProbeDirectionSum()
         for part in self.parts.values():
-            found.add(part)
-        return found
+            total.add(part)
+        return total
 
     def directions(self) -> Iterator[tuple[str, ProbeDirectionSum]]:
         """Directions with a request, always in the same order."""
@@ -107,8 +107,8 @@ class ProbeSum:
     def missed(self) -> float | None:
         """Percent of the completions, not matched with their beginning; ``None`` of none."""
         missed = self.counts.get("missed", 0)
-        done = sum(part.ios for part in self.parts.values()) + missed
-        return 100 * missed / done if done else None
+        completed = sum(part.ios for part in self.parts.values()) + missed
+        return 100 * missed / completed if completed else None
 
     def describe(self, of: int) -> str:
         """Number of hosts whose probe counted, in words; "" if none did."""

@@ -50,7 +50,7 @@ TEXTS = frozenset({
     "cgroup", "disk",
 })  # fmt: skip
 _KINDS: Mapping[str, type] = {
-    one.kind: one for one in (
+    event.kind: event for event in (
         FindingEnded, Mark, Notice, LayoutProgress, SteadyState, StepFinished, StepStarted,
         TunableChanged,
     )
@@ -61,7 +61,7 @@ def target_of(session: Object | None) -> Target:
     """The target of a host, from its first line."""
     row = session or {}
     path = printable(str(row.get("target") or ""))
-    devices = tuple(printable(str(one)) for one in row.get("devices") or ())
+    devices = tuple(printable(str(value)) for value in row.get("devices") or ())
     device = row.get("device") or (devices[0] if devices else None)
     name = None if device is None else printable(str(device))
     kind = DEVICE if path.startswith("/dev/") and not path.startswith("/dev/shm") else DIRECTORY
@@ -69,20 +69,20 @@ def target_of(session: Object | None) -> Target:
     return Target(kind, path, name, devices or ((name,) if name else ()), no_device)
 
 
-def event_of(row: Mapping[str, Any], opened: tuple[str, ...]) -> Event | None:
+def event_of(row: Mapping[str, Any], devices: tuple[str, ...]) -> Event | None:
     """The event that a line is; ``opened`` are the devices that the jobs work on."""
     try:
         kind = row.get("event")
         if kind == "frame":
             _check(row)
-            frame = frame_of(row, opened) if "sums" not in row else _of_sums(row, opened)
+            frame = frame_of(row, devices) if "sums" not in row else _of_sums(row, devices)
             return FrameReady(frame.t, frame)
         if kind == "found":
             return FindingReported(float(row["t"]), _finding(row["finding"]))
         if kind == "stall":
             return StallFound(float(row["t"]), _stall(row["stall"]))
-        made = _KINDS.get(str(kind))
-        return None if made is None else _event(made, row)
+        event_type = _KINDS.get(str(kind))
+        return None if event_type is None else _event(event_type, row)
     except (TypeError, ValueError, KeyError, AttributeError, OverflowError):
         return None
 
@@ -99,20 +99,20 @@ def _check(value: Any, name: str = "") -> None:
         raise TypeError(f"{name} is not a number")
 
 
-def _event(made: type, row: Mapping[str, Any]) -> Event:
-    names = {one.name for one in dataclasses.fields(made)}
+def _event(event_type: type, row: Mapping[str, Any]) -> Event:
+    names = {field.name for field in dataclasses.fields(event_type)}
     values = {name: value for name, value in row.items() if name in names}
     for name, value in values.items():
         if isinstance(value, list):
             values[name] = tuple(value)
-    found: Event = made(**values)
+    event: Event = event_type(**values)
     # what is compared later must be a number
-    float(found.t)
-    return found
+    float(event.t)
+    return event
 
 
 def _finding(row: Mapping[str, Any]) -> Finding:
-    names = {one.name for one in dataclasses.fields(Finding)}
+    names = {field.name for field in dataclasses.fields(Finding)}
     values = {name: value for name, value in row.items() if name in names and name != "test"}
     test = tuple((str(name), str(value)) for name, value in row.get("test") or ())
     return Finding(**values, test=test)
@@ -126,25 +126,25 @@ def _stall(row: Mapping[str, Any]) -> Stall:
     )  # fmt: skip
 
 
-def frame_of(row: Mapping[str, Any], opened: tuple[str, ...]) -> Frame:
+def frame_of(row: Mapping[str, Any], devices: tuple[str, ...]) -> Frame:
     """A frame. Raises what an impossible line raises."""
-    found = frozenset(str(flag) for flag in row.get("flags") or ())
+    flag_names = frozenset(str(flag) for flag in row.get("flags") or ())
     seconds = row.get("seconds")
     kernel = row.get("kernel") or {}
     disks = {
         str(name): _disk(disk, seconds or 1.0) for name, disk in (kernel.get("disks") or {}).items()
     }
     total = kernel.get(TOTAL)
-    if total and not disks and len(opened) == 1:
-        disks = {opened[0]: _disk(total, seconds or 1.0)}
+    if total and not disks and len(devices) == 1:
+        disks = {devices[0]: _disk(total, seconds or 1.0)}
     return Frame(
         seq=int(row.get("seq") or 0),
         step=int(row.get("step") or 0),
         t=float(row["t"]),
         wall_ms=float(row["wall_ms"]),
         seconds=seconds,
-        flags=found,
-        fio=_fio(row["fio"], found) if row.get("fio") else None,
+        flags=flag_names,
+        fio=_fio(row["fio"], flag_names) if row.get("fio") else None,
         fio_age_s=row.get("fio_age_s"),
         skew_ms=row.get("skew_ms"),
         disks=disks,
@@ -152,19 +152,19 @@ def frame_of(row: Mapping[str, Any], opened: tuple[str, ...]) -> Frame:
         own_cpu=row.get("own_cpu"),
         jobs=tuple(JobFrame(**job) for job in row.get("jobs") or ()),
         throttled=row.get("throttled"),
-        opened=opened,
-        probe=_probe(row[PROBED], opened) if row.get(PROBED) else None,
+        opened=devices,
+        probe=_probe(row[PROBED], devices) if row.get(PROBED) else None,
     )
 
 
-def _probe(row: Mapping[str, Any], opened: tuple[str, ...]) -> ProbeInterval | None:
+def _probe(row: Mapping[str, Any], devices: tuple[str, ...]) -> ProbeInterval | None:
     """The latencies alone; ``None`` where the lines don't say of which of several devices."""
     disks = row.get("disks") or {}
-    if not disks and len(opened) == 1 and all(row.get(kind) for kind in KINDS):
-        disks = {opened[0]: row}
+    if not disks and len(devices) == 1 and all(row.get(kind) for kind in KINDS):
+        disks = {devices[0]: row}
     bins = {
-        str(name): {kind: _bins(found[kind]) for kind in KINDS if found.get(kind)}
-        for name, found in disks.items()
+        str(name): {kind: _bins(kinds[kind]) for kind in KINDS if kinds.get(kind)}
+        for name, kinds in disks.items()
     }
     counts = {name: int(row.get(name) or 0) for name in ("skipped", "lost", "full")}
     return probe_of(float(row["seconds"]), bins, counts, row.get("missed")) if bins else None
@@ -177,13 +177,13 @@ def _bins(row: Mapping[str, Any]) -> Bins:
     return {int(key): int(count) for key, count in (row.get("bins") or {}).items()}
 
 
-def _of_sums(row: Mapping[str, Any], opened: tuple[str, ...]) -> Frame:
+def _of_sums(row: Mapping[str, Any], devices: tuple[str, ...]) -> Frame:
     """A frame of which only the sums were sent: what has none is not known."""
     sums = EncodedFrame(row["sums"]).sums("")
     seconds = float(row["seconds"])
-    bare = frame_of({**row, "sums": None}, opened)
+    bare = frame_of({**row, "sums": None}, devices)
     disk = disk_of(sums.kernel, seconds, row.get("util"))
-    disks = {opened[0]: disk} if disk is not None and len(opened) == 1 else {}
+    disks = {devices[0]: disk} if disk is not None and len(devices) == 1 else {}
     if TOTAL not in sums.fio:
         return dataclasses.replace(bare, disks=disks)
     empty: dict[str, Any] = {"seconds": seconds, TOTAL: {"ios": 0, "bytes": 0}}
@@ -197,7 +197,7 @@ def _direction_interval(part: DirectionSum) -> DirectionInterval:
     return dataclasses.replace(direction_of(part), max_ns=part.main[1].max_ns or None)
 
 
-def _fio(row: Mapping[str, Any], found: Collection[str]) -> FioInterval:
+def _fio(row: Mapping[str, Any], flag_names: Collection[str]) -> FioInterval:
     parts = {name: _direction(row[name]) for name in DIRECTIONS if row.get(name)}
     return FioInterval(
         seconds=row.get("seconds"),
@@ -211,13 +211,13 @@ def _fio(row: Mapping[str, Any], found: Collection[str]) -> FioInterval:
         elapsed_s=row.get("elapsed_s"),
         eta_s=row.get("eta_s"),
         progress=row.get("progress"),
-        ramp=flags.RAMP in found,
-        reset=flags.RESET in found,
-        partial=flags.PARTIAL in found,
-        measures_latency=flags.NO_LATENCY not in found,
-        counts_submissions=flags.SUBMITTED in found,
-        times_all=flags.SOME_LATENCY not in found,
-        latency_possible=flags.WRONG_LATENCY not in found,
+        ramp=flags.RAMP in flag_names,
+        reset=flags.RESET in flag_names,
+        partial=flags.PARTIAL in flag_names,
+        measures_latency=flags.NO_LATENCY not in flag_names,
+        counts_submissions=flags.SUBMITTED in flag_names,
+        times_all=flags.SOME_LATENCY not in flag_names,
+        latency_possible=flags.WRONG_LATENCY not in flag_names,
     )
 
 
@@ -229,7 +229,7 @@ def _total(row: Mapping[str, Any], parts: Mapping[str, DirectionInterval]) -> Di
 
 def _direction(row: Mapping[str, Any]) -> DirectionInterval:
     kind = str(row.get("bins_of") or "clat")
-    own = row.get(kind) or {}
+    latencies = row.get(kind) or {}
     return DirectionInterval(
         ios=int(row["ios"]),
         bytes=int(row["bytes"]),
@@ -238,8 +238,10 @@ def _direction(row: Mapping[str, Any]) -> DirectionInterval:
         slat_ns=(row.get("slat") or {}).get("mean"),
         clat_ns=(row.get("clat") or {}).get("mean"),
         lat_ns=(row.get("lat") or {}).get("mean"),
-        percentiles={name: own[name] for name in PERCENTILE_NAMES if own.get(name) is not None},
-        max_ns=own.get("max"),
+        percentiles={
+            name: latencies[name] for name in PERCENTILE_NAMES if latencies.get(name) is not None
+        },
+        max_ns=latencies.get("max"),
         bins=_bins(row),
         bins_of=kind,
     )
@@ -280,6 +282,6 @@ def _disk(row: Mapping[str, Any], seconds: float) -> DiskRates:
 
 
 def _cpu(row: Mapping[str, Any]) -> CpuFrame:
-    known = all(row.get(name) is not None for name in _LOAD)
-    load = CpuLoad(**{name: float(row[name]) for name in _LOAD}) if known else None
+    is_complete = all(row.get(name) is not None for name in _LOAD)
+    load = CpuLoad(**{name: float(row[name]) for name in _LOAD}) if is_complete else None
     return CpuFrame(load, row.get("block/s"), row.get("irq/s"), row.get("ipi/s"))

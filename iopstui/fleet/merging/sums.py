@@ -56,38 +56,38 @@ def scaled_integer(value: Any, scale: int = 1) -> int:
     if type(value) not in (int, float):
         raise MalformedRow("a figure is not a number")
     try:
-        found: int = round(value * scale)
+        scaled: int = round(value * scale)
     except (OverflowError, ValueError) as error:
         raise MalformedRow("a figure is not finite") from error
-    if not 0 <= found <= MAX_COUNT:
+    if not 0 <= scaled <= MAX_COUNT:
         raise MalformedRow("a figure is impossible")
-    return found
+    return scaled
 
 
 def get_object(row: Any, name: str) -> Mapping[str, Any]:
     """An object in a row; empty for null. Malformed for anything else."""
-    found = row.get(name)
-    if type(found) is dict:
-        return found
-    if found is not None:
+    value = row.get(name)
+    if type(value) is dict:
+        return value
+    if value is not None:
         raise MalformedRow(f"{name} is not an object")
     return {}
 
 
 def _bins(row: Mapping[str, Any]) -> int:
     """The histogram of a row, packed: as an agent sends it, or the bins of JSON lines."""
-    wire, found = row.get("packed"), row.get("bins")
+    wire, bins = row.get("packed"), row.get("bins")
     try:
         if isinstance(wire, str):
             packed = from_wire(wire)
             if packed & _TOO_MANY:
                 raise MalformedRow("a histogram has impossible counts")
             return packed
-        if found is None:
+        if bins is None:
             return 0
-        if not 0 <= max(found.values(), default=0) <= MAX_IN_BIN:
+        if not 0 <= max(bins.values(), default=0) <= MAX_IN_BIN:
             raise MalformedRow("a histogram has impossible counts")
-        return pack(found)
+        return pack(bins)
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise MalformedRow("a histogram does not have fio's buckets") from error
 
@@ -120,8 +120,8 @@ class LatencyTotals:
 
     def percentiles(self) -> dict[str, int]:
         """ "p50" ... in ns, of the summed bins; empty without bins."""
-        found = histogram.percentiles(self.numbered())
-        return {percentile_name(p): value for p, value in found.items()}
+        ranks = histogram.percentiles(self.numbered())
+        return {percentile_name(p): value for p, value in ranks.items()}
 
     def as_object(self, with_bins: bool = True) -> Object:
         """Return an object for JSON lines."""
@@ -166,24 +166,24 @@ class DirectionSum:
         self.bytes += other.bytes
         self.iops_m += other.iops_m
         self.bw_m += other.bw_m
-        own = self.latencies
+        latencies = self.latencies
         for kind, more in other.latencies.items():
             # several of them for each frame of each host: no call for it
-            mine = own.get(kind)
-            if mine is None:
-                mine = own[kind] = LatencyTotals()
-            mine.n += more.n
-            mine.sum_ns += more.sum_ns
+            totals = latencies.get(kind)
+            if totals is None:
+                totals = latencies[kind] = LatencyTotals()
+            totals.n += more.n
+            totals.sum_ns += more.sum_ns
             if with_bins:
-                mine.packed += more.packed
-                if more.max_ns > mine.max_ns:
-                    mine.max_ns = more.max_ns
+                totals.packed += more.packed
+                if more.max_ns > totals.max_ns:
+                    totals.max_ns = more.max_ns
 
     @property
     def main(self) -> tuple[str, LatencyTotals]:
         """The latencies that a histogram is of, and their kind."""
-        found = [kind for kind in WITH_BINS if kind in self.latencies]
-        kind = max(found, key=lambda one: self._of_bins(one), default="clat")
+        kinds = [kind for kind in WITH_BINS if kind in self.latencies]
+        kind = max(kinds, key=lambda k: self._of_bins(k), default="clat")
         return kind, self.latencies.get(kind, LatencyTotals())
 
     def _of_bins(self, kind: str) -> int:
@@ -206,7 +206,7 @@ def of_frame(row: Mapping[str, Any], seconds: float) -> DirectionSum:
     part = DirectionSum(scaled_integer(row.get("ios")), scaled_integer(row.get("bytes")))
     part.iops_m = scaled_integer(part.ios / seconds, MILLI)
     part.bw_m = scaled_integer(part.bytes / seconds, MILLI)
-    own = row.get("bins_of")
+    bins_of = row.get("bins_of")
     for kind in LATENCIES:
         more = get_object(row, kind)
         n = scaled_integer(more.get("n"))
@@ -215,7 +215,7 @@ def of_frame(row: Mapping[str, Any], seconds: float) -> DirectionSum:
         mean = more.get("mean")
         part.latencies[kind] = LatencyTotals(
             n, scaled_integer(mean, n), scaled_integer(more.get("max")),
-            _bins(row) if kind == own else 0,
+            _bins(row) if kind == bins_of else 0,
         )  # fmt: skip
     return part
 
@@ -249,11 +249,11 @@ class KernelSum:
     def add(self, other: KernelSum) -> None:
         """Add other hosts'."""
         self.hosts += other.hosts
-        for own, more in (
+        for target, more in (
             (self.rates, other.rates), (self.counts, other.counts), (self.waits, other.waits)
         ):  # fmt: skip
             for name, value in more.items():
-                own[name] = own.get(name, 0) + value
+                target[name] = target.get(name, 0) + value
 
     def rate(self, name: str) -> float | None:
         """ "r/s" ... of all hosts; ``None`` if no device was measured."""
@@ -278,11 +278,11 @@ def kernel_of_frame(row: Mapping[str, Any]) -> KernelSum:
     disk = get_object(get_object(row, "kernel"), TOTAL)
     if not disk:
         return KernelSum()
-    found = KernelSum(1, {name: scaled_integer(disk.get(name), MILLI) for name in DISK_RATES})
+    kernel = KernelSum(1, {name: scaled_integer(disk.get(name), MILLI) for name in DISK_RATES})
     for await_, count in AWAITS:
-        requests = found.counts[count] = scaled_integer(disk.get(count))
-        found.waits[await_] = scaled_integer(disk.get(await_), requests * MILLI)
-    return found
+        requests = kernel.counts[count] = scaled_integer(disk.get(count))
+        kernel.waits[await_] = scaled_integer(disk.get(await_), requests * MILLI)
+    return kernel
 
 
 def kernel_of_total(row: Mapping[str, Any]) -> KernelSum:
@@ -290,47 +290,47 @@ def kernel_of_total(row: Mapping[str, Any]) -> KernelSum:
     disk = get_object(row, "kernel")
     if not disk:
         return KernelSum()
-    found = KernelSum(
+    kernel = KernelSum(
         scaled_integer(disk.get("hosts")),
         {name: scaled_integer(disk.get(name), MILLI) for name in DISK_RATES},
     )
     for await_, count in AWAITS:
-        found.counts[count] = scaled_integer(disk.get(count))
-        found.waits[await_] = scaled_integer(disk.get(f"{await_}_sum"), MILLI)
-    return found
+        kernel.counts[count] = scaled_integer(disk.get(count))
+        kernel.waits[await_] = scaled_integer(disk.get(f"{await_}_sum"), MILLI)
+    return kernel
 
 
 def device_of_frame(row: Mapping[str, Any]) -> ProbeSum:
     """Probe figures of a frame; nothing where the devices were not followed. Malformed."""
-    found = get_object(row, DEVICE)
-    us = scaled_integer(found.get("seconds"), MICRO)
-    if not us or any(not get_object(found, kind) for kind in KINDS):
+    probe = get_object(row, DEVICE)
+    us = scaled_integer(probe.get("seconds"), MICRO)
+    if not us or any(not get_object(probe, kind) for kind in KINDS):
         return ProbeSum()
-    device = _device(found, us)
+    device = _device(probe, us)
     device.hosts = 1
     for part in device.parts.values():
         part.iops_m = rate_m(part.ios, us)
-    done = sum(part.ios for part in device.parts.values())
-    share = scaled_integer(found.get("missed"), MILLI)
+    completed = sum(part.ios for part in device.parts.values())
+    share = scaled_integer(probe.get("missed"), MILLI)
     if share > 100 * MILLI:
         raise MalformedRow("it missed more requests than there were")
     # of nothing but completions without a beginning nobody says how many they were
-    left = 100 * MILLI - share
-    device.counts["missed"] = round(done * share / left) if left else 1
+    matched = 100 * MILLI - share
+    device.counts["missed"] = round(completed * share / matched) if matched else 1
     return device
 
 
 def device_of_total(row: Mapping[str, Any]) -> ProbeSum:
     """Probe figures of a merger's total. Malformed."""
-    found = get_object(row, DEVICE)
-    hosts = scaled_integer(found.get("hosts"))
+    probe = get_object(row, DEVICE)
+    hosts = scaled_integer(probe.get("hosts"))
     if not hosts:
         return ProbeSum()
-    device = _device(found, scaled_integer(found.get("seconds"), MICRO))
+    device = _device(probe, scaled_integer(probe.get("seconds"), MICRO))
     device.hosts = hosts
     for kind, part in device.parts.items():
-        part.iops_m = scaled_integer(get_object(found, kind).get("iops"), MILLI)
-    device.counts["missed"] = scaled_integer(found.get("missed_ios"))
+        part.iops_m = scaled_integer(get_object(probe, kind).get("iops"), MILLI)
+    device.counts["missed"] = scaled_integer(probe.get("missed_ios"))
     return device
 
 
@@ -364,22 +364,22 @@ class HostSums:
             self.fio.setdefault(name, DirectionSum()).add(part, with_bins)
         self.kernel.add(other.kernel)
         self.device.add(other.device, with_bins)
-        both = [one for one in (self.slowest, other.slowest) if one is not None]
-        self.slowest = max(both, default=None)
+        candidates = [slowest for slowest in (self.slowest, other.slowest) if slowest is not None]
+        self.slowest = max(candidates, default=None)
 
     @property
     def total(self) -> DirectionSum | None:
         """All directions as one, bins included; ``None`` without fio."""
-        own = self.fio.get(TOTAL)
-        if own is None:
+        total = self.fio.get(TOTAL)
+        if total is None:
             return None
-        found = DirectionSum(own.ios, own.bytes, own.iops_m, own.bw_m)
-        for kind, more in own.latencies.items():
-            found.latency_sum(kind).add(more.n, more.sum_ns, more.max_ns, 0)
+        combined = DirectionSum(total.ios, total.bytes, total.iops_m, total.bw_m)
+        for kind, more in total.latencies.items():
+            combined.latency_sum(kind).add(more.n, more.sum_ns, more.max_ns, 0)
         for part in split(self.fio):
             for kind, more in part.latencies.items():
-                found.latency_sum(kind).add(0, 0, more.max_ns if more.packed else 0, more.packed)
-        return found
+                combined.latency_sum(kind).add(0, 0, more.max_ns if more.packed else 0, more.packed)
+        return combined
 
     def fio_object(self) -> Object | None:
         """Return fio's part for JSON lines; ``None`` without fio."""
@@ -394,35 +394,35 @@ class HostSums:
 
 def split(fio: Mapping[str, DirectionSum]) -> Iterable[DirectionSum]:
     """The directions that the total is made of: ``mixed`` alone, or what there is beside it."""
-    own = [part for name, part in fio.items() if name not in (MIXED, TOTAL)]
-    return own or [part for name, part in fio.items() if name == MIXED]
+    parts = [part for name, part in fio.items() if name not in (MIXED, TOTAL)]
+    return parts or [part for name, part in fio.items() if name == MIXED]
 
 
 def frame_sums(host: str, row: Mapping[str, Any], seconds: float) -> HostSums:
     """Figures that a frame of ``host`` adds to the total. Malformed."""
     fio = get_object(row, "fio")
-    found = HostSums(kernel=kernel_of_frame(row), device=device_of_frame(row))
+    sums = HostSums(kernel=kernel_of_frame(row), device=device_of_frame(row))
     for name in (*DIRECTIONS, TOTAL) if fio else ():
         part = get_object(fio, name)
         if part:
-            found.fio[name] = of_frame(part, seconds)
+            sums.fio[name] = of_frame(part, seconds)
     p99 = [
         scaled_integer(get_object(get_object(fio, TOTAL), kind).get("p99")) for kind in WITH_BINS
     ]
     if any(p99):
-        found.slowest = (max(p99), host)
-    return found
+        sums.slowest = (max(p99), host)
+    return sums
 
 
 def total_sums(row: Mapping[str, Any]) -> HostSums:
     """Figures that a merger's total adds. Malformed."""
     fio = get_object(row, "fio")
-    found = HostSums(kernel=kernel_of_total(row), device=device_of_total(row))
+    sums = HostSums(kernel=kernel_of_total(row), device=device_of_total(row))
     for name in (*DIRECTIONS, TOTAL) if fio else ():
         part = get_object(fio, name)
         if part:
-            found.fio[name] = of_total(part)
+            sums.fio[name] = of_total(part)
     slowest = get_object(row, "slowest")
     if slowest:
-        found.slowest = (scaled_integer(slowest.get("p99")), str(slowest.get("host")))
-    return found
+        sums.slowest = (scaled_integer(slowest.get("p99")), str(slowest.get("host")))
+    return sums
