@@ -78,7 +78,9 @@ class Interrupted(IopstuiError):
 def error_for_exit_code(exit_code: int, message: str, hint: str = "") -> IopstuiError:
     """The error of a run that has failed with this exit code."""
     kinds: tuple[type[IopstuiError], ...] = (UsageError, Refused, Missing)
-    kind = next((one for one in kinds if one.exit_code == exit_code), JobFailed)
+    kind = next(
+        (error_class for error_class in kinds if error_class.exit_code == exit_code), JobFailed
+    )
     return kind(message, hint)
 
 

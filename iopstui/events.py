@@ -382,5 +382,7 @@ def field_types(cls: type) -> dict[str, Any]:
     from iopstui.model.experiment.plan import Plan
     from iopstui.model.experiment.point import LittlesLaw, Point
 
-    late = {one.__name__: one for one in (BaselineFigure, Outcome, Plan, LittlesLaw, Point)}
-    return get_type_hints(cls, localns=late)
+    lazy_types = {
+        record.__name__: record for record in (BaselineFigure, Outcome, Plan, LittlesLaw, Point)
+    }
+    return get_type_hints(cls, localns=lazy_types)

@@ -127,9 +127,9 @@ def clock(seconds: float | None) -> str:
     """Seconds as "0:12", "12:34", "1:02:03", rounded."""
     if seconds is None:
         return MISSING
-    minutes, rest = divmod(max(0, round(seconds)), 60)
+    minutes, remainder = divmod(max(0, round(seconds)), 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+    return f"{hours}:{minutes:02}:{remainder:02}" if hours else f"{minutes}:{remainder:02}"
 
 
 def utc_datetime(wall_ms: float) -> datetime:
@@ -154,9 +154,9 @@ def utc(wall_ms: float) -> str | None:
 
 def duration(seconds: float) -> str:
     """A time in a sentence: "27 s", "4 min 5 s", "5 h", "1 h 2 min 3 s"."""
-    minutes, left = divmod(max(0, round(seconds)), 60)
+    minutes, remainder = divmod(max(0, round(seconds)), 60)
     hours, minutes = divmod(minutes, 60)
-    parts = [f"{n} {unit}" for n, unit in ((hours, "h"), (minutes, "min"), (left, "s")) if n]
+    parts = [f"{n} {unit}" for n, unit in ((hours, "h"), (minutes, "min"), (remainder, "s")) if n]
     return " ".join(parts) or "0 s"
 
 
@@ -170,20 +170,20 @@ def tick_milliseconds(ms: float | None, space: str = " ") -> str:
     return f"0{space}ms" if ms == 0 else milliseconds(ms, space)
 
 
-def counted(count: int, one: str, many: str = "") -> str:
+def counted(count: int, singular: str, plural: str = "") -> str:
     """ "1 run", "2 runs"."""
-    return f"{count} {one if count == 1 else many or one + 's'}"
+    return f"{count} {singular if count == 1 else plural or singular + 's'}"
 
 
 def ranges(numbers: Iterable[int]) -> str:
     """Numbers of CPUs as the kernel writes them: "0-2,5"."""
-    found: list[list[int]] = []
-    for one in sorted(numbers):
-        if found and one == found[-1][1] + 1:
-            found[-1][1] = one
+    spans: list[list[int]] = []
+    for number in sorted(numbers):
+        if spans and number == spans[-1][1] + 1:
+            spans[-1][1] = number
         else:
-            found.append([one, one])
-    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in found)
+            spans.append([number, number])
+    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)
 
 
 def cut(text: str, width: int) -> str:

@@ -91,14 +91,14 @@ def start_fenced(
     if fence.fsize is not None or fence_kind() != LANDLOCK:
         return _opened(fenced_command(fence, command), cwd)
     spec = _specified(fence, command[0])
-    done: list[subprocess.Popen[bytes] | BaseException] = []
+    result: list[subprocess.Popen[bytes] | BaseException] = []
 
     def start() -> None:
         try:
             fence_exec.enter(spec)
-            done.append(_opened(command, cwd))
+            result.append(_opened(command, cwd))
         except BaseException as error:  # memory may be short: told where it was asked for
-            done.append(error)
+            result.append(error)
 
     thread = threading.Thread(target=start)
     try:
@@ -106,9 +106,9 @@ def start_fenced(
     except RuntimeError as error:
         raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN)) from error
     thread.join()
-    if isinstance(done[0], BaseException):
-        raise done[0]
-    return done[0]
+    if isinstance(result[0], BaseException):
+        raise result[0]
+    return result[0]
 
 
 def _opened(command: Sequence[str], cwd: Path | None) -> subprocess.Popen[bytes]:
@@ -139,8 +139,8 @@ def specification(fence: Fence, program: str) -> str:
 def _specified(fence: Fence, program: str) -> dict[str, object]:
     return {
         "kind": fence_kind(),
-        "read": [[one.path, one.device, one.inode, one.number] for one in fence.read],
-        "write": [[one.path, one.device, one.inode, one.number] for one in fence.write],
+        "read": [[grant.path, grant.device, grant.inode, grant.number] for grant in fence.read],
+        "write": [[grant.path, grant.device, grant.inode, grant.number] for grant in fence.write],
         "own": list(fence.own),
         "open": list(fence.open),
         "execute": list(_programs(program)),
@@ -167,12 +167,12 @@ def isolated_command(module: ModuleType) -> list[str]:
 @lru_cache(maxsize=8)
 def _programs(program: str) -> tuple[str, ...]:
     """The program, its libraries and engines; for a script its interpreter and that one's."""
-    found = [program, os.path.realpath(program), *_library_directories()]
-    found += _beside(program, ("lib", "lib64", "lib/fio"))
+    paths = [program, os.path.realpath(program), *_library_directories()]
+    paths += _beside(program, ("lib", "lib64", "lib/fio"))
     for interpreter in _interpreters(program):
-        found += [interpreter, os.path.realpath(interpreter), "/bin", "/usr/bin"]
-        found += _beside(interpreter, _PREFIX_DIRECTORIES)
-    return tuple(path for path in dict.fromkeys(found) if os.path.exists(path))
+        paths += [interpreter, os.path.realpath(interpreter), "/bin", "/usr/bin"]
+        paths += _beside(interpreter, _PREFIX_DIRECTORIES)
+    return tuple(path for path in dict.fromkeys(paths) if os.path.exists(path))
 
 
 def _beside(program: str, names: Iterable[str]) -> Iterator[str]:

@@ -155,8 +155,8 @@ class Grants:
     def __init__(self, spec: Spec) -> None:
         self._fds: list[int] = []
         try:
-            self.read = [self._checked(*one) for one in spec.get("read", ())]
-            self.write = [self._checked(*one) for one in spec.get("write", ())]
+            self.read = [self._checked(*entry) for entry in spec.get("read", ())]
+            self.write = [self._checked(*entry) for entry in spec.get("write", ())]
             self.own = [self._checked(path) for path in spec.get("own", ())]
         except BaseException:
             self.close()
@@ -185,7 +185,7 @@ def _limit(fsize: int | None) -> None:
     if fsize is None:
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    limits = [one for one in (fsize, soft, hard) if one != resource.RLIM_INFINITY]
+    limits = [value for value in (fsize, soft, hard) if value != resource.RLIM_INFINITY]
     resource.setrlimit(resource.RLIMIT_FSIZE, (min(limits), hard))
 
 
@@ -233,7 +233,9 @@ def _allow(rules: int, fd: int, access: int) -> None:
 
 def _landlock(number: int, *arguments: int | bytes | None) -> int:
     """Make a Landlock system call; return its result, or minus the errno."""
-    wide = [ctypes.c_long(one) if isinstance(one, int) else one for one in arguments]
+    wide = [
+        ctypes.c_long(argument) if isinstance(argument, int) else argument for argument in arguments
+    ]
     answer = int(_libc.syscall(ctypes.c_long(number), *wide))
     return answer if answer >= 0 else -ctypes.get_errno()
 
@@ -249,7 +251,7 @@ def _checked(answer: int) -> int:
 
 def _mounted(spec: Spec, grants: Grants) -> None:
     """Everything read-only, without devices and programs, but for what is named."""
-    here = os.getcwd()
+    cwd = os.getcwd()
     for fd in (*grants.read, *grants.write):
         _flush(fd)
     programs = set(_existing(*LIBRARIES, *spec.get("execute", ())))
@@ -261,7 +263,7 @@ def _mounted(spec: Spec, grants: Grants) -> None:
     nodes |= {_name(fd) for fd in grants.write if _is_device(fd)}
     _mount("proc", "/proc", "proc", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC)
     _close_all(writable, nodes, {os.path.realpath(path) for path in programs})
-    os.chdir(here)
+    os.chdir(cwd)
     _drop_capabilities(grants)
 
 
@@ -331,15 +333,15 @@ def _flush(fd: int) -> None:
 def _close_all(writable: set[str], nodes: set[str], programs: set[str]) -> None:
     """Take from every mount the rights it isn't named for, then verify that they are gone."""
     for path, flags in _mounts():
-        wanted = flags | MS_NOSUID
+        new_flags = flags | MS_NOSUID
         if path not in writable:
-            wanted |= MS_RDONLY
+            new_flags |= MS_RDONLY
         if path not in nodes:
-            wanted |= MS_NODEV
+            new_flags |= MS_NODEV
         if not _is_below(path, programs):
-            wanted |= MS_NOEXEC
+            new_flags |= MS_NOEXEC
         try:
-            _mount(None, path, None, MS_REMOUNT | MS_BIND | wanted)
+            _mount(None, path, None, MS_REMOUNT | MS_BIND | new_flags)
         except OSError:
             pass  # hidden below another mount; looked at next
     for path, flags in _mounts():
@@ -361,7 +363,7 @@ def _is_below(path: str, tops: set[str]) -> bool:
 
 def _mounts() -> list[tuple[str, int]]:
     """(mount point, flags to keep) of every mount of this process (proc_pid_mountinfo(5))."""
-    found = []
+    mounts = []
     with open("/proc/self/mountinfo", "rb") as file:
         for line in file:
             fields = line.split()
@@ -369,14 +371,14 @@ def _mounts() -> list[tuple[str, int]]:
             options = fields[5].decode().split(",")
             mount_flags = sum(bit for name, bit in _MOUNT_FLAGS if name in options)
             read_only = MS_RDONLY if "ro" in options else 0
-            found.append((os.fsdecode(path), mount_flags | read_only))
-    return found
+            mounts.append((os.fsdecode(path), mount_flags | read_only))
+    return mounts
 
 
 def _drop_capabilities(grants: Grants) -> None:
     keep = {CAP_IPC_LOCK, CAP_SYS_NICE, CAP_SETUID, CAP_SETGID, CAP_DAC_READ_SEARCH}
-    others = [os.fstat(fd).st_uid != os.geteuid() for fd in grants.write if not _is_device(fd)]
-    if any(others) and not any(_is_device(fd) for fd in grants.read):
+    foreign = [os.fstat(fd).st_uid != os.geteuid() for fd in grants.write if not _is_device(fd)]
+    if any(foreign) and not any(_is_device(fd) for fd in grants.read):
         keep.add(CAP_DAC_OVERRIDE)
     for number in range(64):
         if number not in keep:
@@ -384,23 +386,23 @@ def _drop_capabilities(grants: Grants) -> None:
     _call("prctl", PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
     header, (effective, permitted, *_) = _capabilities()
     mask = sum(1 << number for number in keep)
-    words = (effective & mask, permitted & mask, 0, 0, 0, 0)
-    _call_or_fail("capset", header, struct.pack("=6I", *words))
+    masks = (effective & mask, permitted & mask, 0, 0, 0, 0)
+    _call_or_fail("capset", header, struct.pack("=6I", *masks))
 
 
 def _drop_administration() -> None:
     """Take CAP_SYS_ADMIN from this process and whatever it executes; nothing but that. Raises
     OSError where root keeps it."""
-    header, words = _capabilities()
+    header, masks = _capabilities()
     bit = 1 << CAP_SYS_ADMIN
     # an ordinary user has none, and gains none from the bounding set
-    if os.geteuid() == 0 or (words[0] | words[1] | words[2]) & bit:
-        held = _call("prctl", PR_CAPBSET_READ, CAP_SYS_ADMIN, 0, 0, 0) == 1
-        if held:
+    if os.geteuid() == 0 or (masks[0] | masks[1] | masks[2]) & bit:
+        in_bounding_set = _call("prctl", PR_CAPBSET_READ, CAP_SYS_ADMIN, 0, 0, 0) == 1
+        if in_bounding_set:
             _call_or_fail("prctl", PR_CAPBSET_DROP, CAP_SYS_ADMIN, 0, 0, 0)
         _call("prctl", PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
-        left = (*(word & ~bit for word in words[:3]), *words[3:])
-        _call_or_fail("capset", header, struct.pack("=6I", *left))
+        reduced = (*(mask & ~bit for mask in masks[:3]), *masks[3:])
+        _call_or_fail("capset", header, struct.pack("=6I", *reduced))
 
 
 def _capabilities() -> tuple[bytes, tuple[int, ...]]:
@@ -412,14 +414,17 @@ def _capabilities() -> tuple[bytes, tuple[int, ...]]:
 
 
 def _mount(source: str | None, target: str, kind: str | None, flags: int) -> None:
-    texts = [one if one is None else os.fsencode(one) for one in (source, target, kind)]
+    texts = [text if text is None else os.fsencode(text) for text in (source, target, kind)]
     if _libc.mount(*texts, ctypes.c_ulong(flags), None) != 0:
         number = ctypes.get_errno()
         raise FenceError(number, f"{target} can't be mounted ({os.strerror(number)})")
 
 
 def _call(name: str, *arguments: object) -> int:
-    wide = [ctypes.c_ulong(one) if isinstance(one, int) else one for one in arguments]
+    wide = [
+        ctypes.c_ulong(argument) if isinstance(argument, int) else argument
+        for argument in arguments
+    ]
     return int(getattr(_libc, name)(*wide))
 
 

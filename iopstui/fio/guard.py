@@ -61,14 +61,14 @@ def report_line(line: str) -> None:
 
 def children(pid: int) -> list[int]:
     """Direct children of a process, from /proc (empty if it is gone)."""
-    found: list[int] = []
+    pids: list[int] = []
     try:
         for thread in os.listdir(f"/proc/{pid}/task"):
             with open(f"/proc/{pid}/task/{thread}/children") as file:
-                found += [int(word) for word in file.read().split()]
+                pids += [int(number) for number in file.read().split()]
     except OSError:
         return [child for child, parent in _parents() if parent == pid]
-    return found
+    return pids
 
 
 def _parents() -> list[tuple[int, int]]:
@@ -95,13 +95,13 @@ def state(pid: int) -> bytes:
 
 def descendants(pid: int) -> list[int]:
     """All processes below ``pid``, deepest last."""
-    found: list[int] = []
+    pids: list[int] = []
     queue = [pid]
     while queue:
         below = children(queue.pop())
-        found += below
+        pids += below
         queue += below
-    return found
+    return pids
 
 
 def load_fence() -> ModuleType:
@@ -134,8 +134,8 @@ def wait_for_go() -> int | None:
     at: int | None = None
     rest = b""
     while at is None or time.monotonic_ns() < at:
-        left = None if at is None else max(0.0, (at - time.monotonic_ns()) / 1e9)
-        ready, _, _ = select.select([0], [], [], left)
+        timeout_s = None if at is None else max(0.0, (at - time.monotonic_ns()) / 1e9)
+        ready, _, _ = select.select([0], [], [], timeout_s)
         if not ready:
             continue
         data = os.read(0, 4096)
@@ -300,10 +300,10 @@ class Guard:
         now = time.monotonic()
         waiting = {pid for pid in below if state(pid) == b"D"}
         self.waiting = {pid: self.waiting.get(pid, now) for pid in waiting}
-        found = [pid for pid, since in self.waiting.items() if now - since >= STUCK_AFTER_S]
-        if not found and self.kill_at is not None and now - self.kill_at > SLOW_AFTER_S:
-            found = [pid for pid in below if state(pid) not in (b"", b"Z")]
-        return found
+        stuck_pids = [pid for pid, since in self.waiting.items() if now - since >= STUCK_AFTER_S]
+        if not stuck_pids and self.kill_at is not None and now - self.kill_at > SLOW_AFTER_S:
+            stuck_pids = [pid for pid in below if state(pid) not in (b"", b"Z")]
+        return stuck_pids
 
     def clean(self) -> None:
         """Remove the directories that iopstui can't remove any more."""

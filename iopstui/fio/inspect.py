@@ -82,71 +82,71 @@ class JobFacts:
     @property
     def paths(self) -> tuple[str, ...]:
         """Every file fio opens, without repeats."""
-        return tuple(dict.fromkeys(path for one in self.sections for path in one.paths))
+        return tuple(dict.fromkeys(path for section in self.sections for path in section.paths))
 
 
 _of_this_thread = threading.local()
 
 
-def cancel_when(asked: SignalFlag | None) -> None:
+def cancel_when(flag: SignalFlag | None) -> None:
     """Stop waiting for fio's answers in this thread once ``asked`` is set; raises Interrupted
     then."""
-    _of_this_thread.given_up = asked
+    _of_this_thread.given_up = flag
 
 
 def given_up() -> SignalFlag | None:
     """The flag of this thread."""
-    found: SignalFlag | None = getattr(_of_this_thread, "given_up", None)
-    return found
+    flag: SignalFlag | None = getattr(_of_this_thread, "given_up", None)
+    return flag
 
 
 def find_fio(path: str | None = None) -> Fio:
     """The fio in PATH (or IOPSTUI_FIO). Missing (exit 5) if there is none or it is too old."""
-    wanted = path or os.environ.get("IOPSTUI_FIO") or FIO
-    searched = (wanted,) if os.path.dirname(wanted) else os.get_exec_path()
-    require_answers([Path.cwd() / one for one in searched], Roots())
-    found = which(wanted)
-    if found is None and os.path.exists(wanted) and os.path.dirname(wanted):
-        raise Missing(f"{wanted} is not an executable program.",
-                      f"Check it: ls -lL {wanted}. To use another fio: IOPSTUI_FIO=/path/to/fio",
+    program = path or os.environ.get("IOPSTUI_FIO") or FIO
+    searched = (program,) if os.path.dirname(program) else os.get_exec_path()
+    require_answers([Path.cwd() / entry for entry in searched], Roots())
+    executable = which(program)
+    if executable is None and os.path.exists(program) and os.path.dirname(program):
+        raise Missing(f"{program} is not an executable program.",
+                      f"Check it: ls -lL {program}. To use another fio: IOPSTUI_FIO=/path/to/fio",
                       )  # fmt: skip
-    if found is None:
-        if wanted in (path, FIO):
-            raise Missing(f"{wanted} was not found. iopstui needs it to run jobs.",
+    if executable is None:
+        if program in (path, FIO):
+            raise Missing(f"{program} was not found. iopstui needs it to run jobs.",
                           INSTALL_HINT)  # fmt: skip
-        raise Missing(f"{wanted}, which IOPSTUI_FIO names, was not found.",
+        raise Missing(f"{program}, which IOPSTUI_FIO names, was not found.",
                       "To use the fio in PATH: unset IOPSTUI_FIO")  # fmt: skip
-    info = os.stat(found)
-    return _version(found, (info.st_dev, info.st_ino, info.st_mtime_ns))
+    info = os.stat(executable)
+    return _version(executable, (info.st_dev, info.st_ino, info.st_mtime_ns))
 
 
 @lru_cache(maxsize=8)
-def _version(found: str, file: tuple[int, int, int]) -> Fio:
+def _version(executable: str, file: tuple[int, int, int]) -> Fio:
     """Asked once of each ``file`` (device, inode, time of change): a start of fio costs 50 ms of
     CPU, and a run needs it two times. What raises is asked again."""
-    answer = run_fio([found, "--version"], None, Fence())
+    answer = run_fio([executable, "--version"], None, Fence())
     banner = answer.stdout.strip()
     match = re.match(r"fio-(\d+)\.(\d+)", banner)
     if match is None and answer.returncode:
-        raise Missing(f"{found} exits with an error: {_how_ended(answer)}.",
-                      f"Try it: {found} --version; a shell limit may be the cause: "
+        raise Missing(f"{executable} exits with an error: {_how_ended(answer)}.",
+                      f"Try it: {executable} --version; a shell limit may be the cause: "
                       "ulimit -a")  # fmt: skip
     if match is None:
-        said = banner or error_line(answer.stderr.split("\n")) or "nothing"
-        raise Missing(f"{found} is not fio. Instead of a version it printed: "
-                      f"{printable(said[:200])}.",
+        output = banner or error_line(answer.stderr.split("\n")) or "nothing"
+        raise Missing(f"{executable} is not fio. Instead of a version it printed: "
+                      f"{printable(output[:200])}.",
                       INSTALL_HINT)  # fmt: skip
     version = int(match[1]), int(match[2])
     if version < OLDEST_FIO:
-        raise Missing(f"{found} is {banner}; iopstui needs fio 3.1 or newer.", INSTALL_HINT)
-    return Fio(found, version, banner)
+        raise Missing(f"{executable} is {banner}; iopstui needs fio 3.1 or newer.", INSTALL_HINT)
+    return Fio(executable, version, banner)
 
 
 def _how_ended(answer: subprocess.CompletedProcess[str]) -> str:
-    said = answer.stderr.strip().splitlines()[-1:]
+    last_lines = answer.stderr.strip().splitlines()[-1:]
     if answer.returncode < 0:
-        return ", ".join([f"killed by signal {-answer.returncode}", *map(printable, said)])
-    return ", ".join([f"exit code {answer.returncode}", *map(printable, said)])
+        return ", ".join([f"killed by signal {-answer.returncode}", *map(printable, last_lines)])
+    return ", ".join([f"exit code {answer.returncode}", *map(printable, last_lines)])
 
 
 def inspect(
@@ -160,24 +160,24 @@ def inspect(
     in and can write nowhere. With ``writes`` it is known to be none that only reads.
     """
     fence = Fence(open=(str(job_file.parent),))
-    words = ["--debug=file,parse", str(job_file)]
+    options = ["--debug=file,parse", str(job_file)]
     if not writes:
         # a job that fio takes as a read-only one is what it is without the switch, too
-        parsed = run_fio([fio.path, "--readonly", *words], cwd, fence)
+        parsed = run_fio([fio.path, "--readonly", *options], cwd, fence)
         writes = not _reached_end(parsed.stdout)
     if writes:
-        parsed = run_fio([fio.path, *words], cwd, fence)
+        parsed = run_fio([fio.path, *options], cwd, fence)
     if not _reached_end(parsed.stdout):
         why = error_line((parsed.stdout + "\n" + parsed.stderr).split("\n"))
         # first the reason: a job file's path can be longer than the screen has room for
         reason = f": {why}" if why else ", but gives no reason"
         raise UsageError(f"fio rejects the job{reason} ({label}).")
-    found = opened_files(parsed.stdout)
-    if not found:
+    sections = opened_files(parsed.stdout)
+    if not sections:
         raise UsageError(f"{label} has no job section: nothing to run.",
                          "A job file needs at least one [name] section; see `iopstui jobs`.",
                          )  # fmt: skip
-    return JobFacts(found, writes, _options(parsed.stdout))
+    return JobFacts(sections, writes, _options(parsed.stdout))
 
 
 # no option is called so, in any version of fio
@@ -193,7 +193,7 @@ def _reached_end(debug: str) -> bool:
 
 def opened_files(debug: str) -> tuple[SectionFiles, ...]:
     """The job sections and their files, from fio's output with ``--debug=file,parse``."""
-    found: list[SectionFiles] = []
+    sections: list[SectionFiles] = []
     name: str | None = None
     # a section has the files of [global], too
     common: dict[str, None] = {}
@@ -204,18 +204,18 @@ def opened_files(debug: str) -> tuple[SectionFiles, ...]:
             if name == "global":
                 common = paths
             elif name not in (None, _END):
-                found.append(SectionFiles(name or "", tuple(paths), max(1, sets)))
+                sections.append(SectionFiles(name or "", tuple(paths), max(1, sets)))
             name, paths, sets = section[1], dict(common), 0
-        elif opened := _OPENED.match(line):
-            paths[opened[1]] = None
-            sets += opened[2] == "0"
-    return tuple(found)
+        elif match := _OPENED.match(line):
+            paths[match[1]] = None
+            sets += match[2] == "0"
+    return tuple(sections)
 
 
 def _options(debug: str) -> tuple[tuple[str, str], ...]:
-    found = re.findall(r"^parse +\d+ +handle_option=([^,\n]+), ptr=(.*)$", debug, re.M)
+    pairs = re.findall(r"^parse +\d+ +handle_option=([^,\n]+), ptr=(.*)$", debug, re.M)
     return tuple((name.strip(), "" if value == "(null)" else value.strip())
-                 for name, value in found)  # fmt: skip
+                 for name, value in pairs)  # fmt: skip
 
 
 _NOISE = re.compile(
@@ -229,11 +229,11 @@ _ERROR_WORDS = re.compile(
 
 def error_line(lines: Sequence[str]) -> str:
     """The line with fio's error, in printable characters; "" if there is none."""
-    said = [line.strip() for line in lines if not _NOISE.search(line)]
-    said = [line for line in said if line]
+    messages = [line.strip() for line in lines if not _NOISE.search(line)]
+    messages = [line for line in messages if line]
     # the place in fio's source says less than any other line
-    blaming = sorted((line for line in said if _ERROR_WORDS.search(line)), key=_is_place)
-    best = (blaming or said or [""])[0]
+    errors = sorted((line for line in messages if _ERROR_WORDS.search(line)), key=_is_place)
+    best = (errors or messages or [""])[0]
     return printable(best.removeprefix("fio: ").rstrip("."))[:300]
 
 
@@ -262,8 +262,8 @@ def run_fio(
                     stream.close()
     # decoded like a file name: what is checked must be the very file that fio opens, and a
     # carriage return in a name is no new line
-    out, said = (os.fsdecode(stream) for stream in streams)
-    return subprocess.CompletedProcess(command, process.returncode, out, said)
+    out, err = (os.fsdecode(stream) for stream in streams)
+    return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 
 def _why_not(program: str, error: OSError) -> tuple[str, str]:
@@ -295,11 +295,11 @@ def _answer(process: subprocess.Popen[bytes], name: str) -> tuple[bytes, bytes]:
     while True:
         try:
             return process.communicate(timeout=POLL_S)
-        except subprocess.TimeoutExpired as so_far:
-            if len(so_far.output or b"") + len(so_far.stderr or b"") > LONGEST_ANSWER:
+        except subprocess.TimeoutExpired as timeout:
+            if len(timeout.output or b"") + len(timeout.stderr or b"") > LONGEST_ANSWER:
                 raise Missing(f"{name} does not stop printing.", hint) from None
-            asked = given_up()
-            if asked is not None and asked.is_set():
+            cancel = given_up()
+            if cancel is not None and cancel.is_set():
                 raise Interrupted(f"{name} has not answered yet.") from None
             now, had = time.monotonic(), _busy_s(process.pid)
             if had > busy or any(map(waits_for_cpu, (process.pid, *children(process.pid)))):
@@ -313,4 +313,4 @@ def _answer(process: subprocess.Popen[bytes], name: str) -> tuple[bytes, bytes]:
 
 def _busy_s(pid: int) -> float:
     """CPU time of the process and those it has started: in a PID namespace fio is a child."""
-    return sum(cpu_s(one) or 0.0 for one in (pid, *children(pid)))
+    return sum(cpu_s(process) or 0.0 for process in (pid, *children(pid)))

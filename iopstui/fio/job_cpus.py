@@ -25,27 +25,27 @@ def check_cpus(text: str, label: str, roots: Roots | None = None) -> None:
                 _check(f"{label}, {name}={printable(value)}", value, online)
 
 
-def _check(asked: str, value: str, online: set[int]) -> None:
+def _check(label: str, value: str, online: set[int]) -> None:
     for part in re.split(r"[,:]", value.replace(" ", "")):
         match = _PART.fullmatch(part)
         if match is None:
-            raise UsageError(f"{asked}: {printable(part)!r} is not a CPU.",
+            raise UsageError(f"{label}: {printable(part)!r} is not a CPU.",
                              "Write CPUs as 0,2 or 0-3.")  # fmt: skip
         first, last = int(match[1]), int(match[2] or match[1])
         missing = next((cpu for cpu in range(first, last + 1) if cpu not in online), None)
         if online and missing is not None:
             raise UsageError(
-                f"{asked}: CPU {missing} does not exist here, or is offline.",
+                f"{label}: CPU {missing} does not exist here, or is offline.",
                 f"There are {cpu_list(online)}; iopstui devices shows which queue serves which.",
             )
 
 
 def cpu_list(cpus: set[int]) -> str:
     """ "0-3,6": numbers in order, neighbours joined."""
-    found: list[list[int]] = []
+    spans: list[list[int]] = []
     for cpu in sorted(cpus):
-        if found and cpu == found[-1][-1] + 1:
-            found[-1] = [found[-1][0], cpu]
+        if spans and cpu == spans[-1][-1] + 1:
+            spans[-1] = [spans[-1][0], cpu]
         else:
-            found.append([cpu])
-    return ",".join("-".join(map(str, part)) for part in found)
+            spans.append([cpu])
+    return ",".join("-".join(map(str, part)) for part in spans)

@@ -33,14 +33,14 @@ def shape_of(text: str) -> JobShape:
     if not jobs:
         return JobShape()
     staged = any("stonewall" in o or "wait_for_previous" in o for o in jobs)
-    together = max if staged else sum
+    combine = max if staged else sum
     numbers = [_number(options.get("numjobs")) for options in jobs]
     return JobShape(
-        jobs=together(numbers),
+        jobs=combine(numbers),
         iodepth=_common([_number(options.get("iodepth")) for options in jobs]),
         engine=_common([engine(options) for options in jobs]),
         direct=_common([direct(options) for options in jobs]),
-        in_flight=together(n * _depth(o) for n, o in zip(numbers, jobs, strict=True)),
+        in_flight=combine(n * _depth(o) for n, o in zip(numbers, jobs, strict=True)),
         paced=_has_option(jobs, _PACES),
         polls=_has_option(jobs, _POLLS),
         syncs=_has_option(jobs, _SYNCS),
@@ -78,8 +78,8 @@ def direct(options: Options) -> bool:
 
 
 def _depth(options: Options) -> int:
-    one = engine(options) in SYNCHRONOUS and not _offloads(options)
-    return 1 if one else _number(options.get("iodepth"))
+    is_synchronous = engine(options) in SYNCHRONOUS and not _offloads(options)
+    return 1 if is_synchronous else _number(options.get("iodepth"))
 
 
 def _offloads(options: Options) -> bool:
@@ -88,22 +88,22 @@ def _offloads(options: Options) -> bool:
 
 def _smallest(jobs: Sequence[Options]) -> int | None:
     """The smallest block size (bytes) of all; ``None`` where one has a range or a mix of sizes."""
-    found: list[int] = []
+    all_sizes: list[int] = []
     for options in jobs:
         if any(name in options for name in ("bsrange", "blocksize_range", "bssplit")):
             return None
         text = expand_variables(options.get("bs", options.get("blocksize", "4k")))
         sizes = [size_bytes(part, options) for part in re.split("[,/]", text) if part]
-        found += [size for size in sizes if size]
+        all_sizes += [size for size in sizes if size]
         if not all(sizes):
             return None
-    return min(found, default=None)
+    return min(all_sizes, default=None)
 
 
 def _aligned(jobs: Sequence[Options]) -> int | None:
     """Alignment of all I/Os in bytes: the block size, unless offset or blockalign says otherwise.
     fio itself rounds a percentage to blocks."""
-    found = 0
+    alignment = 0
     for options in jobs:
         size = _smallest([options])
         aligned = options.get("blockalign", options.get("ba"))
@@ -115,8 +115,8 @@ def _aligned(jobs: Sequence[Options]) -> int | None:
         offset = size_bytes(expand_variables(options.get("offset", "0")), options)
         if not unit:
             return None
-        found = gcd(found, unit, offset or 0)
-    return found or None
+        alignment = gcd(alignment, unit, offset or 0)
+    return alignment or None
 
 
 def may_write(options: Options) -> bool:

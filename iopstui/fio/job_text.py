@@ -175,8 +175,8 @@ def absolute_files(facts: JobFacts, cwd: Path) -> tuple[str, ...]:
 
 def check_section_names(text: str, facts: JobFacts) -> None:
     """UsageError where a section's name is that of a device: fio takes it for the file."""
-    for job, found in zip(jobfile.effective_sections(text), facts.sections, strict=True):
-        if "filename" not in job.options and job.name in map(_base_name, found.paths):
+    for job, section in zip(jobfile.effective_sections(text), facts.sections, strict=True):
+        if "filename" not in job.options and job.name in map(_base_name, section.paths):
             raise UsageError(
                 f"The section [{job.name}] has the name of an existing file or directory, "
                 "which fio would use.",
@@ -209,7 +209,11 @@ def check_directories(text: str, cwd: Path) -> None:
 
 
 def _directories(text: str, cwd: Path) -> list[Path]:
-    return [one for job in jobfile.effective_sections(text) for one in _job_directories(job, cwd)]
+    return [
+        directory
+        for job in jobfile.effective_sections(text)
+        for directory in _job_directories(job, cwd)
+    ]
 
 
 def _job_directories(job: Section, cwd: Path) -> list[Path]:
@@ -218,14 +222,14 @@ def _job_directories(job: Section, cwd: Path) -> list[Path]:
 
 def named_places(text: str) -> set[str]:
     """Directories and files as the text names them; fio joins them to more than these."""
-    found: set[str] = set()
+    places: set[str] = set()
     for section in jobfile.effective_sections(text):
         directories, files = (
             split_paths(expand_variables(section.options.get(name, "")))
             for name in ("directory", "filename")
         )
-        found |= {os.path.join(top, file) for top in directories or [""] for file in files or [""]}
-    return found
+        places |= {os.path.join(top, file) for top in directories or [""] for file in files or [""]}
+    return places
 
 
 def split_paths(value: str) -> list[str]:

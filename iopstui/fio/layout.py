@@ -41,8 +41,8 @@ def layout_text(text: str) -> str:
 
 
 def _has_small_blocks(section: jobfile.Section) -> bool:
-    words = [section.options.get(name, "") for name in ("bs", *_BLOCK_SIZES)]
-    sizes = [size_bytes(part) for word in words for part in re.split("[,/:-]", word)]
+    texts = [section.options.get(name, "") for name in ("bs", *_BLOCK_SIZES)]
+    sizes = [size_bytes(part) for text in texts for part in re.split("[,/:-]", text)]
     return any(size is not None and size < MIN_BLOCK for size in sizes)
 
 
@@ -51,9 +51,9 @@ def _has_small_files(section: jobfile.Section) -> bool:
     options = section.options
     files = size_bytes(options.get("nrfiles", "1")) or 1
     sizes = [size_bytes(part) for part in options.get("filesize", "").split("-")]
-    whole = size_bytes(options.get("size", ""))
-    known = [size for size in (*sizes, whole // files if whole else None) if size is not None]
-    return any(size < MIN_BLOCK for size in known)
+    total = size_bytes(options.get("size", ""))
+    file_sizes = [size for size in (*sizes, total // files if total else None) if size is not None]
+    return any(size < MIN_BLOCK for size in file_sizes)
 
 
 @dataclass(frozen=True, slots=True)

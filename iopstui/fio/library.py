@@ -40,18 +40,18 @@ def parse_header(text: str) -> dict[str, str]:
     Keys are those of ``LABELS`` that were found. The first line that is no comment ends it.
     A file that does not use the labels gives an empty result.
     """
-    found: dict[str, list[str]] = {}
+    fields: dict[str, list[str]] = {}
     current: list[str] = []
     for line in text.splitlines():
         if not line.startswith("#"):
             break
         content = line[1:].strip()
-        label, colon, rest = content.partition(":")
-        if colon and label in LABELS and label not in found:
-            current = found[label] = [rest.strip()]
+        label, colon, value = content.partition(":")
+        if colon and label in LABELS and label not in fields:
+            current = fields[label] = [value.strip()]
         elif content:
             current.append(content)
-    return {label: " ".join(part for part in parts if part) for label, parts in found.items()}
+    return {label: " ".join(part for part in parts if part) for label, parts in fields.items()}
 
 
 def jobs_directory() -> Path:
@@ -94,8 +94,8 @@ def load_job(path: Path) -> ShippedJob:
 
 def shipped_jobs() -> tuple[ShippedJob, ...]:
     """All shipped jobs: iopstui's own, then those of each document; sorted by name in there."""
-    found = [load_job(path) for path in job_paths().values()]
-    return tuple(sorted(found, key=lambda job: (publisher(job.source), job.name)))
+    jobs = [load_job(path) for path in job_paths().values()]
+    return tuple(sorted(jobs, key=lambda job: (publisher(job.source), job.name)))
 
 
 def publisher(source: str) -> str:
@@ -153,23 +153,25 @@ def find_job(name_or_path: str) -> Path:
 
 
 def _find_job(name: str, paths: dict[str, Path]) -> Path | None:
-    wanted = name.removesuffix(SUFFIX)
-    if wanted in paths:
-        return paths[wanted]
-    begun = [path for known, path in paths.items() if wanted and known.startswith(wanted)]
-    return begun[0] if len(begun) == 1 else None
+    base_name = name.removesuffix(SUFFIX)
+    if base_name in paths:
+        return paths[base_name]
+    matches = [
+        path for job_name, path in paths.items() if base_name and job_name.startswith(base_name)
+    ]
+    return matches[0] if len(matches) == 1 else None
 
 
-def _unknown(name: str, paths: dict[str, Path], what: str) -> UsageError:
-    return UsageError(f"{what} {name!r}.", _advice(name, paths))
+def _unknown(name: str, paths: dict[str, Path], problem: str) -> UsageError:
+    return UsageError(f"{problem} {name!r}.", _advice(name, paths))
 
 
 def _advice(name: str, paths: dict[str, Path]) -> str:
     """Names that were probably meant: those with this beginning, else similar ones."""
-    wanted = os.path.basename(name).removesuffix(SUFFIX).lower()
-    meant = [known for known in paths if wanted and known.startswith(wanted)]
+    prefix = os.path.basename(name).removesuffix(SUFFIX).lower()
+    similar = [job_name for job_name in paths if prefix and job_name.startswith(prefix)]
     import difflib
 
-    meant = meant or difflib.get_close_matches(wanted, paths, n=3, cutoff=0.5)
+    similar = similar or difflib.get_close_matches(prefix, paths, n=3, cutoff=0.5)
     listing = "List: iopstui jobs"
-    return f"Did you mean {' or '.join(meant)}? {listing}" if meant else listing
+    return f"Did you mean {' or '.join(similar)}? {listing}" if similar else listing

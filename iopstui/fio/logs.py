@@ -43,10 +43,10 @@ class FioLogs:
         self.directory: Path | None = None
         self._wanted: dict[str, Path] = {}
         self._room = 0
-        asked = _asked(text)
+        requested = _asked(text)
         if each_io:
             _refuse_another_log(text)
-        elif not asked:
+        elif not requested:
             return
         self._check(text, label, cwd)
         self.directory = private_directory()
@@ -76,32 +76,34 @@ class FioLogs:
             return {}
         from iopstui.model.metrics.slow.slow_ios import SlowIos, slow_ios_object
 
-        found = SlowIos()
+        ios = SlowIos()
         for path in sorted(self.directory.glob(f"{EACH_IO}_clat.*")):
             log = log_name(path.name)
             with contextlib.suppress(OSError), open(path, "rb") as lines:
-                found.read(log.job if log is not None else 0, lines)
-        return slow_ios_object(found, one_file) if found.count else {}
+                ios.read(log.job if log is not None else 0, lines)
+        return slow_ios_object(ios, one_file) if ios.count else {}
 
     def publish(self) -> list[str]:
         """Give each log its name; sentences about those where that failed."""
-        said: list[str] = []
+        problems: list[str] = []
         try:
             files = sorted(self.directory.iterdir()) if self.directory is not None else []
         except FileNotFoundError:
             # a run that was held and never started: its guard has removed everything
-            return said
+            return problems
         for file in files:
-            number, _, rest = file.name.partition(".")[0].partition("_")
-            wanted = self._wanted.get(number)
-            if wanted is None:
+            number, _, suffix = file.name.partition(".")[0].partition("_")
+            destination = self._wanted.get(number)
+            if destination is None:
                 continue
-            target = Path(f"{wanted}{file.name.removeprefix(number)}" if rest else wanted)
+            target = Path(
+                f"{destination}{file.name.removeprefix(number)}" if suffix else destination
+            )
             try:
                 _copy(file, target)
             except OSError as error:
-                said.append(f"{printable(str(target))} can't be written: {error.strerror}")
-        return said
+                problems.append(f"{printable(str(target))} can't be written: {error.strerror}")
+        return problems
 
     def close(self) -> None:
         """Remove the directory. May be called twice."""
@@ -118,18 +120,18 @@ class FioLogs:
         return f"{name}={self.directory}/{number}"
 
     def _check(self, text: str, label: str, cwd: Path) -> None:
-        for value, whole in _asked(text):
+        for value, is_full_name in _asked(text):
             place = cwd / (value or label)
             _check_directory(place.parent)
-            taken = [place] if whole and os.path.lexists(place) else []
-            if not whole:
+            existing = [place] if is_full_name and os.path.lexists(place) else []
+            if not is_full_name:
                 with contextlib.suppress(OSError):
-                    taken = [one for one in place.parent.iterdir()
-                             if one.name.startswith(f"{place.name}_")
-                             and one.name.endswith(".log")]  # fmt: skip
-            if taken:
+                    existing = [path for path in place.parent.iterdir()
+                             if path.name.startswith(f"{place.name}_")
+                             and path.name.endswith(".log")]  # fmt: skip
+            if existing:
                 raise Refused(
-                    f"The job's log would overwrite {printable(str(taken[0]))}, which exists.",
+                    f"The job's log would overwrite {printable(str(existing[0]))}, which exists.",
                     "Give the log another name.",
                 )
 

@@ -44,24 +44,24 @@ def refuse_odd_values(jobs: Sequence[Section], memory: int | None) -> None:
         _refuse_negative_rate(job)
     if memory is None:
         return
-    for name, wanted in (_of_depth(jobs), _of_lock(jobs)):
-        if wanted > memory:
+    for name, needed in (_of_depth(jobs), _of_lock(jobs)):
+        if needed > memory:
             raise UsageError(
-                f"{name} would need {size(wanted)} of memory, but this machine has {size(memory)}.",
+                f"{name} would need {size(needed)} of memory, but this machine has {size(memory)}.",
                 "Give a smaller value.",
             )
 
 
 def _refuse_long_pause(job: Section) -> None:
     """fio sleeps through the end of the runtime until thinktime= is over."""
-    text, told = (
+    text, runtime = (
         expand_variables(job.options.get(name, "")).strip() for name in ("thinktime", "runtime")
     )
     pause = float(text) / 1e6 if text.isdecimal() else duration_s(text)
-    run = duration_s(told)
+    run = duration_s(runtime)
     if pause and run and pause > run:
         raise UsageError(
-            f"thinktime={printable(text)} is longer than runtime={printable(told)}: fio ends "
+            f"thinktime={printable(text)} is longer than runtime={printable(runtime)}: fio ends "
             "only after that pause.",
             "Give a shorter thinktime (a bare number is in µs) or a longer runtime.",
         )
@@ -90,9 +90,11 @@ def _refuse_negative_rate(job: Section) -> None:
 
 def _of_depth(jobs: Sequence[Section]) -> tuple[str, int]:
     """fio has a buffer for each I/O that may be under way."""
-    each = [(_depth(job), count_of(job.options.get("numjobs")), largest_block(job)) for job in jobs]
-    needs = [depth * count * (block + PER_IO) for depth, count, block in each if depth > 1]
-    depths = "/".join(dict.fromkeys(str(depth) for depth, _, _ in each if depth > 1))
+    shapes = [
+        (_depth(job), count_of(job.options.get("numjobs")), largest_block(job)) for job in jobs
+    ]
+    needs = [depth * count * (block + PER_IO) for depth, count, block in shapes if depth > 1]
+    depths = "/".join(dict.fromkeys(str(depth) for depth, _, _ in shapes if depth > 1))
     return f"iodepth={depths}", sum(needs)
 
 

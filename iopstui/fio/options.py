@@ -19,19 +19,19 @@ _VALUES = re.compile(r"valid values: *(\S+)|^ *: (\S+)", re.M)
 
 def parse_options(text: str) -> dict[str, str]:
     """The options of ``fio --cmdhelp=all`` or ``--enghelp=ENGINE`` with fio's words for each."""
-    found = (_LINE.match(line) for line in text.splitlines())
-    return {line[1]: printable(line[2].strip()) for line in found if line}
+    matches = (_LINE.match(line) for line in text.splitlines())
+    return {line[1]: printable(line[2].strip()) for line in matches if line}
 
 
 @lru_cache(maxsize=16)
 def known_options(fio: Fio, engine: str = "") -> Mapping[str, str]:
     """All options that a job of this engine can have, with fio's words. Each costs a start of fio
     (50 ms of CPU), once. Missing if fio can't be started."""
-    found = parse_options(run_fio([fio.path, "--cmdhelp=all"], None, Fence()).stdout)
+    options = parse_options(run_fio([fio.path, "--cmdhelp=all"], None, Fence()).stdout)
     if engine:
-        asked = run_fio([fio.path, f"--enghelp={engine}"], None, Fence())
-        found |= parse_options(asked.stdout) if not asked.returncode else {}
-    return found
+        answer = run_fio([fio.path, f"--enghelp={engine}"], None, Fence())
+        options |= parse_options(answer.stdout) if not answer.returncode else {}
+    return options
 
 
 def check_option(fio: Fio, name: str, value: str, engine: str = "") -> None:
@@ -43,38 +43,38 @@ def check_option(fio: Fio, name: str, value: str, engine: str = "") -> None:
             f"{name}= conflicts with the target. Both set where the job runs.",
             f"Another {PATH_OPTIONS[name]}: d, or iopstui live TARGET",
         )
-    known = known_options(fio, engine)
-    if known and name not in known:
+    options = known_options(fio, engine)
+    if options and name not in options:
         import difflib
 
-        near = difflib.get_close_matches(name, known, n=2, cutoff=0.7)
+        similar = difflib.get_close_matches(name, options, n=2, cutoff=0.7)
         raise UsageError(
             f"fio has no option {name}.",
-            f"Did you mean {' or '.join(near)}?" if near else "List: fio --cmdhelp=all",
+            f"Did you mean {' or '.join(similar)}?" if similar else "List: fio --cmdhelp=all",
         )
     if not value:
         return
     why = objections([(name, value)])
     if why:
         raise UsageError(f"{why[0]}.")
-    own = [f"--ioengine={engine}"] if engine and name != "ioengine" else []
-    words = ["--parse-only", "--name=check", *own, f"--{name}={value}"]
-    said = run_fio([fio.path, *words], None, Fence())
-    if said.returncode:
-        _refuse(name, value, f"{said.stdout}\n{said.stderr}", known.get(name, ""))
+    engine_option = [f"--ioengine={engine}"] if engine and name != "ioengine" else []
+    arguments = ["--parse-only", "--name=check", *engine_option, f"--{name}={value}"]
+    answer = run_fio([fio.path, *arguments], None, Fence())
+    if answer.returncode:
+        _refuse(name, value, f"{answer.stdout}\n{answer.stderr}", options.get(name, ""))
 
 
-def _refuse(name: str, value: str, said: str, meaning: str) -> None:
-    values = [one or two for one, two in _VALUES.findall(said)]
+def _refuse(name: str, value: str, output: str, meaning: str) -> None:
+    values = [first or second for first, second in _VALUES.findall(output)]
     import difflib
 
-    near = difflib.get_close_matches(value, values, n=2)
-    lines = [line for line in said.splitlines() if "failed parsing" not in line]
+    similar = difflib.get_close_matches(value, values, n=2)
+    lines = [line for line in output.splitlines() if "failed parsing" not in line]
     # "rwmixread: max value out of range: 170 (100 max)"
     why = error_line(lines).removeprefix(f"{name}: ")
     raise UsageError(
         f"fio does not accept {name}={value}" + (f": {why}." if why else "."),
-        f"Did you mean {' or '.join(near)}?" if near
+        f"Did you mean {' or '.join(similar)}?" if similar
         else f"Allowed: {', '.join(values)}" if values
         else f"{name}: {meaning}" if meaning else "",
     )  # fmt: skip
@@ -84,13 +84,13 @@ def complete_option(text: str, names: Mapping[str, str]) -> tuple[str, tuple[str
     """Complete an option name for Tab, and list the candidates."""
     if "=" in text:
         return text, ()
-    begun = text.strip()
-    fitting = tuple(sorted(name for name in names if name.startswith(begun)))
+    prefix = text.strip()
+    fitting = tuple(sorted(name for name in names if name.startswith(prefix)))
     if len(fitting) == 1:
         return f"{fitting[0]}=", fitting
     if not fitting:
-        return begun, ()
+        return prefix, ()
     # what the first and the last in order begin with, all do
     first, last = fitting[0], fitting[-1]
-    alike = next((at for at, one in enumerate(first) if last[at : at + 1] != one), len(first))
+    alike = next((at for at, letter in enumerate(first) if last[at : at + 1] != letter), len(first))
     return first[:alike], fitting

@@ -102,11 +102,11 @@ class FioProcess:
         options = ["--hold"] if hold else []
         if deadline_s is not None:
             options += ["--deadline", str(deadline_s)]
-        own = replace(fence, own=(str(private), *fence.own))
+        private_fence = replace(fence, own=(str(private), *fence.own))
         try:
             options += [
                 str(private),
-                write_specification(own, command[0], private),
+                write_specification(private_fence, command[0], private),
                 *map(str, cleanup),
             ]
             self._guard = _start_guard([*options, "--", *command], keep, env, cwd)
@@ -150,11 +150,11 @@ class FioProcess:
                 if name not in self._messages:
                     fd = private_files.open_private_file(self.private, name, write=True)
                     self._messages[name] = (fd, 0)
-                fd, given = self._messages[name]
+                fd, punched = self._messages[name]
                 end = os.fstat(fd).st_size - KEPT_MESSAGES
             except OSError:
                 continue
-            if end - given >= PUNCH_HOLE_BYTES:
+            if end - punched >= PUNCH_HOLE_BYTES:
                 _punch(fd, end)
                 self._messages[name] = (fd, end)
 
@@ -185,14 +185,14 @@ class FioProcess:
                 self._kill()
             return [GuardMessage("gone")]
         *lines, self._guard_rest = (self._guard_rest + data).split(b"\n")
-        said = [_parse_guard_message(line.decode("ascii", "replace")) for line in lines if line]
-        for one in said:
-            if one.word == "started" and one.numbers:
-                self.pid = one.numbers[0]
+        messages = [_parse_guard_message(line.decode("ascii", "replace")) for line in lines if line]
+        for message in messages:
+            if message.word == "started" and message.numbers:
+                self.pid = message.numbers[0]
                 self._born = start_time(self.pid)
-                self.began_ns = one.numbers[1] if len(one.numbers) > 1 else None
-            self._over = self._over or one.word == "over"
-        return said
+                self.began_ns = message.numbers[1] if len(message.numbers) > 1 else None
+            self._over = self._over or message.word == "over"
+        return messages
 
     def _kill(self) -> None:
         """The guard was killed. The kernel tells fio to end then, but a stopped fio can't, nor can
@@ -202,11 +202,11 @@ class FioProcess:
         for pid in (*fio_guard.descendants(self.pid), self.pid):
             fio_guard.send(pid, signal.SIGKILL)
 
-    def order(self, word: str) -> None:
+    def order(self, command: str) -> None:
         """Tell the guard to "stop" (fio writes its last document) or to "kill"."""
         assert self._guard.stdin is not None
         with contextlib.suppress(OSError, ValueError):
-            os.write(self._guard.stdin.fileno(), word.encode() + b"\n")
+            os.write(self._guard.stdin.fileno(), command.encode() + b"\n")
 
     def alive(self) -> None:
         """Tell the guard that we still run; often enough if called every ``deadline_s`` / 12. One
@@ -237,10 +237,10 @@ class FioProcess:
     def no_room(self) -> str:
         """The place where fio ran out of room for its output; "" if there is room."""
         try:
-            room = os.fstatvfs(self._fd)
+            space = os.fstatvfs(self._fd)
         except OSError:
             return ""
-        full = room.f_blocks and room.f_bavail * room.f_frsize < MIN_ROOM
+        full = space.f_blocks and space.f_bavail * space.f_frsize < MIN_ROOM
         return str(self.private.parent) if full else ""
 
     def guard_busy_s(self) -> float | None:
@@ -285,8 +285,8 @@ class FioProcess:
 
 
 def _parse_guard_message(line: str) -> GuardMessage:
-    word, *rest = line.split()
-    return GuardMessage(word, tuple(int(number) for number in rest))
+    event, *numbers = line.split()
+    return GuardMessage(event, tuple(int(number) for number in numbers))
 
 
 def _guard_missing(error: OSError) -> Missing:

@@ -8,7 +8,7 @@ import iopstui
 from iopstui.errors import Missing
 
 
-def shipped_directory(name: str, own: str) -> Path:
+def shipped_directory(name: str, kind: str) -> Path:
     """Directory of the shipped ``name`` ("jobs"): inside the installed package, or beside it in a
     checkout. ``own`` is what a user may give instead, for the error. Raises Missing."""
     package = Path(iopstui.__file__).resolve().parent
@@ -20,5 +20,5 @@ def shipped_directory(name: str, own: str) -> Path:
         return checkout
     raise Missing(
         f"The shipped {name} are missing from this installation ({inside}).",
-        f"Install iopstui again, or give the path of a {own}.",
+        f"Install iopstui again, or give the path of a {kind}.",
     )

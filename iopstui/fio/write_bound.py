@@ -52,56 +52,56 @@ def write_bound(text: str, sections: Sequence[SectionFiles], size_of: SizeOf) ->
 
     ``size_of`` gives the size of a file or device that is there, in bytes.
     """
-    wanted = spare = 0
+    nominal = spare = 0
     for job, files in zip(jobfile.effective_sections(text), sections, strict=True):
         before = _laid_out(job, files, size_of)
         if before is None:
             return None
-        wanted += before
+        nominal += before
         if not may_write(job.options):
             continue
         clone = _by_size(job, files, size_of), _by_rate(job)
-        known = [bound for bound in clone if bound is not None]
-        if not known or any(flag(job.options, name) for name in _BY_OTHERS):
+        bounds = [bound for bound in clone if bound is not None]
+        if not bounds or any(flag(job.options, name) for name in _BY_OTHERS):
             return None
         clones = count_of(job.options.get("numjobs"))
-        wanted += clones * min(known)
+        nominal += clones * min(bounds)
         spare += clones * largest_block(job)
-    return WriteBound(wanted, spare)
+    return WriteBound(nominal, spare)
 
 
 def layout_bytes(text: str, sections: Sequence[SectionFiles], size_of: SizeOf) -> int | None:
     """Bytes that fio fills files with before the jobs begin; ``None``: not known."""
-    found = [
+    layouts = [
         _laid_out(job, files, size_of)
         for job, files in zip(jobfile.effective_sections(text), sections, strict=True)
     ]
-    known = [one for one in found if one is not None]
-    return sum(known) if len(known) == len(found) else None
+    sizes = [size for size in layouts if size is not None]
+    return sum(sizes) if len(sizes) == len(layouts) else None
 
 
 def run_seconds(text: str) -> float | None:
     """How long the jobs that write may take by their own options, one stage after another: an
     upper bound in seconds. ``None`` where one has no end by time."""
     times = [_seconds(job) for job in jobfile.effective_sections(text) if may_write(job.options)]
-    known = [time for time in times if time is not None]
+    known_times = [time for time in times if time is not None]
     staged = any(
         name in job.options
         for job in jobfile.effective_sections(text)
         for name in ("stonewall", "wait_for_previous", "wait_for")
     )
-    if not times or len(known) < len(times):
+    if not times or len(known_times) < len(times):
         return None
-    return sum(known) if staged else max(known)
+    return sum(known_times) if staged else max(known_times)
 
 
 def _by_size(job: Section, files: SectionFiles, size_of: SizeOf) -> int | None:
     if flag(job.options, "time_based"):
         return None
     loops = count_of(job.options.get("loops"))
-    whole = _existing_bytes(files, size_of)
+    existing = _existing_bytes(files, size_of)
     text = next(filter(_is_said, (_first(job, "io_size", "io_limit"), _first(job, "size"))), "100%")
-    size = part_bytes(text, whole, job.options)
+    size = part_bytes(text, existing, job.options)
     return None if size is None else loops * size
 
 
@@ -113,8 +113,8 @@ def _is_said(text: str) -> bool:
 def _existing_bytes(files: SectionFiles, size_of: SizeOf) -> int | None:
     """Bytes of what one clone works on, if all of it is there."""
     sizes = [size_of(path) for path in files.paths]
-    known = [size for size in sizes if size]
-    return sum(known) if sizes and len(known) == len(sizes) else None
+    existing_sizes = [size for size in sizes if size]
+    return sum(existing_sizes) if sizes and len(existing_sizes) == len(sizes) else None
 
 
 def _by_rate(job: Section) -> int | None:
@@ -137,9 +137,9 @@ def _of_writes(job: Section, name: str) -> int | None:
 
 
 def _seconds(job: Section) -> float | None:
-    told = _first(job, "runtime", "timeout")
+    runtime = _first(job, "runtime", "timeout")
     # fio reads 0.5s as 0, which is no end
-    run = None if "." in told else duration_s(told)
+    run = None if "." in runtime else duration_s(runtime)
     ramp = _first(job, "ramp_time") or "0"
     before = duration_s(ramp)
     return run + before if run and before is not None else None
@@ -156,13 +156,13 @@ def _laid_out(job: Section, files: SectionFiles, size_of: SizeOf) -> int | None:
         return 0
     if any(name.startswith("offset") for name in job.options):
         return None
-    each = _first(job, "filesize", "file_size").rpartition("-")[2]
-    if _is_said(each):
-        one = size_bytes(each, job.options)
-        return None if one is None else one * len(files.paths)
+    file_size = _first(job, "filesize", "file_size").rpartition("-")[2]
+    if _is_said(file_size):
+        file_bytes = size_bytes(file_size, job.options)
+        return None if file_bytes is None else file_bytes * len(files.paths)
     size = size_bytes(_first(job, "size"), job.options)
     return None if not size else size * max(1, files.sets)
 
 
 def _first(job: Section, *names: str) -> str:
-    return next((expand_variables(job.options[one]) for one in names if one in job.options), "")
+    return next((expand_variables(job.options[name]) for name in names if name in job.options), "")

@@ -49,16 +49,18 @@ def subtract(current: Bins, previous: Bins) -> Bins | None:
     the jobs, so a single bucket may lag; a negative one beside a growing total is left out.
     """
     if type(current) is HistogramColumns and (not previous or type(previous) is HistogramColumns):
-        found = current.since(previous if type(previous) is HistogramColumns else None)
-        if found is not None:
-            return found
+        counts = current.since(previous if type(previous) is HistogramColumns else None)
+        if counts is not None:
+            return counts
     # hundreds of buckets a row, hundreds of rows: what is rare is looked for only where it is
     before = previous.get
-    difference = {key: grown for key, count in current.items() if (grown := count - before(key, 0))}
+    difference = {
+        key: increase for key, count in current.items() if (increase := count - before(key, 0))
+    }
     lost = 0
     if difference and min(difference.values()) < 0:
-        lost = -sum(grown for grown in difference.values() if grown < 0)
-        difference = {key: grown for key, grown in difference.items() if grown > 0}
+        lost = -sum(increase for increase in difference.values() if increase < 0)
+        difference = {key: increase for key, increase in difference.items() if increase > 0}
     if not previous.keys() <= current.keys():
         lost += sum(count for key, count in previous.items() if key not in current)
     if lost and lost > sum(difference.values()):
@@ -83,7 +85,7 @@ def add(total: dict[int, int], part: Bins) -> None:
     total.update({key: before(key, 0) + count for key, count in part.items()})
 
 
-def percentiles(bins: Bins, wanted: Iterable[float] = PERCENTILES) -> dict[float, int]:
+def percentiles(bins: Bins, percents: Iterable[float] = PERCENTILES) -> dict[float, int]:
     """Nearest-rank percentiles in ns, by fio's own rule (stat.c, calc_clat_percentiles).
 
     The answer is the key of the first bucket whose cumulative count reaches p/100 of the
@@ -99,7 +101,7 @@ def percentiles(bins: Bins, wanted: Iterable[float] = PERCENTILES) -> dict[float
     total = cumulative[-1] if cumulative else 0
     if total <= 0:
         return {}
-    places = {p: bisect_left(cumulative, p / 100.0 * total) for p in sorted(wanted)}
+    places = {p: bisect_left(cumulative, p / 100.0 * total) for p in sorted(percents)}
     return {p: keys[place] for p, place in places.items() if place < len(keys)}
 
 

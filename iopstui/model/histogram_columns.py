@@ -90,13 +90,13 @@ class HistogramColumns(Mapping[int, int]):
         bucket has gone or the counts began again."""
         if before is None:
             return HistogramColumns(self.places, self.counts, (self, None))
-        then = before.counts
+        old_counts = before.counts
         if self.places is not before.places:
-            held = before.as_dict().get
-            then = [held(place, 0) for place in self.places]
-            if sum(map(bool, then)) != sum(map(bool, before.counts)):
+            old_count = before.as_dict().get
+            old_counts = [old_count(place, 0) for place in self.places]
+            if sum(map(bool, old_counts)) != sum(map(bool, before.counts)):
                 return None
-        counts = list(map(sub, self.counts, then))
+        counts = list(map(sub, self.counts, old_counts))
         if not counts or min(counts) >= 0:
             return HistogramColumns(self.places, counts, (self, before))
         return self._without_lag(counts, before)

@@ -28,19 +28,19 @@ class LazyDict(Mapping[K, V]):
 
     def full(self) -> dict[K, V]:
         """The whole dictionary. Callers must not change it."""
-        make, found = self._make, self._found
+        make, built = self._make, self._found
         # what is found is there before what makes it is forgotten, which may be large
-        if found is None and make is not None:
-            found = self._found = make()
+        if built is None and make is not None:
+            built = self._found = make()
             self._make = self._keys_of = None
-        return {} if found is None else found
+        return {} if built is None else built
 
     def _known(self) -> Collection[K]:
         """The keys."""
         if self._keys is None:
             keys_of = self._keys_of
-            found = keys_of() if keys_of is not None else None
-            self._keys = self.full().keys() if found is None else found
+            keys = keys_of() if keys_of is not None else None
+            self._keys = self.full().keys() if keys is None else keys
         return self._keys
 
     def __getitem__(self, key: K) -> V:

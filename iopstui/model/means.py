@@ -17,7 +17,7 @@ def pstdev(values: Iterable[float]) -> float:
     """The standard deviation of all there is, no sample's. ZeroDivisionError without a value."""
     numbers = list(values)
     middle = fmean(numbers)
-    return sqrt(fsum((one - middle) ** 2 for one in numbers) / len(numbers))
+    return sqrt(fsum((number - middle) ** 2 for number in numbers) / len(numbers))
 
 
 def median(values: Iterable[float]) -> float:

@@ -36,11 +36,11 @@ def delta_ms(current: int | None, previous: int | None) -> int | None:
     return wrapped if 0 <= wrapped < WRAP_32 // 4 else None
 
 
-def ratio(part: float | None, whole: float | None) -> float | None:
+def ratio(part: float | None, total: float | None) -> float | None:
     """part / whole, or ``None`` where there is nothing to divide by."""
-    if part is None or not whole:
+    if part is None or not total:
         return None
-    return part / whole
+    return part / total
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,16 +78,16 @@ class DiskRates:
     @property
     def ios(self) -> int | None:
         """The count behind ``ios_s``."""
-        found = _total(self.reads, self.writes, self.discards)
-        return None if found is None else int(found)
+        count = _total(self.reads, self.writes, self.discards)
+        return None if count is None else int(count)
 
     @property
     def waited_ms(self) -> float | None:
         """Total waiting time of all these I/Os in ms (await times count)."""
         waits = ((self.r_await, self.reads), (self.w_await, self.writes),
                  (self.d_await, self.discards))  # fmt: skip
-        known = [wait * count for wait, count in waits if wait is not None and count]
-        return sum(known) if known else None
+        waiting = [wait * count for wait, count in waits if wait is not None and count]
+        return sum(waiting) if waiting else None
 
     @property
     def ios_s(self) -> float | None:
@@ -117,8 +117,8 @@ def _total(reads: float | None, writes: float | None, discards: float | None) ->
 
 def disk_rates(current: DiskCounters, previous: DiskCounters, seconds: float) -> DiskRates | None:
     """Rates of one device; ``None`` without a positive interval or for another device number."""
-    same = (current.major, current.minor) == (previous.major, previous.minor)
-    if seconds <= 0 or not same:
+    same_disk = (current.major, current.minor) == (previous.major, previous.minor)
+    if seconds <= 0 or not same_disk:
         return None
     reads = delta(current.reads, previous.reads)
     writes = delta(current.writes, previous.writes)
@@ -166,17 +166,17 @@ def sum_rates(parts: Sequence[DiskRates]) -> DiskRates | None:
     """
     if len(parts) < 2:
         return parts[0] if parts else None
-    own = {name: _added([getattr(part, name) for part in parts]) for name in _SUMMED_FIELDS}
+    sums = {name: _added([getattr(part, name) for part in parts]) for name in _SUMMED_FIELDS}
     return DiskRates(
         seconds=parts[0].seconds,
-        **own,
+        **sums,
         r_await=_mean([(p.r_await, p.reads) for p in parts]),
         w_await=_mean([(p.w_await, p.writes) for p in parts]),
         d_await=_mean([(p.d_await, p.discards) for p in parts]),
         f_await=_mean([(p.f_await, p.f_s) for p in parts]),
-        rareq_size=ratio(own["r_bytes_s"], own["r_s"]),
-        wareq_size=ratio(own["w_bytes_s"], own["w_s"]),
-        dareq_size=ratio(own["d_bytes_s"], own["d_s"]),
+        rareq_size=ratio(sums["r_bytes_s"], sums["r_s"]),
+        wareq_size=ratio(sums["w_bytes_s"], sums["w_s"]),
+        dareq_size=ratio(sums["d_bytes_s"], sums["d_s"]),
         util=None,
     )
 
@@ -221,10 +221,10 @@ class CpuLoad:
 
 def cpu_load(current: CpuTimes, previous: CpuTimes) -> CpuLoad | None:
     """Load of one CPU; ``None`` if no tick passed or it was reset (CPU off- and online)."""
-    grown = _grown(current, previous)
-    if grown is None:
+    ticks = _grown(current, previous)
+    if ticks is None:
         return None
-    usr, system, iowait, irq, soft, idle, steal, scale = grown
+    usr, system, iowait, irq, soft, idle, steal, scale = ticks
     return CpuLoad(
         usr=usr * scale,
         sys=system * scale,
@@ -238,10 +238,10 @@ def cpu_load(current: CpuTimes, previous: CpuTimes) -> CpuLoad | None:
 
 def cpu_busy(current: CpuTimes, previous: CpuTimes) -> float | None:
     """Busy time in percent: ``cpu_load`` without idle and iowait; ``None`` as there."""
-    grown = _grown(current, previous)
-    if grown is None:
+    ticks = _grown(current, previous)
+    if ticks is None:
         return None
-    _, _, iowait, _, _, idle, _, scale = grown
+    _, _, iowait, _, _, idle, _, scale = ticks
     return 100 - idle * scale - iowait * scale
 
 
@@ -281,17 +281,17 @@ def per_second(
     # hundreds of queues times hundreds of CPUs: no call for each, and most don't change
     columns = [*current]
     if columns == [*previous]:
-        found = dict.fromkeys(current, 0.0)
+        per_cpu = dict.fromkeys(current, 0.0)
         for cpu in compress(columns, map(ne, current.values(), previous.values())):
-            grown = current[cpu] - previous[cpu]
-            if grown > 0:
-                found[cpu] = grown / seconds
+            increase = current[cpu] - previous[cpu]
+            if increase > 0:
+                per_cpu[cpu] = increase / seconds
             else:
-                del found[cpu]
-        return found
+                del per_cpu[cpu]
+        return per_cpu
     before = previous.get
     return {
-        cpu: (count - then) / seconds
+        cpu: (count - earlier) / seconds
         for cpu, count in current.items()
-        if (then := before(cpu)) is not None and count >= then
+        if (earlier := before(cpu)) is not None and count >= earlier
     }

@@ -123,9 +123,10 @@ def figures(
     """All figures of the sources that were read, by source and name."""
     return {
         source.name: {
-            one.name: one.of(now[source.name].get(one.name), before[source.name].get(one.name),
-                             seconds)
-            for one in source.figures
+            figure.name: figure.of(
+                now[source.name].get(figure.name), before[source.name].get(figure.name), seconds
+            )
+            for figure in source.figures
         }
         for source in SOURCES
         if source.name in now and source.name in before

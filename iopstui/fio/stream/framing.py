@@ -75,20 +75,20 @@ class Framer:
         if not self._rest.endswith(b"\n"):
             self._rest += b"\n"
         yield from self._items(last=True)
-        rest, self._rest = bytes(self._rest), bytearray()
+        buffer, self._rest = bytes(self._rest), bytearray()
         if self._inside:
             self._inside = False
-            yield from decode(rest)
+            yield from decode(buffer)
 
     def _items(self, last: bool) -> Iterator[Item]:
         at = 0
         try:
             while True:
                 inside = self._inside
-                found, end = self._document(at) if inside else self._next_line(at, last)
+                items, end = self._document(at) if inside else self._next_line(at, last)
                 if end is None:
                     break
-                yield from found
+                yield from items
                 at = end
         finally:
             del self._rest[:at]
@@ -100,18 +100,18 @@ class Framer:
 
     def _next_line(self, at: int, last: bool) -> tuple[Iterable[Item], int | None]:
         """The next line, and where it ends; ``None`` until it is whole."""
-        rest = self._rest
-        end = rest.find(b"\n", at)
+        buffer = self._rest
+        end = buffer.find(b"\n", at)
         if end < 0:
             return (), None
-        line = bytes(rest[at:end])
+        line = bytes(buffer[at:end])
         if line.rstrip(b"\r") == b"{":
             # the brace stays, so that a document is what stands between two line ends
             self._inside, self._seen = True, end
             return (), at
         brace = _MAYBE_OPENING.search(line)
         if brace is not None:
-            beyond = bytes(rest[end + 1 : end + 1 + len(_VERSION)])
+            beyond = bytes(buffer[end + 1 : end + 1 + len(_VERSION)])
             if beyond == _VERSION:
                 self._inside, self._seen = True, end
                 return _message(line[: brace.start()]), at + brace.start()
@@ -124,67 +124,67 @@ class Framer:
         whole. Its thousands of lines are not looked at one by one: that would cost as much as
         parsing it.
         """
-        rest, since = self._rest, max(self._seen, at)
-        match = _brace(rest, since)
-        end = match.start() if match else len(rest)
+        buffer, start = self._rest, max(self._seen, at)
+        match = _brace(buffer, start)
+        end = match.start() if match else len(buffer)
         # another one's beginning, where this one has no end
-        other = _opening(rest, max(at + 1, since - 2 * len(_VERSION)), end)
-        if other is not None:
+        next_start = _opening(buffer, max(at + 1, start - 2 * len(_VERSION)), end)
+        if next_start is not None:
             self._inside = False
-            return decode(_copy_range(rest, at, other)), other
+            return decode(_copy_range(buffer, at, next_start)), next_start
         if match is None:
             # a brace and the end of its line may still come in pieces
-            self._seen = max(since, len(rest) - 4)
+            self._seen = max(start, len(buffer) - 4)
             return (), None
         self._inside = False
         if match[1] == b"{":
-            return decode(_copy_range(rest, at, match.start() + 1)), match.start(1)
-        return decode(_copy_range(rest, at, match.end(1))), match.end()
+            return decode(_copy_range(buffer, at, match.start() + 1)), match.start(1)
+        return decode(_copy_range(buffer, at, match.end(1))), match.end()
 
 
-def _copy_range(rest: bytearray, begin: int, end: int) -> bytes:
+def _copy_range(buffer: bytearray, begin: int, end: int) -> bytes:
     # a slice of the array would be one more copy of megabytes
-    with memoryview(rest) as view:
+    with memoryview(buffer) as view:
         return bytes(view[begin:end])
 
 
-def _brace(rest: bytearray, since: int) -> re.Match[bytes] | None:
+def _brace(buffer: bytearray, start: int) -> re.Match[bytes] | None:
     """The next brace that is alone in its line."""
-    following = {brace: _first_column(rest, brace, since) for brace in (b"{", b"}")}
-    while found := [(at, brace) for brace, at in following.items() if at >= 0]:
-        at, brace = min(found)
-        match = _BRACE.match(rest, at)
+    following = {brace: _first_column(buffer, brace, start) for brace in (b"{", b"}")}
+    while candidates := [(at, brace) for brace, at in following.items() if at >= 0]:
+        at, brace = min(candidates)
+        match = _BRACE.match(buffer, at)
         if match is not None:
             return match
-        following[brace] = _first_column(rest, brace, at + 1)
+        following[brace] = _first_column(buffer, brace, at + 1)
     return None
 
 
-def _first_column(rest: bytearray, brace: bytes, since: int) -> int:
+def _first_column(buffer: bytearray, brace: bytes, start: int) -> int:
     """The next line end from ``since`` on that a brace follows; -1 if there is none. There are few
     braces, which one byte finds at the speed of memory; the two bytes together have to be looked
     for at each of a hundred thousand line ends."""
-    at = rest.find(brace, since + 1)
-    while at >= 0 and rest[at - 1] != _NEWLINE:
-        at = rest.find(brace, at + 1)
+    at = buffer.find(brace, start + 1)
+    while at >= 0 and buffer[at - 1] != _NEWLINE:
+        at = buffer.find(brace, at + 1)
     return at - 1 if at >= 0 else -1
 
 
-def _opening(rest: bytearray, begin: int, end: int) -> int | None:
+def _opening(buffer: bytearray, begin: int, end: int) -> int | None:
     """Find the beginning of a document of fio from ``begin`` on: a brace, a new line and ``"fio
     version"``, also behind a message without a line end (yet)."""
-    name = rest.find(_NAME, begin, end)
+    name = buffer.find(_NAME, begin, end)
     while name >= 0:
         at = name - 1
-        while at >= begin and rest[at] in b" ":
+        while at >= begin and buffer[at] in b" ":
             at -= 1
-        if at >= begin and rest[at] in b"\n":
+        if at >= begin and buffer[at] in b"\n":
             at -= 1
-            while at >= begin and rest[at] in b"\r":
+            while at >= begin and buffer[at] in b"\r":
                 at -= 1
-            if at >= begin and rest[at] in b"{":
+            if at >= begin and buffer[at] in b"{":
                 return at
-        name = rest.find(_NAME, name + 1, end)
+        name = buffer.find(_NAME, name + 1, end)
     return None
 
 
@@ -197,10 +197,10 @@ def decode(body: bytes) -> Iterator[Item]:
     """The document in ``body``, and the messages that had got into it."""
     data = _loads(body, strict=True)
     if data is None:
-        mended = without_intruders(body)
-        if mended is not None:
-            data = _loads(mended[0], strict=False) or None
-            for line in b"\n".join(mended[1]).split(b"\n") if data is not None else ():
+        cleaned = without_intruders(body)
+        if cleaned is not None:
+            data = _loads(cleaned[0], strict=False) or None
+            for line in b"\n".join(cleaned[1]).split(b"\n") if data is not None else ():
                 yield from _message(line)
     yield BrokenDocument(len(body)) if data is None else Document(data, len(body))
 

@@ -37,17 +37,17 @@ def without_intruders(body: bytes) -> tuple[bytes, list[bytes]] | None:
     """The document alone and the removed text, in order; ``None`` if that fails."""
     if _ENDLESS.search(body):
         return None  # neither fio nor a job of its writes such a line: nothing to look for
-    taken: list[bytes] = []
+    removed: list[bytes] = []
     at = 0
     while (at := _first_bad(body, at)) < len(body):
         cut = next(_cuts(body, at), None)
-        if cut is None or len(taken) >= MAX_INTRUDERS:
+        if cut is None or len(removed) >= MAX_INTRUDERS:
             return None
         begin, end = cut
-        taken.append(body[begin:end])
+        removed.append(body[begin:end])
         body = body[:begin] + body[end:]
         at = _line_start(body, begin)
-    return body, taken
+    return body, removed
 
 
 def _first_bad(body: bytes, at: int) -> int:
@@ -76,9 +76,9 @@ def _cuts(body: bytes, at: int) -> Iterator[tuple[int, int]]:
 def _whole_pieces(body: bytes, at: int, begin: int) -> Iterator[tuple[int, int]]:
     """Candidates that leave two lines of fio's, before those that leave one."""
     last = min(len(body), begin + LONGEST)
-    found = list(_fitting(body, at, begin, range(begin + CHUNK_BYTES, last + 1, CHUNK_BYTES)))
-    found.sort(key=lambda cut: _LINE.match(body, _line_end(body, cut[1])) is None)
-    yield from found
+    fitting = list(_fitting(body, at, begin, range(begin + CHUNK_BYTES, last + 1, CHUNK_BYTES)))
+    fitting.sort(key=lambda cut: _LINE.match(body, _line_end(body, cut[1])) is None)
+    yield from fitting
 
 
 def _fitting(
@@ -118,8 +118,8 @@ def _line_start(body: bytes, at: int) -> int:
 
 def _line_end(body: bytes, at: int) -> int:
     """Behind the line end that follows."""
-    found = body.find(b"\n", at)
-    return len(body) if found < 0 else found + 1
+    end = body.find(b"\n", at)
+    return len(body) if end < 0 else end + 1
 
 
 def _holds_json(body: bytes, at: int, stop: int) -> bool:

@@ -41,13 +41,16 @@ def _status(data: Mapping[str, Any], sections: Sequence[Section]) -> FioStatus |
         return None
     timestamp = _int(data.get("timestamp_ms")) or 1000 * _int(data.get("timestamp"))
     common = _options(data.get("global options"))
-    known = [row for row in rows if isinstance(row, dict)]
-    behind = rows_of(sections, len(known)) or (None,) * len(known)
-    same = _SharedValues()
+    job_rows = [row for row in rows if isinstance(row, dict)]
+    section_rows = rows_of(sections, len(job_rows)) or (None,) * len(job_rows)
+    shared = _SharedValues()
     return FioStatus(
         version=str(data.get("fio version", "")),
         timestamp_ms=timestamp,
-        jobs=tuple(_job(row, common, own, same) for row, own in zip(known, behind, strict=True)),
+        jobs=tuple(
+            _job(row, common, section_row, shared)
+            for row, section_row in zip(job_rows, section_rows, strict=True)
+        ),
     )
 
 
@@ -88,38 +91,41 @@ class _SharedValues:
         return self._depths[1]
 
     def asked(
-        self, row: Mapping[str, Any], common: Mapping[str, str], own: Row | None
+        self, row: Mapping[str, Any], common: Mapping[str, str], section_row: Row | None
     ) -> _RowOptions:
         """The options of ``row``."""
         raw, counts = row.get("job options"), _says_counts(row)
         if self._asked is not None:
-            last, behind, counted, found = self._asked
-            if behind is own and counted == counts and last == raw:
-                return found
-        found = _asked({**common, **_options(raw)}, own, counts)
-        self._asked = raw, own, counts, found
-        return found
+            last, last_section_row, had_counts, options = self._asked
+            if last_section_row is section_row and had_counts == counts and last == raw:
+                return options
+        options = _asked({**common, **_options(raw)}, section_row, counts)
+        self._asked = raw, section_row, counts, options
+        return options
 
 
-def _asked(options: dict[str, str], behind: Row | None, counts: bool) -> _RowOptions:
-    each = [section.options for section in behind.sections] if behind else [options]
-    sizes = {fixed_block_size(one) for one in each}
+def _asked(options: dict[str, str], section_row: Row | None, counts: bool) -> _RowOptions:
+    jobs = [section.options for section in section_row.sections] if section_row else [options]
+    sizes = {fixed_block_size(job) for job in jobs}
     return _RowOptions(
         options=options,
         block_size=sizes.pop() if len(sizes) == 1 else None,
-        has_ramp=any(duration_s(one.get("ramp_time", "0")) for one in each),
-        timed=tuple(_measures_latency(one, counts) for one in each),
-        in_flight=behind.in_flight if behind else None,
-        members=behind.members if behind else None,
+        has_ramp=any(duration_s(job.get("ramp_time", "0")) for job in jobs),
+        timed=tuple(_measures_latency(job, counts) for job in jobs),
+        in_flight=section_row.in_flight if section_row else None,
+        members=section_row.members if section_row else None,
     )
 
 
 def _job(
-    row: Mapping[str, Any], common: Mapping[str, str], behind: Row | None, same: _SharedValues
+    row: Mapping[str, Any],
+    common: Mapping[str, str],
+    section_row: Row | None,
+    shared: _SharedValues,
 ) -> JobStatus:
-    asked = same.asked(row, common, behind)
+    row_options = shared.asked(row, common, section_row)
     directions = {
-        name: same.direction(row[name]) for name in DIRECTIONS if isinstance(row.get(name), dict)
+        name: shared.direction(row[name]) for name in DIRECTIONS if isinstance(row.get(name), dict)
     }
     longest = max([d.runtime_ms for d in directions.values()], default=0)
     return JobStatus(
@@ -127,35 +133,37 @@ def _job(
         group=_int(row.get("groupid")),
         error=_int(row.get("error")),
         elapsed_s=_int(row["elapsed"]) if "elapsed" in row else None,
-        eta_s=_eta(row, asked.options),
+        eta_s=_eta(row, row_options.options),
         job_start=_int(row["job_start"]) if "job_start" in row else None,
         job_runtime_ms=_int(row.get("job_runtime")) or longest,
         usr_cpu=_float(row.get("usr_cpu")),
         sys_cpu=_float(row.get("sys_cpu")),
         ctx=_int(row.get("ctx")),
-        iodepth_level=same.depths(row.get("iodepth_level")),
+        iodepth_level=shared.depths(row.get("iodepth_level")),
         directions=directions,
-        options=asked.options,
-        block_size=asked.block_size,
-        has_ramp=asked.has_ramp,
-        measures_latency=any(asked.timed),
-        times_all=all(asked.timed),
-        in_flight=asked.in_flight,
-        members=asked.members,
+        options=row_options.options,
+        block_size=row_options.block_size,
+        has_ramp=row_options.has_ramp,
+        measures_latency=any(row_options.timed),
+        times_all=all(row_options.timed),
+        in_flight=row_options.in_flight,
+        members=row_options.members,
         failed=_int(row["total_err"]) if "total_err" in row else None,
     )
 
 
 def _direction(row: Mapping[str, Any]) -> DirectionStatus:
     bins, bins_of = _bins(row)
-    counted = sum(bins.values()) if bins else None
-    sums = {name: _latency_sum(row.get(f"{name}_ns"), counted) for name in ("slat", "clat", "lat")}
+    bin_total = sum(bins.values()) if bins else None
+    sums = {
+        name: _latency_sum(row.get(f"{name}_ns"), bin_total) for name in ("slat", "clat", "lat")
+    }
     counts = [s.count for name, s in sums.items() if s is not None and name != "slat"]
     source = row.get(f"{bins_of}_ns")
     source = source if isinstance(source, dict) else {}
     return DirectionStatus(
         issued=_int(row.get("total_ios")),
-        completed=max(counts) if counts else counted,
+        completed=max(counts) if counts else bin_total,
         io_bytes=_int(row["io_bytes"]) if "io_bytes" in row else 1024 * _int(row.get("io_kbytes")),
         runtime_ms=_int(row.get("runtime")),
         slat=sums["slat"],
@@ -208,11 +216,11 @@ def _counts(raw: Mapping[Any, Any]) -> dict[int, int]:
     return {key: count for key, count in bins.items() if count > 0}
 
 
-def _latency_sum(block: object, counted: int | None) -> LatencySum | None:
+def _latency_sum(block: object, bin_total: int | None) -> LatencySum | None:
     """fio's mean with its N; before 3.19 there is no N and the bins are counted instead."""
     if not isinstance(block, dict):
         return None
-    count = _int(block["N"]) if "N" in block else counted
+    count = _int(block["N"]) if "N" in block else bin_total
     mean = _float(block.get("mean"))
     if count is None or (count > 0 and mean == 0.0 and not _int(block.get("max"))):
         return None

@@ -15,15 +15,15 @@ COPYING_SHARE = 0.25
 def active(job: JobStatus) -> bool:
     """Whether a row has done anything yet."""
     # asked five times for each row of each document, so without a generator
-    for one in job.directions.values():  # noqa: SIM110
-        if one.issued or one.io_bytes or one.runtime_ms:
+    for direction in job.directions.values():
+        if direction.issued or direction.io_bytes or direction.runtime_ms:
             return True
     return False
 
 
 def longest_runtime(job: JobStatus) -> int:
     """Running time of a row in ms: the longest of its directions."""
-    return max([one.runtime_ms for one in job.directions.values()], default=0)
+    return max([direction.runtime_ms for direction in job.directions.values()], default=0)
 
 
 def completions(job: JobStatus, direction: DirectionStatus) -> int:
@@ -45,9 +45,9 @@ def counted_by(job: JobStatus, direction: DirectionStatus) -> str:
     if timed and (samples or 0) >= least:
         return SAMPLES
     if job.block_size:
-        whole, rest = divmod(direction.io_bytes, job.block_size)
+        blocks, remainder = divmod(direction.io_bytes, job.block_size)
         most = direction.issued + _uncompleted(job, direction)
-        if not rest and (whole == 0 or least <= whole <= most):
+        if not remainder and (blocks == 0 or least <= blocks <= most):
             return BYTES
     return SUBMISSIONS
 

@@ -89,11 +89,11 @@ def read_command(command: str) -> tuple[DiskspdCommand, tuple[str, ...]]:
     if late:
         raise UsageError(f"{late[0]!r} comes after a target: in DISKSPD all switches come before.",
                          EXAMPLE)  # fmt: skip
-    read = DiskspdCommand()
+    parsed = DiskspdCommand()
     # sizes may be given in blocks, so the block size comes first
     for switch in sorted(switches, key=lambda word: not re.match(r"[-/]b\d", word)):
-        _read(read, switch)
-    return read, targets
+        _read(parsed, switch)
+    return parsed, targets
 
 
 def _is_switch(word: str) -> bool:
@@ -112,16 +112,16 @@ def _split_command(command: str) -> list[str]:
     return words
 
 
-def _read(read: DiskspdCommand, switch: str) -> None:
+def _read(command: DiskspdCommand, switch: str) -> None:
     letter, value = switch[1], switch[2:]
     refused = _REFUSED.get(letter) or _REFUSED.get(switch[1:3])
     if refused is not None:
         raise UsageError(f"{switch}: {refused}", EXAMPLE)
     handler = _HANDLERS.get(letter)
     if handler is not None:
-        handler(read, switch, value)
+        handler(command, switch, value)
     if letter in NOT_TRANSLATED:
-        read.notes.append(f"{switch} has no equivalent: {NOT_TRANSLATED[letter]}")
+        command.notes.append(f"{switch} has no equivalent: {NOT_TRANSLATED[letter]}")
     elif handler is None:
         raise UsageError(f"{switch!r} is not a known switch of DISKSPD.", EXAMPLE)
 
@@ -146,116 +146,116 @@ def _number(switch: str, value: str, low: int = 0, high: int = 1 << 31) -> int:
     return int(value)
 
 
-def _size(read: DiskspdCommand, switch: str, value: str, low: int = 1) -> int:
+def _size(command: DiskspdCommand, switch: str, value: str, low: int = 1) -> int:
     match = re.fullmatch(r"(\d+)([kmgtbKMGTB]?)", value)
     if match is None or int(match[1]) < low:
         raise UsageError(f"{switch!r}: a size such as 8K or 1G is needed.", EXAMPLE)
     unit = match[2].lower()
-    return int(match[1]) * (read.block if unit == "b" else _FACTOR[unit])
+    return int(match[1]) * (command.block if unit == "b" else _FACTOR[unit])
 
 
-def _block_size(read: DiskspdCommand, switch: str, value: str) -> None:
-    read.block = _size(read, switch, value)
-    if read.block > MAX_BLOCK:
+def _block_size(command: DiskspdCommand, switch: str, value: str) -> None:
+    command.block = _size(command, switch, value)
+    if command.block > MAX_BLOCK:
         raise invalid_switch(switch, "a block has less than 4 GiB.")
 
 
-def _base(read: DiskspdCommand, switch: str, value: str) -> None:
-    if read.base is not None:
+def _base(command: DiskspdCommand, switch: str, value: str) -> None:
+    if command.base is not None:
         raise invalid_switch(switch, "the base (-B) can be given once.")
     start, colon, length = value.partition(":")
-    read.base = _size(read, switch, start, low=0)
+    command.base = _size(command, switch, start, low=0)
     if colon:
-        _ends(read, switch, read.base + _size(read, switch, length))
+        _ends(command, switch, command.base + _size(command, switch, length))
 
 
-def _ends(read: DiskspdCommand, switch: str, end: int) -> None:
-    if read.end is not None:
+def _ends(command: DiskspdCommand, switch: str, end: int) -> None:
+    if command.end is not None:
         raise invalid_switch(switch, "the end of the area (-Bbase:length or -f) can be given once.")
-    read.end = end
+    command.end = end
 
 
-def _created_size(read: DiskspdCommand, switch: str, value: str) -> None:
-    read.creates = _size(read, switch, value)
+def _created_size(command: DiskspdCommand, switch: str, value: str) -> None:
+    command.creates = _size(command, switch, value)
 
 
-def _duration(read: DiskspdCommand, switch: str, value: str) -> None:
-    read.duration = _number(switch, value, 1)
+def _duration(command: DiskspdCommand, switch: str, value: str) -> None:
+    command.duration = _number(switch, value, 1)
 
 
-def _file_range(read: DiskspdCommand, switch: str, value: str) -> None:
+def _file_range(command: DiskspdCommand, switch: str, value: str) -> None:
     if not value or value.strip("rst"):
-        _ends(read, switch, _size(read, switch, value))
+        _ends(command, switch, _size(command, switch, value))
         return
     hints = {"r": "random", "s": "sequential"}
-    known = [hints[one] for one in value if one in hints]
-    if len(known) == 1:
-        read.options["fadvise_hint"] = known[0]
-    if "t" in value or len(known) > 1:
-        read.notes.append(f"{switch} has no full equivalent: fio gives one hint, r or s")
+    chosen = [hints[letter] for letter in value if letter in hints]
+    if len(chosen) == 1:
+        command.options["fadvise_hint"] = chosen[0]
+    if "t" in value or len(chosen) > 1:
+        command.notes.append(f"{switch} has no full equivalent: fio gives one hint, r or s")
 
 
-def _total(read: DiskspdCommand, switch: str, value: str) -> None:
-    read.total = _number(switch, value, 1, 4096)
+def _total(command: DiskspdCommand, switch: str, value: str) -> None:
+    command.total = _number(switch, value, 1, 4096)
 
 
-def _rate_limit(read: DiskspdCommand, switch: str, value: str) -> None:
+def _rate_limit(command: DiskspdCommand, switch: str, value: str) -> None:
     per_io = value.endswith("i")
     number = _number(switch, value.removesuffix("i"), 1)
-    read.rate = ("rate_iops", number) if per_io else ("rate", number * 1000)
+    command.rate = ("rate_iops", number) if per_io else ("rate", number * 1000)
 
 
-def _no_cache(read: DiskspdCommand, switch: str, value: str) -> None:
-    if read.cache or read.through:
+def _no_cache(command: DiskspdCommand, switch: str, value: str) -> None:
+    if command.cache or command.through:
         raise invalid_switch(switch, "it conflicts with an earlier -S.")
-    read.cache, read.through = "u", True
+    command.cache, command.through = "u", True
 
 
-def _bursts(read: DiskspdCommand, switch: str, value: str) -> None:
-    read.burst = _number(switch, value, 1)
+def _bursts(command: DiskspdCommand, switch: str, value: str) -> None:
+    command.burst = _number(switch, value, 1)
 
 
-def _pause(read: DiskspdCommand, switch: str, value: str) -> None:
-    read.pause = _number(switch, value, 1)
+def _pause(command: DiskspdCommand, switch: str, value: str) -> None:
+    command.pause = _number(switch, value, 1)
 
 
-def _priority(read: DiskspdCommand, switch: str, value: str) -> None:
+def _priority(command: DiskspdCommand, switch: str, value: str) -> None:
     level = _number(switch, value, 1, 3)
     if level == 1:
-        read.options["prioclass"] = "3"
+        command.options["prioclass"] = "3"
     elif level == 2:
-        read.options.update(prioclass="2", prio="7")
+        command.options.update(prioclass="2", prio="7")
 
 
-def _queue_depth(read: DiskspdCommand, switch: str, value: str) -> None:
-    read.depth = _number(switch, value, 1, 1 << 20)
+def _queue_depth(command: DiskspdCommand, switch: str, value: str) -> None:
+    command.depth = _number(switch, value, 1, 1 << 20)
 
 
-def _depth_all(read: DiskspdCommand, switch: str, value: str) -> None:
-    read.depth_all = _number(switch, value, 1, 1 << 20)
+def _depth_all(command: DiskspdCommand, switch: str, value: str) -> None:
+    command.depth_all = _number(switch, value, 1, 1 << 20)
 
 
-def _random_io(read: DiskspdCommand, switch: str, value: str) -> None:
+def _random_io(command: DiskspdCommand, switch: str, value: str) -> None:
     if value.startswith("d"):
-        read.distribution = _distribution(read, switch, value[1:])
+        command.distribution = _distribution(command, switch, value[1:])
         return
     if value.startswith("s"):
-        if 0 < read.random < 100:
+        if 0 < command.random < 100:
             raise invalid_switch(switch, "the share of random I/O (-rs) can be given once.")
-        if read.stride is not None:
+        if command.stride is not None:
             raise invalid_switch(switch, "-r says how random I/O is aligned, not -s.")
-        read.random = _number(switch, value[1:], 1, 100)
+        command.random = _number(switch, value[1:], 1, 100)
         return
-    if read.stride is not None:
+    if command.stride is not None:
         raise invalid_switch(switch, "sequential (-s) and random I/O (-r) cannot be combined.")
-    if read.align is not None:
+    if command.align is not None:
         raise invalid_switch(switch, "random I/O (-r) can be asked for once.")
-    read.align = _size(read, switch, value) if value else read.block
-    read.random = read.random or 100
+    command.align = _size(command, switch, value) if value else command.block
+    command.random = command.random or 100
 
 
 def _distribution(
-    read: DiskspdCommand, switch: str, value: str
+    command: DiskspdCommand, switch: str, value: str
 ) -> tuple[str, list[tuple[int, int]]]:
     """IO% and share of the target, pairs in the target's order (-rdpct90/10:5/90)."""
     kind = value[:3]
@@ -267,76 +267,76 @@ def _distribution(
         if not slash:
             raise invalid_switch(switch, "each range is IO%/part, as in 90/10.")
         ios = _number(switch, share, 0, 100)
-        size = _number(switch, part, 1, 100) if kind == "pct" else _size(read, switch, part)
+        size = _number(switch, part, 1, 100) if kind == "pct" else _size(command, switch, part)
         pairs.append((ios, size))
     return kind, pairs
 
 
-def _sequential_io(read: DiskspdCommand, switch: str, value: str) -> None:
-    if read.random == 100:
+def _sequential_io(command: DiskspdCommand, switch: str, value: str) -> None:
+    if command.random == 100:
         raise invalid_switch(switch, "sequential (-s) and random I/O (-r) cannot be combined.")
-    if read.random:
+    if command.random:
         raise invalid_switch(switch, "-r says how random I/O is aligned, not -s.")
-    if read.stride is not None:
+    if command.stride is not None:
         raise invalid_switch(switch, "sequential I/O (-s) can be asked for once.")
     if value.startswith("i"):
-        read.interlocked = True
+        command.interlocked = True
         value = value[1:]
-    read.stride = _size(read, switch, value, low=0) if value else read.block
+    command.stride = _size(command, switch, value, low=0) if value else command.block
 
 
 _CACHES = {"b": "b", "r": "r", "u": "u"}
 
 
-def _cache(read: DiskspdCommand, switch: str, value: str) -> None:
+def _cache(command: DiskspdCommand, switch: str, value: str) -> None:
     for flag in value or "u":
-        clash = (
-            (flag in _CACHES and read.cache)
-            or (flag == "u" and read.mapped)
-            or (flag == "h" and (read.cache or read.through or read.mapped))
-            or (flag == "m" and (read.mapped or read.cache == "u"))
-            or (flag == "w" and read.through)
+        conflict = (
+            (flag in _CACHES and command.cache)
+            or (flag == "u" and command.mapped)
+            or (flag == "h" and (command.cache or command.through or command.mapped))
+            or (flag == "m" and (command.mapped or command.cache == "u"))
+            or (flag == "w" and command.through)
         )  # fmt: skip
         if flag not in "bhmruw":
             raise UsageError(f"{switch!r}: -S takes b, h, m, r, u and w.", EXAMPLE)
-        if clash:
+        if conflict:
             raise invalid_switch(
                 switch, f"{flag} conflicts with what was said of the cache before."
             )
         if flag in "bruh":
-            read.cache = _CACHES.get(flag, "u")
-        read.through |= flag in "wh"
-        read.mapped |= flag == "m"
-    if read.cache == "r" and "r" in value:
-        read.notes.append(f"{switch}: r (the cache of a remote file system) has no equivalent")
+            command.cache = _CACHES.get(flag, "u")
+        command.through |= flag in "wh"
+        command.mapped |= flag == "m"
+    if command.cache == "r" and "r" in value:
+        command.notes.append(f"{switch}: r (the cache of a remote file system) has no equivalent")
 
 
-def _threads_per_file(read: DiskspdCommand, switch: str, value: str) -> None:
-    read.threads = _number(switch, value, 1, 4096)
+def _threads_per_file(command: DiskspdCommand, switch: str, value: str) -> None:
+    command.threads = _number(switch, value, 1, 4096)
 
 
-def _separation(read: DiskspdCommand, switch: str, value: str) -> None:
-    read.separation = _size(read, switch, value)
+def _separation(command: DiskspdCommand, switch: str, value: str) -> None:
+    command.separation = _size(command, switch, value)
 
 
-def _write_percentage(read: DiskspdCommand, switch: str, value: str) -> None:
-    read.writes = _number(switch, value, 0, 100)
+def _write_percentage(command: DiskspdCommand, switch: str, value: str) -> None:
+    command.writes = _number(switch, value, 0, 100)
 
 
-def _warmup(read: DiskspdCommand, switch: str, value: str) -> None:
-    read.warmup = _number(switch, value)
+def _warmup(command: DiskspdCommand, switch: str, value: str) -> None:
+    command.warmup = _number(switch, value)
 
 
-def _affinity(read: DiskspdCommand, switch: str, value: str) -> None:
+def _affinity(command: DiskspdCommand, switch: str, value: str) -> None:
     """-a0,2 and -ag0,0,2 mean the same; -a and -ag what goes without saying."""
     if value in ("", "g"):
         return
     group = 0
-    for word in value.split(","):
-        if word.startswith("g"):
-            group = _number(switch, word[1:], 0, 65535)
+    for part in value.split(","):
+        if part.startswith("g"):
+            group = _number(switch, part[1:], 0, 65535)
         else:
-            read.cpus.append(_number(switch, word, 0, MAX_CPU))
+            command.cpus.append(_number(switch, part, 0, MAX_CPU))
         if group:
             raise invalid_switch(
                 switch, "only Windows has processor groups: name the CPUs as in -a0,1."
@@ -345,47 +345,47 @@ def _affinity(read: DiskspdCommand, switch: str, value: str) -> None:
         raise invalid_switch(switch, "the group has no CPUs.")
 
 
-def _no_affinity(read: DiskspdCommand, switch: str, value: str) -> None:
-    read.unbound = True
+def _no_affinity(command: DiskspdCommand, switch: str, value: str) -> None:
+    command.unbound = True
 
 
-def _seed(read: DiskspdCommand, switch: str, value: str) -> None:
+def _seed(command: DiskspdCommand, switch: str, value: str) -> None:
     if value:
-        read.options["randseed"] = str(_number(switch, value, 0, 1 << 62))
+        command.options["randseed"] = str(_number(switch, value, 0, 1 << 62))
     else:
-        read.options["randrepeat"] = "0"
+        command.options["randrepeat"] = "0"
 
 
-def _buffers(read: DiskspdCommand, switch: str, value: str) -> None:
+def _buffers(command: DiskspdCommand, switch: str, value: str) -> None:
     if value == "r":
-        read.options["refill_buffers"] = "1"
+        command.options["refill_buffers"] = "1"
     elif value:
-        read.buffer = _size(read, switch, value.partition(",")[0])
-        read.notes.append(f"{switch} has no equivalent: fio writes random data of its own")
+        command.buffer = _size(command, switch, value.partition(",")[0])
+        command.notes.append(f"{switch} has no equivalent: fio writes random data of its own")
     else:
-        read.options["zero_buffers"] = "1"
+        command.options["zero_buffers"] = "1"
 
 
-def _mapped_flush(read: DiskspdCommand, switch: str, value: str) -> None:
+def _mapped_flush(command: DiskspdCommand, switch: str, value: str) -> None:
     if value.lower() not in ("v", "n", "i"):
         raise invalid_switch(switch, "the flush mode is v, n or i.")
-    read.flush = True
+    command.flush = True
 
 
-def _parallel(read: DiskspdCommand, switch: str, value: str) -> None:
-    read.parallel = True
+def _parallel(command: DiskspdCommand, switch: str, value: str) -> None:
+    command.parallel = True
 
 
-def _routines(read: DiskspdCommand, switch: str, value: str) -> None:
-    read.routines = True
+def _routines(command: DiskspdCommand, switch: str, value: str) -> None:
+    command.routines = True
 
 
-def _results(read: DiskspdCommand, switch: str, value: str) -> None:
+def _results(command: DiskspdCommand, switch: str, value: str) -> None:
     if value not in ("text", "xml"):
         raise invalid_switch(switch, "the results' form is text or xml.")
 
 
-def _verbose(read: DiskspdCommand, switch: str, value: str) -> None:
+def _verbose(command: DiskspdCommand, switch: str, value: str) -> None:
     if value not in ("", "s"):
         raise invalid_switch(switch, "it is -v or -vs.")
 
@@ -400,39 +400,40 @@ _HANDLERS: Mapping[str, Callable[[DiskspdCommand, str, str], None]] = {
 }  # fmt: skip
 
 
-def check(read: DiskspdCommand) -> None:
+def check(command: DiskspdCommand) -> None:
     """UsageError for switches that DISKSPD refuses together."""
-    many = (read.total or 1) > 1 or read.threads > 1
-    for clash, why in (
-        (read.unbound and read.cpus, "-n and -a cannot be combined."),
-        (read.total and read.threads > 1, "-F and -t cannot be combined."),
-        (read.rate and read.routines, "-g and -x cannot be combined."),
-        ((read.burst is None) != (read.pause is None), "-i and -j need each other."),
-        (read.total and read.depth_all and read.rate, "-g and -O cannot be combined."),
-        (read.total and read.depth_all and read.pause, "-j and -O cannot be combined."),
-        (read.total and read.depth_all and read.parallel, "-p and -O cannot be combined."),
-        (read.random and read.separation, "-T and -r cannot be combined."),
-        (read.random and read.interlocked, "-si and -r cannot be combined."),
-        (read.random and read.parallel, "-p and -r cannot be combined."),
-        (read.distribution and not read.random, "-rd needs -r or -rs: it is of random I/O."),
-        (read.interlocked and read.separation, "-si and -T cannot be combined."),
-        (read.interlocked and read.parallel, "-si and -p cannot be combined."),
-        (read.separation and not many, "-T needs several threads."),
-        (read.mapped and read.routines, "-Sm and -x cannot be combined."),
-        (read.mapped and read.cache == "u", "-Sm and -Su or -Sh cannot be combined."),
-        (read.flush and not read.mapped, "-N needs -Sm."),
-        (read.buffer and read.buffer < read.block, "-Z: its buffer is smaller than a block."),
-        (read.end is not None and read.end <= (read.base or 0), "-f must be beyond -B."),
-        (read.creates is not None and read.creates <= (read.base or 0),
+    several_threads = (command.total or 1) > 1 or command.threads > 1
+    for conflict, why in (
+        (command.unbound and command.cpus, "-n and -a cannot be combined."),
+        (command.total and command.threads > 1, "-F and -t cannot be combined."),
+        (command.rate and command.routines, "-g and -x cannot be combined."),
+        ((command.burst is None) != (command.pause is None), "-i and -j need each other."),
+        (command.total and command.depth_all and command.rate, "-g and -O cannot be combined."),
+        (command.total and command.depth_all and command.pause, "-j and -O cannot be combined."),
+        (command.total and command.depth_all and command.parallel, "-p and -O cannot be combined."),
+        (command.random and command.separation, "-T and -r cannot be combined."),
+        (command.random and command.interlocked, "-si and -r cannot be combined."),
+        (command.random and command.parallel, "-p and -r cannot be combined."),
+        (command.distribution and not command.random, "-rd needs -r or -rs: it is of random I/O."),
+        (command.interlocked and command.separation, "-si and -T cannot be combined."),
+        (command.interlocked and command.parallel, "-si and -p cannot be combined."),
+        (command.separation and not several_threads, "-T needs several threads."),
+        (command.mapped and command.routines, "-Sm and -x cannot be combined."),
+        (command.mapped and command.cache == "u", "-Sm and -Su or -Sh cannot be combined."),
+        (command.flush and not command.mapped, "-N needs -Sm."),
+        (command.buffer and command.buffer < command.block,
+         "-Z: its buffer is smaller than a block."),
+        (command.end is not None and command.end <= (command.base or 0), "-f must be beyond -B."),
+        (command.creates is not None and command.creates <= (command.base or 0),
          "-B lies beyond the file of -c."),
     ):  # fmt: skip
-        if clash:
+        if conflict:
             raise UsageError(f"DISKSPD refuses this: {why}", EXAMPLE)
 
 
 def check_distribution(kind: str, pairs: Sequence[tuple[int, int]], block: int) -> None:
     """UsageError for ranges that DISKSPD refuses, or that no I/O of ``block`` bytes fits in."""
-    ios, parts = sum(one for one, _ in pairs), sum(part for _, part in pairs)
+    ios, parts = sum(percent for percent, _ in pairs), sum(part for _, part in pairs)
     why = ""
     if ios > 100:
         why = f"its IO% are {ios} together, and can be 100 at most."

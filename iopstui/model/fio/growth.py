@@ -64,14 +64,14 @@ class Growth:
         return self.ios / seconds if seconds and self.counted_by != NOTHING else None
 
     def interval(
-        self, seconds: float | None, found: Mapping[str, int] | None = None
+        self, seconds: float | None, percentiles: Mapping[str, int] | None = None
     ) -> DirectionInterval:
         """``found``: the percentiles, where they are known."""
-        if found is None:
-            found = percentiles_of(self.bins)
-        if self.max_ns is not None and max(found.values(), default=0) > self.max_ns:
+        if percentiles is None:
+            percentiles = percentiles_of(self.bins)
+        if self.max_ns is not None and max(percentiles.values(), default=0) > self.max_ns:
             # the middle of the highest bucket may lie above all that is in it
-            found = {name: min(value, self.max_ns) for name, value in found.items()}
+            percentiles = {name: min(value, self.max_ns) for name, value in percentiles.items()}
         return DirectionInterval(
             ios=self.ios,
             bytes=self.bytes,
@@ -80,7 +80,7 @@ class Growth:
             slat_ns=mean_of(self.slat),
             clat_ns=mean_of(self.clat),
             lat_ns=mean_of(self.lat),
-            percentiles=found,
+            percentiles=percentiles,
             max_ns=self.max_ns,
             bins=self.bins,
             bins_of=self.bins_of,
@@ -94,8 +94,8 @@ class Growth:
 
 def percentiles_of(bins: Bins) -> dict[str, int]:
     """The shown ones in ns, by their names."""
-    found = histogram.percentiles(bins)
-    return {histogram.percentile_name(p): value for p, value in found.items()}
+    values = histogram.percentiles(bins)
+    return {histogram.percentile_name(p): value for p, value in values.items()}
 
 
 def parts_of(by_direction: Mapping[str, Growth]) -> list[Growth]:
@@ -116,7 +116,7 @@ def total_of(parts: list[Growth]) -> Growth:
 
 
 def row_growth(
-    pair: RowPair, counted: Counted, packed: Mapping[str, PackedBins]
+    pair: RowPair, chosen_counters: Counted, packed: Mapping[str, PackedBins]
 ) -> dict[str, Growth]:
     """Growth of one row since the document before, by direction. ``counted`` keeps by which counter
     it is told; ``packed`` subtracts the histograms of many rows."""
@@ -128,8 +128,8 @@ def row_growth(
         by = counted_by(pair.now, now)
         if old is not None:
             # once a counter was no evidence it stays so: another one is a little ahead or behind
-            by = max(by, counted.get((pair.index, name), by), key=EVIDENCE.index)
-        counted[pair.index, name] = by
+            by = max(by, chosen_counters.get((pair.index, name), by), key=EVIDENCE.index)
+        chosen_counters[pair.index, name] = by
         growth = Growth(
             ios=max(0, count(pair.now, now, by) - (count(pair.now, old, by) if old else 0)),
             bytes=now.io_bytes - (old.io_bytes if old else 0),
@@ -156,12 +156,12 @@ def _grow_bins(
     if not now.bins:
         return None
     before = (old.bins if old else None) or {}
-    grown = packed.growth(index, now.bins, before) if packed is not None else None
-    if packed is None or grown is None:
+    increase = packed.growth(index, now.bins, before) if packed is not None else None
+    if packed is None or increase is None:
         growth.bins = histogram.subtract(now.bins, before) or {}
         return histogram.maximum(growth.bins)
-    growth.packed = grown
-    return packed.highest(grown)
+    growth.packed = increase
+    return packed.highest(increase)
 
 
 def _grown_max(

@@ -83,14 +83,14 @@ def first_interval_seconds(
     """
     begins = [pair.now.job_start for pair in pairs if pair.now.job_start and active(pair.now)]
     if begins:
-        least = found = (status.timestamp_ms - min(begins)) / 1000
+        least = elapsed = (status.timestamp_ms - min(begins)) / 1000
     elif waited_s is not None:
-        least = found = runtime_s + waited_s
+        least = elapsed = runtime_s + waited_s
     else:
         # whole seconds, rounded up, since 0.1 s before the jobs began: somewhere between
         least = max((pair.now.elapsed_s or 0 for pair in pairs), default=0) - 1.0
-        found = least + 0.4
-    return found if least > runtime_s + STALLED_S else runtime_s
+        elapsed = least + 0.4
+    return elapsed if least > runtime_s + STALLED_S else runtime_s
 
 
 def interval_seconds(
@@ -99,65 +99,67 @@ def interval_seconds(
     pairs: list[RowPair],
     arrival_s: float,
     final: bool,
-    since: Mapping[int, float],
+    row_seconds: Mapping[int, float],
 ) -> float | None:
     """The length of the interval between two documents. ``arrival_s`` is the same by the
     monotonic clock, ``since`` how long each row had run by the intervals so far."""
-    grown = grown_runtime(pairs)
+    runtime_s = grown_runtime(pairs)
     clock = (status.timestamp_ms - previous.timestamp_ms) / 1000
-    if not _plausible(clock, grown, arrival_s):
+    if not _plausible(clock, runtime_s, arrival_s):
         clock = max(arrival_s, 0.0)
     fresh = all(pair.old is None for pair in pairs if pair.grew)
     any_fresh = any(pair.old is None and pair.grew for pair in pairs)
-    if any_fresh and fresh and 0 < grown < clock:
-        return grown
-    left = _left_s(pairs, since) if final else 0.0
-    if not 0 < left < clock:
-        left = clock
-    return left or None
+    if any_fresh and fresh and 0 < runtime_s < clock:
+        return runtime_s
+    remaining_s = _left_s(pairs, row_seconds) if final else 0.0
+    if not 0 < remaining_s < clock:
+        remaining_s = clock
+    return remaining_s or None
 
 
 def io_ends_s(job: JobStatus) -> float | None:
     """When the I/O of a row is over at the latest, in seconds of its runtime, if fio then writes
     logs, which takes seconds and counts as runtime. Its last I/O began before ``runtime`` was over
     and took no longer than the slowest one. ``None`` where that isn't known."""
-    asked = job.options
-    if not any(name in asked for name in PREFIX_LOGS) or "startdelay" in asked:
+    options = job.options
+    if not any(name in options for name in PREFIX_LOGS) or "startdelay" in options:
         return None
     slowest = max([d.lat_max_ns or 0 for d in job.directions.values()], default=0)
-    most = duration_s(asked.get("runtime", asked.get("timeout", "")))
+    most = duration_s(options.get("runtime", options.get("timeout", "")))
     return most + slowest / 1e9 if most and slowest else None
 
 
-def seconds_without_logs(pairs: list[RowPair], since: Mapping[int, float], seconds: float) -> float:
+def seconds_without_logs(
+    pairs: list[RowPair], row_seconds: Mapping[int, float], seconds: float
+) -> float:
     """``seconds`` without those in which fio wrote its logs. Only if its own runtime goes on behind
     the end of all I/O that this interval may have had."""
-    left = []
+    remaining = []
     for pair in pairs:
         if pair.old is None or not pair.grew:
             continue
         ends = io_ends_s(pair.now)
         if ends is None or ran_ms(pair.now) / 1000 <= ends:
             return seconds
-        left.append(ends - since.get(pair.index, ran_ms(pair.old) / 1000))
-    return min(seconds, max(left)) if left and max(left) > 0 else seconds
+        remaining.append(ends - row_seconds.get(pair.index, ran_ms(pair.old) / 1000))
+    return min(seconds, max(remaining)) if remaining and max(remaining) > 0 else seconds
 
 
-def _left_s(pairs: list[RowPair], since: Mapping[int, float]) -> float:
+def _left_s(pairs: list[RowPair], row_seconds: Mapping[int, float]) -> float:
     """How long the jobs still ran after the document before the last. That one's runtime may be
     of before a job held it up, and so the growth longer than what was left."""
-    grown = []
+    growths = []
     for pair in pairs:
         before = ran_ms(pair.old) / 1000 if pair.old else 0.0
-        late = since.get(pair.index, before) - before if pair.old else 0.0
-        grown.append(ran_ms(pair.now) / 1000 - before - (late if late > DELAY_S else 0.0))
-    return round(max(grown, default=0.0), 6)
+        late = row_seconds.get(pair.index, before) - before if pair.old else 0.0
+        growths.append(ran_ms(pair.now) / 1000 - before - (late if late > DELAY_S else 0.0))
+    return round(max(growths, default=0.0), 6)
 
 
 def grown_runtime(pairs: list[RowPair]) -> float:
     """The longest growth of a row's runtime, in seconds."""
-    grown = (ran_ms(pair.now) - (ran_ms(pair.old) if pair.old else 0) for pair in pairs)
-    return max(max(grown, default=0), 0) / 1000
+    growths_ms = (ran_ms(pair.now) - (ran_ms(pair.old) if pair.old else 0) for pair in pairs)
+    return max(max(growths_ms, default=0), 0) / 1000
 
 
 def ran_ms(job: JobStatus) -> float:
@@ -195,6 +197,6 @@ def _plausible(clock: float, runtime: float, arrival: float) -> bool:
     if abs(runtime - arrival) < AGREEMENT_S:
         return min(abs(clock - runtime), abs(clock - arrival)) <= 2 * AGREEMENT_S
     return any(
-        abs(clock - other) <= max(CLOCK_TOLERANCE, CLOCK_TOLERANCE * clock)
-        for other in (runtime, arrival)
+        abs(clock - reference) <= max(CLOCK_TOLERANCE, CLOCK_TOLERANCE * clock)
+        for reference in (runtime, arrival)
     )

@@ -83,8 +83,8 @@ class FioIntervals:
         previous = self._previous
         arrival_s = (arrived_ns - self._arrived_ns) / 1e9
         pairs = pair_rows(status, previous, self._ramps)
-        again = final and previous is not None and is_repetition(status, previous)
-        if again and not grown_runtime(pairs):
+        repeated = final and previous is not None and is_repetition(status, previous)
+        if repeated and not grown_runtime(pairs):
             return None
         if previous is None:
             seconds = self._first_seconds(status, pairs, interval_s, final)
@@ -136,9 +136,9 @@ class FioIntervals:
     def state(self) -> tuple[object, ...]:
         """Return all state that the next intervals depend on: two objects with equal states
         continue equally."""
-        begun = self._previous is not None
+        has_started = self._previous is not None
         return (
-            self._previous, self._arrived_ns, None if begun else self._idle_ms,
+            self._previous, self._arrived_ns, None if has_started else self._idle_ms,
             self._ramps.state, sorted(self._counted.items()), sorted(self._since.items()),
         )  # fmt: skip
 
@@ -151,22 +151,28 @@ class FioIntervals:
         if MIXED in names:
             return {}
         for name in names:
-            each = (pair.now.directions.get(name) for pair in pairs)
+            directions = (pair.now.directions.get(name) for pair in pairs)
             packed = self._packed.setdefault(name, PackedBins())
-            packed.add_buckets([one.bins for one in each if one is not None and one.bins])
+            packed.add_buckets(
+                [
+                    direction.bins
+                    for direction in directions
+                    if direction is not None and direction.bins
+                ]
+            )
         return self._packed
 
     def _go_on(self, pairs: Iterable[RowPair], seconds: float | None) -> None:
         """Note how long each row has run by the intervals so far."""
         for pair in pairs:
             by_fio = ran_ms(pair.now) / 1000
-            since = self._since.get(pair.index, 0.0) + (seconds or 0.0)
+            ran_s = self._since.get(pair.index, 0.0) + (seconds or 0.0)
             fresh = pair.old is None or not active(pair.old)
             # two clocks drift apart: over a day by seconds, and nothing held the row up; less than
             # fio itself says it can't have run
-            if fresh or since - by_fio <= DELAY_S:
-                since = by_fio
-            self._since[pair.index] = min(since, by_fio + MAX_HELD_UP_S)
+            if fresh or ran_s - by_fio <= DELAY_S:
+                ran_s = by_fio
+            self._since[pair.index] = min(ran_s, by_fio + MAX_HELD_UP_S)
 
     def _waited_s(self, status: FioStatus, interval_s: float) -> float | None:
         """How much longer than one interval no document came before the first that has I/O;
@@ -180,13 +186,13 @@ class _Growths:
     """Growth of all rows since the document before: each row, each direction, and the sum."""
 
     def __init__(
-        self, pairs: list[RowPair], counted: Counted, packed: Mapping[str, PackedBins]
+        self, pairs: list[RowPair], chosen_counters: Counted, packed: Mapping[str, PackedBins]
     ) -> None:
         self.by_row: list[Growth] = []
         self.by_direction: dict[str, Growth] = {}
         parts: list[Growth] = []
         for pair in pairs:
-            growths = row_growth(pair, counted, packed)
+            growths = row_growth(pair, chosen_counters, packed)
             of_row = parts_of(growths)
             parts += of_row
             growth = total_of(of_row)
@@ -195,11 +201,11 @@ class _Growths:
                 # one row with one direction: nothing is added up
                 self.by_direction = growths
                 break
-            for name, one in growths.items():
-                self.by_direction.setdefault(name, Growth()).add(one)
-        for name, one in self.by_direction.items():
-            if one.packed:
-                one.put(packed[name].unpacked(one.packed))
+            for name, direction_growth in growths.items():
+                self.by_direction.setdefault(name, Growth()).add(direction_growth)
+        for name, direction_growth in self.by_direction.items():
+            if direction_growth.packed:
+                direction_growth.put(packed[name].unpacked(direction_growth.packed))
         # what is in the directions' histograms, each added up once, need not be added up row by row
         summed = parts if MIXED in self.by_direction else self.by_direction.values()
         self.whole = _total(self.by_row, self.by_direction, summed)
@@ -208,16 +214,18 @@ class _Growths:
         self, seconds: float | None
     ) -> tuple[dict[str, DirectionInterval], DirectionInterval]:
         """Intervals of the directions, and of the total."""
-        found = percentiles_of(self.whole.bins)
+        percentiles = percentiles_of(self.whole.bins)
         # a single direction is the whole
-        known = found if len(self.by_direction) == 1 else None
+        shared = percentiles if len(self.by_direction) == 1 else None
         directions = {
-            name: self.by_direction[name].interval(seconds, known)
+            name: self.by_direction[name].interval(seconds, shared)
             for name in DIRECTIONS
             if name in self.by_direction
         }
-        alone = next((name for name, one in self.by_direction.items() if one is self.whole), "")
-        return directions, directions.get(alone) or self.whole.interval(seconds, found)
+        alone = next(
+            (name for name, growth in self.by_direction.items() if growth is self.whole), ""
+        )
+        return directions, directions.get(alone) or self.whole.interval(seconds, percentiles)
 
 
 def _interval(
@@ -225,16 +233,16 @@ def _interval(
     seconds: float | None,
     interval_s: float,
     ramp: bool,
-    counted: Counted,
+    chosen_counters: Counted,
     packed: Mapping[str, PackedBins],
     worked_s: float | None,
 ) -> FioInterval:
     """``worked_s`` is the time in which the jobs used their CPUs: ``seconds``, and those in which
     they wrote logs."""
-    grown = _Growths(pairs, counted, packed)
-    rows = list(zip(pairs, grown.by_row, strict=True))
+    growths = _Growths(pairs, chosen_counters, packed)
+    rows = list(zip(pairs, growths.by_row, strict=True))
     jobs = [_job_interval(pair, growth, seconds) for pair, growth in rows]
-    directions, total = grown.intervals(seconds)
+    directions, total = growths.intervals(seconds)
     eta = _maximum(pair.now.eta_s for pair in pairs)
     elapsed = _maximum(pair.now.elapsed_s for pair in pairs)
     working = [pair.now for pair in pairs if active(pair.now)]
@@ -254,7 +262,7 @@ def _interval(
         reset=any(pair.reset for pair in pairs),
         partial=(seconds or 0) < PARTIAL_BELOW * interval_s,
         measures_latency=any(job.measures_latency for job in working),
-        counts_submissions=grown.whole.counted_by == SUBMISSIONS,
+        counts_submissions=growths.whole.counted_by == SUBMISSIONS,
         times_all=_times_all(pairs, jobs),
         latency_possible=not any(_impossible(pair.now, growth, seconds) for pair, growth in rows),
         failed=sum(map(_failed, pairs)),
@@ -274,19 +282,19 @@ def _total(
     if len(by_direction) == len(summed) == 1:
         # a single direction is the whole
         return next(iter(by_direction.values()))
-    whole = Growth()
+    total = Growth()
     for growth in by_row:
-        whole.add(growth, bins=False)
-    whole.bins = histogram.merge(one.bins for one in summed)
-    return whole
+        total.add(growth, bins=False)
+    total.bins = histogram.merge(part.bins for part in summed)
+    return total
 
 
 def _times_all(pairs: Iterable[RowPair], jobs: Iterable[JobInterval]) -> bool:
     """False if only some of the I/Os have a latency."""
     timed = {
-        one.counted_by == SAMPLES and pair.now.measures_latency
-        for pair, one in zip(pairs, jobs, strict=True)
-        if one.ios and not in_ramp(pair.now)
+        interval.counted_by == SAMPLES and pair.now.measures_latency
+        for pair, interval in zip(pairs, jobs, strict=True)
+        if interval.ios and not in_ramp(pair.now)
     }
     return len(timed) < 2 and not (
         timed == {False} and any(pair.now.measures_latency for pair in pairs if active(pair.now))
@@ -303,8 +311,10 @@ def _impossible(job: JobStatus, growth: Growth, seconds: float | None) -> bool:
         return False
     most_s = job.in_flight * (seconds + (growth.max_ns or 0) / 1e9)
     # there clat alone is wrong
-    known = (took for took in (growth.clat, growth.lat) if took is not None)
-    return any(took.mean_ns * took.count / 1e9 > IMPOSSIBLE_FACTOR * most_s for took in known)
+    sums = (latency for latency in (growth.clat, growth.lat) if latency is not None)
+    return any(
+        latency.mean_ns * latency.count / 1e9 > IMPOSSIBLE_FACTOR * most_s for latency in sums
+    )
 
 
 def _job_interval(pair: RowPair, growth: Growth, seconds: float | None) -> JobInterval:
@@ -341,22 +351,22 @@ def _iodepth(pairs: Iterable[RowPair]) -> dict[str, float]:
     return {depth: 100 * count / total for depth, count in positive.items()}
 
 
-def _cpu(pairs: Iterable[RowPair], which: str, seconds: float | None) -> float | None:
+def _cpu(pairs: Iterable[RowPair], name: str, seconds: float | None) -> float | None:
     if not seconds:
         return None
     used_ms = 0.0
     for pair in pairs:
         for job, sign in ((pair.now, 1), (pair.old, -1)):
             if job is not None:
-                used_ms += sign * getattr(job, which) / 100 * job.job_runtime_ms
+                used_ms += sign * getattr(job, name) / 100 * job.job_runtime_ms
     return max(0.0, used_ms) / (seconds * 10)
 
 
 def _context_switches(pairs: Iterable[RowPair], seconds: float | None) -> float | None:
     if not seconds:
         return None
-    grown = sum(pair.now.ctx - (pair.old.ctx if pair.old else 0) for pair in pairs)
-    return max(0, grown) / seconds
+    switches = sum(pair.now.ctx - (pair.old.ctx if pair.old else 0) for pair in pairs)
+    return max(0, switches) / seconds
 
 
 def _maximum(values: Iterable[int | None]) -> int | None:

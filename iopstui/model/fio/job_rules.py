@@ -81,9 +81,9 @@ def _why_not(engine: str) -> str:
         return "loads a program from a file"
     import difflib
 
-    near = difflib.get_close_matches(engine, sorted(ENGINES), n=1)
-    if near:
-        return f"is not among the engines that can be guarded (did you mean {near[0]}?)"
+    similar = difflib.get_close_matches(engine, sorted(ENGINES), n=1)
+    if similar:
+        return f"is not among the engines that can be guarded (did you mean {similar[0]}?)"
     return (
         "is not among the engines that reach their storage by filename= alone, which are "
         + ", ".join(sorted(ENGINES))

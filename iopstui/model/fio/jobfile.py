@@ -71,8 +71,8 @@ _ODD_NUMBER = re.compile(r"0[xX]|[()*/+]")
 class AmbiguousLine(UsageError):
     """A line of a job file that has more than one meaning, or one that is not safe."""
 
-    def __init__(self, line: int, what: str, why: str) -> None:
-        super().__init__(f"line {line}: {what}: {why}")
+    def __init__(self, line: int, quoted: str, why: str) -> None:
+        super().__init__(f"line {line}: {quoted}: {why}")
         self.line = line
 
 
@@ -93,36 +93,36 @@ def canonical_text(text: str, environment: Mapping[str, str]) -> str:
         if not bare or bare[0] in "#;":
             out.append("".join(char for char in bare if char.isprintable()).rstrip(_BLANK))
             continue
-        what = re.split("[#;]", bare, maxsplit=1)[0].rstrip(_BLANK)
-        why = _refusal_of_line(what, inside)
+        content = re.split("[#;]", bare, maxsplit=1)[0].rstrip(_BLANK)
+        why = _refusal_of_line(content, inside)
         if why:
-            raise AmbiguousLine(number, repr(what), why)
+            raise AmbiguousLine(number, repr(content), why)
         inside = True
-        out.append(what if what[0] == "[" else _plain(number, what, environment))
+        out.append(content if content[0] == "[" else _plain(number, content, environment))
     return "\n".join(out)
 
 
-def _refusal_of_line(what: str, inside: bool) -> str:
+def _refusal_of_line(content: str, inside: bool) -> str:
     """Why a line (without its comment) is refused; "" if it is accepted."""
-    if not all(char.isprintable() or char == "\t" or char > "\x9f" for char in what):
+    if not all(char.isprintable() or char == "\t" or char > "\x9f" for char in content):
         return "it has control characters in it"
-    if what[0] == "[":
-        return _unclear_header(what)
-    if what.startswith("include"):
+    if content[0] == "[":
+        return _unclear_header(content)
+    if content.startswith("include"):
         return "other files are not included; put their lines here"
     if not inside:
         return "it comes before the first [section]"
-    name = what.partition("=")[0].rstrip(_BLANK)
+    name = content.partition("=")[0].rstrip(_BLANK)
     if not _NAME.fullmatch(name):
         return "this is not the name of a fio option"
     return ""
 
 
-def _unclear_header(what: str) -> str:
-    found = _HEADER.fullmatch(what)
-    if found is None:
+def _unclear_header(content: str) -> str:
+    match = _HEADER.fullmatch(content)
+    if match is None:
         return "a section is [name], alone on its line"
-    name = found[1]
+    name = match[1]
     if len(name.encode("utf-8", "surrogateescape")) > _LONGEST_NAME:
         return f"the name is longer than {_LONGEST_NAME} bytes"
     if name.startswith("global") and name != "global":
@@ -132,19 +132,21 @@ def _unclear_header(what: str) -> str:
     return ""
 
 
-def _plain(number: int, what: str, environment: Mapping[str, str]) -> str:
+def _plain(number: int, content: str, environment: Mapping[str, str]) -> str:
     """An option with its value, variables replaced."""
-    name, equals, value = what.partition("=")
+    name, equals, value = content.partition("=")
     name, value = name.strip(_BLANK), value.strip(_BLANK)
     if not equals:
         return name
-    brought = [environment[one] for one in _VARIABLE.findall(value) if one in environment]
-    found = _VARIABLE.sub(lambda one: environment.get(one[1], one[0]), value)
-    why = next(filter(None, map(why_unsafe, (*brought, _VARIABLE.sub("", found)))), "")
-    why = why or why_number_refused(name, found)
+    brought = [
+        environment[variable] for variable in _VARIABLE.findall(value) if variable in environment
+    ]
+    expanded = _VARIABLE.sub(lambda match: environment.get(match[1], match[0]), value)
+    why = next(filter(None, map(why_unsafe, (*brought, _VARIABLE.sub("", expanded)))), "")
+    why = why or why_number_refused(name, expanded)
     if why:
-        raise AmbiguousLine(number, repr(f"{name}={found}"), why)
-    return f"{name}={found}" if found or equals else name
+        raise AmbiguousLine(number, repr(f"{name}={expanded}"), why)
+    return f"{name}={expanded}" if expanded or equals else name
 
 
 def why_unsafe(value: str) -> str:
@@ -153,7 +155,7 @@ def why_unsafe(value: str) -> str:
         return "fio cuts a value at # and ;"
     if "${" in value:
         return "fio would look for an environment variable in it"
-    keyword = next((one for one in _KEYWORDS if one in value), "")
+    keyword = next((word for word in _KEYWORDS if word in value), "")
     if keyword:
         return f"fio would replace {keyword} and calculate; write the number"
     if value != value.strip() or any(ord(char) < 32 or char == "\x7f" for char in value):
@@ -176,7 +178,7 @@ def unset_variables(text: str) -> Iterator[tuple[str, str]]:
     """(variable, line) of every ``${VAR}`` that is still in a canonical text: not set."""
     for line in text.split("\n"):
         if not line.lstrip(_BLANK).startswith(("#", ";")):
-            yield from ((found[1], line.strip()) for found in _VARIABLE.finditer(line))
+            yield from ((match[1], line.strip()) for match in _VARIABLE.finditer(line))
 
 
 def option_names(option: str) -> frozenset[str]:
@@ -189,16 +191,16 @@ def option_names(option: str) -> frozenset[str]:
 
 def sections(text: str) -> tuple[Section, ...]:
     """The sections of a job file. Later options of the same name win, as they do for fio."""
-    found: list[tuple[str, dict[str, str]]] = []
+    parsed: list[tuple[str, dict[str, str]]] = []
     for line in text.split("\n"):
         header = _header(line)
         if header is not None:
-            found.append((header, {}))
+            parsed.append((header, {}))
             continue
         option = _option(line)
-        if option is not None and found:
-            found[-1][1][option[0]] = option[1]
-    return tuple(Section(name, options) for name, options in found)
+        if option is not None and parsed:
+            parsed[-1][1][option[0]] = option[1]
+    return tuple(Section(name, options) for name, options in parsed)
 
 
 def effective_sections(text: str) -> tuple[Section, ...]:
@@ -209,11 +211,11 @@ def effective_sections(text: str) -> tuple[Section, ...]:
         if section.name == "global":
             common.update(section.options)
         else:
-            own = dict(common)
+            options = dict(common)
             for option in section.options:
                 for name in _replaced_by(option):
-                    own.pop(name, None)
-            jobs.append(Section(section.name, {**own, **section.options}))
+                    options.pop(name, None)
+            jobs.append(Section(section.name, {**options, **section.options}))
     return tuple(jobs)
 
 
@@ -235,9 +237,9 @@ def with_overrides(
     counted); ``removed`` takes options away everywhere. A value ``""`` writes a bare option.
     """
     extra = per_section or {}
-    gone: set[str] = set(removed)
+    replaced: set[str] = set(removed)
     for name in (*overrides, *(name for options in extra.values() for name in options)):
-        gone |= option_names(name)
+        replaced |= option_names(name)
     out: list[str] = []
     job = -1
     pending: list[str] = []
@@ -249,23 +251,23 @@ def with_overrides(
             pending = []
             if header != "global":
                 job += 1
-                wanted = {**overrides, **extra.get(job, {})}
-                pending = [_line(name, value) for name, value in wanted.items()]
+                job_options = {**overrides, **extra.get(job, {})}
+                pending = [_line(name, value) for name, value in job_options.items()]
             out.append(line)
-        elif option is None or option[0] not in gone:
+        elif option is None or option[0] not in replaced:
             out.append(line)
     return "\n".join([*out, *pending]).rstrip("\n") + "\n"
 
 
-def only_sections(text: str, wanted: Iterable[int]) -> str:
+def only_sections(text: str, indices: Iterable[int]) -> str:
     """The job file with these job sections alone, by their index (``[global]`` is not counted)."""
-    keep, job, out, kept = set(wanted), -1, [], True
+    keep, job, out, included = set(indices), -1, [], True
     for line in text.split("\n"):
         header = _header(line)
         if header is not None:
             job += header != "global"
-            kept = header == "global" or job in keep
-        if kept:
+            included = header == "global" or job in keep
+        if included:
             out.append(line)
     return "\n".join(out)
 
@@ -281,12 +283,12 @@ def parse_override(text: str) -> tuple[str, str]:
     value = value.strip()
     if not _NAME.fullmatch(name) or name.startswith("include"):
         raise UsageError(f"--set {text!r} is not a fio option.", "See: fio --cmdhelp=all")
-    two = _SECOND_OPTION.search(value) if name not in _IN_WORDS else None
-    if two is not None:
+    second_option = _SECOND_OPTION.search(value) if name not in _IN_WORDS else None
+    if second_option is not None:
         # fio takes the first word as the value and says nothing about the rest
         raise UsageError(
             f"--set {text!r} has more than one option.",
-            f"One at a time: --set {name}={value[: two.start()]}",
+            f"One at a time: --set {name}={value[: second_option.start()]}",
         )
     # a lesson's formula is filled in before fio sees it
     why = why_unsafe(value) or ("" if value.startswith("{") else why_number_refused(name, value))

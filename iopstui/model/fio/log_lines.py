@@ -202,9 +202,9 @@ class Logs:
     def directions(self) -> dict[str, dict[str, Any]]:
         """Figures of the whole by direction, named as in ``fio_summary``."""
         if self._single:
-            held = {name for log in self._single for d in log.seconds.values() for name in d}
-            return {name: self._figures(name) for name in (READ, WRITE, TRIM) if name in held}
-        found = {}
+            present = {name for log in self._single for d in log.seconds.values() for name in d}
+            return {name: self._figures(name) for name in (READ, WRITE, TRIM) if name in present}
+        figures = {}
         for name in (READ, WRITE, TRIM):
             means = {
                 kind: _summed([_of_direction(log, name) for log in logs], max(self.end, 1e-3),
@@ -212,8 +212,8 @@ class Logs:
                 for kind, logs in self._windows.items()
             }  # fmt: skip
             if any(value is not None for value in means.values()):
-                found[name] = self._mean_figures(means)
-        return found
+                figures[name] = self._mean_figures(means)
+        return figures
 
     def _figures(self, name: str) -> dict[str, Any]:
         sums = SecondIos()
@@ -248,12 +248,12 @@ class Logs:
 
     def bins(self) -> dict[str, dict[int, int]]:
         """All latencies by direction."""
-        found: dict[str, dict[int, int]] = {}
+        totals: dict[str, dict[int, int]] = {}
         for log in self._single if self.bins_of else ():
             for second in log.seconds.values():
                 for name, ios in second.items():
-                    found[name] = merge((found.get(name, {}), ios.bins))
-        return found
+                    totals[name] = merge((totals.get(name, {}), ios.bins))
+        return totals
 
 
 _EMPTY: dict[str, Any] = {
@@ -264,7 +264,7 @@ _EMPTY: dict[str, Any] = {
 
 
 def _of_direction(log: FioLog, name: str) -> FioLog:
-    return FioLog(log.kind, windows=[one for one in log.windows if one[2] == name])
+    return FioLog(log.kind, windows=[window for window in log.windows if window[2] == name])
 
 
 def _summed(logs: Sequence[FioLog], width: float, joined: bool = False) -> dict[int, float]:
@@ -275,16 +275,16 @@ def _summed(logs: Sequence[FioLog], width: float, joined: bool = False) -> dict[
     for number, log in enumerate(logs):
         for begin, end, name, value in log.windows:
             for place, seconds in _intervals_reached(begin, end, width):
-                held = streams.setdefault((number, name), {}).setdefault(place, [0.0, 0.0])
-                held[0] += value * seconds
-                held[1] += seconds
-                covered[place] = max(covered.get(place, 0.0), held[1])
-    found = {}
+                sums = streams.setdefault((number, name), {}).setdefault(place, [0.0, 0.0])
+                sums[0] += value * seconds
+                sums[1] += seconds
+                covered[place] = max(covered.get(place, 0.0), sums[1])
+    means = {}
     for place, most in covered.items():
-        parts = [held[place] for held in streams.values() if place in held]
-        over = sum(seconds for _, seconds in parts) if joined else most
-        found[place] = sum(value for value, _ in parts) / over
-    return found
+        parts = [stream[place] for stream in streams.values() if place in stream]
+        total_s = sum(seconds for _, seconds in parts) if joined else most
+        means[place] = sum(value for value, _ in parts) / total_s
+    return means
 
 
 def _intervals_reached(begin: float, end: float, width: float) -> Iterator[tuple[int, float]]:

@@ -31,10 +31,10 @@ class PackedBins:
         self._guard = self._beyond = 0
         self._kept: dict[int, tuple[Bins, int]] = {}
 
-    def add_buckets(self, each: Iterable[Bins]) -> None:
+    def add_buckets(self, histograms: Iterable[Bins]) -> None:
         """Have a field for every bucket of these histograms: of all that follow."""
         keys = self._zeros.keys()
-        new = {key for bins in each if not bins.keys() <= keys for key in bins}
+        new = {key for bins in histograms if not bins.keys() <= keys for key in bins}
         if new.issubset(keys):
             return
         self._keys = sorted(new.union(keys))
@@ -49,17 +49,17 @@ class PackedBins:
         packed = self._pack(now)
         before = 0
         if old:
-            kept = self._kept.get(row)
-            found = kept[1] if kept is not None and kept[0] is old else self._pack(old)
-            if found is None:
+            cached = self._kept.get(row)
+            packed_old = cached[1] if cached is not None and cached[0] is old else self._pack(old)
+            if packed_old is None:
                 return None
-            before = found
+            before = packed_old
         if packed is None:
             return None
         self._kept[row] = now, packed
         # a field that would go below zero borrows the bit above it
-        grown = (packed | self._guard) - before
-        return None if grown & self._guard != self._guard else grown ^ self._guard
+        difference = (packed | self._guard) - before
+        return None if difference & self._guard != self._guard else difference ^ self._guard
 
     def highest(self, packed: int) -> int | None:
         """The key of the highest bucket that is not empty, in ns."""

@@ -91,13 +91,13 @@ class Ramps:
             return in_ramp(job)
         runtime, ramp = longest_runtime(job) / 1000, ramp_s(job)
         if index in self._seen:
-            over = reset
+            ramp_over = reset
         else:
-            over = runtime <= interval_s - ramp + TOLERANCE_S
+            ramp_over = runtime <= interval_s - ramp + TOLERANCE_S
             # what follows may begin in the middle of a run; elapsed is rounded up
-            over |= first and (job.elapsed_s or 0) - 1 - runtime > 0.75 * ramp
+            ramp_over |= first and (job.elapsed_s or 0) - 1 - runtime > 0.75 * ramp
         self._seen.add(index)
-        if over or runtime > ramp + 2 * RAMP_LATE_S:
+        if ramp_over or runtime > ramp + 2 * RAMP_LATE_S:
             self._over.add(index)
         return index not in self._over
 

@@ -69,12 +69,12 @@ def _block_sizes(options: Doc) -> list[str]:
         return [f"{_bytes(min(sizes))}-{_bytes(max(sizes))}"] * 3
     ranged = str(options.get("bsrange") or options.get("blocksize_range") or "")
     text = ranged or str(options.get("bs") or options.get("blocksize") or "4k")
-    each = [part for part in text.split(",") if part] or ["4k"]
-    found = []
+    parts = [part for part in text.split(",") if part] or ["4k"]
+    ranges = []
     for place in range(3):
-        low, _, high = each[min(place, len(each) - 1)].partition("-")
-        found.append(f"{_bytes(_size(low))}-{_bytes(_size(high or low))}")
-    return found
+        low, _, high = parts[min(place, len(parts) - 1)].partition("-")
+        ranges.append(f"{_bytes(_size(low))}-{_bytes(_size(high or low))}")
+    return ranges
 
 
 def _starting(count: int, common: Doc, rows: Sequence[Doc]) -> str:
@@ -135,9 +135,9 @@ def _direction(name: str, part: Doc) -> Iterator[tuple[str, list[str]]]:
         if figures.get("N", figures.get("max")):
             yield kind, [_latency(kind, figures)]
     for kind in ("clat", "lat", "slat"):
-        found = _map(_map(part.get(f"{kind}_ns")).get("percentile"))
-        if found:
-            yield "percentiles", _percentiles(kind, found)
+        percentiles = _map(_map(part.get(f"{kind}_ns")).get("percentile"))
+        if percentiles:
+            yield "percentiles", _percentiles(kind, percentiles)
     if part.get("bw_samples"):
         yield "bw", [_bandwidth(part)]
     if part.get("iops_samples"):
@@ -164,8 +164,8 @@ def _latency(kind: str, figures: Doc) -> str:
     )
 
 
-def _percentiles(kind: str, found: Doc) -> list[str]:
-    values = {_float(p): _int(value) for p, value in found.items()}
+def _percentiles(kind: str, percentiles: Doc) -> list[str]:
+    values = {_float(p): _int(value) for p, value in percentiles.items()}
     low, high = min(values.values()), max(values.values())
     unit, scale = "nsec", 1
     for larger, factor in (("usec", 1000), ("msec", 1_000_000)):
@@ -175,11 +175,11 @@ def _percentiles(kind: str, found: Doc) -> list[str]:
     digits = max(2, *(len(f"{p:.6f}".rstrip("0").partition(".")[2]) for p in scaled))
     width = max(5, *(len(str(value)) for value in scaled.values()))
     cells = [f"{p:{digits + 3}.{digits}f}th=[{value:{width}d}]" for p, value in scaled.items()]
-    each = max(1, _PERCENTILE_COLUMNS // (digits + 10 + width))
+    per_line = max(1, _PERCENTILE_COLUMNS // (digits + 10 + width))
     lines = [f"    {kind} percentiles ({unit}):"]
-    for at in range(0, len(cells), each):
-        more = "," if at + each < len(cells) else ""
-        lines.append("     | " + ", ".join(cells[at : at + each]) + more)
+    for at in range(0, len(cells), per_line):
+        more = "," if at + per_line < len(cells) else ""
+        lines.append("     | " + ", ".join(cells[at : at + per_line]) + more)
     return lines
 
 
@@ -197,9 +197,9 @@ def _bandwidth(part: Doc) -> str:
 
 
 def _shares(shares: Doc, unit: str) -> Iterator[str]:
-    found = [f"{name}={_float(value):3.2f}%" for name, value in shares.items() if _float(value)]
-    for at in range(0, len(found), _SHARES_A_LINE):
-        yield f"  lat ({unit})   : " + ", ".join(found[at : at + _SHARES_A_LINE])
+    texts = [f"{name}={_float(value):3.2f}%" for name, value in shares.items() if _float(value)]
+    for at in range(0, len(texts), _SHARES_A_LINE):
+        yield f"  lat ({unit})   : " + ", ".join(texts[at : at + _SHARES_A_LINE])
 
 
 def _levels(levels: Any) -> str:
@@ -212,8 +212,8 @@ def _issued(row: Doc) -> str:
     totals.append(_int(_map(row.get("sync")).get("total_ios")))
     short = [*(_int(part.get("short_ios")) for part in parts), 0]
     dropped = [*(_int(part.get("drop_ios")) for part in parts), 0]
-    told = [",".join(map(str, one)) for one in (totals, short, dropped)]
-    return f"     issued rwts: total={told[0]} short={told[1]} dropped={told[2]}"
+    texts = [",".join(map(str, counts)) for counts in (totals, short, dropped)]
+    return f"     issued rwts: total={texts[0]} short={texts[1]} dropped={texts[2]}"
 
 
 def _target(row: Doc) -> str:
@@ -232,16 +232,16 @@ def _group(group: int, rows: Sequence[Doc]) -> Iterator[tuple[str, list[str]]]:
     yield "group", [f"Run status group {group} (all jobs):"]
     lines = []
     for name, _ in _DIRECTIONS:
-        used = [part for row in rows if (part := _map(row.get(name))).get("io_bytes")]
-        if not used:
+        active = [part for row in rows if (part := _map(row.get(name))).get("io_bytes")]
+        if not active:
             continue
-        moved = sum(_int(part.get("io_bytes")) for part in used)
-        times = [_int(part.get("runtime")) for part in used]
-        speeds = [_float(part.get("bw_bytes")) for part in used]
-        together = moved * 1000 / max(times) if max(times) else 0.0
+        moved = sum(_int(part.get("io_bytes")) for part in active)
+        times = [_int(part.get("runtime")) for part in active]
+        speeds = [_float(part.get("bw_bytes")) for part in active]
+        combined = moved * 1000 / max(times) if max(times) else 0.0
         low, high = min(speeds), max(speeds)
         lines.append(
-            f"  {name.upper():>5}: bw={_rate(together)} ({_rate(together, pow2=False)}), "
+            f"  {name.upper():>5}: bw={_rate(combined)} ({_rate(combined, pow2=False)}), "
             f"{_rate(low)}-{_rate(high)} ({_rate(low, pow2=False)}-{_rate(high, pow2=False)}), "
             f"io={_bytes(moved)} ({_bytes(moved, pow2=False)}), "
             f"run={min(times)}-{max(times)}msec"
@@ -292,20 +292,20 @@ def _rate(value: float, pow2: bool = True) -> str:
 def _scaled(value: float, width: int, factor: int) -> tuple[str, str]:
     """At most ``width`` digits and a point: 43066 -> 43.1 k, 8210 -> 8210; more of what no prefix
     is left for."""
-    whole, rest, prefix = int(value), 0, ""
+    quotient, remainder, prefix = int(value), 0, ""
     for larger in ("k", "M", "G", "T", "P", "E"):
-        if len(str(whole)) <= width:
+        if len(str(quotient)) <= width:
             break
-        whole, rest = divmod(whole, factor)
+        quotient, remainder = divmod(quotient, factor)
         prefix = larger
     if not prefix:
-        return str(whole), ""
-    decimals = width - len(str(whole)) - 1
+        return str(quotient), ""
+    decimals = width - len(str(quotient)) - 1
     if decimals <= 0:
-        return str(whole + (rest >= factor / 2)), prefix
+        return str(quotient + (remainder >= factor / 2)), prefix
     # as fio does: the fraction is rounded by itself, where 13.45 would become 13.4
-    carry, _, fraction = f"{rest / factor:.{decimals}f}".partition(".")
-    return f"{whole + int(carry)}.{fraction}", prefix
+    carry, _, fraction = f"{remainder / factor:.{decimals}f}".partition(".")
+    return f"{quotient + int(carry)}.{fraction}", prefix
 
 
 def _size(text: str) -> int:

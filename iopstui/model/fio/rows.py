@@ -52,28 +52,28 @@ def rows_of(sections: Sequence[Section], count: int) -> tuple[Row, ...] | None:
     if not sections:
         return None
     grouped = {flag(section.options, "group_reporting") for section in sections}
-    found = list(_rows(sections))
-    if len(found) == count and len(grouped) == 1:
-        return tuple(found)
+    rows = list(_rows(sections))
+    if len(rows) == count and len(grouped) == 1:
+        return tuple(rows)
     return (Row(tuple(sections)),) * count
 
 
 def _rows(sections: Sequence[Section]) -> Iterator[Row]:
     grouped: list[Section] = []
     for place, section in enumerate(sections):
-        own = section.options
-        begins = place > 0 and any(flag(own, name) for name in _BEGIN_A_GROUP)
-        if grouped and (begins or not flag(own, "group_reporting")):
+        options = section.options
+        begins = place > 0 and any(flag(options, name) for name in _BEGIN_A_GROUP)
+        if grouped and (begins or not flag(options, "group_reporting")):
             yield Row(tuple(grouped))
             grouped = []
-        if "stats" in own and not flag(own, "stats"):
+        if "stats" in options and not flag(options, "stats"):
             continue
-        if flag(own, "group_reporting"):
+        if flag(options, "group_reporting"):
             grouped.append(section)
             continue
         # jobs of one section: one object, so that what reads them has to look at it once
-        alone = Row((Section(section.name, {**own, "numjobs": "1"}),))
-        for _ in range(_count(own, "numjobs")):
+        alone = Row((Section(section.name, {**options, "numjobs": "1"}),))
+        for _ in range(_count(options, "numjobs")):
             yield alone
     if grouped:
         yield Row(tuple(grouped))

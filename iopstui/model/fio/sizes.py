@@ -21,19 +21,21 @@ def fixed_block_size(options: Mapping[str, str]) -> int | None:
     if not _VARYING_SIZES.isdisjoint(options) or options.get("ioengine") == _ENGINE_WITHOUT_IO:
         return None
     text = options.get("bs", options.get("blocksize", DEFAULT))
-    does = options.get("rw", options.get("readwrite", "read"))
-    return _one_size(text, does, options.get("kb_base", ""))
+    rw = options.get("rw", options.get("readwrite", "read"))
+    return _one_size(text, rw, options.get("kb_base", ""))
 
 
 @lru_cache(256)
-def _one_size(text: str, does: str, kb_base: str) -> int | None:
+def _one_size(text: str, rw: str, kb_base: str) -> int | None:
     """``text`` has the sizes of reads, writes and trims: one that is not given is that of the one
     before, one that is empty the default."""
-    given = [part.partition("/")[0] for part in text.split(",")][:3]
-    each = [*given, *given[-1:] * (3 - len(given))]
-    kind = does.partition(":")[0].strip().removeprefix("rand")
-    wanted = _BS_POSITIONS.get(kind, (0, 1, 2))
-    sizes = {size_bytes(each[place] or DEFAULT, {"kb_base": kb_base}) for place in wanted}
+    listed = [part.partition("/")[0] for part in text.split(",")][:3]
+    by_direction = [*listed, *listed[-1:] * (3 - len(listed))]
+    kind = rw.partition(":")[0].strip().removeprefix("rand")
+    positions = _BS_POSITIONS.get(kind, (0, 1, 2))
+    sizes = {
+        size_bytes(by_direction[place] or DEFAULT, {"kb_base": kb_base}) for place in positions
+    }
     return sizes.pop() if len(sizes) == 1 else None
 
 
@@ -47,11 +49,11 @@ def size_bytes(text: str, options: Mapping[str, str] | None = None) -> int | Non
     default) KiB means 1000, and the other way round; letters that are no unit mean nothing (4x is
     4). Without, it is a user's word to iopstui: k, kB and KiB are 1024 bytes, anything else none.
     """
-    words = text.strip().lower()
+    size = text.strip().lower()
     if options is None:
-        match = re.fullmatch(r"(\d{1,19})([kmgtp]?)(?:i?b)?", words, re.ASCII)
+        match = re.fullmatch(r"(\d{1,19})([kmgtp]?)(?:i?b)?", size, re.ASCII)
         return int(match[1]) * 1024 ** _UNITS[match[2]] if match else None
-    match = re.fullmatch(r"(?!0x)(\d{1,19})([kmgtp]?)(ib)?[a-z]*", words, re.ASCII)
+    match = re.fullmatch(r"(?!0x)(\d{1,19})([kmgtp]?)(ib)?[a-z]*", size, re.ASCII)
     if match is None:
         return None
     bases = (1024, 1000) if options.get("kb_base") != "1000" else (1000, 1024)
@@ -60,13 +62,13 @@ def size_bytes(text: str, options: Mapping[str, str] | None = None) -> int | Non
 
 
 def part_bytes(
-    text: str, whole: int | None, options: Mapping[str, str] | None = None
+    text: str, total: int | None, options: Mapping[str, str] | None = None
 ) -> int | None:
     """Parse a size like ``size_bytes``, or "50%" of a ``whole`` (bytes; ``None``: not known),
     rounded up."""
     share = text.removesuffix("%")
     if share == text:
         return size_bytes(text, options)
-    if whole is None or not share.isdecimal():
+    if total is None or not share.isdecimal():
         return None
-    return -(-whole * int(share) // 100)
+    return -(-total * int(share) // 100)

@@ -56,20 +56,21 @@ def cpu_rows(
     """
     queues = _queues(disks)
     measured = frame.cpus if frame is not None else {}
-    known = {*measured, *topology.online}
-    named = {cpu for cpu in queues if not topology.possible or cpu in topology.possible}
+    online = {*measured, *topology.online}
+    queue_cpus = {cpu for cpu in queues if not topology.possible or cpu in topology.possible}
     return tuple(
-        _row(cpu, queues, frame, topology, ipi, cpu in known) for cpu in sorted(known | named)
+        _row(cpu, queues, frame, topology, ipi, cpu in online)
+        for cpu in sorted(online | queue_cpus)
     )
 
 
 def _queues(disks: Sequence[BlockDevice]) -> dict[int, tuple[int, ...]]:
-    found: dict[int, dict[int, None]] = {}
+    hctxs_by_cpu: dict[int, dict[int, None]] = {}
     for disk in disks:
         for hctx in disk.hctxs:
             for cpu in hctx.cpus:
-                found.setdefault(cpu, {})[hctx.index] = None
-    return {cpu: tuple(sorted(indices)) for cpu, indices in found.items()}
+                hctxs_by_cpu.setdefault(cpu, {})[hctx.index] = None
+    return {cpu: tuple(sorted(indices)) for cpu, indices in hctxs_by_cpu.items()}
 
 
 def _row(
@@ -117,8 +118,8 @@ def cpu_sentence(row: CpuRow) -> str:
 
 
 def _list(numbers: Sequence[int]) -> str:
-    shown = " ".join(map(str, numbers[:4]))
-    return f"{shown} ... ({len(numbers)})" if len(numbers) > 4 else shown
+    text = " ".join(map(str, numbers[:4]))
+    return f"{text} ... ({len(numbers)})" if len(numbers) > 4 else text
 
 
 # -- the grid
@@ -203,26 +204,26 @@ def cpu_grid(
 
 def _grid_row(measure: GridMeasure, rows: Sequence[CpuRow]) -> GridRow:
     values = {row.cpu: measure.value(row) for row in rows}
-    known = [(cpu, value) for cpu, value in values.items() if value is not None]
-    largest = max((value for _, value in known), default=0.0)
-    ranked = sorted(known, key=lambda item: (-item[1], item[0]))
+    measured = [(cpu, value) for cpu, value in values.items() if value is not None]
+    largest = max((value for _, value in measured), default=0.0)
+    ranked = sorted(measured, key=lambda item: (-item[1], item[0]))
     busiest = tuple(item for item in ranked[:MAX_NAMED] if item[1] > 0)
-    total = sum(value for _, value in known) if known else None
-    words = _named(measure, busiest, total) if known else "not measured"
-    return GridRow(measure, values, measure.scale or largest, total, busiest, words)
+    total = sum(value for _, value in measured) if measured else None
+    busiest_text = _named(measure, busiest, total) if measured else "not measured"
+    return GridRow(measure, values, measure.scale or largest, total, busiest, busiest_text)
 
 
 def _named(measure: GridMeasure, busiest: Sequence[tuple[int, float]], total: float | None) -> str:
     if not busiest:
         return "none"
     percent = measure.unit == "%"
-    named = ", ".join(
+    loads = ", ".join(
         f"CPU {cpu} {f'{units.percent(value)} %' if percent else units.number(value)}"
         for cpu, value in busiest
     )
     if measure.unit == "/s" and total:
-        return f"{named} of {units.number(total)}"
-    return named
+        return f"{loads} of {units.number(total)}"
+    return loads
 
 
 def fold_lines(domains: Sequence[Domain], columns: int, gap: int = 1) -> list[list[Domain]]:
@@ -230,15 +231,15 @@ def fold_lines(domains: Sequence[Domain], columns: int, gap: int = 1) -> list[li
     wider than a line is cut; no other one is."""
     width = max(1, columns)
     lines: list[list[Domain]] = [[]]
-    used = 0
+    width_used = 0
     for domain in domains:
         for part in _split_domain(domain, width):
             need = len(part.cpus) + (gap if lines[-1] else 0)
-            if lines[-1] and used + need > width:
+            if lines[-1] and width_used + need > width:
                 lines.append([])
-                used, need = 0, len(part.cpus)
+                width_used, need = 0, len(part.cpus)
             lines[-1].append(part)
-            used += need
+            width_used += need
     return [line for line in lines if line]
 
 

@@ -19,11 +19,11 @@ class RunEnergy:
 
     def add(self, frame: Frame) -> None:
         """Count a frame."""
-        used = frame.more.get(POWER, {})
-        known = {kind: watts for kind, watts in used.items() if watts is not None}
-        if frame.fio is None or not frame.seconds or not known:
+        power = frame.more.get(POWER, {})
+        known_watts = {kind: watts for kind, watts in power.items() if watts is not None}
+        if frame.fio is None or not frame.seconds or not known_watts:
             return
-        for kind, watts in known.items():
+        for kind, watts in known_watts.items():
             self._joules[kind] = self._joules.get(kind, 0.0) + watts * frame.seconds
         self._seconds += frame.seconds
         self._ios += frame.fio.total.ios

@@ -54,7 +54,7 @@ class Field:
     def covers(self, path: Sequence[str]) -> bool:
         """True if a value at ``path`` of a frame object is this field."""
         return len(path) == len(self.path) and all(
-            own in (ANY, key) for own, key in zip(self.path, path, strict=True)
+            part in (ANY, key) for part, key in zip(self.path, path, strict=True)
         )
 
 
@@ -155,42 +155,42 @@ def _wait_fields() -> Iterator[Field]:
 
 
 def _direction_fields(direction: str) -> Iterator[Field]:
-    what = {"mixed": "unified reads and writes", TOTAL: "all directions"}.get(
+    ios = {"mixed": "unified reads and writes", TOTAL: "all directions"}.get(
         direction, f"{direction}s"
     )
     base = ("fio", direction)
-    yield Field((*base, "iops"), "IOPS", "1/s", FIO, f"{what} completed per second")
-    yield Field((*base, "bw"), "bw", "B/s", FIO, f"{what}, bytes completed per second")
-    yield Field((*base, "ios"), "I/Os", "", FIO, f"{what} completed in this interval")
-    yield Field((*base, "bytes"), "bytes", "B", FIO, f"{what}, bytes completed in this interval")
+    yield Field((*base, "iops"), "IOPS", "1/s", FIO, f"{ios} completed per second")
+    yield Field((*base, "bw"), "bw", "B/s", FIO, f"{ios}, bytes completed per second")
+    yield Field((*base, "ios"), "I/Os", "", FIO, f"{ios} completed in this interval")
+    yield Field((*base, "bytes"), "bytes", "B", FIO, f"{ios}, bytes completed in this interval")
     for kind, meaning in (
         ("slat", "submission latency"),
         ("clat", "completion latency (submission to completion)"),
         ("lat", "total latency (slat + clat)"),
     ):
         path = (*base, kind)
-        yield Field((*path, "mean"), kind, "ns", FIO, f"{what}: mean {meaning}")
-        yield Field((*path, "n"), "n", "", FIO, f"{what}: I/Os in that mean")
+        yield Field((*path, "mean"), kind, "ns", FIO, f"{ios}: mean {meaning}")
+        yield Field((*path, "n"), "n", "", FIO, f"{ios}: I/Os in that mean")
         if kind != "slat":
-            yield from _percentile_fields(path, what, kind)
+            yield from _percentile_fields(path, ios, kind)
     yield Field((*base, "bins_of"), "bins of", "", FIO, "latency the histogram is of: clat or lat")
     if direction != TOTAL:
         yield Field(
             (*base, "bins", ANY), "bins", "", FIO,
-            f"{what}: this interval's histogram, I/Os by bucket midpoint in ns; bins of several "
+            f"{ios}: this interval's histogram, I/Os by bucket midpoint in ns; bins of several "
             "jobs, hosts or seconds add exactly",
         )  # fmt: skip
 
 
-def _percentile_fields(path: tuple[str, ...], what: str, kind: str) -> Iterator[Field]:
+def _percentile_fields(path: tuple[str, ...], ios: str, kind: str) -> Iterator[Field]:
     for p in PERCENTILES:
         name = percentile_name(p)
         yield Field(
             (*path, name), name, "ns", FIO,
-            f"{what}: {p:g} % of this interval's I/Os had at most this {kind} (within 0.8 %)",
+            f"{ios}: {p:g} % of this interval's I/Os had at most this {kind} (within 0.8 %)",
         )  # fmt: skip
     yield Field(
-        (*path, "max"), "max", "ns", FIO, f"{what}: highest {kind} in this interval (within 0.8 %)"
+        (*path, "max"), "max", "ns", FIO, f"{ios}: highest {kind} in this interval (within 0.8 %)"
     )
 
 
@@ -205,12 +205,12 @@ def _of_all(key: str, meaning: str) -> str:
     """A disk field's meaning for the sum of the devices that the jobs work on."""
     if key == "util":
         return "of the one device that the jobs work on; null for several, as shares don't add up"
-    how = ""
+    method = ""
     if key.endswith("_await"):
-        how = ": their waiting over their requests"
+        method = ": their waiting over their requests"
     elif key.endswith("areq-sz"):
-        how = ": their bytes over their requests"
-    return f"of all devices that the jobs work on together, each once{how}: {meaning}"
+        method = ": their bytes over their requests"
+    return f"of all devices that the jobs work on together, each once{method}: {meaning}"
 
 
 def _disk_rows() -> Iterator[tuple[str, str, str]]:
@@ -257,10 +257,10 @@ def _cpu_fields() -> Iterator[Field]:
 
 def _source_fields() -> Iterator[Field]:
     for source in SOURCES:
-        for one in source.figures:
-            path = ("kernel", source.name, one.name)
+        for figure in source.figures:
+            path = ("kernel", source.name, figure.name)
             place = source.place or f"/proc/{source.file}"
-            yield Field(path, one.name, one.unit, place, one.meaning)
+            yield Field(path, figure.name, figure.unit, place, figure.meaning)
 
 
 def _share_fields() -> Iterator[Field]:
@@ -272,12 +272,12 @@ def _share_fields() -> Iterator[Field]:
         ("connections", "", "connections to the server (nconnect)"),
     ):  # fmt: skip
         yield Field((*base, name), name, unit, MOUNTSTATS, meaning)
-    for path, what in (
+    for path, operations in (
         (("read",), "READ and READ_PLUS"), (("write",), "WRITE"), ((TOTAL,), "all operations"),
         (("others", ANY), "any other operation"),
     ):  # fmt: skip
         for name, unit, meaning in _OPERATION:
-            yield Field((*base, *path, name), name, unit, MOUNTSTATS, f"{what}: {meaning}")
+            yield Field((*base, *path, name), name, unit, MOUNTSTATS, f"{operations}: {meaning}")
 
 
 def _smb_fields() -> Iterator[Field]:
@@ -296,13 +296,13 @@ def _smb_fields() -> Iterator[Field]:
         ("clock", "ms", "step in which latencies are timed (a jiffy)"),
     ):  # fmt: skip
         yield Field((*base, name), name, unit, SMB_STATS, meaning)
-    for path, what in (
+    for path, operations in (
         (("read",), "READ"), (("write",), "WRITE"), ((TOTAL,), "all operations"),
         (("others", ANY), "any other operation"),
     ):  # fmt: skip
         for name, unit, meaning in _SMB_OPERATION:
             if path[0] in ("read", "write") or not name.startswith("kB"):
-                yield Field((*base, *path, name), name, unit, SMB_STATS, f"{what}: {meaning}")
+                yield Field((*base, *path, name), name, unit, SMB_STATS, f"{operations}: {meaning}")
 
 
 def _group_fields() -> Iterator[Field]:
@@ -318,19 +318,19 @@ def _group_fields() -> Iterator[Field]:
         ("memory_limit", "B", "memory.max; null: no limit"),
     ):  # fmt: skip
         yield Field((*base, name), name, unit, CGROUP, meaning)
-    for path, where in ((base, "on all of the target's disks"), ((*base, "disks", ANY), "on this")):
+    for path, scope in ((base, "on all of the target's disks"), ((*base, "disks", ANY), "on this")):
         for name, unit, meaning in (
             ("r/s", "1/s", "reads"), ("w/s", "1/s", "writes"), ("rMB/s", "MiB/s", "read"),
             ("wMB/s", "MiB/s", "written"),
         ):  # fmt: skip
             yield Field((*path, name), name, unit, CGROUP,
-                        f"{meaning} per second by this group, without those below it, {where}"
+                        f"{meaning} per second by this group, without those below it, {scope}"
                         )  # fmt: skip
     for name in PRESSURES:
         resource, kind = name.split(".")
-        who = "at least one task" if kind == "some" else "all tasks"
+        tasks = "at least one task" if kind == "some" else "all tasks"
         yield Field((*base, "pressure", resource, kind), kind, "%", CGROUP,
-                    f"share of the time in which {who} of the group waited for {resource}"
+                    f"share of the time in which {tasks} of the group waited for {resource}"
                     )  # fmt: skip
     for name in LIMITS:
         yield Field((*base, "limits", ANY, name), name, "", CGROUP,
@@ -405,10 +405,10 @@ def _probe_fields() -> Iterator[Field]:
     ):  # fmt: skip
         yield Field((DEVICE, name), name, unit, PROBE, meaning)
     for kind in (*KINDS, TOTAL):
-        what = "all requests" if kind == TOTAL else f"{kind} requests"
+        requests = "all requests" if kind == TOTAL else f"{kind} requests"
         of = "of the devices that the jobs work on together"
-        yield from _request_fields((DEVICE, kind), what, of)
-        yield from _request_fields((DEVICE, "disks", ANY, kind), what, "of this disk")
+        yield from _request_fields((DEVICE, kind), requests, of)
+        yield from _request_fields((DEVICE, "disks", ANY, kind), requests, "of this disk")
     yield Field(
         (DEVICE, "matrix", ANY, ANY), "matrix", "1/s", PROBE,
         "requests allocated on one CPU (first key) and completed on another (second key)",
@@ -460,33 +460,35 @@ def _slowest_fields() -> Iterator[Field]:
         yield Field((DEVICE, "slowest", ANY, name), name, unit, PROBE, meaning)
 
 
-def _request_fields(base: tuple[str, ...], what: str, of: str) -> Iterator[Field]:
-    yield Field((*base, "iops"), "IOPS", "1/s", PROBE, f"{what} {of}, completed per second")
-    yield Field((*base, "ios"), "I/Os", "", PROBE, f"{what} {of}, completed in this interval")
-    for path, way in (
+def _request_fields(base: tuple[str, ...], requests: str, of: str) -> Iterator[Field]:
+    yield Field((*base, "iops"), "IOPS", "1/s", PROBE, f"{requests} {of}, completed per second")
+    yield Field((*base, "ios"), "I/Os", "", PROBE, f"{requests} {of}, completed in this interval")
+    for path, span in (
         (base, "from issue to completion"),
         ((*base, "waiting"), "from allocation to issue (part way)"),
     ):
-        yield Field((*path, "mean"), "mean", "ns", PROBE, f"{what} {of}: mean time {way}")
+        yield Field((*path, "mean"), "mean", "ns", PROBE, f"{requests} {of}: mean time {span}")
         for p in PERCENTILES:
             name = percentile_name(p)
-            yield Field((*path, name), name, "ns", PROBE, f"{what} {of}: {p:g} % took at most "
-                        f"this {way} (within 0.8 %)")  # fmt: skip
-        yield Field((*path, "max"), "max", "ns", PROBE, f"{what} {of}: longest {way}")
+            yield Field((*path, name), name, "ns", PROBE, f"{requests} {of}: {p:g} % took at most "
+                        f"this {span} (within 0.8 %)")  # fmt: skip
+        yield Field((*path, "max"), "max", "ns", PROBE, f"{requests} {of}: longest {span}")
     yield Field(
         (*base, "bins", ANY), "bins", "", PROBE,
-        f"{what} {of}: this interval's histogram, as fio's: requests by bucket midpoint in ns",
+        f"{requests} {of}: this interval's histogram, as fio's: requests by bucket midpoint in ns",
     )  # fmt: skip
     yield Field(
         (*base, "sizes", ANY), "sizes", "", PROBE,
-        f"{what} {of}, issued, by size in bytes rounded down to a power of two (part sizes)",
+        f"{requests} {of}, issued, by size in bytes rounded down to a power of two (part sizes)",
     )  # fmt: skip
 
 
 def _nvme_fields() -> Iterator[Field]:
     for path, of in (((NVME,), "all drives"), ((NVME, DRIVES, ANY), "this drive")):
-        for one in FIGURES:
-            yield Field((*path, one.name), one.name, one.unit, SMART, f"{of}: {one.meaning}")
+        for figure in FIGURES:
+            yield Field(
+                (*path, figure.name), figure.name, figure.unit, SMART, f"{of}: {figure.meaning}"
+            )
     yield Field((NVME, DRIVES, ANY, PROBLEM), PROBLEM, "", SMART,
                 "this drive: why it could not be read; null if it was")  # fmt: skip
 
@@ -548,13 +550,13 @@ def fields_table(width: int = 80) -> str:
     rows = [(field.id, field.unit, field.source, field.meaning) for field in FIELDS]
     rows.insert(0, ("FIELD", "UNIT", "SOURCE", "MEANING"))
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    room = max(width, 60) - sum(widths) - 6
-    if room < 30:
+    meaning_width = max(width, 60) - sum(widths) - 6
+    if meaning_width < 30:
         return "\n".join(_stacked(row, max(width, 60)) for row in rows[1:])
     lines = []
     for *short, meaning in rows:
         head = "  ".join(text.ljust(size) for text, size in zip(short, widths, strict=True))
-        first, *rest = textwrap.wrap(meaning, room)
+        first, *rest = textwrap.wrap(meaning, meaning_width)
         lines += [f"{head}  {first}", *(" " * (len(head) + 2) + line for line in rest)]
     return "\n".join(lines)
 

@@ -122,8 +122,8 @@ def ends_idle(frame: Frame) -> bool:
     """The kernel's last interval goes on until fio's last document, when nothing runs any more, and
     while fio writes its logs nothing runs either; only a run without any other is better judged by
     it than by nothing."""
-    over = NO_FIO in frame.flags and frame.fio_age_s is not None
-    return over or {FINAL, PARTIAL} <= frame.flags
+    has_ended = NO_FIO in frame.flags and frame.fio_age_s is not None
+    return has_ended or {FINAL, PARTIAL} <= frame.flags
 
 
 class Meter:
@@ -165,12 +165,12 @@ class Meter:
         self._weight += weight
         return value
 
-    def join(self, other: Meter) -> None:
+    def join(self, meter: Meter) -> None:
         """Add the counts of another meter of the same figure."""
-        self._sum += other._sum
-        self._weight += other._weight
-        self._bins = histogram.merge((self._bins, other._bins))
-        self._max = max(self._max or 0, other._max or 0) or None
+        self._sum += meter._sum
+        self._weight += meter._weight
+        self._bins = histogram.merge((self._bins, meter._bins))
+        self._max = max(self._max or 0, meter._max or 0) or None
 
     def follow(self, later: Meter) -> None:
         """Add the counts of another meter of the same figure over the following frames."""
@@ -198,8 +198,8 @@ class Meter:
             if self.path[-1] == "max":
                 return self._max
             percent = _PERCENTILES[self.path[-1]]
-            found = histogram.percentiles(self._bins, (percent,)).get(percent)
-            return found if found is None or self._max is None else min(found, self._max)
+            value = histogram.percentiles(self._bins, (percent,)).get(percent)
+            return value if value is None or self._max is None else min(value, self._max)
         return self._sum / self._weight if self._weight else None
 
     def _add_drives(self, frame: Frame) -> float | None:
@@ -215,13 +215,13 @@ class Meter:
             self._weight = 1.0
 
     def _add_requests(self, frame: Frame) -> float | None:
-        found = _requests(frame, self.path)
-        if found is None or not found.device.bins:
+        requests = _requests(frame, self.path)
+        if requests is None or not requests.device.bins:
             return None
-        self._bins = histogram.merge((self._bins, found.device.bins))
-        self._max = max(self._max or 0, found.device.max_ns or 0) or None
-        self._weight += found.seconds
-        return _of_latencies(found.device, self.path[-1])
+        self._bins = histogram.merge((self._bins, requests.device.bins))
+        self._max = max(self._max or 0, requests.device.max_ns or 0) or None
+        self._weight += requests.seconds
+        return _of_latencies(requests.device, self.path[-1])
 
     def _add_bins(self, frame: Frame) -> float | None:
         part = _direction(frame, self.path[1])
@@ -235,12 +235,12 @@ class Meter:
         """The frame's value and its weight."""
         path = self.path
         if path[0] == DEVICE:
-            found = _requests(frame, path)
-            if found is None:
+            requests = _requests(frame, path)
+            if requests is None:
                 return None, None
             if path[-1] == "iops":
-                return found.iops, found.seconds
-            return found.device.mean_ns, found.device.ios
+                return requests.iops, requests.seconds
+            return requests.device.mean_ns, requests.device.ios
         if path[:2] in (("kernel", NFS), ("kernel", SMB)):
             return _share(frame.share, path)
         if path[0] == "kernel" and path[1] in BY_NAME:
@@ -302,10 +302,10 @@ def _share(share: Share | None, path: Sequence[str]) -> tuple[float | None, floa
     if len(path) == 3:
         return of_share[path[2]](share)
     if path[2] == "others":
-        one = share.others.get(path[3])
-        return (None, None) if one is None else of_operation[path[4]](one)
-    found: OperationRates = getattr(share, path[2])
-    return of_operation[path[3]](found)
+        other = share.others.get(path[3])
+        return (None, None) if other is None else of_operation[path[4]](other)
+    operation: OperationRates = getattr(share, path[2])
+    return of_operation[path[3]](operation)
 
 
 def _by_bins(path: Sequence[str]) -> bool:
@@ -323,8 +323,8 @@ def _requests(frame: Frame, path: Sequence[str]) -> RequestStats | None:
     return frame.probe.combined(names, KINDS if kind == TOTAL else (kind,))
 
 
-def _of_latencies(found: LatencyStats, name: str) -> float | None:
-    return found.max_ns if name == "max" else found.percentiles.get(name)
+def _of_latencies(stats: LatencyStats, name: str) -> float | None:
+    return stats.max_ns if name == "max" else stats.percentiles.get(name)
 
 
 def _rate(part: DirectionInterval | None, name: str, seconds: float | None) -> float | None:

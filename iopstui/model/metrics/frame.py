@@ -119,8 +119,8 @@ class Frame:
         measured."""
         if len(names) == 1:
             return self.disks.get(names[0])
-        known = [self.disks[name] for name in names if name in self.disks]
-        return rates.sum_rates(known) if len(known) == len(names) else None
+        disks = [self.disks[name] for name in names if name in self.disks]
+        return rates.sum_rates(disks) if len(disks) == len(names) else None
 
 
 class FrameBuilder:
@@ -217,13 +217,13 @@ class FrameBuilder:
         for job in raw.jobs:
             busy = waited = workers = None
             if job.pid in before:
-                then, old = before[job.pid]
-                seconds = max((raw.arrived_ns - then) / 1e9, 0.0)
+                sampled_ns, old = before[job.pid]
+                seconds = max((raw.arrived_ns - sampled_ns) / 1e9, 0.0)
                 busy = rates.ratio(100 * max(0.0, job.busy_s - old.busy_s), seconds)
-                grown = rates.delta(job.cpu_wait_ns, old.cpu_wait_ns)
-                waited = rates.ratio(grown, seconds * 1e7)
-                grown = rates.delta(job.workers_wait_ns, old.workers_wait_ns or 0)
-                workers = rates.ratio(grown, seconds * 1e7)
+                increase = rates.delta(job.cpu_wait_ns, old.cpu_wait_ns)
+                waited = rates.ratio(increase, seconds * 1e7)
+                increase = rates.delta(job.workers_wait_ns, old.workers_wait_ns or 0)
+                workers = rates.ratio(increase, seconds * 1e7)
             pinned = job.allowed == (job.cpu,)
             frames.append(
                 JobFrame(
@@ -284,8 +284,8 @@ class FrameBuilder:
         no kernel reading belongs to it) is put where its own timestamp says."""
         arrived = (raw.arrived_ns - (self._origin_ns or 0)) / 1e9
         late = (raw.wall_ms - raw.fio.timestamp_ms) / 1000 if raw.fio else 0.0
-        found = arrived - late if raw.kernel is None and late > 0 else arrived
-        self._last_t = min(max(found, self._last_t), arrived)
+        t = arrived - late if raw.kernel is None and late > 0 else arrived
+        self._last_t = min(max(t, self._last_t), arrived)
         return self._last_t
 
     def _fio_age(self, raw: RawSample) -> float | None:
@@ -295,11 +295,11 @@ class FrameBuilder:
 
 
 def _request_times(probe: ProbeInterval | None, stack: Stack) -> RequestTimes | None:
-    found = probe.combined(stack.lowest) if probe is not None and stack.tops else None
-    if found is None or found.device.mean_ns is None:
+    requests = probe.combined(stack.lowest) if probe is not None and stack.tops else None
+    if requests is None or requests.device.mean_ns is None:
         return None
     return RequestTimes(
-        found.device.mean_ns, (found.waiting.mean_ns or 0.0) if found.waiting else None
+        requests.device.mean_ns, (requests.waiting.mean_ns or 0.0) if requests.waiting else None
     )
 
 
@@ -342,8 +342,8 @@ def _throttled(
 ) -> float | None:
     if current is None or previous is None or not seconds:
         return None
-    grown = rates.delta(current.throttled_us, previous.throttled_us)
-    return rates.ratio(grown, seconds * 1e4)
+    throttled_us = rates.delta(current.throttled_us, previous.throttled_us)
+    return rates.ratio(throttled_us, seconds * 1e4)
 
 
 def _skew(raw: RawSample) -> float | None:

@@ -184,18 +184,18 @@ class History:
         """The columns of a chart that marks and bands take, in order, with their words: a band's
         stand at its first column, the others have ``None``."""
         end = start + columns * column_s
-        found: list[tuple[int, str | None]] = [
+        flags: list[tuple[int, str | None]] = [
             (int((mark.t - start) / column_s), mark.text) for mark in self.marks(start, end)
         ]
         for band in self.bands(start, end):
             first = max(0, int((band.start - start) / column_s))
             last = min(columns - 1, int((band.end - start) / column_s))
-            found += [(column, None if column > first else band.text)
+            flags += [(column, None if column > first else band.text)
                       for column in range(first, last + 1)]  # fmt: skip
-        return sorted(found, key=lambda one: one[0])
+        return sorted(flags, key=lambda flag: flag[0])
 
     def window(
-        self, name: str, start: float, column_s: float, columns: int, how: str = MEAN
+        self, name: str, start: float, column_s: float, columns: int, statistic: str = MEAN
     ) -> list[float | None]:
         """``columns`` values from ``start`` on, each over ``column_s`` seconds.
 
@@ -203,19 +203,19 @@ class History:
         maximum), or, if it is narrower than a sample, the sample that covers its own middle.
         Where there is neither it is a gap.
         """
-        found: list[float | None] = [None] * max(columns, 0)
+        values_by_column: list[float | None] = [None] * max(columns, 0)
         level = self._level(start)
         if not len(level) or column_s <= 0:
-            return found
-        columns_of = level.maxima if how == MAX else level.means
+            return values_by_column
+        columns_of = level.maxima if statistic == MAX else level.means
         values = columns_of[self._index[name]]
         position = max(level.oldest, bisect_left(level.ends, start))
-        for column in range(len(found)):
+        for column in range(len(values_by_column)):
             low = start + column * column_s
             high = low + column_s
-            value, position = _column(level, values, position, low, high, how)
-            found[column] = None if isnan(value) else value
-        return found
+            value, position = _column(level, values, position, low, high, statistic)
+            values_by_column[column] = None if isnan(value) else value
+        return values_by_column
 
     def _level(self, start: float) -> _Level:
         raw, folded = self._raw, self._folded
@@ -226,7 +226,7 @@ class History:
 
 
 def _column(
-    level: _Level, values: array[float], position: int, low: float, high: float, how: str
+    level: _Level, values: array[float], position: int, low: float, high: float, statistic: str
 ) -> tuple[float, int]:
     """Return one column's value, and where the next column begins to look."""
     middle = (low + high) / 2
@@ -248,4 +248,4 @@ def _column(
         index += 1
     if not weight:
         return covering, position
-    return (top if how == MAX else total / weight), position
+    return (top if statistic == MAX else total / weight), position

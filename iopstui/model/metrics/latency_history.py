@@ -54,11 +54,11 @@ class _Ring:
             self._counts = array("Q", self._counts)
         self._counts.extend(min(count, MAX_64) for count in steps.values())
         self._behind.append(self._gone + len(self._steps))
-        more = len(self.starts) - self._capacity
-        if more > self._capacity // 8:
-            first = self._first_step(more)
+        surplus = len(self.starts) - self._capacity
+        if surplus > self._capacity // 8:
+            first = self._first_step(surplus)
             for column in (self.starts, self.ends, self._behind):
-                del column[:more]
+                del column[:surplus]
             for part in (self._steps, self._counts):
                 del part[:first]
             self._gone += first
@@ -68,24 +68,24 @@ class _Ring:
         return self._behind[index - 1] - self._gone if index else 0
 
     def copy(self) -> _Ring:
-        other = copy(self)
+        ring = copy(self)
         for name in ("starts", "ends", "_steps", "_counts", "_behind"):
-            setattr(other, name, getattr(self, name)[:])
-        return other
+            setattr(ring, name, getattr(self, name)[:])
+        return ring
 
     def between(self, low: float, high: float) -> list[int]:
         """Entries whose middle lies in the span; else the one that covers its middle."""
         middle = (low + high) / 2
-        found, covering = [], []
+        inside, covering = [], []
         index = bisect_left(self.ends, low)
         while index < len(self.starts) and self.starts[index] < high:
             begin, end = self.starts[index], self.ends[index]
             if low <= (begin + end) / 2 < high:
-                found.append(index)
+                inside.append(index)
             if begin <= middle < end:
                 covering.append(index)
             index += 1
-        return found or covering
+        return inside or covering
 
     def sum(self, indices: Iterable[int]) -> dict[int, int]:
         """The counts of these intervals by step."""
@@ -121,10 +121,10 @@ class LatencyHistory:
 
     def copy(self) -> LatencyHistory:
         """A copy of the current history, unaffected by later additions."""
-        other = copy(self)
-        other._raw, other._folded = self._raw.copy(), self._folded.copy()
-        other._fold, other._steps = dict(self._fold), dict(self._steps)
-        return other
+        history = copy(self)
+        history._raw, history._folded = self._raw.copy(), self._folded.copy()
+        history._fold, history._steps = dict(self._fold), dict(self._steps)
+        return history
 
     def add(self, t: float, seconds: float, bins: Bins) -> None:
         """The histogram (ns -> I/Os) of the interval that ended at ``t``. Empty ones are gaps."""
@@ -132,11 +132,11 @@ class LatencyHistory:
         if seconds <= 0 or not bins or (end is not None and t <= end):
             return
         start = t - seconds if end is None else max(t - seconds, end)
-        known = self._steps
-        if not bins.keys() <= known.keys():
-            known.update({key: step_of(key) for key in bins if key not in known})
+        step_by_bin = self._steps
+        if not bins.keys() <= step_by_bin.keys():
+            step_by_bin.update({key: step_of(key) for key in bins if key not in step_by_bin})
         # hundreds of bins a second: a method's call less for each
-        at = [*map(known.__getitem__, bins)]
+        at = [*map(step_by_bin.__getitem__, bins)]
         steps = dict.fromkeys(at, 0)
         for step, count in zip(at, bins.values(), strict=True):
             steps[step] += count
@@ -153,5 +153,5 @@ class LatencyHistory:
         raw = self._raw
         older = bool(raw.starts) and low < raw.starts[0] and bool(self._folded.starts)
         ring = self._folded if older else raw
-        found = ring.between(low, high)
-        return ring.sum(found) if found else None
+        indices = ring.between(low, high)
+        return ring.sum(indices) if indices else None

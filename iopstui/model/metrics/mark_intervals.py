@@ -107,15 +107,15 @@ class _OpenInterval:
         return bool(self.measured.fio.seconds or self.measured.device.seconds)
 
     def stretch(self) -> MarkInterval | None:
-        own = self.measured
-        by_fio = own.fio.seconds > 0
-        found = own.fio if by_fio else own.device
-        if not found.seconds:
+        figures = self.measured
+        by_fio = figures.fio.seconds > 0
+        sums = figures.fio if by_fio else figures.device
+        if not sums.seconds:
             return None
-        p99 = histogram.percentiles(own.bins.bins, (99.0,)).get(99.0)
-        mean, bw = found.ios / found.seconds, found.bytes / found.seconds
-        end = max(self.start, own.fio_end if by_fio else own.end)
-        return MarkInterval(self.start, end, self.text, by_fio, found.seconds, mean, bw, p99)
+        p99 = histogram.percentiles(figures.bins.bins, (99.0,)).get(99.0)
+        mean, bw = sums.ios / sums.seconds, sums.bytes / sums.seconds
+        end = max(self.start, figures.fio_end if by_fio else figures.end)
+        return MarkInterval(self.start, end, self.text, by_fio, sums.seconds, mean, bw, p99)
 
 
 class MarkIntervals:
@@ -147,9 +147,9 @@ class MarkIntervals:
             self._begin(t, text)
 
     def _begin(self, t: float, text: str) -> None:
-        found = self._now.stretch()
-        if found is not None:
-            self._over.append(found)
+        interval = self._now.stretch()
+        if interval is not None:
+            self._over.append(interval)
         self._now = _OpenInterval(t, text)
 
     def frame(self, frame: Frame) -> None:

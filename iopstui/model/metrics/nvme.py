@@ -46,8 +46,8 @@ def counter_growth(reading: DriveReading, name: str, factor: int = 1) -> int | N
     backwards (another drive, or a reset counter)."""
     if name not in reading.counts or name not in reading.began:
         return None
-    more = delta(reading.counts[name], reading.began[name])
-    return None if more is None else int(more) * factor
+    growth = delta(reading.counts[name], reading.began[name])
+    return None if growth is None else int(growth) * factor
 
 
 def _grown(name: str, factor: int = 1) -> _Of:
@@ -72,8 +72,8 @@ def media_written(reading: DriveReading) -> int | None:
     flexible data placement, else of the endurance group (in steps of 10^9 bytes)."""
     places = (("media_bytes_written", 1), ("fdp_media_bytes_written", 1),
               ("group_media_gb_written", 10**9))  # fmt: skip
-    known = (counter_growth(reading, name, factor) for name, factor in places)
-    return next((value for value in known if value is not None), None)
+    growths = (counter_growth(reading, name, factor) for name, factor in places)
+    return next((value for value in growths if value is not None), None)
 
 
 def amplification(reading: DriveReading) -> float | None:
@@ -143,7 +143,7 @@ CRITICAL_WARNINGS: tuple[tuple[int, str], ...] = (
 def warnings_of(reading: DriveReading) -> Iterator[str]:
     """What a drive warns of, and what went wrong since the run began, in a few words each."""
     bits = reading.counts.get("critical_warning", 0)
-    yield from (f"warns: {words}" for bit, words in CRITICAL_WARNINGS if bits & 1 << bit)
+    yield from (f"warns: {warning}" for bit, warning in CRITICAL_WARNINGS if bits & 1 << bit)
     errors = counter_growth(reading, "media_errors")
     if errors:
         yield f"media errors +{errors}"
@@ -161,8 +161,8 @@ def drive_figures(reading: DriveReading) -> dict[str, float | None]:
 def combined_figure(readings: Readings, name: str) -> float | None:
     """A figure of all drives; ``None`` if one of them does not have it."""
     values = [BY_NAME[name].of(reading) for reading in readings.values()]
-    known = [value for value in values if value is not None]
-    return BY_NAME[name].join(known) if known and len(known) == len(values) else None
+    measured = [value for value in values if value is not None]
+    return BY_NAME[name].join(measured) if measured and len(measured) == len(values) else None
 
 
 def figures_of(readings: Readings) -> dict[str, object] | None:

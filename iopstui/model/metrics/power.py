@@ -36,8 +36,8 @@ def power(difference: float, spread: float, repeats: int, alpha: float = 1 - CON
     freedom = repeats - 1
     limit = t_quantile(1 - alpha / 2, freedom)
     shift = abs(difference) / spread * math.sqrt(repeats)
-    found = _of_few if freedom in _BELOW else _of_many
-    return min(1.0, found(freedom, limit, shift))
+    integrate = _of_few if freedom in _BELOW else _of_many
+    return min(1.0, integrate(freedom, limit, shift))
 
 
 def _of_many(freedom: int, limit: float, shift: float) -> float:
@@ -80,8 +80,8 @@ def _spreads(freedom: int) -> tuple[tuple[float, float], ...]:
     weighs in an integral over all."""
     width = 8 / math.sqrt(2 * freedom)
     places = _simpson(max(0.0, 1 - width), 1 + width)
-    found = ((share, weight * _chi(share, freedom)) for share, weight in places)
-    return tuple((share, weight) for share, weight in found if weight > _NEGLIGIBLE)
+    terms = ((share, weight * _chi(share, freedom)) for share, weight in places)
+    return tuple((share, weight) for share, weight in terms if weight > _NEGLIGIBLE)
 
 
 def _chi(share: float, freedom: int) -> float:

@@ -43,9 +43,9 @@ class LatencyStats:
         """Return the figures of a histogram; unknown, not 0, if it is empty."""
         ios = sum(bins.values())
         mean = sum(key * count for key, count in bins.items()) / ios if ios else None
-        found = histogram.percentiles(bins)
-        named = {histogram.percentile_name(p): value for p, value in found.items()}
-        return cls(ios, mean, named, histogram.maximum(bins), bins)
+        values = histogram.percentiles(bins)
+        by_name = {histogram.percentile_name(p): value for p, value in values.items()}
+        return cls(ios, mean, by_name, histogram.maximum(bins), bins)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,14 +120,14 @@ class ProbeInterval:
         """Number of completions that ``missed`` stands for."""
         if self.missed is None or self.missed >= 100:
             return 0.0
-        done = sum(part.device.ios for kinds in self.disks.values() for part in kinds.values())
-        return done * self.missed / (100 - self.missed)
+        completed = sum(part.device.ios for kinds in self.disks.values() for part in kinds.values())
+        return completed * self.missed / (100 - self.missed)
 
     @property
     def doubtful(self) -> bool:
         """Whether more than one in a hundred is missing from the figures."""
-        done = sum(part.device.ios for kinds in self.disks.values() for part in kinds.values())
-        skipped = self.skipped > max(FEW_SKIPPED, DOUBTFUL_SHARE * done)
+        completed = sum(part.device.ios for kinds in self.disks.values() for part in kinds.values())
+        skipped = self.skipped > max(FEW_SKIPPED, DOUBTFUL_SHARE * completed)
         return (
             (self.missed or 0.0) > 100 * DOUBTFUL_SHARE or skipped or self.lost > 0 or self.full > 0
         )
@@ -214,9 +214,9 @@ class ProbeTotal:
         self.doubtful = self.doubtful or later.doubtful
         self.seconds += later.seconds
         self.missed += later.missed
-        for mine, theirs in ((self._device, later._device), (self._waiting, later._waiting)):
-            for kind, bins in theirs.items():
-                mine[kind] = histogram.merge((mine.get(kind, {}), bins))
+        for sums, added in ((self._device, later._device), (self._waiting, later._waiting)):
+            for kind, bins in added.items():
+                sums[kind] = histogram.merge((sums.get(kind, {}), bins))
 
     def parts(self) -> list[tuple[str, LatencyStats, LatencyStats | None]]:
         """(direction, the device's, waiting) of those that had requests."""
@@ -230,7 +230,7 @@ def _interval(
     counts = {name: n - before.counts.get(name, 0) for name, n in sample.counts.items()}
     waiting = _grown(sample.waiting, before.waiting) or {}
     sizes = _grown(sample.sizes, before.sizes) or {}
-    done = sum(sum(bins.values()) for kinds in device.values() for bins in kinds.values())
+    completed = sum(sum(bins.values()) for kinds in device.values() for bins in kinds.values())
     missed = max(0, counts.get("missed", 0))
     issued = counts.get("issued", 0)
     return ProbeInterval(
@@ -246,7 +246,7 @@ def _interval(
         requeued_s=_rate(counts, "requeued", seconds),
         merged_s=_rate(counts, "merged", seconds),
         sequential=100 * counts.get("sequential", 0) / issued if issued > 0 else None,
-        missed=100 * missed / (done + missed) if done + missed else None,
+        missed=100 * missed / (completed + missed) if completed + missed else None,
         skipped=max(0, counts.get("skipped", 0)),
         lost=max(0, counts.get("lost", 0)),
         full=sample.counts.get("full", 0),
@@ -278,56 +278,57 @@ def _requests(
 
 def _grown(now: ByDisk, before: ByDisk) -> dict[str, dict[str, Bins]] | None:
     """Growth between two counts; ``None`` if a counter began again."""
-    found: dict[str, dict[str, Bins]] = {}
+    growth: dict[str, dict[str, Bins]] = {}
     for disk, kinds in now.items():
         for kind, bins in kinds.items():
-            grown = histogram.subtract(bins, before.get(disk, {}).get(kind, {}))
-            if grown is None:
+            difference = histogram.subtract(bins, before.get(disk, {}).get(kind, {}))
+            if difference is None:
                 return None
-            found.setdefault(disk, {})[kind] = grown
-    return found
+            growth.setdefault(disk, {})[kind] = difference
+    return growth
 
 
 def _matrix(
     now: Mapping[int, Mapping[int, int]], before: Mapping[int, Mapping[int, int]], seconds: float
 ) -> dict[int, dict[int, float]]:
-    found: dict[int, dict[int, float]] = {}
+    matrix: dict[int, dict[int, float]] = {}
     for submitter, row in now.items():
-        then = before.get(submitter, {})
-        rates = {cpu: (n - then.get(cpu, 0)) / seconds for cpu, n in row.items()}
-        kept = {cpu: rate for cpu, rate in rates.items() if rate > 0}
-        if kept:
-            found[submitter] = kept
-    return found
+        earlier = before.get(submitter, {})
+        rates = {cpu: (n - earlier.get(cpu, 0)) / seconds for cpu, n in row.items()}
+        nonzero = {cpu: rate for cpu, rate in rates.items() if rate > 0}
+        if nonzero:
+            matrix[submitter] = nonzero
+    return matrix
 
 
 def _tasks(
     now: Iterable[TaskCounts], before: Iterable[TaskCounts], seconds: float
 ) -> tuple[TaskIo, ...]:
     """The busiest first."""
-    earlier = {(one.pid, one.disk): one for one in before}
-    found = []
-    for one in now:
-        then = earlier.get((one.pid, one.disk))
-        sectors = one.sectors - (then.sectors if then else 0)
+    earlier = {(task.pid, task.disk): task for task in before}
+    tasks = []
+    for row in now:
+        earlier_row = earlier.get((row.pid, row.disk))
+        sectors = row.sectors - (earlier_row.sectors if earlier_row else 0)
         bins = {
-            kind: histogram.subtract(own, then.bins.get(kind, {}) if then else {}) or {}
-            for kind, own in one.bins.items()
+            kind: histogram.subtract(counts, earlier_row.bins.get(kind, {}) if earlier_row else {})
+            or {}
+            for kind, counts in row.bins.items()
         }
         all_bins = histogram.merge(bins.values())
         ios = sum(all_bins.values())
         if not ios:
             continue
         ranks = histogram.percentiles(all_bins, (50.0, 99.0))
-        found.append(
+        tasks.append(
             TaskIo(
-                one.pid, one.comm, one.group, one.disk, ios / seconds,
+                row.pid, row.comm, row.group, row.disk, ios / seconds,
                 sum(bins.get(READS, {}).values()) / seconds,
                 sum(bins.get(WRITES, {}).values()) / seconds,
                 max(0, sectors) * SECTOR / seconds, ranks.get(50.0), ranks.get(99.0),
             )
         )  # fmt: skip
-    return tuple(sorted(found, key=lambda task: (-task.iops, task.pid, task.disk)))
+    return tuple(sorted(tasks, key=lambda task: (-task.iops, task.pid, task.disk)))
 
 
 def _rate(counts: Mapping[str, int], name: str, seconds: float) -> float | None:

@@ -71,14 +71,14 @@ class DeviceMap:
 
 def mapped_disks(tree: Iterable[str], devices: Mapping[str, BlockDevice]) -> list[BlockDevice]:
     """The disks of a target's tree to map: partitions stand for their disk, each disk once."""
-    found: dict[str, BlockDevice] = {}
+    disks: dict[str, BlockDevice] = {}
     for name in tree:
         device = devices.get(name)
         if device is not None and device.disk is not None:
             device = devices.get(device.disk)
         if device is not None:
-            found.setdefault(device.name, device)
-    return list(found.values())
+            disks.setdefault(device.name, device)
+    return list(disks.values())
 
 
 def queue_map(
@@ -92,8 +92,8 @@ def _device_map(device: BlockDevice, frame: Frame | None, topology: Topology) ->
     rows = tuple(_rows(device, frame, topology))
     disk = frame.disks.get(device.name) if frame is not None else None
     ios = disk.ios_s if disk is not None else None
-    known = [row.irq_s for row in rows if row.irq_s is not None and _serves_queue(row, rows)]
-    irq_s = _interrupts_once(rows) if known else None
+    irq_rates = [row.irq_s for row in rows if row.irq_s is not None and _serves_queue(row, rows)]
+    irq_s = _interrupts_once(rows) if irq_rates else None
     per_irq = ios / irq_s if ios is not None and irq_s and ios >= BUSY_IOS else None
     completes = how_it_completes(device, frame)
     return DeviceMap(
@@ -115,17 +115,17 @@ def _device_map(device: BlockDevice, frame: Frame | None, topology: Topology) ->
 def _rows(device: BlockDevice, frame: Frame | None, topology: Topology) -> Iterable[QueueRow]:
     online = frozenset(topology.online)
     shared = [vector for vector in device.irqs if vector.shared]
-    own: dict[int | None, list[IrqVector | None]] = {h.index: [*shared] for h in device.hctxs}
-    rest: list[IrqVector] = []
+    vectors: dict[int | None, list[IrqVector | None]] = {h.index: [*shared] for h in device.hctxs}
+    unassigned: list[IrqVector] = []
     for vector in device.irqs:
-        if vector.hctx in own and not vector.shared:
-            own[vector.hctx].append(vector)
+        if vector.hctx in vectors and not vector.shared:
+            vectors[vector.hctx].append(vector)
         elif not vector.shared or not device.hctxs:
-            rest.append(vector)
+            unassigned.append(vector)
     for hctx in sorted(device.hctxs, key=lambda h: h.index):
-        for one in own[hctx.index] or [None]:
-            yield _row(device, hctx, one, frame, topology, online)
-    for vector in rest:
+        for irq_vector in vectors[hctx.index] or [None]:
+            yield _row(device, hctx, irq_vector, frame, topology, online)
+    for vector in unassigned:
         yield _row(device, None, vector, frame, topology, online)
 
 
@@ -180,8 +180,8 @@ def _node(
 
 
 def _jobs_on(frame: Frame | None, cpus: Sequence[int]) -> list[JobFrame]:
-    here = set(cpus)
-    return [job for job in frame.jobs if job.cpu in here] if frame is not None else []
+    cpu_set = set(cpus)
+    return [job for job in frame.jobs if job.cpu in cpu_set] if frame is not None else []
 
 
 def _serves_queue(row: QueueRow, rows: Sequence[QueueRow]) -> bool:

@@ -34,21 +34,21 @@ class RequestPath:
 def request_path(frame: Frame) -> RequestPath | None:
     """Request path of all requests of the job's devices; ``None`` without the probe's part ``way``,
     or if nothing was completed."""
-    found = frame.probe.combined(frame.opened) if frame.probe is not None else None
-    if found is None or found.waiting is None or found.device.mean_ns is None:
+    requests = frame.probe.combined(frame.opened) if frame.probe is not None else None
+    if requests is None or requests.waiting is None or requests.device.mean_ns is None:
         return None
-    waiting, device = found.waiting.mean_ns or 0.0, found.device.mean_ns
+    waiting, device = requests.waiting.mean_ns or 0.0, requests.device.mean_ns
     total = frame.fio.total if frame.fio is not None else None
     if total is None:
         return RequestPath(waiting, device, None, None, None, None, "no job of ours runs")
     lat = total.lat_ns if total.lat_ns is not None else total.clat_ns
-    why = _difference_text(found.iops, total.iops)
+    why = _difference_text(requests.iops, total.iops)
     if lat is None:
         why = "the job measures no latency"
     elif not why and lat < waiting + device:
         why = "the job's interval and the kernel's differ too much"
-    rest = None if why or lat is None else lat - waiting - device
-    return RequestPath(waiting, device, lat, total.slat_ns, total.clat_ns, rest, why)
+    outside = None if why or lat is None else lat - waiting - device
+    return RequestPath(waiting, device, lat, total.slat_ns, total.clat_ns, outside, why)
 
 
 def _difference_text(requests: float | None, ios: float | None) -> str:
@@ -125,7 +125,11 @@ def _summed(
 ) -> CompletionMatrix:
     rates = tuple(
         tuple(
-            sum(matrix.get(one, {}).get(other, 0.0) for one in rows for other in columns)
+            sum(
+                matrix.get(submitter, {}).get(completer, 0.0)
+                for submitter in rows
+                for completer in columns
+            )
             for _, columns in groups
         )
         for _, rows in groups

@@ -106,10 +106,10 @@ class RunFigures:
     def _meter(self, frame: Frame) -> None:
         """Sums of many hosts are those of seconds with all hosts: who is missing did not do 0. Only
         where there is no such second are they those of whoever was there."""
-        whole = SOME_HOSTS not in frame.flags
-        if self._whole and not whole:
+        all_hosts = SOME_HOSTS not in frame.flags
+        if self._whole and not all_hosts:
             return
-        if whole and not self._whole:
+        if all_hosts and not self._whole:
             self._whole = True
             self._meters = {name: Meter(path) for name, path in self._paths.items()}
         for meter in self._meters.values():
@@ -140,7 +140,7 @@ class RunFigures:
 
     def from_row(self, row: RunRow) -> RunRow:
         """The row with the figures so far."""
-        found = histogram.percentiles(self._bins.bins, (50.0, 99.0))
+        latencies = histogram.percentiles(self._bins.bins, (50.0, 99.0))
         values = {name: meter.value for name, meter in self._meters.items()}
         data = self._share.data
         return replace(
@@ -148,8 +148,8 @@ class RunFigures:
             seconds=self._seconds or None,
             iops=values["iops"],
             bw=values["bw"],
-            p50_ns=found.get(50.0),
-            p99_ns=found.get(99.0),
+            p50_ns=latencies.get(50.0),
+            p99_ns=latencies.get(99.0),
             bins_of=self._bins_of,
             util=values.get("util"),
             aqu_sz=values.get("aqu_sz"),
@@ -199,18 +199,18 @@ class RunHistory:
         its job have; without them the ``title`` tells."""
         options = options or {}
         now = self._now
-        known = now is not None and now.row.step == step
-        if now is not None and known and (now.row.job or now.row.title):
+        is_current = now is not None and now.row.step == step
+        if now is not None and is_current and (now.row.job or now.row.title):
             return
         changed = None
         if self._before is not None:
             before = self._before
             was = (before.job, before.title, self._options)
-            words = _differences(was, (job, title, options))
-            changed = (*words, *_tunable_changes(self._tunable_changes))
+            changes = _differences(was, (job, title, options))
+            changed = (*changes, *_tunable_changes(self._tunable_changes))
         row = RunRow(step, job, title, changed)
         # a recording may begin with a frame of it
-        figures = now.figures if now is not None and known else RunFigures(self._devices)
+        figures = now.figures if now is not None and is_current else RunFigures(self._devices)
         self._now = _CurrentRun(row, options, figures)
 
     def frame(self, frame: Frame) -> None:
@@ -236,17 +236,17 @@ class RunHistory:
 
     def note_tunable_change(self, device: str, name: str, before: str, now: str) -> None:
         """A tunable of ``device`` was changed."""
-        turned = self._tunable_changes if self._now is None else self._now.turned
-        first, _ = turned.get((device, name), (before, now))
-        turned[device, name] = (first, now)
+        changes = self._tunable_changes if self._now is None else self._now.turned
+        first, _ = changes.get((device, name), (before, now))
+        changes[device, name] = (first, now)
 
-    def finished(self, step: int, ended: str) -> None:
+    def finished(self, step: int, outcome: str) -> None:
         """A run is over; one that never started its job is none."""
         now = self._now
         if now is None or now.row.step != step:
             return
         self._now = None
-        row = self._row(now, ended)
+        row = self._row(now, outcome)
         if now.figures.measured:
             self._before, self._options, self._tunable_changes = row, now.options, {}
         else:
@@ -255,16 +255,16 @@ class RunHistory:
                     self._tunable_changes.get(key, (before, value))[0],
                     value,
                 )
-        if now.figures.measured or ended == FAILED:
+        if now.figures.measured or outcome == FAILED:
             self._rows.append(row)
 
-    def _row(self, now: _CurrentRun, ended: str) -> RunRow:
+    def _row(self, now: _CurrentRun, outcome: str) -> RunRow:
         row = now.row
         meanwhile = _tunable_changes(now.turned)
         if meanwhile:
-            words = tuple(f"{one} while it ran" for one in meanwhile)
-            row = replace(row, changed=(*(row.changed or (row.what,)), *words))
-        row = now.figures.from_row(replace(row, ended=ended))
+            notes = tuple(f"{change} while it ran" for change in meanwhile)
+            row = replace(row, changed=(*(row.changed or (row.what,)), *notes))
+        row = now.figures.from_row(replace(row, ended=outcome))
         before = self._before
         if before is None:
             return row
@@ -273,15 +273,15 @@ class RunHistory:
     @property
     def rows(self) -> list[RunRow]:
         """All runs, the oldest first, with their differences."""
-        found = [*self._rows]
+        rows = [*self._rows]
         if self._now is not None:
-            found.append(self._row(self._now, RUNS))
-        base = next((row for row in found if row.step == self.base), None)
+            rows.append(self._row(self._now, RUNS))
+        base = next((row for row in rows if row.step == self.base), None)
         if base is None:
-            return found
+            return rows
         return [
             row if row is base else replace(row, to_base=percent_change(base.iops, row.iops))
-            for row in found
+            for row in rows
         ]
 
     @property
@@ -323,14 +323,17 @@ def _differences(
 
 
 def _title_parts(title: str) -> dict[str, str]:
-    found = _TITLE.fullmatch(title)
-    return found.groupdict() if found else {}
+    match = _TITLE.fullmatch(title)
+    return match.groupdict() if match else {}
 
 
-def _all_options(said: Mapping[str, str], options: Mapping[str, str]) -> dict[str, str]:
-    if not said:
+def _all_options(title_options: Mapping[str, str], options: Mapping[str, str]) -> dict[str, str]:
+    if not title_options:
         return dict(options)
-    return {**said, **{k: v for k, v in options.items() if k not in {*said, *_SAID_BY_TITLE}}}
+    return {
+        **title_options,
+        **{k: v for k, v in options.items() if k not in {*title_options, *_SAID_BY_TITLE}},
+    }
 
 
 def _change_text(name: str, before: str | None, now: str | None) -> str:
@@ -339,9 +342,9 @@ def _change_text(name: str, before: str | None, now: str | None) -> str:
     return f"{name} {now}" if before is None else f"{name} {before} → {now}"
 
 
-def _tunable_changes(turned: Mapping[tuple[str, str], tuple[str, str]]) -> list[str]:
+def _tunable_changes(changes: Mapping[tuple[str, str], tuple[str, str]]) -> list[str]:
     """Each change once, though several devices may have had it."""
-    words = (
-        _change_text(name, *values) for (_, name), values in turned.items() if len(set(values)) > 1
+    texts = (
+        _change_text(name, *values) for (_, name), values in changes.items() if len(set(values)) > 1
     )
-    return list(dict.fromkeys(words))
+    return list(dict.fromkeys(texts))

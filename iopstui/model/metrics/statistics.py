@@ -125,12 +125,12 @@ def knee_within(powers: Sequence[Sequence[float]]) -> tuple[int, int] | None:
     means = [sum(map(math.log, row)) / len(row) for row in powers]
     best = max(range(len(means)), key=means.__getitem__)
     level = (1 - CONFIDENCE) / (len(powers) - 1)
-    kept = []
+    candidates = []
     for index, row in enumerate(powers):
-        found = None if index == best else compare_paired(row, powers[best])
-        if found is None or found.mean <= 0 or found.p / 2 >= level:
-            kept.append(index)
-    return kept[0], kept[-1]
+        difference = None if index == best else compare_paired(row, powers[best])
+        if difference is None or difference.mean <= 0 or difference.p / 2 >= level:
+            candidates.append(index)
+    return candidates[0], candidates[-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,15 +235,15 @@ def t_quantile(probability: float, freedom: int) -> float:
     comparison needs the same one for all its figures."""
     if not 0.5 <= probability < 1:
         raise ValueError(f"not within 0.5 and 1: {probability}")
-    wanted = 2 * (1 - probability)
+    two_sided = 2 * (1 - probability)
     low, high = 0.0, 1.0
-    while t_two_sided(high, freedom) > wanted:
+    while t_two_sided(high, freedom) > two_sided:
         low, high = high, 2 * high
     for _ in range(200):
         middle = (low + high) / 2
         if middle in (low, high):
             break
-        if t_two_sided(middle, freedom) > wanted:
+        if t_two_sided(middle, freedom) > two_sided:
             low = middle
         else:
             high = middle

@@ -137,8 +137,8 @@ class FramesTotal:
             return
         self.frames += 1
         for job in interval.jobs:
-            for total, grown in ((self._ios, job.ios), (self._bytes, job.bytes)):
-                total[job.index] = grown + (0 if job.reset else total.get(job.index, 0))
+            for total, count in ((self._ios, job.ios), (self._bytes, job.bytes)):
+                total[job.index] = count + (0 if job.reset else total.get(job.index, 0))
             if job.reset:
                 self._by.pop(job.index, None)
                 self._reset.add(job.index)
@@ -148,8 +148,8 @@ class FramesTotal:
     def join(self, later: FramesTotal) -> None:
         """Add the counts of another total over the following frames."""
         self.frames += later.frames
-        for total, grown in ((self._ios, later._ios), (self._bytes, later._bytes)):
-            for index, count in grown.items():
+        for total, counts in ((self._ios, later._ios), (self._bytes, later._bytes)):
+            for index, count in counts.items():
                 total[index] = count + (0 if index in later._reset else total.get(index, 0))
         for index in later._reset:
             self._by.pop(index, None)
@@ -211,16 +211,16 @@ class Certificate:
 
 def certificate(summary: Mapping[str, Any], frames: FramesTotal) -> Certificate:
     """Compare ``frames`` with ``fio_summary`` of the same run."""
-    held = [_ComparedRow(row, frames) for row in summary["rows"]]
-    ios = sum(row.submitted - row.failed for row in held)
-    sized = all(row.block_size or not row.submitted for row in held)
-    size = sum((row.submitted - row.failed) * row.block_size for row in held) if sized else None
-    stated = sum(row.stated_bytes for row in held)
+    compared = [_ComparedRow(row, frames) for row in summary["rows"]]
+    ios = sum(row.submitted - row.failed for row in compared)
+    sized = all(row.block_size or not row.submitted for row in compared)
+    size = sum((row.submitted - row.failed) * row.block_size for row in compared) if sized else None
+    stated = sum(row.stated_bytes for row in compared)
     more_bytes = frames.bytes - (stated if size is None else size)
-    off = [row for row in held if row.more or row.more_bytes]
-    own_mean = all(row.own_mean for row in held)
+    off = [row for row in compared if row.more or row.more_bytes]
+    own_mean = all(row.own_mean for row in compared)
     final = is_final(summary)
-    if not final or any({SUBMISSIONS, NOTHING} & row.by for row in held):
+    if not final or any({SUBMISSIONS, NOTHING} & row.by for row in compared):
         verdict = UNCHECKED
     elif off or more_bytes or frames.bytes != stated or not own_mean:
         verdict = DIFFERS
@@ -232,7 +232,7 @@ def certificate(summary: Mapping[str, Any], frames: FramesTotal) -> Certificate:
         failed=bool(off) and all(row.error and row.more < 0 for row in off),
         own_mean=own_mean, sizes_kept=all("block_size" in row for row in summary["rows"]),
         final=final, stated_bytes=stated,
-        counted=not any(NOTHING in row.by for row in held),
+        counted=not any(NOTHING in row.by for row in compared),
     )  # fmt: skip
 
 
@@ -253,10 +253,10 @@ class _ComparedRow:
         ios, moved, self.by = frames.row(row["index"])
         self.more = ios - (self.submitted - self.failed)
         self.more_bytes = 0
-        away = abs(moved - self.submitted * self.block_size)
+        bytes_off = abs(moved - self.submitted * self.block_size)
         if not self.more and moved == self.stated_bytes:
             most = self.depth + self.failed + self.error
-            if away > most * self.block_size:
+            if bytes_off > most * self.block_size:
                 # all is as fio states it: the I/Os are not of the size that the job file gives
                 self.block_size = 0
         if self.block_size:

@@ -59,21 +59,21 @@ class Stack:
     @classmethod
     def from_tops(cls, tops: Sequence[str], links: Sequence[DeviceLinks]) -> Stack:
         """The stack below ``tops``."""
-        raid = {one.name: one.layer for one in links if one.layer in PARITY_RAID}
-        return cls(tuple(tops), {one.name: one.below for one in links}, raid)
+        raid = {link.name: link.layer for link in links if link.layer in PARITY_RAID}
+        return cls(tuple(tops), {link.name: link.below for link in links}, raid)
 
     @property
     def lowest(self) -> tuple[str, ...]:
         """The devices that nothing lies below."""
-        found: dict[str, None] = {}
+        lowest: dict[str, None] = {}
         waiting = list(self.tops)
         while waiting:
             name = waiting.pop(0)
             below = self.lower.get(name, ())
             waiting += below
             if not below:
-                found[name] = None
-        return tuple(found)
+                lowest[name] = None
+        return tuple(lowest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,15 +152,15 @@ def place_waits(
         return _waits_without_device(job)
     if _stalled(tops, job):
         return _at_the_end(stack, disks)
-    held = _sum(tops, "aqu_sz")
-    if held is None or (job is not None and _uncounted(tops, job)):
+    in_flight = _sum(tops, "aqu_sz")
+    if in_flight is None or (job is not None and _uncounted(tops, job)):
         return _waits_without_device(job)
-    total, inside = held, held
+    total, inside = in_flight, in_flight
     if job is not None:
         total, inside = job.ios, min(job.ios, _held_of_job(tops, job))
     layers: dict[str, float] = {}
     for name in stack.tops:
-        share = (disks[name].aqu_sz or 0.0) / held if held else 0.0
+        share = (disks[name].aqu_sz or 0.0) / in_flight if in_flight else 0.0
         _divide(name, inside * share, stack, disks, layers)
     above = cpu = None
     if job is not None:
@@ -191,16 +191,16 @@ def _held_of_job(tops: Sequence[DiskRates], job: JobLoad) -> float:
 
 
 def _held_of(tops: Sequence[DiskRates], load: DirectionLoad, aligned: bool) -> float:
-    requests, held, moved = _flow(tops, load.letter)
+    requests, in_flight, moved = _flow(tops, load.letter)
     if not requests or not load.iops:
         return 0.0
     if not moved or not load.bytes_s:
-        return load.iops * held / requests
+        return load.iops * in_flight / requests
     if moved < (CACHED if aligned else UNSURE_SHARE) * load.bytes_s:
-        return held  # a cache answers most I/Os: at most one waits for each request
+        return in_flight  # a cache answers most I/Os: at most one waits for each request
     share = load.bytes_s / moved
     share = 1.0 if share >= (OWN_SHARE if aligned else UNSURE_SHARE) else share
-    return held * share * (moved / requests) / (load.bytes_s / load.iops)
+    return in_flight * share * (moved / requests) / (load.bytes_s / load.iops)
 
 
 def _flow(disks: Sequence[DiskRates], letter: str) -> tuple[float, float, float]:
@@ -212,64 +212,68 @@ def _flow(disks: Sequence[DiskRates], letter: str) -> tuple[float, float, float]
             _sum(disks, "aqu_sz") or 0.0,
             _sum(disks, "bytes_s") or 0.0,
         )
-    requests = held = moved = 0.0
+    requests = in_flight = moved = 0.0
     for disk in disks:
         rate = getattr(disk, f"{letter}_s") or 0.0
         requests += rate
-        held += rate * (getattr(disk, f"{letter}_await") or 0.0) / 1e3
+        in_flight += rate * (getattr(disk, f"{letter}_await") or 0.0) / 1e3
         moved += getattr(disk, f"{letter}_bytes_s") or 0.0
-    return requests, held, moved
+    return requests, in_flight, moved
 
 
 def _divide(
-    name: str, held: float, stack: Stack, disks: Mapping[str, DiskRates], layers: dict[str, float]
+    name: str,
+    in_flight: float,
+    stack: Stack,
+    disks: Mapping[str, DiskRates],
+    layers: dict[str, float],
 ) -> None:
     """Divide what ``name`` holds between itself and the devices below it."""
-    lower = [one for one in stack.lower.get(name, ()) if one in disks]
-    below = held * _share_below(name, lower, stack, disks) if lower else 0.0
-    layers[name] = layers.get(name, 0.0) + held - below
-    queued = _sum([disks[one] for one in lower], "aqu_sz")
-    for one in lower:
-        part = (disks[one].aqu_sz or 0.0) / queued if queued else 0.0
-        _divide(one, below * part, stack, disks, layers)
+    lower = [device for device in stack.lower.get(name, ()) if device in disks]
+    below = in_flight * _share_below(name, lower, stack, disks) if lower else 0.0
+    layers[name] = layers.get(name, 0.0) + in_flight - below
+    queued = _sum([disks[device] for device in lower], "aqu_sz")
+    for name_below in lower:
+        part = (disks[name_below].aqu_sz or 0.0) / queued if queued else 0.0
+        _divide(name_below, below * part, stack, disks, layers)
 
 
 def _share_below(
     name: str, lower: Sequence[str], stack: Stack, disks: Mapping[str, DiskRates]
 ) -> float:
     """The share (0..1) of a request's time in ``name`` that it spends in the devices below."""
-    own, under = disks[name], [disks[one] for one in lower]
-    if not own.ios_s:
+    upper, lower_disks = disks[name], [disks[device] for device in lower]
+    if not upper.ios_s:
         return 0.0
     if stack.raid.get(name) in PARITY_RAID:
-        held = own.ios_s * (_parity_s(own, under) or 0.0)
+        below = upper.ios_s * (_parity_s(upper, lower_disks) or 0.0)
     else:
-        held = sum(_held_below(own, under, letter) for letter in DIRECTIONS)
-    return min(1.0, held / own.aqu_sz) if own.aqu_sz else 1.0
+        below = sum(_held_below(upper, lower_disks, letter) for letter in DIRECTIONS)
+    return min(1.0, below / upper.aqu_sz) if upper.aqu_sz else 1.0
 
 
-def _held_below(own: DiskRates, under: Sequence[DiskRates], letter: str) -> float:
+def _held_below(upper: DiskRates, lower_disks: Sequence[DiskRates], letter: str) -> float:
     """How many of a device's requests in one direction are in those below it."""
-    requests, _, moved = _flow([own], letter)
-    below, held, passed = _flow(under, letter)
+    requests, _, moved = _flow([upper], letter)
+    below, in_flight, passed = _flow(lower_disks, letter)
     if not below:
         return 0.0
     copies = passed / moved if moved else 1.0
-    if letter != "r" and len(under) > 1 and copies >= MIRRORED:
-        return requests * max(_await_s([one], letter) for one in under)
-    return requests * held / below * min(1.0, copies)
+    if letter != "r" and len(lower_disks) > 1 and copies >= MIRRORED:
+        return requests * max(_await_s([disk], letter) for disk in lower_disks)
+    return requests * in_flight / below * min(1.0, copies)
 
 
-def _parity_s(array: DiskRates, under: Sequence[DiskRates]) -> float | None:
+def _parity_s(array: DiskRates, lower_disks: Sequence[DiskRates]) -> float | None:
     """Seconds that a request of a parity array spends below it: a write waits for the reads of
     what it replaces, then for its own writes."""
     requests, writes = array.ios_s, array.w_s
     if not requests or writes is None or array.r_s is None:
         return None
-    reads, read_s = _sum(under, "r_s"), _await_s(under, "r")
+    reads, read_s = _sum(lower_disks, "r_s"), _await_s(lower_disks, "r")
     extra = max(0.0, (reads or 0.0) - array.r_s)
     first = read_s * min(1.0, extra / writes) if writes else 0.0
-    return (array.r_s * read_s + writes * (first + _await_s(under, "w"))) / requests
+    return (array.r_s * read_s + writes * (first + _await_s(lower_disks, "w"))) / requests
 
 
 def _await_s(disks: Sequence[DiskRates], letter: str) -> float:
@@ -297,21 +301,23 @@ def _divide_lowest(
     if times is None:
         return None, None
     if times.queue_ns is not None:
-        whole = times.queue_ns + times.device_ns
+        total_ns = times.queue_ns + times.device_ns
     else:
-        requests, waited, _ = _flow([disks[one] for one in stack.lowest if one in disks], "")
-        whole = max(1e9 * waited / requests if requests else 0.0, times.device_ns)
-    if not whole:
+        requests, waited, _ = _flow(
+            [disks[device] for device in stack.lowest if device in disks], ""
+        )
+        total_ns = max(1e9 * waited / requests if requests else 0.0, times.device_ns)
+    if not total_ns:
         return None, None
-    held = sum(value for name, value in layers.items() if not stack.lower.get(name))
-    device = held * times.device_ns / whole
-    return held - device, device
+    in_flight = sum(value for name, value in layers.items() if not stack.lower.get(name))
+    device = in_flight * times.device_ns / total_ns
+    return in_flight - device, device
 
 
 def _stalled(tops: Sequence[DiskRates], job: JobLoad | None) -> bool:
     """Return whether nothing completed in the interval while something is in flight."""
-    done = _sum(tops, "ios_s")
-    return done == 0 and not (job and job.iops) and any(disk.in_flight for disk in tops)
+    completed = _sum(tops, "ios_s")
+    return completed == 0 and not (job and job.iops) and any(disk.in_flight for disk in tops)
 
 
 def _at_the_end(stack: Stack, disks: Mapping[str, DiskRates]) -> Waits:
@@ -319,12 +325,12 @@ def _at_the_end(stack: Stack, disks: Mapping[str, DiskRates]) -> Waits:
     layers: dict[str, float] = {}
 
     def visit(name: str) -> None:
-        lower = [one for one in stack.lower.get(name, ()) if one in disks]
-        own = float(disks[name].in_flight or 0)
-        below = sum(disks[one].in_flight or 0 for one in lower)
-        layers.setdefault(name, max(0.0, own - below))
-        for one in lower:
-            visit(one)
+        lower = [device for device in stack.lower.get(name, ()) if device in disks]
+        in_flight = float(disks[name].in_flight or 0)
+        below = sum(disks[device].in_flight or 0 for device in lower)
+        layers.setdefault(name, max(0.0, in_flight - below))
+        for name_below in lower:
+            visit(name_below)
 
     for name in stack.tops:
         visit(name)
@@ -356,13 +362,13 @@ class MeanWaits:
     def join(self, later: MeanWaits) -> None:
         """Count the intervals that another one counted."""
         self._seconds += later._seconds
-        for mine, theirs in (
+        for sums, added in (
             (self._sums, later._sums),
             (self._layers, later._layers),
             (self._counts, later._counts),
         ):
-            for name, value in theirs.items():
-                mine[name] = mine.get(name, 0.0) + value
+            for name, value in added.items():
+                sums[name] = sums.get(name, 0.0) + value
 
     @property
     def empty(self) -> bool:
@@ -375,19 +381,19 @@ class MeanWaits:
         if self.empty:
             return None
         seconds = self._seconds
-        whole = {
+        means = {
             name: total / seconds
             for name, total in self._sums.items()
             if self._counts[name] >= seconds * (1 - ROUNDING)
         }
         return Waits(
-            ios=whole.get("ios", 0.0),
-            cpu=whole.get("cpu"),
-            above=whole.get("above"),
+            ios=means.get("ios", 0.0),
+            cpu=means.get("cpu"),
+            above=means.get("above"),
             layers={name: total / seconds for name, total in self._layers.items()},
-            queue=whole.get("queue"),
-            device=whole.get("device"),
-            unknown=whole.get("unknown", 0.0),
+            queue=means.get("queue"),
+            device=means.get("device"),
+            unknown=means.get("unknown", 0.0),
         )
 
 

@@ -64,9 +64,9 @@ def captured_rows(job: str, summary: Mapping[str, Any]) -> list[CapturedRow]:
 def _captured(job: str) -> Iterator[tuple[str, str, Figures]]:
     waiting: list[tuple[str, Figures]] = []
     for line in job.splitlines():
-        if found := _LINE.fullmatch(line.strip()):
-            figures = Figures(float(found["rate"]), float(found["size"]))
-            waiting.append((found["direction"], figures))
+        if match := _LINE.fullmatch(line.strip()):
+            figures = Figures(float(match["rate"]), float(match["size"]))
+            waiting.append((match["direction"], figures))
         elif section := _SECTION.match(line):
             for direction, figures in waiting:
                 yield section["name"], direction, figures
@@ -75,11 +75,11 @@ def _captured(job: str) -> Iterator[tuple[str, str, Figures]]:
 
 def _replayed(rows: Sequence[Mapping[str, Any]], name: str, direction: str) -> Figures | None:
     """Of all jobs of a section together."""
-    found = [one["directions"][direction] for one in rows
-             if one["name"] == name and direction in one["directions"]]  # fmt: skip
-    if not found:
+    directions = [row["directions"][direction] for row in rows
+             if row["name"] == name and direction in row["directions"]]  # fmt: skip
+    if not directions:
         return None
-    rate = sum(one["iops"] for one in found)
-    total_bytes = sum(one["io_bytes"] for one in found)
-    ios = sum(one["total_ios"] for one in found)
+    rate = sum(part["iops"] for part in directions)
+    total_bytes = sum(part["io_bytes"] for part in directions)
+    ios = sum(part["total_ios"] for part in directions)
     return Figures(rate, total_bytes / ios if ios else None)

@@ -147,8 +147,8 @@ class WorkloadCounter:
     @property
     def cells(self) -> int:
         """How many counts are kept: what the memory grows with."""
-        return sum(len(one.sizes) + len(one.depths) + len(one.regions)
-                   for one in self._streams.values())  # fmt: skip
+        return sum(len(stream.sizes) + len(stream.depths) + len(stream.regions)
+                   for stream in self._streams.values())  # fmt: skip
 
     def begin(self, time_ns: int) -> None:
         """The first window begins here."""
@@ -163,11 +163,11 @@ class WorkloadCounter:
             return
         self._first_ns = times[0] if self._first_ns < 0 else self._first_ns
         self._last_ns = times[-1]
-        for words, of in zip(self._words, (shapes, depths, regions, cgroups), strict=True):
-            words.update(of)
+        for counter, of in zip(self._words, (shapes, depths, regions, cgroups), strict=True):
+            counter.update(of)
         self._in_flight += sum(totals)
         self._seen += len(totals) - totals.count(0)
-        self._arrive(times, [word >> KIND_AT for word in shapes])
+        self._arrive(times, [shape >> KIND_AT for shape in shapes])
         if sum(map(len, self._words)) > MAX_WORDS:
             self._take_apart()
 
@@ -187,12 +187,12 @@ class WorkloadCounter:
         begin = begin_ns if begin_ns is not None else self._windows_from * WINDOW_NS
         seconds = max(0.0, (end_ns - begin) / 1e9)
         windows = max(1, end_ns // WINDOW_NS - begin // WINDOW_NS)
-        found = [one.result(process, KINDS[kind], seconds * looked_at, windows)
-                 for (process, kind), one in self._streams.items()]  # fmt: skip
-        found.sort(key=lambda one: -one.ios)
+        streams = [stream.result(process, KINDS[kind], seconds * looked_at, windows)
+                 for (process, kind), stream in self._streams.items()]  # fmt: skip
+        streams.sort(key=lambda stream: -stream.ios)
         return Workload(
-            device, seconds, tuple(one for one in found if one.process),
-            {one.kind: one for one in found if not one.process},
+            device, seconds, tuple(stream for stream in streams if stream.process),
+            {stream.kind: stream for stream in streams if not stream.process},
             self._in_flight / self._seen if self._seen else None,
             dict(self._cgroups), lost, missed, requeued, unknown, filtered,
         )  # fmt: skip
@@ -204,29 +204,29 @@ class WorkloadCounter:
         # the words of a flush are 0: it has no place, and its depth means nothing
         depths.pop(0, None)
         regions.pop(0, None)
-        for word, count in shapes.items():
-            for stream in self._of(word):
-                stream.add_shape(word & LOW_BITS, count)
-        for word, count in depths.items():
-            for stream in self._of(word):
-                stream.add_depth(word & LOW_BITS, count)
-        for word, count in regions.items():
-            for stream in self._of(word):
-                stream.add_region(word & LOW_BITS, count)
+        for packed, count in shapes.items():
+            for stream in self._of(packed):
+                stream.add_shape(packed & LOW_BITS, count)
+        for packed, count in depths.items():
+            for stream in self._of(packed):
+                stream.add_depth(packed & LOW_BITS, count)
+        for packed, count in regions.items():
+            for stream in self._of(packed):
+                stream.add_region(packed & LOW_BITS, count)
         for cgroup, count in cgroups.items():
             if cgroup in self._cgroups or len(self._cgroups) < MAX_CGROUPS:
                 self._cgroups[cgroup] = self._cgroups.get(cgroup, 0) + count
 
-    def _of(self, word: int) -> tuple[_Stream, _Stream]:
+    def _of(self, packed: int) -> tuple[_Stream, _Stream]:
         """The stream of a word's process and kind, and that of all processes."""
-        kind = word >> KIND_AT & 3
-        return self._stream(self._name(word >> PID_AT), kind), self._stream("", kind)
+        kind = packed >> KIND_AT & 3
+        return self._stream(self._name(packed >> PID_AT), kind), self._stream("", kind)
 
     def _stream(self, name: str, kind: int) -> _Stream:
-        found = self._streams.get((name, kind))
-        if found is None:
-            found = self._streams[name, kind] = _Stream()
-        return found
+        stream = self._streams.get((name, kind))
+        if stream is None:
+            stream = self._streams[name, kind] = _Stream()
+        return stream
 
     def _name(self, pid: int) -> str:
         name = self._name_of(pid)
@@ -251,13 +251,13 @@ class WorkloadCounter:
     def _close_window(self) -> None:
         if not self._open_counts:
             return
-        found: dict[tuple[str, int], tuple[int, set[int]]] = {}
+        arrivals: dict[tuple[str, int], tuple[int, set[int]]] = {}
         for key, count in self._open_counts.items():
             pid, kind = key >> PID_AT - KIND_AT, key & 3
             for name in (self._name(pid), ""):
-                before, pids = found.get((name, kind), (0, set()))
-                found[name, kind] = before + count, pids | {pid}
-        for (name, kind), (count, pids) in found.items():
+                before, pids = arrivals.get((name, kind), (0, set()))
+                arrivals[name, kind] = before + count, pids | {pid}
+        for (name, kind), (count, pids) in arrivals.items():
             self._stream(name, kind).arrivals.add(self._open, count, pids)
         self._open_counts = Counter()
 

@@ -39,15 +39,15 @@ class Distance:
         return self.distance <= self.bound
 
 
-def kolmogorov(one: Mapping[int, int], other: Mapping[int, int]) -> float | None:
+def kolmogorov(first: Mapping[int, int], second: Mapping[int, int]) -> float | None:
     """The largest difference of two cumulative distributions; ``None`` if one is empty."""
-    n, m = sum(one.values()), sum(other.values())
+    n, m = sum(first.values()), sum(second.values())
     if not n or not m:
         return None
     worst = below = above = 0.0
-    for value in sorted({*one, *other}):
-        below += one.get(value, 0) / n
-        above += other.get(value, 0) / m
+    for value in sorted({*first, *second}):
+        below += first.get(value, 0) / n
+        above += second.get(value, 0) / m
         worst = max(worst, abs(below - above))
     return worst
 
@@ -55,57 +55,62 @@ def kolmogorov(one: Mapping[int, int], other: Mapping[int, int]) -> float | None
 def distances(captured: Workload, replayed: Workload, loop: str = OPEN) -> list[Distance]:
     """All figures that are compared, of reads and of writes. A closed loop does not keep the rate
     and its bursts: they are its result."""
-    found = _distances(captured, replayed)
+    compared = _distances(captured, replayed)
     if loop == OPEN:
-        return found
-    return [replace(one, bound=None) if one.name.endswith(_RATES) else one for one in found]
+        return compared
+    return [
+        replace(distance, bound=None) if distance.name.endswith(_RATES) else distance
+        for distance in compared
+    ]
 
 
 def _distances(captured: Workload, replayed: Workload) -> list[Distance]:
-    found = [_mix(captured, replayed)]
+    compared = [_mix(captured, replayed)]
     for kind in ("read", "write"):
-        one, other = captured.total(kind), replayed.total(kind)
-        if one.ios or other.ios:
-            few = max(one.ios, other.ios) < FEW_SHARE * max(captured.ios, replayed.ios)
-            found += _of_kind(kind, one, other, few)
-    one, other = captured.total("flush"), replayed.total("flush")
-    if one.ios or other.ios:
-        found.append(_ratio("flushes/s", one.rate, other.rate, number))
-    return found
+        source, replay = captured.total(kind), replayed.total(kind)
+        if source.ios or replay.ios:
+            too_few = max(source.ios, replay.ios) < FEW_SHARE * max(captured.ios, replayed.ios)
+            compared += _of_kind(kind, source, replay, too_few)
+    source, replay = captured.total("flush"), replayed.total("flush")
+    if source.ios or replay.ios:
+        compared.append(_ratio("flushes/s", source.rate, replay.rate, number))
+    return compared
 
 
 def _mix(captured: Workload, replayed: Workload) -> Distance:
     return _share("reads", _reads(captured), _reads(replayed))
 
 
-def _reads(one: Workload) -> float | None:
-    both = one.total("read").ios + one.total("write").ios
-    return one.total("read").ios / both if both else None
+def _reads(workload: Workload) -> float | None:
+    ios = workload.total("read").ios + workload.total("write").ios
+    return workload.total("read").ios / ios if ios else None
 
 
-def _of_kind(kind: str, one: Stream, other: Stream, few: bool) -> Iterator[Distance]:
-    for distance in _figures(kind, one, other):
-        yield replace(distance, distance=None) if few else distance
+def _of_kind(kind: str, captured: Stream, replayed: Stream, too_few: bool) -> Iterator[Distance]:
+    for distance in _figures(kind, captured, replayed):
+        yield replace(distance, distance=None) if too_few else distance
 
 
-def _figures(kind: str, one: Stream, other: Stream) -> Iterator[Distance]:
-    yield _ratio(f"{kind}s/s", one.rate or None, other.rate or None, number)
-    yield Distance(f"{kind} sizes", _mean_size(one), _mean_size(other),
-                   kolmogorov(one.sizes, other.sizes), SIZE_BOUND)  # fmt: skip
-    yield _share(f"{kind} sequential", one.sequential_share, other.sequential_share)
-    yield _ratio(f"{kind} depth", one.depth, other.depth, "{:.1f}".format, DEPTH_BOUND)
-    yield _ratio(f"{kind} burstiness", one.dispersion, other.dispersion, "{:.1f}".format,
+def _figures(kind: str, captured: Stream, replayed: Stream) -> Iterator[Distance]:
+    yield _ratio(f"{kind}s/s", captured.rate or None, replayed.rate or None, number)
+    yield Distance(f"{kind} sizes", _mean_size(captured), _mean_size(replayed),
+                   kolmogorov(captured.sizes, replayed.sizes), SIZE_BOUND)  # fmt: skip
+    yield _share(f"{kind} sequential", captured.sequential_share, replayed.sequential_share)
+    yield _ratio(f"{kind} depth", captured.depth, replayed.depth, "{:.1f}".format, DEPTH_BOUND)
+    yield _ratio(f"{kind} burstiness", captured.dispersion, replayed.dispersion, "{:.1f}".format,
                  SPREAD_BOUND)  # fmt: skip
-    yield _ratio(f"{kind} working set", one.working_set or None, other.working_set or None, size)
+    yield _ratio(
+        f"{kind} working set", captured.working_set or None, replayed.working_set or None, size
+    )
 
 
 def _mean_size(stream: Stream) -> str:
     return size(stream.bytes / stream.ios if stream.ios else None)
 
 
-def _share(name: str, one: float | None, other: float | None) -> Distance:
-    distance = None if one is None or other is None else abs(one - other)
-    return Distance(name, _percent(one), _percent(other), distance, SHARE_BOUND)
+def _share(name: str, captured: float | None, replayed: float | None) -> Distance:
+    distance = None if captured is None or replayed is None else abs(captured - replayed)
+    return Distance(name, _percent(captured), _percent(replayed), distance, SHARE_BOUND)
 
 
 def _percent(share: float | None) -> str:
@@ -113,13 +118,13 @@ def _percent(share: float | None) -> str:
 
 
 def _ratio(
-    name: str, one: float | None, other: float | None, form: Callable[[float], str],
+    name: str, captured: float | None, replayed: float | None, form: Callable[[float], str],
     bound: float = RATIO_BOUND,
 ) -> Distance:  # fmt: skip
     distance = None
-    if one is not None and other is not None:
+    if captured is not None and replayed is not None:
         # below 0.1 both are as good as nothing
-        low, high = sorted((max(one, 0.1), max(other, 0.1)))
+        low, high = sorted((max(captured, 0.1), max(replayed, 0.1)))
         distance = high / low
-    texts = [or_dash(None) if it is None else form(it) for it in (one, other)]
+    texts = [or_dash(None) if value is None else form(value) for value in (captured, replayed)]
     return Distance(name, texts[0], texts[1], distance, bound, ratio=True)

@@ -56,12 +56,12 @@ class Part:
     @property
     def streams(self) -> list[Stream]:
         """Those that there are."""
-        return [one for one in (self.reads, self.writes) if one is not None]
+        return [stream for stream in (self.reads, self.writes) if stream is not None]
 
     @property
     def ios(self) -> int:
         """Of both directions."""
-        return sum(one.ios for one in self.streams)
+        return sum(stream.ios for stream in self.streams)
 
 
 def job_text(
@@ -70,8 +70,8 @@ def job_text(
     """The job file; ``when`` says when it was captured. Several ``phases`` of the workload run one
     after the other. ValueError if nothing can be in it."""
     spans = phases if len(phases) > 1 else [Phase(0.0, workload)]
-    chosen = [_chosen(one.workload, loop) for one in spans]
-    parts = [part for found, _ in chosen for part in found]
+    chosen = [_chosen(span.workload, loop) for span in spans]
+    parts = [part for selected, _ in chosen for part in selected]
     if not parts:
         raise ValueError("no reads or writes to make a job of")
     writes = any(part.writes for part in parts)
@@ -80,10 +80,10 @@ def job_text(
         lines += _comment(chosen[0][1])
     lines += ["", *_global(workload)]
     names: dict[str, int] = {}
-    for phase, (found, left_out) in enumerate(chosen):
+    for phase, (phase_parts, left_out) in enumerate(chosen):
         if len(spans) > 1:
-            lines += ["", *_comment(_phase_head(phase, spans, found, left_out))]
-        for place, part in enumerate(found):
+            lines += ["", *_comment(_phase_head(phase, spans, phase_parts, left_out))]
+        for place, part in enumerate(phase_parts):
             lines += ["", *(f"# {line}" for line in _about(part)), *_section(part, loop, names)]
             if len(spans) > 1:
                 lines += _phase_options(spans[phase], first=place == 0)
@@ -99,54 +99,57 @@ def _comment(texts: Iterable[str]) -> Iterator[str]:
 
 
 def _chosen(workload: Workload, loop: str) -> tuple[list[Part], list[str]]:
-    found: list[Part] = []
+    parts: list[Part] = []
     for process in workload.processes:
         if process == METADATA_PROCESS:
             continue
         of = workload.of(process)
         flush = of.get("flush")
-        both = Part(process, _enough(of.get("read")), _enough(of.get("write")),
+        combined = Part(process, _enough(of.get("read")), _enough(of.get("write")),
                     flush.ios if flush else 0)  # fmt: skip
         if loop == OPEN:
-            found.append(Part(process, both.reads, None, 0))
-            found.append(Part(process, None, both.writes, both.flushes))
+            parts.append(Part(process, combined.reads, None, 0))
+            parts.append(Part(process, None, combined.writes, combined.flushes))
         else:
-            found.append(both)
-    found = sorted((part for part in found if part.streams), key=lambda part: -part.ios)
+            parts.append(combined)
+    parts = sorted((part for part in parts if part.streams), key=lambda part: -part.ios)
     smallest = _MIN_SHARE * workload.ios
-    kept = [part for part in found if part.ios >= smallest or part.flushes][:MAX_SECTIONS]
-    return kept, _left_out(workload, kept)
+    selected = [part for part in parts if part.ios >= smallest or part.flushes][:MAX_SECTIONS]
+    return selected, _left_out(workload, selected)
 
 
 def _enough(stream: Stream | None) -> Stream | None:
     return stream if stream is not None and stream.rate >= MIN_RATE else None
 
 
-def _left_out(workload: Workload, kept: Sequence[Part]) -> list[str]:
-    inside = {(part.process, one.kind) for part in kept for one in part.streams}
-    out = [one for one in workload.streams
-           if (one.process, one.kind) not in inside and one.kind in ("read", "write")]  # fmt: skip
-    found = []
-    metadata = [one for one in out if one.process == METADATA_PROCESS]
-    out = [one for one in out if one.process != METADATA_PROCESS]
+def _left_out(workload: Workload, selected: Sequence[Part]) -> list[str]:
+    inside = {(part.process, stream.kind) for part in selected for stream in part.streams}
+    out = [
+        stream
+        for stream in workload.streams
+        if (stream.process, stream.kind) not in inside and stream.kind in ("read", "write")
+    ]
+    notes = []
+    metadata = [stream for stream in out if stream.process == METADATA_PROCESS]
+    out = [stream for stream in out if stream.process != METADATA_PROCESS]
     if metadata:
-        share = percent(100 * sum(one.ios for one in metadata) / workload.ios)
-        found.append(
+        share = percent(100 * sum(stream.ios for stream in metadata) / workload.ios)
+        notes.append(
             f"Left out, {share} % of the requests: metadata of the file system. The one of the "
             "scratch files has its own."
         )
     if out:
-        share = percent(100 * sum(one.ios for one in out) / workload.ios)
-        names = list(dict.fromkeys(f"{_word(one.process)} ({one.kind}s)" for one in out))
+        share = percent(100 * sum(stream.ios for stream in out) / workload.ios)
+        names = list(dict.fromkeys(f"{_word(stream.process)} ({stream.kind}s)" for stream in out))
         more = f" and {len(names) - 4} more" if len(names) > 4 else ""
-        found.append(f"Left out, {share} % of the requests: {', '.join(names[:4])}{more}.")
+        notes.append(f"Left out, {share} % of the requests: {', '.join(names[:4])}{more}.")
     discards = workload.total("discard")
     if discards.ios:
-        found.append(
+        notes.append(
             f"Left out: {number(discards.rate)} discards/s of {size(discards.bytes / discards.ios)}"
             " (fio discards on devices only)."
         )
-    return found
+    return notes
 
 
 # -- text
@@ -171,10 +174,10 @@ def _head(workload: Workload, loop: str, when: str, writes: bool) -> Iterator[st
 def _phase_head(
     at: int, phases: Sequence[Phase], parts: Sequence[Part], left_out: Sequence[str]
 ) -> Iterator[str]:  # fmt: skip
-    one = phases[at]
+    phase = phases[at]
     idle = "" if parts else ": hardly any requests, left out"
-    yield (f"Phase {at + 1} of {len(phases)}, {duration(one.start_s)} to "
-           f"{duration(one.end_s)} of the capture{idle}")  # fmt: skip
+    yield (f"Phase {at + 1} of {len(phases)}, {duration(phase.start_s)} to "
+           f"{duration(phase.end_s)} of the capture{idle}")  # fmt: skip
     if parts:
         yield from left_out
 
@@ -206,28 +209,28 @@ def _runtime(seconds: float) -> int:
 
 def _about(part: Part) -> Iterator[str]:
     yield f"{_word(part.process)}:"
-    for one in part.streams:
-        yield "  " + describe(one)
+    for stream in part.streams:
+        yield "  " + describe(stream)
     if part.flushes:
         yield f"  {number(part.flushes / part.streams[0].seconds)} flushes/s"
-    for one in part.streams:
-        yield captured_line(one)
+    for stream in part.streams:
+        yield captured_line(stream)
 
 
 def _section(part: Part, loop: str, names: dict[str, int]) -> Iterator[str]:
-    kinds = "-".join(one.kind for one in part.streams)
+    kinds = "-".join(stream.kind for stream in part.streams)
     process = _PLAIN.sub("-", part.process).strip("-.") or "process"
     name = f"{process}-{kinds}"[:40]
     names[name] = names.get(name, 0) + 1
     yield f"[{name}{names[name] if names[name] > 1 else ''}]"
     yield f"filename={process[:40]}.scratch"
     yield f"size={_scratch_size(part) >> 20}m"
-    randoms = [shape.random_percentage(one) for one in part.streams]
+    randoms = [shape.random_percentage(stream) for stream in part.streams]
     yield f"rw={_rw(part, randoms)}"
     if len(part.streams) > 1:
         yield f"rwmixread={round(100 * part.streams[0].ios / part.ios)}"
     yield from _sizes(part)
-    if any(randoms) and not all(one == 100 for one in randoms):
+    if any(randoms) and not all(percent == 100 for percent in randoms):
         yield f"percentage_random={','.join(map(str, randoms))}"
     if any(randoms):
         yield from _places(part)
@@ -236,8 +239,8 @@ def _section(part: Part, loop: str, names: dict[str, int]) -> Iterator[str]:
 
 
 def _scratch_size(part: Part) -> int:
-    largest = max((max(one.sizes, default=0) for one in part.streams), default=0)
-    needed = max(_MIN_SIZE, 16 * largest, *(one.working_set for one in part.streams))
+    largest = max((max(stream.sizes, default=0) for stream in part.streams), default=0)
+    needed = max(_MIN_SIZE, 16 * largest, *(stream.working_set for stream in part.streams))
     return -(-needed // _BLOCK) * _BLOCK
 
 
@@ -247,19 +250,19 @@ def _rw(part: Part, randoms: Sequence[int]) -> str:
 
 
 def _sizes(part: Part) -> Iterator[str]:
-    splits = [shape.split(one.sizes) for one in part.streams]
-    if all(len(one) == 1 for one in splits):
-        yield "bs=" + ",".join(_bytes(one[0][0]) for one in splits)
+    splits = [shape.split(stream.sizes) for stream in part.streams]
+    if all(len(split) == 1 for split in splits):
+        yield "bs=" + ",".join(_bytes(split[0][0]) for split in splits)
         return
-    texts = [":".join(f"{_bytes(bs)}/{part}" for bs, part in one) for one in splits]
+    texts = [":".join(f"{_bytes(bs)}/{part}" for bs, part in split) for split in splits]
     yield f"bssplit={','.join(texts)}"
 
 
 def _places(part: Part) -> Iterator[str]:
-    busiest = max(part.streams, key=lambda one: one.ios)
-    found = shape.zones(busiest.regions, shape.random_percentage(busiest))
-    if found:
-        text = ":".join(f"{share}/{space}" for share, space in found)
+    busiest = max(part.streams, key=lambda stream: stream.ios)
+    zones = shape.zones(busiest.regions, shape.random_percentage(busiest))
+    if zones:
+        text = ":".join(f"{share}/{space}" for share, space in zones)
         yield f"random_distribution=zoned:{text}"
 
 
@@ -302,10 +305,10 @@ def _steady_rate(stream: Stream, rate: float) -> int:
 
 
 def _closed_loop(part: Part) -> Iterator[str]:
-    workers = max(one.workers for one in part.streams)
+    workers = max(stream.workers for stream in part.streams)
     jobs = min(max(1, round(workers)), _MAX_JOBS)
-    count = sum(sum(one.depths.values()) for one in part.streams)
-    total = sum(d * n for one in part.streams for d, n in one.depths.items())
+    count = sum(sum(stream.depths.values()) for stream in part.streams)
+    total = sum(d * n for stream in part.streams for d, n in stream.depths.items())
     yield f"iodepth={min(max(1, round(total / count) if count else 1), _MAX_DEPTH)}"
     if jobs > 1:
         yield f"numjobs={jobs}"
@@ -318,22 +321,22 @@ def describe(stream: Stream) -> str:
     """A stream in one line: "1.2k/s, mostly 16 KiB, random, in bursts, depth 3.1, ..."."""
     if not stream.ios:
         return f"no {stream.kind}s"
-    words = [f"{number(stream.rate)} {stream.kind}s/s", _sizes_text(stream),
+    parts = [f"{number(stream.rate)} {stream.kind}s/s", _sizes_text(stream),
              _order(stream)]  # fmt: skip
     arrival = {"linear": "", "poisson": "", "bursts": "in bursts"}[shape.process_of(stream)]
     if arrival:
-        words.append(arrival)
+        parts.append(arrival)
     if stream.depth is not None:
-        words.append(f"depth {stream.depth:.1f}")
+        parts.append(f"depth {stream.depth:.1f}")
     if stream.regions:
-        words.append(f"working set {size(stream.working_set)}")
-    return ", ".join(word for word in words if word)
+        parts.append(f"working set {size(stream.working_set)}")
+    return ", ".join(part for part in parts if part)
 
 
 def _sizes_text(stream: Stream) -> str:
     if not stream.sizes:
         return ""
-    first = max(stream.sizes, key=lambda one: stream.sizes[one])
+    first = max(stream.sizes, key=lambda block_size: stream.sizes[block_size])
     share = stream.sizes[first] / sum(stream.sizes.values())
     if share > 0.99:
         return size(first)

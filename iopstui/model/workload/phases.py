@@ -65,7 +65,7 @@ class Phases:
     @property
     def whole(self) -> Workload:
         """All phases as one workload. ValueError if there is none."""
-        return join([one.workload for one in self._phases])
+        return join([phase.workload for phase in self._phases])
 
     def _join_shortest(self) -> None:
         phases = self._phases
@@ -73,21 +73,23 @@ class Phases:
             range(len(phases) - 1),
             key=lambda n: phases[n].workload.seconds + phases[n + 1].workload.seconds,
         )
-        both = join([phases[at].workload, phases[at + 1].workload])
-        phases[at : at + 2] = [Phase(phases[at].start_s, both)]
+        joined = join([phases[at].workload, phases[at + 1].workload])
+        phases[at : at + 2] = [Phase(phases[at].start_s, joined)]
 
 
-def are_alike(one: Workload, other: Workload) -> bool:
+def are_alike(first: Workload, second: Workload) -> bool:
     """Whether requests and bytes a second differ by less than a factor of 2, and sizes and order by
     less than 0.25. A direction with little of both does not count."""
-    pairs = [(one.total(kind), other.total(kind)) for kind in _KINDS]
+    pairs = [(first.total(kind), second.total(kind)) for kind in _KINDS]
     rates = [(a.rate, b.rate) for a, b in pairs]
     bytes_s = [(_bytes_s(a), _bytes_s(b)) for a, b in pairs]
-    small = _small(rates)
+    threshold = _small(rates)
     return (
         not _differ(rates)
         and not _differ(bytes_s)
-        and all(max(_apart(a, b)) <= _MAX_DISTANCE for a, b in pairs if min(a.rate, b.rate) > small)
+        and all(
+            max(_apart(a, b)) <= _MAX_DISTANCE for a, b in pairs if min(a.rate, b.rate) > threshold
+        )
     )
 
 
@@ -96,17 +98,17 @@ def _small(pairs: Sequence[tuple[float, float]]) -> float:
 
 
 def _differ(pairs: Sequence[tuple[float, float]]) -> bool:
-    small = _small(pairs)
-    return any(max(pair) + small > _RATE_FACTOR * (min(pair) + small) for pair in pairs)
+    threshold = _small(pairs)
+    return any(max(pair) + threshold > _RATE_FACTOR * (min(pair) + threshold) for pair in pairs)
 
 
 def _bytes_s(stream: Stream) -> float:
     return stream.bytes / stream.seconds if stream.seconds else 0.0
 
 
-def _apart(one: Stream, other: Stream) -> tuple[float, float]:
-    order = abs((one.sequential_share or 0.0) - (other.sequential_share or 0.0))
-    return kolmogorov(one.sizes, other.sizes) or 0.0, order
+def _apart(first: Stream, second: Stream) -> tuple[float, float]:
+    order = abs((first.sequential_share or 0.0) - (second.sequential_share or 0.0))
+    return kolmogorov(first.sizes, second.sizes) or 0.0, order
 
 
 def join(workloads: Sequence[Workload]) -> Workload:
@@ -115,23 +117,24 @@ def join(workloads: Sequence[Workload]) -> Workload:
     if not workloads:
         raise ValueError("no workloads to join")
     # all streams of a workload have the same length
-    length = sum(_stream_length(one) for one in workloads)
-    windows = sum(_windows(one) for one in workloads)
-    streams = sorted((_joined(one, length, windows) for one in _by_process(workloads)),
-                     key=lambda one: -one.ios)  # fmt: skip
+    length = sum(_stream_length(workload) for workload in workloads)
+    windows = sum(_windows(workload) for workload in workloads)
+    streams = sorted((_joined(group, length, windows) for group in _by_process(workloads)),
+                     key=lambda stream: -stream.ios)  # fmt: skip
     totals = {
         kind: _joined([w.totals[kind] for w in workloads if kind in w.totals], length, windows)
         for kind in dict.fromkeys(kind for w in workloads for kind in w.totals)
     }
-    seen = [(one.depth, _ios(one)) for one in workloads if one.depth is not None]
-    ios = sum(count for _, count in seen)
+    depths = [
+        (workload.depth, _ios(workload)) for workload in workloads if workload.depth is not None
+    ]
+    ios = sum(count for _, count in depths)
     return replace(
-        workloads[0], seconds=sum(one.seconds for one in workloads), streams=tuple(streams),
-        totals=totals, depth=sum(depth * count for depth, count in seen) / ios if ios else None,
-        cgroups=_most(_sum(one.cgroups for one in workloads), MAX_CGROUPS),
-        lost=sum(one.lost for one in workloads), missed=sum(one.missed for one in workloads),
-        requeued=sum(one.requeued for one in workloads),
-        unknown=sum(one.unknown for one in workloads),
+        workloads[0], seconds=sum(w.seconds for w in workloads), streams=tuple(streams),
+        totals=totals, depth=sum(depth * count for depth, count in depths) / ios if ios else None,
+        cgroups=_most(_sum(w.cgroups for w in workloads), MAX_CGROUPS),
+        lost=sum(w.lost for w in workloads), missed=sum(w.missed for w in workloads),
+        requeued=sum(w.requeued for w in workloads), unknown=sum(w.unknown for w in workloads),
     )  # fmt: skip
 
 
@@ -147,57 +150,59 @@ def _windows(workload: Workload) -> int:
 
 
 def _ios(workload: Workload) -> int:
-    return sum(one.ios for one in workload.totals.values())
+    return sum(stream.ios for stream in workload.totals.values())
 
 
 def _by_process(workloads: Sequence[Workload]) -> Iterable[Sequence[Stream]]:
     """The streams of each process and direction; of too many processes the last ones together."""
-    kept = [*dict.fromkeys(one.process for w in workloads for one in w.streams)][:MAX_PROCESSES]
-    found: dict[tuple[str, str], list[Stream]] = {}
-    for one in (one for workload in workloads for one in workload.streams):
-        process = one.process if one.process in kept else OTHERS
-        found.setdefault((process, one.kind), []).append(replace(one, process=process))
-    return found.values()
+    processes = [*dict.fromkeys(stream.process for w in workloads for stream in w.streams)][
+        :MAX_PROCESSES
+    ]
+    grouped: dict[tuple[str, str], list[Stream]] = {}
+    for original in (s for workload in workloads for s in workload.streams):
+        process = original.process if original.process in processes else OTHERS
+        grouped.setdefault((process, original.kind), []).append(replace(original, process=process))
+    return grouped.values()
 
 
 def _joined(streams: Sequence[Stream], seconds: float, windows: int) -> Stream:
     """Several streams of ``seconds`` as one."""
-    ios = sum(one.ios for one in streams)
+    ios = sum(stream.ios for stream in streams)
     regions, region_bytes = _regions(streams)
     return Stream(
         streams[0].process, streams[0].kind, seconds, ios,
-        sum(one.bytes for one in streams), sum(one.sequential for one in streams),
-        sum(one.fua for one in streams), sum(one.sync for one in streams),
-        sum(one.workers * one.ios for one in streams) / ios if ios else 1.0,
-        _sizes(_sum(one.sizes for one in streams)), _sum(one.depths for one in streams),
-        regions, region_bytes, _arrivals([one.arrivals for one in streams], windows),
+        sum(stream.bytes for stream in streams), sum(stream.sequential for stream in streams),
+        sum(stream.fua for stream in streams), sum(stream.sync for stream in streams),
+        sum(stream.workers * stream.ios for stream in streams) / ios if ios else 1.0,
+        _sizes(_sum(stream.sizes for stream in streams)), _sum(stream.depths for stream in streams),
+        regions, region_bytes, _arrivals([stream.arrivals for stream in streams], windows),
     )  # fmt: skip
 
 
 def _sizes(sizes: Mapping[int, int]) -> dict[int, int]:
     """The most frequent as they are, the others in bins."""
     exact = _most(sizes, MAX_SIZES)
-    others = ({binned(size): count} for size, count in sizes.items() if size not in exact)
-    return _sum([exact, *others])
+    binned_sizes = ({binned(size): count} for size, count in sizes.items() if size not in exact)
+    return _sum([exact, *binned_sizes])
 
 
 def _regions(streams: Sequence[Stream]) -> tuple[dict[int, int], int]:
     """Regions of all, and the bytes of each: as large as it takes for MAX_REGIONS to do."""
-    region_bytes = max(one.region_bytes for one in streams)
+    region_bytes = max(stream.region_bytes for stream in streams)
     while True:
-        found = _sum(
-            {number // (region_bytes // one.region_bytes): count}
-            for one in streams for number, count in one.regions.items()
+        regions = _sum(
+            {number // (region_bytes // stream.region_bytes): count}
+            for stream in streams for number, count in stream.regions.items()
         )  # fmt: skip
-        if len(found) <= MAX_REGIONS:
-            return found, region_bytes
+        if len(regions) <= MAX_REGIONS:
+            return regions, region_bytes
         region_bytes *= 2
 
 
-def _arrivals(each: Sequence[Arrivals], windows: int) -> Arrivals:
+def _arrivals(arrivals: Sequence[Arrivals], windows: int) -> Arrivals:
     return Arrivals(
-        windows, sum(one.squares for one in each), max(one.busiest for one in each),
-        sum(one.active for one in each), sum(one.bursts for one in each),
+        windows, sum(part.squares for part in arrivals), max(part.busiest for part in arrivals),
+        sum(part.active for part in arrivals), sum(part.bursts for part in arrivals),
     )  # fmt: skip
 
 
@@ -208,7 +213,7 @@ def _most(counts: Mapping[int, int], number: int) -> dict[int, int]:
 
 def _sum(counts: Iterable[Mapping[int, int]]) -> dict[int, int]:
     total: dict[int, int] = {}
-    for one in counts:
-        for value, count in one.items():
+    for part in counts:
+        for value, count in part.items():
             total[value] = total.get(value, 0) + count
     return dict(sorted(total.items()))

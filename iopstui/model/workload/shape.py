@@ -35,25 +35,27 @@ class Pause:
 def percentages(weights: Sequence[float]) -> list[int]:
     """Whole percentages that add up to 100, by the largest remainders."""
     total = sum(weights)
-    exact = [_ALL * one / total for one in weights]
-    found = [math.floor(one) for one in exact]
-    by_remainder = sorted(range(len(exact)), key=lambda at: found[at] - exact[at])
-    for at in by_remainder[: _ALL - sum(found)]:
-        found[at] += 1
-    return found
+    exact = [_ALL * weight / total for weight in weights]
+    percents = [math.floor(value) for value in exact]
+    by_remainder = sorted(range(len(exact)), key=lambda at: percents[at] - exact[at])
+    for at in by_remainder[: _ALL - sum(percents)]:
+        percents[at] += 1
+    return percents
 
 
 def split(sizes: Mapping[int, int]) -> list[tuple[int, int]]:
     """Sizes (bytes) with percentages above 0, the largest MAX_SPLIT groups; small ones are added to
     the next size above that stays."""
     total = sum(sizes.values())
-    rank = sorted(sizes, key=lambda one: -sizes[one])[:MAX_SPLIT]
-    kept = sorted(one for one in rank if 2 * _ALL * sizes[one] >= total) or rank[:1]
-    grouped = dict.fromkeys(kept, 0)
+    rank = sorted(sizes, key=lambda size: -sizes[size])[:MAX_SPLIT]
+    chosen = (
+        sorted(candidate for candidate in rank if 2 * _ALL * sizes[candidate] >= total) or rank[:1]
+    )
+    grouped = dict.fromkeys(chosen, 0)
     for size, count in sizes.items():
-        grouped[next((one for one in kept if one >= size), kept[-1])] += count
-    parts = percentages([grouped[one] for one in kept])
-    return [(size, part) for size, part in zip(kept, parts, strict=True) if part]
+        grouped[next((candidate for candidate in chosen if candidate >= size), chosen[-1])] += count
+    parts = percentages([grouped[candidate] for candidate in chosen])
+    return [(size, part) for size, part in zip(chosen, parts, strict=True) if part]
 
 
 def random_percentage(stream: Stream) -> int:
@@ -65,10 +67,10 @@ def random_percentage(stream: Stream) -> int:
     if stream.ios > 1:
         # the first one follows nothing
         share = min(1.0, stream.sequential / (stream.ios - 1))
-    found = round(_ALL * (1 - share))
-    if found <= _BY_CHANCE:
+    percent = round(_ALL * (1 - share))
+    if percent <= _BY_CHANCE:
         return 0
-    return _ALL if found >= _ALL - _BY_CHANCE else found
+    return _ALL if percent >= _ALL - _BY_CHANCE else percent
 
 
 def zones(regions: Mapping[int, int], random: int = _ALL) -> list[tuple[int, int]]:
@@ -81,32 +83,32 @@ def zones(regions: Mapping[int, int], random: int = _ALL) -> list[tuple[int, int
     mean = sum(counts) / len(counts) if counts else 0.0
     if mean < _MIN_PER_REGION or len(counts) < 2:
         return []
-    variance = sum((one - mean) ** 2 for one in counts) / len(counts)
+    variance = sum((count - mean) ** 2 for count in counts) / len(counts)
     if variance / mean < _HOT_DISPERSION * _ALL / random:
         return []
     return _cut(counts)
 
 
 def _cut(counts: Sequence[int]) -> list[tuple[int, int]]:
-    sizes, weights, begin, used = [], [], 0, 0
+    sizes, weights, begin, covered = [], [], 0, 0
     for cut in _ZONE_CUTS:
         end = math.ceil(len(counts) * cut / _ALL)
         upto = round(_ALL * end / len(counts))
-        if upto > used:
-            sizes.append(upto - used)
+        if upto > covered:
+            sizes.append(upto - covered)
             weights.append(sum(counts[begin:end]))
-            begin, used = end, upto
+            begin, covered = end, upto
     parts = percentages(weights)
     # fio takes no zone of 0 %: what is used so little goes to the zone before
-    found: list[tuple[int, int]] = []
+    pairs: list[tuple[int, int]] = []
     for part, size in zip(parts, sizes, strict=True):
-        if part or not found:
-            found.append((max(part, 1), size))
+        if part or not pairs:
+            pairs.append((max(part, 1), size))
         else:
-            found[-1] = (found[-1][0], found[-1][1] + size)
-    short = _ALL - sum(part for part, _ in found)
-    found[0] = (found[0][0] + short, found[0][1])
-    return found if len(found) > 1 else []
+            pairs[-1] = (pairs[-1][0], pairs[-1][1] + size)
+    short = _ALL - sum(part for part, _ in pairs)
+    pairs[0] = (pairs[0][0] + short, pairs[0][1])
+    return pairs if len(pairs) > 1 else []
 
 
 def process_of(stream: Stream) -> str:
@@ -135,9 +137,9 @@ def pause_of(stream: Stream) -> Pause | None:
 
 def percentile_depth(stream: Stream, share: float) -> int:
     """The depth that ``share`` of the requests do not exceed."""
-    total, seen = sum(stream.depths.values()), 0
+    total, cumulative = sum(stream.depths.values()), 0
     for depth, count in sorted(stream.depths.items()):
-        seen += count
-        if seen >= share * total:
+        cumulative += count
+        if cumulative >= share * total:
             return depth
     return 1

@@ -78,10 +78,10 @@ class TraceBuffer:
 
     def add(self, times: Sequence[int], sectors: Sequence[int], shapes: Sequence[int]) -> None:
         """Requests in their order."""
-        room = max(0, self._most - len(self._columns[0]))
-        self.dropped += max(0, len(times) - room)
-        for column, words in zip(self._columns, (times, sectors, shapes), strict=True):
-            column.extend(words[:room])
+        space = max(0, self._most - len(self._columns[0]))
+        self.dropped += max(0, len(times) - space)
+        for column, values in zip(self._columns, (times, sectors, shapes), strict=True):
+            column.extend(values[:space])
 
     def trace(self) -> Trace:
         """What was kept."""
@@ -91,12 +91,14 @@ class TraceBuffer:
 def folded(times: Sequence[int], sectors: Sequence[int], shapes: Sequence[int]) -> Trace:
     """The trace of captured requests: times (ns), first sectors, and the words of their shapes."""
     rows = sorted(zip(times, sectors, shapes, strict=True), key=lambda row: row[0])
-    kept = [row for row in rows if row[2] >> KIND_AT & 3 != DISCARD]
-    used = sorted({region for _, sector, shape in kept for region in _regions(sector, shape)})
-    place = {region: number for number, region in enumerate(used)}
-    begin = kept[0][0] if kept else 0
+    replayable = [row for row in rows if row[2] >> KIND_AT & 3 != DISCARD]
+    regions = sorted(
+        {region for _, sector, shape in replayable for region in _regions(sector, shape)}
+    )
+    place = {region: number for number, region in enumerate(regions)}
+    begin = replayable[0][0] if replayable else 0
     requests = []
-    for time, sector, shape in kept:
+    for time, sector, shape in replayable:
         kind = shape >> KIND_AT & 3
         length = 0 if kind == FLUSH else (shape & MAX_SECTORS) * SECTOR_BYTES
         offset = 0
@@ -104,7 +106,7 @@ def folded(times: Sequence[int], sectors: Sequence[int], shapes: Sequence[int]) 
             within = sector & ((1 << REGION_SECTORS_BITS) - 1)
             offset = place[sector >> REGION_SECTORS_BITS] * REGION_BYTES + within * SECTOR_BYTES
         requests.append(((time - begin) // 1000, kind, offset, length))
-    return Trace(tuple(requests), len(used) * REGION_BYTES, len(rows) - len(kept))
+    return Trace(tuple(requests), len(regions) * REGION_BYTES, len(rows) - len(replayable))
 
 
 def _regions(sector: int, shape: int) -> range:
@@ -133,12 +135,12 @@ def parse_trace(lines: Iterable[str]) -> Trace:
     names: set[str] = set()
     requests: list[tuple[int, int, int, int]] = []
     for number, line in numbered:
-        words = line.split()
-        if not words or (len(words) == 3 and words[2] in _MANAGED):
-            names.update(words[1:2])
-        elif len(words) == 5 and words[2] in _KINDS:
-            names.add(words[1])
-            requests.append(_request(number, words, requests[-1][0] if requests else 0))
+        fields = line.split()
+        if not fields or (len(fields) == 3 and fields[2] in _MANAGED):
+            names.update(fields[1:2])
+        elif len(fields) == 5 and fields[2] in _KINDS:
+            names.add(fields[1])
+            requests.append(_request(number, fields, requests[-1][0] if requests else 0))
         else:
             raise BadTrace(f"line {number}: not 'time file read|write|datasync offset length'")
         if len(names) > 1:
@@ -151,12 +153,12 @@ def parse_trace(lines: Iterable[str]) -> Trace:
     return Trace(tuple(requests), -(-end // REGION_BYTES) * REGION_BYTES)
 
 
-def _request(number: int, words: Sequence[str], before: int) -> tuple[int, int, int, int]:
-    if not all(word.isascii() and word.isdecimal() and len(word) <= 18
-               for word in (words[0], *words[3:])):  # fmt: skip
+def _request(number: int, fields: Sequence[str], before: int) -> tuple[int, int, int, int]:
+    if not all(field.isascii() and field.isdecimal() and len(field) <= 18
+               for field in (fields[0], *fields[3:])):  # fmt: skip
         raise BadTrace(f"line {number}: time, offset and length are whole numbers")
-    time, offset, length = int(words[0]), int(words[3]), int(words[4])
-    kind = _KINDS[words[2]]
+    time, offset, length = int(fields[0]), int(fields[3]), int(fields[4])
+    kind = _KINDS[fields[2]]
     if time < before:
         raise BadTrace(f"line {number}: earlier than the line before")
     if kind == FLUSH:
@@ -171,10 +173,12 @@ def _request(number: int, words: Sequence[str], before: int) -> tuple[int, int, 
 def replay_job(trace: Trace) -> str:
     """The job that replays it, but for the trace itself, which iopstui adds: the file, and how much
     is read and written."""
-    both = "randrw" if trace.reads and trace.writes else "randread" if trace.reads else "randwrite"
+    direction = (
+        "randrw" if trace.reads and trace.writes else "randread" if trace.reads else "randwrite"
+    )
     return "\n".join((
         "# Title: replay of a captured trace", "[replay]", f"filename={FILE}",
-        f"size={trace.file_bytes}", f"io_size={trace.moved}", f"rw={both}", "bs=4k",
+        f"size={trace.file_bytes}", f"io_size={trace.moved}", f"rw={direction}", "bs=4k",
         "ioengine=libaio", "direct=1", f"iodepth={_JOB_DEPTH}",
         # else fio (3.33) looks for what has ended only when the queue is full, and at the end not
         "iodepth_batch_complete_min=0", "iodepth_batch_complete_max=0", "",

@@ -103,7 +103,7 @@ class Workload:
     @property
     def ios(self) -> int:
         """Requests with data: reads, writes, discards."""
-        return sum(one.ios for kind, one in self.totals.items() if kind != KINDS[-1])
+        return sum(stream.ios for kind, stream in self.totals.items() if kind != KINDS[-1])
 
     def total(self, kind: str) -> Stream:
         """All processes' requests of this kind."""
@@ -111,9 +111,9 @@ class Workload:
 
     def of(self, process: str) -> dict[str, Stream]:
         """The streams of a process by their kind."""
-        return {one.kind: one for one in self.streams if one.process == process}
+        return {stream.kind: stream for stream in self.streams if stream.process == process}
 
     @property
     def processes(self) -> tuple[str, ...]:
         """Names, the busiest first."""
-        return tuple(dict.fromkeys(one.process for one in self.streams))
+        return tuple(dict.fromkeys(stream.process for stream in self.streams))

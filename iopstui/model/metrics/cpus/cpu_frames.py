@@ -50,15 +50,15 @@ class CpuInterval:
 
     def frames(self) -> dict[int, CpuFrame]:
         """Frames of all CPUs in the later sample."""
-        block, own, ipi = (found.full() for found in self.rates.values())
+        block, irqs, ipi = (rate.full() for rate in self.rates.values())
         before = self.before
         frames = {}
         for cpu, times in self.after.items():
-            then = before.get(cpu)
+            earlier = before.get(cpu)
             frames[cpu] = CpuFrame(
-                load=rates.cpu_load(times, then) if then else None,
+                load=rates.cpu_load(times, earlier) if earlier else None,
                 block_s=block.get(cpu),
-                irq_s=own.get(cpu),
+                irq_s=irqs.get(cpu),
                 ipi_s=ipi.get(cpu),
             )
         return frames
@@ -66,9 +66,9 @@ class CpuInterval:
     def busy(self) -> list[float]:
         """Return the busy share, like ``busy_of``."""
         before = self.before.get
-        both = [(now, then) for cpu, now in self.after.items() if (then := before(cpu))]
-        found = [rates.cpu_busy(now, then) for now, then in both]
-        return [busy for busy in found if busy is not None]
+        pairs = [(now, earlier) for cpu, now in self.after.items() if (earlier := before(cpu))]
+        percentages = [rates.cpu_busy(now, earlier) for now, earlier in pairs]
+        return [busy for busy in percentages if busy is not None]
 
 
 class CpuFrames(LazyDict[int, CpuFrame]):
@@ -83,10 +83,10 @@ class CpuFrames(LazyDict[int, CpuFrame]):
 
     def full(self) -> dict[int, CpuFrame]:
         """Return all frames; callers must not change them."""
-        found = super().full()
+        frames = super().full()
         # two samples: no longer needed
         self._interval_of = None
-        return found
+        return frames
 
     def unbuilt(self) -> CpuInterval | None:
         """The data they are built from; ``None`` once built."""
@@ -118,7 +118,11 @@ def rate_of(cpus: Mapping[int, CpuFrame], name: str) -> dict[int, float]:
     """``block_s``, ``irq_s`` or ``ipi_s`` by CPU, of those that have it."""
     between = _interval_of(cpus)
     if between is None:
-        each = ((cpu, getattr(frame, name)) for cpu, frame in cpus.items())
-        return {cpu: rate for cpu, rate in each if rate is not None}
-    found = between.rates[name].full()
-    return {cpu: found[cpu] for cpu in between.after if cpu in found} if found else {}
+        pairs = ((cpu, getattr(frame, name)) for cpu, frame in cpus.items())
+        return {cpu: rate for cpu, rate in pairs if rate is not None}
+    rate_by_cpu = between.rates[name].full()
+    return (
+        {cpu: rate_by_cpu[cpu] for cpu in between.after if cpu in rate_by_cpu}
+        if rate_by_cpu
+        else {}
+    )

@@ -34,22 +34,22 @@ class CpuHistory:
 
     def copy(self) -> CpuHistory:
         """A copy of the current history, unaffected by later additions."""
-        other = CpuHistory()
-        other._samples = self._samples.copy()
-        return other
+        history = CpuHistory()
+        history._samples = self._samples.copy()
+        return history
 
     def add(self, t: float, seconds: float, rates: Mapping[int, float | None]) -> None:
         """Add an interval: completions per second by CPU (``None``: not counted)."""
-        known = {cpu: rate for cpu, rate in sorted(rates.items()) if rate is not None}
+        counted = {cpu: rate for cpu, rate in sorted(rates.items()) if rate is not None}
         end = self.end
-        if not known or seconds <= 0 or (end is not None and t <= end):
+        if not counted or seconds <= 0 or (end is not None and t <= end):
             return
         before = self._samples[-1].cpus if self._samples else ()
-        cpus = tuple(known)
+        cpus = tuple(counted)
         # the same tuple for all samples of the same CPUs
         cpus = before if cpus == before else cpus
-        self._samples.append(_Sample(t - seconds, t, cpus, array("f", known.values())))
-        most = min(MAX_SAMPLES, max(60, MAX_VALUES // len(known)))
+        self._samples.append(_Sample(t - seconds, t, cpus, array("f", counted.values())))
+        most = min(MAX_SAMPLES, max(60, MAX_VALUES // len(counted)))
         while len(self._samples) > most:
             self._samples.popleft()
 
@@ -58,17 +58,17 @@ class CpuHistory:
         all completions of the samples whose middle lies in it, CPUs with none left out; ``None``
         where there is no sample, empty where nothing was completed."""
         sums: list[dict[int, float] | None] = [None] * count
-        for one in self._samples:
-            at = int(((one.start + one.end) / 2 - start) // column_s)
+        for sample in self._samples:
+            at = int(((sample.start + sample.end) / 2 - start) // column_s)
             if 0 <= at < count:
-                found = sums[at]
-                if found is None:
-                    found = sums[at] = {}
-                seconds = one.end - one.start
-                for cpu, rate in zip(one.cpus, one.values, strict=True):
+                sums_by_cpu = sums[at]
+                if sums_by_cpu is None:
+                    sums_by_cpu = sums[at] = {}
+                seconds = sample.end - sample.start
+                for cpu, rate in zip(sample.cpus, sample.values, strict=True):
                     if rate > 0:
-                        found[cpu] = found.get(cpu, 0.0) + rate * seconds
-        return [_shares(found) for found in sums]
+                        sums_by_cpu[cpu] = sums_by_cpu.get(cpu, 0.0) + rate * seconds
+        return [_shares(column) for column in sums]
 
     @property
     def cpus(self) -> Sequence[int]:
@@ -76,8 +76,8 @@ class CpuHistory:
         return self._samples[-1].cpus if self._samples else ()
 
 
-def _shares(found: dict[int, float] | None) -> dict[int, float] | None:
-    if not found:
-        return found
-    total = sum(found.values())
-    return {cpu: value / total for cpu, value in found.items()}
+def _shares(sums: dict[int, float] | None) -> dict[int, float] | None:
+    if not sums:
+        return sums
+    total = sum(sums.values())
+    return {cpu: value / total for cpu, value in sums.items()}

@@ -29,10 +29,10 @@ class IrqRates(Mapping[int, Mapping[int, float]]):
         self._found: dict[int, Mapping[int, float]] = {}
 
     def __getitem__(self, irq: int) -> Mapping[int, float]:
-        found = self._found.get(irq)
-        if found is None:
-            found = self._found[irq] = self._rates(irq)
-        return found
+        rates = self._found.get(irq)
+        if rates is None:
+            rates = self._found[irq] = self._rates(irq)
+        return rates
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._irqs)
@@ -46,12 +46,12 @@ class IrqRates(Mapping[int, Mapping[int, float]]):
     def by_cpu(self) -> dict[int, float]:
         """All interrupts on each CPU that any of them counts."""
         total: dict[int, float] = {}
-        known: object = None
+        last_columns: object = None
         for irq in self._irqs:
             columns, rates = self._moved(irq)
             # mostly the very same for all
-            if columns is not known:
-                known = columns
+            if columns is not last_columns:
+                last_columns = columns
                 total = {**dict.fromkeys(columns, 0.0), **total}
             for cpu, rate in rates.items():
                 total[cpu] += rate
@@ -63,13 +63,15 @@ class IrqRates(Mapping[int, Mapping[int, float]]):
 
     def _moved(self, irq: int) -> tuple[Collection[int], Mapping[int, float]]:
         """The CPUs that have a rate, and all of these that are not 0."""
-        one, other = _reading(self._now, irq), _reading(self._before, irq)
-        grown = one.increase_since(other) if one is not None and other is not None else None
+        reading, before = _reading(self._now, irq), _reading(self._before, irq)
+        increase = (
+            reading.increase_since(before) if reading is not None and before is not None else None
+        )
         # one that went backwards has no rate
-        if one is None or grown is None or min(grown.values(), default=0) < 0:
+        if reading is None or increase is None or min(increase.values(), default=0) < 0:
             rates = per_second(self._now[irq], self._before[irq], self._seconds)
             return rates, rates
-        return one.cpus, {cpu: count / self._seconds for cpu, count in grown.items()}
+        return reading.cpus, {cpu: count / self._seconds for cpu, count in increase.items()}
 
 
 def _reading(counts: Mapping[int, Counts], irq: int) -> IrqReading | None:

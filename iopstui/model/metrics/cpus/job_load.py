@@ -32,12 +32,12 @@ def job_load(
     lat_ns = total.lat_ns if total.lat_ns is not None else total.clat_ns
     if total.iops is None or lat_ns is None:
         return None
-    waited = [min(1.0, one / 100) for one in cpu_waits]
+    shares = [min(1.0, percent / 100) for percent in cpu_waits]
     return JobLoad(
         ios=total.iops * lat_ns / 1e9,
         iops=total.iops,
         bytes_s=total.bw,
-        cpu_wait=sum(waited) / len(waited) if waited else None,
+        cpu_wait=sum(shares) / len(shares) if shares else None,
         workers_wait=workers_wait / 100,
         parts=_direction_loads(fio, status),
         aligned=bool(

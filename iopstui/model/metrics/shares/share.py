@@ -59,8 +59,8 @@ class OperationRates:
     @property
     def retrans_percent(self) -> float | None:
         """Retransmissions for 100 operations."""
-        again = self.retransmissions
-        return None if again is None else ratio(100 * again, self.ops)
+        resent = self.retransmissions
+        return None if resent is None else ratio(100 * resent, self.ops)
 
     @property
     def errors_percent(self) -> float | None:
@@ -147,9 +147,9 @@ class Share:
     @property
     def read(self) -> OperationRates:
         """READ and READ_PLUS together; all 0 if there was none."""
-        found = (self.operations[name] for name in READS if name in self.operations)
-        each = tuple(found)
-        return sum_operations(each, self.seconds) if each else self._none()
+        present = (self.operations[name] for name in READS if name in self.operations)
+        operations = tuple(present)
+        return sum_operations(operations, self.seconds) if operations else self._none()
 
     @property
     def write(self) -> OperationRates:
@@ -165,24 +165,24 @@ class Share:
     def others(self) -> dict[str, OperationRates]:
         """All operations that neither read nor write data."""
         data = (*READS, WRITE)
-        return {name: one for name, one in self.operations.items() if name not in data}
+        return {name: operation for name, operation in self.operations.items() if name not in data}
 
     @property
     def other(self) -> OperationRates:
         """All those together."""
-        each = self.others.values()
-        return sum_operations(each, self.seconds) if each else self._none()
+        operations = self.others.values()
+        return sum_operations(operations, self.seconds) if operations else self._none()
 
     @property
     def total(self) -> OperationRates:
         """All operations together."""
-        each = self.operations.values()
-        return sum_operations(each, self.seconds) if each else self._none()
+        operations = self.operations.values()
+        return sum_operations(operations, self.seconds) if operations else self._none()
 
     def _none(self) -> OperationRates:
         """No operation at all: 0 of what is counted."""
-        counted = None if self.smb is not None else 0
-        return OperationRates(self.seconds, 0, 0, counted, counted, counted, counted, 0)
+        zero = None if self.smb is not None else 0
+        return OperationRates(self.seconds, 0, 0, zero, zero, zero, zero, 0)
 
 
 class ShareTotal:
@@ -208,14 +208,18 @@ class ShareTotal:
     @property
     def data(self) -> OperationRates | None:
         """Reads and writes together; ``None`` where nothing was measured."""
-        found = [self.operations[name] for name in ("read", "write") if name in self.operations]
-        return sum_operations(found, found[0].seconds) if found else None
+        operations = [
+            self.operations[name] for name in ("read", "write") if name in self.operations
+        ]
+        return sum_operations(operations, operations[0].seconds) if operations else None
 
     def _add(self, operations: Mapping[str, OperationRates]) -> None:
-        for name, one in operations.items():
+        for name, operation in operations.items():
             before = self.operations.get(name)
-            seconds = one.seconds + (before.seconds if before else 0.0)
-            self.operations[name] = sum_operations((before, one) if before else (one,), seconds)
+            seconds = operation.seconds + (before.seconds if before else 0.0)
+            self.operations[name] = sum_operations(
+                (before, operation) if before else (operation,), seconds
+            )
 
 
 class RunShare:
@@ -278,59 +282,59 @@ def share_rates(
     (the share was mounted again)."""
     if now is None or before is None or not seconds or not before.keys() <= now.keys():
         return None
-    grown = {key: value - before.get(key, 0) for key, value in now.items()}
-    if min(grown.values(), default=0) < 0:
+    growth = {key: value - before.get(key, 0) for key, value in now.items()}
+    if min(growth.values(), default=0) < 0:
         return None
-    each = [key.removesuffix(".sends") for key in grown if key.endswith(".sends")]
-    connections = tuple(grown[f"{one}.sends"] for one in each)
-    backlogs = [grown[f"{one}.backlog"] for one in each]
-    names = [key.removesuffix(".ops") for key in grown if key.endswith(".ops")]
-    found = {name: _operation(name, grown, seconds) for name in names}
+    transports = [key.removesuffix(".sends") for key in growth if key.endswith(".sends")]
+    connections = tuple(growth[f"{transport}.sends"] for transport in transports)
+    backlogs = [growth[f"{transport}.backlog"] for transport in transports]
+    names = [key.removesuffix(".ops") for key in growth if key.endswith(".ops")]
+    rates = {name: _operation(name, growth, seconds) for name in names}
     return Share(
         seconds,
         sum(connections) if connections else None,
         sum(backlogs) if connections else None,
         connections,
-        {name: one for name, one in found.items() if one.ops},
-        sum(now[f"{one}.sends"] - now[f"{one}.receives"] for one in each),
+        {name: operation for name, operation in rates.items() if operation.ops},
+        sum(now[f"{transport}.sends"] - now[f"{transport}.receives"] for transport in transports),
     )
 
 
 def sum_operations(operations: Iterable[OperationRates], seconds: float) -> OperationRates:
     """Several operations of one interval as one."""
-    each = tuple(operations)
-    answers = [one for one in each if one.answers is not None and one.answers_ms is not None]
+    parts = tuple(operations)
+    answers = [part for part in parts if part.answers is not None and part.answers_ms is not None]
     return OperationRates(
         seconds,
-        ops=sum(one.ops for one in each),
-        bytes=_sum(one.bytes for one in each),
-        retransmissions=_sum(one.retransmissions for one in each),
-        queue_ms=_sum(one.queue_ms for one in each),
-        rtt_ms=_sum(one.rtt_ms for one in each),
-        exe_ms=_sum(one.exe_ms for one in each),
-        errors=_sum(one.errors for one in each),
-        answers=sum(one.answers or 0 for one in answers) if answers else None,
-        answers_ms=sum(one.answers_ms or 0.0 for one in answers) if answers else None,
+        ops=sum(part.ops for part in parts),
+        bytes=_sum(part.bytes for part in parts),
+        retransmissions=_sum(part.retransmissions for part in parts),
+        queue_ms=_sum(part.queue_ms for part in parts),
+        rtt_ms=_sum(part.rtt_ms for part in parts),
+        exe_ms=_sum(part.exe_ms for part in parts),
+        errors=_sum(part.errors for part in parts),
+        answers=sum(part.answers or 0 for part in answers) if answers else None,
+        answers_ms=sum(part.answers_ms or 0.0 for part in answers) if answers else None,
     )
 
 
 def _sum(values: Iterable[int | None]) -> int | None:
     """``None`` where one of them is not known."""
-    each = tuple(values)
-    known = [one for one in each if one is not None]
-    return sum(known) if len(known) == len(each) else None
+    counts = tuple(values)
+    known_counts = [count for count in counts if count is not None]
+    return sum(known_counts) if len(known_counts) == len(counts) else None
 
 
-def _operation(name: str, grown: Mapping[str, int], seconds: float) -> OperationRates:
-    ops = grown[f"{name}.ops"]
+def _operation(name: str, growth: Mapping[str, int], seconds: float) -> OperationRates:
+    ops = growth[f"{name}.ops"]
     return OperationRates(
         seconds,
         ops,
-        grown[f"{name}.sent"] + grown[f"{name}.received"],
+        growth[f"{name}.sent"] + growth[f"{name}.received"],
         # every operation is sent once
-        max(0, grown[f"{name}.transmissions"] - ops),
-        grown[f"{name}.queue_ms"],
-        grown[f"{name}.rtt_ms"],
-        grown[f"{name}.exe_ms"],
-        grown.get(f"{name}.errors"),
+        max(0, growth[f"{name}.transmissions"] - ops),
+        growth[f"{name}.queue_ms"],
+        growth[f"{name}.rtt_ms"],
+        growth[f"{name}.exe_ms"],
+        growth.get(f"{name}.errors"),
     )

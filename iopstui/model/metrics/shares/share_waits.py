@@ -19,13 +19,13 @@ _MOUNT = "mount"
 
 def place_on_share(share: Share, job: JobLoad | None = None) -> Waits | None:
     """Compute the places of an interval's I/Os; ``None`` if nothing is known of them."""
-    found = place_waits(Stack((_MOUNT,)), {_MOUNT: _as_device(share)}, job)
-    if found is None or _MOUNT not in found.layers:
-        return found
-    inside = found.layers[_MOUNT]
+    waits = place_waits(Stack((_MOUNT,)), {_MOUNT: _as_device(share)}, job)
+    if waits is None or _MOUNT not in waits.layers:
+        return waits
+    inside = waits.layers[_MOUNT]
     exe = share.data.exe_ms or 0
     sent = inside * min(1.0, (share.data.rtt_ms or 0) / exe) if exe else 0.0
-    return replace(found, layers={RPC_QUEUE: inside - sent, SENT: sent})
+    return replace(waits, layers={RPC_QUEUE: inside - sent, SENT: sent})
 
 
 def _as_device(share: Share) -> DiskRates:

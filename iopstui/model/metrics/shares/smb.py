@@ -38,44 +38,48 @@ def smb_rates(
     if before.keys() - now.keys() or now.get(SINCE) != before.get(SINCE):
         return None
     counters = {key: value for key, value in now.items() if key not in _STATES}
-    grown = {key: delta(value, before.get(key, 0)) for key, value in counters.items()}
-    known = {key: value for key, value in grown.items() if value is not None}
-    if len(known) < len(grown):
+    growth = {key: delta(value, before.get(key, 0)) for key, value in counters.items()}
+    increases = {key: value for key, value in growth.items() if value is not None}
+    if len(increases) < len(growth):
         return None
-    names = [key.removesuffix(OPS) for key in known if key.endswith(OPS)]
-    found = {name: _operation(name, known, now.get(HZ), seconds) for name in names}
+    names = [key.removesuffix(OPS) for key in increases if key.endswith(OPS)]
+    rates = {name: _operation(name, increases, now.get(HZ), seconds) for name in names}
     return Share(
         seconds,
-        known[SMBS],
+        increases[SMBS],
         None,
-        operations={name: one for name, one in found.items() if one.ops or one.bytes or one.errors},
+        operations={
+            name: operation
+            for name, operation in rates.items()
+            if operation.ops or operation.bytes or operation.errors
+        },
         unanswered=now.get(IN_FLIGHT, 0),
         smb=SmbClient(
             now.get(SESSIONS),
             now.get(IN_FLIGHT),
-            known.get(RECONNECTS),
+            increases.get(RECONNECTS),
             now[DISCONNECTED],
             now[ON_CONNECTION],
-            sum(v for key, v in known.items() if key.endswith(COUNT)) if now.get(HZ) else None,
-            known.get(SLOW),
+            sum(v for key, v in increases.items() if key.endswith(COUNT)) if now.get(HZ) else None,
+            increases.get(SLOW),
             1e3 / now[HZ] if now.get(HZ) else None,
         ),
     )
 
 
 def _operation(
-    name: str, grown: Mapping[str, int], hz: int | None, seconds: float
+    name: str, increases: Mapping[str, int], hz: int | None, seconds: float
 ) -> OperationRates:
     answers = answers_ms = None
     if hz and name not in _WAITING:
-        answers = grown.get(f"{SERVER}.{name}{COUNT}", 0)
-        answers_ms = 1e3 / hz * grown.get(f"{SERVER}.{name}{JIFFIES}", 0)
+        answers = increases.get(f"{SERVER}.{name}{COUNT}", 0)
+        answers_ms = 1e3 / hz * increases.get(f"{SERVER}.{name}{JIFFIES}", 0)
     return OperationRates(
         seconds,
-        ops=grown[name + OPS],
-        bytes=grown.get(name + BYTES, 0) if name in ("read", "write") else None,
+        ops=increases[name + OPS],
+        bytes=increases.get(name + BYTES, 0) if name in ("read", "write") else None,
         retransmissions=None, queue_ms=None, rtt_ms=None, exe_ms=None,
-        errors=grown.get(name + ERRORS),
+        errors=increases.get(name + ERRORS),
         answers=answers,
         answers_ms=answers_ms,
     )  # fmt: skip

@@ -46,17 +46,17 @@ medians). A queue of a few requests is late together several times a second on a
 
 Property = Callable[[Exemplar], "object | None"]
 _PROPERTIES: Mapping[str, tuple[Property, Callable[[object], str]]] = {
-    "cpu": (lambda one: one.cpu, lambda cpu: f"were sent on CPU {cpu}"),
-    "cpu_done": (lambda one: one.cpu_done, lambda cpu: f"completed on CPU {cpu}"),
-    "hctx": (lambda one: one.hctx, lambda n: f"went through hardware queue {n}"),
-    "disk": (lambda one: one.disk, lambda name: f"are on {name}"),
-    "process": (lambda one: (one.comm or units.MISSING, one.pid),
-                lambda who: "were sent by {} ({})".format(*_pair(who))),
-    "cgroup": (lambda one: one.group or None, lambda path: f"are of the cgroup {path}"),
-    "size": (lambda one: one.size,
+    "cpu": (lambda request: request.cpu, lambda cpu: f"were sent on CPU {cpu}"),
+    "cpu_done": (lambda request: request.cpu_done, lambda cpu: f"completed on CPU {cpu}"),
+    "hctx": (lambda request: request.hctx, lambda n: f"went through hardware queue {n}"),
+    "disk": (lambda request: request.disk, lambda name: f"are on {name}"),
+    "process": (lambda request: (request.comm or units.MISSING, request.pid),
+                lambda sender: "were sent by {} ({})".format(*_pair(sender))),
+    "cgroup": (lambda request: request.group or None, lambda path: f"are of the cgroup {path}"),
+    "size": (lambda request: request.size,
              lambda size: f"are of {units.size(float(str(size)))}"),
-    "flags": (lambda one: one.flags, lambda flags: f"are {flags}"),
-    "flush": (lambda one: one.beside_flush or None,
+    "flags": (lambda request: request.flags, lambda flags: f"are {flags}"),
+    "flush": (lambda request: request.beside_flush or None,
               lambda _: "were in flight together with a flush"),
 }  # fmt: skip
 """Value of each property and words for it."""
@@ -106,25 +106,27 @@ def in_common(exemplars: Sequence[Exemplar]) -> list[InCommon]:
     most one value, and of properties that the same requests have (a CPU and its queue) the first.
     """
     marked = with_flushes_marked(exemplars)
-    directions = [made for kind in SLOW_KINDS for made in slow_events(kind, marked)]
-    questions = [one for made in directions for one in _questions(made)]
-    limit = MAX_FALSE / _answerable([one.least_chance for one in questions])
-    found: dict[tuple[str, str, str], _Question] = {}
-    for one in questions:
-        if one.chance > limit or not one.is_common:
+    directions = [compared for kind in SLOW_KINDS for compared in slow_events(kind, marked)]
+    questions = [question for compared in directions for question in _questions(compared)]
+    limit = MAX_FALSE / _answerable([question.least_chance for question in questions])
+    best: dict[tuple[str, str, str], _Question] = {}
+    for question in questions:
+        if question.chance > limit or not question.is_common:
             continue
-        key = (one.of.kind, one.of.disks, one.name)
-        before = found.get(key)
-        if before is None or one.chance < before.chance:
-            found[key] = one
+        key = (question.of.kind, question.of.disks, question.name)
+        before = best.get(key)
+        if before is None or question.chance < before.chance:
+            best[key] = question
     first: dict[tuple[str, str, frozenset[int]], _Question] = {}
-    for one in sorted(found.values(), key=lambda one: one.chance):
-        same = first.setdefault((one.of.kind, one.of.disks, one.slow_with), one)
-        if (same.name, one.name) == ("process", "cgroup"):
-            both = replace(same, words=f"{same.words} and {one.words}")
-            first[one.of.kind, one.of.disks, one.slow_with] = both
-    pauses = [pause for made in directions if (pause := _pause(made))]
-    return [*pauses, *(one.claim for one in first.values())]
+    for question in sorted(best.values(), key=lambda question: question.chance):
+        earlier = first.setdefault(
+            (question.of.kind, question.of.disks, question.slow_with), question
+        )
+        if (earlier.name, question.name) == ("process", "cgroup"):
+            combined = replace(earlier, words=f"{earlier.words} and {question.words}")
+            first[question.of.kind, question.of.disks, question.slow_with] = combined
+    pauses = [pause for compared in directions if (pause := _pause(compared))]
+    return [*pauses, *(question.claim for question in first.values())]
 
 
 def slow_requests_text(frame: Frame) -> Iterator[str]:
@@ -133,18 +135,20 @@ def slow_requests_text(frame: Frame) -> Iterator[str]:
     probe = frame.probe
     exemplars = probe.exemplars if probe is not None else ()
     for kind in SLOW_KINDS:
-        for one in slowest((e for e in exemplars if e.kind == kind), 1):
-            total = units.latency(one.total_ns)
-            yield f"slowest {kind} {total}: {way_text(one)}; {slow_text(one)}"
-    yield from (one.text for one in in_common(exemplars))
+        for request in slowest((e for e in exemplars if e.kind == kind), 1):
+            total = units.latency(request.total_ns)
+            yield f"slowest {kind} {total}: {way_text(request)}; {slow_text(request)}"
+    yield from (claim.text for claim in in_common(exemplars))
 
 
 def tail(least: int, with_it: int, drawn: int, of: int) -> float:
     """Chance that ``drawn`` of ``of`` things, ``with_it`` of which have a property, have at least
     ``least`` with it (hypergeometric distribution)."""
     most = min(with_it, drawn)
-    ways = sum(comb(with_it, n) * comb(of - with_it, drawn - n) for n in range(least, most + 1))
-    return ways / comb(of, drawn)
+    combinations = sum(
+        comb(with_it, n) * comb(of - with_it, drawn - n) for n in range(least, most + 1)
+    )
+    return combinations / comb(of, drawn)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,47 +192,47 @@ def _pause(of: SlowEvents) -> InCommon | None:
     """Most of the slow requests as one event: far slower than the random ones, completed within the
     same 10 ms, and unlike the random ones (Fisher's exact test, as a filter: it gives no odds for
     requests of one event)."""
-    took, usual = (median(one.total_ns for one in some) for some in (of.slow, of.sample))
+    took, usual = (median(request.total_ns for request in some) for some in (of.slow, of.sample))
     if took < PAUSE_NS or took < PAUSE_TIMES * usual:
         return None
-    ends = sorted(one.completed_ns for one in of.slow)
+    ends = sorted(request.completed_ns for request in of.slow)
     counts = [bisect_right(ends, begin + EVENT_NS) - n for n, begin in enumerate(ends)]
     most = max(counts)
     begin = ends[counts.index(most)]
-    beside = sum(begin <= one.completed_ns <= begin + EVENT_NS for one in of.sample)
+    beside = sum(begin <= request.completed_ns <= begin + EVENT_NS for request in of.sample)
     slow, sample = len(ends), len(of.sample)
     if most < MIN_SHARE * slow or tail(most, most + beside, slow, slow + sample) > MAX_FALSE / slow:
         return None
-    words = "completed within the same 10 ms"
-    return InCommon(of.kind, words, most, slow, beside, sample, 1, None, of.disks)
+    predicate = "completed within the same 10 ms"
+    return InCommon(of.kind, predicate, most, slow, beside, sample, 1, None, of.disks)
 
 
 def _questions(of: SlowEvents) -> Iterator[_Question]:
-    for name, (value_of, words) in _PROPERTIES.items():
+    for name, (value_of, describe) in _PROPERTIES.items():
         having: dict[object, list[int]] = {}
-        for place, one in enumerate(of.requests):
-            value = value_of(one)
+        for place, request in enumerate(of.requests):
+            value = value_of(request)
             if value is not None:
                 having.setdefault(value, []).append(place)
         for value, places in having.items():
-            yield _question(of, name, words(value), frozenset(places))
-    for disk in sorted({one.disk for one in of.slow}):
+            yield _question(of, name, describe(value), frozenset(places))
+    for disk in sorted({slow_request.disk for slow_request in of.slow}):
         yield from _regions(of, disk)
 
 
-def _question(of: SlowEvents, name: str, words: str, with_it: frozenset[int]) -> _Question:
+def _question(of: SlowEvents, name: str, predicate: str, with_it: frozenset[int]) -> _Question:
     slow_with, sample_with = len(with_it & of.slow_events), len(with_it & of.sample_events)
-    slow, both = len(of.slow_events), slow_with + sample_with
+    slow, having = len(of.slow_events), slow_with + sample_with
     events = slow + len(of.sample_events)
-    least = tail(min(both, slow), both, slow, events)
-    return _Question(of, name, words, with_it, tail(slow_with, both, slow, events), least)
+    least = tail(min(having, slow), having, slow, events)
+    return _Question(of, name, predicate, with_it, tail(slow_with, having, slow, events), least)
 
 
 def _regions(of: SlowEvents, disk: str) -> Iterator[_Question]:
     """The shortest region with each of the shares of the slow events on this disk."""
     events = sorted(
-        (one.offset, place) for place in of.slow_events | of.sample_events
-        if (one := of.requests[place]).disk == disk and one.offset is not None
+        (request.offset, place) for place in of.slow_events | of.sample_events
+        if (request := of.requests[place]).disk == disk and request.offset is not None
     )  # fmt: skip
     slow = [n for n, (_, place) in enumerate(events) if place in of.slow_events]
     for count in (ceil(share * len(slow)) for share in REGION_SHARES):
@@ -252,11 +256,11 @@ def _region(
 
     begin, end = events[first][0], events[first + length - 1][0]
     inside = frozenset(
-        place for place, one in enumerate(of.requests)
-        if one.disk == disk and one.offset is not None and begin <= one.offset <= end
+        place for place, request in enumerate(of.requests)
+        if request.disk == disk and request.offset is not None and begin <= request.offset <= end
     )  # fmt: skip
-    words = f"lie at {units.size(begin)} to {units.size(end)} of {disk}"
-    return _Question(of, "region", words, inside, chance(length), chance(count))
+    predicate = f"lie at {units.size(begin)} to {units.size(end)} of {disk}"
+    return _Question(of, "region", predicate, inside, chance(length), chance(count))
 
 
 def _answerable(least: Iterable[float]) -> int:
@@ -264,7 +268,7 @@ def _answerable(least: Iterable[float]) -> int:
     (Tarone, 1990)."""
     sorted_least = sorted(least)
     for count in range(1, len(sorted_least) + 1):
-        if sum(one <= MAX_FALSE / count for one in sorted_least) <= count:
+        if sum(chance <= MAX_FALSE / count for chance in sorted_least) <= count:
             return count
     return max(1, len(sorted_least))
 

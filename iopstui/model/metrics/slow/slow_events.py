@@ -38,41 +38,44 @@ class SlowEvents:
 def by_level(exemplars: Iterable[Exemplar]) -> dict[int, list[Exemplar]]:
     """The requests by the level of their disk. An I/O is on each level: on the upper ones it takes
     longer in any case, and would be compared with itself."""
-    found: dict[int, list[Exemplar]] = {}
-    for one in exemplars:
-        found.setdefault(one.level, []).append(one)
-    return dict(sorted(found.items()))
+    levels: dict[int, list[Exemplar]] = {}
+    for exemplar in exemplars:
+        levels.setdefault(exemplar.level, []).append(exemplar)
+    return dict(sorted(levels.items()))
 
 
 def slow_events(kind: str, exemplars: Sequence[Exemplar]) -> list[SlowEvents]:
     """What is to compare of a direction, by level; nothing without slow or without random
     requests."""
-    levels = by_level(one for one in exemplars if one.kind == kind)
+    levels = by_level(exemplar for exemplar in exemplars if exemplar.kind == kind)
     several = len(levels) > 1
-    made = [_of_level(kind, of_level, several) for of_level in levels.values()]
-    return [one for one in made if one is not None]
+    events = [_of_level(kind, of_level, several) for of_level in levels.values()]
+    return [level_events for level_events in events if level_events is not None]
 
 
 def _of_level(kind: str, of_kind: Sequence[Exemplar], several: bool) -> SlowEvents | None:
-    slow = tuple(one for one in of_kind if one.slow)
+    slow = tuple(exemplar for exemplar in of_kind if exemplar.slow)
     # one that is both says nothing of the difference
-    sample = tuple(one for one in of_kind if one.sampled and not one.slow)
+    sample = tuple(exemplar for exemplar in of_kind if exemplar.sampled and not exemplar.slow)
     if not slow or not sample:
         return None
-    others = frozenset(len(slow) + place for place in one_of_each_event(sample))
-    disks = ", ".join(sorted({one.disk for one in of_kind})) if several else ""
-    return SlowEvents(kind, slow, sample, one_of_each_event(slow), others, disks)
+    sample_events = frozenset(len(slow) + place for place in one_of_each_event(sample))
+    disks = ", ".join(sorted({exemplar.disk for exemplar in of_kind})) if several else ""
+    return SlowEvents(kind, slow, sample, one_of_each_event(slow), sample_events, disks)
 
 
 def one_of_each_event(requests: Sequence[Exemplar]) -> frozenset[int]:
     """The position of the slowest request of each event."""
     event = list(range(len(requests)))
-    for times in ([one.began_ns for one in requests], [one.completed_ns for one in requests]):
+    for times in (
+        [request.began_ns for request in requests],
+        [request.completed_ns for request in requests],
+    ):
         order = sorted(range(len(requests)), key=times.__getitem__)
         for before, place in pairwise(order):
             if times[place] - times[before] <= EVENT_NS:
-                merged, kept = event[place], event[before]
-                event = [kept if number == merged else number for number in event]
+                merged, target = event[place], event[before]
+                event = [target if number == merged else number for number in event]
     slowest_of: dict[int, int] = {}
     for place, number in enumerate(event):
         best = slowest_of.setdefault(number, place)

@@ -56,36 +56,36 @@ class SlowIos:
     @property
     def count(self) -> int:
         """I/Os in the logs."""
-        return sum(kept.count for kept in self._kept.values())
+        return sum(selection.count for selection in self._kept.values())
 
     def read(self, job: int, lines: Iterable[bytes]) -> None:
         """Take in the log of a job."""
         for line in lines:
             cells = line.split(b", ", 3)
             try:
-                latency, kept = int(cells[1]), self._kept[cells[2]]
+                latency, selection = int(cells[1]), self._kept[cells[2]]
             except (ValueError, IndexError, KeyError):
                 continue
-            number = kept.count
-            kept.count = number + 1
+            number = selection.count
+            selection.count = number + 1
             if number < COMPARED_COUNT:
-                heappush(kept.slow, (latency, number, line, job))
-            elif latency > kept.slow[0][0]:
-                heapreplace(kept.slow, (latency, number, line, job))
-            if number == kept.next_sampled:
-                self._sample(kept, number, line, job)
+                heappush(selection.slow, (latency, number, line, job))
+            elif latency > selection.slow[0][0]:
+                heapreplace(selection.slow, (latency, number, line, job))
+            if number == selection.next_sampled:
+                self._sample(selection, number, line, job)
 
-    def _sample(self, kept: _Kept, number: int, line: bytes, job: int) -> None:
-        if len(kept.sample) < COMPARED_COUNT:
-            kept.sample.append((number, line, job))
-            kept.next_sampled += 1
-            if len(kept.sample) < COMPARED_COUNT:
+    def _sample(self, selection: _Kept, number: int, line: bytes, job: int) -> None:
+        if len(selection.sample) < COMPARED_COUNT:
+            selection.sample.append((number, line, job))
+            selection.next_sampled += 1
+            if len(selection.sample) < COMPARED_COUNT:
                 return
         else:
-            kept.sample[self._chance.randrange(COMPARED_COUNT)] = (number, line, job)
-        kept.weight *= exp(log(1 - self._chance.random()) / COMPARED_COUNT)
-        skipped = log(1 - self._chance.random()) / log(1 - kept.weight)
-        kept.next_sampled = number + int(skipped) + 1
+            selection.sample[self._chance.randrange(COMPARED_COUNT)] = (number, line, job)
+        selection.weight *= exp(log(1 - self._chance.random()) / COMPARED_COUNT)
+        skipped = log(1 - self._chance.random()) / log(1 - selection.weight)
+        selection.next_sampled = number + int(skipped) + 1
 
     def slowest(self) -> Iterator[SlowIo]:
         """The slowest of each direction, the slowest first."""
@@ -97,29 +97,31 @@ class SlowIos:
         """What the slowest have in common, compared with the random ones, in words. With several
         files (not ``one_file``) the log does not say which one an offset is of."""
         exemplars = []
-        for kept in self._kept.values():
-            slow = {number for _, number, _, _ in kept.slow}
-            lines = [(line, job, True) for _, _, line, job in kept.slow]
-            lines += [(line, job, False) for number, line, job in kept.sample if number not in slow]
+        for selection in self._kept.values():
+            slow = {number for _, number, _, _ in selection.slow}
+            lines = [(line, job, True) for _, _, line, job in selection.slow]
+            lines += [
+                (line, job, False) for number, line, job in selection.sample if number not in slow
+            ]
             for line, job, is_slow in lines:
-                one = _parsed(line, job)
-                if one is not None:
-                    exemplars.append(_exemplar(one, one_file, is_slow))
+                slow_io = _parsed(line, job)
+                if slow_io is not None:
+                    exemplars.append(_exemplar(slow_io, one_file, is_slow))
         return [claim.text for claim in in_common(exemplars)]
 
 
-def slow_ios_object(found: SlowIos, one_file: bool) -> dict[str, Any]:
+def slow_ios_object(ios: SlowIos, one_file: bool) -> dict[str, Any]:
     """The figures as plain data, for a run's summary."""
     return {
-        "ios": found.count,
-        "slowest": [asdict(one) for one in found.slowest()],
-        "in_common": found.claims(one_file),
+        "ios": ios.count,
+        "slowest": [asdict(slow_io) for slow_io in ios.slowest()],
+        "in_common": ios.claims(one_file),
     }
 
 
 def slow_ios(data: Mapping[str, Any]) -> list[SlowIo]:
     """The slowest I/Os of a summary."""
-    return [SlowIo(**one) for one in data.get("slowest", ())]
+    return [SlowIo(**row) for row in data.get("slowest", ())]
 
 
 def _parsed(line: bytes, job: int) -> SlowIo | None:
@@ -133,12 +135,12 @@ def _parsed(line: bytes, job: int) -> SlowIo | None:
         return None
 
 
-def _exemplar(one: SlowIo, one_file: bool, slow: bool) -> Exemplar:
+def _exemplar(io: SlowIo, one_file: bool, slow: bool) -> Exemplar:
     """What all of them share (CPU, queue ...) is never claimed."""
-    ended = round(one.t * 1000) * NS_PER_MS
+    completed_ns = round(io.t * 1000) * NS_PER_MS
     return Exemplar(
-        disk="its file", kind=one.direction, slow=slow, sampled=not slow, sector=None,
-        offset=one.offset if one_file else None, size=one.size, flags="", pid=one.job, tid=0,
+        disk="its file", kind=io.direction, slow=slow, sampled=not slow, sector=None,
+        offset=io.offset if one_file else None, size=io.size, flags="", pid=io.job, tid=0,
         comm="fio's job", group="", cpu=0, cpu_done=0, hctx=0, allocated_ns=None, inserted_ns=None,
-        issued_ns=ended - one.latency_ns, completed_ns=ended,
+        issued_ns=completed_ns - io.latency_ns, completed_ns=completed_ns,
     )  # fmt: skip

@@ -33,21 +33,23 @@ def rwbs(flags: int) -> str:
     return before + _OPERATIONS.get(flags & 0xFF, "N") + letters
 
 
-def way_text(one: Exemplar) -> str:
+def way_text(request: Exemplar) -> str:
     """Where its time went: "2.11 ms queued, 7.10 ms device"."""
     parts = (
-        ("tried before", one.tried_ns), ("plugged", one.plugged_ns), ("queued", one.queued_ns),
-        ("device", one.device_ns),
+        ("tried before", request.tried_ns), ("plugged", request.plugged_ns),
+        ("queued", request.queued_ns), ("device", request.device_ns),
     )  # fmt: skip
     return ", ".join(f"{units.latency(ns)} {name}" for name, ns in parts if ns is not None)
 
 
-def slow_text(one: Exemplar) -> str:
+def slow_text(request: Exemplar) -> str:
     """Which it is: "sector 2048, 4 KiB RS, fio (700), CPU 0 → 1"."""
-    place = "" if one.sector is None else f"sector {one.sector}, {units.size(one.size)} "
-    process = f"{one.comm or units.MISSING} ({one.pid})"
-    error = f", status {one.error}" if one.error else ""
-    return f"{place}{one.flags}, {process}, CPU {one.cpu} → {one.cpu_done}{error}"
+    place = (
+        "" if request.sector is None else f"sector {request.sector}, {units.size(request.size)} "
+    )
+    process = f"{request.comm or units.MISSING} ({request.pid})"
+    error = f", status {request.error}" if request.error else ""
+    return f"{place}{request.flags}, {process}, CPU {request.cpu} → {request.cpu_done}{error}"
 
 
 def second_of(exemplar: Exemplar, probe: ProbeInterval, t: float) -> float:
@@ -59,23 +61,29 @@ def slow_ones(frame: Frame | None) -> Sequence[Exemplar]:
     """The slowest requests of a frame's second, without those that only are of the sample."""
     if frame is None or frame.probe is None:
         return ()
-    return [one for one in frame.probe.exemplars if one.slow]
+    return [request for request in frame.probe.exemplars if request.slow]
 
 
 def slowest(exemplars: Iterable[Exemplar], count: int) -> list[Exemplar]:
     """The slowest of these."""
-    return nlargest(count, exemplars, key=lambda one: one.total_ns)
+    return nlargest(count, exemplars, key=lambda request: request.total_ns)
 
 
 def with_flushes_marked(exemplars: Sequence[Exemplar]) -> Sequence[Exemplar]:
     """These requests; those that were in flight together with a flush are marked."""
-    flushes = [(one.began_ns, one.completed_ns) for one in exemplars if one.kind == FLUSHES]
+    flushes = [
+        (request.began_ns, request.completed_ns) for request in exemplars if request.kind == FLUSHES
+    ]
 
-    def marked(one: Exemplar) -> Exemplar:
-        beside = any(begin < one.completed_ns and end > one.began_ns for begin, end in flushes)
-        return replace(one, beside_flush=True) if beside and one.kind != FLUSHES else one
+    def marked(request: Exemplar) -> Exemplar:
+        beside = any(
+            begin < request.completed_ns and end > request.began_ns for begin, end in flushes
+        )
+        return (
+            replace(request, beside_flush=True) if beside and request.kind != FLUSHES else request
+        )
 
-    return [marked(one) for one in exemplars] if flushes else exemplars
+    return [marked(request) for request in exemplars] if flushes else exemplars
 
 
 class SlowestTotal:
@@ -93,22 +101,22 @@ class SlowestTotal:
             return
         counts = {kind: _count(probe, kind) for kind in KINDS}
         exemplars = with_flushes_marked(probe.exemplars)
-        for one in exemplars:
-            if one.slow:
-                self._add(second_of(one, probe, frame.t), one)
-        for one in exemplars:
+        for request in exemplars:
+            if request.slow:
+                self._add(second_of(request, probe, frame.t), request)
+        for request in exemplars:
             # how many flushes there were is not known
-            if one.sampled and counts.get(one.kind):
-                self._add_sampled(_lot(one, counts[one.kind]), one)
+            if request.sampled and counts.get(request.kind):
+                self._add_sampled(_lot(request, counts[request.kind]), request)
 
     def join(self, later: SlowestTotal) -> None:
         """Add those of later frames."""
-        for kept in later._kept.values():
-            for t, one in kept:
-                self._add(t, one)
+        for rows in later._kept.values():
+            for t, request in rows:
+                self._add(t, request)
         for sample in later._sample.values():
-            for lot, one in sample:
-                self._add_sampled(lot, one)
+            for lot, request in sample:
+                self._add_sampled(lot, request)
 
     def of(self, kind: str) -> list[tuple[float, Exemplar]]:
         """Those of a direction on the uppermost disks that have any, the slowest first."""
@@ -125,25 +133,25 @@ class SlowestTotal:
     def compared(self) -> list[Exemplar]:
         """The COMPARED_COUNT slowest of each direction and level, and as many random ones, marked
         as such: what ``in_common`` compares."""
-        found = [one for kept in self._kept.values() for _, one in kept]
-        slow = {id(one) for one in found}
-        return found + [
-            replace(one, slow=False)
-            for sample in self._sample.values() for _, one in sample if id(one) not in slow
+        requests = [request for rows in self._kept.values() for _, request in rows]
+        slow = {id(request) for request in requests}
+        return requests + [
+            replace(request, slow=False)
+            for sample in self._sample.values() for _, request in sample if id(request) not in slow
         ]  # fmt: skip
 
-    def _add(self, t: float, one: Exemplar) -> None:
-        kept = self._kept.setdefault((one.kind, one.level), [])
-        if len(kept) >= COMPARED_COUNT and one.total_ns <= kept[-1][1].total_ns:
+    def _add(self, t: float, request: Exemplar) -> None:
+        rows = self._kept.setdefault((request.kind, request.level), [])
+        if len(rows) >= COMPARED_COUNT and request.total_ns <= rows[-1][1].total_ns:
             return
-        insort(kept, (t, one), key=lambda row: -row[1].total_ns)
-        del kept[COMPARED_COUNT:]
+        insort(rows, (t, request), key=lambda row: -row[1].total_ns)
+        del rows[COMPARED_COUNT:]
 
-    def _add_sampled(self, lot: float, one: Exemplar) -> None:
-        sample = self._sample.setdefault((one.kind, one.level), [])
+    def _add_sampled(self, lot: float, request: Exemplar) -> None:
+        sample = self._sample.setdefault((request.kind, request.level), [])
         if len(sample) >= COMPARED_COUNT and lot >= sample[-1][0]:
             return
-        insort(sample, (lot, one), key=lambda row: row[0])
+        insort(sample, (lot, request), key=lambda row: row[0])
         del sample[COMPARED_COUNT:]
 
 
@@ -152,10 +160,10 @@ def _count(probe: ProbeInterval, kind: str) -> int:
     return sum(of[kind].device.ios for of in probe.disks.values() if kind in of)
 
 
-def _lot(one: Exemplar, count: int) -> float:
+def _lot(request: Exemplar, count: int) -> float:
     """A number as good as random, and the same whenever it is asked for: those with the lowest are
     a random sample of all requests, in whatever order they come. Each second has as many in its own
     sample, so that of a second with ``count`` requests counts for so many (Efraimidis and Spirakis,
     2006; Fibonacci hashing of the time)."""
-    hashed = one.completed_ns * 0x9E3779B97F4A7C15 & 0xFFFF_FFFF_FFFF_FFFF
-    return -log((hashed + 1) / 2**64) / count
+    hash_value = request.completed_ns * 0x9E3779B97F4A7C15 & 0xFFFF_FFFF_FFFF_FFFF
+    return -log((hash_value + 1) / 2**64) / count

@@ -95,21 +95,23 @@ class StallWatch:
 
     def ongoing(self) -> Iterator[Stall]:
         """Stalls that go on at the end of the session."""
-        for one in self._open.values():
-            if one.stall.seconds >= MIN_STALL_S:
-                yield replace(one.stall, at_most=None, ended=False)
+        for stall in self._open.values():
+            if stall.stall.seconds >= MIN_STALL_S:
+                yield replace(stall.stall, at_most=None, ended=False)
 
     def _goes_on(self, name: str, disk: DiskRates, now: float) -> Iterator[Stall]:
         in_flight = disk.in_flight or 0
-        found = self._open.get(name)
-        if found is None:
+        open_stall = self._open.get(name)
+        if open_stall is None:
             start, earliest = self._began(name, disk, now)
-            found = self._open[name] = _Open(Stall(name, start, 0.0, None, in_flight), earliest)
-        seconds = now - found.stall.start
-        found.stall = replace(found.stall, seconds=seconds, in_flight=in_flight)
-        if not found.reported and seconds >= REPORT_ONGOING_S:
-            found.reported = True
-            yield replace(found.stall, ended=False)
+            open_stall = self._open[name] = _Open(
+                Stall(name, start, 0.0, None, in_flight), earliest
+            )
+        seconds = now - open_stall.stall.start
+        open_stall.stall = replace(open_stall.stall, seconds=seconds, in_flight=in_flight)
+        if not open_stall.reported and seconds >= REPORT_ONGOING_S:
+            open_stall.reported = True
+            yield replace(open_stall.stall, ended=False)
 
     def _began(self, name: str, disk: DiskRates, now: float) -> tuple[float, float | None]:
         """When it has surely begun, and when at the earliest (``None``: not known)."""
@@ -123,12 +125,12 @@ class StallWatch:
 
     def _ended(self, name: str, now: float | None) -> Iterator[Stall]:
         """``now`` is ``None`` if the disk has gone."""
-        found = self._open.pop(name)
-        if found.stall.seconds >= MIN_STALL_S:
+        open_stall = self._open.pop(name)
+        if open_stall.stall.seconds >= MIN_STALL_S:
             at_most = None
-            if now is not None and found.earliest is not None:
-                at_most = now - found.earliest
-            yield replace(found.stall, at_most=at_most)
+            if now is not None and open_stall.earliest is not None:
+                at_most = now - open_stall.earliest
+            yield replace(open_stall.stall, at_most=at_most)
 
 
 def _is_quiet(disk: DiskRates) -> bool:
