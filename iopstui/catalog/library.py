@@ -22,8 +22,8 @@ else:
     import tomli as tomllib
 
 SUFFIX = ".toml"
-LARGEST = 1 << 20
-LISTING = "List: iopstui volumes"
+MAX_BYTES = 1 << 20
+LIST_HINT = "List: iopstui volumes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Catalog:
         ids = [
             text for volume in self.classes.values() for text in (volume.id, volume.drive) if text
         ]
-        raise UsageError(f"No volume class is called {name!r}.", self._advice(name, ids))
+        raise UsageError(f"No volume class is called {name!r}.", self._suggestion(name, ids))
 
     def instance(self, name: str) -> Instance:
         """The instance of that id, or of a name that only one provider has. UsageError."""
@@ -59,7 +59,7 @@ class Catalog:
             return matches[0]
         raise UsageError(
             f"No instance size is called {name!r}.",
-            self._advice(name, self.instances).replace("volumes", "volumes --instances"),
+            self._suggestion(name, self.instances).replace("volumes", "volumes --instances"),
         )
 
     def select_provider(self, name: str) -> Catalog:
@@ -77,7 +77,7 @@ class Catalog:
             },
         )
 
-    def instances_like(self, text: str) -> list[Instance]:
+    def find_instances(self, text: str) -> list[Instance]:
         """The instances whose id or name begins like this ("aws", "m5.", "azure/Standard_D").
         UsageError if there is none."""
         start = text.strip().lower()
@@ -88,7 +88,7 @@ class Catalog:
         ]
         return matches or [self.instance(text)]
 
-    def _advice(self, name: str, names: Iterable[str]) -> str:
+    def _suggestion(self, name: str, names: Iterable[str]) -> str:
         ids = {id_.lower(): id_ for id_ in names}
         ids |= {id_.rpartition("/")[2].lower(): id_ for id_ in ids.values()}
         lowered = name.strip().lower()
@@ -97,7 +97,9 @@ class Catalog:
         suggestions = dict.fromkeys(ids[key] for key in matches)
         unused = f" {self.problems[0]}" if self.problems else ""
         return (
-            (f"Did you mean {' or '.join(suggestions)}? " if suggestions else "") + LISTING + unused
+            (f"Did you mean {' or '.join(suggestions)}? " if suggestions else "")
+            + LIST_HINT
+            + unused
         )
 
 
@@ -120,13 +122,13 @@ def read_catalog(directory: Path | None = None) -> Catalog:
         sorted(directory.glob(f"*{SUFFIX}")) if directory is not None and directory.is_dir() else ()
     ):
         try:
-            provider, wrong = load_provider(path)
+            provider, mistakes = load_provider(path)
         except UsageError as error:
             problems.append(error.message)
             continue
-        if wrong:
-            more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
-            problems.append(f"{path} is not used: {wrong[0]}{more}.")
+        if mistakes:
+            more = f" (and {len(mistakes) - 1} more)" if len(mistakes) > 1 else ""
+            problems.append(f"{path} is not used: {mistakes[0]}{more}.")
         else:
             providers.append(provider)
     return Catalog(
@@ -141,7 +143,7 @@ def load_provider(path: Path) -> tuple[Provider, list[str]]:
     """A file, and what is wrong with its entries. UsageError if it can't be read at all."""
     try:
         # another user's file decides what a run as root writes and for how long
-        text = read_trusted(path, LARGEST, anyones=_is_shipped(path))
+        text = read_trusted(path, MAX_BYTES, anyones=_is_shipped(path))
         data: dict[str, Any] = tomllib.loads(text)
     except UnicodeDecodeError:
         raise UsageError(f"{path} is not used: it is not UTF-8.") from None

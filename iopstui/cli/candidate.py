@@ -16,4 +16,4 @@ class Candidate(NamedTuple):
     meaning: str = ""
 
 
-Words = Callable[[], Iterable[Candidate]]
+CandidateSource = Callable[[], Iterable[Candidate]]

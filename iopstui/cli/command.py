@@ -12,14 +12,14 @@ class Command(NamedTuple):
     The help lists it at its ``place``."""
 
     name: str
-    place: int
+    order: int
     help: str
     add_arguments: Callable[[argparse.ArgumentParser], None]
     run: Callable[[argparse.Namespace], int]
     epilog: str = ""
-    anywhere: bool = False
+    without_directory: bool = False
     """Also where the current directory is gone."""
-    kernel: bool = False
+    needs_proc: bool = False
     """It looks at this machine's kernel, and needs /proc."""
     hidden: bool = False
     """No user starts it: the list of commands leaves it out."""
@@ -31,7 +31,7 @@ class CommandLine(NamedTuple):
     """The whole command line, for the commands that read another one or complete one: each finds it
     as ``arguments.line``."""
 
-    read: Callable[[Sequence[str]], argparse.Namespace]
+    parse: Callable[[Sequence[str]], argparse.Namespace]
     """Words as a command's arguments. Ends as argparse does: SystemExit."""
     parsers: Callable[[str], dict[str, argparse.ArgumentParser]]
     """The commands' parsers by name: that of the word alone if it is a command."""

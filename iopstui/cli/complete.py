@@ -17,32 +17,34 @@ def complete(words: Sequence[str], line: CommandLine) -> list[Candidate]:
     """Candidates for ``words[-1]``, which may be empty."""
     *before, current = words or ("",)
     if not before:
-        tops = [Candidate(command.name, command.help) for command in line.commands()]
-        return _that_begin(current, [*tops, Candidate("--help"), Candidate("--version")])
+        command_candidates = [Candidate(command.name, command.help) for command in line.commands()]
+        return _matching(
+            current, [*command_candidates, Candidate("--help"), Candidate("--version")]
+        )
     parser = line.parsers(before[0]).get(before[0])
     if parser is None:
         return []
-    return _after_option(parser, before[1:], current)
+    return _complete_argument(parser, before[1:], current)
 
 
-def _after_option(
+def _complete_argument(
     parser: argparse.ArgumentParser, before: Sequence[str], current: str
 ) -> list[Candidate]:
     actions = parser._option_string_actions
     option = actions.get(before[-1]) if before else None
     if option is not None and option.nargs != 0 and "--" not in before:
-        return _values(parser, option, current)
+        return _value_candidates(parser, option, current)
     name, equals, value = current.partition("=")
     if equals and name in actions and actions[name].nargs != 0:
         return [Candidate(f"{name}={word}" if word != FILES else word, meaning)
-                for word, meaning in _values(parser, actions[name], value)]  # fmt: skip
+                for word, meaning in _value_candidates(parser, actions[name], value)]  # fmt: skip
     if current.startswith("-") and "--" not in before:
-        return _that_begin(current, _options(parser, before))
+        return _matching(current, _option_candidates(parser, before))
     place = _next_positional(parser, before)
-    return _values(parser, place, current) if place is not None else []
+    return _value_candidates(parser, place, current) if place is not None else []
 
 
-def _options(parser: argparse.ArgumentParser, before: Sequence[str]) -> list[Candidate]:
+def _option_candidates(parser: argparse.ArgumentParser, before: Sequence[str]) -> list[Candidate]:
     """Options that are not on the line yet, or may be repeated."""
     candidates = []
     for action in parser._actions:
@@ -74,28 +76,28 @@ def _next_positional(
     return places[index] if index < len(places) else None
 
 
-def _values(
+def _value_candidates(
     parser: argparse.ArgumentParser, action: argparse.Action, current: str
 ) -> list[Candidate]:
     from iopstui.cli.complete_values import VALUES, separated
 
     if action.choices is not None:
-        return _that_begin(current, [Candidate(str(choice)) for choice in action.choices])
-    called = str(action.metavar)
-    name = action.option_strings[-1] if action.option_strings else called
+        return _matching(current, [Candidate(str(choice)) for choice in action.choices])
+    metavar = str(action.metavar)
+    name = action.option_strings[-1] if action.option_strings else metavar
     # the parser's program name ends in its command
     command = parser.prog.rpartition(" ")[2]
-    source = VALUES.get(f"{command} {name}") or VALUES.get(name) or VALUES.get(called)
+    source = VALUES.get(f"{command} {name}") or VALUES.get(name) or VALUES.get(metavar)
     if source is None:
         return []
     head, last = separated(name, current)
     return [
         Candidate(word if word == FILES else head + word, meaning)
-        for word, meaning in _that_begin(last, source())
+        for word, meaning in _matching(last, source())
     ]
 
 
-def _that_begin(current: str, candidates: Iterable[Candidate]) -> list[Candidate]:
+def _matching(current: str, candidates: Iterable[Candidate]) -> list[Candidate]:
     # bash leaves the quote of a word that is not closed
     prefix = current.lstrip("'\"")
     return [

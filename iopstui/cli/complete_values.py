@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping
 
-from iopstui.cli.candidate import FILES, Candidate, Words
+from iopstui.cli.candidate import FILES, Candidate, CandidateSource
 from iopstui.errors import IopstuiError
 
 
@@ -87,14 +87,14 @@ def tunables() -> Iterator[Candidate]:
 
 def fio_options() -> Iterator[Candidate]:
     """Options of the installed fio, or common ones without it."""
-    from iopstui.cli.parser import FIO
+    from iopstui.cli.parser import FIO_OPTIONS
     from iopstui.fio.inspect import find_fio
     from iopstui.fio.options import known_options
 
     options: Mapping[str, str] = {}
     with contextlib.suppress(IopstuiError):
         options = known_options(find_fio())
-    for name, meaning in (options or dict.fromkeys(sorted(FIO), "")).items():
+    for name, meaning in (options or dict.fromkeys(sorted(FIO_OPTIONS), "")).items():
         yield Candidate(f"{name}=", meaning)
 
 
@@ -128,7 +128,7 @@ def recordings() -> Iterator[Candidate]:
     yield Candidate(FILES)
 
 
-VALUES: Mapping[str, Words] = {
+VALUES: Mapping[str, CandidateSource] = {
     "TARGET": places,
     "--destroy-data": places,
     "--job": jobs_and_files,

@@ -40,7 +40,7 @@ class Key:
 
 
 def _theme(text: str) -> str:
-    return _one_of(text, values.THEMES + values.MORE_THEMES)
+    return _check_choice(text, values.THEMES + values.MORE_THEMES)
 
 
 def _layout(text: str) -> str:
@@ -66,10 +66,10 @@ def _parse_bool(text: str) -> bool:
 
 
 def _format(text: str) -> str:
-    return _one_of(text, values.EXPERIMENT_FORMATS)
+    return _check_choice(text, values.EXPERIMENT_FORMATS)
 
 
-def _one_of(text: str, allowed: tuple[str, ...]) -> str:
+def _check_choice(text: str, allowed: tuple[str, ...]) -> str:
     if text not in allowed:
         raise argparse.ArgumentTypeError(f"{text!r} is not one of {', '.join(allowed)}")
     return text
@@ -118,7 +118,7 @@ class Setting:
     """A setting in effect, and its line number."""
 
     value: object
-    written: str
+    text: str
     line: int
 
 
@@ -130,18 +130,18 @@ class Config:
     settings: Mapping[str, Setting] = field(default_factory=dict)
     problems: tuple[tuple[int, str], ...] = ()
 
-    def sentences(self) -> list[str]:
+    def problem_texts(self) -> list[str]:
         """The mistakes, each with its location."""
         return [f"{self.path}, line {line}: {problem}" if line else f"{self.path}: {problem}"
                 for line, problem in self.problems]  # fmt: skip
 
-    def complaint(self) -> str:
+    def summary(self) -> str:
         """Return all problems in one line; "" if there are none."""
-        sentences = self.sentences()
+        sentences = self.problem_texts()
         more = f" (and {len(sentences) - 1} more: iopstui config)" if len(sentences) > 1 else ""
         return sentences[0] + more if sentences else ""
 
-    def preset(self, parser: argparse.ArgumentParser, command: str) -> None:
+    def set_defaults(self, parser: argparse.ArgumentParser, command: str) -> None:
         """Make the file's values the defaults of the command's options. A job then need not be
         named; on the screen it is the one that r runs, and is not begun by itself."""
         for name, setting in self.settings.items():
@@ -174,7 +174,7 @@ def read_config() -> Config:
     if path is None:
         return Config()
     try:
-        text = _text(path)
+        text = _read_text(path)
     except (FileNotFoundError, NotADirectoryError):
         return Config(path)
     except UnicodeDecodeError:
@@ -183,10 +183,10 @@ def read_config() -> Config:
         return Config(path, problems=((0, f"ignored: {error.strerror or error}"),))
     from iopstui.cli.flat_toml import parse
 
-    return checked(path, parse(text))
+    return check_entries(path, parse(text))
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     """OSError also for what may not be trusted."""
     from iopstui.linux.process.private import read_trusted
 
@@ -201,7 +201,7 @@ def remember(name: str, value: str | bool) -> None:
         raise FileNotFoundError(errno.ENOENT, "this user has no home directory")
     path = Path(os.path.realpath(path))
     try:
-        lines = _text(path).splitlines()
+        lines = _read_text(path).splitlines()
     except FileNotFoundError:
         lines = []
     if os.geteuid() == 0:
@@ -233,25 +233,25 @@ def remember(name: str, value: str | bool) -> None:
         raise
 
 
-def checked(path: Path, entries: list[Entry]) -> Config:
+def check_entries(path: Path, entries: list[Entry]) -> Config:
     """The valid ``entries``, and the mistakes in the others."""
     settings: dict[str, Setting] = {}
     problems: list[tuple[int, str]] = []
     for entry in entries:
         try:
-            value = _checked(entry, settings)
+            value = _check_entry(entry, settings)
         except (argparse.ArgumentTypeError, ValueError) as error:
             problems.append((entry.line, str(error)))
         else:
-            settings[entry.key] = Setting(value, _written(entry.value), entry.line)
+            settings[entry.key] = Setting(value, _value_text(entry.value), entry.line)
     return Config(path, settings, tuple(problems))
 
 
-def _written(value: Value | None) -> str:
+def _value_text(value: Value | None) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _checked(entry: Entry, before: Mapping[str, Setting]) -> object:
+def _check_entry(entry: Entry, before: Mapping[str, Setting]) -> object:
     """The value as the command line's option has it. ValueError, in words."""
     never = NOT_CONFIGURABLE.get(entry.key.replace("_", "-").lower())
     if never is not None:

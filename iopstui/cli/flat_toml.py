@@ -64,7 +64,7 @@ def _entry(number: int, content: str) -> Entry:
 def _value(text: str) -> Value:
     """ValueError, in words, for what is none."""
     for pattern, meaning in (
-        (_BASIC, lambda match: _unescaped(match[1])), (_LITERAL, lambda match: match[1]),
+        (_BASIC, lambda match: _unescape(match[1])), (_LITERAL, lambda match: match[1]),
         (_BOOLEAN, lambda match: match[0] == "true"), (_INTEGER, lambda match: int(match[0])),
         (_FLOAT, lambda match: float(match[0])),
     ):  # fmt: skip
@@ -79,7 +79,7 @@ def _value(text: str) -> Value:
     raise ValueError('the value must be a number or a text in quotes ("...", on one line)')
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     return _ESCAPE.sub(lambda match: _character(match[1]), text)
 
 

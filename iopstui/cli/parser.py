@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from iopstui.cli.terminal import width
 from iopstui.errors import EXIT_USAGE
 
-FIO = frozenset({
+FIO_OPTIONS = frozenset({
     "bs", "bsrange", "bssplit", "buffered", "clocksource", "cpus_allowed", "direct", "directory",
     "fdatasync", "fsync", "gtod_reduce", "io_size", "iodepth", "iodepth_batch", "ioengine",
     "norandommap", "nrfiles", "numjobs", "offset", "ramp_time", "randrepeat", "rate", "rate_iops",
@@ -18,8 +18,8 @@ FIO = frozenset({
     "zonemode",
 })  # fmt: skip
 """Options of fio that are typed by habit; all that fio knows go with --set."""
-RENAMED = {"blocksize": "bs", "engine": "ioengine", "readwrite": "rw"}
-NUMBER = re.compile(r"-\d+$|-\d*\.\d+$")
+FIO_ALIASES = {"blocksize": "bs", "engine": "ioengine", "readwrite": "rw"}
+NEGATIVE_NUMBER = re.compile(r"-\d+$|-\d*\.\d+$")
 TARGET_OPTIONS = ("--filename", "--file", "--device", "--dev", "--target")
 
 
@@ -36,20 +36,25 @@ class Formatter(argparse.RawDescriptionHelpFormatter):
 
         paragraphs = [""]
         for line in text.strip("\n").split("\n"):
-            joins = paragraphs[-1] and line and not _aligned(paragraphs[-1]) and not _aligned(line)
-            if joins:
+            is_continuation = (
+                paragraphs[-1]
+                and line
+                and not _is_aligned(paragraphs[-1])
+                and not _is_aligned(line)
+            )
+            if is_continuation:
                 paragraphs[-1] += f" {line}"
             else:
                 paragraphs.append(line)
         return "\n".join(
             paragraph
-            if _aligned(paragraph)
+            if _is_aligned(paragraph)
             else textwrap.fill(paragraph, width, break_on_hyphens=False)
             for paragraph in paragraphs[1:]
         )
 
 
-def _missing(reason: str) -> str:
+def _missing_text(reason: str) -> str:
     """Name the required arguments that argparse reports as missing."""
     one_of = reason.removeprefix("one of the arguments ").removesuffix(" is required")
     if one_of.startswith("-") and one_of != reason:
@@ -60,74 +65,78 @@ def _missing(reason: str) -> str:
     return f"{all_of} {'are' if ', ' in all_of else 'is'} missing"
 
 
-def _aligned(line: str) -> bool:
+def _is_aligned(line: str) -> bool:
     return line.startswith(" ") or "   " in line
 
 
 class Parser(argparse.ArgumentParser):
     """Argparse's parser with better error messages."""
 
-    words: Sequence[str] = ()
-    """What it was last given to read."""
+    args: Sequence[str] = ()
+    """The command line that was parsed last."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         # Python 3.14 takes -1m for a number, too, and so for the value of an option
-        self._negative_number_matcher = NUMBER
+        self._negative_number_matcher = NEGATIVE_NUMBER
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
-        """Keeps the words, to say later what is wrong with them."""
-        self.words = [] if args is None else list(args)
+        """Keep the arguments for error messages."""
+        self.args = [] if args is None else list(args)
         return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
-        """Say it and leave with exit code 2."""
-        unknown = self.unknown()
+        """Print the error and exit with code 2."""
+        unknown = self.unknown_option()
         if unknown and "required" in message:
             # the same mistake: -j for --job
-            self.no_option(unknown)
+            self.report_unknown_option(unknown)
         reason = message.removeprefix("argument ")
         if reason.endswith(": expected one argument"):
-            self._no_value(reason.partition(":")[0].split("/"))
-        self._leave(_missing(reason), _example_for(message))
+            self._report_missing_value(reason.partition(":")[0].split("/"))
+        self._exit_with_usage(_missing_text(reason), _example_for(message))
 
-    def _no_value(self, names: Sequence[str]) -> NoReturn:
+    def _report_missing_value(self, names: Sequence[str]) -> NoReturn:
         """Behind the option of these names there is nothing, or what looks like an option."""
         action = self._option_string_actions[names[0]]
-        places = (place for place, arg in enumerate(self.words) if arg in names)
-        last = self.words[next(places, len(self.words)) :][:2]
+        places = (place for place, arg in enumerate(self.args) if arg in names)
+        last = self.args[next(places, len(self.args)) :][:2]
         if len(last) < 2:
-            self._leave(f"{names[-1]} has no value", f"it takes one: {names[-1]} {action.metavar}")
+            self._exit_with_usage(
+                f"{names[-1]} has no value", f"it takes one: {names[-1]} {action.metavar}"
+            )
         option, value = last
-        self._leave(f"{option} has no value: {value!r} begins with -, as options do",
-                    f"if it is meant as the value: {option}={value}")  # fmt: skip
+        self._exit_with_usage(f"{option} has no value: {value!r} begins with -, as options do",
+                              f"if it is meant as the value: {option}={value}")  # fmt: skip
 
-    def no_option(self, args: Sequence[str]) -> NoReturn:
+    def report_unknown_option(self, args: Sequence[str]) -> NoReturn:
         """``args`` begin with an option that there is not, and its value."""
-        self._leave(f"there is no option {args[0].split('=')[0]}", self.suggestion(args))
+        self._exit_with_usage(f"there is no option {args[0].split('=')[0]}", self.suggestion(args))
 
-    def surplus(self, args: Sequence[str]) -> NoReturn:
+    def report_surplus(self, args: Sequence[str]) -> NoReturn:
         """``args`` are more than the command takes."""
-        self._leave(f"unexpected argument {' '.join(args)!r}", "")
+        self._exit_with_usage(f"unexpected argument {' '.join(args)!r}", "")
 
-    def no_command(self, name: str, names: Sequence[str]) -> NoReturn:
+    def report_unknown_command(self, name: str, names: Sequence[str]) -> NoReturn:
         """Return the error for an unknown command ``name``."""
         import os
 
         if name.startswith("-"):
             advice = f"the command must come first: iopstui live {name} ..."
-            self._leave(f"there is no option {name} before a command", advice)
+            self._exit_with_usage(f"there is no option {name} before a command", advice)
         if "/" in name or os.path.exists(name):
-            self._leave(f"{name!r} is not a command", f"to look at it: iopstui live {name}")
+            self._exit_with_usage(
+                f"{name!r} is not a command", f"to look at it: iopstui live {name}"
+            )
         import difflib
 
         matches = difflib.get_close_matches(name, names, n=1)
         advice = f"did you mean iopstui {matches[0]}?" if matches else ""
-        self._leave(f"there is no command {name!r}", advice)
+        self._exit_with_usage(f"there is no command {name!r}", advice)
 
-    def _leave(self, reason: str, advice: str) -> NoReturn:
+    def _exit_with_usage(self, reason: str, advice: str) -> NoReturn:
         from iopstui.text import printable
 
         usage = f"usage: {short_usage(self)}"
@@ -135,13 +144,13 @@ class Parser(argparse.ArgumentParser):
         lines = [f"iopstui: {printable(reason)}", *(f"  {printable(line)}" for line in below)]
         self.exit(EXIT_USAGE, "\n".join(lines) + "\n")
 
-    def unknown(self) -> list[str]:
+    def unknown_option(self) -> list[str]:
         """The first option that there is not, with the word behind it if that may be its value."""
-        for place, arg in enumerate(self.words):
+        for place, arg in enumerate(self.args):
             if arg == "--":
                 break
             if arg.startswith("-") and arg != "-" and not self._is_known(arg):
-                return [arg, *(x for x in self.words[place + 1 : place + 2] if x[:1] != "-")]
+                return [arg, *(x for x in self.args[place + 1 : place + 2] if x[:1] != "-")]
         return []
 
     def _is_known(self, arg: str) -> bool:
@@ -159,8 +168,8 @@ class Parser(argparse.ArgumentParser):
         value = value or (args[1] if len(args) > 1 else "")
         name = option.lstrip("-").replace("-", "_")
         options = [string for string in self._option_string_actions if string.startswith("--")]
-        if name in FIO | RENAMED.keys() and "--set" in options:
-            return f"that is a fio option: --set {RENAMED.get(name, name)}={value or 'VALUE'}"
+        if name in FIO_OPTIONS | FIO_ALIASES.keys() and "--set" in options:
+            return f"that is a fio option: --set {FIO_ALIASES.get(name, name)}={value or 'VALUE'}"
         if option in TARGET_OPTIONS and any(action.dest == "target" for action in self._actions):
             return f"the target is given without an option: {self.prog} {value or 'TARGET'}"
         if not option.startswith("--"):

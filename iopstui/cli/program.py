@@ -43,7 +43,7 @@ EXAMPLES = (
 SCREEN, FEWEST_EXAMPLES = 24, 1
 """Lines of a small terminal, the last of which is the prompt's; the first examples tell most."""
 VERSION = "--version"
-DEFAULT = "live"
+DEFAULT_COMMAND = "live"
 """The command where none is named."""
 GC_THRESHOLD = 50_000
 """Objects made before garbage is looked for among them: more than a command loads. Python's 700 are
@@ -66,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             disable_interrupts()
     except KeyboardInterrupt:
         disable_interrupts()
-    _finished(code)
+    _keep_exit_code(code)
     # the process ends with all its memory
     gc.freeze()
     return code
@@ -78,7 +78,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     interrupt(number, frame)
 
 
-def _finished(code: int) -> None:
+def _keep_exit_code(code: int) -> None:
     """Whatever came of the command stays so: a signal from now on hastens the end, no more. What
     Python's own end undoes (private directories) is undone then, too."""
 
@@ -87,13 +87,13 @@ def _finished(code: int) -> None:
         os._exit(code)
 
     handle_stop_signals(end)
-    atexit.register(_last_moment)
+    atexit.register(_before_exit)
     # where text was executed (the standard library does that) Python remembers that it was
     # interrupted, until it executes another, and would end by SIGINT
     exec("")
 
 
-def _last_moment() -> None:
+def _before_exit() -> None:
     """Behind it Python sets what a signal does to the default, unless that is nothing; and flushes
     what it has for a reader, for whom nothing may be left to wait then."""
     streams.drop_stuck()
@@ -105,9 +105,11 @@ def _run_with_streams(argv: Sequence[str] | None) -> int:
     writable = streams.prepare()
     code = _run_reporting_errors(argv, writable)
     _print_leftovers()
-    lost = streams.finish()
+    error = streams.finish()
     # a reader that had enough changes nothing in what came of the command
-    return code if lost is None or isinstance(lost, BrokenPipeError) else _output_lost(lost)
+    return (
+        code if error is None or isinstance(error, BrokenPipeError) else _report_lost_output(error)
+    )
 
 
 def _run_reporting_errors(argv: Sequence[str] | None, writable: bool) -> int:
@@ -123,13 +125,13 @@ def _run_reporting_errors(argv: Sequence[str] | None, writable: bool) -> int:
         streams.drop()
         return EXIT_OK
     except streams.OutputLost as error:
-        return _output_lost(error)
+        return _report_lost_output(error)
     except KeyboardInterrupt:
-        return _interrupted()
+        return _report_interrupt()
     except Exception as error:
         # before 3.12 Python makes another error of one that comes while a class is being made
         if isinstance(error.__cause__, KeyboardInterrupt):
-            return _interrupted()
+            return _report_interrupt()
         from iopstui.safety.crash import crash_sentence
         from iopstui.text import printable
 
@@ -144,28 +146,28 @@ def _print_leftovers() -> None:
         print(f"iopstui: {line}", file=sys.stderr)
 
 
-def _interrupted() -> int:
+def _report_interrupt() -> int:
     print("iopstui: interrupted.", file=sys.stderr)
     return EXIT_INTERRUPTED
 
 
 def _main(argv: Sequence[str] | None, writable: bool) -> int:
     args = sys.argv[1:] if argv is None else argv
-    name = args[0] if args else DEFAULT
-    config = configured(name)
-    arguments = parsed(parser(name, config), args)
+    name = args[0] if args else DEFAULT_COMMAND
+    config = read_config_for(name)
+    arguments = parse_arguments(build_parser(name, config), args)
     command: Command = arguments.command
     if not writable:
         raise UsageError(
             "Standard output is closed, so iopstui cannot show any result.",
             "If only the exit code matters: iopstui ... > /dev/null",
         )
-    if not command.anywhere:
+    if not command.without_directory:
         _require_current_directory()
-    if command.kernel:
+    if command.needs_proc:
         _require_proc()
     if config is not None and config.problems:
-        print_message(config.complaint())
+        print_message(config.summary())
     return command.run(arguments)
 
 
@@ -187,12 +189,12 @@ def _require_current_directory() -> None:
         ) from error
 
 
-def parsed(top: Parser, argv: Sequence[str]) -> argparse.Namespace:
+def parse_arguments(top: Parser, argv: Sequence[str]) -> argparse.Namespace:
     """Parse like ``parse_args``; further TARGETs may also follow options, and the default command
     is added."""
     names = command_names()
     if argv and argv[0] not in (*names, "-h", "--help", VERSION):
-        top.no_command(argv[0], names)
+        top.report_unknown_command(argv[0], names)
     arguments, rest = top.parse_known_args(argv)
     if rest:
         subparser: Parser = arguments.own_parser
@@ -201,11 +203,11 @@ def parsed(top: Parser, argv: Sequence[str]) -> argparse.Namespace:
             arguments.target or "hosts" in arguments
         )
         if any(text.startswith("-") for text in rest):
-            subparser.no_option(subparser.unknown() or rest)
+            subparser.report_unknown_option(subparser.unknown_option() or rest)
         if not several:
-            subparser.surplus(rest)
+            subparser.report_surplus(rest)
         arguments.target = [*arguments.target, *rest]
-    return arguments if "command" in arguments else top.parse_args([DEFAULT])
+    return arguments if "command" in arguments else top.parse_args([DEFAULT_COMMAND])
 
 
 def print_error(error: IopstuiError) -> None:
@@ -217,13 +219,13 @@ def print_error(error: IopstuiError) -> None:
         print(f"  {printable(error.hint)}", file=sys.stderr)
 
 
-def _output_lost(error: OSError) -> int:
+def _report_lost_output(error: OSError) -> int:
     streams.drop()
     print(f"iopstui: cannot write to standard output: {error.strerror}.", file=sys.stderr)
     return EXIT_JOB_FAILED
 
 
-def configured(name: str) -> Config | None:
+def read_config_for(name: str) -> Config | None:
     """The configuration file, for a command that has one of its options."""
     from iopstui.cli.config import COMMANDS, read_config
 
@@ -247,9 +249,9 @@ class TopParser(Parser):
         return "\n".join([*lines, "", *(f"  {example}" for example in EXAMPLES[:count]), ""])
 
 
-def parser(name: str = "", config: Config | None = None) -> Parser:
+def build_parser(name: str = "", config: Config | None = None) -> Parser:
     """The whole command line; where its first word, ``name``, is a command, no other is read, and
-    none where it asks for the version. What ``config`` says are then the defaults."""
+    none where it asks for the version. The values of ``config`` are then the defaults."""
     top = TopParser(prog="iopstui", formatter_class=Formatter)
     top.add_argument(VERSION, action="version", version=f"iopstui {__version__}")
     choices = top.add_subparsers(
@@ -263,25 +265,25 @@ def parser(name: str = "", config: Config | None = None) -> Parser:
             epilog=command.epilog,
             formatter_class=Formatter,
         )
-        below.set_defaults(command=command, own_parser=below, line=LINE)
+        below.set_defaults(command=command, own_parser=below, line=COMMAND_LINE)
         command.add_arguments(below)
         if config is not None:
-            config.preset(below, command.name)
+            config.set_defaults(below, command.name)
     return top
 
 
 def command_parsers(name: str = "") -> dict[str, argparse.ArgumentParser]:
     """The parser of each command by its name; that of ``name`` alone if it is one."""
-    for action in parser(name)._actions:
+    for action in build_parser(name)._actions:
         if isinstance(action, argparse._SubParsersAction):
             return dict(action.choices)
     return {}
 
 
-def read(args: Sequence[str]) -> argparse.Namespace:
+def parse_command_line(args: Sequence[str]) -> argparse.Namespace:
     """The arguments of a command line that begins with a command. SystemExit, as argparse ends,
     where it is a wrong one or asks for help."""
-    return parsed(parser(args[0]), args)
+    return parse_arguments(build_parser(args[0]), args)
 
 
-LINE = CommandLine(read, command_parsers, commands)
+COMMAND_LINE = CommandLine(parse_command_line, command_parsers, commands)

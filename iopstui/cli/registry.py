@@ -12,8 +12,8 @@ from iopstui.cli.command import Command
 def commands(only: str = "") -> list[Command]:
     """Return all commands in the order of the help, or the one called ``only`` alone."""
     names = command_names()
-    selected = [_command(name) for name in ([only] if only in names else names)]
-    return sorted(selected, key=lambda command: (command.place, command.name))
+    selected = [_load_command(name) for name in ([only] if only in names else names)]
+    return sorted(selected, key=lambda command: (command.order, command.name))
 
 
 def command_names() -> list[str]:
@@ -22,6 +22,6 @@ def command_names() -> list[str]:
     return [name for name, suffix in files if suffix == ".py" and name != "__init__"]
 
 
-def _command(name: str) -> Command:
+def _load_command(name: str) -> Command:
     command: Command = importlib.import_module(f"{folder.__name__}.{name}").COMMAND
     return command

@@ -123,7 +123,7 @@ def share(text: str) -> float:
     return value
 
 
-def within(text: str) -> float:
+def precision(text: str) -> float:
     """A precision, with or without its sign."""
     return share(text.strip().removeprefix("±").removeprefix("+/-").removeprefix("+-"))
 
@@ -132,14 +132,16 @@ def target_part(text: str) -> TargetPart:
     """A part of a target."""
     from iopstui.model.block.target import TargetPart
 
-    number, _, of = text.partition("/")
+    number, _, count = text.partition("/")
     if not all(
-        digits.isascii() and digits.isdecimal() and len(digits) <= 5 for digits in (number, of)
+        digits.isascii() and digits.isdecimal() and len(digits) <= 5 for digits in (number, count)
     ):
         raise ArgumentTypeError(f"{text!r} is not a part such as 2/4")
-    if not 1 <= int(number) <= int(of):
-        raise ArgumentTypeError(f"{text!r} is not one of parts 1/{int(of)} to {int(of)}/{int(of)}")
-    return TargetPart(int(number), int(of))
+    if not 1 <= int(number) <= int(count):
+        raise ArgumentTypeError(
+            f"{text!r} is not one of parts 1/{int(count)} to {int(count)}/{int(count)}"
+        )
+    return TargetPart(int(number), int(count))
 
 
 def rotation(text: str) -> int:

@@ -56,8 +56,8 @@ def bytes_per_second(text: str) -> float:
     return value
 
 
-def add_bought(command: argparse.ArgumentParser) -> None:
-    """Add what was bought. ``promised_by`` reads it."""
+def add_volume_details(command: argparse.ArgumentParser) -> None:
+    """Add what was bought. ``read_promised_figures`` reads it."""
     command.add_argument("--size", type=gibibytes, metavar="SIZE",
                          help="size of the volume, e.g. 500g (default: the device's)")  # fmt: skip
     command.add_argument("--iops", type=iops, metavar="N",
@@ -84,10 +84,10 @@ def add_volume(
 def read_volume_option(arguments: argparse.Namespace) -> PromisedFigures | None:
     """The figures of --volume, if it was given. UsageError."""
     text = getattr(arguments, "volume", None)
-    return None if text is None else volume_text(text)
+    return None if text is None else parse_volume(text)
 
 
-def volume_text(text: str, option: str = "--volume") -> PromisedFigures:
+def parse_volume(text: str, option: str = "--volume") -> PromisedFigures:
     """The figures of a volume in one word, as ``option`` has it: "aws/gp3,size=500g,iops=6000".
     UsageError."""
     from iopstui.catalog.library import read_catalog
@@ -99,7 +99,7 @@ def volume_text(text: str, option: str = "--volume") -> PromisedFigures:
         raise UsageError(f"The figures of {volume.id} depend on the size of the volume.",
                          f"Name it: {option} {volume.id},size=500g")  # fmt: skip
     try:
-        return promised_by(argparse.Namespace(**values), catalog, volume)
+        return read_promised_figures(argparse.Namespace(**values), catalog, volume)
     except UsageError as error:
         # its hint names options of other commands
         raise UsageError(str(error), f"Correct the options of {option}: size=, iops=, "
@@ -108,7 +108,7 @@ def volume_text(text: str, option: str = "--volume") -> PromisedFigures:
 
 def take_volume_options(arguments: argparse.Namespace, text: str, option: str) -> str:
     """The class that ``text`` ("aws/gp3,size=500g") names; its options count like those of
-    ``add_bought``. UsageError for one that is given both ways."""
+    ``add_volume_details``. UsageError for one that is given both ways."""
     name, values = _name_and_options(text, option)
     for key, value in values.items():
         if value and getattr(arguments, key):
@@ -145,7 +145,7 @@ def _name_and_options(text: str, option: str) -> tuple[str, dict[str, object]]:
     return name, values
 
 
-def promised_by(
+def read_promised_figures(
     arguments: argparse.Namespace, catalog: Catalog, volume: VolumeClass,
     size_gib: float | None = None,
 ) -> PromisedFigures:  # fmt: skip

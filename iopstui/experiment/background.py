@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from iopstui.errors import IopstuiError
 from iopstui.events import Event, Notice
 from iopstui.experiment.progress import ProgressFile
-from iopstui.experiment.runner import ExperimentRunner, RunConditions
+from iopstui.experiment.runner import ExperimentRunner, RunConditions, Sink
 from iopstui.experiment.setup import (
     ExperimentSetup,
     form_lines,
-    previewed_setup,
+    preview_setup,
     resume_text,
 )
 from iopstui.fio.inspect import find_fio
@@ -23,20 +22,18 @@ from iopstui.model.block.target import Target
 from iopstui.model.experiment.plan import Plan
 from iopstui.session.live import LiveSession
 
-Tell = Callable[[Event], None]
-
 
 @dataclass(frozen=True, slots=True)
 class PreparedExperiment:
-    """An experiment that has passed preflight. ``words`` are its length, then what it runs,
-    changes and writes, a labelled line each; ``kept`` what is measured already ("" if nothing), and
-    ``lost`` why what it measures won't be kept if it is stopped ("" if it will)."""
+    """An experiment that has passed preflight. ``lines`` describe its length, then what it runs,
+    changes and writes, with a label each. ``resume_note`` says what is measured already ("" if
+    nothing), ``loss_note`` why the results will not be kept if it is stopped ("" if they will)."""
 
     setup: ExperimentSetup
     progress: ProgressFile | None
-    words: tuple[str, ...]
-    kept: str = ""
-    lost: str = ""
+    lines: tuple[str, ...]
+    resume_note: str = ""
+    loss_note: str = ""
 
 
 class BackgroundExperiments:
@@ -54,7 +51,7 @@ class BackgroundExperiments:
         UsageError, Refused or Missing."""
         session = self._session
         conditions = replace(self._conditions, bind=session.bind)
-        setup = previewed_setup(
+        setup = preview_setup(
             plan, session.target, self._job_target, session.devices, conditions, find_fio(), Roots()
         )
         setup = replace(setup, write_budget=session.budget.most)
@@ -63,23 +60,23 @@ class BackgroundExperiments:
             progress = setup.progress(None, session.interval_s)
         except OSError as error:
             return PreparedExperiment(
-                setup, None, tuple(lines), lost=f"progress is not saved: {error}"
+                setup, None, tuple(lines), loss_note=f"progress is not saved: {error}"
             )
         if progress.changed:
-            lost = f"the interrupted run is discarded: {progress.changed}"
-            return PreparedExperiment(setup, progress, tuple(lines), lost=lost)
+            loss_note = f"the interrupted run is discarded: {progress.changed}"
+            return PreparedExperiment(setup, progress, tuple(lines), loss_note=loss_note)
         resume_note = resume_text(progress, plan, time.time()) if progress.points else ""
         return PreparedExperiment(setup, progress, tuple(lines), resume_note)
 
     def start(
-        self, ready: PreparedExperiment, sink: Tell, t: float, anew: bool = False
+        self, ready: PreparedExperiment, sink: Sink, t: float, anew: bool = False
     ) -> RunningExperiment:
         """Run it in its own thread. ``sink`` gets the experiment's events there; hand the session's
         events to ``RunningExperiment.feed``. ``t`` is the session's time; ``anew`` discards what
         an interrupted run has kept."""
         if ready.progress is not None and (anew or ready.progress.changed):
             ready.progress.remove()
-        setup = ready.setup.going_on(ready.progress)
+        setup = ready.setup.resumed(ready.progress)
         runner = ExperimentRunner(
             self._session, setup.plan, setup.job_target, setup.conditions, sink, ready.progress,
             borrowed=True, t=t,
@@ -99,9 +96,9 @@ class BackgroundExperiments:
 class RunningExperiment:
     """An experiment under way."""
 
-    def __init__(self, runner: ExperimentRunner, sink: Tell) -> None:
+    def __init__(self, runner: ExperimentRunner, sink: Sink) -> None:
         self._runner = runner
-        self._tell = sink
+        self._sink = sink
         self._thread = threading.Thread(target=self._main, name="experiment", daemon=True)
 
     def start(self) -> None:
@@ -138,4 +135,4 @@ class RunningExperiment:
         except IopstuiError:
             return  # ExperimentFinished has told it
         except Exception as error:  # the last line of defence, as in the session's own thread
-            self._tell(Notice(runner.t, "error", f"internal error in the experiment: {error!r}"))
+            self._sink(Notice(runner.t, "error", f"internal error in the experiment: {error!r}"))

@@ -27,7 +27,7 @@ from iopstui.recording.replay import replay_events
 from iopstui.session.tick.outcomes import final_rates
 from iopstui.text import printable
 
-Path_ = tuple[str, ...]
+FieldPath = tuple[str, ...]
 BASELINE_ADVICE = ("A baseline is a recording (iopstui run --record FILE) or fio's JSON (fio "
        "--output-format=json+).")  # fmt: skip
 
@@ -36,9 +36,9 @@ BASELINE_ADVICE = ("A baseline is a recording (iopstui run --record FILE) or fio
 class _BaselineRun:
     """A run of the file: its figures in batches, and fio's final ones."""
 
-    batches: dict[Path_, BatchMeans]
+    batches: dict[FieldPath, BatchMeans]
     seconds: float = 0.0
-    final: dict[Path_, float] = field(default_factory=dict)
+    final: dict[FieldPath, float] = field(default_factory=dict)
 
     def add(self, frame: Frame) -> None:
         if frame.fio is not None:
@@ -46,13 +46,13 @@ class _BaselineRun:
         for batch in self.batches.values():
             batch.add(frame)
 
-    def why(self, path: Path_) -> str:
+    def why(self, path: FieldPath) -> str:
         """Why a figure of the intervals has no confidence interval; "" if it has one, or if the
         file has final figures alone."""
         batches = self.batches.get(path)
         return batches.why if batches is not None and batches.frames > 1 else ""
 
-    def base(self, path: Path_, name: str) -> BaselineFigure | None:
+    def base(self, path: FieldPath, name: str) -> BaselineFigure | None:
         batches = self.batches.get(path)
         value = self.final.get(path, batches.whole.value if batches else None)
         if value is None:
@@ -79,7 +79,7 @@ def with_baseline(expected: Sequence[Expectation], file: str | None) -> tuple[Ex
         _check_interval(expectation)
     path = recording_path(file)
     try:
-        run = _read(path, [expectation.path for expectation in relative])
+        run = _read_baseline(path, [expectation.path for expectation in relative])
     except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
         raise impossible_figure_error([path], error) from error
     name = Path(file).name
@@ -127,10 +127,10 @@ def _absolute_expectation(expectation: Expectation, run: _BaselineRun, name: str
     return expectation.relative_to(base)
 
 
-def _read(path: Path, paths: Sequence[Path_]) -> _BaselineRun:
+def _read_baseline(path: Path, paths: Sequence[FieldPath]) -> _BaselineRun:
     kind = detect_file_kind(path)
     if kind == JSON:
-        return _of_result(path, paths)
+        return _read_result(path, paths)
     if kind == LOG:
         raise UsageError(f"{printable(str(path))} is a fio log. It lacks fio's final figures, "
                          "so it cannot be a baseline.", BASELINE_ADVICE)  # fmt: skip
@@ -140,14 +140,14 @@ def _read(path: Path, paths: Sequence[Path_]) -> _BaselineRun:
         )
     if kind != RECORDING:
         raise UsageError(f"{printable(str(path))} cannot be a baseline.", BASELINE_ADVICE)
-    return _of_recording(path, paths)
+    return _read_recording(path, paths)
 
 
-def _begun(paths: Sequence[Path_]) -> _BaselineRun:
+def _new_run(paths: Sequence[FieldPath]) -> _BaselineRun:
     return _BaselineRun({path: BatchMeans(path) for path in paths if not is_of_job(path)})
 
 
-def _of_recording(path: Path, paths: Sequence[Path_]) -> _BaselineRun:
+def _read_recording(path: Path, paths: Sequence[FieldPath]) -> _BaselineRun:
     """Return the only run of a recording. UsageError if there is none, or more than one: which is
     meant is not said."""
     runs: dict[int, _BaselineRun] = {}
@@ -158,9 +158,9 @@ def _of_recording(path: Path, paths: Sequence[Path_]) -> _BaselineRun:
                     raise UsageError(f"{printable(str(path))} holds a sweep or a comparison. "
                                      "A baseline needs a single run.", BASELINE_ADVICE)  # fmt: skip
                 case events.FrameReady() if event.frame.step:
-                    runs.setdefault(event.frame.step, _begun(paths)).add(event.frame)
+                    runs.setdefault(event.frame.step, _new_run(paths)).add(event.frame)
                 case events.StepFinished() if event.summary:
-                    run = runs.setdefault(event.step, _begun(paths))
+                    run = runs.setdefault(event.step, _new_run(paths))
                     run.final = final_rates(event.summary)
     if len(runs) != 1:
         raise UsageError(f"{printable(str(path))} holds {len(runs) or 'no'} runs. A baseline "
@@ -168,14 +168,14 @@ def _of_recording(path: Path, paths: Sequence[Path_]) -> _BaselineRun:
     return next(iter(runs.values()))
 
 
-def _of_result(path: Path, paths: Sequence[Path_]) -> _BaselineRun:
+def _read_result(path: Path, paths: Sequence[FieldPath]) -> _BaselineRun:
     """fio's final figures; batches only where --status-interval wrote documents in between."""
     result = read_result(path)
-    run, builder = _begun(paths), FrameBuilder()
+    run, builder = _new_run(paths), FrameBuilder()
     for raw in _samples(result.statuses):
         run.add(builder.feed(raw))
     summary = fio_summary(result.last)
-    run.final = _stated(summary) | final_rates(summary)
+    run.final = _stated_percentiles(summary) | final_rates(summary)
     return run
 
 
@@ -186,11 +186,11 @@ def _samples(statuses: Sequence[object]) -> Iterator[RawSample]:
                         number == len(statuses) - 1, 1)  # fmt: skip
 
 
-def _stated(summary: dict[str, object]) -> dict[Path_, float]:
+def _stated_percentiles(summary: dict[str, object]) -> dict[FieldPath, float]:
     """Percentiles of plain JSON: fio's own, where one row alone has a direction."""
     rows = summary["rows"]
     assert isinstance(rows, list)
-    percentiles: dict[Path_, float] = {}
+    percentiles: dict[FieldPath, float] = {}
     for name in ("read", "write", "trim"):
         parts = [row["directions"][name] for row in rows if name in row["directions"]]
         if len(parts) == 1:

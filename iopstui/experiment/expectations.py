@@ -37,7 +37,7 @@ def plan_sections(plan: Plan) -> list[tuple[Section, ...]]:
     ]
 
 
-def expectations_of(
+def parse_expectations(
     texts: Sequence[str],
     tolerance: float,
     target: Target,
@@ -50,12 +50,12 @@ def expectations_of(
     for text in texts:
         expectation = parse_expectation(text, target.tree, tolerance, target.opened)
         _check_cpu(text, expectation)
-        whys = [why_not_measurable(expectation, sections) for sections in jobs]
-        wrong = [why for why in whys if why is not None]
-        if wrong:
-            scope = " at some of the points" if len(wrong) < len(whys) else ""
-            raise UsageError(f"--expect {text!r} cannot be checked{scope}: {wrong[0]}.",
-                             _advice_for(wrong[0], varied))  # fmt: skip
+        reasons = [why_not_measurable(expectation, sections) for sections in jobs]
+        problems = [why for why in reasons if why is not None]
+        if problems:
+            scope = " at some of the points" if len(problems) < len(reasons) else ""
+            raise UsageError(f"--expect {text!r} cannot be checked{scope}: {problems[0]}.",
+                             _advice_for(problems[0], varied))  # fmt: skip
         expectations.append(expectation)
     return tuple(expectations)
 

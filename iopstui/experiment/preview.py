@@ -25,7 +25,7 @@ from iopstui.model.experiment.plan import BIND, KNOB, SIZE, Plan, PlannedPoint, 
 from iopstui.model.fio import job_rules, jobfile
 from iopstui.model.fio.job_rules import FILE_LOGS, PREFIX_LOGS
 from iopstui.preflight.inspection import JOB, inspect_text
-from iopstui.preflight.job import check_place, prepare
+from iopstui.preflight.job import prepare, require_target
 from iopstui.preflight.prepared import PreparedJob
 from iopstui.preflight.queues import bind_jobs
 from iopstui.preflight.request import JobRequest
@@ -35,7 +35,7 @@ from iopstui.safety.tunable_states import queued_disks
 from iopstui.safety.tunables import read_tunable, why_not_changeable
 from iopstui.text import printable
 
-MAX_ASKED = 50
+MAX_CHECKED_POINTS = 50
 _STAGES = ("stonewall", "wait_for_previous")
 
 
@@ -64,7 +64,7 @@ def _scratch_bytes(
     return scratch_total(text, sections, size, room_for_all(places), share, len(places))
 
 
-def preview_of(
+def preview_plan(
     plan: Plan, target: Target, job_target: Target | None, conditions: RunConditions,
     devices: Mapping[str, BlockDevice], fio: Fio, roots: Roots,
 ) -> Preview:  # fmt: skip
@@ -81,7 +81,7 @@ def preview_of(
             _check_stages(step.job, text)
             if repeated:
                 _check_logs(step.job, text)
-            check_place(find_job(step.job), text, job_target)
+            require_target(find_job(step.job), text, job_target)
             label = f"{step.job} with {step.label}"
             facts = inspect_text(fio, private, text, label, Path.cwd())
             writes = writes or facts.writes
@@ -99,7 +99,7 @@ def preview_of(
             prepared = prepare(request, job_target, fio, private, devices, roots)
             prepared.close()
             if repeated:
-                _check_again(step.job, prepared, conditions.destroy_data)
+                _check_second_run(step.job, prepared, conditions.destroy_data)
     finally:
         remove(private)
     titles = {job: _title(texts, bool(plan.variants)) for job, texts in descriptions.items()}
@@ -108,8 +108,8 @@ def preview_of(
 
 def _title(descriptions: Sequence[str], variants: bool) -> str:
     """The job's description; that of its first point if the points of a sweep differ."""
-    alike = variants or len(set(descriptions)) == 1
-    return descriptions[0] if alike else f"{descriptions[0]} at the first point"
+    is_uniform = variants or len(set(descriptions)) == 1
+    return descriptions[0] if is_uniform else f"{descriptions[0]} at the first point"
 
 
 def representative_points(plan: Plan) -> Iterator[PlannedPoint]:
@@ -123,7 +123,7 @@ def representative_points(plan: Plan) -> Iterator[PlannedPoint]:
         covered |= keys
         count += 1
         yield step
-        if count >= MAX_ASKED:
+        if count >= MAX_CHECKED_POINTS:
             return
 
 
@@ -147,7 +147,7 @@ def _check_logs(job: str, text: str) -> None:
                 )
 
 
-def _check_again(job: str, prepared: PreparedJob, destroy_data: Sequence[str]) -> None:
+def _check_second_run(job: str, prepared: PreparedJob, destroy_data: Sequence[str]) -> None:
     """Refused if the second run of a job would be, for what the first has made."""
     if not prepared.makes_files or job_rules.removes_files(prepared.facts.options):
         return
@@ -172,10 +172,10 @@ def _knobs(
             if setting.kind == KNOB:
                 values.setdefault(setting.name, set()).add(setting.value)
     for name, requested in values.items():
-        yield name, _checked_knob(name, requested, target, devices, roots)
+        yield name, _check_knob(name, requested, target, devices, roots)
 
 
-def _checked_knob(
+def _check_knob(
     name: str,
     requested: set[str],
     target: Target,

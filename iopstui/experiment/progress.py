@@ -41,13 +41,13 @@ class ProgressFile:
     ) -> None:
         self.path = path
         self.key = key
-        self.same = dict(environment or {})
+        self.environment = dict(environment or {})
         self.seed = seed
         self.changed = ""
         self.points: dict[int, Point] = {}
         self.judged: dict[int, list[tuple[float | None, float | None]]] = {}
-        self.made = time.time()
-        self._begun = False
+        self.started_at = time.time()
+        self._has_header = False
         self._load()
 
     def _load(self) -> None:
@@ -59,7 +59,7 @@ class ProgressFile:
             raise UsageError(f"Can't read {self.path}: {error.strerror}.") from error
         if not lines:
             return
-        head = _object(lines[0])
+        head = _parse_line(lines[0])
         if head.get("iopstui") != "experiment":
             raise UsageError(f"{self.path} is not a state file of iopstui.",
                              "Choose another file with --state.")  # fmt: skip
@@ -69,15 +69,15 @@ class ProgressFile:
                 "Choose another file with --state, or remove this one.",
             )
         with contextlib.suppress(TypeError, ValueError):
-            self.made = float(head.get("made", self.made))
-        self._begun = True
+            self.started_at = float(head.get("made", self.started_at))
+        self._has_header = True
         self.changed = self._changes(head.get("same"))
         if self.changed:
             return
         seed = head.get("seed")
         self.seed = seed if isinstance(seed, int) else self.seed
         for line in lines[1:]:
-            row = _object(line)
+            row = _parse_line(line)
             with contextlib.suppress(KeyError, TypeError, ValueError):
                 index, point = int(row["index"]), point_from_json(row["point"])
                 self.judged[index] = [(pair[0], pair[1]) for pair in row["judged"]]
@@ -87,7 +87,7 @@ class ProgressFile:
         recorded = before if isinstance(before, dict) else {}
         return "; ".join(
             f"{name} was {recorded.get(name, 'not known')}, is {now}"
-            for name, now in self.same.items()
+            for name, now in self.environment.items()
             if recorded.get(name) != now
         )
 
@@ -97,31 +97,31 @@ class ProgressFile:
         self.judged[index] = [(outcome.measured, outcome.share) for outcome in outcomes]
         row = {"index": index, "point": point_json(point), "judged": self.judged[index]}
         rows: list[dict[str, Any]] = [row]
-        if not self._begun:
+        if not self._has_header:
             head = {"iopstui": "experiment", "version": VERSION, "key": self.key}
-            more = {"made": self.made, "seed": self.seed, "same": self.same}
+            more = {"made": self.started_at, "seed": self.seed, "same": self.environment}
             rows.insert(0, {**head, **more})
         text = "".join(json.dumps(row) + "\n" for row in rows)
         try:
             fd = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
             with os.fdopen(fd, "r+b", buffering=0) as file:
-                if self._begun and not _ends_in_newline(file.fileno()):
+                if self._has_header and not _ends_in_newline(file.fileno()):
                     text = "\n" + text
                 file.write(text.encode())
                 os.fsync(file.fileno())
         except OSError as error:
             raise UsageError(f"Can't write {self.path}: {error.strerror}.",
                              "Choose another file with --state.") from error  # fmt: skip
-        self._begun = True
+        self._has_header = True
 
     def remove(self) -> None:
         """The experiment is complete, or is begun anew."""
         self.path.unlink(missing_ok=True)
         self.points.clear()
         self.judged.clear()
-        self._begun = False
+        self._has_header = False
         self.changed = ""
-        self.made = time.time()
+        self.started_at = time.time()
 
 
 def default_path(kind: str, key: str) -> Path:
@@ -134,7 +134,7 @@ def _ends_in_newline(fd: int) -> bool:
     return size == 0 or os.pread(fd, 1, size - 1) == b"\n"
 
 
-def _object(line: bytes) -> dict[str, Any]:
+def _parse_line(line: bytes) -> dict[str, Any]:
     try:
         row = json.loads(line)
     except ValueError:

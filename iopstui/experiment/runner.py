@@ -47,8 +47,8 @@ from iopstui.model.experiment.point import Point, PointMeter, Settling, littles_
 from iopstui.model.findings.evidence import SYNCHRONOUS
 from iopstui.model.fio import jobfile
 from iopstui.model.means import median
-from iopstui.preflight.kept_scratch import KeptScratch
 from iopstui.preflight.request import JobRequest
+from iopstui.preflight.shared_scratch import SharedScratch
 from iopstui.safety.scratch import DEFAULT_BYTES, Scratch, room_for_all
 from iopstui.safety.scratch_sizes import files_of
 from iopstui.session.live import LiveSession
@@ -102,8 +102,8 @@ class ExperimentRunner:
         self.progress = progress
         self._expectations = tuple(expectations)
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-        self._scratch: dict[str, KeptScratch] = {}
-        self._share: int | None = None
+        self._scratch: dict[str, SharedScratch] = {}
+        self._max_scratch_bytes: int | None = None
         self._overheads: list[float] = []
         self._borrowed = borrowed
         self._t = t
@@ -133,7 +133,7 @@ class ExperimentRunner:
         is left, and the session is closed or, if it was borrowed, has its tunables restored."""
         if not self._borrowed:
             self._session.start(self._events.put)
-        before = self._settings() if self._borrowed else ()
+        before = self._current_settings() if self._borrowed else ()
         error = IopstuiError("")
         try:
             self._emit(ExperimentStarted(self._t, self.plan))
@@ -146,11 +146,11 @@ class ExperimentRunner:
         finally:
             # the sink may fail: a closed pipe, a full disk
             try:
-                self._emit(self._finished(error))
+                self._emit(self._finished_event(error))
             finally:
-                self._leave(before)
+                self._restore(before)
 
-    def _leave(self, before: Sequence[tuple[str, str]]) -> None:
+    def _restore(self, before: Sequence[tuple[str, str]]) -> None:
         """No scratch file is left; the session is closed, or as it was."""
         try:
             if self._borrowed:
@@ -170,7 +170,7 @@ class ExperimentRunner:
             with contextlib.suppress(queue.Empty):
                 self._t = max(self._t, self._events.get(timeout=POLL_S).t)
 
-    def _finished(self, error: IopstuiError) -> ExperimentFinished:
+    def _finished_event(self, error: IopstuiError) -> ExperimentFinished:
         done, total = len(self.points), len(self.steps)
         incomplete = 0 < done < total and (self.interrupted or bool(error.message))
         progress_path = str(self.progress.path) if self.progress is not None and incomplete else ""
@@ -179,7 +179,7 @@ class ExperimentRunner:
             len(self.failed), self.enough,
         )  # fmt: skip
 
-    def _settings(self) -> tuple[tuple[str, str], ...]:
+    def _current_settings(self) -> tuple[tuple[str, str], ...]:
         """The device's values that the plan changes, in the order to restore them."""
         names = {axis.name for axis in self.plan.axes if axis.kind == KNOB}
         for variant in self.plan.variants:
@@ -189,10 +189,10 @@ class ExperimentRunner:
         return tuple((name, values[name]) for name in sorted(values, key=restore_rank))
 
     def _run_all(self) -> None:
-        self._share = common_scratch_bytes(self.plan, self._job_target)
+        self._max_scratch_bytes = common_scratch_bytes(self.plan, self._job_target)
         before = self._already_measured()
         for step in self.steps:
-            if self.interrupted or self._knows_enough(step):
+            if self.interrupted or self._is_precise_enough(step):
                 return
             earlier = before.get(step.index)
             if earlier is not None:
@@ -200,7 +200,7 @@ class ExperimentRunner:
             else:
                 self._run_point(step)
 
-    def _knows_enough(self, step: PlannedPoint) -> bool:
+    def _is_precise_enough(self, step: PlannedPoint) -> bool:
         """Looks before each repeat whether a comparison has found what it was to find."""
         plan = self.plan
         if plan.until is None or step.index % len(plan.variants) or not step.repeat:
@@ -232,7 +232,9 @@ class ExperimentRunner:
 
     def _run_point(self, step: PlannedPoint) -> None:
         began = time.monotonic()
-        self._emit(PointStarted(self._t, step.index, len(self.steps), step.label, self.left_s()))
+        self._emit(
+            PointStarted(self._t, step.index, len(self.steps), step.label, self.remaining_s())
+        )
         length = self.plan.settle, self.plan.measure
         meter = PointMeter(length[0], self._session.target.opened, length[1])
         before = self._session.runs
@@ -247,7 +249,7 @@ class ExperimentRunner:
             raise session_ended_error(self._session.exit_code)
         goes_on = not self.plan.variants and not self._session.budget.over
         if finished.error and finished.exit_code == EXIT_JOB_FAILED and goes_on:
-            self._failed(step, finished.error)
+            self._report_failed_point(step, finished.error)
             return
         if finished.error:
             raise error_for_exit_code(finished.exit_code, finished.error, finished.hint)
@@ -270,7 +272,7 @@ class ExperimentRunner:
             self.progress.add(step.index, point, outcomes)
         self._finish_point(step, point, outcomes)
 
-    def _failed(self, step: PlannedPoint, error: str) -> None:
+    def _report_failed_point(self, step: PlannedPoint, error: str) -> None:
         """A sweep goes on: what one value can't do (bs=1000 past the page cache) others can."""
         self.failed[step.index] = error
         settings = tuple((setting.name, setting.value) for setting in step.settings)
@@ -321,7 +323,7 @@ class ExperimentRunner:
             )
         )  # fmt: skip
 
-    def left_s(self) -> float:
+    def remaining_s(self) -> float:
         """Seconds until the last point will be done, judging by how long the points took so far."""
         points = self.progress.points if self.progress else self.points
         finished = points.keys() | self.failed.keys()
@@ -353,7 +355,7 @@ class ExperimentRunner:
             self._conditions.bind if bind is None else bind == "queues",
             tuple(knobs),
             self._scratch_of(step.job),
-            self._share,
+            self._max_scratch_bytes,
             self._conditions.no_fence,
         )
 
@@ -366,7 +368,7 @@ class ExperimentRunner:
         if job not in self._scratch:
             if not self.plan.variants:
                 self._close_scratch()
-            self._scratch[job] = KeptScratch([Path(place.path) for place in target.places])
+            self._scratch[job] = SharedScratch([Path(place.path) for place in target.places])
         return self._scratch[job].scratch
 
     def _close_scratch(self) -> None:

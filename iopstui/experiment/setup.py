@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from iopstui.errors import UsageError
-from iopstui.experiment.preview import Preview, preview_of
+from iopstui.experiment.preview import Preview, preview_plan
 from iopstui.experiment.progress import ProgressFile, default_path
 from iopstui.experiment.runner import OVERHEAD_S, RunConditions, point_job_text
 from iopstui.fio.inspect import Fio, SectionFiles
@@ -30,8 +30,8 @@ from iopstui.preflight.own_target import target_named_by_job
 from iopstui.session.fio.write_budget import max_writes_text, short_budget_text
 from iopstui.text import printable
 
-STEPS_SHOWN = 40
-STEPS_ASKED = 1000
+MAX_LISTED_STEPS = 40
+MAX_BOUNDED_STEPS = 1000
 SEEDS = 1_000_000
 
 
@@ -46,9 +46,9 @@ class ExperimentSetup:
     conditions: RunConditions
     preview: Preview
     spread: float | None = None
-    same: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
     """What has to be as it was for an interrupted run to go on: fio, the kernel, the devices."""
-    asked_seed: int | None = None
+    requested_seed: int | None = None
     write_budget: int | None = None
 
     @property
@@ -60,23 +60,25 @@ class ExperimentSetup:
         """Names the experiment, however it is shown; ``more`` is what else its figures depend on.
         A seed that chance chose is no part of it: who goes on goes on with that."""
         texts = [read_job(find_job(job)) for job in self.plan.every_job]
-        plan = replace(self.plan, seed=self.asked_seed)
+        plan = replace(self.plan, seed=self.requested_seed)
         return plan.key(texts, self.target.path, self.conditions, *more)
 
     def progress(self, path: Path | None, interval_s: float, *more: object) -> ProgressFile:
         """The progress file, with the results of an interrupted run if there is one. OSError if it
         cannot be written, UsageError for the ``path`` of another experiment."""
         key = self.key(interval_s, *more)
-        return ProgressFile(path or default_path(self.kind, key), key, self.same, self.plan.seed)
+        return ProgressFile(
+            path or default_path(self.kind, key), key, self.environment, self.plan.seed
+        )
 
-    def going_on(self, progress: ProgressFile | None) -> ExperimentSetup:
+    def resumed(self, progress: ProgressFile | None) -> ExperimentSetup:
         """Return the plan in the order in which the interrupted run began it."""
         if progress is None or not progress.points:
             return self
         return replace(self, plan=replace(self.plan, seed=progress.seed))
 
 
-def previewed_setup(
+def preview_setup(
     plan: Plan,
     target: Target,
     job_target: Target | None,
@@ -90,8 +92,8 @@ def previewed_setup(
     _check_conflicts(plan, conditions)
     if job_target is None:
         _check_device(plan, target, devices, roots)
-    preview = preview_of(plan, target, job_target, conditions, devices, fio, roots)
-    asked_seed = plan.seed
+    preview = preview_plan(plan, target, job_target, conditions, devices, fio, roots)
+    requested_seed = plan.seed
     if (plan.variants or plan.shuffle) and plan.seed is None:
         plan = replace(plan, seed=random.SystemRandom().randrange(SEEDS))
     if plan.variants:
@@ -109,8 +111,8 @@ def previewed_setup(
         devices,
         conditions,
         preview,
-        same=environment,
-        asked_seed=asked_seed,
+        environment=environment,
+        requested_seed=requested_seed,
     )
 
 
@@ -162,7 +164,7 @@ def dry_run_lines(setup: ExperimentSetup, state: ProgressFile | None) -> Iterato
     yield from job_lines(setup)
     points = state.points if state else {}
     for step in expand_plan(plan):
-        if step.index >= STEPS_SHOWN:
+        if step.index >= MAX_LISTED_STEPS:
             yield f"  ... {plan.points - step.index} more"
             break
         note = "  (done before)" if step.index in points else ""
@@ -187,7 +189,7 @@ def form_lines(setup: ExperimentSetup) -> Iterator[str]:
     """The plan for a form: its length and what it writes first, then a labelled line for each thing
     it does. A form has no options of the command line, so none is named."""
     plan, preview, job_target = setup.plan, setup.preview, setup.job_target
-    yield f"{length_text(plan)} · {short_budget_text(*_bound(setup))}"
+    yield f"{length_text(plan)} · {short_budget_text(*_write_bounds(setup))}"
     for job, title in preview.titles.items():
         yield f"Job: {printable(job)}, {printable(title)}"
     place = printable(setup.target.path)
@@ -233,10 +235,10 @@ def effect_lines(setup: ExperimentSetup) -> Iterator[str]:
 
 def writes_text(setup: ExperimentSetup) -> str:
     """Maximum writes, in words."""
-    return max_writes_text(*_bound(setup))
+    return max_writes_text(*_write_bounds(setup))
 
 
-def _bound(setup: ExperimentSetup) -> tuple[int, bool, float | None, int | None, int | None]:
+def _write_bounds(setup: ExperimentSetup) -> tuple[int, bool, float | None, int | None, int | None]:
     """The arguments of ``max_writes_text``."""
     job_target, preview = setup.job_target, setup.preview
     uses_scratch = job_target is not None and job_target.kind == kinds.DIRECTORY
@@ -244,11 +246,15 @@ def _bound(setup: ExperimentSetup) -> tuple[int, bool, float | None, int | None,
     scratch = preview.scratch_bytes * len(setup.plan.every_job) if uses_scratch else 0
     # a run is an interval longer than what is measured
     seconds = setup.plan.seconds + setup.plan.points
-    bound = _by_pace(setup.plan) if preview.writes and setup.plan.points <= STEPS_ASKED else None
+    bound = (
+        _bytes_at_rate(setup.plan)
+        if preview.writes and setup.plan.points <= MAX_BOUNDED_STEPS
+        else None
+    )
     return (scratch, preview.writes, seconds, setup.write_budget, bound)
 
 
-def _by_pace(plan: Plan) -> int | None:
+def _bytes_at_rate(plan: Plan) -> int | None:
     """Bytes per second that all runs together may write by the jobs' rate=; ``None`` if one has no
     rate."""
     total = 0
@@ -265,7 +271,7 @@ def _by_pace(plan: Plan) -> int | None:
 
 def resume_text(state: ProgressFile, plan: Plan, now: float) -> str:
     """Describe the rest of an interrupted run; ``now`` in seconds since the epoch."""
-    ago = _age_text(now - state.made)
+    ago = _age_text(now - state.started_at)
     progress = (
         f"{len(state.points)} of {counted(plan.points, 'run' if plan.variants else 'point')} done"
     )

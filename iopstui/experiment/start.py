@@ -1,6 +1,6 @@
 """Turn the options of a sweep or a comparison into an experiment that is ready to run.
 
-``say`` prints a sentence for people: some of this takes seconds.
+``notify`` prints a message for the user, because some steps take seconds.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from iopstui.errors import UsageError
-from iopstui.experiment.expectations import expectations_of, plan_sections
+from iopstui.experiment.expectations import parse_expectations, plan_sections
 from iopstui.experiment.preview import representative_points
 from iopstui.experiment.progress import ProgressFile
 from iopstui.experiment.runner import RunConditions
-from iopstui.experiment.setup import ExperimentSetup, previewed_setup, resume_text
+from iopstui.experiment.setup import ExperimentSetup, preview_setup, resume_text
 from iopstui.fio.inspect import find_fio
 from iopstui.format import counted
 from iopstui.linux.devices.sysfs import read_devices
@@ -29,25 +29,25 @@ from iopstui.safety.leftovers import clean_up_and_say
 from iopstui.session.live import LiveSession
 from iopstui.session.new_session import new_session
 
-Say = Callable[[str], None]
+Notify = Callable[[str], None]
 
 _NOUNS = {"sweep": "sweep", "compare": "comparison"}
-MANY_CHECKS = 20
+MIN_ANNOUNCED_CHECKS = 20
 """From so many questions on, fio's answers take seconds."""
 
 
-def set_up(options: ExperimentOptions, say: Say) -> ExperimentSetup:
+def set_up(options: ExperimentOptions, notify: Notify) -> ExperimentSetup:
     """Check everything before anything runs. UsageError, Refused or Missing."""
     fio = find_fio()
-    clean_up_and_say(say, Roots())
+    clean_up_and_say(notify, Roots())
     plan, run = options.plan, options.run
     devices = read_devices(Roots())
     target, job_target = choose_common_targets(run.targets, plan.every_job, devices, Roots())
     conditions = _conditions(run)
     checked = sum(1 for _ in representative_points(plan))
-    if checked >= MANY_CHECKS:
-        say(f"checking {checked} of {counted(plan.points, 'point')} with fio; nothing runs yet")
-    return previewed_setup(plan, target, job_target, devices, conditions, fio, Roots())
+    if checked >= MIN_ANNOUNCED_CHECKS:
+        notify(f"checking {checked} of {counted(plan.points, 'point')} with fio; nothing runs yet")
+    return preview_setup(plan, target, job_target, devices, conditions, fio, Roots())
 
 
 def _conditions(run: RunOptions) -> RunConditions:
@@ -71,7 +71,7 @@ def expectations_at_every_point(run: RunOptions, setup: ExperimentSetup) -> tupl
     if not run.expect:
         return ()
     varied = {axis.name for axis in setup.plan.axes}
-    expectations = expectations_of(
+    expectations = parse_expectations(
         run.expect, run.tolerance, setup.target, plan_sections(setup.plan), varied
     )  # fmt: skip
     for expectation in expectations:
@@ -85,11 +85,11 @@ def expectations_at_every_point(run: RunOptions, setup: ExperimentSetup) -> tupl
     return expectations
 
 
-def kept_progress(
+def load_progress(
     setup: ExperimentSetup,
     options: ExperimentOptions,
     expectations: Sequence[Expectation],
-    say: Say,
+    notify: Notify,
 ) -> ProgressFile | None:
     """The file that keeps what was measured, with what an interrupted run has left in it;
     ``None`` where none can be kept. UsageError for a --state that is of something else, or for
@@ -99,7 +99,7 @@ def kept_progress(
     try:
         progress = setup.progress(options.state, run.interval_s, *more)
     except OSError as error:
-        say(f"progress is not saved: {error}")
+        notify(f"progress is not saved: {error}")
         return None
     if progress.changed and not options.fresh:
         raise UsageError(
@@ -109,7 +109,7 @@ def kept_progress(
     if options.fresh and not options.dry_run:
         progress.remove()
     if progress.points:
-        say(f"{resume_text(progress, setup.plan, time.time())} (--fresh starts over)")
+        notify(f"{resume_text(progress, setup.plan, time.time())} (--fresh starts over)")
     return progress
 
 
@@ -125,12 +125,12 @@ def _was_recorded(record: str, progress: ProgressFile | None) -> bool:
 
 
 def experiment_session(
-    setup: ExperimentSetup, run: RunOptions, progress: ProgressFile | None, say: Say
+    setup: ExperimentSetup, run: RunOptions, progress: ProgressFile | None, notify: Notify
 ) -> LiveSession:
     """The session that runs it; not started. UsageError for a --record that can't be. One that
     goes on after an interruption has been recorded to that file before."""
     if run.record and _was_recorded(run.record, progress):
         free = next_free_path(Path(run.record))
-        say(f"recording to {free}: {run.record} ends with the interruption")
+        notify(f"recording to {free}: {run.record} ends with the interruption")
         run = replace(run, record=str(free))
     return new_session(run, setup.target, setup.job_target, setup.devices, idle_frames=False)

@@ -170,8 +170,8 @@ def _knobs(
         why = _why_not(name, states.get(name), disks)
         figures[f"can.{name}"] = not why
         figures[f"why.{name}"] = why or None
-    idle = [why_rq_affinity_cannot_matter(disk, online) for disk in disks]
-    reasons = [reason for reason in idle if reason is not None]
+    reasons_by_disk = [why_rq_affinity_cannot_matter(disk, online) for disk in disks]
+    reasons = [reason for reason in reasons_by_disk if reason is not None]
     matters = bool(disks) and len(reasons) < len(disks)
     figures["matters.rq_affinity"] = matters
     if not matters:

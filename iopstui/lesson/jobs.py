@@ -18,8 +18,8 @@ from iopstui.model.experiment.point import run_length_s
 from iopstui.model.fio import jobfile
 from iopstui.model.fio.sizes import size_bytes
 from iopstui.model.lesson.pages import RunPage
-from iopstui.preflight.kept_scratch import KeptScratch
 from iopstui.preflight.request import JobRequest
+from iopstui.preflight.shared_scratch import SharedScratch
 
 # small enough to be laid out in seconds, large enough for 4k blocks to differ
 SCRATCH_BYTES = 256 << 20
@@ -31,11 +31,11 @@ class LessonJobs:
     def __init__(
         self, state: LessonState, target: Target, size: str | None, destroy_data: Sequence[str]
     ) -> None:
-        self._known = state
+        self._state = state
         self._target = target
         self._size = size
         self._destroy_data = tuple(destroy_data)
-        self._scratch: KeptScratch | None = None
+        self._scratch: SharedScratch | None = None
         self._private: Path | None = None
 
     def request(self, run: RunPage, interval_s: float) -> JobRequest:
@@ -50,8 +50,8 @@ class LessonJobs:
             self._destroy_data,
             run.bind,
             tuple(self._knobs_of(run)),
-            self._kept_scratch(),
-            size_bytes(self._known.lesson.size or "") or SCRATCH_BYTES,
+            self._shared_scratch(),
+            size_bytes(self._state.lesson.size or "") or SCRATCH_BYTES,
         )
 
     def job_text(self, run: RunPage) -> str:
@@ -62,10 +62,10 @@ class LessonJobs:
     def filled(self, pairs: Sequence[tuple[str, Any]]) -> Iterator[tuple[str, str]]:
         """Names and values of options or tunables. UsageError for one that is not known here."""
         for name, template in pairs:
-            value = template.fill(self._known.lookup, lambda _: "0")
+            value = template.fill(self._state.lookup, lambda _: "0")
             if value is None:
                 unknown = ", ".join(
-                    n for n in sorted(template.names) if self._known.lookup(n) is None
+                    n for n in sorted(template.names) if self._state.lookup(n) is None
                 )
                 raise UsageError(f"Cannot set {name}: {unknown} is unknown here.")
             yield name, value
@@ -73,8 +73,8 @@ class LessonJobs:
     def original_knobs(self) -> tuple[tuple[str, str], ...]:
         """The values that the tunables of this lesson had when it began, in the order in which
         they have to be restored: for ``LiveSession.set_tunable``, if the session goes on."""
-        names = with_side_effects(name for run in self._known.lesson.runs for name, _ in run.knobs)
-        knobs = self._known.around.knobs
+        names = with_side_effects(name for run in self._state.lesson.runs for name, _ in run.knobs)
+        knobs = self._state.target_facts.knobs
         return tuple(
             (name, knobs[name]) for name in sorted(names, key=restore_rank) if name in knobs
         )
@@ -90,7 +90,7 @@ class LessonJobs:
 
     def _job_path(self, run: RunPage) -> Path:
         if "/" in run.job and not run.job.startswith("/"):
-            return find_job(str(Path(self._known.lesson.path).parent / run.job))
+            return find_job(str(Path(self._state.lesson.path).parent / run.job))
         return find_job(run.job)
 
     def _job_file(self, run: RunPage) -> str:
@@ -101,12 +101,12 @@ class LessonJobs:
             self._private = private_directory()
         return str(write(self._private, f"{run.name}.fio", f"{run.fio}\n".encode()))
 
-    def _kept_scratch(self) -> Any:
+    def _shared_scratch(self) -> Any:
         """The scratch directory that all runs share, so that its files are laid out once."""
         if self._target.kind != kinds.DIRECTORY:
             return None
         if self._scratch is None:
-            self._scratch = KeptScratch([Path(place.path) for place in self._target.places])
+            self._scratch = SharedScratch([Path(place.path) for place in self._target.places])
         return self._scratch.scratch
 
     def _knobs_of(self, run: RunPage) -> Iterator[tuple[str, str]]:

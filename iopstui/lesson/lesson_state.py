@@ -15,21 +15,21 @@ from iopstui.model.lesson.text import Paragraph, ShownParagraph, visible_paragra
 
 
 class LessonState:
-    """``around`` is what is known of the target (facts.py), ``points``, ``documents`` and
-    ``figures`` come from the runs so far, ``failed`` says why a run has none, ``skipped`` why a
-    page could not be shown, ``answers`` what was answered, ``asked`` which questions were shown; by
-    the pages' names, ``skipped`` by their headers."""
+    """``target_facts`` are those of facts.py. ``points``, ``documents`` and ``figures`` come from
+    the runs so far; ``failed`` gives the reason why a run has none. ``skipped`` gives the reasons
+    why pages were not shown, by their headers; all others are by the pages' names: ``answers``
+    that were given, ``shown_questions`` that were asked."""
 
-    def __init__(self, lesson: Lesson, around: TargetFacts) -> None:
+    def __init__(self, lesson: Lesson, facts: TargetFacts) -> None:
         self.lesson = lesson
-        self.around = around
+        self.target_facts = facts
         self.points: dict[str, Point] = {}
         self.documents: dict[str, Mapping[str, Any]] = {}
         self.figures: dict[str, Figures] = {}
         self.failed: dict[str, str] = {}
         self.skipped: dict[str, str] = {}
         self.answers: dict[str, str] = {}
-        self.asked: set[str] = set()
+        self.shown_questions: set[str] = set()
 
     def lookup(self, name: str) -> Value | None:
         """A figure, a fact or one of [let]; ``None`` if it is not known."""
@@ -37,29 +37,33 @@ class LessonState:
         if definition is not None:
             return definition.value(self.lookup)
         if name in FACTS:
-            return self.around.facts.get(name)
+            return self.target_facts.facts.get(name)
         run, _, figure = name.partition(".")
         return self.figures.get(run, {}).get(figure)
 
     def verdict(self, name: str) -> AnswerVerdict | None:
         """Answer a question from the measurements so far; ``None`` if it was not asked."""
         for step in self.lesson.steps:
-            if isinstance(step, QuestionPage) and step.name == name and name in self.asked:
+            if (
+                isinstance(step, QuestionPage)
+                and step.name == name
+                and name in self.shown_questions
+            ):
                 figures = self.lesson.needed_names(step.figures)
                 return judge(step, self.answers.get(name), self.lookup, figures)
         return None
 
-    def askable(self, ask: QuestionPage) -> bool:
+    def is_askable(self, ask: QuestionPage) -> bool:
         """False if the question or an answer refers to something unknown."""
         answers = [choice.text.fill(self.lookup, unit_of) for choice in ask.choices]
         return bool(self.texts(ask.paragraphs)) and None not in answers
 
-    def why(self, step: Page) -> str:
+    def skip_reason(self, step: Page) -> str:
         """The lesson's reason for a page that can't be shown here."""
         texts, _ = visible_paragraphs(step.why, self.lookup, unit_of)
         return " ".join(text.text for text in texts) or "not available here"
 
-    def decidable(self, ask: QuestionPage) -> bool:
+    def is_decidable(self, ask: QuestionPage) -> bool:
         """False if a run that decides it was not made, or will not be."""
         run_names = {name.partition(".")[0] for name in self.lesson.needed_names(ask.figures)}
         for run in self.lesson.runs:
@@ -90,7 +94,7 @@ class LessonState:
     def impossible_runs(self) -> dict[str, str]:
         """The runs that can't be made here, and why ("": because another one can't)."""
         return {
-            run.name: self.why(run) if run.needs is not None else ""
+            run.name: self.skip_reason(run) if run.needs is not None else ""
             for run in self.lesson.runs
             if self._is_impossible(run)
         }

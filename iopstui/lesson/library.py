@@ -13,7 +13,7 @@ from iopstui.model.lesson.file import parse_lesson
 from iopstui.model.lesson.pages import Lesson
 
 SUFFIX = ".ini"
-LARGEST = 1 << 20
+MAX_BYTES = 1 << 20
 _NUMBERED = re.compile(r"(\d+)-(.+)")
 
 
@@ -31,7 +31,7 @@ def load_lesson(path: Path) -> Lesson:
         data = path.read_bytes()
     except OSError as error:
         raise UsageError(f"Cannot read the lesson {path}: {error.strerror}.") from error
-    if len(data) > LARGEST:
+    if len(data) > MAX_BYTES:
         raise UsageError(f"{path} is too large for a lesson ({len(data)} bytes).")
     try:
         text = data.decode("utf-8-sig")
@@ -51,13 +51,13 @@ def find_lesson(name: str) -> Lesson:
     (with a /, or of a file that exists). UsageError if it is none."""
     if "/" in name:
         if not os.path.exists(name):
-            raise UsageError(f"The lesson file {name} does not exist.", _advice(name))
+            raise UsageError(f"The lesson file {name} does not exist.", _suggestion(name))
         return load_lesson(Path(name))
     path = _find_lesson(name, lesson_paths())
     if path is None and name and "\0" not in name and os.path.exists(name):
         path = Path(name)
     if path is None:
-        raise UsageError(f"No lesson or file is called {name!r}.", _advice(name))
+        raise UsageError(f"No lesson or file is called {name!r}.", _suggestion(name))
     return load_lesson(path)
 
 
@@ -68,16 +68,18 @@ def _find_lesson(name: str, paths: dict[str, Path]) -> Path | None:
         number = match is not None and stem.isdecimal() and int(match[1]) == int(stem[:9])
         if stem == lesson_name or (match is not None and stem == match[2]) or number:
             return path
-    matches = {path for lesson_name, path in paths.items() if stem and _begins(lesson_name, stem)}
+    matches = {
+        path for lesson_name, path in paths.items() if stem and _begins_with(lesson_name, stem)
+    }
     return matches.pop() if len(matches) == 1 else None
 
 
-def _begins(lesson_name: str, prefix: str) -> bool:
+def _begins_with(lesson_name: str, prefix: str) -> bool:
     match = _NUMBERED.fullmatch(lesson_name)
     return lesson_name.startswith(prefix) or (match is not None and match[2].startswith(prefix))
 
 
-def _advice(name: str) -> str:
+def _suggestion(name: str) -> str:
     stem = os.path.basename(name).removesuffix(SUFFIX).lower()
     try:
         names = [re.sub(r"^\d+-", "", lesson_name) for lesson_name in lesson_paths()]

@@ -20,7 +20,7 @@ class LessonOffer:
     """A lesson, with the runs that can't be made here and the reasons."""
 
     lesson: Lesson
-    cannot: Mapping[str, str]
+    impossible_runs: Mapping[str, str]
 
 
 class Lessons:
@@ -33,20 +33,20 @@ class Lessons:
         devices: Callable[[], Mapping[str, BlockDevice]],
         size: str | None = None,
         destroy_data: Sequence[str] = (),
-        shelf: Callable[[], Sequence[Lesson]] = shipped_lessons,
+        load_lessons: Callable[[], Sequence[Lesson]] = shipped_lessons,
     ) -> None:
         self._target = job_target
         self._devices = devices
         self._size = size
         self._destroy_data = tuple(destroy_data)
-        self._shelf = shelf
+        self._load_lessons = load_lessons
 
     def offers(self) -> list[LessonOffer]:
         """All lessons, in order. Reads files. Raises UsageError or Missing."""
-        around = self.current_facts()
+        facts = self.current_facts()
         return [
-            LessonOffer(lesson, self._run(lesson, around).impossible_runs())
-            for lesson in self._shelf()
+            LessonOffer(lesson, self._run(lesson, facts).impossible_runs())
+            for lesson in self._load_lessons()
         ]
 
     def start(self, lesson: Lesson) -> LessonRun:
@@ -57,8 +57,8 @@ class Lessons:
         """Current facts about the target (lesson/facts.py)."""
         return read_target_facts(self._require_target(), self._devices(), Roots())
 
-    def _run(self, lesson: Lesson, around: TargetFacts) -> LessonRun:
-        return LessonRun(lesson, self._require_target(), around, self._size, self._destroy_data)
+    def _run(self, lesson: Lesson, facts: TargetFacts) -> LessonRun:
+        return LessonRun(lesson, self._require_target(), facts, self._size, self._destroy_data)
 
     def _require_target(self) -> Target:
         if self._target is None:

@@ -28,7 +28,7 @@ from iopstui.preflight.request import JobRequest
 
 
 class LessonRun:
-    """``around`` is what is known of ``target`` (lesson/facts.py); ``size`` and
+    """``facts`` are those of ``target`` (lesson/facts.py); ``size`` and
     ``destroy_data`` are those of the command line.
 
     ``points`` are the figures of the runs so far, ``failed`` why a run has none, ``skipped`` why
@@ -40,18 +40,18 @@ class LessonRun:
         self,
         lesson: Lesson,
         target: Target,
-        around: TargetFacts,
+        facts: TargetFacts,
         size: str | None = None,
         destroy_data: Sequence[str] = (),
     ) -> None:
         self.lesson = lesson
-        self._known = state = LessonState(lesson, around)
+        self._state = state = LessonState(lesson, facts)
         self.points, self.documents, self.failed = state.points, state.documents, state.failed
         self.skipped, self.answers = state.skipped, state.answers
         self.elapsed_s = 0.0
         self._target = target
         self._jobs = LessonJobs(state, target, size, destroy_data)
-        self._words = LessonTexts(state, self._jobs)
+        self._texts = LessonTexts(state, self._jobs)
         self._own_cpus: frozenset[int] = frozenset()
         self._meter: PointMeter | None = None
         self._started = False
@@ -103,39 +103,39 @@ class LessonRun:
         while self._index < len(self.lesson.steps):
             self._index += 1
             step = self.step
-            if step is None or self._shown(step):
+            if step is None or self._is_shown(step):
                 return
 
     # -- what is known
 
     def lookup(self, name: str) -> Value | None:
         """A figure, a fact or one of [let]; ``None`` if it is not known."""
-        return self._known.lookup(name)
+        return self._state.lookup(name)
 
     def verdict(self, name: str) -> AnswerVerdict | None:
         """Answer a question from the measurements so far; ``None`` if it was not asked."""
-        return self._known.verdict(name)
+        return self._state.verdict(name)
 
     def impossible_runs(self) -> dict[str, str]:
         """The runs that can't be made here, and why ("": because another one can't)."""
-        return self._known.impossible_runs()
+        return self._state.impossible_runs()
 
-    def look_again(self, around: TargetFacts) -> None:
+    def update_facts(self, facts: TargetFacts) -> None:
         """Go on after a break in which the target's tunables may have changed."""
-        self._known.around = around
+        self._state.target_facts = facts
 
-    def _shown(self, step: Page) -> bool:
+    def _is_shown(self, step: Page) -> bool:
         """Whether there is anything to show of it."""
         if step.when is not None and step.when.as_boolean(self.lookup) is not True:
             return False
         if step.needs is not None and step.needs.as_boolean(self.lookup) is not True:
-            self.skipped[step.header] = self._known.why(step)
+            self.skipped[step.header] = self._state.skip_reason(step)
             return True
         if isinstance(step, QuestionPage):
-            is_shown = self._known.decidable(step) and self._known.askable(step)
-            self._known.asked |= {step.name} if is_shown else set()
+            is_shown = self._state.is_decidable(step) and self._state.is_askable(step)
+            self._state.shown_questions |= {step.name} if is_shown else set()
             return is_shown
-        return isinstance(step, RunPage) or bool(self._words.blocks(step))
+        return isinstance(step, RunPage) or bool(self._texts.blocks(step))
 
     # -- pages
 
@@ -152,16 +152,16 @@ class LessonRun:
             step.kind,
             step.name,
             step.title,
-            tuple(self._words.blocks(step)),
+            tuple(self._texts.blocks(step)),
             number,
             total,
-            choices=tuple(self._words.choices(step)) if isinstance(step, QuestionPage) else (),
+            choices=tuple(self._texts.choices(step)) if isinstance(step, QuestionPage) else (),
             chosen=self.answers.get(step.name) if step.kind == ASK else None,
-            state=self._state(step) if step.kind == RUN_STEP else "",
+            state=self._run_state(step) if step.kind == RUN_STEP else "",
             look=step.look if isinstance(step, RunPage) else (),
         )
 
-    def _state(self, step: Page) -> str:
+    def _run_state(self, step: Page) -> str:
         if self.running:
             return RUNNING
         if step.name in self.points:
@@ -188,7 +188,7 @@ class LessonRun:
         text = self.job_text(run)
         request = self._jobs.request(run, interval_s)
         self.failed.pop(run.name, None)
-        self._known.figures[run.name] = asked_figures(shape_of(text))
+        self._state.figures[run.name] = asked_figures(shape_of(text))
         cpus = {s.options.get("cpus_allowed", "") for s in jobfile.effective_sections(text)}
         self._own_cpus = frozenset(parse_cpu_list(cpus.pop()) if len(cpus) == 1 else ())
         self._started = self._stopping = False
@@ -233,7 +233,7 @@ class LessonRun:
             return
         self.points[run.name] = point
         self.documents[run.name] = event.document
-        self._known.figures[run.name] |= run_figures(point, event.document, self._own_cpus)
+        self._state.figures[run.name] |= run_figures(point, event.document, self._own_cpus)
 
     def close(self) -> None:
         """Remove the scratch files. The session that ran the jobs must be idle or closed."""

@@ -26,21 +26,21 @@ class LessonTexts:
     """Texts of the pages of one lesson."""
 
     def __init__(self, state: LessonState, jobs: LessonJobs) -> None:
-        self._known = state
+        self._state = state
         self._jobs = jobs
 
     def blocks(self, step: Page) -> list[Block]:
         """The content of a page; empty if all of it depends on unknown figures."""
         blocks: list[Block] = []
         if isinstance(step, AnswerPage):
-            verdicts = [self._known.verdict(name) for name in step.answers]
+            verdicts = [self._state.verdict(name) for name in step.answers]
             blocks += [ShownParagraph(verdict.text) for verdict in verdicts if verdict is not None]
         if isinstance(step, FiguresPage):
-            runs = [run for run in step.runs if run in self._known.points]
+            runs = [run for run in step.runs if run in self._state.points]
             if not runs:
                 return []
-            blocks.append(figures_table(step, runs, self._known.lookup))
-        blocks += self._known.texts(step.paragraphs)
+            blocks.append(figures_table(step, runs, self._state.lookup))
+        blocks += self._state.texts(step.paragraphs)
         if isinstance(step, RunPage):
             blocks += self._about(step)
         if isinstance(step, ReportPage):
@@ -50,12 +50,12 @@ class LessonTexts:
     def choices(self, ask: QuestionPage) -> Iterator[tuple[str, str]]:
         """Letter and text of each answer."""
         for choice in ask.choices:
-            yield choice.letter, choice.text.fill(self._known.lookup, unit_of) or ""
+            yield choice.letter, choice.text.fill(self._state.lookup, unit_of) or ""
 
     def _about(self, run: RunPage) -> list[ShownParagraph]:
         """Describe the run to come, or its result."""
-        if run.name in self._known.failed:
-            return [ShownParagraph(f"This run failed: {self._known.failed[run.name]}")]
+        if run.name in self._state.failed:
+            return [ShownParagraph(f"This run failed: {self._state.failed[run.name]}")]
         try:
             knobs = [f"{name}={value}" for name, value in self._jobs.filled(run.knobs)]
             description = describe_job(self._jobs.job_text(run))
@@ -69,12 +69,12 @@ class LessonTexts:
         return [ShownParagraph("\n".join(lines), kept=True)]
 
     def _report(self, step: ReportPage) -> list[ShownParagraph]:
-        document = self._known.documents.get(step.run)
+        document = self._state.documents.get(step.run)
         if not document:
             return []
         explained = dict(step.parts)
         texts: list[ShownParagraph] = []
         for part, lines in report_parts(document):
             texts.append(ShownParagraph("\n".join(lines), kept=True))
-            texts += self._known.texts(explained.get(part, ()))
+            texts += self._state.texts(explained.get(part, ()))
         return texts

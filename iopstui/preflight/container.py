@@ -18,58 +18,58 @@ _FIRST_CGROUP = "cgroup:[4026531835]"
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class ContainerView:
     """``counted`` disks are in /proc/diskstats, ``devices`` in /sys, ``nodes`` of them in /dev.
     ``programs``: those of the host are seen, too; ``groups``: its cgroups are."""
 
     kind: str
-    counted: int
-    devices: int
-    nodes: int
-    programs: bool
-    groups: bool
+    disk_count: int
+    device_count: int
+    node_count: int
+    sees_programs: bool
+    sees_cgroups: bool
 
-    def lacks(self) -> Iterator[tuple[str, str]]:
+    def missing_features(self) -> Iterator[tuple[str, str]]:
         """(what is not shown, what to mount or set) for each part that is missing."""
-        if self.counted > self.devices:
+        if self.disk_count > self.device_count:
             yield "disks' queues, models and layers, watch and live of a disk", "-v /sys:/sys:ro"
-        if self.nodes < self.devices:
+        if self.node_count < self.device_count:
             yield "jobs on block devices", "--device=/dev/NAME (or -v /dev:/dev --privileged)"
-        if not self.programs:
+        if not self.sees_programs:
             yield "other programs by name", "--pid=host"
-        if not self.groups:
+        if not self.sees_cgroups:
             yield "other containers' cgroups", "--cgroupns=host -v /sys/fs/cgroup:/sys/fs/cgroup:ro"
 
-    def words(self) -> str:
+    def summary(self) -> str:
         """What is visible."""
-        programs = "the host's programs" if self.programs else "only its own programs"
-        groups = "the host's cgroups" if self.groups else "only its own cgroup"
+        programs = "the host's programs" if self.sees_programs else "only its own programs"
+        groups = "the host's cgroups" if self.sees_cgroups else "only its own cgroup"
         return (
-            f"{self.kind}: {self.counted} disks in /proc/diskstats, {self.devices} devices in "
-            f"/sys, {self.nodes} of them in /dev; {programs} and {groups}"
+            f"{self.kind}: {self.disk_count} disks in /proc/diskstats, {self.device_count} devices "
+            f"in /sys, {self.node_count} of them in /dev; {programs} and {groups}"
         )
 
 
-def look_out(roots: Roots) -> Sight | None:
+def inspect_container(roots: Roots) -> ContainerView | None:
     """What is seen from inside a container; ``None`` on the machine itself."""
     pids, groups = (_namespace(roots, name) for name in ("pid", "cgroup"))
     devices = read_devices(roots)
-    disk_count = len(_disks(roots))
+    disk_count = len(_active_disks(roots))
     if pids in ("", _FIRST_PID) and groups in ("", _FIRST_CGROUP) and (devices or not disk_count):
         return None
     nodes = [device for device in devices.values() if not device.hidden and device.size]
-    sized = len(nodes)
-    return Sight(
+    device_count = len(nodes)
+    return ContainerView(
         _kind(roots),
         disk_count,
-        sized,
+        device_count,
         sum(os.path.exists(node.path) for node in nodes),
         pids in ("", _FIRST_PID),
         groups in ("", _FIRST_CGROUP) and bool(list_names(unified_root(roots.sys / "fs/cgroup"))),
     )
 
 
-def _disks(roots: Roots) -> list[str]:
+def _active_disks(roots: Roots) -> list[str]:
     """Devices that have done I/O, of those that the kernel counts."""
     stats = parse_diskstats(read_bytes(roots.proc / "diskstats") or b"")
     return [name for name, disk in stats.items() if disk.reads or disk.writes]

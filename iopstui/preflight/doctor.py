@@ -33,13 +33,13 @@ from iopstui.linux.shares.first_touch import (
     silent_mount,
 )
 from iopstui.model.block.target import SMB
-from iopstui.preflight.container import look_out
+from iopstui.preflight.container import inspect_container
 from iopstui.safety.leftovers import clean_up
 from iopstui.safety.scratch import supports_direct
 from iopstui.text import printable
 
 OK, LACKS, NEEDED = "ok", "lacks", "needed"
-MAX_TOLD = 4
+MAX_LISTED = 4
 # a drive without a medium says nothing about rights
 _EMPTY = (errno.ENOMEDIUM, errno.ENXIO)
 _ON_THE_HOST = "run the container with --privileged -v /sys:/sys, or run iopstui on the host"
@@ -50,9 +50,9 @@ class Check:
     """A line of the report. ``state`` is "ok", "lacks" (something is not shown without it) or
     "needed" (nothing can be measured without it); ``fix`` is the command that fixes it."""
 
-    what: str
+    name: str
     state: str
-    found: str
+    message: str
     fix: str = ""
 
 
@@ -83,23 +83,23 @@ def _kernel(roots: Roots) -> Check:
 
 
 def _container(roots: Roots) -> Check | None:
-    sight = look_out(roots)
-    if sight is None:
+    view = inspect_container(roots)
+    if view is None:
         return None
-    lacks = list(sight.lacks())
-    if not lacks:
-        return Check("container", OK, sight.words())
-    missing = "; ".join(feature for feature, _ in lacks)
-    return Check("container", LACKS, f"{sight.words()}. Not shown: {missing}",
-                 f"Start it with: {' '.join(option for _, option in lacks)}")  # fmt: skip
+    missing = list(view.missing_features())
+    if not missing:
+        return Check("container", OK, view.summary())
+    features = "; ".join(feature for feature, _ in missing)
+    return Check("container", LACKS, f"{view.summary()}. Not shown: {features}",
+                 f"Start it with: {' '.join(option for _, option in missing)}")  # fmt: skip
 
 
-def _readable(roots: Roots, path: Path, name: str, shows: str) -> Check:
+def _readable(roots: Roots, path: Path, name: str, figures: str) -> Check:
     try:
         with open(path, "rb") as file:
             file.read(1)
     except OSError as error:
-        return Check(name, LACKS, f"{path}: {error.strerror}; {shows} are not shown",
+        return Check(name, LACKS, f"{path}: {error.strerror}; {figures} are not shown",
                      "In a container: run iopstui on the host")  # fmt: skip
     return Check(name, OK, f"{path} can be read")
 
@@ -138,13 +138,13 @@ def _raw_reading(roots: Roots) -> Check | None:
     if not why:
         return Check("raw reading", OK, "block devices can be opened")
     texts = [f"{path} ({error.strerror})" for path, error in why.items()]
-    more = f" and {len(texts) - MAX_TOLD} more" if len(texts) > MAX_TOLD else ""
-    return Check("raw reading", LACKS, f"{', '.join(texts[:MAX_TOLD])}{more} cannot be "
+    more = f" and {len(texts) - MAX_LISTED} more" if len(texts) > MAX_LISTED else ""
+    return Check("raw reading", LACKS, f"{', '.join(texts[:MAX_LISTED])}{more} cannot be "
                                        "opened; files and directories "
-                                       "work", _opened_by(why))  # fmt: skip
+                                       "work", _how_to_open(why))  # fmt: skip
 
 
-def _opened_by(why: Mapping[str, OSError]) -> str:
+def _how_to_open(why: Mapping[str, OSError]) -> str:
     """How the first of the disks that can't be opened could be."""
     for path, error in why.items():
         if error.errno in PERMISSION_ERRNOS:
@@ -187,8 +187,8 @@ def _shares(roots: Roots) -> Check | None:
     dead = [mounts[path] for path in silent(list(mounts))]
     if not dead:
         return Check("served mounts", OK, f"{len(mounts)} found (NFS, SMB, FUSE ...); all answer")
-    more = f" and {len(dead) - MAX_TOLD} more" if len(dead) > MAX_TOLD else ""
-    names = ", ".join(mount_text(mount) for mount in dead[:MAX_TOLD])
+    more = f" and {len(dead) - MAX_LISTED} more" if len(dead) > MAX_LISTED else ""
+    names = ", ".join(mount_text(mount) for mount in dead[:MAX_LISTED])
     return Check("served mounts", LACKS, f"no answer from {names}{more} within {LIMIT_S:g} s",
                  how_to_leave(dead[0]))  # fmt: skip
 

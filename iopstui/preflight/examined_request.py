@@ -27,7 +27,7 @@ class ExaminedRequest:
     are changed in it. ``target`` is ``None`` if the job names its own files."""
 
     request: JobRequest
-    where: Target | None
+    target: Target | None
     path: Path
     text: str
     overrides: Mapping[str, str]
@@ -40,7 +40,7 @@ class ExaminedRequest:
         """The name of the job on the screen."""
         return self.path.stem if self.path.suffix == ".fio" else self.path.name
 
-    def inspected(self, text: str, cwd: Path) -> JobFacts:
+    def inspect(self, text: str, cwd: Path) -> JobFacts:
         """Ask fio how it reads the job; UsageError if it is invalid, Refused if it is not
         allowed."""
         label = f"the job file {self.path}"

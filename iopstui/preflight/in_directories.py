@@ -39,12 +39,12 @@ def prepare_in_directories(
     examined: ExaminedRequest, target: Target, devices: Mapping[str, BlockDevice]
 ) -> PreparedJob:
     """Prepare scratch files in the target's directories; nothing else is touched."""
-    lent = examined.request.scratch
-    scratch = lent or make_scratches([Path(place.path) for place in target.places])
+    shared = examined.request.scratch
+    scratch = shared or make_scratches([Path(place.path) for place in target.places])
     prepared: PreparedJob | None = None
     try:
-        prepared = _on_scratch(examined, scratch)
-        prepared.lent = lent is not None
+        prepared = _prepare_on_scratch(examined, scratch)
+        prepared.shares_scratch = shared is not None
         guarded = GuardedJob(prepared.facts, prepared.files, scratch.path, scratch=scratch.path)
         prepared.guard = WriteGuard(guarded, (), examined.roots)
         prepared.guard.check(devices)
@@ -53,7 +53,7 @@ def prepare_in_directories(
     except BaseException:
         if prepared is not None:
             prepared.close()
-        if lent is None:
+        if shared is None:
             scratch.close()
         raise
 
@@ -78,7 +78,7 @@ def _need_direct(places: Sequence[Path]) -> None:
             )
 
 
-def _on_scratch(examined: ExaminedRequest, scratch: Scratch) -> PreparedJob:
+def _prepare_on_scratch(examined: ExaminedRequest, scratch: Scratch) -> PreparedJob:
     request = examined.request
     jobs = jobfile.effective_sections(jobfile.with_overrides(examined.text, examined.overrides))
     places = scratch.paths
@@ -86,12 +86,12 @@ def _on_scratch(examined: ExaminedRequest, scratch: Scratch) -> PreparedJob:
     text = jobfile.with_overrides(
         examined.text, group_reporting(examined.text, examined.overrides), per_section
     )
-    facts = examined.inspected(text, scratch.path)
+    facts = examined.inspect(text, scratch.path)
     if any(uses_direct_io(job) for job in jobs):
         _need_direct(places)
     free_bytes = room_for_all([path.parent for path in places]) + scratch.used_bytes()
     sizes = scratch_sizes(
-        jobs, facts.sections, request.size, free_bytes, request.share, len(places)
+        jobs, facts.sections, request.size, free_bytes, request.max_scratch_bytes, len(places)
     )
     sized = {index: {"size": str(size)} for index, size in enumerate(sizes)}
     timed = time_based_values(jobs, sizes)
@@ -106,16 +106,16 @@ def _on_scratch(examined: ExaminedRequest, scratch: Scratch) -> PreparedJob:
     by_name = bytes_by_file(facts.sections, sizes, [last_offset(job) for job in jobs])
     total = sum(by_name.values())
     files = absolute_files(facts, scratch.path)
-    if _laid_out(files, total):
+    if _is_laid_out(files, total):
         layout = None
     prepared = PreparedJob(
         examined.label, describe_job(text), text, facts, files, scratch.path, layout, total
     )
-    prepared.scratch, prepared.logs, prepared.sizes = scratch, logs, by_name
+    prepared.scratch, prepared.logs, prepared.file_sizes = scratch, logs, by_name
     most = max(by_name.values(), default=0)
     # fio makes the first files of several longer by a block (filesetup.c)
     longer = most + max(map(largest_block, jobs), default=0)
-    prepared.longest = longer if len(by_name) * longer <= free_bytes else most
+    prepared.max_file_bytes = longer if len(by_name) * longer <= free_bytes else most
     return prepared
 
 
@@ -136,7 +136,7 @@ def _spread_names(job: Section, index: int, name: str, count: int) -> dict[str, 
     return {"nrfiles": str(count), "filename_format": job_rules.spread_format(index)}
 
 
-def _laid_out(files: Sequence[str], total: int) -> bool:
+def _is_laid_out(files: Sequence[str], total: int) -> bool:
     """True if an earlier run on the same scratch directory has written all of these."""
     try:
         return sum(os.stat(name).st_blocks * 512 for name in files) >= total

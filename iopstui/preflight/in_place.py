@@ -38,12 +38,16 @@ QUICK_BYTES = 1 << 30
 
 def prepare_in_place(examined: ExaminedRequest, devices: Mapping[str, BlockDevice]) -> PreparedJob:
     """Prepare a job on the target's device or file, or on those that the job names."""
-    target = examined.where
-    text = _on_own_files(examined) if target is None else _on_path(examined, target, devices)
+    target = examined.target
+    text = (
+        _text_on_own_files(examined)
+        if target is None
+        else _text_on_target(examined, target, devices)
+    )
     cwd = Path.cwd()
     check_variables(text, f"The job file {examined.path}")
     check_directories(text, cwd)
-    facts = examined.inspected(text, cwd)
+    facts = examined.inspect(text, cwd)
     files = absolute_files(facts, cwd)
     logs = FioLogs(text, examined.label, cwd, examined.request.io_log)
     prepared = PreparedJob(
@@ -54,9 +58,9 @@ def prepare_in_place(examined: ExaminedRequest, devices: Mapping[str, BlockDevic
         prepared.guard = WriteGuard(guarded, examined.request.destroy_data, examined.roots)
         prepared.guard.check(devices)
         refuse_unfenced(examined, prepared)
-        if examined.where is None:
+        if examined.target is None:
             _stage(prepared)
-        prepared.longest = _largest_file(prepared)
+        prepared.max_file_bytes = _largest_file(prepared)
         return prepared
     except BaseException:
         prepared.close()
@@ -74,7 +78,7 @@ def _stage(prepared: PreparedJob) -> None:
         prepared.text = staged
     if prepared.facts.writes or job_rules.makes_files(prepared.facts.options):
         return
-    new = set(staging.new)
+    new = set(staging.new_paths)
     indices = [
         index
         for index, section in enumerate(prepared.facts.sections)
@@ -111,13 +115,15 @@ def _is_device(name: str) -> bool:
         return False
 
 
-def _on_own_files(examined: ExaminedRequest) -> str:
+def _text_on_own_files(examined: ExaminedRequest) -> str:
     size = examined.request.size
     overrides = {**examined.overrides, **({"size": size} if size else {})}
     return jobfile.with_overrides(examined.text, group_reporting(examined.text, overrides))
 
 
-def _on_path(examined: ExaminedRequest, target: Target, devices: Mapping[str, BlockDevice]) -> str:
+def _text_on_target(
+    examined: ExaminedRequest, target: Target, devices: Mapping[str, BlockDevice]
+) -> str:
     """The job with every section on all devices or files of the target."""
     text = jobfile.with_overrides(examined.text, examined.overrides)
     paths = [place.path for place in target.places]
@@ -130,7 +136,7 @@ def _on_path(examined: ExaminedRequest, target: Target, devices: Mapping[str, Bl
     elif target.kind == kinds.FILE:
         # a job larger than the file would make fio extend it; it shares size= out among files
         smallest = min(Path(path).stat().st_size for path in paths)
-        overrides["size"] = str(_capped(text, len(paths) * smallest))
+        overrides["size"] = str(_capped_size(text, len(paths) * smallest))
     return jobfile.with_overrides(
         examined.text, group_reporting(examined.text, overrides),
         passthrough_options(text, target, examined.roots), removed=("directory",),
@@ -147,7 +153,7 @@ def _size_of_each(size: str, count: int) -> str:
     return str(count * file_bytes)
 
 
-def _capped(text: str, size: int) -> int:
+def _capped_size(text: str, size: int) -> int:
     declared = [
         size_bytes(expand_variables(s.options.get("size", "")))
         for s in jobfile.effective_sections(text)

@@ -29,11 +29,11 @@ def inspect_text(fio: Fio, private: Path, text: str, label: str, cwd: Path) -> J
     check_variables(text, subject)
     check_options(text, subject)
     check_cpus(text, subject)
-    file = write_text(private, JOB, _unclocked(text) + END)
-    return inspect(fio, file, label, cwd, says_that_it_writes(text))
+    file = write_text(private, JOB, _without_clocksource(text) + END)
+    return inspect(fio, file, label, cwd, declares_writes(text))
 
 
-def _unclocked(text: str) -> str:
+def _without_clocksource(text: str) -> str:
     """The same job without ``clocksource``, of which depends neither what it opens nor what it
     writes: as soon as fio reads it, it finds out for 60 ms of CPU how fast each clock is. A value
     that fio may refuse stays."""
@@ -43,7 +43,7 @@ def _unclocked(text: str) -> str:
     return text
 
 
-def says_that_it_writes(text: str) -> bool:
+def declares_writes(text: str) -> bool:
     """Whether a section's ``rw`` does. Then fio need not be asked whether it only reads: starting
     it once more takes a tenth of a second. What isn't plain to see, fio is asked."""
     for section in jobfile.effective_sections(text):

@@ -48,7 +48,7 @@ def prepare(
         cancel_when(signal)
         path = find_job(request.job)
         text = read_job(path)
-        check_place(path, text, target)
+        require_target(path, text, target)
         if target is None:
             places.extend(cwd / name for name in named_places(text))
         return _prepare(request, path, text, target, fio, private, devices, roots)
@@ -89,11 +89,11 @@ def _prepare(
         prepared = prepare_in_place(examined, devices)
     prepared.binding = binding
     prepared.trace = request.trace
-    prepared.options = _asked_options(text, request)
+    prepared.options = _requested_options(text, request)
     return prepared
 
 
-def _asked_options(text: str, request: JobRequest) -> dict[str, str]:
+def _requested_options(text: str, request: JobRequest) -> dict[str, str]:
     """The job's options as they were asked for, and iopstui's own that act on the job."""
     options = common_options(jobfile.with_overrides(text, request.overrides))
     own_options = {
@@ -104,7 +104,7 @@ def _asked_options(text: str, request: JobRequest) -> dict[str, str]:
     return {**options, **{name: value for name, value in own_options.items() if value}}
 
 
-def check_place(path: Path, text: str, target: Target | None) -> None:
+def require_target(path: Path, text: str, target: Target | None) -> None:
     """UsageError for a job that needs a target and has none: fio would create its files in the
     current directory and leave them there."""
     if target is None and (is_shipped(path) or not names_its_files(text)):

@@ -44,7 +44,9 @@ def target_named_by_job(
         facts = inspect_text(find_fio(), private, text, f"the job file {path}", Path.cwd())
     finally:
         remove(private)
-    names = dict.fromkeys(_watched(Path(name), roots) for name in absolute_files(facts, Path.cwd()))
+    names = dict.fromkeys(
+        _watched_path(Path(name), roots) for name in absolute_files(facts, Path.cwd())
+    )
     targets: dict[object, Target] = {}
     for name in names:
         target = resolve_target(name, Path.cwd(), roots, devices, to_read=False)
@@ -53,12 +55,12 @@ def target_named_by_job(
     return one_target(tuple(targets.values())) if targets else None
 
 
-def _watched(place: Path, roots: Roots) -> str:
+def _watched_path(place: Path, roots: Roots) -> str:
     """The file itself, or the directory in which it will be made; a name under /dev that does
     not exist is a mistake, except in a file system there (/dev/shm)."""
     parent = place.parent
-    mistaken = parent == roots.dev or (roots.dev in parent.parents and not os.path.isdir(parent))
-    return str(place if os.path.exists(place) or mistaken else _nearest_existing(parent))
+    is_mistake = parent == roots.dev or (roots.dev in parent.parents and not os.path.isdir(parent))
+    return str(place if os.path.exists(place) or is_mistake else _nearest_existing(parent))
 
 
 def _nearest_existing(path: Path) -> Path:

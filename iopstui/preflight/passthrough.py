@@ -44,10 +44,10 @@ def passthrough_options(text: str, target: Target, roots: Roots) -> Mapping[int,
 
 
 def _nodes(places: Sequence[TargetPath], roots: Roots) -> list[str]:
-    return [place.path if place.passthrough else _generic(place, roots) for place in places]
+    return [place.path if place.passthrough else _generic_node(place, roots) for place in places]
 
 
-def _generic(place: TargetPath, roots: Roots) -> str:
+def _generic_node(place: TargetPath, roots: Roots) -> str:
     node = generic_of(roots, place.device or "") if place.kind == DEVICE else None
     if node is None:
         raise UsageError(

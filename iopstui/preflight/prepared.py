@@ -32,9 +32,9 @@ TRACE = "replay.log"
 class PreparedJob:
     """A job that is ready to run. ``text`` is the job file; ``files`` what it opens by name
     (absolute); ``layout_text`` creates the files first (``None``: nothing to create) with
-    ``layout_bytes`` in them; ``scratch`` is removed by ``close``, unless ``lent``. ``staging`` is
-    where files that don't exist yet are made, ``logs`` where fio writes those it is asked for.
-    ``longest`` is how long a file may become, in bytes. ``sizes`` are the bytes of each scratch
+    ``layout_bytes`` in them; ``scratch`` is removed by ``close``, unless ``shares_scratch``.
+    ``staging`` is where missing files are created, ``logs`` where fio writes its logs.
+    ``max_file_bytes`` is how long a file may become. ``file_sizes`` are the bytes of each scratch
     file. ``options`` are what was asked for, for
     holding one run against another. ``trace``: requests that the run replays, as fio's iolog.
     """
@@ -50,11 +50,11 @@ class PreparedJob:
     scratch: scratch.Scratch | None = None
     guard: WriteGuard | None = None
     binding: Binding | None = None
-    lent: bool = False
+    shares_scratch: bool = False
     staging: Staging | None = None
     logs: FioLogs | None = None
-    longest: int | None = None
-    sizes: Mapping[str, int] = field(default_factory=dict)
+    max_file_bytes: int | None = None
+    file_sizes: Mapping[str, int] = field(default_factory=dict)
     options: Mapping[str, str] = field(default_factory=dict)
     trace: str = ""
 
@@ -76,20 +76,20 @@ class PreparedJob:
         return job_rules.ends_others(self.facts.options)
 
     @property
-    def made(self) -> tuple[Path, ...]:
+    def directories(self) -> tuple[Path, ...]:
         """The directories that were made for this run, on the file systems it works on."""
         paths = () if self.scratch is None else self.scratch.paths
         return (
             *paths,
-            *(directory.path for directory in (self.staging.made if self.staging else ())),
+            *(directory.path for directory in (self.staging.directories if self.staging else ())),
         )
 
     @property
     def cleanup(self) -> tuple[Path, ...]:
         """Directories to remove after the run."""
-        linked = self.staging.linked if self.staging is not None else None
+        linked = self.staging.link_directory if self.staging is not None else None
         logs = self.logs.directory if self.logs is not None else None
-        return (*self.made, *filter(None, (linked, logs)))
+        return (*self.directories, *filter(None, (linked, logs)))
 
     def used_bytes(self) -> int:
         """Bytes allocated in files that were made for this run."""
@@ -98,23 +98,23 @@ class PreparedJob:
 
     def fence(self, layout: bool) -> Fence:
         """Access rights of fio during layout and during the measurement."""
-        directories = tuple(map(str, self.made))
+        directories = tuple(map(str, self.directories))
         logs = self.logs.directory if self.logs is not None else None
         writable = (
             *(directories if layout or self.makes_files else ()),
             *((str(logs),) if logs else ()),
         )
-        longest = self.longest
-        if longest is not None:
+        max_bytes = self.max_file_bytes
+        if max_bytes is not None:
             least = MIN_LOGGED if logs is not None else MIN_RUN
-            longest = max(longest, MIN_LAYOUT if layout else least)
+            max_bytes = max(max_bytes, MIN_LAYOUT if layout else least)
         guard = None if layout else self.guard
         return Fence(
             read=guard.reads if guard is not None else self._neighbouring_files(),
             write=guard.writes if guard is not None else (),
             own=writable,
             open=directories,
-            fsize=longest,
+            fsize=max_bytes,
         )
 
     def _neighbouring_files(self) -> tuple[Grant, ...]:
@@ -131,9 +131,9 @@ class PreparedJob:
             return {}
         return self.logs.slow_ios(len(self.files) == 1)
 
-    def overrun(self) -> str:
+    def overrun_reason(self) -> str:
         """Why the run has to end, because its files grow beyond what was planned; "" if not."""
-        for place in self.made:
+        for place in self.directories:
             with contextlib.suppress(UsageError):
                 if scratch.room_for(place) == 0:
                     return f"the file system of {place.parent} has only 5 % free space left"
@@ -147,7 +147,7 @@ class PreparedJob:
                 )
         return ""
 
-    def laid_out(self) -> None:
+    def finish_layout(self) -> None:
         """The missing files have been created: give them their names. Raises Refused."""
         if self.staging is not None and not self.makes_files:
             self.staging.check()
@@ -160,19 +160,19 @@ class PreparedJob:
         messages = self.staging.publish() if self.staging is not None and self.makes_files else []
         return [*messages, *(self.logs.publish() if self.logs is not None else ())]
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Release only the locks and reserved devices."""
         if self.guard is not None:
             self.guard.close()
 
     def close(self) -> None:
         """Remove the scratch files and release the reserved devices."""
-        self.let_go()
+        self.release()
         if self.logs is not None:
             self.logs.close()
         if self.staging is not None:
             self.staging.close()
-        if self.scratch is not None and not self.lent:
+        if self.scratch is not None and not self.shares_scratch:
             self.scratch.close()
 
 

@@ -31,7 +31,7 @@ class JobRequest:
     bind: bool = False
     knobs: tuple[tuple[str, str], ...] = ()
     scratch: Scratch | None = None
-    share: int | None = None
+    max_scratch_bytes: int | None = None
     no_fence: bool = False
     plan: bool = False
     part: TargetPart | None = None

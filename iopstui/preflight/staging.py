@@ -65,44 +65,44 @@ class Staging:
     """
 
     def __init__(self, text: str, sections: Sequence[SectionFiles], cwd: Path) -> None:
-        self._places: dict[str, _StagingDirectory] = {}
+        self._directories: dict[str, _StagingDirectory] = {}
         # existing files that the job names beside new ones; their directories are left alone
-        self._linked: Path | None = None
+        self._link_directory: Path | None = None
         # where the file belongs -> where fio works
-        self._new: dict[str, str] = {}
+        self._staged_paths: dict[str, str] = {}
         self._links: dict[str, str] = {}
         try:
-            self.text = self._staged(text, sections, cwd)
+            self.text = self._stage_text(text, sections, cwd)
         except BaseException:
             self.close()
             raise
 
     @property
-    def made(self) -> tuple[Scratch, ...]:
+    def directories(self) -> tuple[Scratch, ...]:
         """Directories this run has made, in which fio makes files."""
-        return tuple(directory.scratch for directory in self._places.values())
+        return tuple(directory.scratch for directory in self._directories.values())
 
     @property
-    def linked(self) -> Path | None:
+    def link_directory(self) -> Path | None:
         """The directory that holds nothing but links, if there is one."""
-        return self._linked
+        return self._link_directory
 
     @property
-    def new(self) -> tuple[str, ...]:
+    def new_paths(self) -> tuple[str, ...]:
         """The names that are still free."""
-        return tuple(self._new)
+        return tuple(self._staged_paths)
 
     def used_bytes(self) -> int:
         """Bytes allocated so far."""
-        return sum(scratch.used_bytes() for scratch in self.made)
+        return sum(scratch.used_bytes() for scratch in self.directories)
 
     def publish(self) -> list[str]:
         """Move what fio has made to where it belongs; what could not be moved, in words."""
         messages = []
-        for path in self._new:
+        for path in self._staged_paths:
             parent, name = os.path.split(path)
             try:
-                self._places[parent].move(name)
+                self._directories[parent].move(name)
             except FileNotFoundError:
                 continue  # fio has not made it
             except FileExistsError:
@@ -111,9 +111,9 @@ class Staging:
                                 "removed")  # fmt: skip
             except OSError as error:
                 messages.append(f"cannot create {printable(path)}: {error.strerror}")
-        return [*messages, *self._replaced()]
+        return [*messages, *self._replaced_files()]
 
-    def _replaced(self) -> Iterator[str]:
+    def _replaced_files(self) -> Iterator[str]:
         """fio recreates a file that is too small for the job: then the link is gone."""
         for path, staged in self._links.items():
             if os.path.lexists(staged) and not os.path.islink(staged):
@@ -124,24 +124,24 @@ class Staging:
 
     def check(self) -> None:
         """Raises Refused if the files are not those that the job means."""
-        for why in (*self.publish(), *self._missing()):
+        for why in (*self.publish(), *self._missing_files()):
             raise Refused(f"The job is not run: {why}.",
                           "Choose another file, or use a smaller size=.")  # fmt: skip
 
-    def _missing(self) -> Iterator[str]:
-        for path in self._new:
+    def _missing_files(self) -> Iterator[str]:
+        for path in self._staged_paths:
             if not os.path.exists(path):
                 yield f"fio did not create {printable(path)}"
 
     def close(self) -> None:
         """Remove the directories. May be called twice."""
-        while self._places:
-            self._places.popitem()[1].close()
-        if self._linked is not None:
-            remove(self._linked)
-            self._linked = None
+        while self._directories:
+            self._directories.popitem()[1].close()
+        if self._link_directory is not None:
+            remove(self._link_directory)
+            self._link_directory = None
 
-    def _staged(self, text: str, sections: Sequence[SectionFiles], cwd: Path) -> str:
+    def _stage_text(self, text: str, sections: Sequence[SectionFiles], cwd: Path) -> str:
         per_section: dict[int, Mapping[str, str]] = {}
         for index, (job, files) in enumerate(
             zip(jobfile.effective_sections(text), sections, strict=True)
@@ -149,47 +149,47 @@ class Staging:
             paths = [os.path.join(cwd, path) for path in files.paths]
             makes = not all(map(os.path.exists, paths))
             if "filename" in job.options:
-                at = [self._named(path) for path in paths] if makes else paths
+                at = [self._stage_named(path) for path in paths] if makes else paths
                 per_section[index] = {"filename": join_paths(at)}
             elif paths:
                 at = [os.path.join(cwd, directory) for directory in _directories(job.options)]
                 if makes:
                     for path in paths:
-                        self._generated(path)
+                        self._stage_generated(path)
                     at = [self._directory(directory) for directory in at]
                 per_section[index] = {"directory": join_paths(at)}
         return jobfile.with_overrides(text, {}, per_section)
 
-    def _named(self, path: str) -> str:
+    def _stage_named(self, path: str) -> str:
         """Staged path of a file of ``filename=``; a device keeps its path."""
         if _is_special(path):
             return path
         parent, name = _directory_and_name(path)
         if os.path.lexists(path):
             return self._link(path, os.path.join(parent, name))
-        return self._make(parent, name)
+        return self._stage_new(parent, name)
 
-    def _generated(self, path: str) -> None:
+    def _stage_generated(self, path: str) -> None:
         """Return the staged path of a file that fio names itself: all of a directory are in one."""
         parent, name = _directory_and_name(path)
         staged = os.path.join(self._staging_directory(parent), name)
         if not os.path.lexists(path):
-            self._make(parent, name)
+            self._stage_new(parent, name)
         elif not os.path.lexists(staged):
             self._symlink(path, staged)
 
-    def _make(self, parent: str, name: str) -> str:
+    def _stage_new(self, parent: str, name: str) -> str:
         staged = os.path.join(self._staging_directory(parent), name)
-        self._new[os.path.join(parent, name)] = staged
+        self._staged_paths[os.path.join(parent, name)] = staged
         return staged
 
     def _link(self, path: str, final_path: str) -> str:
         if final_path in self._links:
             return self._links[final_path]
-        if self._linked is None:
-            self._linked = private_directory()
+        if self._link_directory is None:
+            self._link_directory = private_directory()
         # not all in one directory: two may have the same name
-        place = self._linked / str(len(self._links))
+        place = self._link_directory / str(len(self._links))
         place.mkdir()
         staged = str(place / os.path.basename(final_path))
         self._symlink(path, staged)
@@ -215,14 +215,14 @@ class Staging:
 
     def _directory(self, place: str) -> str:
         # one of several directories of which no clone uses this
-        staging = self._places.get(os.path.realpath(place))
+        staging = self._directories.get(os.path.realpath(place))
         return place if staging is None else str(staging.scratch.path)
 
     def _staging_directory(self, parent: str) -> str:
         """The directory of ours in ``parent``, made if there is none yet."""
-        if parent not in self._places:
-            self._places[parent] = _make_staging(parent)
-        return str(self._places[parent].scratch.path)
+        if parent not in self._directories:
+            self._directories[parent] = _make_staging(parent)
+        return str(self._directories[parent].scratch.path)
 
 
 def _make_staging(parent: str) -> _StagingDirectory:

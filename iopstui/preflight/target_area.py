@@ -17,7 +17,7 @@ from iopstui.text import printable
 
 UNIT = 1 << 20
 SMALLEST_UNIT = 4096
-_OWN_AREAS = ("offset", "offset_increment", "zonemode", "zonesize", "zonerange", "zoneskip")
+_AREA_OPTIONS = ("offset", "offset_increment", "zonemode", "zonesize", "zonerange", "zoneskip")
 
 
 def check_part(part: TargetPart | None, target: Target | None) -> None:
@@ -47,20 +47,20 @@ def area_options(
     for the whole target, ``text`` the job. UsageError if it cannot be divided."""
     jobs = jobfile.effective_sections(text)
     for job in jobs:
-        areas = [name for name in _OWN_AREAS if name in job.options]
+        areas = [name for name in _AREA_OPTIONS if name in job.options]
         if areas:
             raise UsageError(
                 f"[{printable(job.name)}] has {areas[0]}=, so it chooses its own area of the "
                 f"target, and part {part} another one.",
                 "Use a job without it.",
             )
-    target_bytes = _whole(target.places, devices)
+    target_bytes = _smallest_place_bytes(target.places, devices)
     declared = [
         part_bytes(expand_variables(job.options.get("size", "")), target_bytes) for job in jobs
     ]
     area_bytes = min([target_bytes, *(n for n in declared if n)])
     if size is not None:
-        area_bytes = _asked(size, target_bytes, target)
+        area_bytes = _requested_bytes(size, target_bytes, target)
     largest = max(largest_block(job) for job in jobs)
     unit = max(largest, UNIT if area_bytes // part.of >= 4 * UNIT else SMALLEST_UNIT)
     offset, length = part.area(area_bytes, unit)
@@ -74,7 +74,7 @@ def area_options(
     return {"offset": str(offset), "size": str(length * len(target.places))}
 
 
-def _asked(size: str, target_bytes: int, target: Target) -> int:
+def _requested_bytes(size: str, target_bytes: int, target: Target) -> int:
     requested = size_bytes(size)
     if not requested:
         raise UsageError(f"--size {size!r} is not a size.", "For example: --size 512m")
@@ -90,7 +90,7 @@ def _asked(size: str, target_bytes: int, target: Target) -> int:
     return requested
 
 
-def _whole(places: Sequence[TargetPath], devices: Mapping[str, BlockDevice]) -> int:
+def _smallest_place_bytes(places: Sequence[TargetPath], devices: Mapping[str, BlockDevice]) -> int:
     """Bytes of the smallest place, 0 if unknown."""
     sizes = []
     for place in places:

@@ -14,14 +14,14 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.text import printable
 
-Chosen = tuple[Target, "Target | None"]
+ChosenTargets = tuple[Target, "Target | None"]
 """What is watched, and what jobs are told to work on (``None``: the job names its files)."""
 HEAD_BYTES = 4096
 
 
 def choose_targets(
     texts: Sequence[str], job: str | None, devices: Mapping[str, BlockDevice], roots: Roots
-) -> Chosen:
+) -> ChosenTargets:
     """Choose the target from all TARGETs, or without any the ``job``. UsageError for an invalid
     target."""
     # a job's name may be a file's
@@ -50,7 +50,7 @@ def _require_answers(texts: Sequence[str], roots: Roots) -> None:
 
 
 def _refuse_result(path: Path) -> None:
-    if not os.path.isfile(path) or not _may_be_one(path):
+    if not os.path.isfile(path) or not _may_be_result(path):
         return
     from iopstui.recording.foreign import OTHER, detect_file_kind, refuse_result
 
@@ -59,7 +59,7 @@ def _refuse_result(path: Path) -> None:
         raise refuse_result(path, kind)
 
 
-def _may_be_one(path: Path) -> bool:
+def _may_be_result(path: Path) -> bool:
     """False of what fio lays out and of disk images, before all forms of results are looked at:
     those are text, but for our own recordings."""
     with contextlib.suppress(OSError), open(path, "rb") as file:
@@ -68,7 +68,7 @@ def _may_be_one(path: Path) -> bool:
     return False
 
 
-def choose_watched(
+def choose_watch_target(
     texts: Sequence[str], devices: Mapping[str, BlockDevice], roots: Roots
 ) -> Target:
     """From all TARGETs, or without any all disks that do something. UsageError also for what is on
@@ -90,7 +90,7 @@ def choose_watched(
         raise UsageError(
             f"{error.kinds}: targets watched together must be of one kind; a file or "
             "directory means the disk it is on.",
-            _name_the_disks(error.found),
+            _disks_hint(error.found),
         ) from error
     if not target.devices_below and not target.shares:
         raise UsageError(
@@ -100,7 +100,7 @@ def choose_watched(
     return target
 
 
-def _name_the_disks(targets: Sequence[Target]) -> str:
+def _disks_hint(targets: Sequence[Target]) -> str:
     disks = dict.fromkeys(name for target in targets for name in target.devices_below)
     if not all(target.devices_below for target in targets):
         return "Give only disks. List: iopstui devices"
@@ -109,7 +109,7 @@ def _name_the_disks(targets: Sequence[Target]) -> str:
 
 def choose_common_targets(
     texts: Sequence[str], jobs: Sequence[str], devices: Mapping[str, BlockDevice], roots: Roots
-) -> Chosen:
+) -> ChosenTargets:
     """Choose targets like ``choose_targets``, for several jobs that are measured alike. UsageError
     if they name different files."""
     chosen = [choose_targets(texts, job, devices, roots) for job in jobs]

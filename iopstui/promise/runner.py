@@ -28,9 +28,9 @@ from iopstui.model.promise.verdict import (
     too_shallow,
     untested,
 )
-from iopstui.preflight.kept_scratch import KeptScratch
+from iopstui.preflight.shared_scratch import SharedScratch
 from iopstui.promise.setup import (
-    DEEPENINGS,
+    MAX_DEEPER_RUNS,
     SINGLE_IO_S,
     PromiseSetup,
     check_title,
@@ -43,14 +43,14 @@ from iopstui.session.new_session import new_session
 
 DRAIN_PART = 0.75
 Sink = Callable[[Event], None]
-Say = Callable[[str], None]
+Notify = Callable[[str], None]
 
 
 class PromiseRunner:
-    """``verdicts`` are the rows so far, in the order of the checks. ``say`` is told what begins;
-    ``sink`` gets the session's events."""
+    """``verdicts`` are the rows so far, in the order of the checks. ``notify`` gets a message when
+    a check begins, ``sink`` the session's events."""
 
-    def __init__(self, setup: PromiseSetup, sink: Sink, say: Say) -> None:
+    def __init__(self, setup: PromiseSetup, sink: Sink, notify: Notify) -> None:
         options = setup.options
         run = RunOptions(
             targets=options.targets, destroy_data=options.destroy_data, size=options.file_size,
@@ -62,9 +62,9 @@ class PromiseRunner:
         self._session = new_session(
             run, setup.target, setup.job_target, setup.devices, idle_frames=False
         )
-        self._sink, self._say = sink, say
+        self._sink, self._notify = sink, notify
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-        self._singles: dict[str, float] = {}
+        self._single_latencies: dict[str, float] = {}
         self._active: set[str] = set()
 
     def stop(self) -> None:
@@ -83,19 +83,19 @@ class PromiseRunner:
         shared_scratch = None
         self._session.start(self._events.put)
         try:
-            if self.setup.scratch:
-                shared_scratch = KeptScratch(
+            if self.setup.uses_scratch:
+                shared_scratch = SharedScratch(
                     [Path(place.path) for place in self.setup.job_target.places]
                 )
             scratch = shared_scratch.scratch if shared_scratch is not None else None
             for check in single_checks(self.setup):
-                self._say(f"single {check_title(check)}, to choose the queue depth")
+                self._notify(f"single {check_title(check)}, to choose the queue depth")
                 measured = self._measure(check, SINGLE, SINGLE_IO_S, scratch)
                 if measured.latency_ns is not None:
-                    self._singles[check.rw] = measured.latency_ns
+                    self._single_latencies[check.rw] = measured.latency_ns
             for check in self.setup.todo:
                 self._check(check, scratch)
-            for check, why in self.setup.left.items():
+            for check, why in self.setup.skipped.items():
                 self.verdicts += untested(check, why)
         finally:
             self._session.close()
@@ -105,29 +105,29 @@ class PromiseRunner:
                 self._sink(self._events.get())
 
     def _check(self, check: Check, scratch: Scratch | None) -> None:
-        single = self._singles.get(check.rw)
+        single = self._single_latencies.get(check.rw)
         depth = SINGLE if check.kind == LATENCY else depth_for(check, single, fio_cpu_count())
         drain_s = drained_checks(self.setup).get(check)
         if drain_s is not None:
-            self._say(f"{check_title(check)}, to use up the burst credits: {duration(drain_s)}")
+            self._notify(f"{check_title(check)}, to use up the burst credits: {duration(drain_s)}")
             # what was measured well before the bucket is empty is the burst
-            full = self._measure(check, depth, DRAIN_PART * drain_s, scratch, drain_s)
+            burst = self._measure(check, depth, DRAIN_PART * drain_s, scratch, drain_s)
             measured = self._measure_check(check, depth, scratch)
-            self.verdicts += judge_drained(check, full, measured, self.setup.tolerance)
+            self.verdicts += judge_drained(check, burst, measured, self.setup.tolerance)
             return
         measured = self._measure_check(check, depth, scratch)
-        for _ in range(DEEPENINGS):
+        for _ in range(MAX_DEEPER_RUNS):
             more = deeper_queue(depth)
             if check.kind == LATENCY or more is None or not too_shallow(check, measured):
                 break
             depth = more
-            self._say("the queue was too shallow: again with a deeper one")
+            self._notify("the queue was too shallow: again with a deeper one")
             measured = self._measure_check(check, depth, scratch)
         self.verdicts += judge(check, measured, self.setup.tolerance)
 
     def _measure_check(self, check: Check, depth: Depth, scratch: Scratch | None) -> Measured:
         deep = f", queue depth {depth.iodepth}" + (f" × {depth.jobs}" if depth.jobs > 1 else "")
-        self._say(f"{check_title(check)}{deep}")
+        self._notify(f"{check_title(check)}{deep}")
         return self._measure(check, depth, self.setup.options.measure, scratch)
 
     def _measure(
@@ -157,7 +157,7 @@ class PromiseRunner:
             raise error_for_exit_code(finished.exit_code, finished.error, finished.hint)
         if finished is None or finished.interrupted or self.interrupted:
             raise Interrupted("Interrupted: the promise was not tested to its end.")
-        measured = collector.measured(depth, self._singles.get(check.rw))
+        measured = collector.result(depth, self._single_latencies.get(check.rw))
         if measured is None:
             raise JobFailed(f"{check_title(check)}: fio ended before the settle time.",
                             "Use a shorter --settle.")  # fmt: skip
@@ -216,7 +216,7 @@ class _Collector:
         if latency is not None:
             self._latencies.append(latency)
 
-    def measured(self, depth: Depth, single_ns: float | None) -> Measured | None:
+    def result(self, depth: Depth, single_ns: float | None) -> Measured | None:
         """``None``: nothing was measured."""
         point = self._meter.point()
         if point is None:

@@ -41,9 +41,9 @@ WHOLE_TARGET = "100%"
 SINGLE_IO_S = 3.0
 """How long single I/Os are measured, for the depth of what follows."""
 OVERHEAD_S = 2.5
-DRAIN_MORE_S = 10.0
+DRAIN_MARGIN_S = 10.0
 """Longer than a full bucket lasts, so that it is empty for certain."""
-DEEPENINGS = 2
+MAX_DEEPER_RUNS = 2
 """How often a queue that was too shallow is tried deeper."""
 
 
@@ -75,7 +75,7 @@ class PromiseSetup:
     job_target: Target
     devices: Mapping[str, BlockDevice]
     todo: tuple[Check, ...]
-    left: Mapping[Check, str]
+    skipped: Mapping[Check, str]
     fio: Fio
 
     @property
@@ -88,7 +88,7 @@ class PromiseSetup:
         return 1 - delivers[0] if delivers is not None else 0.02
 
     @property
-    def scratch(self) -> bool:
+    def uses_scratch(self) -> bool:
         """Whether it works on a scratch file of its own."""
         return self.job_target.kind == kinds.DIRECTORY
 
@@ -108,7 +108,7 @@ class PromiseSetup:
         return JobRequest(
             JOB, overrides, file_size or (WHOLE_TARGET if on_device else None),
             self.options.destroy_data,
-            scratch=scratch, share=DEFAULT_BYTES if scratch is not None else None,
+            scratch=scratch, max_scratch_bytes=DEFAULT_BYTES if scratch is not None else None,
             no_fence=self.options.no_fence,
         )  # fmt: skip
 
@@ -184,12 +184,12 @@ def drained_checks(setup: PromiseSetup) -> dict[Check, float]:
         bucket = setup.promised.bucket(check.kind) if check.kind != LATENCY else None
         if bucket is None or check.burst is None or check.kind in kinds:
             continue
-        lasts = bucket.lasts_s(
+        lasts_s = bucket.lasts_s(
             check.target_iops * (check.block_size if check.kind == THROUGHPUT else 1)
         )
-        if lasts is not None:
+        if lasts_s is not None:
             kinds.add(check.kind)
-            durations[check] = lasts + DRAIN_MORE_S
+            durations[check] = lasts_s + DRAIN_MARGIN_S
     return durations
 
 
@@ -210,9 +210,9 @@ def plan_lines(setup: PromiseSetup) -> Iterator[str]:
         yield f"  {check_title(check)}: {options.measure:g} s"
     for check, seconds in drained_checks(setup).items():
         yield f"  first {check_title(check)} until the credits are used up: {duration(seconds)}"
-    for check, why in setup.left.items():
+    for check, why in setup.skipped.items():
         yield f"  {check_title(check)}: not tested; {why}"
-    yield from _writes(setup)
+    yield from _write_lines(setup)
     for kind, unit in ((IOPS, "I/O credits"), (THROUGHPUT, "bytes of credits")):
         bucket = setup.promised.bucket(kind)
         length = options.settle + options.measure + 1
@@ -224,12 +224,12 @@ def plan_lines(setup: PromiseSetup) -> Iterator[str]:
                    f"after {duration(back)} without I/O")  # fmt: skip
 
 
-def _writes(setup: PromiseSetup) -> Iterator[str]:
+def _write_lines(setup: PromiseSetup) -> Iterator[str]:
     place = printable(setup.target.path)
     length = setup.options.settle + setup.options.measure + 1
     total = max_written_bytes(setup.todo, length)
     more = "more if it is faster"
-    if setup.scratch:
+    if setup.uses_scratch:
         file_size = setup.options.file_size
         file = (size_bytes(file_size) if file_size else None) or DEFAULT_BYTES
         yield (f"writes: a scratch file ({size(file)}) in {place}, removed at the end, and about "

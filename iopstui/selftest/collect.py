@@ -20,7 +20,7 @@ from iopstui.fio.inspect import Fio, find_fio
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.process.programs import which
 from iopstui.linux.roots import Roots
-from iopstui.preflight.kept_scratch import KeptScratch
+from iopstui.preflight.shared_scratch import SharedScratch
 from iopstui.safety.scratch import supports_direct
 from iopstui.selftest import counters, devices
 from iopstui.selftest.commands import IOPSTUI, MAX_S, run_command
@@ -35,13 +35,13 @@ MAX_IOPS = 2000
 RUN_S = 5
 PROBE_S = 3
 SETTLE_S = 0.4
-OWN_LINE = "iopstui: "
+MESSAGE_PREFIX = "iopstui: "
 NO_DISK = "the directory is not on a block device of its own (tmpfs, overlay, a share ...)"
 _LOG = re.compile(r"lat_clat\.\d+\.log")
-Say = Callable[[str], None]
+Notify = Callable[[str], None]
 
 
-def collect(directory: Path, say: Say) -> Evidence:
+def collect(directory: Path, notify: Notify) -> Evidence:
     """Run everything in scratch files below ``directory``; they are removed whatever happens.
     UsageError without a usable directory, Missing without fio, JobFailed if it fails."""
     began = time.monotonic()
@@ -57,16 +57,16 @@ def collect(directory: Path, say: Say) -> Evidence:
     fio = find_fio()
     evidence = Evidence(machine=_machine(fio))
     evidence.disk = devices.disk_below(directory)
-    shared_scratch = KeptScratch([directory])
+    shared_scratch = SharedScratch([directory])
     try:
         scratch = shared_scratch.scratch.path
-        say(f"fio for {FIO_S} s, with a log line for each I/O")
+        notify(f"fio for {FIO_S} s, with a log line for each I/O")
         _log_fio(evidence, fio, scratch, supports_direct(scratch))
-        say(f"iopstui for {RUN_S} s, and the kernel's counters beside it")
+        notify(f"iopstui for {RUN_S} s, and the kernel's counters beside it")
         _run_iopstui(evidence, directory)
-        say(f"the kernel probe for {PROBE_S} s, and the kernel's counters beside it")
+        notify(f"the kernel probe for {PROBE_S} s, and the kernel's counters beside it")
         _run_probe(evidence, directory)
-        say("queue map, fence, tunables")
+        notify("queue map, fence, tunables")
         _read_queues(evidence)
         _try_fence(evidence, scratch)
         devices.try_restore(evidence, scratch)
@@ -133,7 +133,7 @@ def _run_iopstui(evidence: Evidence, directory: Path) -> None:
     if not evidence.iostat:
         evidence.missing["iostat"] = "iostat is not installed (package sysstat)"
     if result.returncode:
-        raise JobFailed(f"iopstui run failed: {_why(result)}")
+        raise JobFailed(f"iopstui run failed: {_failure_reason(result)}")
     for line in result.stdout.splitlines():
         row = json.loads(line)
         if row["event"] == "frame":
@@ -147,10 +147,12 @@ def _run_job(directory: Path, seconds: int, *more: str) -> subprocess.CompletedP
     )  # fmt: skip
 
 
-def _why(result: subprocess.CompletedProcess[str]) -> str:
+def _failure_reason(result: subprocess.CompletedProcess[str]) -> str:
     """The last thing that a failed iopstui said."""
-    messages = [line for line in result.stderr.splitlines() if line.startswith(OWN_LINE)]
-    return messages[-1].removeprefix(OWN_LINE) if messages else f"exit code {result.returncode}"
+    messages = [line for line in result.stderr.splitlines() if line.startswith(MESSAGE_PREFIX)]
+    return (
+        messages[-1].removeprefix(MESSAGE_PREFIX) if messages else f"exit code {result.returncode}"
+    )
 
 
 def _run_probe(evidence: Evidence, directory: Path) -> None:
@@ -168,10 +170,10 @@ def _run_probe(evidence: Evidence, directory: Path) -> None:
     time.sleep(SETTLE_S)
     evidence.probe_counters = log.finish()
     if result.returncode == EXIT_MISSING:
-        evidence.missing["probe"] = _why(result).replace(str(directory), "DIR")
+        evidence.missing["probe"] = _failure_reason(result).replace(str(directory), "DIR")
         return
     if result.returncode:
-        raise JobFailed(f"iopstui run --probe failed: {_why(result)}")
+        raise JobFailed(f"iopstui run --probe failed: {_failure_reason(result)}")
     for line in result.stdout.splitlines():
         row = json.loads(line)
         device = row.get("device") if row["event"] == "frame" else None

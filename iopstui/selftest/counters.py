@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-EVERY_S = 0.05
+INTERVAL_S = 0.05
 
 
 class CounterLog(threading.Thread):
@@ -20,20 +20,20 @@ class CounterLog(threading.Thread):
     def __init__(self, disk: str, vectors: tuple[str, ...]) -> None:
         super().__init__(daemon=True)
         self._disk, self._vectors = disk, vectors
-        self._over = threading.Event()
+        self._stop_requested = threading.Event()
         self.rows: list[tuple[float, str, str]] = []
 
     def run(self) -> None:
         """Poll until ``finish``."""
         while True:
-            is_last = self._over.wait(EVERY_S)
+            is_last = self._stop_requested.wait(INTERVAL_S)
             self._read()
             if is_last:
                 return
 
     def finish(self) -> list[list[Any]]:
         """Stop after one more reading, and return the rows."""
-        self._over.set()
+        self._stop_requested.set()
         self.join()
         return [list(row) for row in self.rows]
 

@@ -100,7 +100,7 @@ def _measure_null_blk(evidence: Evidence) -> None:
         disk = next((path for path in (f"/dev/{NULL_NAME}", f"/dev/nullb{number}")
                      if os.path.exists(path)), "")  # fmt: skip
         if disk:
-            evidence.known_latency = {"expected_ns": LATENCY_NS} | _latency_of(disk)
+            evidence.known_latency = {"expected_ns": LATENCY_NS} | _measure_latency(disk)
         else:
             evidence.missing["latency"] = "the null_blk did not appear below /dev"
     except OSError as error:
@@ -112,7 +112,7 @@ def _measure_null_blk(evidence: Evidence) -> None:
             place.rmdir()
 
 
-def _latency_of(disk: str) -> dict[str, float]:
+def _measure_latency(disk: str) -> dict[str, float]:
     """Mean latency and await of single I/Os on the disk, as iopstui shows them."""
     result = run_command(
         *IOPSTUI, "run", disk, "--job", "randread-4k", "--set", "iodepth=1", "--set", "numjobs=1",

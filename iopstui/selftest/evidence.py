@@ -8,7 +8,7 @@ from typing import Any
 from iopstui.errors import UsageError
 
 FORMAT = 1
-ADDED = {"probe_frames", "probe_counters", "iostat"}
+ADDED_FIELDS = {"probe_frames", "probe_counters", "iostat"}
 """Not in the first bundles."""
 Row = list[Any]
 
@@ -59,7 +59,7 @@ def parse_evidence(data: Any) -> Evidence:
     values: dict[str, Any] = {}
     for name in Evidence.__dataclass_fields__:
         default = getattr(empty, name)
-        value = data.get(name, default if name in ADDED else None)
+        value = data.get(name, default if name in ADDED_FIELDS else None)
         if default is not None and type(value) is not type(default) and not (
             isinstance(default, float) and isinstance(value, int)
         ):  # fmt: skip

@@ -61,15 +61,19 @@ def _queues(evidence: Evidence) -> Iterator[Check]:
         if str(vector["irq"]) in expected
     }
     if expected:
-        yield check_equal("queue map: queue of each interrupt", _pairs(expected), _pairs(reported),
-                          "interrupts would be shown at the wrong queue")  # fmt: skip
+        yield check_equal(
+            "queue map: queue of each interrupt",
+            _pairs_text(expected),
+            _pairs_text(reported),
+            "interrupts would be shown at the wrong queue",
+        )
     else:
         yield unchecked("queue map: queue of each interrupt", "their names do not say it")
     affinity = {irq: _cpus(cpu_text) for irq, cpu_text in evidence.affinity.items()}
     if affinity:
-        has = {str(vector["irq"]): set(vector["cpus"]) for vector in evidence.vectors
-               if str(vector["irq"]) in affinity}  # fmt: skip
-        yield check_equal("queue map: CPU of each interrupt", _map_text(affinity), _map_text(has),
+        shown = {str(vector["irq"]): set(vector["cpus"]) for vector in evidence.vectors
+                 if str(vector["irq"]) in affinity}  # fmt: skip
+        yield check_equal("queue map: CPU of each interrupt", _map_text(affinity), _map_text(shown),
                           "interrupts would be shown on the wrong CPU")  # fmt: skip
 
 
@@ -131,9 +135,9 @@ def _clock(evidence: Evidence) -> Iterator[Check]:
         yield unchecked("clock", "fewer than two seconds were measured")
         return
     first = evidence.frames[0]
-    off = max(abs(frame["wall_ms"] - first["wall_ms"] - 1000 * (frame["t"] - first["t"]))
-              for frame in evidence.frames)  # fmt: skip
-    yield check_within("clock: wall against monotonic, ms", 0.0, CLOCK_MS, off,
+    error_ms = max(abs(frame["wall_ms"] - first["wall_ms"] - 1000 * (frame["t"] - first["t"]))
+                   for frame in evidence.frames)  # fmt: skip
+    yield check_within("clock: wall against monotonic, ms", 0.0, CLOCK_MS, error_ms,
                        "the clock was set meanwhile, or seconds have the wrong length")  # fmt: skip
 
 
@@ -166,5 +170,5 @@ def _map_text(cpus: dict[str, set[int]]) -> str:
                      for key in sorted(cpus, key=int))  # fmt: skip
 
 
-def _pairs(queues: dict[str, int]) -> str:
+def _pairs_text(queues: dict[str, int]) -> str:
     return ", ".join(f"{irq}→{queues[irq]}" for irq in sorted(queues, key=int))

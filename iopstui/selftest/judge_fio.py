@@ -18,11 +18,11 @@ from iopstui.selftest.evidence import Evidence
 
 INTERVAL_S = 1.0
 MEAN_ERROR = 1e-4
-TWICE_MS = 300
-LEAST = {50.0: 20, 99.0: 1000}
+REPEAT_WINDOW_MS = 300
+MIN_SAMPLES = {50.0: 20, 99.0: 1000}
 """Fewest I/Os for which a percentile is compared."""
-COUNTS = "IOPS and bandwidth would be wrong"
-LATENCIES = "latencies would be wrong"
+WRONG_COUNTS = "IOPS and bandwidth would be wrong"
+WRONG_LATENCIES = "latencies would be wrong"
 
 
 def judge_fio(evidence: Evidence) -> Iterator[Check]:
@@ -32,11 +32,14 @@ def judge_fio(evidence: Evidence) -> Iterator[Check]:
         yield unchecked("fio: I/Os", "fio wrote no intervals or no log")
         return
     yield check_equal(
-        "fio: I/Os", len(evidence.log), sum(interval.total.ios for interval in intervals), COUNTS
+        "fio: I/Os",
+        len(evidence.log),
+        sum(interval.total.ios for interval in intervals),
+        WRONG_COUNTS,
     )
     moved = sum(size for _, _, size in evidence.log)
     yield check_equal(
-        "fio: bytes", moved, sum(interval.total.bytes for interval in intervals), COUNTS
+        "fio: bytes", moved, sum(interval.total.bytes for interval in intervals), WRONG_COUNTS
     )
     values = sorted(value for _, value, _ in evidence.log)
     mean = sum(values) / len(values)
@@ -44,16 +47,20 @@ def judge_fio(evidence: Evidence) -> Iterator[Check]:
     count = sum(part.ios for part in parts)
     joined = sum((part.clat_ns or 0.0) * part.ios for part in parts) / count if count else 0.0
     yield check_within(
-        "fio: mean latency, ns", mean * (1 - MEAN_ERROR), mean * (1 + MEAN_ERROR), joined, LATENCIES
+        "fio: mean latency, ns",
+        mean * (1 - MEAN_ERROR),
+        mean * (1 + MEAN_ERROR),
+        joined,
+        WRONG_LATENCIES,
     )
     yield from _percentiles(values, histogram.merge(interval.total.bins for interval in intervals))
     highest = max((interval.total.max_ns or 0 for interval in intervals), default=0)
-    yield check_equal("fio: slowest I/O, ns", values[-1], highest, LATENCIES)
+    yield check_equal("fio: slowest I/O, ns", values[-1], highest, WRONG_LATENCIES)
 
 
 def _percentiles(values: list[int], bins: histogram.Bins) -> Iterator[Check]:
-    reported = histogram.percentiles(bins, LEAST)
-    for share, least in LEAST.items():
+    reported = histogram.percentiles(bins, MIN_SAMPLES)
+    for share, least in MIN_SAMPLES.items():
         if len(values) < least:
             continue
         rank = max(1, math.ceil(round(share / 100 * len(values), 6)))
@@ -65,7 +72,7 @@ def _percentiles(values: list[int], bins: histogram.Bins) -> Iterator[Check]:
             min(exact) * (1 - error),
             max(exact) * (1 + error),
             float(reported[share]),
-            LATENCIES,
+            WRONG_LATENCIES,
         )
 
 
@@ -78,7 +85,7 @@ def _intervals(evidence: Evidence) -> list[FioInterval]:
         if status is None:
             continue
         # fio may write its last document twice
-        soon = statuses and status.timestamp_ms - statuses[-1].timestamp_ms < TWICE_MS
+        soon = statuses and status.timestamp_ms - statuses[-1].timestamp_ms < REPEAT_WINDOW_MS
         if soon and is_repetition(status, statuses[-1]):
             statuses.pop()
         statuses.append(status)

@@ -12,16 +12,16 @@ from iopstui.selftest.check import Check, check_within, unchecked
 from iopstui.selftest.evidence import Evidence
 from iopstui.selftest.kernel_counters import (
     Frame,
-    began_again,
-    begin_of,
-    down,
+    begin_ms,
     growth,
     readings,
-    up,
+    round_down,
+    round_up,
+    was_reset,
 )
 
-AGAIN = "the counters began again meanwhile, as after a reset of the disk's controller"
-RATES = "the device's rates would be wrong"
+COUNTERS_RESET = "the counters began again meanwhile, as after a reset of the disk's controller"
+WRONG_RATES = "the device's rates would be wrong"
 SECTOR = 512
 MIB = 1 << 20
 TICKS_MS = 20.0
@@ -44,19 +44,21 @@ def judge_kernel(evidence: Evidence) -> Iterator[Check]:
 def _device(evidence: Evidence, frames: Sequence[Frame]) -> Iterator[Check]:
     stats = readings(evidence.counters, "diskstats", 3)
     # the ninth is what is in flight
-    if began_again([(at, row[:8] + row[9:]) for at, row in stats]):
-        yield unchecked("device", AGAIN)
+    if was_reset([(at, row[:8] + row[9:]) for at, row in stats]):
+        yield unchecked("device", COUNTERS_RESET)
         return
-    span = begin_of(frames[0]), float(frames[-1]["wall_ms"])
+    span = begin_ms(frames[0]), float(frames[-1]["wall_ms"])
     for name, field, measured, meaning, more in _device_sums(frames):
         low, high = growth(stats, field, *span)
-        yield check_within(f"device: {name}", down(low) - more, up(high) + more, measured, meaning)
+        yield check_within(
+            f"device: {name}", round_down(low) - more, round_up(high) + more, measured, meaning
+        )
     wrong_seconds = 0
     for frame in frames:
-        bounds = (growth(stats, field, begin_of(frame), frame["wall_ms"]) for field in (0, 4))
+        bounds = (growth(stats, field, begin_ms(frame), frame["wall_ms"]) for field in (0, 4))
         low, high = map(sum, zip(*bounds, strict=True))
         wrong_seconds += not low <= frame["disk"]["reads"] + frame["disk"]["writes"] <= high
-    yield check_within("device: seconds with wrong counts", 0, 0, wrong_seconds, RATES)
+    yield check_within("device: seconds with wrong counts", 0, 0, wrong_seconds, WRONG_RATES)
 
 
 def _device_sums(frames: Sequence[Frame]) -> Iterator[tuple[str, int, float, str, float]]:
@@ -64,9 +66,9 @@ def _device_sums(frames: Sequence[Frame]) -> Iterator[tuple[str, int, float, str
     what the kernel may count more or less)."""
     disks = [(frame["disk"], frame["seconds"]) for frame in frames]
     for key, field, letter in (("reads", 0, "r"), ("writes", 4, "w")):
-        yield key, field, sum(disk[key] for disk, _ in disks), RATES, 0.0
+        yield key, field, sum(disk[key] for disk, _ in disks), WRONG_RATES, 0.0
         moved = sum(disk[f"{letter}MB/s"] * seconds for disk, seconds in disks)
-        yield f"sectors of {letter}MB/s", field + 2, moved * MIB / SECTOR, RATES, 0.0
+        yield f"sectors of {letter}MB/s", field + 2, moved * MIB / SECTOR, WRONG_RATES, 0.0
         waited = sum((disk[f"{letter}_await"] or 0.0) * disk[key] for disk, _ in disks)
         yield f"ms of {letter}_await", field + 3, waited, "await would be wrong", 1.0
     busy = sum(disk["util"] / 100 * seconds for disk, seconds in disks)
@@ -81,15 +83,17 @@ def _softirqs(evidence: Evidence, frames: Sequence[Frame]) -> Iterator[Check]:
     if not counts or len(counts[0][1]) != len(cpus):
         yield unchecked("BLOCK softirqs by CPU", "the columns of /proc/softirqs are not these CPUs")
         return
-    span = begin_of(frames[0]), float(frames[-1]["wall_ms"])
+    span = begin_ms(frames[0]), float(frames[-1]["wall_ms"])
     for column, cpu in enumerate(cpus):
         low, high = growth(counts, column, *span)
         measured = sum(
             (frame["cpus"].get(cpu, {}).get("block/s") or 0.0) * frame["seconds"]
             for frame in frames
         )
-        yield check_within(f"BLOCK softirqs of CPU {cpu}", down(low), up(high), measured,
-                           "completions would be shown on the wrong CPU")  # fmt: skip
+        yield check_within(
+            f"BLOCK softirqs of CPU {cpu}", round_down(low), round_up(high), measured,
+            "completions would be shown on the wrong CPU",
+        )  # fmt: skip
 
 
 def _interrupts(evidence: Evidence, frames: Sequence[Frame]) -> Iterator[Check]:
@@ -100,15 +104,17 @@ def _interrupts(evidence: Evidence, frames: Sequence[Frame]) -> Iterator[Check]:
     if not rows:
         yield unchecked("interrupts by CPU", "the disk has no interrupts of its own")
         return
-    if any(map(began_again, rows.values())):
-        yield unchecked("interrupts by CPU", AGAIN)
+    if any(map(was_reset, rows.values())):
+        yield unchecked("interrupts by CPU", COUNTERS_RESET)
         return
     cpus = sorted(frames[0]["cpus"], key=int)
     for column, cpu in enumerate(cpus):
         low = high = measured = 0.0
         for irq, counts in rows.items():
-            least, most = growth(counts, column, begin_of(frames[0]), frames[-1]["wall_ms"])
+            least, most = growth(counts, column, begin_ms(frames[0]), frames[-1]["wall_ms"])
             low, high = low + least, high + most
             measured += sum((f["irqs"].get(irq, {}).get(cpu) or 0.0) * f["seconds"] for f in frames)
-        yield check_within(f"interrupts of the disk on CPU {cpu}", down(low), up(high), measured,
-                           "interrupts would be shown on the wrong CPU")  # fmt: skip
+        yield check_within(
+            f"interrupts of the disk on CPU {cpu}", round_down(low), round_up(high), measured,
+            "interrupts would be shown on the wrong CPU",
+        )  # fmt: skip

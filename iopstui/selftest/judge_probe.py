@@ -10,23 +10,23 @@ from iopstui.selftest.check import FAIL, Check, check_within, unchecked
 from iopstui.selftest.evidence import Evidence
 from iopstui.selftest.kernel_counters import (
     Reading,
-    began_again,
-    begin_of,
-    down,
+    begin_ms,
     growth,
     readings,
-    up,
+    round_down,
+    round_up,
+    was_reset,
 )
 
 NS_PER_MS = 1e6
 SECOND_MS, LATE_MS = 1000.0, 100.0
 MOST_QUEUED = 64
 """Of the time until a request completes at least one part in so many is in the device."""
-LOST = "the probe would show wrong latencies of the device"
+WRONG_LATENCIES = "the probe would show wrong latencies of the device"
 SECTOR_BYTES = 512
-ROUNDED = 0.005
+ROUNDING_ERROR = 0.005
 """iostat prints two digits behind the point."""
-AGAIN = "the counters began again meanwhile"
+COUNTERS_RESET = "the counters began again meanwhile"
 COLUMNS = {"r/s", "rkB/s", "r_await", "w/s", "wkB/s", "w_await"}
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 Frame = dict[str, Any]
@@ -39,8 +39,8 @@ def judge_probe(evidence: Evidence) -> Iterator[Check]:
         yield unchecked("probe", evidence.missing.get("probe", "it has shown nothing of this disk"))
         return
     stats = readings(evidence.probe_counters, "diskstats", 3)
-    if not stats or began_again([(at, row[:8]) for at, row in stats]):
-        yield unchecked("probe", AGAIN)
+    if not stats or was_reset([(at, row[:8]) for at, row in stats]):
+        yield unchecked("probe", COUNTERS_RESET)
         return
     begin, end = _begin(frames[0]), _end(frames[-1])
     # what it says itself that it has not seen
@@ -50,7 +50,11 @@ def judge_probe(evidence: Evidence) -> Iterator[Check]:
         ios = sum(frame[key]["ios"] for frame in frames)
         low, high = growth(stats, field, begin, end)
         yield check_within(
-            f"probe: {key}s", down(low * (1 - unseen)) - skipped, up(high), ios, LOST
+            f"probe: {key}s",
+            round_down(low * (1 - unseen)) - skipped,
+            round_up(high),
+            ios,
+            WRONG_LATENCIES,
         )
         if ios:
             spent = (
@@ -58,11 +62,15 @@ def judge_probe(evidence: Evidence) -> Iterator[Check]:
             )
             low, high = growth(stats, field + 3, begin, end)
             yield check_within(
-                f"probe: ms of {key}s in the device", down(low / MOST_QUEUED), up(high), spent, LOST
+                f"probe: ms of {key}s in the device",
+                round_down(low / MOST_QUEUED),
+                round_up(high),
+                spent,
+                WRONG_LATENCIES,
             )
     full = sum(frame["full"] or 0 for frame in frames)
     if full:
-        yield Check("probe: requests without room", "0", f"{full:,}", FAIL, LOST)
+        yield Check("probe: requests without room", "0", f"{full:,}", FAIL, WRONG_LATENCIES)
 
 
 def _end(frame: Frame) -> float:
@@ -80,9 +88,9 @@ def judge_iostat(evidence: Evidence) -> Iterator[Check]:
     stats = readings(evidence.counters, "diskstats", 3)
     if not frames or not stats or "device" in evidence.missing:
         return
-    if began_again([(at, row[:8] + row[9:]) for at, row in stats]):
+    if was_reset([(at, row[:8] + row[9:]) for at, row in stats]):
         return
-    span = begin_of(frames[0]), float(frames[-1]["wall_ms"])
+    span = begin_ms(frames[0]), float(frames[-1]["wall_ms"])
     inside = _reports_within(evidence.iostat, *span)
     if len(inside) < 2:
         yield unchecked("iostat", evidence.missing.get("iostat", "fewer than two of its seconds"))
@@ -92,11 +100,11 @@ def judge_iostat(evidence: Evidence) -> Iterator[Check]:
         yield unchecked("iostat", "its reports came late: this machine is too busy")
         return
     for name, field, measured, reported, rounding in _sums(frames, inside):
-        low, high = _around(stats, field, span, inside)
+        low, high = _growth_outside(stats, field, span, inside)
         yield check_within(
             f"iostat: {name}",
-            down(reported + low) - rounding,
-            up(reported + high) + rounding,
+            round_down(reported + low) - rounding,
+            round_up(reported + high) + rounding,
             measured,
             "iopstui and iostat would not show the same",
         )
@@ -137,7 +145,7 @@ def _sums(
         waited = sum(row[wait] * row[rate] * ms for ms, row in rows) / 1000
         yield (
             wait, field + 3, sum((disk[wait] or 0.0) * disk[key] for disk, _ in disks), waited,
-            ROUNDED * count + 1,
+            ROUNDING_ERROR * count + 1,
         )  # fmt: skip
     for name, field, factor in (("aqu-sz", 10, 1.0), ("util", 9, 0.01)):
         column = next(
@@ -152,11 +160,11 @@ def _sums(
                 field,
                 measured,
                 reported,
-                ROUNDED * sum(ms for ms, _ in rows) + 20,
+                ROUNDING_ERROR * sum(ms for ms, _ in rows) + 20,
             )
 
 
-def _around(
+def _growth_outside(
     stats: Sequence[Reading],
     field: int,
     span: tuple[float, float],

@@ -28,7 +28,7 @@ def readings(rows: Sequence[Sequence[Any]], name: str, skip: int, label: str = "
     return samples
 
 
-def began_again(readings: Sequence[Reading]) -> bool:
+def was_reset(readings: Sequence[Reading]) -> bool:
     """Whether a counter was lower than before, or there were others."""
     return any(
         len(now) != len(earlier) or any(map(lt, now, earlier))
@@ -36,7 +36,7 @@ def began_again(readings: Sequence[Reading]) -> bool:
     )
 
 
-def begin_of(frame: Frame) -> float:
+def begin_ms(frame: Frame) -> float:
     """When a frame of iopstui's began, in ms of the wall clock."""
     return float(frame["wall_ms"] - 1000 * frame["seconds"])
 
@@ -56,11 +56,11 @@ def growth(
             after(end + SLACK_MS) - before(begin - SLACK_MS))  # fmt: skip
 
 
-def down(value: float) -> float:
+def round_down(value: float) -> float:
     """The same with room for rounding."""
     return max(0.0, value * (1 - ROUNDING) - 1)
 
 
-def up(value: float) -> float:
+def round_up(value: float) -> float:
     """The same with room for rounding."""
     return value * (1 + ROUNDING) + 1

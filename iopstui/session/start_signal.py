@@ -30,7 +30,7 @@ def planned_event(context: Context, step: int, prepared: PreparedJob) -> events.
 
 def ready_event(context: Context, step: int, prepared: PreparedJob) -> events.RunReady:
     """The event that says so."""
-    made = tuple(f"{path}/" for path in map(str, prepared.made))
+    made = tuple(f"{path}/" for path in map(str, prepared.directories))
     writes = () if prepared.read_only else tuple(
         name for name in prepared.files if not name.startswith(made)
     )  # fmt: skip

@@ -190,10 +190,10 @@ class _Sessions:
         if not options.expect and options.baseline is None:
             return ()
         from iopstui.experiment.baseline import with_baseline
-        from iopstui.experiment.expectations import expectations_of, job_sections
+        from iopstui.experiment.expectations import job_sections, parse_expectations
 
         jobs = [job_sections(options.job, options.overrides)] if options.job else []
-        expected = expectations_of(options.expect, options.tolerance, target, jobs)
+        expected = parse_expectations(options.expect, options.tolerance, target, jobs)
         return with_baseline(expected, options.baseline)
 
     def background(self, controller: Controller) -> BackgroundExperiments:

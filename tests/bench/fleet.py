@@ -18,7 +18,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from iopstui.cli.fleet.agent import compact, trimmed_frame
+from iopstui.cli.fleet.agent import compact_frame, trim_frame
 from iopstui.events import FrameReady
 from iopstui.fleet.hosts.json_objects import parse_object
 from iopstui.fleet.hosts.orders import LINES, SUMS
@@ -34,7 +34,7 @@ TURN = 200
 """Of a thousand hosts so many are read in one turn."""
 
 
-def frames(made: Callable[[Object], Object] = compact) -> list[Object]:
+def frames(made: Callable[[Object], Object] = compact_frame) -> list[Object]:
     """Those of the demo in which fio has a whole second, as an agent sends them: their sums, or
     (``lean``) JSON lines where they are recorded."""
     found = []
@@ -47,7 +47,7 @@ def frames(made: Callable[[Object], Object] = compact) -> list[Object]:
 
 def demo() -> dict[str, list[Object]]:
     """The same by the name of their form (fleet/hosts/orders.py)."""
-    return {SUMS: frames(), LINES: frames(trimmed_frame)}
+    return {SUMS: frames(), LINES: frames(trim_frame)}
 
 
 def line_of(row: Object) -> bytes:

@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import fleet
 from terminal import Terminal, cpu_s
 
-from iopstui.cli.fleet.agent import compact, trimmed_frame
+from iopstui.cli.fleet.agent import compact_frame, trim_frame
 from iopstui.fleet.fleet_events import (
     FleetEvent,
     FleetRunStarted,
@@ -110,7 +110,7 @@ class MadeUp:
         self._over.set()
 
     def _main(self) -> None:
-        made = fleet.frames(trimmed_frame)
+        made = fleet.frames(trim_frame)
         merger = Merger()
         merger.on_slot = lambda name, slot, counted: self._tell(host_second(name, slot, counted))
         merger.on_plain = lambda ones: self._tell(HostSeconds(tuple(host_seconds(ones))))
@@ -160,7 +160,9 @@ class MadeUp:
             self._tell(second)
 
     def _line(self, row: Object, number: int, wall_ms: float) -> bytes:
-        return fleet.line_of({**compact(row), "t": number + 1.0, "wall_ms": wall_ms, "step": 1})
+        return fleet.line_of(
+            {**compact_frame(row), "t": number + 1.0, "wall_ms": wall_ms, "step": 1}
+        )
 
 
 def show(hosts: int, spent: str = "") -> None:

@@ -27,7 +27,7 @@ from fleet_links import SocketLink
 from made import finals, frame
 
 from iopstui import __version__
-from iopstui.cli.fleet.agent import compact
+from iopstui.cli.fleet.agent import compact_frame
 from iopstui.fleet.hosts import member
 from iopstui.output.jsonl import dumps, session_object
 
@@ -80,7 +80,7 @@ def line(ios: int, kept: dict[int, bytes]) -> bytes:
         row = frame("HOST", random.Random(ios), 1e9, 2e12, ios=ios)
         row |= {"own_cpu": None, "device": None}
         row["kernel"]["total"]["util"] = 50.0
-        kept[ios] = dumps({**compact(row), "host": "HOST"}).encode() + b"\n"
+        kept[ios] = dumps({**compact_frame(row), "host": "HOST"}).encode() + b"\n"
     return kept[ios]
 
 

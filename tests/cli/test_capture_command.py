@@ -76,9 +76,9 @@ def played(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.setattr(Played, name, value)
     monkeypatch.setattr(disks, "WorkloadCapture", Played)
     target = Target(DEVICE, "/dev/vda", "vda", ("vda",))
-    monkeypatch.setattr(capture_disk, "choose_watched", lambda texts, devices, roots: target)
+    monkeypatch.setattr(capture_disk, "choose_watch_target", lambda texts, devices, roots: target)
     monkeypatch.setattr(capture_disk, "disk_regions", lambda of: ([VDA], "vda: the layer"))
-    monkeypatch.setattr(capture_disk, "_LOOK_EVERY_S", 0.0)
+    monkeypatch.setattr(capture_disk, "_CHECK_INTERVAL_S", 0.0)
     monkeypatch.setattr(capture_disk, "POLL_S", 0.001)
     monkeypatch.chdir(tmp_path)
 

@@ -16,7 +16,7 @@ import pytest
 from iopstui import __version__
 from iopstui.cli import commands as folder
 from iopstui.cli import program
-from iopstui.cli.program import parsed, parser
+from iopstui.cli.program import build_parser, parse_arguments
 from iopstui.cli.registry import commands
 from iopstui.errors import EXIT_USAGE
 from iopstui.fio.library import find_job
@@ -45,7 +45,7 @@ OPTION = re.compile(r"(?<![\w-])--?[a-z][a-z-]*")
 
 def parsers() -> dict[str, argparse.ArgumentParser]:
     found: dict[str, argparse.ArgumentParser] = {}
-    for action in parser()._actions:
+    for action in build_parser()._actions:
         if isinstance(action, argparse._SubParsersAction):
             found = dict(action.choices)
     return found
@@ -72,7 +72,7 @@ def shown(root: Path) -> list[tuple[str, list[str]]]:
 def test_the_help_has_an_order() -> None:
     found = commands()
     assert [one.name for one in found] == list(parsers())
-    assert len({one.place for one in found}) == len(found), "no two at one place"
+    assert len({one.order for one in found}) == len(found), "no two at one place"
     files = {Path(name).stem for name in Path(folder.__path__[0]).glob("*.py")} - {"__init__"}
     assert {one.name for one in found} == files
 
@@ -81,7 +81,7 @@ def test_a_new_command_is_one_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     (tmp_path / "hello.py").write_text(HELLO)
     monkeypatch.setattr(folder, "__path__", [str(tmp_path)])
     try:
-        top = parser()
+        top = build_parser()
     finally:
         sys.modules.pop(f"{folder.__name__}.hello", None)
     arguments = top.parse_args(["hello", "--loud"])
@@ -100,11 +100,11 @@ def test_the_guide_shows_every_command(root: Path) -> None:
 
 
 def test_the_readme_and_the_guide_show_commands_that_are_right(root: Path) -> None:
-    examples, top = shown(root), parser()
+    examples, top = shown(root), build_parser()
     assert len(examples) > 30
     for where, words in examples:
         try:
-            assert parsed(top, words).command.name == words[0]
+            assert parse_arguments(top, words).command.name == words[0]
         except SystemExit:
             pytest.fail(f"not a command line: {where}")
 
@@ -119,9 +119,9 @@ CHECKS: dict[str, Callable[[str], object]] = {
 def test_what_these_commands_name_there_is(root: Path, fio: str) -> None:
     """Jobs, lessons, fio's options, axes, variants, expectations: asked as the program asks."""
     listed = subprocess.run([fio, "--cmdhelp=all"], capture_output=True, text=True).stdout
-    options, seen, top = set(parse_options(listed)), set(), parser()
+    options, seen, top = set(parse_options(listed)), set(), build_parser()
     for where, words in shown(root):
-        given = vars(parsed(top, words))
+        given = vars(parse_arguments(top, words))
         if words[0] in ("jobs", "lesson"):
             given[words[0].removesuffix("s")] = given["name"]
         if words[0] in ("fleet", "merge"):
@@ -193,7 +193,7 @@ def test_its_help_fits_a_narrow_terminal(name: str, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("COLUMNS", "80")
     choices = next(
         action.choices
-        for action in parser()._actions
+        for action in build_parser()._actions
         if isinstance(action, argparse._SubParsersAction)
     )
     lines = choices[name].format_help().split("\n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iopstui.cli.program import parsed, parser
+from iopstui.cli.program import build_parser, parse_arguments
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from iopstui.cli.program import parsed, parser
     ],
 )
 def test_every_target_is_taken(line: str, targets: list[str]) -> None:
-    assert parsed(parser(), line.split()).target == targets
+    assert parse_arguments(build_parser(), line.split()).target == targets
 
 
 @pytest.mark.parametrize(
@@ -37,10 +37,10 @@ def test_what_is_no_target_is_still_refused(
     line: str, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as caught:
-        parsed(parser(), line.split())
+        parse_arguments(build_parser(), line.split())
     assert caught.value.code == 2 and words in capsys.readouterr().err
 
 
 def test_each_device_s_word_is_kept() -> None:
     words = ["run", "a", "b", "--job", "x", "--destroy-data", "a", "--destroy-data", "b"]
-    assert parsed(parser(), words).destroy_data == ["a", "b"]
+    assert parse_arguments(build_parser(), words).destroy_data == ["a", "b"]

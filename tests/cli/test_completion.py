@@ -9,14 +9,14 @@ from program_words import SHELLS, answers
 
 from iopstui.cli.commands.completion import SHELLS as OFFERED
 from iopstui.cli.complete import FILES, complete
-from iopstui.cli.program import LINE, command_parsers, main
+from iopstui.cli.program import COMMAND_LINE, command_parsers, main
 from iopstui.cli.registry import commands
 from iopstui.fio.library import shipped_jobs
 from iopstui.lesson.library import find_lesson
 
 
 def words(*so_far: str) -> list[str]:
-    return [one.word for one in complete(so_far, LINE)]
+    return [one.word for one in complete(so_far, COMMAND_LINE)]
 
 
 def test_commands_and_options_are_the_parsers_own() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from iopstui.cli import config as configuration
 from iopstui.cli.config import KEYS, NOT_CONFIGURABLE, Config, config_path, read_config, remember
-from iopstui.cli.program import configured, main, parsed, parser
+from iopstui.cli.program import build_parser, main, parse_arguments, read_config_for
 
 FULL = """\
 theme = "light"
@@ -33,8 +33,8 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def arguments(*words: str) -> SimpleNamespace:
-    config = configured(words[0])
-    return SimpleNamespace(**vars(parsed(parser(words[0], config), words)))
+    config = read_config_for(words[0])
+    return SimpleNamespace(**vars(parse_arguments(build_parser(words[0], config), words)))
 
 
 def test_what_is_set_is_the_default_and_the_command_line_wins(file: Path) -> None:
@@ -54,7 +54,7 @@ def test_every_key_is_an_option_of_its_commands() -> None:
     assert str(KEYS["fleet-layout"].check("map by-util")) == "by-util map"
     for name, key in KEYS.items():
         for command in key.commands if not name.endswith("layout") else ():
-            below = parser()._subparsers._group_actions[0].choices[command]  # type: ignore[union-attr,index]
+            below = build_parser()._subparsers._group_actions[0].choices[command]  # type: ignore[union-attr,index]
             options = below._option_string_actions
             assert f"--{name}" in options or f"--no-{name}" in options
 
@@ -79,7 +79,7 @@ def test_a_diskspd_command_needs_no_job_and_has_none(file: Path) -> None:
 def test_a_format_is_for_what_has_no_screen(file: Path) -> None:
     file.write_text(FULL)
     assert arguments("replay", "demo").format is None
-    assert configured("devices") is None
+    assert read_config_for("devices") is None
 
 
 def test_without_a_file_everything_is_as_it_is_without_one(file: Path) -> None:
@@ -96,7 +96,7 @@ def test_what_is_dangerous_is_refused(file: Path, key: str) -> None:
     assert set(found.settings) == {"interval"} and len(found.problems) == 2
     assert all(
         "is not allowed in the configuration; give it with each command" in words
-        for words in found.sentences()
+        for words in found.problem_texts()
     )
 
 
@@ -124,7 +124,7 @@ def test_what_is_dangerous_is_refused(file: Path, key: str) -> None:
 )
 def test_a_mistake_is_told_with_its_line(file: Path, line: str, told: str) -> None:
     file.write_text(line + "\n")
-    [sentence] = read_config().sentences()
+    [sentence] = read_config().problem_texts()
     assert f"line {1 + line.count(chr(10))}: " in sentence and told in sentence
 
 
@@ -138,7 +138,7 @@ def test_the_layout_is_checked_and_given_to_the_screen(file: Path) -> None:
     file.write_text('layout = "10s zoomed latency"\n')
     assert arguments("live").layout == "latency zoomed 10s"
     file.write_text('layout = "latency big"\n')
-    [sentence] = read_config().sentences()
+    [sentence] = read_config().problem_texts()
     assert "layout: 'big' is not one of iops, " in sentence
 
 
@@ -209,8 +209,7 @@ def test_root_reads_only_what_nobody_else_can_write(
         file.chmod(0o664)
     assert not read_config().settings
     assert (
-        "root reads only files that root owns and nobody else can write"
-        in read_config().complaint()
+        "root reads only files that root owns and nobody else can write" in read_config().summary()
     )
 
 
@@ -221,20 +220,20 @@ def test_root_reads_nothing_from_a_directory_of_others(
     monkeypatch.setattr(configuration.os, "geteuid", lambda: 0)
     monkeypatch.setattr(configuration.os, "fstat", owned_by(0))
     file.parent.chmod(0o777)
-    assert "ignored" in read_config().complaint() and not read_config().settings
+    assert "ignored" in read_config().summary() and not read_config().settings
 
 
 def test_what_is_no_file_is_told(file: Path) -> None:
     file.mkdir()
-    assert "ignored" in read_config().complaint()
+    assert "ignored" in read_config().summary()
     file.rmdir()
     os.mkfifo(file)
-    assert "it is not a file" in read_config().complaint()
+    assert "it is not a file" in read_config().summary()
     file.unlink()
     file.write_bytes(b"theme = \xff")
-    assert "not UTF-8" in read_config().complaint()
+    assert "not UTF-8" in read_config().summary()
     file.write_bytes(b"#" * (1 << 17))
-    assert "longer than 64 KiB" in read_config().complaint()
+    assert "longer than 64 KiB" in read_config().summary()
 
 
 def test_where_the_file_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

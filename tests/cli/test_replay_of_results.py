@@ -6,7 +6,7 @@ import pytest
 from fio_recordings import LOGS
 
 from iopstui.cli.commands import fleet, replay
-from iopstui.cli.program import parser
+from iopstui.cli.program import build_parser
 from iopstui.errors import UsageError
 
 
@@ -15,7 +15,7 @@ def test_a_result_of_fio_is_sent_to_report(form: str | None) -> None:
     path = str(LOGS / "avg.json")
     with pytest.raises(UsageError) as caught:
         line = [path, *(["--format", form] if form else [])]
-        replay.run(parser("replay").parse_args(["replay", *line]))
+        replay.run(build_parser("replay").parse_args(["replay", *line]))
     assert caught.value.hint == f"Open it with: iopstui report {path}"
 
 
@@ -24,4 +24,4 @@ def test_colours_are_refused_where_there_is_no_screen() -> None:
         name = command.COMMAND.name
         line = [name, word, "--theme", "light", "--format", "jsonl"]
         with pytest.raises(UsageError, match="--theme light needs the screen"):
-            command.run(parser(name).parse_args(line))
+            command.run(build_parser(name).parse_args(line))

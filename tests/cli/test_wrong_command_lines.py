@@ -7,7 +7,7 @@ import shlex
 
 import pytest
 
-from iopstui.cli.program import EXAMPLES, main, parsed, parser
+from iopstui.cli.program import EXAMPLES, build_parser, main, parse_arguments
 from iopstui.cli.registry import command_names, commands
 
 
@@ -78,7 +78,7 @@ def test_foreign_text_does_nothing_to_the_terminal(capsys: pytest.CaptureFixture
 
 
 def test_the_beginning_of_an_option_is_still_enough() -> None:
-    assert parsed(parser(), ["run", "--jo", "x", "--inter", "2"]).interval == 2.0
+    assert parse_arguments(build_parser(), ["run", "--jo", "x", "--inter", "2"]).interval == 2.0
 
 
 def test_what_stands_behind_two_dashes_is_no_option(capsys: pytest.CaptureFixture[str]) -> None:
@@ -87,7 +87,7 @@ def test_what_stands_behind_two_dashes_is_no_option(capsys: pytest.CaptureFixtur
 
 
 def test_the_help_fits_on_a_small_screen() -> None:
-    lines = parser().format_help().splitlines()
+    lines = build_parser().format_help().splitlines()
     # the last line of a screen of 24 is the prompt's
     assert len(lines) <= 23 and max(map(len, lines)) <= 80
     rows = lines[2 : lines.index("", 2)]
@@ -99,7 +99,7 @@ def test_the_help_fits_on_a_small_screen() -> None:
 
 
 def test_the_help_ends_with_examples_that_are_right() -> None:
-    top = parser()
+    top = build_parser()
     lines = top.format_help().splitlines()
     shown = [line.strip() for line in lines[lines.index("", 3) + 1 :]]
     # with many commands there is room for the first of them alone
@@ -107,4 +107,7 @@ def test_the_help_ends_with_examples_that_are_right() -> None:
     for example in EXAMPLES:
         name, *words = shlex.split(example.split("  ")[0].split(" > ")[0])
         assert name == "iopstui"
-        assert isinstance(parsed(top, words), argparse.Namespace) and words[0] in command_names()
+        assert (
+            isinstance(parse_arguments(top, words), argparse.Namespace)
+            and words[0] in command_names()
+        )

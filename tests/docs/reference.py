@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from iopstui.cli.options import EPILOG
-from iopstui.cli.program import parser
+from iopstui.cli.program import build_parser
 from iopstui.errors import EXIT_MEANINGS
 from iopstui.model.metrics.fields import FIELDS, Field
 from iopstui.model.metrics.paths import ANY
@@ -47,7 +47,7 @@ def code(text: str) -> str:
 def parsers() -> dict[str, argparse.ArgumentParser]:
     """The parser of each command, in the order of the help."""
     return next(
-        dict(action.choices) for action in parser()._actions
+        dict(action.choices) for action in build_parser()._actions
         if isinstance(action, argparse._SubParsersAction)
     )  # fmt: skip
 

@@ -76,10 +76,10 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_form_is_told_no_option_of_the_command_line(here: Path) -> None:
     look = Screen(here).background.preview
-    shuffled = "\n".join(look(replace(PLAN, shuffle=True, seed=42)).words)
+    shuffled = "\n".join(look(replace(PLAN, shuffle=True, seed=42)).lines)
     assert "Order: random, seed 42" in shuffled and shuffled.startswith("2 points, about ")
     variants = (parse_variant("iodepth=1"), parse_variant("iodepth=4"))
-    compared = look(replace(PLAN, axes=(), variants=variants, repeats=2)).words
+    compared = look(replace(PLAN, axes=(), variants=variants, repeats=2)).lines
     assert "Order: random within each repeat" in compared
     assert any(line.startswith("Repeats: With 2 repeats") for line in compared)
     assert not [line for line in (*compared, shuffled) if "--" in line]
@@ -176,7 +176,7 @@ def test_stopped_in_mid_run_it_keeps_what_it_has_for_the_next_time(here: Path) -
         assert isinstance(done, ExperimentFinished) and done.interrupted and done.done == 1
         assert Path(done.kept).exists()
         again = screen.background.preview(PLAN)
-        assert "1 of 2 points done" in again.kept
+        assert "1 of 2 points done" in again.resume_note
         assert list(here.iterdir()) == []
     finally:
         screen.session.close()

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.cli.program import parser
+from iopstui.cli.program import build_parser
 from iopstui.errors import Missing, UsageError
 from iopstui.fio import library as jobs
 from iopstui.fio.job_text import read_job
@@ -78,7 +78,7 @@ def test_one_command_does_what_the_document_s_script_does() -> None:
     assert essd.run == f"iopstui run DEV {command}"
     shown = explain(essd, 80).partition("your device):\n\n")[2]
     assert shlex.split(shown.replace("\\\n", " ")) == shlex.split(essd.run), "as it is copied"
-    top = parser()
+    top = build_parser()
     for job in BY_NAME.values():
         if job.run:
             arguments = top.parse_args(shlex.split(job.run)[1:])

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made import START_MS, Row, frame, frames, stream
 
-from iopstui.cli.fleet.agent import compact, trimmed_frame
+from iopstui.cli.fleet.agent import compact_frame, trim_frame
 from iopstui.errors import UsageError
 from iopstui.events import FrameReady
 from iopstui.fleet.merging.combined_frame import ALL_DEVICES, frame_of_second
@@ -53,7 +53,7 @@ def probed(host: str, seed: int, seconds: int, begin: float = 0.0) -> list[Row]:
             for row in rows]  # fmt: skip
 
 
-def sent(row: Row, made: Any = compact) -> Row:
+def sent(row: Row, made: Any = compact_frame) -> Row:
     """As an agent sends it."""
     if row["event"] != "frame":
         return row
@@ -90,7 +90,7 @@ def test_any_tree_of_mergers_and_what_agents_send_give_the_same(
         for at, (seed, count, has) in enumerate(made)
     ]
     flat = merged(streams)
-    for form in (compact, trimmed_frame):
+    for form in (compact_frame, trim_frame):
         assert merged([[sent(row, form) for row in rows] for rows in streams]) == flat
     cut = data.draw(st.integers(1, len(streams) - 1))
     tree = [merged(streams[:cut], "left"), merged(streams[cut:], "right")]
@@ -235,7 +235,7 @@ def test_a_host_s_own_frame_has_its_device() -> None:
     lines = [
         row,
         sent(row),
-        sent(row, trimmed_frame),
+        sent(row, trim_frame),
         {**row, "device": {**row["device"], "tasks": [{"comm": "fio"}]}},
     ]
     for line in lines:
@@ -260,7 +260,7 @@ def test_frames_without_a_probe_stay_short() -> None:
 
 def lean_device(row: Row) -> Any:
     fio = {**row["fio"], "trim": None, "mixed": None, "errors": 0}
-    return trimmed_frame({"own_cpu": None, **row, "fio": fio})["device"]
+    return trim_frame({"own_cpu": None, **row, "fio": fio})["device"]
 
 
 def test_the_totals_say_of_how_many_hosts_it_is() -> None:

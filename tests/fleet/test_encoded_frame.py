@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made import START_MS, Row, direction, frame, frames, stream
 
-from iopstui.cli.fleet.agent import compact, trimmed_frame
+from iopstui.cli.fleet.agent import compact_frame, trim_frame
 from iopstui.fleet.hosts.json_objects import parse_object
 from iopstui.fleet.merging import encoded_frame as encoded_frames
 from iopstui.fleet.merging.certificate import certify_merge
@@ -121,7 +121,7 @@ def sent(row: Row) -> Row:
     """As an agent sends it."""
     if row["event"] != "frame":
         return row
-    kept: Row = json.loads(json.dumps(compact({"own_cpu": None, **whole(row)})))
+    kept: Row = json.loads(json.dumps(compact_frame({"own_cpu": None, **whole(row)})))
     assert "fio" not in kept
     return {**kept, "host": row["host"]}
 
@@ -172,9 +172,9 @@ def test_short_samples_of_sums_make_one_second() -> None:
 ])  # fmt: skip
 def test_what_has_no_place_goes_as_json_lines(change: Row) -> None:
     row = {"own_cpu": None, **whole(frame("a", random.Random(1), 1.0, START_MS))}
-    assert "sums" in compact(row)
+    assert "sums" in compact_frame(row)
     odd = {**row, "fio": {**row["fio"], "trim": None, "mixed": None, "errors": 0, **change}}
-    assert compact(odd) == trimmed_frame(odd)
+    assert compact_frame(odd) == trim_frame(odd)
 
 
 def raw(row: Row) -> bytes:

@@ -14,7 +14,7 @@ from typing import cast
 
 import pytest
 
-from iopstui.cli.fleet.agent_orders import AgentOrders, kept, launch_command
+from iopstui.cli.fleet.agent_orders import AgentOrders, launch_command, new_record_path
 from iopstui.cli.fleet.screen import FleetRecorder
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK, EXIT_VERDICT, JobFailed, UsageError
 from iopstui.fleet import fleet_state
@@ -76,7 +76,7 @@ def test_a_missed_verdict_is_no_failure_of_the_run() -> None:
 def test_a_full_disk_is_told_on_the_screen_at_once(tmp_path: Path) -> None:
     recorder = FleetRecorder(str(tmp_path / "all.jsonl"))
     told: list[str] = []
-    recorder.on_trouble = told.append
+    recorder.on_warning = told.append
     assert recorder._file is not None
     recorder._file._give_up(OSError(errno.ENOSPC, "No space left on device"))
     assert told and "The run continues" in told[0]
@@ -188,12 +188,12 @@ def test_what_is_watched_between_two_runs_is_what_they_work_on_and_nothing_is_wr
                               set=[], knob=[], size=None, bind=None, no_fence=False,
                               record=None, probe=False, split=False,
                               until_steady=None)  # fmt: skip
-    assert AgentOrders(said, (node,)).watched(node, opened) == {
+    assert AgentOrders(said, (node,)).watch_order(node, opened) == {
         "arguments": [watches, "--interval", "2"], "job": None
     }  # fmt: skip
     said.probe = True
-    assert AgentOrders(said, (node,)).watched(node, opened)["arguments"][-1] == "--probe"
-    assert "--probe" in AgentOrders(said, (node,)).of(node)["arguments"]
+    assert AgentOrders(said, (node,)).watch_order(node, opened)["arguments"][-1] == "--probe"
+    assert "--probe" in AgentOrders(said, (node,)).order_for(node)["arguments"]
 
 
 def one_host(**more: object) -> tuple[Fleet, SimpleNamespace, list[str], list[object]]:
@@ -277,5 +277,5 @@ def test_a_recording_s_name_that_can_not_be_looked_at_is_told_where_it_is_made(
 ) -> None:
     (tmp_path / "there").touch()
     with pytest.raises(UsageError, match="exists already"):
-        kept(str(tmp_path / "there"))
-    assert kept("x" * 300) == Path("x" * 300)
+        new_record_path(str(tmp_path / "there"))
+    assert new_record_path("x" * 300) == Path("x" * 300)

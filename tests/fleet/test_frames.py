@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import recordings as made
 
-from iopstui.cli.fleet.agent import compact, trimmed_frame
+from iopstui.cli.fleet.agent import compact_frame, trim_frame
 from iopstui.events import (
     Event,
     FindingReported,
@@ -75,7 +75,7 @@ def _without_n(value: Any) -> Any:
     return value
 
 
-@pytest.mark.parametrize("made", [trimmed_frame, compact])
+@pytest.mark.parametrize("made", [trim_frame, compact_frame])
 def test_a_lean_line_has_the_histogram_and_the_device(
     demo: tuple[list[Event], tuple[str, ...]], made: Any
 ) -> None:
@@ -84,7 +84,7 @@ def test_a_lean_line_has_the_histogram_and_the_device(
         e for e in events if isinstance(e, FrameReady) and e.frame.fio and not e.frame.flags
     )
     row = line(whole, made)
-    assert ("sums" in row) == (made is compact)
+    assert ("sums" in row) == (made is compact_frame)
     found = frame(event_of(row, opened))
     assert found.fio is not None and whole.frame.fio is not None
     for name, part in {**found.fio.directions, "total": found.fio.total}.items():

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made import START_MS, Row, frame, stream
 
-from iopstui.cli.fleet.agent import compact
+from iopstui.cli.fleet.agent import compact_frame
 from iopstui.fleet.fleet_events import host_second, host_seconds
 from iopstui.fleet.merging.certificate import certify_merge
 from iopstui.fleet.merging.encoded_frame import FLUSH_EVERY, EncodedFrame
@@ -62,7 +62,7 @@ def sent(row: Row) -> Row:
         return row
     rest = {"own_cpu": None, "fio_age_s": 0.1, "skew_ms": 0.0, "probe": None, "throttled": None}
     total = {"util": 50.0, **row["kernel"]["total"]}
-    found: Row = compact({**rest, **row, "kernel": {"total": total}})
+    found: Row = compact_frame({**rest, **row, "kernel": {"total": total}})
     return {"event": "frame", **json.loads(json.dumps(found))}
 
 

@@ -154,7 +154,7 @@ def test_a_row_that_is_nested_too_deep_is_not_recorded(tmp_path: Path) -> None:
     for _ in range(sys.getrecursionlimit()):
         deep = {"a": deep}
     for row in ({"event": "executed", "a": deep}, {"event": "executed", "b": 1}):
-        run.row("h", row)
+        run.record_row("h", row)
     run.close()
     assert [json.loads(line)["b"] for line in path.read_text().splitlines()] == [1]
     assert [json.loads(line)["event"] for line in out.getvalue().splitlines()] == [

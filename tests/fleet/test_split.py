@@ -25,7 +25,7 @@ def parts(hosts: str, rotate: int = 0, running: int | None = None) -> list[str]:
                               probe=False, split=True, rotate=rotate,
                               until_steady=None)  # fmt: skip
     orders = AgentOrders(said, nodes)
-    words = [orders.of(node, running)["arguments"] for node in nodes[:running]]
+    words = [orders.order_for(node, running)["arguments"] for node in nodes[:running]]
     return [one[one.index("--part") + 1] for one in words]
 
 

@@ -15,7 +15,7 @@ from made import stream
 from test_fleet_session import WITHIN_S, Made
 
 from iopstui.cli.commands import fleet as command
-from iopstui.cli.fleet.record_file import fleet_object, over_object
+from iopstui.cli.fleet.record_file import run_over_object, run_started_object
 from iopstui.cli.fleet.screen import FleetRecorder, FleetRunPlanner
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED, EXIT_OK, EXIT_VERDICT, UsageError
 from iopstui.fleet.fleet import Fleet
@@ -198,11 +198,11 @@ def recorded() -> list[tuple[str, dict[str, object]]]:
         begun = FleetRunStarted(
             number + 1, names, 1_800_000_000.0 + 700 * number, "one", place=place
         )
-        rows.append(("fleet", fleet_object(begun, 1.0)))
+        rows.append(("fleet", run_started_object(begun, 1.0)))
         begin_ms = begun.wall_s * 1000
         for name in names:
             rows += [(name, row) for row in stream(name, number, 4, begin_ms)]
-        rows.append(("fleet", over_object(code, ["it broke"] if code else [])))
+        rows.append(("fleet", run_over_object(code, ["it broke"] if code else [])))
     return rows
 
 

@@ -47,7 +47,7 @@ def test_the_model_needs_nothing_but_python() -> None:
 
 def test_the_command_line_starts_without_a_screen() -> None:
     code = (
-        "import sys; from iopstui.cli.program import parser; parser(); "
+        "import sys; from iopstui.cli.program import build_parser; build_parser(); "
         "print(*({'textual', 'rich', 'plotext', 'pyudev', 'psutil'} & set(sys.modules)))"
     )
     assert loaded_by(code) == set()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml  # type: ignore[import-untyped]
 
-from iopstui.cli.program import read
+from iopstui.cli.program import parse_command_line
 
 GUIDE = Path(__file__).parents[2] / "docs/guide/ci.md"
 
@@ -53,7 +53,7 @@ def test_the_gitlab_job_has_the_form_of_one() -> None:
 
 def assert_valid(commands: list[list[str]], expected: set[str]) -> None:
     for words in commands:
-        read(words)
+        parse_command_line(words)
     assert {words[0] for words in commands} == expected
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from iopstui.cli.program import parser
+from iopstui.cli.program import build_parser
 
 Stage = list[tuple[str, str]]
 VENV = "/opt/iopstui"
@@ -72,7 +72,7 @@ def test_the_program_is_where_it_was_built_and_is_found(stages: list[Stage]) -> 
 def test_what_it_runs_is_a_command(stages: list[Stage]) -> None:
     *_, image = stages
     assert json.loads(of(image, "ENTRYPOINT")[0]) == ["iopstui"]
-    parser().parse_args(json.loads(of(image, "CMD")[0]))
+    build_parser().parse_args(json.loads(of(image, "CMD")[0]))
 
 
 def test_nothing_of_this_machine_is_copied(root: Path) -> None:
@@ -85,6 +85,6 @@ def test_the_guide_s_commands_are_the_program_s(root: Path) -> None:
     run = [shlex.split(line) for line in re.findall(r"^ +\$ (podman run .*)$", guide, re.MULTILINE)]
     assert len(run) >= 2
     for words in run:
-        parser().parse_args(words[words.index("iopstui") + 1 :])
+        build_parser().parse_args(words[words.index("iopstui") + 1 :])
     seen = next(words for words in run if "--privileged" in words)
     assert "--pid=host" in seen and {"/dev:/dev", "/sys:/sys"} <= set(seen)

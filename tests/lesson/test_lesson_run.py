@@ -429,8 +429,8 @@ def test_impatience_does_not_keep_settings_from_being_put_back(
     before = {number: signal.getsignal(number) for number in STOP_SIGNALS}
     monkeypatch.setattr(play, "close", lambda: undone.append("files"))
     try:
-        player = LessonPlayer(play, Session(), {}, asks=False)  # type: ignore[arg-type]
-        monkeypatch.setattr(player, "_page", lambda: os.kill(os.getpid(), signal.SIGINT))
+        player = LessonPlayer(play, Session(), {}, is_interactive=False)  # type: ignore[arg-type]
+        monkeypatch.setattr(player, "_play_page", lambda: os.kill(os.getpid(), signal.SIGINT))
         assert player.play() == EXIT_INTERRUPTED
     finally:
         for number, handler in before.items():
@@ -460,7 +460,7 @@ def test_a_signal_while_a_run_is_asked_for_stops_it(
     before = {number: signal.getsignal(number) for number in STOP_SIGNALS}
     to(play, "run: one")
     try:
-        player = LessonPlayer(play, Session(), {}, asks=False)  # type: ignore[arg-type]
+        player = LessonPlayer(play, Session(), {}, is_interactive=False)  # type: ignore[arg-type]
         monkeypatch.setattr(player, "_follow", lambda: None)
         assert player.play() == EXIT_INTERRUPTED
     finally:

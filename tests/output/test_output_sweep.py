@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from made_sweeps import PLAN, finished
 
-from iopstui.cli.runs.experiment import ask
+from iopstui.cli.runs.experiment import confirm
 from iopstui.events import PointFailed
 from iopstui.experiment.setup import length_text
 from iopstui.model.experiment.expectation import Outcome, parse_expectation
@@ -131,4 +131,4 @@ def test_verdicts_of_several_jobs_at_a_glance() -> None:
 
 def test_how_long_it_takes() -> None:
     assert length_text(PLAN).startswith("14 points, about 2 min 55 s")
-    ask(PLAN, yes=False)
+    confirm(PLAN, yes=False)

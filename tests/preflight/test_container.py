@@ -11,7 +11,7 @@ from iopstui.linux.machine.active_disks import active_disks
 from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
 from iopstui.preflight import container, doctor
-from iopstui.preflight.container import look_out
+from iopstui.preflight.container import inspect_container
 
 STATS = "   8       0 sda 5 0 8 0 0 0 0 0 0 0 0\n   7       0 loop0 0 0 0 0 0 0 0 0 0 0 0\n"
 
@@ -52,7 +52,7 @@ def test_with_nothing_mounted_everything_is_named(roots: Roots) -> None:
     (roots.run / ".containerenv").touch()
     check = doctor._container(roots)
     assert check is not None and check.state == doctor.LACKS
-    assert check.found.startswith(
+    assert check.message.startswith(
         "Podman container: 1 disks in /proc/diskstats, 0 devices in /sys, 0 of them in /dev; only "
         "its own programs and only its own cgroup. Not shown: disks' queues"
     )
@@ -68,10 +68,10 @@ def test_nodes_that_are_missing(
     roots: Roots, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     see(monkeypatch, tmp_path, "sda", "sdb1")
-    sight = look_out(roots)
+    sight = inspect_container(roots)
     assert sight is not None
-    assert (sight.devices, sight.nodes) == (2, 1)
-    assert next(how for _, how in sight.lacks()).startswith("--device=")
+    assert (sight.device_count, sight.node_count) == (2, 1)
+    assert next(how for _, how in sight.missing_features()).startswith("--device=")
 
 
 def test_one_that_sees_all_lacks_nothing(
@@ -79,7 +79,7 @@ def test_one_that_sees_all_lacks_nothing(
 ) -> None:
     see(monkeypatch, tmp_path, "sda1")
     namespaces(roots, "4026531836", "4026531835")
-    assert look_out(roots) is None, "that is as good as the machine itself"
+    assert inspect_container(roots) is None, "that is as good as the machine itself"
     namespaces(roots, "4026531836", "7")
     check = doctor._container(roots)
     assert check is not None and "--cgroupns=host" in check.fix and "--pid" not in check.fix
@@ -97,11 +97,11 @@ def test_one_that_sees_all_lacks_nothing(
 def test_what_it_is(place: str, kind: str, roots: Roots, tmp_path: Path) -> None:
     (tmp_path / place).parent.mkdir(exist_ok=True)
     (tmp_path / place).write_text("lxc\n")
-    sight = look_out(roots)
+    sight = inspect_container(roots)
     assert sight is not None and sight.kind == kind
 
 
 def test_in_kubernetes(roots: Roots, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
-    sight = look_out(roots)
+    sight = inspect_container(roots)
     assert sight is not None and sight.kind == "Kubernetes container"

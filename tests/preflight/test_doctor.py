@@ -63,7 +63,7 @@ def test_devices_that_the_list_leaves_out_are_told_apart(
     disks = {str(n): BlockDevice(str(n), f"/dev/{n}", 0, 0, "disk", size)
              for n, size in enumerate(sizes)}  # fmt: skip
     monkeypatch.setattr(doctor, "read_devices", lambda roots: disks)
-    assert doctor._block_devices(Roots()).found == says
+    assert doctor._block_devices(Roots()).message == says
 
 
 def test_all_can_be_opened(machine: Machine) -> None:
@@ -75,14 +75,14 @@ def test_one_that_opens_says_nothing_of_the_others(machine: Machine) -> None:
     machine(1000, vda=errno.EACCES)
     check = raw_reading()
     assert check.state == doctor.LACKS
-    assert "vda (Permission denied)" in check.found and "loop0" not in check.found
+    assert "vda (Permission denied)" in check.message and "loop0" not in check.message
     assert "sudo" in check.fix
 
 
 def test_root_is_not_told_to_become_root(machine: Machine, tmp_path: Path) -> None:
     machine(0, vda=errno.EPERM)
     check = raw_reading()
-    assert "vda (Operation not permitted)" in check.found
+    assert "vda (Operation not permitted)" in check.message
     assert "sudo" not in check.fix and "--device=" in check.fix
     with pytest.raises(Missing) as told:
         locks.require_rights(str(tmp_path / "vda"), write=False)
@@ -102,7 +102,7 @@ def test_an_empty_drive_lacks_nothing(machine: Machine) -> None:
 def test_a_node_that_is_not_there_is_told(machine: Machine) -> None:
     machine(0, vda=errno.ENOENT)
     check = raw_reading()
-    assert "vda (No such file or directory)" in check.found
+    assert "vda (No such file or directory)" in check.message
     assert check.fix.startswith("In a container: pass it the device")
 
 
@@ -125,7 +125,7 @@ def test_what_counts_inside_the_kernel(
     monkeypatch.setattr(doctor, "why_no_probe", lambda roots: lacks)
     monkeypatch.setattr(doctor, "own_why_not", lambda roots: own)
     found = doctor._probe(Roots())
-    assert found.state == status and words in found.found
+    assert found.state == status and words in found.message
     assert found.fix == (lacks[1] if lacks else "")
 
 
@@ -146,18 +146,18 @@ def test_mounts_that_do_not_answer_are_named(
     monkeypatch.setattr(doctor, "silent", lambda paths: [])
     found = doctor._shares(roots)
     assert found is not None
-    assert (found.state, found.found[:8]) == (doctor.OK, "3 found ")
+    assert (found.state, found.message[:8]) == (doctor.OK, "3 found ")
     monkeypatch.setattr(doctor, "silent", lambda paths: paths[:2])
     found = doctor._shares(roots)
     assert found is not None
     assert found.state == doctor.LACKS
-    assert found.found == "no answer from /a (nfs4 of one:/x), /b (cifs of //two/y) within 5 s"
+    assert found.message == "no answer from /a (nfs4 of one:/x), /b (cifs of //two/y) within 5 s"
     assert found.fix.endswith("umount -f -l /a")
     monkeypatch.chdir(tmp_path)
     mount = doctor.read_own_mounts(roots)[-1]
     monkeypatch.setattr(doctor, "silent_mount", lambda path, roots: mount)
     direct = doctor._direct(roots)
-    assert direct.found == f"{tmp_path}: {tmp_path} (fuse.sshfs of three:) does not answer"
+    assert direct.message == f"{tmp_path}: {tmp_path} (fuse.sshfs of three:) does not answer"
 
 
 def test_smb_mounts_say_what_can_be_measured(root: Path, tmp_path: Path) -> None:
@@ -167,10 +167,10 @@ def test_smb_mounts_say_what_can_be_measured(root: Path, tmp_path: Path) -> None
     (tmp_path / "proc/self/mountinfo").write_text("2 1 0:2 / /a rw - cifs //10.9.0.1/share/x rw")
     lacks = doctor._smb(roots)
     assert lacks is not None and lacks.state == doctor.LACKS
-    assert lacks.found.startswith("//10.9.0.1/share/x: /proc/fs/cifs/Stats cannot be read")
+    assert lacks.message.startswith("//10.9.0.1/share/x: /proc/fs/cifs/Stats cannot be read")
     (tmp_path / "proc/fs/cifs").mkdir(parents=True)
     stats = (root / "tests/fixtures/proc/smb-6.12-after.stats").read_bytes()
     (tmp_path / "proc/fs/cifs/Stats").write_bytes(stats)
     found = doctor._smb(roots)
     assert found is not None
-    assert (found.state, found.found) == (doctor.OK, "1 share: operations and latencies")
+    assert (found.state, found.message) == (doctor.OK, "1 share: operations and latencies")

@@ -64,7 +64,7 @@ def test_what_says_that_it_writes_fio_takes_for_no_reader(kind: str, tmp_path: P
     ],
 )
 def test_only_what_is_plain_to_see_is_not_asked(text: str, says: bool) -> None:
-    assert inspection.says_that_it_writes(text) is says
+    assert inspection.declares_writes(text) is says
 
 
 def test_fio_is_asked_once_about_a_job_that_says_that_it_writes(

@@ -70,9 +70,9 @@ def test_files_in_memory_stand_beside_those_on_a_device(places: Path) -> None:
 def test_a_file_to_be_made_in_dev_shm_is_no_mistyped_device(places: Path) -> None:
     roots = Roots.under(places)
     (roots.dev / "shm").mkdir(parents=True)
-    assert module._watched(roots.dev / "shm/new", roots) == str(roots.dev / "shm")
+    assert module._watched_path(roots.dev / "shm/new", roots) == str(roots.dev / "shm")
     for name in ("sdx", "disk/by-id/x"):
-        assert module._watched(roots.dev / name, roots) == str(roots.dev / name)
+        assert module._watched_path(roots.dev / name, roots) == str(roots.dev / name)
 
 
 def test_one_file_is_one_target(places: Path) -> None:

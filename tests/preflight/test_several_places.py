@@ -19,9 +19,9 @@ from iopstui.model.fio import job_rules
 from iopstui.model.fio.jobfile import Section
 from iopstui.preflight import queues as module
 from iopstui.preflight.job import prepare
-from iopstui.preflight.kept_scratch import KeptScratch
 from iopstui.preflight.prepared import PreparedJob
 from iopstui.preflight.request import JobRequest
+from iopstui.preflight.shared_scratch import SharedScratch
 from iopstui.safety import scratch
 from iopstui.safety.scratch_sizes import scratch_sizes
 
@@ -119,7 +119,7 @@ def test_where_one_can_t_be_made_none_is_left(here: Path) -> None:
 
 
 def test_a_kept_one_is_removed_from_each_directory(here: Path) -> None:
-    kept = KeptScratch([here / "one", here / "two"])
+    kept = SharedScratch([here / "one", here / "two"])
     assert [len(list((here / name).iterdir())) for name in ("one", "two")] == [1, 1]
     (kept.scratch.spread[1].path / "file").write_bytes(b"x" * 8192)
     assert kept.scratch.used_bytes() >= 8192

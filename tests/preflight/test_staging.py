@@ -36,7 +36,7 @@ def test_directories_of_existing_files_are_left_alone(tmp_path: Path) -> None:
     assert alone == str(tmp_path / "theirs/old") and generated == str(tmp_path / "theirs")
     link, new = split_paths(both)
     assert os.path.realpath(link) == str(tmp_path / "theirs/old")
-    assert [one.path for one in staging.made] == [Path(new).parent]
+    assert [one.path for one in staging.directories] == [Path(new).parent]
     staging.close()
     assert os.listdir(tmp_path) == ["theirs"] and not os.path.lexists(link)
 

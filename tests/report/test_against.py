@@ -10,7 +10,7 @@ import recordings as made
 from fio_recordings import statuses
 
 from iopstui.cli import main
-from iopstui.cli.volume_options import volume_text
+from iopstui.cli.volume_options import parse_volume
 from iopstui.model.metrics.summary import fio_summary
 from iopstui.report.files import rendered
 from iopstui.report.report_options import ReportOptions
@@ -19,7 +19,7 @@ from iopstui.report.report_options import ReportOptions
 def test_each_limit_stands_beside_what_fio_measured(tmp_path: Path) -> None:
     path = tmp_path / "run.iops"
     made.write(path, made.RUN)
-    text = rendered([path], "md", ReportOptions(against=volume_text("aws/gp2,size=100g")))
+    text = rendered([path], "md", ReportOptions(against=parse_volume("aws/gp2,size=100g")))
     section = text.partition("## Promised by aws/gp2, 100 GiB")[2].partition("\n## ")[0]
     rows = [re.split(r" *\| *", line)[1:-1] for line in section.splitlines() if line[:3] == "| 1"]
     assert [row[3] for row in rows] == ["volume IOPS", "volume MB/s", "volume IOPS (burst)"]

@@ -126,7 +126,7 @@ def test_whose_limit_keeps_a_file_short(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int, says: str
 ) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda what: (limit, resource.RLIM_INFINITY))
-    prepared = replace(job(tmp_path), longest=1 << 24)
+    prepared = replace(job(tmp_path), max_file_bytes=1 << 24)
     run = FioRun(Fio("/bin/false", (3, 33), "fio-3.33"), prepared, private_directory, 1.0,
                  lambda: None)  # fmt: skip
     run.log.append("fio: pid=0, err=27/file:filesetup.c:240, error=File too large")

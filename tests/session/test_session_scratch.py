@@ -44,7 +44,7 @@ def prepared(request: JobRequest, size: int = 4096, writes: bool = False) -> Pre
     one = PreparedJob(
         "j", "t", "[a]\n", JobFacts((), writes), (str(path),), path.parent, layout, size
     )
-    one.scratch, one.lent, one.sizes = request.scratch, True, {str(path): size}
+    one.scratch, one.shares_scratch, one.file_sizes = request.scratch, True, {str(path): size}
     return one
 
 

@@ -9,7 +9,7 @@ import ui_fakes as fakes
 from test_app import running, screen_text
 
 from iopstui.catalog.library import read_catalog
-from iopstui.cli.volume_options import volume_text
+from iopstui.cli.volume_options import parse_volume
 from iopstui.errors import UsageError
 from iopstui.model.volumes.promised import promised_figures
 from iopstui.ui.app import IopstuiApp
@@ -57,7 +57,7 @@ async def test_a_limit_far_above_all_values_does_not_flatten_them() -> None:
     ("azure/p60,instance=Standard_D8ds_v4,cached", 16000),
 ])  # fmt: skip
 def test_the_option_names_all_that_was_bought(text: str, iops: float) -> None:
-    assert volume_text(text).iops["read"] == iops
+    assert parse_volume(text).iops["read"] == iops
 
 
 @pytest.mark.parametrize("text, says", [
@@ -69,4 +69,4 @@ def test_the_option_names_all_that_was_bought(text: str, iops: float) -> None:
 ])  # fmt: skip
 def test_what_the_option_refuses(text: str, says: str) -> None:
     with pytest.raises(UsageError, match=says):
-        volume_text(text)
+        parse_volume(text)

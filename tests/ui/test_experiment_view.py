@@ -244,7 +244,7 @@ class Talkative(lab.FakeLaboratory):
     def preview(self, plan: Plan) -> PreparedExperiment:
         ready = super().preview(plan)
         more = [f"word {n}" for n in range(12 if plan.repeats > 2 else 0)]
-        return replace(ready, words=(*ready.words, *more, "last"))
+        return replace(ready, lines=(*ready.lines, *more, "last"))
 
 
 async def test_what_does_not_fit_below_the_fields_can_be_scrolled_to() -> None:

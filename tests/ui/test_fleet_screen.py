@@ -14,7 +14,7 @@ from test_app import screen_text, settle, shows
 from textual.pilot import Pilot
 from textual.widgets import Static
 
-from iopstui.cli.fleet.agent import compact
+from iopstui.cli.fleet.agent import compact_frame
 from iopstui.fleet.fleet_events import (
     FleetEvent,
     FleetMessage,
@@ -243,7 +243,7 @@ def test_a_host_without_a_device_shows_no_zeros(watching: bool, sends_sums: bool
         rest = {"fio_age_s": 0.1, "skew_ms": 0.0, "probe": None, "throttled": None}
         row = {**frame(0, t, 5000, 300_000), **rest, "kernel": {"total": None}}
         row |= {"fio": None, "step": 0} if watching else {}
-        merger.feed("node01", {"event": "frame", **compact(row)} if sends_sums else row)
+        merger.feed("node01", {"event": "frame", **compact_frame(row)} if sends_sums else row)
     for second in merger.finish():
         state.apply(second)
     rows = HostsView(UTF8).rows(state, START_S + 4, 60, 4)

@@ -330,8 +330,8 @@ def test_what_cannot_be_shown_is_known_before(tmp_path: Path) -> None:
     # no device with a request queue: its scheduler can't be turned
     where = Target(DIRECTORY, str(tmp_path), None, (), "no block device", "tmpfs", "/")
     needs = TEXT.replace("[run: deep]", "[run: deep]\nneeds = can.scheduler\nwhy = no scheduler")
-    shelf = Lessons(where, lambda: {}, shelf=lambda: [lesson(needs)])
-    assert shelf.offers()[0].cannot == {"deep": "no scheduler"}
+    shelf = Lessons(where, lambda: {}, load_lessons=lambda: [lesson(needs)])
+    assert shelf.offers()[0].impossible_runs == {"deep": "no scheduler"}
     assert not list(tmp_path.iterdir())
 
 

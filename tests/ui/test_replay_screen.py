@@ -14,7 +14,7 @@ from rich.console import Group
 from test_app import make, screen_text, settle, shows
 from textual.pilot import Pilot
 
-from iopstui.cli.volume_options import volume_text
+from iopstui.cli.volume_options import parse_volume
 from iopstui.errors import UsageError
 from iopstui.recording.replay import ReplaySession
 from iopstui.ui.draw.style import ASCII, UTF8, Charset
@@ -61,7 +61,7 @@ async def test_it_plays_to_its_end_and_again() -> None:
 async def test_a_recording_beside_what_was_bought() -> None:
     session = ReplaySession(made.EARLIER_DEMO, 1000.0)
     session.paused = True
-    app = ReplayApp(session, UTF8, volume=volume_text("aws/gp2,size=100g"))
+    app = ReplayApp(session, UTF8, volume=parse_volume("aws/gp2,size=100g"))
     async with app.run_test(size=WIDE) as pilot:
         await until(pilot, lambda: seq(app) == 0)
         await pilot.press("right")

@@ -77,7 +77,7 @@ async def test_without_a_page_it_goes_on_and_the_newest_page_has_it() -> None:
     await behind.says(READY, packet(b"D", b"unseen"))
     behind.screen.attach(first, SIZE)
     behind.screen.attach(second, (90, 30))
-    assert behind.screen.has(second) and not behind.screen.has(first)
+    assert behind.screen.shows(second) and not behind.screen.shows(first)
     behind.screen.detach(first)
     await behind.says(packet(b"D", b"seen"))
     assert (first.sent, second.sent) == ([], [b"seen"])
@@ -100,7 +100,7 @@ async def test_a_page_that_is_gone_stops_nothing() -> None:
 async def test_messages_of_a_page() -> None:
     behind = Behind()
     await behind.says(READY)
-    take = behind.screen.message
+    take = behind.screen.handle_message
     assert take('["stdin", "q\\u00e9"]') and take('["ping", "1"]') and take('["focus"]')
     assert take('["resize", {"width": 1e6, "height": 40}]')
     assert take(json.dumps(["stdin", "x" * (MAX_INPUT + 1)]))
@@ -120,7 +120,7 @@ async def test_messages_of_a_page() -> None:
 async def test_other_messages_close_the_page_and_reach_nothing(text: str) -> None:
     behind = Behind()
     await behind.says(READY)
-    assert not behind.screen.message(text)
+    assert not behind.screen.handle_message(text)
     os.set_blocking(behind.keys, False)
     with pytest.raises(BlockingIOError):
         os.read(behind.keys, 1)
@@ -131,7 +131,7 @@ async def test_a_screen_that_does_not_read_gets_no_more_keys() -> None:
     behind = Behind()
     await behind.says(READY)
     for _ in range(1000):
-        behind.screen.message(json.dumps(["stdin", "x" * MAX_INPUT]))
+        behind.screen.handle_message(json.dumps(["stdin", "x" * MAX_INPUT]))
     writer = behind.screen._writer
     assert writer is not None and writer.transport.get_write_buffer_size() < 1 << 17
     await behind.close()

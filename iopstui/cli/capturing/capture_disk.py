@@ -26,11 +26,11 @@ from iopstui.model.workload.job import job_text
 from iopstui.model.workload.phases import Phase, Phases
 from iopstui.model.workload.trace import TraceBuffer, trace_lines
 from iopstui.model.workload.workload import CLOSED, OPEN, Workload
-from iopstui.preflight.targets import choose_watched
+from iopstui.preflight.targets import choose_watch_target
 from iopstui.safety.signals import handling_stop_signals
 
 MIN_SPAN_S = 1.0
-_LOOK_EVERY_S = 1.0
+_CHECK_INTERVAL_S = 1.0
 _SUFFIX = ".fio"
 
 
@@ -54,27 +54,27 @@ class _Stop:
     """Whether a signal has come."""
 
     def __init__(self) -> None:
-        self.asked = False
+        self.requested = False
 
     def __call__(self, number: int) -> None:
-        self.asked = True
+        self.requested = True
 
 
 def capture(options: CaptureOptions) -> int:
     """The exit code."""
     from iopstui.output.pages.workload import workload_json, workload_text
 
-    files = _files(options.output)
-    trace = TraceBuffer() if _trace_file(options) else None
+    files = _job_paths(options.output)
+    trace = TraceBuffer() if _wants_trace(options) else None
     _check_choice(options)
     stop = _Stop()
     with handling_stop_signals(stop):
-        phases, disk_counted, why = _captured(options, stop, trace)
+        phases, disk_counted, why = _capture_disk(options, stop, trace)
         workload = phases.whole
         if not workload.ios:
             raise JobFailed(
                 f"No request was seen on {workload.device} in {duration(workload.seconds)}.",
-                _no_requests(options),
+                _no_requests_hint(options),
             )
         job_files = _write_jobs(workload, phases.all, files)
         if trace is not None and options.trace is not None:
@@ -86,7 +86,7 @@ def capture(options: CaptureOptions) -> int:
             print_message(f"running the {options.loop}-loop job in {options.check} and capturing "
                           "it")  # fmt: skip
             comparison = replay_and_compare(workload, phases.all, options.loop, Path(options.check),
-                                            lambda: stop.asked)  # fmt: skip
+                                            lambda: stop.requested)  # fmt: skip
     if options.json:
         import json
 
@@ -95,17 +95,17 @@ def capture(options: CaptureOptions) -> int:
         show(workload_text(workload, disk_counted, comparison, job_files, width(), phases.all))
     if why:
         print_message(why)
-        return EXIT_INTERRUPTED if stop.asked else EXIT_JOB_FAILED
+        return EXIT_INTERRUPTED if stop.requested else EXIT_JOB_FAILED
     close = comparison is None or all(distance.close is not False for distance in comparison)
     return EXIT_OK if close else EXIT_VERDICT
 
 
-def _captured(
+def _capture_disk(
     options: CaptureOptions, stop: _Stop, trace: TraceBuffer | None
 ) -> tuple[Phases, int | None, str]:
     """What was captured, what the disk counted in the same time, and why it ended early."""
     texts = [options.target] if options.target is not None else []
-    target = choose_watched(texts, read_devices(Roots()), Roots())
+    target = choose_watch_target(texts, read_devices(Roots()), Roots())
     regions, layer = disk_regions(target)
     running = start_capture(", ".join(region.name for region in regions), regions,
                             Choice(options.pids, options.cgroup), trace)  # fmt: skip
@@ -113,15 +113,15 @@ def _captured(
         length = f"for {duration(options.for_s)}" if options.for_s else "until Ctrl-C"
         print_message(f"capturing requests of {layer}, {length}")
         deadline = time.monotonic() + options.for_s if options.for_s else None
-        phases, why = _phases(running, deadline, options.span_s, stop)
-        if why and options.for_s is None and stop.asked:
+        phases, why = _capture_phases(running, deadline, options.span_s, stop)
+        if why and options.for_s is None and stop.requested:
             why = ""
         return phases, running.disk_counted(), why
     finally:
         running.close()
 
 
-def _phases(
+def _capture_phases(
     running: WorkloadCapture, deadline: float | None, span_s: float | None, stop: _Stop
 ) -> tuple[Phases, str]:
     """Capture until then, cut into spans of ``span_s``; why it ended before, "" if it did not."""
@@ -130,7 +130,7 @@ def _phases(
         if span_s is not None:
             cut = (time.monotonic() if cut is None else cut) + span_s
         last = cut is None or (deadline is not None and deadline <= cut)
-        why = poll_until(running, deadline if last else cut, lambda: stop.asked)
+        why = poll_until(running, deadline if last else cut, lambda: stop.requested)
         phases.add(running.cut())
         if why or last:
             return phases, why
@@ -138,15 +138,15 @@ def _phases(
 
 def poll_until(running: WorkloadCapture, deadline: float | None, stop: Callable[[], bool]) -> str:
     """Capture until then (monotonic seconds); why it ended before, "" if it did not."""
-    look = time.monotonic() + _LOOK_EVERY_S
+    next_check_s = time.monotonic() + _CHECK_INTERVAL_S
     while True:
         now = time.monotonic()
         if deadline is not None and now >= deadline:
             return ""
         if stop():
             return "Interrupted: what was captured until then is kept."
-        if now >= look:
-            look = now + _LOOK_EVERY_S
+        if now >= next_check_s:
+            next_check_s = now + _CHECK_INTERVAL_S
             if running.gone():
                 return "The disk has vanished: what was captured until then is kept."
         time.sleep(POLL_S if deadline is None else min(POLL_S, max(0.0, deadline - now)))
@@ -171,7 +171,7 @@ def _check_choice(options: CaptureOptions) -> None:
                          "Name one on the disk to be compared.")  # fmt: skip
 
 
-def _no_requests(options: CaptureOptions) -> str:
+def _no_requests_hint(options: CaptureOptions) -> str:
     if options.pids:
         return ("What it writes through the page cache is written by the kernel later: use "
                 "--cgroup, or no --pid.")  # fmt: skip
@@ -180,7 +180,7 @@ def _no_requests(options: CaptureOptions) -> str:
     return "Is the application busy? Reads from the page cache do not reach the disk."
 
 
-def _files(output: str | None) -> dict[str, Path]:
+def _job_paths(output: str | None) -> dict[str, Path]:
     """The job files by loop; they must not exist, and their directory must."""
     if output is None:
         return {}
@@ -192,7 +192,7 @@ def _files(output: str | None) -> dict[str, Path]:
     return paths
 
 
-def _trace_file(options: CaptureOptions) -> bool:
+def _wants_trace(options: CaptureOptions) -> bool:
     if options.trace is None:
         return False
     _check_new(Path(options.trace))

@@ -22,10 +22,10 @@ from iopstui.model.workload.fidelity import Distance, distances
 from iopstui.model.workload.job import job_text
 from iopstui.model.workload.phases import Phase
 from iopstui.model.workload.workload import Workload
-from iopstui.preflight.targets import choose_watched
+from iopstui.preflight.targets import choose_watch_target
 
 _IOPSTUI = (sys.executable, "-m", "iopstui")
-_END_S = 30.0
+_END_TIMEOUT_S = 30.0
 
 
 def replay_and_compare(
@@ -41,7 +41,7 @@ def replay_and_compare(
 
 
 def _capture_run(job: Path, directory: Path, stop: Callable[[], bool]) -> Workload:
-    target = choose_watched([str(directory)], read_devices(Roots()), Roots())
+    target = choose_watch_target([str(directory)], read_devices(Roots()), Roots())
     regions, _ = disk_regions(target)
     command = [*_IOPSTUI, "run", str(directory), "--job", str(job), "--format", "jsonl"]
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -50,27 +50,27 @@ def _capture_run(job: Path, directory: Path, stop: Callable[[], bool]) -> Worklo
         running = start_capture(", ".join(region.name for region in regions), regions,
                                 Choice((child.pid,)))  # fmt: skip
         try:
-            return _follow(child, running, stop)
+            return _capture_job(child, running, stop)
         finally:
             running.close()
     finally:
-        _end(child)
+        _end_child(child)
 
 
-def _follow(
+def _capture_job(
     child: subprocess.Popen[str], running: WorkloadCapture, stop: Callable[[], bool]
 ) -> Workload:
     """What the job does from its start to its end, without the making of its files."""
     assert child.stdout is not None and child.stderr is not None
     lines: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
     stderr: list[str] = []
-    threading.Thread(target=_put, args=(child.stdout, lines), daemon=True).start()
+    threading.Thread(target=_queue_lines, args=(child.stdout, lines), daemon=True).start()
     threading.Thread(target=lambda: stderr.extend(child.stderr or ()), daemon=True).start()
     job_started = False
     while True:
         if stop():
             raise Interrupted("Interrupted: the job was not compared.")
-        for line in _waiting(lines):
+        for line in _queued_lines(lines):
             if line is None:
                 why = stderr[-1].strip().removeprefix("iopstui: ") if stderr else "no reason given"
                 raise JobFailed(f"The captured job did not run: {why}")
@@ -86,24 +86,24 @@ def _follow(
         running.poll()
 
 
-def _put(stream: IO[str], lines: queue.SimpleQueue[dict[str, Any] | None]) -> None:
+def _queue_lines(stream: IO[str], lines: queue.SimpleQueue[dict[str, Any] | None]) -> None:
     for line in stream:
         lines.put(json.loads(line))
     lines.put(None)
 
 
-def _waiting(
+def _queued_lines(
     lines: queue.SimpleQueue[dict[str, Any] | None],
 ) -> Iterator[dict[str, Any] | None]:
     while not lines.empty():
         yield lines.get()
 
 
-def _end(child: subprocess.Popen[str]) -> None:
+def _end_child(child: subprocess.Popen[str]) -> None:
     """It removes its scratch files when it is asked to end."""
     if child.poll() is None:
         try:
-            child.wait(_END_S)
+            child.wait(_END_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             child.terminate()
             child.wait()

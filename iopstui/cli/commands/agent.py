@@ -21,7 +21,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Carry out the orders on standard input."""
     from iopstui.cli.fleet.agent import serve
 
-    return serve(arguments.line.read)
+    return serve(arguments.line.parse)
 
 
 COMMAND = Command(
@@ -31,6 +31,6 @@ COMMAND = Command(
     add_arguments,
     run,
     epilog=EPILOG,
-    kernel=True,
+    needs_proc=True,
     hidden=True,
 )

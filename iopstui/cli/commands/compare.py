@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="the figure that decides (default: iops); it is tested by itself, "
                              "the others are secondary and corrected for their number",
                         )  # fmt: skip
-    parser.add_argument("--until", type=values.within, metavar="±PERCENT",
+    parser.add_argument("--until", type=values.precision, metavar="±PERCENT",
                         help="instead of --repeats: stop as soon as the difference in --figure is "
                              "known this precisely, e.g. ±2%% (95 %% confidence, valid although "
                              "checked after every repeat)",
@@ -104,5 +104,5 @@ COMMAND = Command(
     add_arguments,
     run,
     epilog=EPILOG,
-    kernel=True,
+    needs_proc=True,
 )

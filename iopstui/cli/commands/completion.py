@@ -61,6 +61,6 @@ COMMAND = Command(
     add_arguments,
     run,
     epilog=EPILOG,
-    anywhere=True,
+    without_directory=True,
     minor=True,
 )

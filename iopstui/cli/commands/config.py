@@ -23,12 +23,12 @@ def run(arguments: argparse.Namespace) -> int:
     for name, key in KEYS.items():
         setting = config.settings.get(name)
         source = f"{config.path}, line {setting.line}" if setting else "default"
-        rows.append((name, printable(setting.written) if setting else key.default, source))
+        rows.append((name, printable(setting.text) if setting else key.default, source))
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     show("\n".join(f"{a:<{widths[0]}}  {b:<{widths[1]}}  {printable(c)}" for a, b, c in rows))
     if not config.settings and not config.problems and config.path is not None:
         show(f"\nNothing is set; the file would be {printable(str(config.path))}")
-    for sentence in config.sentences():
+    for sentence in config.problem_texts():
         print_message(sentence)
     return EXIT_USAGE if config.problems else EXIT_OK
 
@@ -39,6 +39,6 @@ COMMAND = Command(
     "show the configuration: values, sources, mistakes in the file",
     add_arguments,
     run,
-    anywhere=True,
+    without_directory=True,
     minor=True,
 )

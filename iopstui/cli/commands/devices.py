@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     devices = read_devices(Roots())
     if arguments.device is not None:
-        return _one(arguments, devices)
+        return _show_device(arguments, devices)
     if arguments.format == "json":
         print(json.dumps(devices_json(devices, online_cpus(Roots())), indent=2))
     else:
@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     return EXIT_OK
 
 
-def _one(arguments: argparse.Namespace, devices: Mapping[str, BlockDevice]) -> int:
+def _show_device(arguments: argparse.Namespace, devices: Mapping[str, BlockDevice]) -> int:
     """List one device; in detail if it is an NVMe namespace."""
     import json
     from dataclasses import asdict
@@ -63,11 +63,11 @@ def _one(arguments: argparse.Namespace, devices: Mapping[str, BlockDevice]) -> i
     from iopstui.output.pages.disk_health import health_text
     from iopstui.output.pages.zones import zones_text
 
-    device = _named(arguments.device, devices)
+    device = _find_device(arguments.device, devices)
     only = {device.name: device}
-    detail = _namespace(device, devices)
+    detail = _namespace_report(device, devices)
     zones = read_zones(Roots(), devices.get(device.disk or "", device))
-    health = _health(device, devices)
+    health = _disk_health(device, devices)
     if arguments.format == "json":
         report = devices_json(only, online_cpus(Roots()))
         if detail is not None:
@@ -87,7 +87,7 @@ def _one(arguments: argparse.Namespace, devices: Mapping[str, BlockDevice]) -> i
     return EXIT_OK
 
 
-def _named(name: str, devices: Mapping[str, BlockDevice]) -> BlockDevice:
+def _find_device(name: str, devices: Mapping[str, BlockDevice]) -> BlockDevice:
     import os
 
     from iopstui.linux.devices.nvme_generic import named_namespaces
@@ -112,7 +112,7 @@ def _named(name: str, devices: Mapping[str, BlockDevice]) -> BlockDevice:
     raise UsageError(f"There is no block device {printable(name) or '(empty)'}.", hint)
 
 
-def _health(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> DiskHealth | None:
+def _disk_health(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> DiskHealth | None:
     """Of a SATA or SAS disk; ``None`` for others."""
     from iopstui.linux.devices.health.smart import read_disk_health
 
@@ -122,7 +122,9 @@ def _health(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> DiskHeal
     return read_disk_health(disk.path)
 
 
-def _namespace(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> NamespaceReport | None:
+def _namespace_report(
+    device: BlockDevice, devices: Mapping[str, BlockDevice]
+) -> NamespaceReport | None:
     from iopstui.linux.nvme.topology import read_drive_facts, read_namespace_topology
     from iopstui.linux.roots import Roots
     from iopstui.output.pages.nvme import NamespaceReport
@@ -134,10 +136,10 @@ def _namespace(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> Names
     facts = read_drive_facts(Roots(), disk, topology.number or 1)
     # a single path has the device's own figures, which `watch` shows
     names = [path.name for path in topology.paths] if len(topology.paths) > 1 else []
-    return NamespaceReport(topology, facts, _rates(names))
+    return NamespaceReport(topology, facts, _measure_rates(names))
 
 
-def _rates(names: list[str]) -> dict[str, DiskRates]:
+def _measure_rates(names: list[str]) -> dict[str, DiskRates]:
     """What these devices do within a second, which this waits for; empty for none."""
     import time
 
@@ -161,6 +163,6 @@ COMMAND = Command(
     "list block devices with queues, CPUs, IRQs and use",
     add_arguments,
     run,
-    anywhere=True,
-    kernel=True,
+    without_directory=True,
+    needs_proc=True,
 )

@@ -28,5 +28,5 @@ COMMAND = Command(
     "check permissions, fio and kernel features; clean up after a crash",
     add_arguments,
     run,
-    kernel=True,
+    needs_proc=True,
 )

@@ -35,6 +35,6 @@ COMMAND = Command(
     "list every field of the JSON lines: unit, source, meaning",
     add_arguments,
     run,
-    anywhere=True,
+    without_directory=True,
     minor=True,
 )

@@ -41,5 +41,5 @@ COMMAND = Command(
     "list the shipped jobs, or explain job NAME",
     add_arguments,
     run,
-    anywhere=True,
+    without_directory=True,
 )

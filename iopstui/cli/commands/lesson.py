@@ -89,7 +89,7 @@ def _play(lesson: Lesson, arguments: argparse.Namespace, targets: tuple[str, ...
         from iopstui.cli.runs.lesson_player import parse_answers, play_plain
 
         answers = parse_answers(arguments.answers, lesson)
-        return play_plain(lesson, options, answers, asks=not arguments.answers)
+        return play_plain(lesson, options, answers, is_interactive=not arguments.answers)
     require_for_screen(arguments)
     from iopstui.fio.inspect import find_fio
     from iopstui.ui.start import run_screen
@@ -105,5 +105,5 @@ COMMAND = Command(
     add_arguments,
     run,
     epilog=EPILOG,
-    kernel=True,
+    needs_proc=True,
 )

@@ -46,21 +46,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Show the screen until the user leaves it."""
     if arguments.plain:
-        return _plain(arguments)
+        return _run_plain(arguments)
     require_terminal()
     require_for_screen(arguments)
-    from iopstui.cli.runs.session_exports import exported
+    from iopstui.cli.runs.session_exports import exporting_sessions
     from iopstui.ui.start import run_screen
 
     options = with_expectations(run_options(arguments, arguments.job), arguments)
-    with exported(options) as export:
+    with exporting_sessions(options) as export:
         return run_screen(
             options, arguments.refresh, theme=arguments.theme, first_job=arguments.first_job,
             export=export,
         )  # fmt: skip
 
 
-def _plain(arguments: argparse.Namespace) -> int:
+def _run_plain(arguments: argparse.Namespace) -> int:
     """Run without a screen: a job to its end, or show the disks until Ctrl-C."""
     refuse_theme(arguments)
     require_for_runs()
@@ -89,5 +89,5 @@ COMMAND = Command(
     add_arguments,
     run,
     epilog=EPILOG,
-    kernel=True,
+    needs_proc=True,
 )

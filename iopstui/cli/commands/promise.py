@@ -7,7 +7,7 @@ import argparse
 from iopstui.cli import values
 from iopstui.cli.command import Command
 from iopstui.cli.terminal import require_for_runs
-from iopstui.cli.volume_options import add_bought
+from iopstui.cli.volume_options import add_volume_details
 
 EPILOG = """\
 TARGET is the volume's block device (only read unless --destroy-data repeats it), or a directory
@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--volume", metavar="NAME[,OPTION=VALUE]",
                         help="class that was bought, e.g. aliyun/essd-pl1, or a drive; without "
                              "it a guess is shown")  # fmt: skip
-    add_bought(parser)
+    add_volume_details(parser)
     parser.add_argument("--destroy-data", metavar="PATH",
                         help="test writes, too, and overwrite PATH, which must repeat the "
                              "target")  # fmt: skip
@@ -81,5 +81,5 @@ COMMAND = Command(
     add_arguments,
     run,
     epilog=EPILOG,
-    kernel=True,
+    needs_proc=True,
 )

@@ -45,14 +45,14 @@ def run(arguments: argparse.Namespace) -> int:
                          "Leave out --format and --plain, or compare in a report: iopstui report "
                          "FILE --against NAME")  # fmt: skip
     if arguments.follow:
-        from iopstui.cli.runs.follow_recording import follow
+        from iopstui.cli.runs.follow_recording import follow_recording
 
-        return follow(arguments)
+        return follow_recording(arguments)
     if is_fleet(Path(arguments.file)):
         if arguments.volume:
             raise UsageError("--volume is for the recording of one machine.", "Leave it out.")
-        return _fleet(arguments)
-    _check_ours(Path(arguments.file))
+        return _replay_fleet(arguments)
+    _check_recording(Path(arguments.file))
     kind = arguments.format or ("plain" if arguments.plain else None)
     if kind:
         from iopstui.output.replay import replay_headless
@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
 
 
-def _fleet(arguments: argparse.Namespace) -> int:
+def _replay_fleet(arguments: argparse.Namespace) -> int:
     """Replay the recording of a fleet."""
     if arguments.format:
         raise UsageError(
@@ -81,7 +81,7 @@ def _fleet(arguments: argparse.Namespace) -> int:
     return show_recording(Path(arguments.file), arguments.speed, arguments.theme)
 
 
-def _check_ours(path: Path) -> None:
+def _check_recording(path: Path) -> None:
     """UsageError for a result of fio, which has no seconds to play."""
     from iopstui.recording.foreign import JSON, LOG, detect_file_kind
 

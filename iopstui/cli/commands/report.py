@@ -34,9 +34,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     against = None
     if arguments.against is not None:
-        from iopstui.cli.volume_options import volume_text
+        from iopstui.cli.volume_options import parse_volume
 
-        against = volume_text(arguments.against, "--against")
+        against = parse_volume(arguments.against, "--against")
     options = ReportOptions(arguments.redact, against)
     return report(arguments.file, arguments.output, arguments.format, options)
 

@@ -13,7 +13,7 @@ from iopstui.linux.process.packages import SCREEN_PACKAGES, require_packages
 MAX_VIEWERS = 64
 MAX_PORT = 65535
 COMMANDS = ("live", "replay")
-OWN = ("--port", "--host", "--viewers", "--viewers-cpu")
+OWN_OPTIONS = ("--port", "--host", "--viewers", "--viewers-cpu")
 EXTRA = "textual-serve>=1.1.3,<1.2"
 EPILOG = """\
 COMMAND is a command line of `iopstui live TARGET` or `iopstui replay FILE`. It is opened in a
@@ -58,12 +58,12 @@ def run(arguments: argparse.Namespace) -> int:
         )
         raise UsageError(problem, "iopstui serve live TARGET, or: iopstui serve replay FILE")
     for option in (arg.split("=")[0] for arg in command_line):
-        if option in OWN:
+        if option in OWN_OPTIONS:
             raise UsageError(
                 f"{option} is an option of serve: it belongs before {command_line[0]}.",
                 f"iopstui serve {option} VALUE {command_line[0]} ...",
             )
-    served = arguments.line.read(command_line)
+    served = arguments.line.parse(command_line)
     if served.plain or getattr(served, "format", None):
         raise UsageError("--plain and --format replace the screen, which is what is served.",
                          "Leave them out.")  # fmt: skip
@@ -117,5 +117,5 @@ COMMAND = Command(
     add_arguments,
     run,
     epilog=EPILOG,
-    kernel=True,
+    needs_proc=True,
 )

@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING
 
 from iopstui.cli.command import Command
 from iopstui.cli.terminal import print_message, show, width
-from iopstui.cli.volume_options import add_bought, promised_by, take_volume_options
+from iopstui.cli.volume_options import (
+    add_volume_details,
+    read_promised_figures,
+    take_volume_options,
+)
 from iopstui.errors import EXIT_OK, UsageError
 
 if TYPE_CHECKING:
@@ -20,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="a class such as aliyun/essd-pl1 or aws/gp2,size=100g, a drive, or "
                              "a provider; with --instances the beginning of a name, such as "
                              "m5")  # fmt: skip
-    add_bought(parser)
+    add_volume_details(parser)
     parser.add_argument("--instances", action="store_true", help="list instance sizes instead")
     parser.add_argument("--json", action="store_true", help="JSON instead of a table")
 
@@ -42,21 +46,21 @@ def run(arguments: argparse.Namespace) -> int:
             print_message(problem)
     provider = catalog.select_provider(arguments.name or "")
     if arguments.instances and (arguments.name or not arguments.json):
-        text = _instances(arguments, catalog)
+        text = _instances_text(arguments, catalog)
     elif arguments.name and (has_options or not provider.classes):
-        text = _one_volume(arguments, catalog, has_options)
+        text = _volume_text(arguments, catalog, has_options)
     else:
-        text = _classes(arguments, provider if arguments.name else catalog)
+        text = _classes_text(arguments, provider if arguments.name else catalog)
     show(text)
     return EXIT_OK
 
 
-def _instances(arguments: argparse.Namespace, catalog: Catalog) -> str:
+def _instances_text(arguments: argparse.Namespace, catalog: Catalog) -> str:
     import json
 
     from iopstui.output.pages.volumes import instance_json, instances_table
 
-    instances = catalog.instances_like(arguments.name or "")
+    instances = catalog.find_instances(arguments.name or "")
     if arguments.json:
         return json.dumps(
             {"instances": [instance_json(instance) for instance in instances]}, indent=2
@@ -64,7 +68,7 @@ def _instances(arguments: argparse.Namespace, catalog: Catalog) -> str:
     return instances_table(instances)
 
 
-def _one_volume(arguments: argparse.Namespace, catalog: Catalog, has_options: bool) -> str:
+def _volume_text(arguments: argparse.Namespace, catalog: Catalog, has_options: bool) -> str:
     import json
 
     from iopstui.output.pages.volumes import explain_volume, volume_json
@@ -73,13 +77,13 @@ def _one_volume(arguments: argparse.Namespace, catalog: Catalog, has_options: bo
     # a class without its size or its bought IOPS has formulas, and no figures yet
     needs = volume.needs_size or (volume.provision is not None and volume.provision.required)
     figures = has_options or arguments.cached or not needs
-    promised = promised_by(arguments, catalog, volume) if figures else None
+    promised = read_promised_figures(arguments, catalog, volume) if figures else None
     if arguments.json:
         return json.dumps(volume_json(volume, promised), indent=2)
     return explain_volume(volume, promised, width())
 
 
-def _classes(arguments: argparse.Namespace, catalog: Catalog) -> str:
+def _classes_text(arguments: argparse.Namespace, catalog: Catalog) -> str:
     import json
 
     from iopstui.output.pages.volumes import catalog_json, volumes_table
@@ -95,5 +99,5 @@ COMMAND = Command(
     "list what cloud volumes and drives promise, or explain NAME",
     add_arguments,
     run,
-    anywhere=True,
+    without_directory=True,
 )

@@ -75,8 +75,8 @@ def run(arguments: argparse.Namespace) -> int:
     from iopstui.model.watch.options import AFTER_S, BEFORE_S, WatchOptions
 
     triggers = tuple(arguments.trigger)
-    around = arguments.before is not None or arguments.after is not None
-    if around and not (triggers and arguments.record):
+    sets_margins = arguments.before is not None or arguments.after is not None
+    if sets_margins and not (triggers and arguments.record):
         raise UsageError("--before and --after set how much is recorded around a trigger.",
                          "They need --trigger and --record.")  # fmt: skip
     options = RunOptions(
@@ -105,5 +105,5 @@ COMMAND = Command(
     add_arguments,
     run,
     epilog=EPILOG,
-    kernel=True,
+    needs_proc=True,
 )

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from iopstui import __version__
-from iopstui.cli.fleet.agent_job import AgentJob, Read
+from iopstui.cli.fleet.agent_job import AgentJob, ParseArguments
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK, IopstuiError, UsageError
 from iopstui.events import Event, FrameReady, RunPlanned, RunReady, SessionEnded, StepFinished
 from iopstui.fleet.hosts.conversation import Conversation
@@ -42,18 +42,18 @@ Object = dict[str, Any]
 FLUSH_WITHIN_S = 2.0
 KILL_AFTER_S = 1.0
 # what the merger does not read is not sent
-_SENT = ("event", "seq", "step", "t", "wall_ms", "seconds", "flags", "own_cpu")
-_DEVICE_SENT = ("seconds", "missed", "skipped", "lost", "full")
-_FIO_SENT = ("seconds", "read", "write", "trim", "mixed", "total", "errors")
+_SENT_FIELDS = ("event", "seq", "step", "t", "wall_ms", "seconds", "flags", "own_cpu")
+_SENT_DEVICE_FIELDS = ("seconds", "missed", "skipped", "lost", "full")
+_SENT_FIO_FIELDS = ("seconds", "read", "write", "trim", "mixed", "total", "errors")
 
 
 class LineWriter:
     """Writes lines to standard output in a background thread, so that a broken link blocks
     nothing."""
 
-    def __init__(self, lost: Callable[[str], None]) -> None:
+    def __init__(self, on_lost: Callable[[str], None]) -> None:
         self.host = ""
-        self._lost = lost
+        self._on_lost = on_lost
         self._queue: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._write, name="lines", daemon=True)
         self._thread.start()
@@ -78,26 +78,26 @@ class LineWriter:
                 while line:
                     line = line[os.write(1, line) :]
             except OSError:
-                self._lost("standard output is closed")
+                self._on_lost("standard output is closed")
                 return
 
 
 class Agent:
     """The agent on one host. ``serve`` returns the exit code."""
 
-    def __init__(self, parse: Read) -> None:
-        self._read = parse
-        self.lines = LineWriter(lambda why: self.talk.abort(why))
-        self.talk = Conversation(
-            0, self.lines.write_row, self._obey, self._stop_everything, self._note_heartbeat
+    def __init__(self, parse: ParseArguments) -> None:
+        self._parse = parse
+        self.lines = LineWriter(lambda why: self.conversation.abort(why))
+        self.conversation = Conversation(
+            0, self.lines.write_row, self._handle_order, self._stop_everything, self._note_heartbeat
         )
-        self._begin: queue.SimpleQueue[Object | None] = queue.SimpleQueue()
+        self._first_order: queue.SimpleQueue[Object | None] = queue.SimpleQueue()
         self._session: LiveSession | None = None
-        self._why = ""
-        self._no_probe = ""
-        self._detail = self._sums = self._completed = False
-        self._places: tuple[str, ...] = ()
-        self._below: SubFleet | None = None
+        self._stop_reason = ""
+        self._probe_problem = ""
+        self._sends_detail = self._sends_sums = self._completed = False
+        self._directories: tuple[str, ...] = ()
+        self._sub_fleet: SubFleet | None = None
 
     def serve(self) -> int:
         """Serve until all is done or the connection is lost."""
@@ -105,17 +105,17 @@ class Agent:
             "event": "hello", "iopstui": __version__, "python": platform.python_version(),
             "pid": os.getpid(), "boot": boot_id(), "speaks": CAPABILITIES,
         })  # fmt: skip
-        self.talk.start()
-        order = self._begin.get()
+        self.conversation.start()
+        order = self._first_order.get()
         try:
             if order is None:
                 return EXIT_OK
             self.lines.host = str(order.get("host") or "")
-            self._sums = order.get("frames") == SUMS
+            self._sends_sums = order.get("frames") == SUMS
             if "fleet" in order:
                 return self._run_fleet(order)
             with contextlib.ExitStack() as stack:
-                job = AgentJob(order, stack, self._read)
+                job = AgentJob(order, stack, self._parse)
                 return self._run(job, order.get("plan") is True)
         except IopstuiError as error:
             self.lines.write_row({
@@ -124,16 +124,16 @@ class Agent:
             })  # fmt: skip
             return error.exit_code
         finally:
-            self.talk.abort()
+            self.conversation.abort()
             self.lines.close()
 
     def _run_fleet(self, order: Object) -> int:
         """Be the gateway to some hosts."""
         from iopstui.cli.fleet.gateway import SubFleet
 
-        below = self._below = SubFleet(order, self.lines.write_row)
+        below = self._sub_fleet = SubFleet(order, self.lines.write_row)
         StopSignals(below.fleet.interrupt, below.fleet.kill)
-        if self._why:  # perhaps before there was anything to stop
+        if self._stop_reason:  # perhaps before there was anything to stop
             below.fleet.interrupt()
         return below.run()
 
@@ -149,16 +149,16 @@ class Agent:
             else:
                 for tunable in job.tunables:
                     session.set_tunable(tunable.name, tunable.value)
-            if self._why:  # perhaps before there was anything to stop
+            if self._stop_reason:  # perhaps before there was anything to stop
                 self._stop(session)
-            code = self._until_over(events, job.name is None)
+            code = self._send_events(events, job.name is None)
         finally:
             session.close()
         while not events.empty():
             self._send_event(events.get())
         return code
 
-    def _until_over(self, events: queue.SimpleQueue[Event], watching: bool) -> int:
+    def _send_events(self, events: queue.SimpleQueue[Event], watching: bool) -> int:
         while True:
             event = events.get()
             self._send_event(event)
@@ -171,12 +171,12 @@ class Agent:
 
     def _send_event(self, event: Event) -> None:
         row = event_object(event)
-        if isinstance(event, FrameReady) and not self._detail:
-            row = compact(row) if self._sums else trimmed_frame(row)
+        if isinstance(event, FrameReady) and not self._sends_detail:
+            row = compact_frame(row) if self._sends_sums else trim_frame(row)
         if isinstance(event, StepFinished) and self._is_completed(event):
             row |= {"exit_code": EXIT_OK, "interrupted": False}
         if isinstance(event, RunPlanned):
-            self._places = tuple(event.layout)
+            self._directories = tuple(event.layout)
             row["needs"] = [need.as_object() for need in needs_of(event.layout, Roots())]
         if isinstance(event, RunReady):
             row["disks"] = disks_of(event.writes, Roots())
@@ -191,18 +191,18 @@ class Agent:
     def _report_missing_probe(self) -> None:
         """Why there is none though it was asked for, once, before it is missed."""
         why = self._session.no_probe if self._session is not None else ""
-        if why != self._no_probe:
-            self._no_probe = why
+        if why != self._probe_problem:
+            self._probe_problem = why
             self.lines.write_row({"event": "no_probe", "why": why})
 
     # -- in the conversation's threads
 
-    def _obey(self, order: Object) -> None:
+    def _handle_order(self, order: Object) -> None:
         session = self._session
         if order["op"] == "begin":
-            self._begin.put(order)
-        elif self._below is not None:
-            self._below.obey(order)
+            self._first_order.put(order)
+        elif self._sub_fleet is not None:
+            self._sub_fleet.add_order(order)
         elif order["op"] == "go" and session is not None:
             session.go(
                 StartSignal(int(order["at_ns"]), order.get("offset_ms"), order.get("error_ms"))
@@ -213,9 +213,9 @@ class Agent:
             # a server that doesn't answer holds up nothing else
             threading.Thread(target=self._report_marks, args=(order["names"],), daemon=True).start()
         elif order["op"] == "detail":
-            self._detail = bool(order.get("on"))
+            self._sends_detail = bool(order.get("on"))
         elif order["op"] == "tunables" and session is not None:
-            self._say_tunables(session)
+            self._send_tunables(session)
         elif order["op"] == "turn" and session is not None:
             self._change_tunable(session, order)
         elif order["op"] == "stop":
@@ -227,34 +227,34 @@ class Agent:
             self._session.alive()
 
     def _report_marks(self, names: list[str]) -> None:
-        self.lines.write_row({"event": "seen", "names": find_marks(self._places, names)})
+        self.lines.write_row({"event": "seen", "names": find_marks(self._directories, names)})
 
-    def _say_tunables(self, session: LiveSession) -> None:
+    def _send_tunables(self, session: LiveSession) -> None:
         self.lines.write_row({
-            "event": "tunables", "states": states_object(session.knobs(), _disk(session))
+            "event": "tunables", "states": states_object(session.knobs(), _first_disk(session))
         })  # fmt: skip
 
     def _change_tunable(self, session: LiveSession, order: Object) -> None:
         name = str(order["name"])
-        before = _values(session, name)
+        before = _tunable_values(session, name)
 
         def done(error: IopstuiError | None) -> None:
-            now = _values(session, name)
+            now = _tunable_values(session, name)
             self.lines.write_row({
                 "event": "turned", "id": order["id"], "name": name,
                 "each": [[disk, value, now.get(disk, "")] for disk, value in before.items()],
                 "error": error.message if error else "", "hint": error.hint if error else "",
             })  # fmt: skip
-            self._say_tunables(session)
+            self._send_tunables(session)
 
         session.change_tunable(name, str(order["value"]), done)
 
     def _stop_everything(self, why: str) -> None:
-        self._why = why
+        self._stop_reason = why
         print(f"iopstui agent: {why}: everything stopped", file=sys.stderr)
-        self._begin.put(None)
-        if self._below is not None:
-            self._below.fleet.interrupt()
+        self._first_order.put(None)
+        if self._sub_fleet is not None:
+            self._sub_fleet.fleet.interrupt()
         if self._session is not None:
             self._stop(self._session)
 
@@ -268,19 +268,19 @@ class Agent:
             threading.Thread(target=session.close, daemon=True).start()
 
 
-def _disk(session: LiveSession) -> str:
+def _first_disk(session: LiveSession) -> str:
     """The first disk's name."""
     disks = queued_disks(session.target, session.devices)
     return disks[0].name if disks else ""
 
 
-def _values(session: LiveSession, name: str) -> dict[str, str]:
+def _tunable_values(session: LiveSession, name: str) -> dict[str, str]:
     """A tunable's value on each disk."""
     state = next((knob for knob in session.knobs() if knob.name == name), None)
-    return {} if state is None else dict(state.each or ((_disk(session), state.now),))
+    return {} if state is None else dict(state.each or ((_first_disk(session), state.now),))
 
 
-def serve(parse: Read) -> int:
+def serve(parse: ParseArguments) -> int:
     """Run the agent and return the exit code. ``parse`` parses the command lines it receives."""
     if sys.stdin.isatty():
         raise UsageError("The agent takes its orders from iopstui fleet, on standard input.",
@@ -288,24 +288,24 @@ def serve(parse: Read) -> int:
     return Agent(parse).serve()
 
 
-def trimmed_frame(row: Object) -> Object:
+def trim_frame(row: Object) -> Object:
     """A frame without what the totals don't need."""
     fio, total = row["fio"], row["kernel"]["total"]
     return {
-        **{name: row[name] for name in _SENT},
-        "fio": {name: _packed(fio[name]) for name in _FIO_SENT} if fio else None,
+        **{name: row[name] for name in _SENT_FIELDS},
+        "fio": {name: _pack_bins(fio[name]) for name in _SENT_FIO_FIELDS} if fio else None,
         "kernel": {"total": total},
-        DEVICE: _device(row.get(DEVICE)),
+        DEVICE: _probe_sums(row.get(DEVICE)),
     }
 
 
-def _device(part: Any) -> Any:
+def _probe_sums(part: Any) -> Any:
     """Probe figures of all devices together."""
     if part is None:
         return None
     kinds = {kind: part[kind] for kind in KINDS}
     return {
-        **{name: part[name] for name in _DEVICE_SENT},
+        **{name: part[name] for name in _SENT_DEVICE_FIELDS},
         **{
             kind: {"ios": figures["ios"], "packed": to_wire(pack(figures["bins"]))}
             if figures
@@ -315,8 +315,8 @@ def _device(part: Any) -> Any:
     }
 
 
-def compact(row: Object) -> Object:
-    """Return a frame as its sums alone; like ``trimmed_frame`` if that is not possible."""
+def compact_frame(row: Object) -> Object:
+    """Return a frame as its sums alone; like ``trim_frame`` if that is not possible."""
     fio = row["fio"]
     seconds = fio["seconds"] if fio else row["seconds"]
     try:
@@ -324,16 +324,16 @@ def compact(row: Object) -> Object:
     except MalformedRow:
         text = ""
     if not text:
-        return trimmed_frame(row)
-    total, device = row["kernel"]["total"], _device(row.get(DEVICE))
+        return trim_frame(row)
+    total, device = row["kernel"]["total"], _probe_sums(row.get(DEVICE))
     return {
-        **{name: row[name] for name in _SENT}, "seconds": seconds,
+        **{name: row[name] for name in _SENT_FIELDS}, "seconds": seconds,
         "util": total["util"] if total else None, "sums": text,
         **({} if device is None else {DEVICE: device}),
     }  # fmt: skip
 
 
-def _packed(part: Any) -> Any:
+def _pack_bins(part: Any) -> Any:
     """A direction with its histogram packed; anything else as it is."""
     if not isinstance(part, dict) or "bins" not in part:
         return part

@@ -19,13 +19,13 @@ from iopstui.linux.process.private import private_directory, remove, write_text
 from iopstui.linux.roots import Roots
 from iopstui.model.block.tunable import TunableRequest
 from iopstui.model.experiment.options import RunOptions
-from iopstui.preflight.targets import choose_targets, choose_watched
+from iopstui.preflight.targets import choose_targets, choose_watch_target
 from iopstui.safety.leftovers import clean_up_and_say
 from iopstui.session.live import LiveSession
 from iopstui.session.new_session import new_session
 
 Object = dict[str, Any]
-Read = Callable[[Sequence[str]], argparse.Namespace]
+ParseArguments = Callable[[Sequence[str]], argparse.Namespace]
 """What reads a command line (CommandLine.read)."""
 COMMANDS = ("run", "watch")
 DEADLINE_S = 4.0
@@ -43,14 +43,14 @@ class AgentJob:
     changed here before; a run sets them by itself, a watch has to be told.
     """
 
-    def __init__(self, order: Object, stack: contextlib.ExitStack, parse: Read) -> None:
+    def __init__(self, order: Object, stack: contextlib.ExitStack, parse: ParseArguments) -> None:
         args = [str(arg) for arg in order.get("arguments") or ()]
         job = order.get("job")
         if isinstance(job, dict):
-            job = str(_written(job, stack))
+            job = str(_write_job_file(job, stack))
         self.name: str | None = job
         self.tunables = [TunableRequest(name, value) for name, value in order.get("tunables", ())]
-        options = _parsed(args, job, parse)
+        options = _parse_options(args, job, parse)
         # those that were changed on the screen after those of the command line
         knobs = (*options.knobs, *self.tunables)
         self.options: RunOptions = replace(options, hold=job is not None, knobs=knobs)
@@ -60,7 +60,7 @@ class AgentJob:
         roots = Roots()
         devices = read_devices(roots)
         if self.name is None:
-            target = choose_watched(self.options.targets, devices, roots)
+            target = choose_watch_target(self.options.targets, devices, roots)
             return new_session(self.options, target, target, devices, soon=False)
         find_fio()
         clean_up_and_say(print_message, roots)
@@ -70,7 +70,7 @@ class AgentJob:
         )
 
 
-def _written(job: Object, stack: contextlib.ExitStack) -> Path:
+def _write_job_file(job: Object, stack: contextlib.ExitStack) -> Path:
     private = private_directory()
     stack.callback(remove, private)
     name = Path(str(job.get("name") or "job")).name
@@ -78,7 +78,7 @@ def _written(job: Object, stack: contextlib.ExitStack) -> Path:
     return private / name
 
 
-def _parsed(args: list[str], job: str | None, parse: Read) -> RunOptions:
+def _parse_options(args: list[str], job: str | None, parse: ParseArguments) -> RunOptions:
     command = "watch" if job is None else "run"
     line = [command, *args] if job is None else [command, "--job", job, *args]
     try:

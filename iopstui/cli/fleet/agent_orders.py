@@ -30,61 +30,61 @@ SSH = (
 
 
 class AgentOrders:
-    """``of`` gives a host's order. UsageError for what no host could do. ``record``: what the hosts
-    say is recorded, though ``arguments`` don't say it."""
+    """``order_for`` builds a host's order. UsageError for an order that no host could execute.
+    ``record``: the hosts' lines are recorded even if ``arguments`` have no --record."""
 
     def __init__(
         self, arguments: argparse.Namespace, nodes: Sequence[Node], record: bool = False
     ) -> None:
-        self._kept = record or bool(arguments.record)
-        self._job = _job(arguments.job) if arguments.job is not None else None
+        self._record = record or bool(arguments.record)
+        self._job = _job_for_agents(arguments.job) if arguments.job is not None else None
         self._targets = list(arguments.target)
-        self._place = {node.name: place for place, node in enumerate(nodes)}
-        self._rotate = _checked_rotation(arguments, len(nodes)) if arguments.split else None
+        self._positions = {node.name: place for place, node in enumerate(nodes)}
+        self._rotation = _check_rotation(arguments, len(nodes)) if arguments.split else None
         self._agent_options = _agent_options(arguments, self._job is None)
         self._interval = arguments.interval
         self._probe = ["--probe"] * arguments.probe
-        self._destroy = _destroyed_paths(arguments.destroy_data, nodes)
-        if arguments.job is None and self._destroy:
+        self._destroyed_paths = _destroyed_paths(arguments.destroy_data, nodes)
+        if arguments.job is None and self._destroyed_paths:
             raise UsageError("--destroy-data needs a --job.")
 
-    def of(self, node: Node, hosts: int | None = None) -> Object:
+    def order_for(self, node: Node, hosts: int | None = None) -> Object:
         """The orders for ``node``, of which the first ``hosts`` run (``None``: all)."""
-        destroyed = self._destroy.get(node.name, [])
+        destroyed = self._destroyed_paths.get(node.name, [])
         args = [arg for path in destroyed for arg in ("--destroy-data", path)]
         targets = self._targets or destroyed
-        args += self._part(node, hosts or len(self._place))
+        args += self._part_options(node, hosts or len(self._positions))
         order: Object = {"arguments": [*targets, *self._agent_options, *args], "job": self._job}
         # a file of lines is for other programs, too
-        return {**order, "frames": LINES} if self._kept else order
+        return {**order, "frames": LINES} if self._record else order
 
     def build_fleet_orders(self, nodes: Sequence[Node], limits: Object) -> Object:
         """The orders for a gateway that runs a fleet of ``nodes``. ``limits``: all else it needs to
         know."""
-        orders = [self.of(node) for node in nodes]
+        orders = [self.order_for(node) for node in nodes]
         fleet = {
             "hosts": [node.text for node in nodes],
             "arguments": [order["arguments"] for order in orders], **limits,
         }  # fmt: skip
         return {"job": self._job, "frames": SUMS, "fleet": fleet}
 
-    def _part(self, node: Node, hosts: int) -> list[str]:
+    def _part_options(self, node: Node, hosts: int) -> list[str]:
         """The option that gives a host its part of the target."""
-        if self._rotate is None:
+        if self._rotation is None:
             return []
-        number = (self._place[node.name] + self._rotate) % hosts + 1
+        number = (self._positions[node.name] + self._rotation) % hosts + 1
         return ["--part", f"{number}/{hosts}"]
 
-    def watched(self, node: Node, devices: Sequence[str]) -> Object:
+    def watch_order(self, node: Node, devices: Sequence[str]) -> Object:
         """Orders for an agent between two runs: watch ``devices``, those of the last run, or,
         before the first run, those of the next one."""
         paths = [f"/dev/{name}" for name in devices]
-        targets = paths or self._targets or self._destroy.get(node.name) or ["."]
+        targets = paths or self._targets or self._destroyed_paths.get(node.name) or ["."]
         options = ["--interval", f"{self._interval:g}", *self._probe]
         return {"arguments": [*targets, *options], "job": None}
 
 
-def _checked_rotation(arguments: argparse.Namespace, hosts: int) -> int:
+def _check_rotation(arguments: argparse.Namespace, hosts: int) -> int:
     """By how many places parts are moved on."""
     rotation: int = arguments.rotate
     if arguments.job is None:
@@ -97,7 +97,7 @@ def _checked_rotation(arguments: argparse.Namespace, hosts: int) -> int:
     return rotation
 
 
-def _job(name: str) -> Object | str:
+def _job_for_agents(name: str) -> Object | str:
     """A shipped one's name; of a file its text goes along."""
     path = find_job(name)
     return path.stem if is_shipped(path) else {"name": path.name, "text": read_job(path)}
@@ -164,7 +164,7 @@ def launch_command(node: Node, launcher: str, bring: bool, sudo: bool) -> list[s
     return [*SSH, *port, f"{user}{node.host}", remote]
 
 
-def kept(name: str) -> Path:
+def new_record_path(name: str) -> Path:
     """The file of --record. UsageError if it exists."""
     path = Path(name)
     if os.path.exists(path):

@@ -25,8 +25,8 @@ def engine_hosts(arguments: argparse.Namespace) -> Iterator[tuple[str, str]]:
         raise UsageError("--allocate is for Slurm.", "For example: iopstui fleet slurm DIR "
                          "--allocate '-N 4' --job JOB")  # fmt: skip
     if KUBERNETES not in names:
-        _refuse(arguments, POD_OPTIONS)
-    _refuse(arguments, MANIFEST_OPTIONS)
+        _refuse_options(arguments, POD_OPTIONS)
+    _refuse_options(arguments, MANIFEST_OPTIONS)
     engine = next((name for name in (arguments.hosts, arguments.launcher) if name in ENGINES), None)
     if engine is None:
         yield arguments.hosts, arguments.launcher
@@ -52,7 +52,7 @@ def engine_hosts(arguments: argparse.Namespace) -> Iterator[tuple[str, str]]:
     yield hosts, pods.launcher
 
 
-def _refuse(arguments: argparse.Namespace, names: tuple[str, ...]) -> None:
+def _refuse_options(arguments: argparse.Namespace, names: tuple[str, ...]) -> None:
     option = next((name for name in names if getattr(arguments, name) is not None), None)
     if option is not None:
         with_what = "--print-manifest" if option in MANIFEST_OPTIONS else f"HOSTS {KUBERNETES}"

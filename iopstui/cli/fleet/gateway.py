@@ -25,13 +25,13 @@ from iopstui.fleet.sub_fleet import StartOrder, disks_below, markers, needs_by_f
 from iopstui.output.fleet.rows import merged_object, second_object, session_object
 
 Object = dict[str, Any]
-ALIVE_S = 1.0
-"""So often it says that it is there, also when there is nothing to say."""
+HEARTBEAT_S = 1.0
+"""How often a heartbeat is sent, even if there is nothing else to send."""
 
 
 class SubFleet:
     """The fleet of ``order["fleet"]``. ``write`` sends a row upwards. It is the FleetAbove of its
-    fleet: ``obey`` gets the orders from there, in another thread."""
+    fleet: ``add_order`` gets its orders, in another thread."""
 
     def __init__(self, order: Object, write: Callable[[Object], None]) -> None:
         fleet = order["fleet"]
@@ -42,36 +42,36 @@ class SubFleet:
         self._arguments = dict(zip((node.name for node in nodes), fleet["arguments"], strict=True))
         self._merger = Merger(fleet["interval"])
         self._orders: queue.SimpleQueue[Object] = queue.SimpleQueue()
-        self._start: StartOrder | None = None
-        self._lay_out = self._completed = False
-        self._looking: list[str] | None = None
-        self._needs: Mapping[str, Sequence[SpaceNeed]] = {}
-        self._next_alive = 0.0
-        self._executed: set[str] = set()
+        self._start_order: StartOrder | None = None
+        self._may_lay_out = self._completed = False
+        self._searching: list[str] | None = None
+        self._space_needs: Mapping[str, Sequence[SpaceNeed]] = {}
+        self._next_heartbeat_s = 0.0
+        self._reported: set[str] = set()
         launcher, bring, sudo = fleet["launcher"], fleet["bring"], fleet["sudo"]
         self.fleet = Fleet(
             nodes,
             lambda node: launch_command(node, launcher, bring, sudo),
-            self._order_of,
+            self._order_for,
             self._merger,
             FleetOptions(
                 fleet["least"], fleet["stop_on_loss"], assume_apart=fleet["assume_apart"],
                 greet_within_s=fleet["connect_timeout"], parts=fleet["parts"],
             ),
             FleetCallbacks(
-                self._send_message, self._second, lambda name, row: None, lambda second: "",
+                self._send_message, self._send_second, lambda name, row: None, lambda second: "",
                 lambda: self._completed,
             ),
             self,
         )  # fmt: skip
         self.fleet.on_tick = self._tick
 
-    def _order_of(self, node: Node) -> Object:
+    def _order_for(self, node: Node) -> Object:
         return {**self._order, "arguments": self._arguments[node.name]}
 
     # -- in the conversation's thread
 
-    def obey(self, order: Object) -> None:
+    def add_order(self, order: Object) -> None:
         """Take an order from above."""
         self._orders.put(order)
 
@@ -98,70 +98,72 @@ class SubFleet:
     def _send_message(self, text: str) -> None:
         self._write({"event": "said", "text": text})
 
-    def _second(self, second: MergedSecond) -> None:
+    def _send_second(self, second: MergedSecond) -> None:
         self._write(second_object(second, self._label))
 
     def _tick(self) -> None:
         while not self._orders.empty():
-            self._take(self._orders.get())
-        if self._looking is not None:
-            self._answer_look()
+            self._handle_order(self._orders.get())
+        if self._searching is not None:
+            self._report_marks()
         self._report_executions()
         now = time.monotonic()
-        if now >= self._next_alive:
-            self._next_alive = now + ALIVE_S
+        if now >= self._next_heartbeat_s:
+            self._next_heartbeat_s = now + HEARTBEAT_S
             self._write({"event": "alive"})
 
-    def _take(self, order: Object) -> None:
+    def _handle_order(self, order: Object) -> None:
         kind = order["op"]
         if kind == "lay_out":
-            self._lay_out = True
+            self._may_lay_out = True
         elif kind == "go":
-            self._start = StartOrder(int(order["at_ns"]), float(order.get("offset_ms") or 0.0))
+            self._start_order = StartOrder(
+                int(order["at_ns"]), float(order.get("offset_ms") or 0.0)
+            )
         elif kind == "look":
-            self._looking = markers(self._needs)
-            for name in self._looking:
+            self._searching = markers(self._space_needs)
+            for name in self._searching:
                 self.fleet.members[name].look_for(order["names"])
         elif kind == "stop":
             self._completed = order.get("completed") is True
             if not self.fleet.stopped:
                 self.fleet.stop("the fleet above stops", self._completed)
 
-    def _answer_look(self) -> None:
-        """Say which marks were seen, once all that were asked have answered or are gone."""
-        members = [self.fleet.members[name] for name in self._looking or ()]
+    def _report_marks(self) -> None:
+        """Send the marks that were seen, once all hosts have answered or are gone."""
+        members = [self.fleet.members[name] for name in self._searching or ()]
         if all(member.seen is not None or member.state == OVER for member in members):
-            self._looking = None
+            self._searching = None
             marks = {name for member in members for name in member.seen or ()}
             self._write({"event": "seen", "names": sorted(marks)})
 
     def _report_executions(self) -> None:
-        if len(self._executed) == len(self.fleet.members):
+        if len(self._reported) == len(self.fleet.members):
             return
         for name, member in self.fleet.members.items():
-            if member.executed_ns is not None and name not in self._executed:
-                self._executed.add(name)
+            if member.executed_ns is not None and name not in self._reported:
+                self._reported.add(name)
                 self._write({"event": "executed", "monotonic_ns": member.executed_ns,
                              "error_ns": member.error_ns})  # fmt: skip
 
     # -- as the fleet above
 
     def planned(self, needs: Mapping[str, Sequence[SpaceNeed]]) -> None:
-        """Say what all hosts together would lay out."""
-        self._needs = needs
+        """Send what all hosts together would lay out."""
+        self._space_needs = needs
         self._write({
             "event": "planned", "needs": [need.as_object() for need in needs_by_fs(needs)]
         })  # fmt: skip
 
     def may_lay_out(self) -> bool:
         """Whether the order has come."""
-        return self._lay_out
+        return self._may_lay_out
 
     def armed(self, members: Iterable[Member]) -> None:
-        """Say that these hosts are ready."""
+        """Send that these hosts are ready."""
         ready = [*members]
         self._write({"event": "armed", "hosts": len(ready), "disks": disks_below(ready)})
 
     def start(self) -> StartOrder | None:
         """The signal, once it has come."""
-        return self._start
+        return self._start_order

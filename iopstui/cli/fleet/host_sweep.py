@@ -9,8 +9,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from iopstui.cli.fleet.agent_orders import AgentOrders, kept, launch_command
-from iopstui.cli.fleet.record_file import RecordFile, fleet_object, over_object
+from iopstui.cli.fleet.agent_orders import AgentOrders, launch_command, new_record_path
+from iopstui.cli.fleet.record_file import RecordFile, run_over_object, run_started_object
 from iopstui.cli.fleet.run_reporter import fleet_options, judge_expectations
 from iopstui.cli.terminal import exit_on_closed_output, kill_without_waiting, print_message
 from iopstui.errors import (
@@ -50,7 +50,7 @@ def host_counts(arguments: argparse.Namespace, hosts: int) -> list[int]:
     return counts
 
 
-def measured_point(
+def judge_point(
     fleet: Fleet, merger: Merger, hosts: int, least: int, met: bool | None
 ) -> tuple[ScalePoint | None, list[str]]:
     """The point of a run on ``hosts`` that is over, of which ``least`` would do, and what is to be
@@ -82,25 +82,27 @@ class _HostSweep:
         self._arguments = arguments
         self._nodes = nodes
         self._expected = expected
-        self._least = least
+        self._min_hosts = least
         self._orders = AgentOrders(arguments, nodes)
         self._record = (
-            RecordFile(kept(arguments.record), print_message) if arguments.record else None
+            RecordFile(new_record_path(arguments.record), print_message)
+            if arguments.record
+            else None
         )
         self._fleet: Fleet | None = None
-        self._stop = False
+        self._stopped = False
         self._aborts: list[AbortCondition] = []
         self._aborted = False
         self._number = 0
         StopSignals(self._interrupt, kill_without_waiting(self._kill))
 
     def _interrupt(self) -> None:
-        self._stop = True
+        self._stopped = True
         if self._fleet is not None:
             self._fleet.interrupt()
 
     def _kill(self) -> None:
-        self._stop = True
+        self._stopped = True
         if self._fleet is not None:
             self._fleet.kill()
 
@@ -111,7 +113,7 @@ class _HostSweep:
         names = tuple(node.name for node in self._nodes[:hosts])
         job = self._arguments.job
         event = FleetRunStarted(self._number, names, time.time(), job, place=place)
-        self._record_row(fleet_object(event, self._arguments.interval))
+        self._record_row(run_started_object(event, self._arguments.interval))
         code, messages = EXIT_JOB_FAILED, ["it did not finish"]
         try:
             code, messages, point = self._run(hosts)
@@ -119,7 +121,7 @@ class _HostSweep:
             code, messages = error.exit_code, [error.message]
             raise
         finally:
-            self._record_row(over_object(code, messages))
+            self._record_row(run_over_object(code, messages))
         self.code = max(self.code, code, key=_CODES_BY_SEVERITY.index)
         for message in messages:
             print_line(f"hosts={hosts}: {message}", sys.stderr)
@@ -132,21 +134,23 @@ class _HostSweep:
             arguments.interval, keep_bins=any(expectation.each for expectation in self._expected)
         )
         self._aborts = [AbortCondition(text) for text in arguments.abort]
-        least = hosts if self._least is None else min(self._least, hosts)
+        least = hosts if self._min_hosts is None else min(self._min_hosts, hosts)
         fleet = self._fleet = Fleet(
             self._nodes[:hosts],
             lambda node: launch_command(node, arguments.launcher, arguments.bring, arguments.sudo),
-            lambda node: self._orders.of(node, hosts),
+            lambda node: self._orders.order_for(node, hosts),
             merger,
             fleet_options(arguments, least),
-            FleetCallbacks(print_message, lambda second: None, self._row, self._why_stop),
+            FleetCallbacks(
+                print_message, lambda second: None, self._record_host_row, self._stop_reason
+            ),
         )
-        if not self._stop:
+        if not self._stopped:
             fleet.run()
-        if self._stop:
+        if self._stopped:
             return EXIT_INTERRUPTED, [], None
         met, outcomes = judge_expectations(merger, self._expected)
-        point, notes = measured_point(fleet, merger, hosts, least, met if self._expected else None)
+        point, notes = judge_point(fleet, merger, hosts, least, met if self._expected else None)
         if point is None:
             return EXIT_JOB_FAILED, notes, None
         return EXIT_OK if met else EXIT_VERDICT, [*notes, *outcomes], point
@@ -154,21 +158,21 @@ class _HostSweep:
     @property
     def is_over(self) -> bool:
         """Whether nothing more is to be run."""
-        return self._stop or self._aborted
+        return self._stopped or self._aborted
 
     def close(self) -> None:
         """No more points come."""
         if self._record is not None:
             self._record.close()
 
-    def _row(self, name: str, row: dict[str, Any]) -> None:
+    def _record_host_row(self, name: str, row: dict[str, Any]) -> None:
         self._record_row({**row, "host": name})
 
     def _record_row(self, row: dict[str, Any]) -> None:
         if self._record is not None:
-            self._record.row(row)
+            self._record.write_row(row)
 
-    def _why_stop(self, second: MergedSecond) -> str:
+    def _stop_reason(self, second: MergedSecond) -> str:
         for abort in self._aborts:
             if abort.feed(second):
                 self._aborted = True
@@ -176,7 +180,7 @@ class _HostSweep:
         return ""
 
 
-def run_axis(
+def run_host_sweep(
     arguments: argparse.Namespace,
     nodes: Sequence[Node],
     expected: Sequence[FleetExpectation],
@@ -186,11 +190,11 @@ def run_axis(
     counts = host_counts(arguments, len(nodes))
     curve = _HostSweep(arguments, nodes, expected, least)
     with contextlib.closing(curve), exit_on_closed_output(arguments.expect):
-        _points(curve, counts, arguments.format)
+        _run_points(curve, counts, arguments.format)
     return curve.code
 
 
-def _points(curve: _HostSweep, counts: Sequence[int], kind: str) -> None:
+def _run_points(curve: _HostSweep, counts: Sequence[int], kind: str) -> None:
     sink = scaling_sink(kind, sys.stdout, sys.stderr)
     points: list[ScalePoint] = []
     try:

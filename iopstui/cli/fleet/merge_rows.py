@@ -33,12 +33,12 @@ def merge_files(
                          "For example: iopstui merge node1.iops node2.iops")  # fmt: skip
     merger = Merger(interval_s)
     sink = totals_sink(kind, sys.stdout, sys.stderr, name)
-    inputs = _different([Path(file) for file in files], labels)
+    inputs = _distinct_files([Path(file) for file in files], labels)
     paths = [path for path, _ in inputs]
     deduplicator = Deduplicator()
     with checking_figures(paths):
         is_late = None
-        for labelled in _rows(inputs, labels, deduplicator):
+        for labelled in _labelled_rows(inputs, labels, deduplicator):
             _feed(merger, *labelled)
             if is_late is None and not files:
                 is_late = _arrives_late(*labelled)
@@ -59,14 +59,14 @@ def merge_files(
     return EXIT_OK
 
 
-def _different(paths: Sequence[Path], labels: Sequence[str]) -> list[tuple[Path, str]]:
+def _distinct_files(paths: Sequence[Path], labels: Sequence[str]) -> list[tuple[Path, str]]:
     """Each file once, by whatever names, with its label ("": none)."""
     by_identity: dict[object, tuple[Path, str]] = {}
     for path, label in zip_longest(paths, labels[: len(paths)], fillvalue=""):
         file = Path(path)
         try:
-            about = file.stat()
-            identity: object = about.st_dev, about.st_ino
+            status = file.stat()
+            identity: object = status.st_dev, status.st_ino
         except OSError:
             identity = file  # it can't be read, which is said where it is
         if identity in by_identity:
@@ -75,7 +75,7 @@ def _different(paths: Sequence[Path], labels: Sequence[str]) -> list[tuple[Path,
     return list(by_identity.values())
 
 
-def _rows(
+def _labelled_rows(
     files: Sequence[tuple[Path, str]], labels: Sequence[str], deduplicator: Deduplicator
 ) -> Iterable[Labelled]:
     if not files:
@@ -88,15 +88,15 @@ def _rows(
     )
 
 
-_broken: set[str] = set()
+_malformed_hosts: set[str] = set()
 
 
 def _feed(merger: Merger, name: str, row: dict[str, object]) -> None:
     try:
         merger.feed(name, row)
     except MalformedRow as error:
-        if name not in _broken:
-            _broken.add(name)
+        if name not in _malformed_hosts:
+            _malformed_hosts.add(name)
             print_message(f"{name}: skipping rows such as this one: {error}")
 
 

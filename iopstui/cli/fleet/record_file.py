@@ -17,18 +17,18 @@ from iopstui.text import printable
 LABEL = "fleet"
 
 
-def fleet_object(event: FleetRunStarted, interval_s: float) -> dict[str, Any]:
+def run_started_object(event: FleetRunStarted, interval_s: float) -> dict[str, Any]:
     """The line that begins a run in a recording; of a sweep it has all points' hosts."""
     place = event.place
-    of = {"axis": list(place.counts), "point": place.number} if place is not None else {}
+    sweep = {"axis": list(place.counts), "point": place.number} if place is not None else {}
     return {
         "event": FLEET, "host": LABEL, "wall_ms": event.wall_s * 1000, "run": event.number,
         "job": event.job, "watching": event.watching, "interval_s": interval_s,
-        "hosts": list(event.hosts), **of,
+        "hosts": list(event.hosts), **sweep,
     }  # fmt: skip
 
 
-def over_object(code: int, messages: Sequence[str]) -> dict[str, Any]:
+def run_over_object(code: int, messages: Sequence[str]) -> dict[str, Any]:
     """The final line: its exit code and message."""
     return {
         "event": FLEET_OVER, "host": LABEL, "wall_ms": time.time() * 1000, "code": code,
@@ -37,12 +37,12 @@ def over_object(code: int, messages: Sequence[str]) -> dict[str, Any]:
 
 
 class RecordFile:
-    """A new file. UsageError if it can't be made. Where it can't be written any more that is told
-    once by ``say``, what it has stays, and the run goes on."""
+    """A new file. UsageError if it cannot be created. If a write fails, ``report`` gets a message
+    once, what was written stays, and the run continues."""
 
-    def __init__(self, path: Path, say: Callable[[str], None]) -> None:
+    def __init__(self, path: Path, report: Callable[[str], None]) -> None:
         self._path = path
-        self._say = say
+        self._report = report
         try:
             self._file: TextIO | None = path.open("x", encoding="ascii")
         except OSError as error:
@@ -50,7 +50,7 @@ class RecordFile:
                              "Choose a new file in a directory you can write to.",
                              ) from error  # fmt: skip
 
-    def row(self, row: dict[str, Any]) -> None:
+    def write_row(self, row: dict[str, Any]) -> None:
         """A line of JSON, unless it is nested too deep to be written; that is none of ours."""
         with contextlib.suppress(RecursionError):
             self.write(dumps(row) + "\n")
@@ -80,5 +80,7 @@ class RecordFile:
         self._report_failure(error)
 
     def _report_failure(self, error: OSError) -> None:
-        self._say(f"the recording {printable(str(self._path))} has stopped: {error.strerror}. The "
-                  "run continues, and what was written is kept")  # fmt: skip
+        self._report(
+            f"the recording {printable(str(self._path))} has stopped: {error.strerror}. The run "
+            "continues, and what was written is kept"
+        )

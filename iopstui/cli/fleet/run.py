@@ -44,7 +44,7 @@ def run_fleet(arguments: argparse.Namespace) -> int:
     if arguments.print_manifest is not None:
         return _print_manifest(arguments)
     with engine_hosts(arguments) as (arguments.hosts, arguments.launcher):
-        return _run_on(arguments)
+        return _run_on_hosts(arguments)
 
 
 def _print_manifest(arguments: argparse.Namespace) -> int:
@@ -64,7 +64,7 @@ def _print_manifest(arguments: argparse.Namespace) -> int:
     return EXIT_OK
 
 
-def _run_on(arguments: argparse.Namespace) -> int:
+def _run_on_hosts(arguments: argparse.Namespace) -> int:
     nodes = parse_nodes(arguments.hosts)
     orders = AgentOrders(arguments, nodes)
     expected = [wanted(text, parse_tolerance(arguments.tolerance)) for text in arguments.expect]
@@ -79,23 +79,23 @@ def _run_on(arguments: argparse.Namespace) -> int:
         raise UsageError("--until-steady needs a --job, and does not work with --axis.")
     if arguments.job is None and (expected or arguments.set or arguments.size):
         raise UsageError("--expect, --set and --size need a --job.")
-    _need_probe(arguments, expected)
+    _require_probe(arguments, expected)
     prepare_for_hosts(len(nodes))
     if arguments.gateways is not None:
-        return _run_by_gateways(arguments, nodes, orders, expected, least)
+        return _run_through_gateways(arguments, nodes, orders, expected, least)
     on_screen = arguments.format is None and has_screen()
     if arguments.axis and not on_screen:
-        from iopstui.cli.fleet.host_sweep import run_axis
+        from iopstui.cli.fleet.host_sweep import run_host_sweep
 
-        return run_axis(arguments, nodes, expected, arguments.min_hosts)
+        return run_host_sweep(arguments, nodes, expected, arguments.min_hosts)
     if on_screen:
         from iopstui.cli.fleet.screen import show_fleet
 
         return show_fleet(arguments, nodes, expected, least)
-    return _run_without_screen(arguments, nodes, orders.of, expected, least)
+    return _run_without_screen(arguments, nodes, orders.order_for, expected, least)
 
 
-def _run_by_gateways(
+def _run_through_gateways(
     arguments: argparse.Namespace,
     nodes: Sequence[Node],
     orders: AgentOrders,
@@ -151,7 +151,9 @@ def _run_without_screen(
         merger,
         fleet_options(arguments, least),
         # where lines are kept they are asked for as JSON
-        FleetCallbacks(print_message, run.second, run.row, run.stop, lambda: run.steady),
+        FleetCallbacks(
+            print_message, run.print_second, run.record_row, run.stop_reason, lambda: run.is_steady
+        ),
     )
     StopSignals(fleet.interrupt, kill_without_waiting(fleet.kill))
     with contextlib.closing(run), exit_on_closed_output(arguments.expect):
@@ -166,7 +168,7 @@ def _run_without_screen(
     return run_exit_code(fleet, run, met)
 
 
-def _need_probe(arguments: argparse.Namespace, expected: Sequence[FleetExpectation]) -> None:
+def _require_probe(arguments: argparse.Namespace, expected: Sequence[FleetExpectation]) -> None:
     """UsageError for a figure of the device's that nobody would count."""
     figures = [
         (f"--expect {expectation.text!r}", expectation.expectation.path) for expectation in expected

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from typing import Any, TextIO
 
-from iopstui.cli.fleet.agent_orders import kept
+from iopstui.cli.fleet.agent_orders import new_record_path
 from iopstui.cli.fleet.record_file import LABEL, RecordFile
 from iopstui.cli.terminal import print_message
 from iopstui.errors import (
@@ -38,16 +38,16 @@ class FleetRunReporter:
         self.kind = arguments.format
         self._out, self._err = out, err
         self._aborts = [AbortCondition(text) for text in arguments.abort]
-        self._until: float | None = None
+        self._deadline: float | None = None
         self._record: RecordFile | None = None
         self._sink: TotalsSink | None = None
         self.aborted = False
-        self.reached = False
+        self.length_reached = False
         self.until_steady: float | None = arguments.until_steady
         self._series = IoSeries()
         self._steady = SteadyStop(self.until_steady or 0.0)
         if arguments.record:
-            self._record = RecordFile(kept(arguments.record), print_message)
+            self._record = RecordFile(new_record_path(arguments.record), print_message)
 
     def sink(self) -> TotalsSink:
         """Begun with the first second: nothing is printed where nothing starts."""
@@ -55,39 +55,39 @@ class FleetRunReporter:
             self._sink = totals_sink(self.kind or "table", self._out, self._err, LABEL)
         return self._sink
 
-    def second(self, second: MergedSecond) -> None:
+    def print_second(self, second: MergedSecond) -> None:
         """Print a second."""
         self.sink().second(second)
 
-    def row(self, name: str, row: Object) -> None:
+    def record_row(self, name: str, row: Object) -> None:
         """Keep a host's line."""
         if self._record is not None:
-            self._record.row({**row, "host": name})
+            self._record.write_row({**row, "host": name})
         if row["event"] == "executed" and self.kind == "jsonl":
             self.sink()
             with contextlib.suppress(RecursionError):
                 print_line(dumps({**row, "host": name}), self._out)
 
-    def stop(self, second: MergedSecond) -> str:
+    def stop_reason(self, second: MergedSecond) -> str:
         """Why the run ends with this second; "" if it goes on."""
         for abort in self._aborts:
             if abort.feed(second):
                 self.aborted = True
                 return f"--abort {abort.text}"
-        if self.until_steady and (why := self._why_steady(second)):
+        if self.until_steady and (why := self._steady_reason(second)):
             return why
         if self.length_s is None:
             return ""
-        self._until = self._until or time.monotonic() + self.length_s
-        self.reached = time.monotonic() >= self._until
-        return "the time is over" if self.reached else ""
+        self._deadline = self._deadline or time.monotonic() + self.length_s
+        self.length_reached = time.monotonic() >= self._deadline
+        return "the time is over" if self.length_reached else ""
 
     @property
-    def steady(self) -> bool:
+    def is_steady(self) -> bool:
         """Whether the run was ended because its total is steady."""
         return self._steady.found is not None
 
-    def _why_steady(self, second: MergedSecond) -> str:
+    def _steady_reason(self, second: MergedSecond) -> str:
         """Why the run can end with this second; "" if it goes on. Hosts that are missing in a
         second are taken for as fast as the others in it."""
         total = second.sums.total
@@ -146,14 +146,14 @@ def judge_expectations(
 def run_exit_code(fleet: Fleet, run: FleetRunReporter, met: bool) -> int:
     """The exit code of a run that is over."""
     failed = any(member.error for member in fleet.members.values())
-    if run.reached:
+    if run.length_reached:
         return EXIT_OK
-    if fleet.stopped and not run.aborted and not run.steady:
-        lost = any(member.lost for member in fleet.members.values())
-        return EXIT_JOB_FAILED if lost else EXIT_INTERRUPTED
+    if fleet.stopped and not run.aborted and not run.is_steady:
+        any_lost = any(member.lost for member in fleet.members.values())
+        return EXIT_JOB_FAILED if any_lost else EXIT_INTERRUPTED
     if run.aborted or failed:
         return EXIT_JOB_FAILED
-    if run.until_steady and not run.steady:
+    if run.until_steady and not run.is_steady:
         print_message(NEVER_STEADY)
         return EXIT_VERDICT
     return EXIT_OK if met else EXIT_VERDICT

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from iopstui.cli.fleet.agent_orders import AgentOrders, kept, launch_command
-from iopstui.cli.fleet.host_sweep import host_counts, measured_point
-from iopstui.cli.fleet.record_file import LABEL, RecordFile, fleet_object, over_object
+from iopstui.cli.fleet.agent_orders import AgentOrders, launch_command, new_record_path
+from iopstui.cli.fleet.host_sweep import host_counts, judge_point
+from iopstui.cli.fleet.record_file import LABEL, RecordFile, run_over_object, run_started_object
 from iopstui.cli.fleet.run_reporter import (
     FleetRunReporter,
     fleet_options,
@@ -52,31 +52,31 @@ class FleetRecorder:
     """Keeps the lines of all hosts, and where each run begins and ends."""
 
     def __init__(self, name: str | None) -> None:
-        self._said: list[str] = []
-        self.on_trouble: Callable[[str], None] = lambda message: None
-        self._file = RecordFile(kept(name), self._warn) if name else None
+        self._warnings: list[str] = []
+        self.on_warning: Callable[[str], None] = lambda message: None
+        self._file = RecordFile(new_record_path(name), self._warn) if name else None
 
     def _warn(self, message: str) -> None:
         """Show the warning on the screen at once, and again after the screen has closed."""
-        self._said.append(message)
-        self.on_trouble(message)
+        self._warnings.append(message)
+        self.on_warning(message)
 
     def write(self, row: Object) -> None:
         """Write one line, unless it is nested too deeply."""
         if self._file is not None:
-            self._file.row(row)
+            self._file.write_row(row)
 
-    def print_host_line(self, name: str, row: Object) -> None:
+    def write_host_row(self, name: str, row: Object) -> None:
         """A line of this host's."""
         if self._file is not None:
-            self._file.row({**row, "host": name})
+            self._file.write_row({**row, "host": name})
 
     def close(self) -> None:
         """No more come."""
         if self._file is not None:
             self._file.close()
-        while self._said:
-            print_message(self._said.pop(0))
+        while self._warnings:
+            print_message(self._warnings.pop(0))
 
 
 class FleetRunPlanner:
@@ -94,10 +94,10 @@ class FleetRunPlanner:
         self._arguments = arguments
         self._nodes = nodes
         self._expected = expected
-        self._least = least
+        self._min_hosts = least
         self._recorder = recorder
         self._settings = settings
-        self._opened: dict[str, list[str]] = {}
+        self._devices_by_host: dict[str, list[str]] = {}
 
     def __call__(
         self, number: int, job: str, options: Mapping[str, str], place: SweepPosition | None = None
@@ -105,7 +105,7 @@ class FleetRunPlanner:
         """Run ``number``, on all hosts or, as a point of a sweep, on the first of them. Raises what
         the command line would raise."""
         nodes = self._nodes if place is None else self._nodes[: place.hosts]
-        least = min(self._least, len(nodes))
+        least = min(self._min_hosts, len(nodes))
         arguments = argparse.Namespace(**vars(self._arguments))
         changed = [f"{name}={value}" for name, value in options.items()]
         arguments.set = [*self._arguments.set, *changed]
@@ -116,56 +116,64 @@ class FleetRunPlanner:
         run = FleetRunReporter(arguments, sys.stdout, sys.stderr)
         names = tuple(node.name for node in nodes)
         event = FleetRunStarted(number, names, time.time(), job, not job, place=place)
-        self._recorder.write(fleet_object(event, arguments.interval))
+        self._recorder.write(run_started_object(event, arguments.interval))
 
         def fleet(callbacks: FleetCallbacks) -> Fleet:
             return Fleet(
-                nodes, self._launch, lambda node: self._set(node, orders.of(node, len(nodes))),
-                merger, fleet_options(arguments, least), callbacks,
-            )  # fmt: skip
+                nodes,
+                self._launch_command,
+                lambda node: self._with_tunables(node, orders.order_for(node, len(nodes))),
+                merger,
+                fleet_options(arguments, least),
+                callbacks,
+            )
 
         def judge(fleet: Fleet) -> RunVerdict:
-            return self._exit_code(fleet, merger, run, least if place is not None else None)
+            return self._judge(fleet, merger, run, least if place is not None else None)
 
-        return PlannedRun(fleet, merger, event, _ignore_second, self._row, run.stop, judge,
-                          lambda: run.steady)  # fmt: skip
+        return PlannedRun(
+            fleet, merger, event, _ignore_second, self._record_row, run.stop_reason, judge,
+            lambda: run.is_steady,
+        )  # fmt: skip
 
-    def watch(self) -> PlannedRun:
+    def plan_watch(self) -> PlannedRun:
         """Watch the disks of every reachable host between two runs. Nothing is recorded."""
         orders, merger = AgentOrders(self._arguments, self._nodes), Merger(self._arguments.interval)
         names = tuple(node.name for node in self._nodes)
-        terms = FleetOptions(1, watching=True, greet_within_s=self._arguments.connect_timeout)
+        options = FleetOptions(1, watching=True, greet_within_s=self._arguments.connect_timeout)
 
         def order(node: Node) -> Object:
-            return self._set(node, orders.watched(node, self._opened.get(node.name, ())))
+            return self._with_tunables(
+                node, orders.watch_order(node, self._devices_by_host.get(node.name, ()))
+            )
 
         return PlannedRun(
             lambda callbacks: Fleet(
-                self._nodes, self._launch, order, merger, terms, callbacks
+                self._nodes, self._launch_command, order, merger, options, callbacks
             ),
             merger, FleetRunStarted(0, names, time.time(), watching=True, between=True),
             _ignore_second, lambda name, row: None, lambda second: "",
             lambda fleet: RunVerdict(EXIT_OK),
         )  # fmt: skip
 
-    def _set(self, node: Node, order: Object) -> Object:
+    def _with_tunables(self, node: Node, order: Object) -> Object:
         """The order with the tunables that were changed on this host's disks."""
         tunables = self._settings.initial_settings(node.name)
         return {**order, "tunables": tunables} if tunables else order
 
-    def _launch(self, node: Node) -> list[str]:
+    def _launch_command(self, node: Node) -> list[str]:
         arguments = self._arguments
         return launch_command(node, arguments.launcher, arguments.bring, arguments.sudo)
 
-    def _row(self, name: str, row: Object) -> None:
+    def _record_row(self, name: str, row: Object) -> None:
         if row["event"] == "session":
             devices = row.get("opened")
-            self._opened[name] = (
+            self._devices_by_host[name] = (
                 [str(device) for device in devices] if type(devices) is list else []
             )
-        self._recorder.print_host_line(name, row)
+        self._recorder.write_host_row(name, row)
 
-    def _exit_code(
+    def _judge(
         self, fleet: Fleet, merger: Merger, run: FleetRunReporter, least: int | None
     ) -> RunVerdict:
         """Exit code of a run. ``least``: hosts needed for a point of a sweep."""
@@ -174,17 +182,17 @@ class FleetRunPlanner:
         messages = [*outcomes, *([spread] if spread else ())]
         if least is not None:
             passed = met if self._expected else None
-            point, about = measured_point(fleet, merger, len(fleet.members), least, passed)
+            point, notes = judge_point(fleet, merger, len(fleet.members), least, passed)
             code = _point_exit_code(code, point, met)
             failed = failed_hosts(fleet)
-            about = (
-                [": ".join([*about, failure_text(failed)])] if point is None and failed else about
+            notes = (
+                [": ".join([*notes, failure_text(failed)])] if point is None and failed else notes
             )
-            messages = [*(about if code != EXIT_INTERRUPTED else ()), *messages]
+            messages = [*(notes if code != EXIT_INTERRUPTED else ()), *messages]
         elif state_for_exit_code(code) == FAILED:
-            messages.insert(0, why_failed(fleet))
+            messages.insert(0, failure_reason(fleet))
         lines = (totals_text(merger.rated(), certify_merge(merger)), *messages)
-        self._recorder.write(over_object(code, messages))
+        self._recorder.write(run_over_object(code, messages))
         return RunVerdict(code, tuple(messages), lines, point, run.aborted)
 
 
@@ -195,7 +203,7 @@ def _point_exit_code(code: int, point: ScalePoint | None, met: bool) -> int:
     return EXIT_JOB_FAILED if code in (EXIT_OK, EXIT_VERDICT) else code
 
 
-def why_failed(fleet: Fleet) -> str:
+def failure_reason(fleet: Fleet) -> str:
     """Names of hosts that failed or were lost, or why all were stopped."""
     failed = failed_hosts(fleet)
     if fleet.stopped:
@@ -228,10 +236,10 @@ def show_fleet(
     settings = HostTunables()
     planner = FleetRunPlanner(arguments, nodes, expected, least, recorder, settings)
     session = FleetSession(
-        planner, lambda row: recorder.write({**row, "host": LABEL}), planner.watch, settings,
+        planner, lambda row: recorder.write({**row, "host": LABEL}), planner.plan_watch, settings,
         [node.name for node in nodes], scaling_texts,
     )  # fmt: skip
-    recorder.on_trouble = session.warn
+    recorder.on_warning = session.warn
     from iopstui.ui.fleet_app import run_fleet_screen
 
     return run_fleet_screen(

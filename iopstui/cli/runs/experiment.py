@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from iopstui.cli.runs.check_files import CheckCollector, check_files
-from iopstui.cli.runs.preconditioning import checked, run_precondition_job
+from iopstui.cli.runs.preconditioning import check_target, run_precondition_job
 from iopstui.cli.terminal import exit_on_closed_output, kill_without_waiting, print_message
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED, EXIT_OK, EXIT_VERDICT, UsageError
 from iopstui.events import PointFinished
@@ -19,7 +19,7 @@ from iopstui.experiment.start import (
     check_record,
     expectations_at_every_point,
     experiment_session,
-    kept_progress,
+    load_progress,
     set_up,
 )
 from iopstui.format import counted, print_line
@@ -46,13 +46,13 @@ def run_experiment(options: ExperimentOptions) -> int:
 
 def _run_experiment(options: ExperimentOptions, checks: CheckCollector) -> int:
     if not options.dry_run:
-        ask(options.plan, options.yes)
+        confirm(options.plan, options.yes)
     setup = replace(
         set_up(options, print_message), spread=options.spread, write_budget=options.run.write_budget
     )
     expected = expectations_at_every_point(options.run, setup)
-    progress = kept_progress(setup, options, expected, print_message)
-    setup = setup.going_on(progress)
+    progress = load_progress(setup, options, expected, print_message)
+    setup = setup.resumed(progress)
     first = options.run.precondition and not (progress is not None and progress.points)
     if options.dry_run:
         return _dry_run(options, setup, progress, first)
@@ -75,15 +75,15 @@ def _run_experiment(options: ExperimentOptions, checks: CheckCollector) -> int:
             runner.run()
         finally:
             reporter.end()
-    return _code_of(runner, sink.points, checks)
+    return _conclude(runner, sink.points, checks)
 
 
-def _code_of(
+def _conclude(
     runner: ExperimentRunner, points: Sequence[PointFinished], checks: CheckCollector
 ) -> int:
     """The exit code of an experiment that has ended. Its progress is kept if it was interrupted."""
     if runner.interrupted:
-        print_message(_kept_progress_text(runner))
+        print_message(_interrupted_text(runner))
         return EXIT_INTERRUPTED
     if runner.progress is not None:
         runner.progress.remove()
@@ -111,14 +111,14 @@ def _dry_run(
     """Print what would be done; the exit code."""
     check_record(options.run, progress)
     if precondition:
-        place = checked(options.run, setup.devices)[0].path
+        place = check_target(options.run, setup.devices)[0].path
         print_line(f"first: writes {place} twice (--precondition)", sys.stdout)
     for line in dry_run_lines(setup, progress):
         print_line(line, sys.stdout)
     return EXIT_OK
 
 
-def _kept_progress_text(runner: ExperimentRunner) -> str:
+def _interrupted_text(runner: ExperimentRunner) -> str:
     progress = runner.progress
     noun = runner.plan.unit
     if progress is not None and progress.points:
@@ -138,7 +138,7 @@ def _exit_code(points: Sequence[PointFinished]) -> int:
     return EXIT_OK if all(outcome.passed for outcome in outcomes) else EXIT_VERDICT
 
 
-def ask(plan: Plan, yes: bool) -> None:
+def confirm(plan: Plan, yes: bool) -> None:
     """Ask before a very long experiment. UsageError if the answer is no."""
     if plan.points < CONFIRM_FROM_POINTS or yes:
         return

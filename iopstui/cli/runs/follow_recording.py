@@ -21,7 +21,7 @@ STDIN = "-"
 COMMAND_WITHOUT_SCREEN = "iopstui replay FILE --follow --format table|jsonl|csv"
 
 
-def follow(arguments: argparse.Namespace) -> int:
+def follow_recording(arguments: argparse.Namespace) -> int:
     """Play it on the screen, or write it as data while it grows; the exit code."""
     if arguments.file != STDIN:
         path = recording_path(arguments.file)
@@ -49,7 +49,7 @@ def _play(path: Path, arguments: argparse.Namespace, has_ended: Callable[[], boo
         from iopstui.output.replay import replay_headless
 
         wait_for_first_sample(path, print_message, has_ended)
-        return replay_headless(str(path), kind, _Patience(has_ended), arguments.plain_every)
+        return replay_headless(str(path), kind, _WaitForData(has_ended), arguments.plain_every)
     require_terminal(COMMAND_WITHOUT_SCREEN)
     require_for_screen(arguments)
     from iopstui.ui.replay import show_session
@@ -59,19 +59,19 @@ def _play(path: Path, arguments: argparse.Namespace, has_ended: Callable[[], boo
     return show_session(FollowSession(path, arguments.speed, has_ended), arguments.theme, volume)
 
 
-class _Patience:
+class _WaitForData:
     """Waits for more data; False if none came since the input ended."""
 
     def __init__(self, has_ended: Callable[[], bool]) -> None:
-        self._ended = has_ended
-        self._over = False
+        self._has_ended = has_ended
+        self._is_last = False
 
     def __call__(self) -> bool:
         """Wait a little."""
-        if self._over:
+        if self._is_last:
             return False
         # what arrived before the input ended may not have been read yet
-        self._over = self._ended()
+        self._is_last = self._has_ended()
         sys.stdout.flush()
         time.sleep(POLL_S)
         return True

@@ -39,16 +39,16 @@ from iopstui.text import printable
 
 def parse_answers(text: str | None, lesson: Lesson) -> dict[str, str]:
     """--answers a,-,b by the names of the lesson's questions. UsageError if they don't fit."""
-    asks = [step for step in lesson.steps if isinstance(step, QuestionPage)]
+    questions = [step for step in lesson.steps if isinstance(step, QuestionPage)]
     entries = [part.strip().lower() for part in text.split(",")] if text else []
-    if len(entries) > len(asks):
+    if len(entries) > len(questions):
         raise UsageError(
             f"--answers has {counted(len(entries), 'answer')}, the lesson "
-            f"{counted(len(asks), 'question')}.",
+            f"{counted(len(questions), 'question')}.",
             f"See them with: iopstui lesson --check {lesson.name}",
         )
     answers = {}
-    for ask, letter in zip(asks, entries, strict=False):
+    for ask, letter in zip(questions, entries, strict=False):
         letters = [choice.letter for choice in ask.choices]
         if letter in ("", "-"):
             continue
@@ -62,34 +62,36 @@ def parse_answers(text: str | None, lesson: Lesson) -> dict[str, str]:
 
 
 def play_plain(
-    lesson: Lesson, options: RunOptions, answers: Mapping[str, str], asks: bool = True
+    lesson: Lesson, options: RunOptions, answers: Mapping[str, str], is_interactive: bool = True
 ) -> int:  # fmt: skip
-    """Play a lesson from its first page to its last; the exit code. Where it ``asks`` and somebody
-    can answer, what is in ``answers`` is not looked at."""
+    """Play a lesson from its first page to its last; the exit code. If ``is_interactive`` and
+    standard input is a terminal, ``answers`` are ignored."""
     find_fio()
     clean_up_and_say(print_message, Roots())
     devices = read_devices(Roots())
     target, _ = choose_targets(options.targets, None, devices, Roots())
-    around = read_target_facts(target, devices, Roots())
-    run = LessonRun(lesson, target, around, options.size, options.destroy_data)
+    facts = read_target_facts(target, devices, Roots())
+    run = LessonRun(lesson, target, facts, options.size, options.destroy_data)
     session = new_session(options, target, target, devices, idle_frames=False)
-    return LessonPlayer(run, session, answers, asks=asks and sys.stdin.isatty()).play()
+    return LessonPlayer(
+        run, session, answers, is_interactive=is_interactive and sys.stdin.isatty()
+    ).play()
 
 
 class LessonPlayer:
     """Plays a lesson on standard output."""
 
     def __init__(
-        self, run: LessonRun, session: LiveSession, answers: Mapping[str, str], asks: bool
+        self, run: LessonRun, session: LiveSession, answers: Mapping[str, str], is_interactive: bool
     ) -> None:
         self._run = run
         self._session = session
         self._answers = answers
-        self._asks = asks
+        self._is_interactive = is_interactive
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._narrator = Narrator(sys.stderr)
         self._stopped = 0
-        self._leaving = False
+        self._closing = False
 
     def play(self) -> int:
         """The exit code."""
@@ -98,11 +100,11 @@ class LessonPlayer:
         try:
             self._print_lines(head_lines(self._run.lesson))
             while not self._run.is_over and not self._stopped:
-                self._page()
+                self._play_page()
         except KeyboardInterrupt:
             self._stopped = 1
         finally:
-            self._leaving = True
+            self._closing = True
             self._session.close()
             self._run.close()
             while not self._events.empty():  # which settings were put back, or could not be
@@ -119,7 +121,7 @@ class LessonPlayer:
         return f"{page.number} of {page.total}" if page else "the last"
 
     def _stop(self, number_: int, frame: FrameType | None) -> None:
-        if self._leaving:
+        if self._closing:
             drop_stuck()
             return  # settings are being put back
         if not self._run.running:
@@ -132,7 +134,7 @@ class LessonPlayer:
             self._session.stop_job()
         self._stopped += 1
 
-    def _page(self) -> None:
+    def _play_page(self) -> None:
         page = self._run.page()
         assert page is not None
         self._print_lines(page_lines(page))
@@ -149,13 +151,13 @@ class LessonPlayer:
     def _ask(self, page: ShownPage) -> None:
         letters = [letter for letter, _ in page.choices]
         answer = self._answers.get(page.name)
-        if self._asks:
+        if self._is_interactive:
             answer = self._prompt(letters)
         if answer is not None:
             self._run.answer(answer)
-            if not self._asks:
+            if not self._is_interactive:
                 self._print_lines([f"  Answer given: {answer})"])
-        elif not self._asks:
+        elif not self._is_interactive:
             self._print_lines(["  (No answer given; the measurement will say which was right.)"])
 
     def _prompt(self, letters: Sequence[str]) -> str | None:
@@ -168,7 +170,7 @@ class LessonPlayer:
             self._print_lines([f"  {printable(line)} is not one of {', '.join(letters)}."])
 
     def _pause(self, text: str) -> None:
-        if self._asks:
+        if self._is_interactive:
             self._read(f"[{text.strip()}] ")
 
     def _read(self, text: str) -> str:
@@ -176,7 +178,7 @@ class LessonPlayer:
         sys.stdout.flush()
         line = sys.stdin.readline()
         if not line:  # the terminal's end of file: nobody will answer any more
-            self._asks = False
+            self._is_interactive = False
             self._print_lines([""])
         return line
 

@@ -28,7 +28,7 @@ from iopstui.session.fio.fio_run import FIGURES_END_THERE
 from iopstui.session.new_session import new_session
 
 JOB = "precondition"
-TIMES = 2
+PASSES = 2
 """Its loops=."""
 
 
@@ -39,7 +39,7 @@ def run_precondition_job(options: RunOptions) -> RunOptions:
     if not options.precondition:
         return options
     devices = read_devices(Roots())
-    target, job_target = checked(options, devices)
+    target, job_target = check_target(options, devices)
     if options.record:
         check_creatable(Path(options.record))
     plain = RunOptions(
@@ -69,7 +69,7 @@ def run_precondition_job(options: RunOptions) -> RunOptions:
     return replace(options, precondition=False, write_budget=remaining)
 
 
-def checked(
+def check_target(
     options: RunOptions, devices: Mapping[str, BlockDevice]
 ) -> tuple[Target, Target | None]:
     """Return what would be written, and the job's inputs. UsageError for a target that cannot be
@@ -83,7 +83,7 @@ def checked(
         )
     # 0: not known, and told later
     sizes = (part_bytes(options.size or "100%", _size(place, devices)) for place in target.places)
-    needed = TIMES * sum(n or 0 for n in sizes)
+    needed = PASSES * sum(n or 0 for n in sizes)
     if options.write_budget is not None and needed > options.write_budget:
         raise UsageError(
             f"--precondition writes {size(needed)}, and --write-budget allows "

@@ -9,7 +9,7 @@ import sys
 from iopstui.catalog.library import read_catalog
 from iopstui.catalog.visible_facts import read_visible_facts
 from iopstui.cli.terminal import kill_without_waiting, print_message, show, width
-from iopstui.cli.volume_options import GIB, promised_by, take_volume_options
+from iopstui.cli.volume_options import GIB, read_promised_figures, take_volume_options
 from iopstui.errors import EXIT_OK, EXIT_VERDICT, UsageError
 from iopstui.format import print_line
 from iopstui.linux.devices.sysfs import read_devices
@@ -63,7 +63,7 @@ def _set_up(arguments: argparse.Namespace) -> PromiseSetup:
     facts = read_visible_facts(device, Roots()) if device is not None else None
     guessed = guess(facts, catalog.classes.values()) if facts is not None else Guess()
     if arguments.volume is None:
-        raise UsageError(*_confirm(guessed, device, arguments.target))
+        raise UsageError(*_missing_volume_error(guessed, device, arguments.target))
     volume = catalog.volume(take_volume_options(arguments, arguments.volume, "--volume"))
     providers = {volume_class.provider for volume_class in catalog.classes.values()}
     if guessed.provider in providers - {volume.provider, "drive"} and volume.provider != "drive":
@@ -76,7 +76,7 @@ def _set_up(arguments: argparse.Namespace) -> PromiseSetup:
         )
     known_size = volume.needs_size and device is not None and device.size
     size = device.size / GIB if device is not None and known_size and device.size else None
-    promised = promised_by(arguments, catalog, volume, size)
+    promised = read_promised_figures(arguments, catalog, volume, size)
     if arguments.size is None and size is not None:
         source = printable(device.path if device else "")
         print_message(f"size: {size:,.4g} GiB, from {source}; --size sets another")
@@ -90,7 +90,9 @@ def _set_up(arguments: argparse.Namespace) -> PromiseSetup:
     )  # fmt: skip
 
 
-def _confirm(guessed: Guess, device: BlockDevice | None, target: str | None) -> tuple[str, str]:
+def _missing_volume_error(
+    guessed: Guess, device: BlockDevice | None, target: str | None
+) -> tuple[str, str]:
     """The error without --volume: what it looks like."""
     place = f" {printable(target)}" if target else ""
     if guessed.volume is not None:

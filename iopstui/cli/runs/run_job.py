@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from iopstui.cli.runs.check_files import CheckCollector, check_files
 from iopstui.cli.runs.run_session import run_until_finished
-from iopstui.cli.runs.session_exports import exported
+from iopstui.cli.runs.session_exports import exporting_sessions
 from iopstui.cli.terminal import exit_on_closed_output, print_message
 from iopstui.errors import (
     EXIT_INTERRUPTED,
@@ -53,33 +53,33 @@ def _run_job(
     find_fio()
     clean_up_and_say(print_message, Roots())
     if options.precondition:
-        _check(job, options)
+        _preflight(job, options)
     # what it came to stays in the file: it may be over before anybody has read it
-    with exported(options, keep=True) as export:
+    with exporting_sessions(options, keep=True) as export:
         # only now: a file or a port that can't be had is told before hours of writing
         if options.precondition:
             from iopstui.cli.runs.preconditioning import run_precondition_job
 
             options = run_precondition_job(options)
-        session = _session(job, options)
+        session = _new_session(job, options)
         export(session)
-        judging = _sink(kind, session.target, plain_every_s)
-        return _run(job, options, judging, session, checks)
+        verdict_sink = _make_sink(kind, session.target, plain_every_s)
+        return _run(job, options, verdict_sink, session, checks)
 
 
 def _run(
-    job: str, options: RunOptions, judging: VerdictSink, session: LiveSession,
+    job: str, options: RunOptions, verdict_sink: VerdictSink, session: LiveSession,
     checks: CheckCollector,
 ) -> int:  # fmt: skip
-    sink: EventSink = judging
+    sink: EventSink = verdict_sink
     if options.hold:
         from iopstui.cli.runs.start_gate import StartGateSink
 
         sink = StartGateSink(sink, session)
     with exit_on_closed_output(options.expect):
         finished = run_until_finished(session, job, options.overrides, sink)
-    code = _verdict(finished, session.exit_code)
-    for judged in judging.judged:
+    code = _run_exit_code(finished, session.exit_code)
+    for judged in verdict_sink.judged:
         checks.add(judged.expectation, judged.passed, outcome_event_text(judged))
     if code != EXIT_OK:
         return code
@@ -88,40 +88,40 @@ def _run(
     if options.until_steady and not session.steady:
         print_message(NEVER_STEADY)
         return EXIT_VERDICT
-    return _exit_code(judging)
+    return _expectations_exit_code(verdict_sink)
 
 
-def _session(job: str, options: RunOptions) -> LiveSession:
+def _new_session(job: str, options: RunOptions) -> LiveSession:
     devices = read_devices(Roots())
     target, job_target = choose_targets(options.targets, job, devices, Roots())
-    expected = _expected(job, options, target)
+    expected = _parse_expectations(job, options, target)
     return new_session(options, target, job_target, devices, expected, idle_frames=False,
                        tell_writes=True)  # fmt: skip
 
 
-def _expected(job: str, options: RunOptions, target: Target) -> tuple[Expectation, ...]:
+def _parse_expectations(job: str, options: RunOptions, target: Target) -> tuple[Expectation, ...]:
     if not options.expect and options.baseline is None:
         return ()  # as most runs: what judges takes as long to load as twenty of our files
     from iopstui.experiment.baseline import with_baseline
-    from iopstui.experiment.expectations import expectations_of, job_sections
+    from iopstui.experiment.expectations import job_sections, parse_expectations
 
     jobs = [job_sections(job, options.overrides)] if options.expect else []
     return with_baseline(
-        expectations_of(options.expect, options.tolerance, target, jobs), options.baseline
+        parse_expectations(options.expect, options.tolerance, target, jobs), options.baseline
     )
 
 
-def _check(job: str, options: RunOptions) -> None:
+def _preflight(job: str, options: RunOptions) -> None:
     """Refuse what cannot be run, before the target is written for hours. Arguments as
     ``run_job``."""
-    from iopstui.cli.runs.preconditioning import checked
+    from iopstui.cli.runs.preconditioning import check_target
     from iopstui.preflight.job import prepare
     from iopstui.preflight.request import JobRequest
 
     devices = read_devices(Roots())
-    checked(options, devices)
+    check_target(options, devices)
     target, job_target = choose_targets(options.targets, job, devices, Roots())
-    _expected(job, options, target)
+    _parse_expectations(job, options, target)
     request = JobRequest(job, options.overrides, options.size, options.destroy_data,
                          options.bind, no_fence=options.no_fence,
                          part=options.part, io_log=options.io_log)  # fmt: skip
@@ -132,7 +132,7 @@ def _check(job: str, options: RunOptions) -> None:
         remove(private)
 
 
-def _sink(kind: str, target: Target, plain_every_s: float) -> VerdictSink:
+def _make_sink(kind: str, target: Target, plain_every_s: float) -> VerdictSink:
     data = make_sink(kind, sys.stdout, sys.stderr, target, os.uname().nodename, plain_every_s)
     if kind == PLAIN:
         return VerdictSink(data, sys.stdout)
@@ -141,7 +141,7 @@ def _sink(kind: str, target: Target, plain_every_s: float) -> VerdictSink:
     )
 
 
-def _exit_code(sink: VerdictSink) -> int:
+def _expectations_exit_code(sink: VerdictSink) -> int:
     """The exit code of a whole run: were its expectations met?"""
     for judged in sink.judged:
         if judged.measured is None:
@@ -160,7 +160,7 @@ def _exit_code(sink: VerdictSink) -> int:
     return EXIT_OK if all(judged.passed for judged in sink.judged) else EXIT_VERDICT
 
 
-def _verdict(finished: StepFinished | None, exit_code: int) -> int:
+def _run_exit_code(finished: StepFinished | None, exit_code: int) -> int:
     if finished is None:
         raise session_ended_error(exit_code)
     if finished.error:

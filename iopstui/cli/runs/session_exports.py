@@ -17,7 +17,7 @@ Export = Callable[["LiveSession"], object]
 
 
 @contextmanager
-def exported(options: RunOptions, keep: bool = False) -> Iterator[Export]:
+def exporting_sessions(options: RunOptions, keep: bool = False) -> Iterator[Export]:
     """Return the function that each session is passed to before it starts. UsageError for a file or
     a port that cannot be used. ``keep`` as in ``exporting``."""
     if options.textfile is None and options.metrics_port is None:

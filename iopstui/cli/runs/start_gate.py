@@ -25,13 +25,13 @@ class StartGateSink:
         self._inner.handle(event)
         if isinstance(event, RunReady):
             print_message("ready: press Enter (a line on standard input) to start fio")
-            threading.Thread(target=self._wait, name="word", daemon=True).start()
+            threading.Thread(target=self._wait_for_line, name="word", daemon=True).start()
 
     def close(self) -> None:
         """Close: no more events follow."""
         self._inner.close()
 
-    def _wait(self) -> None:
+    def _wait_for_line(self) -> None:
         # not through Python's buffers: a thread that waits in them keeps the process from ending
         if b"\n" in _read_first_line():
             self._session.go(StartSignal(time.monotonic_ns()))

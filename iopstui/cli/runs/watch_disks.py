@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 
-from iopstui.cli.runs.session_exports import exported
+from iopstui.cli.runs.session_exports import exporting_sessions
 from iopstui.cli.terminal import print_message
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK, JobFailed
 from iopstui.events import Event, FrameReady, SessionEnded
@@ -24,7 +24,7 @@ from iopstui.model.watch.trigger import parse_trigger
 from iopstui.output.sinks import PLAIN, EventSink, make_watch_sink
 from iopstui.output.streams import drop
 from iopstui.output.watch_summary import watch_sentences, watch_summary
-from iopstui.preflight.targets import choose_watched
+from iopstui.preflight.targets import choose_watch_target
 from iopstui.safety.signals import StopSignals
 from iopstui.session.live import LiveSession
 from iopstui.session.new_session import new_session
@@ -40,7 +40,7 @@ SIGNAL_TIMEOUT_S = 2.0
 def watch(options: RunOptions, watch_options: WatchOptions) -> int:
     """The exit code. Data on stdout in ``how.format``, everything else on stderr; in the end a
     summary (of a table behind it)."""
-    with exported(options) as export:
+    with exporting_sessions(options) as export:
         session, disk_watch = _new_watch(options, watch_options)
         export(session)
         return _watch(options, watch_options, session, disk_watch)
@@ -52,22 +52,22 @@ def _watch(
     sink = make_watch_sink(watch_options.format, sys.stdout, sys.stderr, session.target,
                            os.uname().nodename, bool(options.probe),
                            watch_options.plain_every_s)  # fmt: skip
-    ending = _StopOnSignal(disk_watch)
-    StopSignals(ending.asked, drop)
+    stop_on_signal = _StopOnSignal(disk_watch)
+    StopSignals(stop_on_signal.request, drop)
     try:
         disk_watch.begin(session)
-        reached = _until_over(disk_watch, sink, watch_options.for_s)
-        ending.heard.set()
+        reached = _handle_events(disk_watch, sink, watch_options.for_s)
+        stop_on_signal.acknowledged.set()
         _last_sample(session, disk_watch, sink, options.interval_s)
         disk_watch.close()
         _drain(disk_watch, sink)
-        _end(session, disk_watch, watch_options.format)
+        _print_summary(session, disk_watch, watch_options.format)
         sink.close()
     except BrokenPipeError:  # the reader has seen enough
         drop()
         return EXIT_OK
     finally:
-        ending.heard.set()
+        stop_on_signal.acknowledged.set()
         disk_watch.close()
     return EXIT_OK if reached or watch_options.for_s is None else EXIT_INTERRUPTED
 
@@ -77,27 +77,27 @@ class _StopOnSignal:
     stopped reading, the output is given up: a write that waits goes on with the next signal."""
 
     def __init__(self, disk_watch: Watch) -> None:
-        self.heard = threading.Event()
-        self._one = disk_watch
+        self.acknowledged = threading.Event()
+        self._watch = disk_watch
         self._signals: queue.SimpleQueue[None] = queue.SimpleQueue()
         # not by the handler: what it interrupts may be starting one
         threading.Thread(target=self._repeat_signal, name="ending", daemon=True).start()
 
-    def asked(self) -> None:
+    def request(self) -> None:
         """The first signal has come."""
-        self._one.events.put(None)
+        self._watch.events.put(None)
         self._signals.put(None)
 
     def _repeat_signal(self) -> None:
         self._signals.get()
-        while not self.heard.wait(SIGNAL_TIMEOUT_S):
+        while not self.acknowledged.wait(SIGNAL_TIMEOUT_S):
             drop()
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
 
 
 def _new_watch(options: RunOptions, watch_options: WatchOptions) -> tuple[LiveSession, Watch]:
     devices = read_devices(Roots())
-    target = choose_watched(options.targets, devices, Roots())
+    target = choose_watch_target(options.targets, devices, Roots())
     triggers = [
         parse_trigger(text, target.tree, target.opened, bool(options.probe))
         for text in watch_options.triggers
@@ -113,7 +113,7 @@ def _new_watch(options: RunOptions, watch_options: WatchOptions) -> tuple[LiveSe
     return session, Watch(target, options.interval_s, triggers, parts)
 
 
-def _until_over(disk_watch: Watch, sink: EventSink, for_s: float | None) -> bool:
+def _handle_events(disk_watch: Watch, sink: EventSink, for_s: float | None) -> bool:
     """True if the time was reached, False if a signal came before."""
     deadline: float | None = None
     while True:
@@ -161,7 +161,7 @@ def _drain(disk_watch: Watch, sink: EventSink) -> None:
             sink.handle(event)
 
 
-def _end(session: LiveSession, disk_watch: Watch, kind: str) -> None:
+def _print_summary(session: LiveSession, disk_watch: Watch, kind: str) -> None:
     """The summary; where it was recorded to."""
     if kind == PLAIN:
         for sentence in watch_sentences(disk_watch.totals):

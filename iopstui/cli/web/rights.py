@@ -40,7 +40,7 @@ class Rights:
 
     def __init__(self) -> None:
         self._landlock = fence_exec.landlock_abi() > 0
-        self._user = _nobody() if os.geteuid() == 0 else None
+        self._user = _nobody_user() if os.geteuid() == 0 else None
         self._directories = sorted(_python_directories())
         hidden = [
             directory for directory in self._directories if not _others_can_read(Path(directory))
@@ -53,7 +53,7 @@ class Rights:
                 "Install iopstui for all users (in /opt, say), or start it as another user.",
             )
 
-    def give_up(self) -> None:
+    def drop(self) -> None:
         """Stop being root, and write no file and execute no program from now on."""
         if self._user is not None:
             self._become(self._user)
@@ -66,14 +66,14 @@ class Rights:
 
     def _become(self, user: pwd.struct_passwd) -> None:
         if self._reads_all:
-            _check(_libc.prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0))
+            _check_result(_libc.prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0))
         os.setgroups([])
         os.setresgid(user.pw_gid, user.pw_gid, user.pw_gid)
         os.setresuid(user.pw_uid, user.pw_uid, user.pw_uid)
         if self._reads_all:
             mask = 1 << CAP_DAC_READ_SEARCH
             header = struct.pack("=Ii", CAPABILITY_VERSION_3, 0)
-            _check(_libc.capset(header, struct.pack("=6I", mask, mask, 0, 0, 0, 0)))
+            _check_result(_libc.capset(header, struct.pack("=6I", mask, mask, 0, 0, 0, 0)))
 
 
 def limit_cost(cpu: int | None) -> None:
@@ -85,10 +85,10 @@ def limit_cost(cpu: int | None) -> None:
 
 def die_with_parent() -> None:
     """Have the kernel end this process when its parent ends."""
-    _check(_libc.prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0))
+    _check_result(_libc.prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0))
 
 
-def _nobody() -> pwd.struct_passwd:
+def _nobody_user() -> pwd.struct_passwd:
     with contextlib.suppress(KeyError):
         return pwd.getpwnam(NOBODY)
     raise Missing(
@@ -114,7 +114,7 @@ def _others_can_read(directory: Path) -> bool:
     return all(parent.stat().st_mode & stat.S_IXOTH for parent in path.parents)
 
 
-def _check(answer: int) -> None:
+def _check_result(answer: int) -> None:
     if answer != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))

@@ -52,13 +52,13 @@ class ScreenProcess:
             # an error before the screen begins goes to standard error
             with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError, ValueError):
                 await reader.readuntil(READY)
-                while await self._pass_on(reader):
+                while await self._forward_packet(reader):
                     pass
         finally:
             self.ended.set()
             self._writer.close()
 
-    async def _pass_on(self, reader: asyncio.StreamReader) -> bool:
+    async def _forward_packet(self, reader: asyncio.StreamReader) -> bool:
         """Pass on one packet; False if it says that the screen has ended."""
         head = await reader.readexactly(5)
         length = int.from_bytes(head[1:], "big")
@@ -76,21 +76,21 @@ class ScreenProcess:
         """Show it on this page, which has this size, from now on."""
         self._page = page
         self._resize(size)
-        self._meta({"type": "attach"})
+        self._send_meta({"type": "attach"})
 
     def _resize(self, size: tuple[int, int]) -> None:
-        self._meta({"type": "resize", "width": size[0], "height": size[1]})
+        self._send_meta({"type": "resize", "width": size[0], "height": size[1]})
 
     def detach(self, page: Page) -> None:
         """The page is closed."""
         if self._page is page:
             self._page = None
 
-    def has(self, page: Page) -> bool:
+    def shows(self, page: Page) -> bool:
         """Whether this page is the one that shows it."""
         return self._page is page
 
-    def message(self, text: str) -> bool:
+    def handle_message(self, text: str) -> bool:
         """Take a message of the page; False if it is not a valid one."""
         try:
             kind, *rest = json.loads(text)
@@ -100,19 +100,19 @@ class ScreenProcess:
         if kind == "stdin" and isinstance(value, str):
             # longer than any key: a pasted text, which has no place here
             if len(value) <= MAX_INPUT:
-                self._packet(b"D", value.encode("utf-8", "replace"))
+                self._send_packet(b"D", value.encode("utf-8", "replace"))
         elif kind == "resize" and (size := valid_size(value)) is not None:
             self._resize(size)
         elif kind in ("focus", "blur"):
-            self._meta({"type": kind})
+            self._send_meta({"type": kind})
         else:
             return bool(kind == "ping")
         return True
 
-    def _meta(self, data: dict[str, object]) -> None:
-        self._packet(b"M", json.dumps(data).encode())
+    def _send_meta(self, data: dict[str, object]) -> None:
+        self._send_packet(b"M", json.dumps(data).encode())
 
-    def _packet(self, kind: bytes, payload: bytes) -> None:
+    def _send_packet(self, kind: bytes, payload: bytes) -> None:
         if self._writer is None or self.ended.is_set():
             return
         # a screen that does not read its keys gets no more of them
@@ -122,7 +122,7 @@ class ScreenProcess:
     async def end(self, timeout_s: float = END_TIMEOUT_S) -> None:
         """Ask it to end, and end it if it does not."""
         self._page = None
-        self._meta({"type": "quit"})
+        self._send_meta({"type": "quit"})
         try:
             await asyncio.wait_for(self.ended.wait(), timeout_s)
         except asyncio.TimeoutError:

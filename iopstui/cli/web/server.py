@@ -35,7 +35,7 @@ STATIC = {
     "font.ttf": ("fonts/RobotoMono-VariableFont_wght.ttf", "font/ttf"),
 }
 """Files of textual-serve that pages need; nothing else is served."""
-OWN = {"serve.js": "text/javascript", "serve.css": "text/css"}
+OWN_FILES = {"serve.js": "text/javascript", "serve.css": "text/css"}
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; font-src 'self'; "
                                "style-src 'self' 'unsafe-inline'; connect-src 'self'; "
@@ -45,8 +45,8 @@ HEADERS = {
     "Cache-Control": "no-store",
     "Server": "iopstui",
 }  # fmt: skip
-WAITING = "Waiting for the first second of the measurement ..."
-FULL = "As many viewers as allowed are watching. Trying again every 5 seconds."
+WAITING_TEXT = "Waiting for the first second of the measurement ..."
+FULL_TEXT = "As many viewers as allowed are watching. Trying again every 5 seconds."
 
 
 @dataclass
@@ -88,9 +88,9 @@ class Server:
         application.router.add_get("/{token}/ws", self._websocket)
         application.router.add_get("/{token}/{file}", self._file)
         # aiohttp would write a traceback for each request that is none (a port scan)
-        quiet = logging.getLogger("iopstui.serve")
-        quiet.disabled = True
-        runner = web.AppRunner(application, access_log=None, handle_signals=False, logger=quiet)
+        logger = logging.getLogger("iopstui.serve")
+        logger.disabled = True
+        runner = web.AppRunner(application, access_log=None, handle_signals=False, logger=logger)
         await runner.setup()
         site = web.TCPSite(runner, host, port, shutdown_timeout=SHUTDOWN_S)
         try:
@@ -135,9 +135,9 @@ class Server:
         served = self._served
         if self._role(request) != PRESENTER:
             if not served.is_ready():
-                return _notice(WAITING, 1)
+                return _notice(WAITING_TEXT, 1)
             if len(served.viewers) >= served.max_viewers:
-                return _notice(FULL, 5, status=503)
+                return _notice(FULL_TEXT, 5, status=503)
         return web.Response(body=self._static["serve.html"][0], content_type="text/html")
 
     async def _websocket(self, request: web.Request) -> web.WebSocketResponse:
@@ -195,9 +195,9 @@ class Server:
         try:
             async for message in page:
                 # a newer page of the presenter has taken over
-                if not screen.has(page) or message.type != WSMsgType.TEXT:
+                if not screen.shows(page) or message.type != WSMsgType.TEXT:
                     break
-                if not screen.message(message.data):
+                if not screen.handle_message(message.data):
                     break
         finally:
             ending.cancel()
@@ -235,7 +235,7 @@ def _static_files() -> dict[str, tuple[bytes, str]]:
     contents = {
         name: ((package / path).read_bytes(), kind) for name, (path, kind) in STATIC.items()
     }  # fmt: skip
-    contents |= {name: ((data / name).read_bytes(), kind) for name, kind in OWN.items()}
+    contents |= {name: ((data / name).read_bytes(), kind) for name, kind in OWN_FILES.items()}
     return contents | {"serve.html": ((data / "serve.html").read_bytes(), "text/html")}
 
 

@@ -24,7 +24,7 @@ from iopstui.cli.web.rights import Rights, die_with_parent, limit_cost
 from iopstui.safety.signals import handle_stop_signals
 from iopstui.ui.core.preferences import BROWSER_DRIVER
 
-LONGEST = 4096
+MAX_REQUEST_BYTES = 4096
 REAP_S = 1.0
 ENVIRONMENT = {
     "TEXTUAL_DRIVER": BROWSER_DRIVER, "TEXTUAL_COLOR_SYSTEM": "truecolor", "COLORTERM": "truecolor",
@@ -38,7 +38,7 @@ def screen_environment(width: int, height: int) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
+class ViewerProcess:
     """A viewer's process: where to read what it paints, where to write keys."""
 
     pid: int
@@ -51,31 +51,31 @@ class ViewerHost:
 
     def __init__(self, show: Callable[[Sequence[int]], object], cpu: int | None = None) -> None:
         rights = Rights()
-        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._socket, child_socket = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._pid = os.fork()
         if self._pid == 0:
             self._socket.close()
             try:
-                _Host(theirs, show).main(rights, cpu)
+                _HostProcess(child_socket, show).main(rights, cpu)
             finally:
                 os._exit(1)
-        theirs.close()
+        child_socket.close()
 
-    def start(self, width: int, height: int, recording: Path) -> Started:
+    def start(self, width: int, height: int, recording: Path) -> ViewerProcess:
         """Fork a viewer that plays ``recording``. OSError if the process is gone."""
-        with contextlib.ExitStack() as theirs:
+        with contextlib.ExitStack() as child_fds:
             files = [os.open(recording, os.O_RDONLY | os.O_CLOEXEC) for _ in range(2)]
             (keys, input_), (output, paints) = os.pipe(), os.pipe()
             for fd in (*files, keys, paints):
-                theirs.callback(os.close, fd)
+                child_fds.callback(os.close, fd)
             request = {"width": width, "height": height, "recording": recording.name}
             socket.send_fds(self._socket, [json.dumps(request).encode()], [keys, paints, *files])
-            answer = self._socket.recv(LONGEST)
+            answer = self._socket.recv(MAX_REQUEST_BYTES)
         if not answer:
             os.close(input_)
             os.close(output)
             raise BrokenPipeError("the viewers' process has ended")
-        return Started(int(json.loads(answer)["pid"]), output, input_)
+        return ViewerProcess(int(json.loads(answer)["pid"]), output, input_)
 
     def kill(self, pid: int) -> None:
         """End a viewer that does not end by itself."""
@@ -88,7 +88,7 @@ class ViewerHost:
         os.waitpid(self._pid, 0)
 
 
-class _Host:
+class _HostProcess:
     """The process itself."""
 
     def __init__(self, server: socket.socket, show: Callable[[Sequence[int]], object]) -> None:
@@ -104,7 +104,7 @@ class _Host:
         os.environ.clear()
         os.environ.update(screen_environment(80, 24))
         self._load()
-        rights.give_up()
+        rights.drop()
         limit_cost(cpu)
         while True:
             readable = select.select([self._server], [], [], REAP_S)[0]
@@ -128,7 +128,7 @@ class _Host:
 
     def _serve(self) -> bool:
         """Do what the server asks for; False if it has gone."""
-        data, fds, _, _ = socket.recv_fds(self._server, LONGEST, 4)
+        data, fds, _, _ = socket.recv_fds(self._server, MAX_REQUEST_BYTES, 4)
         if not data:
             return False
         request = json.loads(data)

@@ -16,8 +16,8 @@ def report(checks: Sequence[Check], width: int) -> tuple[str, int]:
     """The report and the exit code: 5 if something is missing that nothing works without."""
     lines: list[str] = []
     for check in checks:
-        head = f"{check.state:<7}{check.what}"
-        lines += _wrapped(printable(check.found), head, width)
+        head = f"{check.state:<7}{check.name}"
+        lines += _wrapped(printable(check.message), head, width)
         if check.fix:
             lines += _wrapped("→ " + printable(check.fix), "", width)
     missing = any(check.state == NEEDED for check in checks)

@@ -173,7 +173,7 @@ class FioRun:
         self._sections = _expanded(prepared.text)
         # they look at the job's file system, whose server may be gone
         self._used_bytes = PatientCall(lambda: self.prepared.used_bytes(), 0)
-        self._overrun = PatientCall(lambda: self.prepared.overrun(), "")
+        self._overrun = PatientCall(lambda: self.prepared.overrun_reason(), "")
 
     def start_phase(self) -> None:
         """Start fio for the current phase. Raises IopstuiError if that is not possible."""
@@ -184,7 +184,7 @@ class FioRun:
             raise missing_package_error("psutil") from error
         if self.phase != LAYOUT:
             # both may refuse; then nothing must be left
-            self.prepared.laid_out()
+            self.prepared.finish_layout()
             self._before_start()
         private = self._private()
         try:
@@ -430,10 +430,10 @@ class FioRun:
             )
         too_long = [line for line in log if os.strerror(errno.EFBIG) in line]
         because = error_line(too_long or log)
-        if too_long and self.prepared.longest is not None:
-            most = f"{self.prepared.longest >> 20} MiB"
+        if too_long and self.prepared.max_file_bytes is not None:
+            most = f"{self.prepared.max_file_bytes >> 20} MiB"
             limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
-            if 0 <= limit < self.prepared.longest:  # RLIM_INFINITY is -1
+            if 0 <= limit < self.prepared.max_file_bytes:  # RLIM_INFINITY is -1
                 return f"{because} (this shell limits files to {limit} bytes: ulimit -f)"
             because += (
                 f" (a file may grow to {most} here; offset=, nrfiles= or a larger bs= make it "
@@ -453,7 +453,7 @@ class FioRun:
                 self._process = None
         self.phase = OVER
         if self.hanging:
-            self.prepared.let_go()
+            self.prepared.release()
         else:
             self.prepared.close()
 

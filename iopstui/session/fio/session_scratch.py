@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from iopstui.preflight.kept_scratch import KeptScratch
 from iopstui.preflight.prepared import PreparedJob
 from iopstui.preflight.request import JobRequest
+from iopstui.preflight.shared_scratch import SharedScratch
 from iopstui.session.fio.fio_run import FioRun
 
 Make = Callable[[JobRequest], PreparedJob]
@@ -26,10 +26,10 @@ class SessionScratch:
 
     def __init__(self, places: Sequence[Path] = ()) -> None:
         self._places = tuple(places)
-        self._kept: KeptScratch | None = None
+        self._kept: SharedScratch | None = None
         self._sizes: Mapping[str, int] = {}
         # files that a process which hangs in the kernel works on: their guards wait for it
-        self._hanging: list[KeptScratch] = []
+        self._hanging: list[SharedScratch] = []
 
     def prepared(self, request: JobRequest, make: Make) -> PreparedJob:
         """Prepare the request with ``make``, reusing existing files if it needs exactly the same
@@ -40,11 +40,11 @@ class SessionScratch:
             return make(request)
         if self._kept is not None:
             found = make(replace(request, scratch=self._kept.scratch))
-            if found.layout_text is None and found.sizes == self._sizes:
+            if found.layout_text is None and found.file_sizes == self._sizes:
                 return found
             found.close()
             self.close()
-        self._kept = KeptScratch(self._places)
+        self._kept = SharedScratch(self._places)
         try:
             return make(replace(request, scratch=self._kept.scratch))
         except BaseException:
@@ -61,7 +61,7 @@ class SessionScratch:
             self._hanging.append(kept)
             self._kept = None
         elif laid_out and not run.prepared.makes_files:
-            self._sizes = run.prepared.sizes
+            self._sizes = run.prepared.file_sizes
         else:
             self.close()
 

@@ -130,8 +130,8 @@ class WriteBudget:
 
 def _existing_size(job: PreparedJob, path: str, devices: Mapping[str, BlockDevice]) -> int | None:
     """The size in bytes of a file that the job opens, ``None`` if it has yet to be made."""
-    if path in job.sizes:
-        return job.sizes[path]
+    if path in job.file_sizes:
+        return job.file_sizes[path]
     try:
         found = os.stat(os.path.join(job.cwd, path))
     except OSError:

@@ -61,10 +61,10 @@ def doctor_screen(charset: Charset) -> TextScreen:
     table.add_column(ratio=1)
     for check in examine():
         style = "" if check.state == OK else "bold yellow"
-        result = Text(charset.text(printable(check.found)))
+        result = Text(charset.text(printable(check.message)))
         if check.fix:
             result.append(charset.text(f"\n→ {printable(check.fix)}"), style="cyan")
-        table.add_row(Text(f"  {check.state}", style=style), Text(printable(check.what)), result)
+        table.add_row(Text(f"  {check.state}", style=style), Text(printable(check.name)), result)
     return TextScreen("System check: permissions, fio, kernel features", Group(table), charset)
 
 

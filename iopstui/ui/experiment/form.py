@@ -240,7 +240,7 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
         if plan is not self._plan or not self.is_attached:
             return
         self._ready = ready
-        self._plan_lines([*ready.words, *([self._stops] if self._stops else [])], ready)
+        self._plan_lines([*ready.lines, *([self._stops] if self._stops else [])], ready)
         if self._begin:
             self._start()
 
@@ -318,10 +318,10 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
             label, colon, text = line.partition(": ")
             style = WARNING if label in WARNING_LABELS else ""
             plan_lines.append((label, text, style) if colon else ("", line, style))
-        if ready is not None and ready.kept:
-            plan_lines.append(("", f"Enter {ready.kept}; Ctrl-N starts over", BOLD))
-        if ready is not None and ready.lost:
-            plan_lines.append(("", ready.lost, WARNING))
+        if ready is not None and ready.resume_note:
+            plan_lines.append(("", f"Enter {ready.resume_note}; Ctrl-N starts over", BOLD))
+        if ready is not None and ready.loss_note:
+            plan_lines.append(("", ready.loss_note, WARNING))
         self._show_lines(plan_lines)
 
     def _fit(self) -> None:

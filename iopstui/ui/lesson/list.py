@@ -130,8 +130,8 @@ class LessonList(TypeToFilter, Modal["LessonChoice | None"]):
             return "left"
         if offer.lesson.name in self._played:
             return "played"
-        possible = len(offer.lesson.runs) - len(offer.cannot)
-        return "" if not offer.cannot else "partly here" if possible else "not here"
+        possible = len(offer.lesson.runs) - len(offer.impossible_runs)
+        return "" if not offer.impossible_runs else "partly here" if possible else "not here"
 
     def _explain(self) -> None:
         offer = self._highlighted_offer()
@@ -160,7 +160,7 @@ class LessonList(TypeToFilter, Modal["LessonChoice | None"]):
             ("Sources", lesson.source),
         ):  # fmt: skip
             if value:
-                style = WARNING if label == "Here" and offer.cannot else ""
+                style = WARNING if label == "Here" and offer.impossible_runs else ""
                 text.append(f"{label}: ", style=KEY)
                 text.append(self.clean(value) + "\n\n", style=style)
         return text
@@ -199,9 +199,9 @@ class LessonList(TypeToFilter, Modal["LessonChoice | None"]):
 
 def _possible_text(offer: LessonOffer) -> str:
     """Parts of the lesson this target can show, and why not the rest."""
-    if not offer.cannot:
+    if not offer.impossible_runs:
         return "complete"
     runs = len(offer.lesson.runs)
-    possible = runs - len(offer.cannot)
+    possible = runs - len(offer.impossible_runs)
     summary = f"{possible} of {counted(runs, 'run')} possible" if possible else "no run is possible"
-    return f"{summary}: {'; '.join(dict.fromkeys(offer.cannot.values()))}"
+    return f"{summary}: {'; '.join(dict.fromkeys(offer.impossible_runs.values()))}"

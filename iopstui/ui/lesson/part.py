@@ -124,7 +124,7 @@ class LessonKeys(Part):
                 playing = Playing(await asyncio.to_thread(lessons.start, lesson))
             else:
                 playing = paused
-                playing.run.look_again(await asyncio.to_thread(lessons.current_facts))
+                playing.run.update_facts(await asyncio.to_thread(lessons.current_facts))
         except IopstuiError as error:
             self.port.show_message("error", f"{error.message} {error.hint}".strip())
             return

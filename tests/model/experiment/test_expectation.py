@@ -13,7 +13,7 @@ from session_frames import session, whole_frames
 
 from iopstui.errors import UsageError
 from iopstui.events import ExpectationChecked, ExperimentFinished, ExperimentStarted, SteadyState
-from iopstui.experiment.expectations import expectations_of, plan_sections
+from iopstui.experiment.expectations import parse_expectations, plan_sections
 from iopstui.model.block.target import Target
 from iopstui.model.experiment import expectation as module
 from iopstui.model.experiment.expectation import (
@@ -397,15 +397,15 @@ def test_what_one_value_of_an_axis_can_t_measure_is_found_beforehand() -> None:
     axes = (parse_axis("iodepth=1,2"), parse_axis("gtod_reduce=0,1"))
     plan = Plan(("randread-4k",), {}, axes)
     target = Target("dir", "/x", None, ())
-    assert expectations_of(["iops>=1"], 0.0, target, plan_sections(plan))
+    assert parse_expectations(["iops>=1"], 0.0, target, plan_sections(plan))
     with pytest.raises(UsageError, match="gtod_reduce=1") as caught:
-        expectations_of(["clat.p99<=1ms"], 0.0, target, plan_sections(plan), {"gtod_reduce"})
+        parse_expectations(["clat.p99<=1ms"], 0.0, target, plan_sections(plan), {"gtod_reduce"})
     assert "--axis gtod_reduce" in caught.value.hint
     both = Plan(("randread-4k",), {}, (parse_axis("rw=randread,randwrite"),))
     with pytest.raises(UsageError, match="at some of the points: the job does no reads"):
-        expectations_of(["read.iops>=1"], 0.0, target, plan_sections(both), {"rw"})
+        parse_expectations(["read.iops>=1"], 0.0, target, plan_sections(both), {"rw"})
     fine = Plan(("randread-4k",), {}, axes[:1])
-    assert expectations_of(["clat.p99<=1ms"], 0.0, target, plan_sections(fine))
+    assert parse_expectations(["clat.p99<=1ms"], 0.0, target, plan_sections(fine))
 
 
 def test_shares_are_rounded_honestly() -> None:

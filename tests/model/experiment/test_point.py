@@ -227,7 +227,7 @@ def test_progress_goes_on_where_it_was(tmp_path: Path) -> None:
     again = ProgressFile(path, "key")
     assert again.points == {0: at(1, 1), 7: at(2, None)}
     assert again.judged == {0: [(1.0, 0.5)], 7: [(None, None)]}
-    assert again.made == first.made
+    assert again.started_at == first.started_at
     again.remove()
     assert not path.exists() and ProgressFile(path, "key").points == {}
 

@@ -17,7 +17,7 @@ from iopstui.linux.process.private import private_directory, remove
 from iopstui.safety.scratch import Scratch, make_scratches
 
 
-class KeptScratch:
+class SharedScratch:
     """Creates the directory, one in each of several; ``close`` removes them."""
 
     def __init__(self, directories: Sequence[Path]) -> None:
