@@ -44,7 +44,7 @@ def _theme(text: str) -> str:
 
 
 def _layout(text: str) -> str:
-    from iopstui.ui.core.kept_layout import parse_layout
+    from iopstui.ui.core.saved_layout import parse_layout
 
     try:
         return str(parse_layout(text))
@@ -53,7 +53,7 @@ def _layout(text: str) -> str:
 
 
 def _fleet_layout(text: str) -> str:
-    from iopstui.ui.fleet.kept_layout import parse_fleet_layout
+    from iopstui.ui.fleet.saved_layout import parse_fleet_layout
 
     try:
         return str(parse_fleet_layout(text))

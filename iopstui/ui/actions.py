@@ -86,7 +86,7 @@ class Action:
     @property
     def written(self) -> str:
         """Return its keys as written in the help."""
-        return self.term or "  ".join(key.shown for key in self.keys)
+        return self.term or "  ".join(key.label for key in self.keys)
 
 
 def bindings(actions: Iterable[Action], on_dashboard: bool = False) -> list[BindingType]:
@@ -201,7 +201,7 @@ class Actions:
             for footer in action.footer:
                 place = footer.position(mode, action.quiet)
                 if place is not None and footer.when(part):
-                    key = _text_for(footer.key, part) or " ".join(key.shown for key in action.keys)
+                    key = _text_for(footer.key, part) or " ".join(key.label for key in action.keys)
                     hints.append((place, KeyHint(key, _text_for(footer.words, part))))
         return [hint for _, hint in sorted(hints, key=lambda item: item[0])]
 
@@ -216,7 +216,7 @@ class Actions:
             for number, key in enumerate(action.keys):
                 title = key.title or _text_for(action.title, part)
                 if title and (number == 0 or key.title):
-                    help_text = _keyed(key.shown, _text_for(action.note, part))
+                    help_text = _keyed(key.label, _text_for(action.note, part))
                     commands.append((title, help_text, _doer(self, action.id, number)))
         return commands
 

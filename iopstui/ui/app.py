@@ -33,7 +33,7 @@ from iopstui.ui.core.messages import (
     ViewChanged,
 )
 from iopstui.ui.core.preferences import BROWSER_DRIVER, PREFERENCES
-from iopstui.ui.core.terminal.driver import PatientDriver
+from iopstui.ui.core.terminal.driver import NonBlockingDriver
 from iopstui.ui.core.terminal.keys_in_order import KeysInOrder
 from iopstui.ui.core.terminal.textual_patches import apply_patches, clear_geometry_caches
 from iopstui.ui.draw.style import UTF8, charset_for
@@ -176,7 +176,7 @@ class IopstuiApp(KeysInOrder):
         if not self._running:
             return
         apply_roles(self)
-        if not PREFERENCES.trying:
+        if not PREFERENCES.previewing:
             self.keep("theme", plain_name(name))
 
     def keep(self, key: str, value: str | bool) -> None:
@@ -191,7 +191,7 @@ class IopstuiApp(KeysInOrder):
         else:
             self.port.show_message("info", f"{key}: {value} (saved in the configuration)")
 
-    def _kept_layout(self, key: str) -> str:
+    def _saved_layout(self, key: str) -> str:
         return str(getattr(PREFERENCES, key.replace("-", "_")))
 
     def _keep_layout(self) -> None:
@@ -199,8 +199,8 @@ class IopstuiApp(KeysInOrder):
         dashboard = self.main_dashboard
         if dashboard is None or not dashboard.keeps_layout or self.actions.mode == LESSON:
             return
-        layout, key = str(dashboard.kept_layout), dashboard.layout_key
-        if layout != self._kept_layout(key):
+        layout, key = str(dashboard.saved_layout), dashboard.layout_key
+        if layout != self._saved_layout(key):
             setattr(PREFERENCES, key.replace("-", "_"), layout)
             with contextlib.suppress(OSError):
                 PREFERENCES.remember(key, layout)
@@ -213,14 +213,14 @@ class IopstuiApp(KeysInOrder):
         # always set: the class outlives this application where several run in one process
         ScrollBar.renderer = ScrollBarRender if self.charset is UTF8 else PlainScrollBar
         driver = self._driver
-        if isinstance(driver, PatientDriver):
+        if isinstance(driver, NonBlockingDriver):
             self.feed.terminal = driver
-            driver.on_taken = self.feed.terminal_ready
-            driver.on_gone = self.interrupt
+            driver.on_drained = self.feed.terminal_ready
+            driver.on_hangup = self.interrupt
         elif self._in_browser:
             self._end_with_server()
         self._own_loop = asyncio.get_running_loop()
-        if self.interrupted or (isinstance(driver, PatientDriver) and driver.gone):
+        if self.interrupted or (isinstance(driver, NonBlockingDriver) and driver.hung_up):
             self.interrupt()
             return
         self.set_timer(0.2, _settle)
@@ -231,7 +231,7 @@ class IopstuiApp(KeysInOrder):
         from iopstui.ui.core.terminal.browser_driver import BrowserDriver
 
         if isinstance(self._driver, BrowserDriver):
-            self._driver.on_gone = self.interrupt
+            self._driver.on_hangup = self.interrupt
 
     def _volume(self, paths: Sequence[str]) -> VolumeState | None:
         if self._bought is None:
@@ -246,7 +246,7 @@ class IopstuiApp(KeysInOrder):
         dashboard = self.make_dashboard(session, state)
         dashboard.turns = not self._replayed
         if dashboard.keeps_layout:
-            dashboard.begin_with(self._kept_layout(dashboard.layout_key))
+            dashboard.begin_with(self._saved_layout(dashboard.layout_key))
         self._sessions.append((session.target, state))
         self.experiments.forget()
         self.port.begin(session, state, dashboard)
@@ -371,7 +371,11 @@ class IopstuiApp(KeysInOrder):
         tell, where there was one."""
         self._take_last()
         sessions = (
-            (target, state.runs.rows, state.stretches.all if state.stretches.marked else [])
+            (
+                target,
+                state.runs.rows,
+                state.mark_intervals.all if state.mark_intervals.marked else [],
+            )
             for target, state in self._sessions
         )
         return [session for session in sessions if session[1] or session[2]]
@@ -465,12 +469,12 @@ class IopstuiApp(KeysInOrder):
             for action, _ in self.actions.by_id.values()
             for key in action.keys
             if key.names
-            for label in {key.shown, ARROWS.get(key.shown, key.shown)}
+            for label in {key.label, ARROWS.get(key.label, key.label)}
         }
         # "Enter" is "enter"; of letters the capital is another key
-        plain = message.shown if len(message.shown) == 1 else message.shown.lower()
-        name = names.get(message.shown, names.get(plain, NAMES.get(plain, plain)))
-        character = message.shown if len(message.shown) == 1 else None
+        plain = message.label if len(message.label) == 1 else message.label.lower()
+        name = names.get(message.label, names.get(plain, NAMES.get(plain, plain)))
+        character = message.label if len(message.label) == 1 else None
         self.post_message(events.Key(name, character))
 
     def on_view_changed(self, message: ViewChanged) -> None:
@@ -502,7 +506,7 @@ def _driver_class() -> type[Driver] | None:
         from iopstui.ui.core.terminal.browser_driver import BrowserDriver
 
         return BrowserDriver
-    return None if driver_name else PatientDriver
+    return None if driver_name else NonBlockingDriver
 
 
 def _collect() -> None:

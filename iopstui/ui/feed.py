@@ -13,7 +13,7 @@ from iopstui.ui.core.pace import OwnCost, Pace
 from iopstui.ui.port import Port
 
 if TYPE_CHECKING:
-    from iopstui.ui.core.terminal.driver import PatientDriver
+    from iopstui.ui.core.terminal.driver import NonBlockingDriver
 
 
 class Feed:
@@ -29,7 +29,7 @@ class Feed:
         wake: Callable[[], object],
         after_refresh: Callable[[Callable[[], None]], object],
     ) -> None:
-        self.terminal: PatientDriver | None = None
+        self.terminal: NonBlockingDriver | None = None
         self._port = port
         self._wake = wake
         self._after_refresh = after_refresh
@@ -56,7 +56,7 @@ class Feed:
 
     def terminal_ready(self) -> None:
         """The terminal has shown the paint before."""
-        if self._pace.owed:
+        if self._pace.paint_pending:
             self._wake_up()
 
     def _wake_up(self) -> None:
@@ -86,7 +86,7 @@ class Feed:
 
     def frame(self) -> None:
         """A frame was taken in."""
-        self._pace.frame()
+        self._pace.note_frame()
 
     def paint_if_due(self) -> None:
         """Shows the newest figures, now or as soon as it is time."""
@@ -100,14 +100,14 @@ class Feed:
                 self._paint_waits = True
                 self._port.call_after(wait, self._paint_later)
             return
-        self._pace.painted(now)
+        self._pace.note_paint(now)
         lag = terminal.lag_s if terminal is not None else 0.0
         frame = self._port.state.frame
         own_cpu = frame.own_cpu if frame is not None else None
         dashboard.show_cost(OwnCost(own_cpu, now - self._arrived + lag, self._pace.dropped))
         dashboard.paint()
         if terminal is not None:
-            self._after_refresh(terminal.painted)
+            self._after_refresh(terminal.note_paint)
 
     def paint_if_old(self, seconds: float) -> None:
         """Paint if nothing new has come for so long: the shown age changes."""

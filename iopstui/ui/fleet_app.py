@@ -207,7 +207,7 @@ class FleetApp(IopstuiApp):
         if self.dashboard is None:
             return
         idle = {
-            " ".join(key.shown for key in action.keys)
+            " ".join(key.label for key in action.keys)
             for action, _ in self.actions.by_id.values()
             if (self.host is not None and action.measures)
             or (self._watched and action.id in ABOUT_JOBS)

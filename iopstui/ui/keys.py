@@ -41,7 +41,7 @@ DASHBOARD_BINDINGS = bindings(LIVE_ACTIONS, on_dashboard=True)
 """The dashboard's own, because a screen binds these keys to its focus."""
 
 HELD_IN_LESSON = frozenset(
-    key.shown for action in LIVE_ACTIONS if LESSON in action.disturbs for key in action.keys
+    key.label for action in LIVE_ACTIONS if LESSON in action.disturbs for key in action.keys
 )
 """What does nothing while a lesson is read, as it is written."""
 

@@ -67,7 +67,7 @@ def test_every_bound_key_of_the_dashboard_is_in_the_help() -> None:
     for action in (*LIVE_ACTIONS, *REPLAY_ACTIONS):
         for key in action.keys:
             if key.names and action.help:
-                assert key.shown in told, action.id
+                assert key.label in told, action.id
 
 
 def test_what_starts_or_turns_something_disturbs_a_lesson() -> None:

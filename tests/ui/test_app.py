@@ -667,7 +667,7 @@ async def test_a_run_that_can_t_begin_leaves_nothing_pending() -> None:
         fake.step += 1
         fake.finish("fio: it can't")
         await settle(pilot)
-        assert not app.state.next_run.asked and not app.state.next_run.pending
+        assert not app.state.next_run.requested and not app.state.next_run.pending
 
 
 async def test_a_run_that_began_before_the_key_is_followed_by_one_with_it() -> None:
@@ -689,7 +689,7 @@ async def test_a_run_that_began_before_the_key_is_followed_by_one_with_it() -> N
         assert shows(app, "QD 64 × 2 jobs → iodepth 128")
         fake.begin("randrw 4k QD 128 × 2 jobs")
         await settle(pilot)
-        assert not shows(app, "→ iodepth") and not app.state.next_run.asked
+        assert not shows(app, "→ iodepth") and not app.state.next_run.requested
 
 
 async def test_what_a_run_s_title_denies_for_good_is_pending_no_more() -> None:
@@ -703,7 +703,7 @@ async def test_what_a_run_s_title_denies_for_good_is_pending_no_more() -> None:
         fake.begin("randrw 4k QD 32 × 2 jobs")
         fake.tick(3)
         await settle(pilot)
-        assert not app.state.next_run.pending and not app.state.next_run.asked
+        assert not app.state.next_run.pending and not app.state.next_run.requested
 
 
 async def test_before_the_first_run_a_knob_begins_at_what_the_job_file_says() -> None:

@@ -91,6 +91,6 @@ def test_a_frozen_second_has_the_reading_of_its_time() -> None:
         frame = fakes.frame(int(t), fakes.interval(int(t)))
         counts = {**FINE, "kelvin": kelvin}
         state.apply(FrameReady(t, replace(frame, nvme={"nvme0": drive(counts)})))
-    first = next(iter(state.moments))
+    first = next(iter(state.recent_seconds))
     assert state.at(first).drives["nvme0"][1].counts["kelvin"] == 300
     assert state.drives["nvme0"][1].counts["kelvin"] == 310

@@ -27,12 +27,12 @@ def test_how_far_it_is() -> None:
     state = folded([*told(SWEEP, 2), started(SWEEP, 2, 30.0)])
     assert state.progress() == "sweep: point 3 of 7, 0:58 left"
     assert state.progress(short=True) == "sweep 3/7, 0:58 left"
-    assert state.now() == "fio is starting"
+    assert state.activity_text() == "fio is starting"
     state.apply(second(31.0, 1000.0))
-    assert state.now() == "settling, 1 of 2 s" and state.iops == 1000.0
+    assert state.activity_text() == "settling, 1 of 2 s" and state.iops == 1000.0
     for n in range(3):
         state.apply(second(32.0 + n, 1000.0))
-    assert state.now() == "measuring, 2 of 8 s"
+    assert state.activity_text() == "measuring, 2 of 8 s"
     assert state.progress() == "sweep: point 3 of 7, 0:54 left", "a second is a second"
 
 
@@ -52,8 +52,8 @@ def test_runs_of_one_point_are_one_row_and_a_failed_one_is_told() -> None:
         PointFailed(1.0, last.index, 14, last.label, last.job, last.settings, 1, "no such size")
     )
     state = folded([*events, ExperimentFinished(9.0, 13, 14, failed=1)])
-    assert len(state.rows) == 7 and sorted(state.measured()) == list(range(7))
-    assert sorted(one.point.runs for one in state.measured().values()) == [1] + [2] * 6
+    assert len(state.rows) == 7 and sorted(state.points_by_place()) == list(range(7))
+    assert sorted(one.point.runs for one in state.points_by_place().values()) == [1] + [2] * 6
     assert state.progress() == "sweep: done, 14 points, 1 of them failed"
     assert any(
         line.startswith("failed: #") and "no such size" in line for line in state.sentences()
@@ -81,7 +81,7 @@ def test_how_it_ended(how: dict[str, object], words: str) -> None:
     done = 7 if not how else 2
     state = folded(told(SWEEP, done))
     state.apply(ExperimentFinished(99.0, done, 7, **how, kept="/state/x"))  # type: ignore[arg-type]
-    assert state.progress() == words and not state.active and state.now() == ""
+    assert state.progress() == words and not state.active and state.activity_text() == ""
     said = "\n".join(state.sentences())
     assert ("/state/x" in said) == bool(how)
     assert str(how.get("error", "")) in said

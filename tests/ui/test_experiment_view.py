@@ -266,7 +266,7 @@ async def test_what_does_not_fit_below_the_fields_can_be_scrolled_to() -> None:
 
 
 def foot(screen: ExperimentForm) -> str:
-    return screen.keys.words
+    return screen.keys.text
 
 
 async def test_very_many_points_are_only_begun_if_they_are_meant() -> None:

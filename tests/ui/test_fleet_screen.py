@@ -515,7 +515,7 @@ async def test_a_setting_of_all_hosts_disks_is_changed_after_a_question_that_nam
         await pilot.press("escape")
         await until(pilot, lambda: shows(app, "nomerges is 1 on 1 host: node01; nomerges is not"))
         assert shows(app, "not changed on node02 (lost)")
-        assert app.whole.was["nomerges"] == {"node01 sda": "0"}
+        assert app.whole.initial_tunables["nomerges"] == {"node01 sda": "0"}
 
 
 def test_a_host_that_is_looked_at_goes_on_after_its_run_and_begins_anew_with_the_next() -> None:

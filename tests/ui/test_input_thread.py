@@ -13,7 +13,7 @@ import ui_fakes as fakes
 from test_app import make
 
 from iopstui.ui.core.terminal import driver as driven
-from iopstui.ui.core.terminal.driver import INPUT_POLL_S, PatientDriver
+from iopstui.ui.core.terminal.driver import INPUT_POLL_S, NonBlockingDriver
 
 SIGNALS = (signal.SIGTSTP, signal.SIGCONT, signal.SIGWINCH)
 
@@ -33,8 +33,8 @@ async def test_it_wakes_for_a_key_for_the_rest_of_one_and_for_its_end(
         return really(*arguments)
 
     try:
-        driver = PatientDriver(make(fakes.FakeController()))
-        driver.fileno, driver._leave = reads, os.eventfd(0)
+        driver = NonBlockingDriver(make(fakes.FakeController()))
+        driver.fileno, driver._wake_fd = reads, os.eventfd(0)
         monkeypatch.setattr(driven.select, "select", waiting)
         monkeypatch.setattr(driver, "process_message", arrived.append)
         monkeypatch.setattr(driver, "write", lambda data: None)

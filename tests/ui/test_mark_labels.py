@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.ui.core.options import marked
+from iopstui.ui.core.options import mark_text
 from iopstui.ui.draw.charts.chart import FLAGS_FROM, Chart, ChartSpec
 from iopstui.ui.draw.charts.mark_labels import ARROW, flags
 from iopstui.ui.draw.layout import Box
@@ -80,9 +80,10 @@ def test_a_low_chart_has_one_row_for_them(height: int) -> None:
 
 
 def test_a_mark_of_a_key_begins_with_what_is_short() -> None:
-    assert marked("iodepth", "iodepth 64") == "QD 64" and marked("bs", "block size 4k") == "bs 4k"
-    assert marked("numjobs", "numjobs 4") == "jobs 4"
-    assert marked("rwmixread", "rwmixread=50") == "rwmixread=50"
+    assert mark_text("iodepth", "iodepth 64") == "QD 64"
+    assert mark_text("bs", "block size 4k") == "bs 4k"
+    assert mark_text("numjobs", "numjobs 4") == "jobs 4"
+    assert mark_text("rwmixread", "rwmixread=50") == "rwmixread=50"
     # typed, and taken back
-    assert marked("bs", "bs=8k") == "bs 8k" and marked("iodepth", "iodepth=8") == "QD 8"
-    assert marked("iodepth", "iodepth as the job has it") == "iodepth as the job has it"
+    assert mark_text("bs", "bs=8k") == "bs 8k" and mark_text("iodepth", "iodepth=8") == "QD 8"
+    assert mark_text("iodepth", "iodepth as the job has it") == "iodepth as the job has it"

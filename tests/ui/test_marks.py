@@ -26,7 +26,7 @@ async def test_a_mark_has_the_words_that_were_typed_and_means_beside_it() -> Non
         fake.tick(12)
         await settle(pilot)
         assert ("mark", "off") in fake.calls
-        mean = app.state.stretches.all[-1].iops
+        mean = app.state.mark_intervals.all[-1].iops
         assert mean is not None and f"▾off: ⌀ {mean / 1000:.1f}k" in screen_text(app)
         assert "╌" in screen_text(app)
         # given up, there is none; the next without words is the first number

@@ -13,7 +13,7 @@ from textual.pilot import Pilot
 from iopstui import format as f
 from iopstui.ui.app import IopstuiApp
 from iopstui.ui.core.key import KeyHint
-from iopstui.ui.core.terminal.driver import PatientDriver
+from iopstui.ui.core.terminal.driver import NonBlockingDriver
 from iopstui.ui.core.terminal.terminal_input import TerminalInput
 from iopstui.ui.dashboard import bars, mouse, screen
 from iopstui.ui.dashboard.screen import Dashboard
@@ -95,7 +95,7 @@ async def test_the_values_of_the_second_under_the_mouse_are_shown(size: tuple[in
         await settle(pilot)
         assert board(app).pointed == 10.0 and board(app).frozen_at is None
         top = border(app, "at 0:10")
-        frame = board(app).state.moments.at(10.0).frame
+        frame = board(app).state.recent_seconds.at(10.0).frame
         disk = frame.combined(board(app).state.devices)
         assert f.number(disk.ios_s) in top and f.number(frame.fio.total.iops) in top
         if size != SMALL:
@@ -128,7 +128,7 @@ async def test_the_heat_map_has_the_percentiles_of_the_second_under_the_mouse() 
         at = (chart.axis.box.x + AXIS_WIDTH + 4, chart.axis.box.y + 3)
         await pilot.hover(offset=at)
         await settle(pilot)
-        frame = board(app).state.moments.at(5.0).frame
+        frame = board(app).state.recent_seconds.at(5.0).frame
         p99 = f.latency(frame.fio.total.percentiles["p99"], "")
         assert f"p99 {p99:>6}" in border(app, "2 Latency") and not shows(app, "share of I/Os")
 
@@ -230,9 +230,9 @@ async def test_reports_of_the_mouse_reach_the_screen_only_where_it_is_on(
     # Textual handles these signals itself
     before = {number: signal.getsignal(number) for number in SIGNALS}
     try:
-        driver = PatientDriver(make(), mouse=on)
+        driver = NonBlockingDriver(make(), mouse=on)
         monkeypatch.setattr(driver, "process_message", arrived.append)
-        driver._arrived(TerminalInput().feed("\x1b[<0;10;5M\x1b[<0;10;5mx"))
+        driver._deliver(TerminalInput().feed("\x1b[<0;10;5M\x1b[<0;10;5mx"))
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

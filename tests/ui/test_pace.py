@@ -16,36 +16,36 @@ from iopstui.ui.core.terminal.driver import Output
 def test_each_frame_is_painted_where_no_refresh_is_asked_for() -> None:
     pace = Pace()
     for now in (0.0, 0.25, 0.5):
-        pace.frame()
+        pace.note_frame()
         assert pace.wait(now) == 0
-        pace.painted(now)
+        pace.note_paint(now)
     assert pace.dropped == 0
 
 
 def test_refresh_puts_painting_off_and_counts_nothing_as_dropped() -> None:
     pace = Pace(2.0)
-    pace.frame()
+    pace.note_frame()
     assert pace.wait(10.0) == 0
-    pace.painted(10.0)
-    pace.frame()
+    pace.note_paint(10.0)
+    pace.note_frame()
     assert 0.5 < pace.wait(11.0) < 1.0
-    pace.frame()
+    pace.note_frame()
     assert pace.wait(11.95) == 0
-    pace.painted(12.0)
+    pace.note_paint(12.0)
     assert pace.dropped == 0
 
 
 def test_frames_that_a_slow_terminal_never_showed_are_counted() -> None:
     pace = Pace()
-    pace.frame()
-    pace.painted(0.0)
+    pace.note_frame()
+    pace.note_paint(0.0)
     for _ in range(5):
-        pace.frame()
+        pace.note_frame()
         pace.note_late_frame()
-    assert pace.owed
-    pace.painted(5.0)  # the newest of the five
+    assert pace.paint_pending
+    pace.note_paint(5.0)  # the newest of the five
     assert pace.dropped == 4
-    assert not pace.owed
+    assert not pace.paint_pending
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_a_terminal_that_is_gone_ends_the_writing() -> None:
 
 def test_the_last_words_wait_for_no_picture(terminal: StoppedTerminal) -> None:
     terminal.output.write("x" * 900_000)
-    terminal.output.forget()
+    terminal.output.discard()
     terminal.output.write("last words")
     assert terminal.output.waiting < 900_000
     data = b""
@@ -142,7 +142,7 @@ def test_a_stopped_terminal_has_the_last_words_when_it_is_left(terminal: Stopped
     terminal.output.write("x" * 500_000)
     while select.select([], [terminal.slave], [], 0)[1]:
         time.sleep(0.01)
-    terminal.output.forget()
+    terminal.output.discard()
     terminal.output.write("last words")
     terminal.output.stop()
     assert not terminal.output._thread.is_alive()
@@ -150,7 +150,7 @@ def test_a_stopped_terminal_has_the_last_words_when_it_is_left(terminal: Stopped
 
 
 def test_forgetting_where_nothing_waits_loses_nothing(terminal: StoppedTerminal) -> None:
-    terminal.output.forget()
+    terminal.output.discard()
     terminal.output.write("words")
     assert terminal.read(6) == b"\x18words"
     terminal.output.write("more")

@@ -314,7 +314,7 @@ def test_neither_the_end_nor_the_time_jumps_where_fio_rounds() -> None:
 
 def test_an_earlier_run_is_not_said_to_take_as_long_as_this_one() -> None:
     shown = state(STARTED, ready(15))
-    earlier, (moment,) = shown.run_shown, shown.moments
+    earlier, (moment,) = shown.displayed_run, shown.recent_seconds
     assert shown.at(moment).total_s == 60
     shown.apply(replace(STARTED, t=20.0, step=2))
     longer = replace(fakes.interval(25), elapsed_s=5, eta_s=295, progress=0.02)

@@ -141,7 +141,7 @@ async def test_typing_narrows_the_list_and_escape_drops_it() -> None:
         # q leaves; behind a slash it is a letter
         await pilot.press("slash", "q")
         assert names(app) == [] and isinstance(app.screen, Picker)
-        assert "filter: q" in app.screen.query_one(Keys).words
+        assert "filter: q" in app.screen.query_one(Keys).text
         await pilot.press("backspace", "q")
         await settle(pilot)
     assert app.return_value == 0

@@ -254,7 +254,7 @@ def test_the_end_of_a_run_has_the_whole_line_if_it_needs_it() -> None:
     assert "% to run 1" in line and "CPU" not in line
     wide = "".join(p for p, _ in bars.message_line(found, None, OwnCost(1.0), 200, UTF8))
     assert NEXT_KEYS in wide and "CPU" in wide
-    found.ask()
+    found.request_run()
     assert NEXT_KEYS not in "".join(p for p, _ in bars.message_line(found, None, None, 200, UTF8))
 
 

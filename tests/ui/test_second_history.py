@@ -8,7 +8,7 @@ from test_app import WIDE, make, running, screen_text, settle, shows
 
 from iopstui import format as f
 from iopstui.events import FindingReported, FrameReady
-from iopstui.model.findings.finding import Finding
+from iopstui.model.findings.evidence import Finding
 from iopstui.ui.app import IopstuiApp
 from iopstui.ui.dialogs.live_rows import LiveRows
 from iopstui.ui.draw.charts.chart import TimeWindow
@@ -28,12 +28,12 @@ def times(moments: SecondHistory) -> list[float]:
 
 
 def test_only_the_last_minutes_are_kept() -> None:
-    kept = times(told(MAX_MOMENTS + 7).moments)
+    kept = times(told(MAX_MOMENTS + 7).recent_seconds)
     assert kept == [float(t) for t in range(8, MAX_MOMENTS + 8)]
 
 
 def test_moments_are_found_by_steps_and_by_time() -> None:
-    moments = told(30).moments
+    moments = told(30).recent_seconds
     steps = [(15.0, 0), (15.4, 1), (15.0, -99), (15.0, 99)]
     found = [moments.near(t, step) for t, step in steps]
     assert [one.t for one in found if one is not None] == [15.0, 16.0, 1.0, 30.0]
@@ -47,7 +47,7 @@ def test_the_histograms_are_not_kept_and_the_percentiles_are() -> None:
     fake.start(state.apply)
     fake.run_job("mixed-4k", {})
     fake.tick(3)
-    whole, last = state.frame, state.moments.near(3.0, 0)
+    whole, last = state.frame, state.recent_seconds.near(3.0, 0)
     assert whole is not None and whole.fio is not None and whole.fio.total.bins
     assert last is not None and last.frame.fio is not None and last.fio is last.frame
     assert not last.frame.fio.total.bins and not last.frame.fio.directions["read"].bins
@@ -61,7 +61,7 @@ def test_a_copy_stays_as_it_was() -> None:
     state.apply(FindingReported(6.0, Finding("one-cpu", "CPU 1 alone completes", "")))
     state.add_message("info", "frozen")
     state.next_run.note_change("iodepth", "iodepth 64")
-    assert times(still.moments) == [1.0, 2.0, 3.0, 4.0, 5.0]
+    assert times(still.recent_seconds) == [1.0, 2.0, 3.0, 4.0, 5.0]
     assert not still.current_findings() and state.current_findings()
     assert still.visible_notice() is None and not still.next_run.pending
 
@@ -86,7 +86,7 @@ async def test_all_panes_show_the_second_that_is_walked_to() -> None:
     async with app.run_test(size=WIDE) as pilot:
         fake = await running(app, pilot, 20)
         assert app.dashboard is not None
-        then = {t: round(app.dashboard.state.moments.near(float(t), 0).frame.fio.total.iops)  # type: ignore[union-attr]
+        then = {t: round(app.dashboard.state.recent_seconds.near(float(t), 0).frame.fio.total.iops)  # type: ignore[union-attr]
                 for t in (8, 19)}  # fmt: skip
         await pilot.press("left")
         await settle(pilot)

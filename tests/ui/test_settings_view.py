@@ -165,11 +165,11 @@ async def test_keys_that_would_do_nothing_are_not_offered() -> None:
         await settle(pilot)
         screen = app.screen
         assert isinstance(screen, Settings)
-        assert "Enter Change" in screen.keys.words, "one of them can be changed"
+        assert "Enter Change" in screen.keys.text, "one of them can be changed"
         fake.settings = tuple(replace(one, refused="a recording") for one in fake.settings)
         fake.notice("info", "x")
         await settle(pilot)
-        assert "Change" not in screen.keys.words and screen.note == settings.NOTHING_TO_CHANGE
+        assert "Change" not in screen.keys.text and screen.note == settings.NOTHING_TO_CHANGE
 
 
 async def test_without_settings_the_screen_says_so() -> None:

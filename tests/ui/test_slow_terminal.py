@@ -10,7 +10,7 @@ import pytest
 import ui_fakes as fakes
 from test_app import WIDE, make, shows
 
-from iopstui.ui.core.terminal.driver import PatientDriver
+from iopstui.ui.core.terminal.driver import NonBlockingDriver
 
 pytestmark = pytest.mark.paints
 
@@ -23,7 +23,7 @@ class SlowTerminal:
         self.lag_s = 0.0
         self.paints = 0
 
-    def painted(self) -> None:
+    def note_paint(self) -> None:
         self.paints += 1
 
 
@@ -93,7 +93,7 @@ async def test_only_a_suspended_screen_is_resumed(
     resumed: list[bool] = []
     app = make(fakes.FakeController())
     async with app.run_test(size=WIDE) as pilot:
-        driver = PatientDriver(app)
+        driver = NonBlockingDriver(app)
         monkeypatch.setattr(driver, "start_application_mode", lambda: resumed.append(True))
         driver._must_signal_resume = suspended
         os.kill(os.getpid(), signal.SIGCONT)
@@ -107,7 +107,7 @@ async def test_a_write_that_has_begun_ends_before_it_is_suspended(
     did: list[object] = []
     app = make(fakes.FakeController())
     async with app.run_test(size=WIDE) as pilot:
-        driver = PatientDriver(app)
+        driver = NonBlockingDriver(app)
         monkeypatch.setattr(driver, "stop_application_mode", lambda: did.append("given back"))
         monkeypatch.setattr(driver, "start_application_mode", lambda: did.append("taken"))
         monkeypatch.setattr(os, "kill", lambda pid, number: did.append(number))
@@ -133,7 +133,7 @@ async def test_it_stops_as_often_as_the_kernel_would(
     did: list[int] = []
     app = make(fakes.FakeController())
     async with app.run_test(size=WIDE) as pilot:
-        driver = PatientDriver(app)
+        driver = NonBlockingDriver(app)
         monkeypatch.setattr(driver, "stop_application_mode", lambda: None)
         monkeypatch.setattr(driver, "start_application_mode", lambda: None)
         monkeypatch.setattr(os, "kill", lambda pid, number: did.append(number))
@@ -149,7 +149,7 @@ async def test_it_goes_on_where_that_is_wished_while_the_terminal_is_given_back(
     did: list[object] = []
     app = make(fakes.FakeController())
     async with app.run_test(size=WIDE) as pilot:
-        driver = PatientDriver(app)
+        driver = NonBlockingDriver(app)
         monkeypatch.setattr(
             driver, "stop_application_mode", lambda: signal.raise_signal(signal.SIGCONT)
         )

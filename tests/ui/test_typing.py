@@ -126,7 +126,7 @@ async def test_a_key_that_is_never_dealt_with_does_not_hold_back_q(
     async def never(self: IopstuiApp) -> None:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(IopstuiApp, "_dealt_with", never)
+    monkeypatch.setattr(IopstuiApp, "_wait_until_handled", never)
     monkeypatch.setattr("iopstui.ui.core.terminal.keys_in_order.KEY_TIMEOUT_S", 0.0)
     app = make()
     async with app.run_test(size=WIDE) as pilot:
@@ -139,7 +139,7 @@ async def test_ctrl_c_waits_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None
     async def never(self: IopstuiApp) -> None:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(IopstuiApp, "_dealt_with", never)
+    monkeypatch.setattr(IopstuiApp, "_wait_until_handled", never)
     app = make()
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)

@@ -48,7 +48,7 @@ def test_after_a_run_the_verdict_stands_where_findings_do_until_the_next() -> No
     assert "outcome: PASS  iops >= 5000: measured 5432; met in 98 % of the seconds" in shown
     assert "Steady state: NO" in shown and "31.0 %" in shown
     found.apply(StepStarted(20.0, 2, "j", "randread 4k", ("fio",), True))
-    assert "PASS" not in line(found, 100) and not found.judged
+    assert "PASS" not in line(found, 100) and not found.outcomes
 
 
 def test_of_several_the_one_that_was_missed_is_told() -> None:

@@ -11,7 +11,7 @@ from iopstui.events import FindingReported
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DIRECTORY, Target, TargetPath
 from iopstui.model.block.topology import Topology
-from iopstui.model.findings.finding import period_text
+from iopstui.model.findings.evidence import seconds_text
 from iopstui.model.metrics.run_history import RunRow
 from iopstui.model.metrics.shares.share import NFS_PROTOCOL, SMB_PROTOCOL
 from iopstui.model.metrics.summary import is_final
@@ -443,7 +443,7 @@ def findings(story: Story) -> Iterator[str]:
     whether they ended."""
     for place, found in enumerate(story.findings):
         advice = f" → {found.finding.advice}" if found.finding.advice else ""
-        when = period_text(found.finding) or units.clock(found.t)
+        when = seconds_text(found.finding) or units.clock(found.t)
         over = _ended_text(found, story.ends_of.get(place))
         yield printable(f"{when}  {found.finding.text}{over}{advice}")
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """``names`` as Textual has them, joined by commas; ``shown`` is how the key is written.
+    """``names`` as Textual has them, joined by commas; ``label`` is how the key is written.
 
-    Without ``names`` and ``shown`` the palette alone has it.
+    Without ``names`` and ``label`` the palette alone has it.
 
     Of several keys of an action each has the ``argument`` that the action is done with, and a
     ``title`` for the command palette. ``on_dashboard``: bound by the dashboard itself, because a
@@ -17,7 +17,7 @@ class Key:
     """
 
     names: str
-    shown: str
+    label: str
     argument: object = None
     title: str = ""
     on_dashboard: bool = False
@@ -28,7 +28,7 @@ class KeyHint:
     """A key of the footer and what it does now."""
 
     key: str
-    does: str
+    description: str
 
 
 def press(action: str, number: int = 0) -> str:

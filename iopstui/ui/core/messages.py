@@ -107,11 +107,11 @@ class EventsWaiting(Message):
 
 
 class KeyClicked(Message):
-    """A key in the footer was clicked; ``shown`` is how it is written there."""
+    """A key in the footer was clicked; ``label`` is how it is written there."""
 
     def __init__(self, label: str) -> None:
         super().__init__()
-        self.shown = label
+        self.label = label
 
 
 class ViewChanged(Message):

@@ -59,7 +59,7 @@ class Keys(Static):
             line.append(f" {self._charset.text(does)}", DIM + click)
             line.append("  ")
         line.rstrip()
-        self.words = line.plain
+        self.text = line.plain
         self.update(line)
 
 
@@ -86,7 +86,7 @@ class Modal(ModalScreen[Result]):
     ) -> None:
         super().__init__()
         self.heading, self.note = title, ""
-        self.room = 1
+        self.body_height = 1
         self.charset = charset
         self.keys = Keys(hints, charset)
         if opened_by is not None:
@@ -108,7 +108,7 @@ class Modal(ModalScreen[Result]):
         """The box itself."""
         return self.query_one(".modal-box", Vertical)
 
-    def head(self, title: str, note: str = "") -> None:
+    def set_title(self, title: str, note: str = "") -> None:
         """Set the title on the border, and a note at its lower right."""
         self.heading, self.note = title, note
         self.box.border_title = Text(self.clean(title))
@@ -119,7 +119,7 @@ class Modal(ModalScreen[Result]):
         return self.charset.text(printable(text))
 
     def _on_mount(self, event: events.Mount) -> None:
-        self.head(self.heading, self.note)
+        self.set_title(self.heading, self.note)
         self._fit()
 
     def on_resize(self, event: events.Resize) -> None:
@@ -133,9 +133,9 @@ class Modal(ModalScreen[Result]):
         self.set_class(width < 40 or height < 14, "-tiny")
         rows = max(3, height - HEADER_ROWS) if height >= 14 else height
         self.box.styles.max_height = rows
-        self.room = max(1, rows - FRAME_ROWS)
+        self.body_height = max(1, rows - FRAME_ROWS)
         for body in self.query(".modal-fit"):
-            body.styles.max_height = self.room
+            body.styles.max_height = self.body_height
 
     def action_leave(self) -> None:
         """Close without an answer."""

@@ -12,15 +12,15 @@ MAX_IODEPTH, MAX_NUMJOBS = 4096, 512
 
 @dataclass(frozen=True, slots=True)
 class OptionKey:
-    """A fio option that a key changes. ``pattern`` finds its value in a run's title; ``short`` is
-    what a mark on the charts calls it."""
+    """A fio option that a key changes. ``pattern`` finds its value in a run's title; ``mark_name``
+    is what a mark on the charts calls it."""
 
     option: str
-    word: str
+    name: str
     pattern: str
     default: str
-    most: int
-    short: str
+    max_value: int
+    mark_name: str
 
 
 IODEPTH = OptionKey("iodepth", "iodepth", r"\bQD (\d+)", "1", MAX_IODEPTH, "QD")
@@ -31,26 +31,26 @@ BLOCK_SIZE = OptionKey("bs", "block size", r"\b(\d+[kKmM]?)(?:i?B)?\s+QD\b", "4k
 BY_OPTION = {knob.option: knob for knob in (IODEPTH, NUMJOBS, BLOCK_SIZE)}
 
 
-def shown_value(knob: OptionKey, title: str) -> str | None:
+def title_value(knob: OptionKey, title: str) -> str | None:
     """The option's value as a run's title says it; ``None`` if it does not."""
     match = re.search(knob.pattern, title)
     return match[1].lower() if match else None
 
 
-def marked(option: str, change: str) -> str:
+def mark_text(option: str, change: str) -> str:
     """Text of a mark for a changed option: by a key ("block size 8k"), typed ("bs=8k"), or undone
     ("bs as the job has it")."""
     knob = BY_OPTION.get(option)
     if knob is None:
         return change
-    for begin in (f"{option}=", f"{knob.word} "):
+    for begin in (f"{option}=", f"{knob.name} "):
         value = change.removeprefix(begin)
         if value != change and " " not in value:
-            return f"{knob.short} {value}"
+            return f"{knob.mark_name} {value}"
     return change
 
 
-def current(knob: OptionKey, overrides: Mapping[str, str], title: str, text: str = "") -> str:
+def current_value(knob: OptionKey, overrides: Mapping[str, str], title: str, text: str = "") -> str:
     """The option's value now: as it was changed, else as the run's title says it, else (no run
     has begun) as the job's ``text`` does."""
     if knob.option in overrides:
@@ -58,15 +58,15 @@ def current(knob: OptionKey, overrides: Mapping[str, str], title: str, text: str
     if not title:
         match = re.search(rf"^[ \t]*{knob.option}[ \t]*=[ \t]*(\w+)", text, re.MULTILINE)
         return match[1].lower() if match else knob.default
-    return shown_value(knob, title) or knob.default
+    return title_value(knob, title) or knob.default
 
 
-def doubled_or_halved(knob: OptionKey, value: str, up: bool) -> str | None:
+def double_or_halve(knob: OptionKey, value: str, up: bool) -> str | None:
     """Twice or half of ``value``; ``None`` at the end of the range."""
     try:
         number = int(value)
     except ValueError:
         number = int(knob.default)
     if up:
-        return str(min(knob.most, number * 2)) if number < knob.most else None
+        return str(min(knob.max_value, number * 2)) if number < knob.max_value else None
     return str(number // 2) if number > 1 else None

@@ -19,17 +19,17 @@ class Pace:
         self.refresh_s = refresh_s
         self.dropped = 0
         self._frames = 0
-        self.owed = False
+        self.paint_pending = False
         self._last: float | None = None
 
-    def frame(self) -> None:
+    def note_frame(self) -> None:
         """A frame has come."""
         self._frames += 1
 
     def note_late_frame(self) -> None:
-        """Note that a frame could not be painted because the terminal is behind. ``owed`` until
-        something is."""
-        self.owed = True
+        """Note that a frame could not be painted because the terminal is behind. ``paint_pending``
+        until something is."""
+        self.paint_pending = True
 
     def wait(self, now: float) -> float:
         """Seconds until the next paint is due; 0: now."""
@@ -37,11 +37,11 @@ class Pace:
             return 0.0
         return max(0.0, self._last + self.refresh_s - now)
 
-    def painted(self, now: float) -> None:
+    def note_paint(self, now: float) -> None:
         """The newest frame is painted now."""
-        if self.owed:
+        if self.paint_pending:
             self.dropped += max(0, self._frames - 1)
-        self._frames, self.owed = 0, False
+        self._frames, self.paint_pending = 0, False
         # half a tenth early is in time, or a refresh as long as the interval would skip frames
         self._last = now - 0.05 * self.refresh_s
 

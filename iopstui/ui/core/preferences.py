@@ -15,10 +15,10 @@ class Preferences:
         self.mouse = True
         """Whether the mouse is used."""
         self.layout = ""
-        """The dashboard's layout (kept_layout.py) as the configuration has it."""
+        """The dashboard's layout (saved_layout.py) as the configuration has it."""
         self.fleet_layout = ""
-        """That of a fleet's dashboard (fleet/kept_layout.py)."""
-        self.trying = False
+        """That of a fleet's dashboard (fleet/saved_layout.py)."""
+        self.previewing = False
         """True while a choice is only shown, and not to be kept."""
         self.remember: Callable[[str, str | bool], object] = lambda key, value: None
 

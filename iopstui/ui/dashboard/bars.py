@@ -162,7 +162,7 @@ def job_line(state: LiveState, job: str, width: int, charset: Charset) -> Row:
     if step is None:
         if state.experiment is not None and state.experiment.active:
             return line.add(state.experiment.progress(), BOLD).finished()
-        if state.next_run.asked and job:
+        if state.next_run.requested and job:
             line.add(f"{printable(job)} ", BOLD).add("is about to start", DIM)
             line.add("  r ", KEY).add("stops it")
         else:
@@ -208,7 +208,7 @@ def _failed(state: LiveState) -> bool:
 
 def _progress(state: LiveState, charset: Charset, bar: int) -> list[Piece]:
     """How far the run is, with a bar of so many cells; a short one has no percent."""
-    if state.layout:
+    if state.creating_file:
         return [("creating its file ", DIM)]
     fio = state.fio.fio if state.fio else None
     if fio is None or fio.elapsed_s is None:
@@ -368,7 +368,7 @@ def _message(state: LiveState) -> Piece:
     if notice is not None:
         prefix = f"{notice.level}: " if notice.level in ("error", "warning") else ""
         return f"{f.clock(notice.t)}  {prefix}{notice.text}", LEVELS.get(notice.level)
-    if state.layout:
+    if state.creating_file:
         return fio_panel.layout(state), None
     return "", None
 
@@ -384,12 +384,12 @@ def footer_line(
 def _footer(hints: tuple[KeyHint, ...], width: int, charset: Charset, q_does: str) -> Row:
     """Each second the same, nearly always."""
     ends = [KeyHint("?", "help"), KeyHint("q", q_does)]
-    reserved = sum(len(h.key) + len(h.does) + 3 for h in ends)
+    reserved = sum(len(h.key) + len(h.description) + 3 for h in ends)
     line = Line(width - reserved, charset).add(" ")
     for hint in hints:
-        if not line.try_add((hint.key, KEY), (f" {hint.does}", None), ("  ", None)):
+        if not line.try_add((hint.key, KEY), (f" {hint.description}", None), ("  ", None)):
             break
     footer = Line(width, charset).extend(line._pieces)
     for hint in ends:
-        footer.add(hint.key, KEY).add(f" {hint.does}  ")
+        footer.add(hint.key, KEY).add(f" {hint.description}  ")
     return footer.finished()

@@ -9,8 +9,8 @@ from rich.cells import cell_len
 
 from iopstui import format as f
 from iopstui.model.findings import headlines
+from iopstui.model.findings.evidence import Finding, seconds_text
 from iopstui.model.findings.excluded import EXCLUDED
-from iopstui.model.findings.finding import Finding, period_text
 from iopstui.model.findings.headlines import CRITICAL, INFO, headline_of, severity_of
 from iopstui.session.tick.outcomes import FAIL, PASS, UNJUDGED, UNKNOWN, worst_outcome
 from iopstui.session.tick.steady import short_steady_text
@@ -18,7 +18,7 @@ from iopstui.text import printable
 from iopstui.ui.draw import frame
 from iopstui.ui.draw.rows import Line, Piece, Row, message, pad, wrap
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, FINDING, KEY, WARNING, Charset
-from iopstui.ui.state.findings import FoundEntry
+from iopstui.ui.state.findings import FindingEntry
 from iopstui.ui.state.live import LiveState
 
 NEW_FINDING_S = 5.0
@@ -94,11 +94,11 @@ def _count(count: int) -> list[Piece]:
     return [(text, DIM), ("  ", None), ("f", KEY), (" all", DIM)]
 
 
-def _head(entry: FoundEntry, state: LiveState) -> list[Piece]:
+def _head(entry: FindingEntry, state: LiveState) -> list[Piece]:
     """Sign and headline, and of which seconds it is."""
     finding = entry.finding
     sign, style = SIGNS[severity_of(finding)]
-    when = entry.ceased or period_text(finding) + _age_text(entry, state)
+    when = entry.ceased or seconds_text(finding) + _age_text(entry, state)
     pieces: list[Piece] = [(f" {sign} ", style), (printable(headline_of(finding)), BOLD)]
     return [*pieces, (f" ({when})", DIM)] if when else pieces
 
@@ -139,14 +139,14 @@ def _flowed(pieces: Sequence[Piece], width: int, charset: Charset) -> list[Row]:
     return [line.finished() for line in lines] if pieces else []
 
 
-def _current_finding(entry: FoundEntry) -> Finding:
+def _current_finding(entry: FindingEntry) -> Finding:
     """The finding; of one that has ceased nothing to be tried: its cause is gone."""
     if not entry.ceased:
         return entry.finding
     return replace(entry.finding, advice="", key="", test=())
 
 
-def _age_text(entry: FoundEntry, state: LiveState) -> str:
+def _age_text(entry: FindingEntry, state: LiveState) -> str:
     """How long ago the last of its seconds was, once they are not those that are shown: a rule
     that goes on is told again now and then only, and one that ceased is not told off."""
     until = entry.finding.until
@@ -158,7 +158,7 @@ def _age_text(entry: FoundEntry, state: LiveState) -> str:
 
 
 def _has_verdicts(state: LiveState) -> bool:
-    return bool(state.judged) and not state.running
+    return bool(state.outcomes) and not state.running
 
 
 def empty(state: LiveState) -> bool:
@@ -179,7 +179,7 @@ def _over_two(first: Line, second: Line, next_: Sequence[Piece]) -> None:
 
 
 def _verdict(state: LiveState, width: int, height: int, charset: Charset) -> list[Row]:
-    level, text = worst_outcome(state.judged)
+    level, text = worst_outcome(state.outcomes)
     first = Line(width - len(_more_text(0)), charset).add(" outcome: ", FINDING)
     first.add(level, VERDICTS[level]).add("  " + printable(text.removeprefix(level)))
     second = Line(width, charset).add(" " * 10)
@@ -190,11 +190,11 @@ def _verdict(state: LiveState, width: int, height: int, charset: Charset) -> lis
 
 def _verdicts(state: LiveState, width: int, charset: Charset) -> list[Row]:
     """All outcomes of the last run, and whether it was steady."""
-    if not state.judged:
+    if not state.outcomes:
         return []
-    title = f" outcomes of run {state.judged[0].step}"
+    title = f" outcomes of run {state.outcomes[0].step}"
     page: list[Row] = [Line(width, charset).add(title, BOLD).finished()]
-    for judged in state.judged:
+    for judged in state.outcomes:
         level, text = worst_outcome([judged])
         page += wrap(width, charset, printable(text), VERDICTS[level])
     if state.steady is not None:
@@ -204,7 +204,7 @@ def _verdicts(state: LiveState, width: int, charset: Charset) -> list[Row]:
 
 def _no_finding_text(state: LiveState) -> str:
     watching = state.frame is not None and state.step is None
-    if (state.running and not state.layout) or watching:
+    if (state.running and not state.creating_file) or watching:
         return "No problems detected"
     return ""
 
@@ -236,7 +236,7 @@ def _key(finding: Finding) -> str:
     return f" (key {printable(finding.key)})" if finding.key else ""
 
 
-def _entry(entry: FoundEntry, active: bool, width: int, charset: Charset) -> Sequence[Row]:
+def _entry(entry: FindingEntry, active: bool, width: int, charset: Charset) -> Sequence[Row]:
     when = f.clock(entry.first)
     if entry.t - entry.first >= 1 and not entry.ceased:
         when += f" to {f.clock(entry.t)}"
@@ -248,7 +248,7 @@ def _entry(entry: FoundEntry, active: bool, width: int, charset: Charset) -> Seq
     head.add("  active now" if active and not entry.ceased else "", FINDING)
     head.add(f"  {entry.ceased}" if entry.ceased else "")
     finding = _current_finding(entry)
-    seconds = period_text(finding)
+    seconds = seconds_text(finding)
     head.add(f"  seconds {seconds}" if seconds else "", DIM)
     body = wrap(width, charset, evidence_text(finding), None)
     if _advice_pieces(finding):

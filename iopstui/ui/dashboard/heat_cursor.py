@@ -122,7 +122,7 @@ def frames_of(state: LiveState, chosen: ChosenCell) -> list[Frame]:
     """Frames with the requests of the cell's column, as far as they are kept."""
     cell, before = chosen.cell, 0.0
     middle, centered, covering = (cell.begin + cell.end) / 2, [], []
-    for moment in state.moments:
+    for moment in state.recent_seconds:
         frame, probe = moment.frame, moment.frame.probe
         if probe is None:
             continue

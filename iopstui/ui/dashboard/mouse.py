@@ -31,11 +31,11 @@ def footer_keys(
     """(begin, end, key) of each key in the footer; of several, each has its own cells and the
     first the words, too. As bars.footer_line draws it."""
     ends = [KeyHint("?", "help"), KeyHint("q", q_does)]
-    width_left = width - sum(len(hint.key) + len(hint.does) + 3 for hint in ends)
+    width_left = width - sum(len(hint.key) + len(hint.description) + 3 for hint in ends)
     at, spans = 1, []
     fitting = []
     for hint in hints:
-        size = len(hint.key) + len(hint.does) + 3
+        size = len(hint.key) + len(hint.description) + 3
         if at + size > width_left:
             break
         fitting.append(hint)
@@ -47,8 +47,8 @@ def footer_keys(
         for key in keys:
             spans.append((begin, begin + len(key), key))
             begin += len(key) + 1
-        spans.append((at + len(hint.key), at + len(hint.key) + 1 + len(hint.does), keys[0]))
-        at += len(hint.key) + len(hint.does) + 3
+        spans.append((at + len(hint.key), at + len(hint.key) + 1 + len(hint.description), keys[0]))
+        at += len(hint.key) + len(hint.description) + 3
     return spans
 
 

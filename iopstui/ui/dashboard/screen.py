@@ -15,10 +15,10 @@ from iopstui.model.block.target import Target
 from iopstui.model.block.topology import Topology
 from iopstui.model.metrics.frame import NO_LATENCY, Frame
 from iopstui.model.rates import DiskRates
-from iopstui.ui.core.kept_layout import DOT_SECONDS, PANELS, KeptLayout, parse_layout
 from iopstui.ui.core.key import KeyHint
 from iopstui.ui.core.messages import Controller, KeyClicked, ViewChanged
 from iopstui.ui.core.pace import OwnCost
+from iopstui.ui.core.saved_layout import DOT_SECONDS, PANELS, SavedLayout, parse_layout
 from iopstui.ui.dashboard import bars, finding_line, more_charts, mouse
 from iopstui.ui.dashboard.heat_cursor import ChosenCell
 from iopstui.ui.dashboard.heat_maps import HeatMaps
@@ -207,9 +207,9 @@ class Dashboard(CanvasScreen):
         self.charts += [*self.overlay.charts, *self.more.charts]
 
     @property
-    def kept_layout(self) -> object:
+    def saved_layout(self) -> object:
         """Layout to keep for the next start; its text is what ``begin_with`` takes."""
-        return KeptLayout(
+        return SavedLayout(
             PANELS[self.tab], self.alone, self.heat_shown, self.percentiles_shown,
             self.seconds_shown,
         )  # fmt: skip
@@ -274,7 +274,7 @@ class Dashboard(CanvasScreen):
             return
         self._still = self.state.snapshot()
         # its figures are those of the newest frame: a state's time may be a little later
-        self._look_at(self._still.moments.near(self._still.t, 0))
+        self._look_at(self._still.recent_seconds.near(self._still.t, 0))
 
     def walk(self, step: int, seconds: float = 0.0) -> bool:
         """While it stands still: show the moment that is ``step`` moments and ``seconds`` later
@@ -284,7 +284,7 @@ class Dashboard(CanvasScreen):
         if self._still is None:
             return False
         before = self.shown.t
-        moments = self._still.moments
+        moments = self._still.recent_seconds
         self._look_at(moments.at(before + seconds) if seconds else moments.near(before, step))
         return self.shown.t != before
 
@@ -785,7 +785,7 @@ class Dashboard(CanvasScreen):
         """Stand still at the second that ``t`` is in, in all panels."""
         if self._still is None:
             self._still = self.state.snapshot()
-        self._look_at(self._still.moments.at(t))
+        self._look_at(self._still.recent_seconds.at(t))
         self.post_message(ViewChanged())
         self.paint(even_if_frozen=True)
 
@@ -809,7 +809,7 @@ class Dashboard(CanvasScreen):
 
     def _mark_means(self) -> list[Mean]:
         """Means of each span between marks; empty without a mark, where the runs panel has more."""
-        stretches = self.shown.stretches
+        stretches = self.shown.mark_intervals
         if not stretches.marked:
             return []
         return [

@@ -48,7 +48,7 @@ class Choice(TypeToFilter, Modal["str | None"]):
 
     def on_mount(self) -> None:
         """The value that is set now is the one under the cursor."""
-        self.head(self.heading, f"now {self._now}" if self._now else "")
+        self.set_title(self.heading, f"now {self._now}" if self._now else "")
         options = self.query_one(OptionList)
         options.highlighted = self._values.index(self._now) if self._now in self._values else 0
         options.focus()

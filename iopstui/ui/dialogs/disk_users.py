@@ -46,5 +46,5 @@ class DiskUsers(LiveRows):
         self._usual_hints = (SWITCH[self.shown], *self._plain_hints)
         self.order = ""
         self.keys.show(self._usual_hints, self.filtering)
-        self.head(TITLES[self.shown], self.note)
+        self.set_title(TITLES[self.shown], self.note)
         self.action_scroll(-1_000_000)

@@ -87,12 +87,12 @@ class LiveRows(TypeToFilter, Modal[None]):
         last = min(self._rows, self._top + height)
         note = f"{self._top + 1}-{last} of {self._rows}" if self._rows > height else ""
         if note != self.note:
-            self.head(self.heading, note)
+            self.set_title(self.heading, note)
 
     def _grow(self) -> None:
         """Grow to the height of its rows; never shrink, so that nothing jumps."""
-        height = min(self.room, max(MIN_ROWS, self._rows))
-        if height > self._wanted or height > self.room:
+        height = min(self.body_height, max(MIN_ROWS, self._rows))
+        if height > self._wanted or height > self.body_height:
             self._wanted = height
             self.canvas.styles.height = height
             self.call_after_refresh(self.paint)

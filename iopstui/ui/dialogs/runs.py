@@ -129,7 +129,7 @@ class RunsList(TypeToFilter, Modal[None]):
         if not self._state().runs.rows:
             note = "no run yet: r on the dashboard runs a job"
         if note != self.note:
-            self.head(self.heading, note)
+            self.set_title(self.heading, note)
 
     def _sorted(self) -> list[RunRow]:
         """The runs, the newest first or by the title that was clicked; what is not known last."""

@@ -108,7 +108,7 @@ class Settings(TypeToFilter, Modal[None]):
 
     def _say_keys(self) -> None:
         fixed = self._shown and all(knob.refused for knob in self._shown)
-        self.head(self.heading, NOTHING_TO_CHANGE if fixed else RESTORED)
+        self.set_title(self.heading, NOTHING_TO_CHANGE if fixed else RESTORED)
         self.keys.show((FILTER, CLOSE_HINT) if fixed else HINTS, self.filtering)
 
     def _fill(self, knobs: list[TunableState], was: list[str | None]) -> None:
@@ -137,7 +137,7 @@ class Settings(TypeToFilter, Modal[None]):
 
     def _original_value(self, knob: TunableState) -> str | None:
         """Value before this session changed it; ``None``: it is unchanged."""
-        was, now = self._state.was.get(knob.name, {}), dict(knob.each)
+        was, now = self._state.initial_tunables.get(knob.name, {}), dict(knob.each)
         if all(now.get(disk, knob.now) == value for disk, value in was.items()):
             return None
         return "/".join(dict.fromkeys(was.values()))
@@ -150,7 +150,7 @@ class Settings(TypeToFilter, Modal[None]):
         was = self._original_value(knob)
         if was is None:
             self._show_message(f"{knob.name} is as it was")
-        elif len(set(self._state.was[knob.name].values())) > 1:
+        elif len(set(self._state.initial_tunables[knob.name].values())) > 1:
             self._show_message(f"{knob.name}: {UNEQUAL}")
         else:
             self._turn(knob.name, was)

@@ -167,7 +167,7 @@ class SlowList(TypeToFilter, Modal[None]):
                 for column, text in zip(self._columns, self._texts(request), strict=True)
             ))  # fmt: skip
         backwards = ", reversed" if self._down else ""
-        self.head(self.heading, f"sorted by {self._sort.title}{backwards}")
+        self.set_title(self.heading, f"sorted by {self._sort.title}{backwards}")
 
     def _texts(self, request: KeptRequest) -> list[str]:
         return [column.text(request) for column in self._columns]
@@ -285,7 +285,7 @@ def _claims(exemplars: Sequence[Exemplar]) -> Iterator[str]:
 
 def _near(state: LiveState, first: float, last: float) -> Iterator[Exemplar]:
     """Requests kept from the second before ``first`` to the one behind ``last``."""
-    for moment in state.moments:
+    for moment in state.recent_seconds:
         probe = moment.frame.probe
         if probe is None:
             continue

@@ -36,8 +36,8 @@ class ThemeChoice(Choice):
         super().action_leave()
 
     def _try_theme(self, name: str) -> None:
-        PREFERENCES.trying = True
+        PREFERENCES.previewing = True
         try:
             change(self.app, name)
         finally:
-            PREFERENCES.trying = False
+            PREFERENCES.previewing = False

@@ -153,7 +153,7 @@ def runs(
 ) -> list[Row]:  # fmt: skip
     """A row a run, in the order they are made or by a column."""
     table: Table[PointFinished] = Table(COLUMNS, LABEL, width, charset)
-    running = state.started.index if state.started is not None else None
+    running = state.current_point.index if state.current_point is not None else None
     focus = len(state.points) if running is None else running
     visible, steps = max(1, height - 2), state.steps
     follows = focus - visible + 2 if order is None else 0
@@ -170,7 +170,9 @@ def runs(
         if step.index == running:
             line.fill_to(table.used_width - sum(column_width for _, column_width in table.columns))
             iops = "" if state.iops is None else f.number(state.iops)
-            line.add(iops.rjust(table.columns[0][1]), FIO).add(f"  {state.now()}", WARNING)
+            line.add(iops.rjust(table.columns[0][1]), FIO).add(
+                f"  {state.activity_text()}", WARNING
+            )
         rows.append(line.finished())
     visible_rows, _ = window(rows, visible, width, 0, 0)
     parts = (order.words if order is not None else "", place_note(first, visible, len(steps)))

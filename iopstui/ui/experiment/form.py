@@ -327,7 +327,7 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
     def _fit(self) -> None:
         """Let the messages scroll if there is no room: buttons and keys stay visible."""
         super()._fit()
-        self._scroll.styles.max_height = max(2, self.room - len(self._rows) - ROWS_BELOW)
+        self._scroll.styles.max_height = max(2, self.body_height - len(self._rows) - ROWS_BELOW)
 
 
 def _checker(name: str) -> Callable[[str], bool]:

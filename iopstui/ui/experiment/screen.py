@@ -213,8 +213,8 @@ class ExperimentScreen(CanvasScreen):
         line.add(charset.full * filled, FIO).add(charset.empty * (bars.BAR - filled), DIM)
         failed = state.finished is not None and bool(state.finished.error)
         line.add(f" {state.progress()}", ERROR if failed else BOLD)
-        if state.started is not None:
-            label, now = f"{printable(state.started.label)}: ", state.now()
+        if state.current_point is not None:
+            label, now = f"{printable(state.current_point.label)}: ", state.activity_text()
             if not line.try_add(("   " + label, None), (now, WARNING)):
                 line.try_add(("   " + now, WARNING))
         return line.finished()
@@ -263,7 +263,9 @@ class ExperimentScreen(CanvasScreen):
         visible = max(1, box.height - (2 if table else 1))
         last = max(0, total - visible)
         top = self._tops.get(pane)
-        position = self.state.started.index if self.state.started else len(self.state.points)
+        position = (
+            self.state.current_point.index if self.state.current_point else len(self.state.points)
+        )
         follows = table and self._view.order is None
         following = max(0, min(last, position - visible + 2)) if follows else 0
         new_top = max(0, min(last, (following if top is None else top) + by))

@@ -132,14 +132,21 @@ def table(
 ) -> list[Row]:  # fmt: skip
     """A row a point; the running one is marked, those to come are dim."""
     plan, steps = state.plan, state.rows
-    measured, failed = state.measured(), {state.place(step) for step in state.failed.values()}
+    measured, failed = (
+        state.points_by_place(),
+        {state.place(step) for step in state.failed.values()},
+    )
     points, widths, number = _made(plan, len(steps), width, charset)
     names = [
         fit(name, width).rjust(width) for (name, _), width in zip(_axes(plan), widths, strict=True)
     ]
     label = " ".join(["  " + "#".rjust(number), *names])
     head = points.header(label, order.title if order is not None else "")
-    running = state.place(state.steps[state.started.index]) if state.started is not None else None
+    running = (
+        state.place(state.steps[state.current_point.index])
+        if state.current_point is not None
+        else None
+    )
     focus = len(measured) if running is None else running
     visible = max(1, height - 2)
     follows = focus - visible + 2 if order is None else 0
@@ -190,7 +197,7 @@ def _unmeasured(
     if running:
         first = table.columns[0][1]
         iops = "" if state.iops is None else f.number(state.iops)
-        line.add(iops.rjust(first), FIO).add(f"  {state.now()}", WARNING)
+        line.add(iops.rjust(first), FIO).add(f"  {state.activity_text()}", WARNING)
     return line.finished()
 
 

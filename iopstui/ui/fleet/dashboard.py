@@ -31,7 +31,7 @@ from iopstui.ui.draw.rows import Column, Line, Piece, Row, Table, message, pad, 
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, ERROR, WARNING, Charset
 from iopstui.ui.fleet.controller import FleetController
 from iopstui.ui.fleet.hosts import FEW_HOSTS, HostsView
-from iopstui.ui.fleet.kept_layout import PANELS, FleetLayout, parse_fleet_layout
+from iopstui.ui.fleet.saved_layout import PANELS, FleetLayout, parse_fleet_layout
 from iopstui.ui.state.live import LiveState
 
 TITLES = ("IOPS", "latency", "numbers", "hosts")
@@ -98,7 +98,7 @@ class FleetDashboard(TypeToFilter, Dashboard):
         self.tab = HOSTS_TAB
 
     @property
-    def kept_layout(self) -> FleetLayout:
+    def saved_layout(self) -> FleetLayout:
         """Layout to keep for the next start."""
         hosts = self.hosts
         return FleetLayout(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from iopstui.ui.dashboard.screen import ViewState
     from iopstui.ui.lesson.list import LessonChoice
     from iopstui.ui.lesson.state import Playing
-    from iopstui.ui.state.live import RunShown
+    from iopstui.ui.state.live import DisplayedRun
 
 ACTIONS_ON_PAGE = {"log", "quit"}
 """What the palette offers while a page is read; during a run that is all that disturbs nothing."""
@@ -55,7 +55,7 @@ class LessonKeys(Part):
         # what came of the lessons that were finished, by name
         self._played: dict[str, str] = {}
         # what the dashboard showed before the lesson
-        self._before: tuple[ViewState, RunShown] | None = None
+        self._before: tuple[ViewState, DisplayedRun] | None = None
         # what was said when the lesson was left, while settings are put back
         self._last_words = ""
 
@@ -69,7 +69,7 @@ class LessonKeys(Part):
         if self.lessons is None:
             self.port.show_message("info", "no lesson can be played in this session")
             return
-        if session.running or state.running or state.next_run.asked:
+        if session.running or state.running or state.next_run.requested:
             message = "a job is running: stop it first (r), then choose a lesson (l)"
             self.port.show_message("info", message)
             return
@@ -133,7 +133,7 @@ class LessonKeys(Part):
             return
         self._jobs.forget_pending()
         self.playing, self._left = playing, None
-        self._before = (dashboard.view, self.port.state.run_shown)
+        self._before = (dashboard.view, self.port.state.displayed_run)
         self.port.refresh_footer()
         self._open_page()
 
@@ -219,7 +219,7 @@ class LessonKeys(Part):
         self._close_page()
         dashboard.go_on()
         self._show_looked_at()
-        self.port.state.ask()
+        self.port.state.request_run()
         if step is not None:
             session.mark(printable(f"lesson: {step.title}"))
         session.run_request(request)
@@ -275,7 +275,7 @@ class LessonKeys(Part):
         from iopstui.ui.lesson.rows import strip_rows
 
         port = self.port
-        return strip_rows(playing, tabbed, port.state.layout, width, height, port.charset)
+        return strip_rows(playing, tabbed, port.state.creating_file, width, height, port.charset)
 
     # -- its end
 

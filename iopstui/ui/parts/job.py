@@ -9,7 +9,7 @@ from textual.timer import Timer
 
 from iopstui.fio.library import ShippedJob
 from iopstui.model.block.target import DIRECTORY
-from iopstui.model.findings.finding import Finding
+from iopstui.model.findings.evidence import Finding
 from iopstui.text import printable
 from iopstui.ui.actions import EXPERIMENT, IDLE, LESSON, RUNNING, Action, Footer, Part
 from iopstui.ui.core import options as knobs
@@ -63,7 +63,7 @@ class JobKeys(Part):
     def mode(self) -> str | None:
         """RUNNING from when a job is asked for to its end: r stops it."""
         state = self.port.state
-        return RUNNING if state.running or state.next_run.asked else None
+        return RUNNING if state.running or state.next_run.requested else None
 
     def choose(self, job: str, overrides: Mapping[str, str]) -> None:
         """Make the next run one of ``job`` with ``overrides``; earlier changes are forgotten."""
@@ -82,8 +82,8 @@ class JobKeys(Part):
         session, state = self.port.session, self.port.state
         if session is None:
             return
-        if state.running or session.running or state.next_run.asked:
-            state.next_run.ask_no_more()
+        if state.running or session.running or state.next_run.requested:
+            state.next_run.cancel()
             session.stop_job()
             self.port.show_message("info", "stopping the job")
             return
@@ -92,7 +92,7 @@ class JobKeys(Part):
     def run_first(self) -> None:
         """Run the job of the command line, without a message."""
         if self.port.session is not None:
-            self.port.state.ask()
+            self.port.state.request_run()
             self.port.session.run_job(self.job, self.overrides)
 
     def run(self, job: str) -> None:
@@ -100,7 +100,7 @@ class JobKeys(Part):
         if self.port.session is None:
             return
         self._job = job
-        self.port.state.ask()
+        self.port.state.request_run()
         self.port.session.run_job(job, self.overrides)
         self.port.refresh_footer()
         changed = " ".join(f"{key}={value}" for key, value in self.overrides.items())
@@ -136,10 +136,10 @@ class JobKeys(Part):
     def _double(self, knob: knobs.OptionKey, up: bool) -> None:
         if self.port.session is None:
             return
-        value = knobs.doubled_or_halved(knob, self._current(knob), up)
+        value = knobs.double_or_halve(knob, self._current(knob), up)
         if value is None:
             end = "largest" if up else "smallest"
-            self.port.show_message("info", f"{knob.word} is already the {end} for this key")
+            self.port.show_message("info", f"{knob.name} is already the {end} for this key")
             return
         self._change_option(knob, value)
 
@@ -161,18 +161,18 @@ class JobKeys(Part):
     def _current(self, knob: knobs.OptionKey) -> str:
         step = self.port.state.step
         text = next((job.text for job in self.jobs if job.name == self.job), "")
-        return knobs.current(knob, self.overrides, step.title if step else "", text)
+        return knobs.current_value(knob, self.overrides, step.title if step else "", text)
 
     def _change_option(self, knob: knobs.OptionKey, value: str) -> None:
         """Takes the new value; a running job is restarted once the key has come to rest."""
         self.overrides[knob.option] = value
-        self.option_changed(knob.option, f"{knob.word} {value}")
+        self.option_changed(knob.option, f"{knob.name} {value}")
 
     def option_changed(self, option: str, change: str) -> None:
-        """The next run differs from the running one by ``words``, which tell ``option``: it is
-        started anew."""
+        """The next run differs from the running one by ``change``, a new value of ``option``: it
+        is started anew."""
         state = self.port.state
-        if not state.running and not state.next_run.asked:
+        if not state.running and not state.next_run.requested:
             self.port.show_message("info", f"{change} applies to the next run (r runs {self.job})")
             return
         state.next_run.note_change(option, change)
@@ -184,10 +184,10 @@ class JobKeys(Part):
     def apply_knob(self) -> None:
         """Restarts the job with the options turned, and leaves a mark on the charts."""
         state, session = self.port.state, self.port.session
-        text = ", ".join(knobs.marked(*changed) for changed in state.next_run.turned.items())
+        text = ", ".join(knobs.mark_text(*changed) for changed in state.next_run.changes.items())
         if not text or session is None:
             return
-        state.ask()
+        state.request_run()
         session.mark(text)
         session.run_job(self.job, self.overrides)
 
@@ -201,7 +201,7 @@ class JobKeys(Part):
             return
         live.ask(finding)
         self.overrides.update(finding.test)
-        self.port.state.ask()
+        self.port.state.request_run()
         live.mark(f"test: {finding.options}")
         live.run_job(self.job, self.overrides)
         self.port.show_message(
@@ -214,7 +214,7 @@ class JobKeys(Part):
 
     def forget_pending(self) -> None:
         """An option that was changed just now no longer restarts the job."""
-        self.port.state.next_run.forget_turned()
+        self.port.state.next_run.forget_changes()
 
     ACTIONS = (
         Action(

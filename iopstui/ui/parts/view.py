@@ -45,7 +45,7 @@ class ViewKeys(Part):
         return dashboard is not None and dashboard.frozen_at is not None
 
     def mark(self) -> None:
-        """Ask for the hint of a mark."""
+        """Ask for the text of a mark."""
         if self.port.session is None or self.port.dashboard is None:
             return
         from iopstui.ui.dialogs.prompt import Prompt
@@ -187,7 +187,7 @@ class ViewKeys(Part):
 
         state = self.port.shown
         end = state.frame.t if state.frame is not None else 0.0
-        history = [entry.frame for entry in state.moments if entry.frame.t <= end]
+        history = [entry.frame for entry in state.recent_seconds if entry.frame.t <= end]
         return waits_view.rows(state, history, width, self.port.charset)
 
     def processes(self) -> None:

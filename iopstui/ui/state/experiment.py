@@ -51,20 +51,20 @@ class Trace:
 
 class ExperimentState:
     """``points`` are the runs measured so far by index, ``failed`` those that failed,
-    ``started`` the one under way, ``traces`` the runs of a comparison."""
+    ``current_point`` the one under way, ``traces`` the runs of a comparison."""
 
     def __init__(self, plan: Plan, t: float) -> None:
         self.plan = plan
-        self.began = self.t = t
+        self.start_t = self.t = t
         self.points: dict[int, PointFinished] = {}
         self.failed: dict[int, PointFailed] = {}
-        self.started: PointStarted | None = None
+        self.current_point: PointStarted | None = None
         self.finished: ExperimentFinished | None = None
         self.traces: list[Trace] = []
         self.phase = ""
         self.iops: float | None = None
         self._settling = Settling(plan.settle, plan.measure)
-        self._made: (
+        self._cached_conclusions: (
             tuple[int, list[str], list[LoadCurve[PointFinished]], ComparisonResults | None] | None
         ) = None
 
@@ -108,33 +108,33 @@ class ExperimentState:
         self.t = max(self.t, event.t)
         match event:
             case FrameReady():
-                self._frame(event)
+                self._add_frame(event)
             case PointStarted():
-                self._started(event)
+                self._start_point(event)
             case PointFinished():
                 self.points[event.index] = event
-                self.started, self.iops = None, None
+                self.current_point, self.iops = None, None
             case PointFailed():
                 self.failed[event.index] = event
-                self.started, self.iops = None, None
+                self.current_point, self.iops = None, None
             case ExperimentFinished():
-                self.finished, self.started, self.iops = event, None, None
+                self.finished, self.current_point, self.iops = event, None, None
             case StepStarted():
                 self.phase = event.phase
             case LayoutProgress():
                 self.phase = "layout"
 
-    def _started(self, event: PointStarted) -> None:
-        self.started, self.iops, self.phase = event, None, ""
+    def _start_point(self, event: PointStarted) -> None:
+        self.current_point, self.iops, self.phase = event, None, ""
         self._settling = Settling(self.plan.settle, self.plan.measure)
         # a recording that is played from another place tells a run twice
         self.traces = [trace for trace in self.traces if trace.index != event.index]
         if self.plan.variants and event.index < len(self.steps):
             self.traces.append(Trace(event.index, self.steps[event.index].variant))
 
-    def _frame(self, event: FrameReady) -> None:
+    def _add_frame(self, event: FrameReady) -> None:
         fio = event.frame.fio
-        if self.started is None or fio is None or not fio.seconds or not event.frame.step:
+        if self.current_point is None or fio is None or not fio.seconds or not event.frame.step:
             return
         self.phase = "run"
         has_settled = self._settling.counts(event.frame)
@@ -150,23 +150,27 @@ class ExperimentState:
     @property
     def left_s(self) -> float | None:
         """Seconds until it is over; ``None`` if that is not known."""
-        if self.started is None or not self.active:
+        if self.current_point is None or not self.active:
             return None
-        return max(0.0, self.started.left_s - (self.t - self.started.t))
+        return max(0.0, self.current_point.left_s - (self.t - self.current_point.t))
 
     def progress(self, short: bool = False) -> str:
         """How far it is: "sweep: point 3 of 9, 1:10 left"."""
         unit = self.plan.unit
         count = len(self.points)
         if self.finished is not None:
-            return f"{self.noun}: {self._ending()}"
-        number = self.started.index + 1 if self.started is not None else min(count + 1, self.total)
+            return f"{self.noun}: {self._ending_text()}"
+        number = (
+            self.current_point.index + 1
+            if self.current_point is not None
+            else min(count + 1, self.total)
+        )
         time_left = "" if self.left_s is None else f", {clock(self.left_s)} left"
         if short:
             return f"{self.noun} {number}/{self.total}{time_left}"
         return f"{self.noun}: {unit} {number} of {self.total}{time_left}"
 
-    def _ending(self) -> str:
+    def _ending_text(self) -> str:
         assert self.finished is not None
         units = f"{self.plan.unit}s"
         if self.finished.error:
@@ -180,9 +184,9 @@ class ExperimentState:
             return f"done, {self.total} {units}{failed}"
         return f"{outcome} after {len(self.points)} of {self.total} {units}"
 
-    def now(self) -> str:
+    def activity_text(self) -> str:
         """Current activity, in words; "" once it is over."""
-        if self.started is None or self.finished is not None:
+        if self.current_point is None or self.finished is not None:
             return "" if self.finished is not None else "between two runs"
         if self.phase == LAYOUT:
             return "creating the scratch file; not measuring yet"
@@ -205,7 +209,7 @@ class ExperimentState:
         """Conclusions in sentences: the final ones once it is over."""
         lines = list(self._conclusions()[1])
         if self.finished is None:
-            return [*self._so_far(), *lines]
+            return [*self._progress_sentences(), *lines]
         if self.finished.error:
             lines.insert(0, f"{self.finished.error} {self.finished.hint}".strip())
         for failure in failure_lines(self.plan, list(self.failed.values())):
@@ -213,10 +217,10 @@ class ExperimentState:
         if len(self.points) + self.finished.failed < self.total and not self.finished.enough:
             path = printable(self.finished.kept)
             more = f"; kept in {path}; the same {self.noun} continues there" if path else ""
-            lines.insert(0, f"{self._ending()}, not the whole plan{more}")
+            lines.insert(0, f"{self._ending_text()}, not the whole plan{more}")
         return lines
 
-    def _so_far(self) -> list[str]:
+    def _progress_sentences(self) -> list[str]:
         if not self.plan.variants:
             return []
         results = self.results()
@@ -234,15 +238,15 @@ class ExperimentState:
     ) -> tuple[int, list[str], list[LoadCurve[PointFinished]], ComparisonResults | None]:
         """Computed again when a point, or the whole experiment, is done."""
         key = 2 * (len(self.points) + len(self.failed)) + (self.finished is not None)
-        if self._made is None or self._made[0] != key:
+        if self._cached_conclusions is None or self._cached_conclusions[0] != key:
             points = [self.points[index] for index in sorted(self.points)]
             if self.plan.variants:
-                self._made = (key, *self._compared(points))
+                self._cached_conclusions = (key, *self._comparison_conclusions(points))
             else:
-                self._made = (key, *self._swept(points))
-        return self._made
+                self._cached_conclusions = (key, *self._sweep_conclusions(points))
+        return self._cached_conclusions
 
-    def _swept(
+    def _sweep_conclusions(
         self, points: Sequence[PointFinished]
     ) -> tuple[list[str], list[LoadCurve[PointFinished]], None]:
         if not points:
@@ -253,7 +257,7 @@ class ExperimentState:
         drawn = curves_along(self.plan, self.axis, points)
         return [printable(line) for line in lines], drawn, None
 
-    def measured(self) -> dict[int, PointFinished]:
+    def points_by_place(self) -> dict[int, PointFinished]:
         """The points of a sweep by their place, several runs of one as their mean."""
         return {point.index: point for point in points_of(self.plan, list(self.points.values()))}
 
@@ -272,7 +276,7 @@ class ExperimentState:
         """A sweep's points in order, each once."""
         return tuple(points_in_order(self.plan))
 
-    def _compared(
+    def _comparison_conclusions(
         self, points: Sequence[PointFinished]
     ) -> tuple[list[str], list[LoadCurve[PointFinished]], ComparisonResults | None]:
         runs: list[dict[int, Point]] = [{} for _ in self.plan.variants]

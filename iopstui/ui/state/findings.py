@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from iopstui.events import FindingEnded, FindingReported
-from iopstui.model.findings.finding import Finding, end_text
+from iopstui.model.findings.evidence import Finding, ceased_text
 
 NOT_REPEATED = ("moved",)
 MAX_KEPT = 60
@@ -15,7 +15,7 @@ SHOWN_FOR_S = 40.0
 
 
 @dataclass(frozen=True, slots=True)
-class FoundEntry:
+class FindingEntry:
     """Finding of a rule: first at ``first``, last at ``t``, in run number ``step``. ``ceased``: its
     cause is over, in words ("": it is not known to be)."""
 
@@ -26,17 +26,17 @@ class FoundEntry:
     ceased: str = ""
 
 
-class ShownFindings:
+class FindingList:
     """Shown findings, in the order in which they were found last."""
 
-    def __init__(self, entries: Iterable[FoundEntry] = ()) -> None:
+    def __init__(self, entries: Iterable[FindingEntry] = ()) -> None:
         self.entries = list(entries)
 
-    def copy(self) -> ShownFindings:
+    def copy(self) -> FindingList:
         """Copy of the entries kept now."""
-        return ShownFindings(self.entries)
+        return FindingList(self.entries)
 
-    def found(self, event: FindingReported, step: int) -> None:
+    def add(self, event: FindingReported, step: int) -> None:
         """A rule that fires again in the same run moves up; it is not listed twice."""
         rule, first = event.finding.rule, event.t
         for index, entry in enumerate(self.entries):
@@ -46,20 +46,20 @@ class ShownFindings:
                 first = entry.first
                 del self.entries[index]
                 break
-        self.entries.append(FoundEntry(event.t, first, step, event.finding))
+        self.entries.append(FindingEntry(event.t, first, step, event.finding))
         del self.entries[:-MAX_KEPT]
 
-    def ceased(self, event: FindingEnded) -> bool:
+    def end(self, event: FindingEnded) -> bool:
         """The newest of this rule is over, and shown as that for a while; False: there is none."""
         for index in reversed(range(len(self.entries))):
             entry = self.entries[index]
             if entry.finding.rule == event.rule and not entry.ceased:
-                ceased = end_text(event.since, event.until, event.why)
+                ceased = ceased_text(event.since, event.until, event.why)
                 self.entries[index] = replace(entry, t=event.t, ceased=ceased)
                 return True
         return False
 
-    def current(self, step: int, t: float, finished: float | None) -> list[FoundEntry]:
+    def current(self, step: int, t: float, finished: float | None) -> list[FindingEntry]:
         """Findings that hold at ``t`` in run ``step``, or held at its end at ``finished``: the
         newest first, within a second the most telling first; then those that ended lately."""
         entries = [
@@ -70,6 +70,6 @@ class ShownFindings:
         return sorted(entries, key=lambda entry: (bool(entry.ceased), -entry.t))
 
 
-def _now_for(entry: FoundEntry, t: float, finished: float | None) -> float:
+def _now_for(entry: FindingEntry, t: float, finished: float | None) -> float:
     """Time of the findings: those of a run stay as they were at its end, later ones age."""
     return t if finished is None or entry.t > finished else min(t, finished)

@@ -43,7 +43,7 @@ from iopstui.model.samples import DriveReading
 from iopstui.session.run_rows import add_mark_event, add_run_event, run_outcome
 from iopstui.session.tick.outcomes import FAIL, PASS, worst_outcome
 from iopstui.text import printable
-from iopstui.ui.state.findings import FoundEntry, ShownFindings
+from iopstui.ui.state.findings import FindingEntry, FindingList
 from iopstui.ui.state.log import Log, LogEntry
 from iopstui.ui.state.next_run import NextRun
 from iopstui.ui.state.second_history import HistoryEntry, SecondHistory
@@ -63,18 +63,18 @@ SERIES = (
 MIB = 1 << 20
 MIN_MARK_SPACING_S = 5.0
 RECENT_S = 0.5
-PROBED_STAYS_S = 10.0
+PROBE_STAYS_S = 10.0
 NEXT_KEYS = "r runs it again, [ ] iodepth, v all runs"
 
 
 @dataclass(frozen=True, slots=True)
-class RunShown:
+class DisplayedRun:
     """The run that the screen shows as the one under way or the last one."""
 
     step: StepStarted | None
     finished: StepFinished | None
     fio: Frame | None
-    judged: tuple[ExpectationChecked, ...]
+    outcomes: tuple[ExpectationChecked, ...]
     steady: SteadyState | None
 
 
@@ -93,7 +93,7 @@ class LiveState:
     device_latencies: LatencyHistory = field(default_factory=LatencyHistory)
     """The probe's."""
     runs: RunHistory = field(init=False)
-    stretches: MarkIntervals = field(init=False)
+    mark_intervals: MarkIntervals = field(init=False)
     """Between the marks."""
     completions: CpuHistory = field(default_factory=CpuHistory)
     """By CPU."""
@@ -108,9 +108,9 @@ class LiveState:
     drives: dict[str, tuple[float, DriveReading]] = field(default_factory=dict)
     """The last reading of each NVMe drive by its controller, and when that was."""
     log: Log = field(default_factory=Log)
-    findings: ShownFindings = field(default_factory=ShownFindings)
+    findings: FindingList = field(default_factory=FindingList)
     next_run: NextRun = field(default_factory=NextRun)
-    judged: list[ExpectationChecked] = field(default_factory=list)
+    outcomes: list[ExpectationChecked] = field(default_factory=list)
     """What came of the last run's expectations; empty while one runs."""
     steady: SteadyState | None = None
     point: PointStarted | None = None
@@ -121,28 +121,28 @@ class LiveState:
     total_s: int | None = None
     """How long the run takes in all, as far as fio knows; of an earlier one it is not kept."""
     ended: bool = False
-    was: dict[str, dict[str, str]] = field(default_factory=dict)
+    initial_tunables: dict[str, dict[str, str]] = field(default_factory=dict)
     """What changed tunables had been at first, by name and disk."""
     volume: VolumeState | None = None
     """What was bought, and its credits; ``None``: not said."""
-    moments: SecondHistory = field(default_factory=SecondHistory)
+    recent_seconds: SecondHistory = field(default_factory=SecondHistory)
     """The last minutes, one by one."""
-    _noticed: float = -1.0
-    _listed: frozenset[str] = frozenset()
+    _last_notice_t: float = -1.0
+    _listed_devices: frozenset[str] = frozenset()
     """Those of ``devices`` that the newest frame has figures of."""
-    _went: frozenset[str] = frozenset()
+    _gone_devices: frozenset[str] = frozenset()
     """Those that earlier frames had figures of, and the newest has not."""
 
     def __post_init__(self) -> None:
         self.runs = RunHistory(self.devices)
-        self.stretches = MarkIntervals(self.devices)
+        self.mark_intervals = MarkIntervals(self.devices)
 
     @property
     def probed(self) -> Frame | None:
         """The newest frame in which the probe has counted something; ``None`` if that is long
         ago: it was switched off, or has ended."""
         frame = self._probed
-        return frame if frame is not None and self.t - frame.t <= PROBED_STAYS_S else None
+        return frame if frame is not None and self.t - frame.t <= PROBE_STAYS_S else None
 
     @property
     def running(self) -> bool:
@@ -152,7 +152,7 @@ class LiveState:
     @property
     def missing_devices(self) -> tuple[str, ...]:
         """Return those of ``devices`` that the kernel no longer lists."""
-        return tuple(name for name in self.devices if name in self._went)
+        return tuple(name for name in self.devices if name in self._gone_devices)
 
     @property
     def late(self) -> bool:
@@ -165,7 +165,7 @@ class LiveState:
         return self.fio.fio if self.running and self.fio is not None else None
 
     @property
-    def layout(self) -> bool:
+    def creating_file(self) -> bool:
         """True while fio only creates the file the job will use."""
         return self.running and self.step is not None and self.step.phase == LAYOUT
 
@@ -174,8 +174,11 @@ class LiveState:
         frozen = copy(self)
         frozen.history, frozen.latencies = self.history.copy(), self.latencies.copy()
         frozen.device_latencies = self.device_latencies.copy()
-        frozen.runs, frozen.stretches = self.runs.copy(), self.stretches.copy()
-        frozen.moments, frozen.completions = self.moments.copy(), self.completions.copy()
+        frozen.runs, frozen.mark_intervals = self.runs.copy(), self.mark_intervals.copy()
+        frozen.recent_seconds, frozen.completions = (
+            self.recent_seconds.copy(),
+            self.completions.copy(),
+        )
         frozen.log, frozen.findings = self.log.copy(), self.findings.copy()
         frozen.next_run = self.next_run.copy()
         return frozen
@@ -186,24 +189,24 @@ class LiveState:
         past.frame, past.fio, past._probed = moment.frame, moment.fio, moment.probed
         past.step, past.finished, past.progress = moment.step, moment.finished, moment.progress
         past.total_s = self.total_s if moment.step == self.step else None
-        past.steady, past.judged = moment.steady, list(moment.judged)
-        past.ipi, past.findings = dict(moment.ipi), ShownFindings(moment.findings)
+        past.steady, past.outcomes = moment.steady, list(moment.outcomes)
+        past.ipi, past.findings = dict(moment.ipi), FindingList(moment.findings)
         past.drives = dict(moment.drives)
         past.t, past.next_run = moment.t, self.next_run.without_changes()
         return past
 
-    def _keep_moment(self, frame: Frame) -> None:
-        self.moments.add(
+    def _add_second(self, frame: Frame) -> None:
+        self.recent_seconds.add(
             HistoryEntry(
                 frame, self.fio, self._probed, self.step, self.finished, self.progress,
-                self.steady, tuple(self.judged), self.ipi, tuple(self.findings.entries),
+                self.steady, tuple(self.outcomes), self.ipi, tuple(self.findings.entries),
                 self.drives,
             )
         )  # fmt: skip
 
-    def ask(self) -> None:
+    def request_run(self) -> None:
         """A run is asked for, with all that was turned; one that runs will be stopped first."""
-        self.next_run.ask(self.step.step if self.step is not None and self.running else None)
+        self.next_run.request(self.step.step if self.step is not None and self.running else None)
 
     def apply(self, event: Event) -> None:
         """Take in one event."""
@@ -211,55 +214,55 @@ class LiveState:
         if self.experiment is not None:
             self.experiment.apply(event)
         add_run_event(self.runs, event)
-        add_mark_event(self.stretches, event)
+        add_mark_event(self.mark_intervals, event)
         if isinstance(event, ExperimentEvent):
-            self._experiment(event)
+            self._apply_experiment_event(event)
             return
         match event:
             case FrameReady():
-                self._frame(event.frame)
+                self._add_frame(event.frame)
             case Mark() | Notice() | StallFound():
-                self._message(event)
+                self._add_message_event(event)
             case FindingReported():
-                self.findings.found(event, self._step)
-                self.moments.found(self.findings.entries)
+                self.findings.add(event, self._step)
+                self.recent_seconds.set_findings(self.findings.entries)
             case FindingEnded():
                 self._finding_ended(event)
             case ExpectationChecked():
-                self._take_verdict(event)
+                self._add_outcome(event)
             case SteadyState():
                 self.steady = event
                 self.log.add(event.t, "info", event.text)
             case TunableChanged():
-                self._tunable(event)
+                self._note_tunable(event)
             case StepStarted():
-                self._started(event)
+                self._start_step(event)
             case LayoutProgress():
                 self.progress = event
             case StepFinished():
-                self._finished(event)
+                self._finish_step(event)
             case SessionEnded():
-                self._ended(event)
+                self._end_session(event)
 
     def _finding_ended(self, event: FindingEnded) -> None:
-        if self.findings.ceased(event):
-            self.moments.found(self.findings.entries)
+        if self.findings.end(event):
+            self.recent_seconds.set_findings(self.findings.entries)
 
-    def _message(self, event: Mark | Notice | StallFound) -> None:
+    def _add_message_event(self, event: Mark | Notice | StallFound) -> None:
         match event:
             case Mark():
                 self.history.mark(event.t, printable(event.text))
                 self.log.add_line(event.t, "mark", f"mark: {event.text}")
             case Notice():
                 self.log.add_line(event.t, event.level, event.text)
-                self._noticed = event.t
+                self._last_notice_t = event.t
             case StallFound():
                 stall = event.stall
                 self.history.band(stall.start, stall.start + stall.seconds, printable(stall.flag))
                 self.log.add_line(event.t, "warning", f"stall: {stall.text}")
 
-    def _tunable(self, event: TunableChanged) -> None:
-        self.was.setdefault(event.name, {}).setdefault(event.device, event.before)
+    def _note_tunable(self, event: TunableChanged) -> None:
+        self.initial_tunables.setdefault(event.name, {}).setdefault(event.device, event.before)
         text = f"{event.device}: {event.name} was {event.before}, is {event.now}"
         self.log.add(event.t, "info", text)
 
@@ -269,22 +272,25 @@ class LiveState:
         self.log.add_over_error(self.t, level, text)
 
     @property
-    def run_shown(self) -> RunShown:
+    def displayed_run(self) -> DisplayedRun:
         """Return the run for ``show_run``, when others were made meanwhile."""
-        return RunShown(self.step, self.finished, self.fio, tuple(self.judged), self.steady)
+        return DisplayedRun(self.step, self.finished, self.fio, tuple(self.outcomes), self.steady)
 
-    def show_run(self, run: RunShown) -> None:
+    def show_run(self, run: DisplayedRun) -> None:
         """Shows an earlier run as the last one."""
         self.step, self.finished, self.fio = run.step, run.finished, run.fio
         self.total_s = None
-        self.judged, self.steady = list(run.judged), run.steady
+        self.outcomes, self.steady = list(run.outcomes), run.steady
 
     @property
     def next_keys(self) -> str:
         """Keys to press after a run, while its end is shown and no other follows."""
         notice = self.visible_notice()
         has_ended = (
-            notice is not None and notice.ending and not self.running and not self.next_run.asked
+            notice is not None
+            and notice.ending
+            and not self.running
+            and not self.next_run.requested
         )
         return NEXT_KEYS if has_ended else ""
 
@@ -292,7 +298,7 @@ class LiveState:
         """The newest message, until it is too old to matter."""
         return self.log.visible(self.t)
 
-    def current_findings(self) -> list[FoundEntry]:
+    def current_findings(self) -> list[FindingEntry]:
         """Findings that hold now, with or without a job, or held at the end of the last run: the
         newest first, within a second the most telling first; then those that ended lately."""
         finished = self.finished.t if self.finished is not None else None
@@ -302,14 +308,14 @@ class LiveState:
     def _step(self) -> int:
         return self.step.step if self.step is not None else 0
 
-    def _take_verdict(self, event: ExpectationChecked) -> None:
-        self.judged.append(event)
+    def _add_outcome(self, event: ExpectationChecked) -> None:
+        self.outcomes.append(event)
         level, text = worst_outcome([event])
         self.log.add(event.t, level, text)
-        level, text = worst_outcome(self.judged)
+        level, text = worst_outcome(self.outcomes)
         self.log.show(LogEntry(event.t, level, printable(text)))
 
-    def _experiment(
+    def _apply_experiment_event(
         self,
         event: ExperimentEvent,
     ) -> None:
@@ -323,7 +329,7 @@ class LiveState:
                 text = self._point_text(event.index, event.total, event.label)
                 self.log.add_line(event.t, "info", f"{text}, {f.clock(event.left_s)} left")
             case PointFinished():
-                self._point_finished(event)
+                self._log_finished_point(event)
             case PointFailed():
                 text = self._point_text(event.index, event.total, event.label)
                 self.log.add_line(event.t, "warning", f"{text}: failed: {event.error}")
@@ -342,7 +348,7 @@ class LiveState:
     def _point_text(self, index: int, total: int, label: str) -> str:
         return f"{self._point_noun} {index + 1} of {total}: {label}"
 
-    def _point_finished(self, event: PointFinished) -> None:
+    def _log_finished_point(self, event: PointFinished) -> None:
         point = event.point
         text = self._point_text(event.index, event.total, event.label)
         text += f": {f.number(point.iops)} IOPS, {f.latency(point.latency_ns)}"
@@ -350,7 +356,7 @@ class LiveState:
         level = FAIL if failed else PASS if event.outcomes else "info"
         self.log.add_line(event.t, level, text if level == "info" else f"{level}  {text}")
 
-    def _outcome(self, event: StepFinished) -> str:
+    def _outcome_text(self, event: StepFinished) -> str:
         rows = self.runs.rows
         if rows and rows[-1].step == event.step:
             return run_outcome(rows[-1])
@@ -358,7 +364,7 @@ class LiveState:
             f"run {event.step} was stopped" if event.interrupted else (f"run {event.step} finished")
         )
 
-    def _frame(self, frame: Frame) -> None:
+    def _add_frame(self, frame: Frame) -> None:
         self.frame = frame
         ipi_rates = rate_of(frame.cpus, "ipi_s")
         # never changed in place: the moments before keep theirs
@@ -377,7 +383,7 @@ class LiveState:
             values[FIO_IOPS] = fio.total.iops
             for name in LATENCIES:
                 values[name] = fio.total.percentiles.get(name)
-        self._check_listed(frame)
+        self._note_listed_devices(frame)
         disk = frame.combined(self.devices)
         if disk is not None:
             if self.volume is not None:
@@ -387,7 +393,7 @@ class LiveState:
                 values[name] = None if bytes_s is None else bytes_s / MIB
             for name, await_ms in zip(AWAITS, (disk.r_await, disk.w_await), strict=True):
                 values[name] = None if await_ms is None else await_ms * 1e6
-        self._take_probe(frame, values)
+        self._add_probe(frame, values)
         seconds = frame.seconds or (fio.seconds if fio else None)
         if seconds and fio is not None:
             self.latencies.add(frame.t, seconds, fio.total.bins)
@@ -395,22 +401,22 @@ class LiveState:
             self.history.add(frame.t, seconds, values)
         if frame.seconds:
             self.completions.add(frame.t, frame.seconds, rate_of(frame.cpus, "block_s"))
-        self._keep_moment(frame)
+        self._add_second(frame)
 
-    def _check_listed(self, frame: Frame) -> None:
+    def _note_listed_devices(self, frame: Frame) -> None:
         """Says when the kernel begins or ceases to list a device that is looked at."""
         if not frame.disks:
             return
         listed = frozenset(name for name in self.devices if name in frame.disks)
         if not self.running:
-            for name in sorted(self._listed - listed):
+            for name in sorted(self._listed_devices - listed):
                 self.log.add_line(frame.t, "warning", missing_devices_text((name,)))
-            for name in sorted(listed & self._went):
+            for name in sorted(listed & self._gone_devices):
                 self.log.add_line(frame.t, "info", f"{name} is back")
-        self._went = (self._went | self._listed) - listed
-        self._listed = listed
+        self._gone_devices = (self._gone_devices | self._listed_devices) - listed
+        self._listed_devices = listed
 
-    def _take_probe(self, frame: Frame, values: dict[str, float | None]) -> None:
+    def _add_probe(self, frame: Frame, values: dict[str, float | None]) -> None:
         if frame.probe is None:
             return
         self._probed = frame
@@ -421,13 +427,13 @@ class LiveState:
             values[name] = combined.device.percentiles.get(p)
         self.device_latencies.add(frame.t, frame.probe.seconds, combined.device.bins)
 
-    def _started(self, event: StepStarted) -> None:
+    def _start_step(self, event: StepStarted) -> None:
         new_run = self.step is None or self.step.step != event.step
         if new_run:
             self.next_run.mark_applied(event.step, event.title)
         self.step, self.finished, self.progress = event, None, None
         self.fio, self.total_s = None, None
-        self.judged, self.steady = [], None
+        self.outcomes, self.steady = [], None
         if event.phase == RUN and self.point is not None:
             self.history.mark(event.t, printable(self.point.label))
         # a changed option has left its own mark, and that says more
@@ -436,7 +442,7 @@ class LiveState:
         ):
             self.history.mark(event.t, printable(event.job))
         # what was said of this very start (bound to queues ...) is no old news
-        fresh = self._noticed >= event.t - RECENT_S
+        fresh = self._last_notice_t >= event.t - RECENT_S
         # what came of the run before stays true
         ending = self.log.notice is not None and self.log.notice.ending
         if new_run and not ending and not fresh:
@@ -444,15 +450,15 @@ class LiveState:
         text = f"run {event.step}, {event.phase}: {event.job}, {event.title}, {event.fio_version}"
         self.log.add(event.t, "info", text)
 
-    def _ended(self, event: SessionEnded) -> None:
+    def _end_session(self, event: SessionEnded) -> None:
         self.ended = True
-        self.next_run.ask_no_more()
+        self.next_run.cancel()
         notice = self.log.notice
         why = f" ({notice.text})" if notice is not None and notice.level == "error" else ""
         text = f"the session has ended, no more measurements{why}"
         self.log.add_line(event.t, "error", text)
 
-    def _finished(self, event: StepFinished) -> None:
+    def _finish_step(self, event: StepFinished) -> None:
         self.finished, self.progress = event, None
         self.next_run.finished(event.step, event.interrupted)
         if self.step is None or self.step.step != event.step:
@@ -462,7 +468,7 @@ class LiveState:
         elif self.experiment is not None and self.experiment.active:
             pass  # it goes on
         else:
-            self.log.add_line(event.t, "info", self._outcome(event), ending=True)
+            self.log.add_line(event.t, "info", self._outcome_text(event), ending=True)
         for line in event.fio_log[-5:] if event.error else ():
             self.log.add(event.t, "info", line)
 

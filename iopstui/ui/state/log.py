@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from iopstui.session.tick.outcomes import PASS
 from iopstui.text import printable
 
-LENGTH = 200
+MAX_ENTRIES = 200
 ERROR_STAYS_S = 60.0
 INFO_STAYS_S = 20.0
 
@@ -26,10 +26,10 @@ class LogEntry:
 
 
 class Log:
-    """The newest ``LENGTH`` lines; ``notice`` is the one that is shown, ``None``: none is."""
+    """The newest ``MAX_ENTRIES`` lines; ``notice`` is the one that is shown, ``None``: none is."""
 
     def __init__(self) -> None:
-        self.entries: deque[LogEntry] = deque(maxlen=LENGTH)
+        self.entries: deque[LogEntry] = deque(maxlen=MAX_ENTRIES)
         self.notice: LogEntry | None = None
 
     def copy(self) -> Log:

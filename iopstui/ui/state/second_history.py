@@ -21,7 +21,7 @@ from iopstui.model.metrics.frame import Frame
 from iopstui.model.samples import DriveReading
 
 if TYPE_CHECKING:
-    from iopstui.ui.state.findings import FoundEntry
+    from iopstui.ui.state.findings import FindingEntry
 
 MAX_MOMENTS, MIN_MOMENTS = 300, 60
 CPU_SECONDS = 10_000
@@ -39,9 +39,9 @@ class HistoryEntry:
     finished: StepFinished | None
     progress: LayoutProgress | None
     steady: SteadyState | None
-    judged: tuple[ExpectationChecked, ...]
+    outcomes: tuple[ExpectationChecked, ...]
     ipi: Mapping[int, float]
-    findings: tuple[FoundEntry, ...]
+    findings: tuple[FindingEntry, ...]
     drives: Mapping[str, tuple[float, DriveReading]]
 
     @property
@@ -54,19 +54,19 @@ class SecondHistory:
     """History of seconds in order of time, the oldest forgotten first."""
 
     def __init__(self, entries: Sequence[HistoryEntry] = ()) -> None:
-        self._kept = deque(entries)
+        self._entries = deque(entries)
         # the newest frames that were made small, so that each is made so once
         self._small: dict[int, tuple[Frame, Frame]] = {}
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._entries)
 
     def __iter__(self) -> Iterator[HistoryEntry]:
-        return iter(self._kept)
+        return iter(self._entries)
 
     def copy(self) -> SecondHistory:
         """Copy of the entries kept now."""
-        return SecondHistory(tuple(self._kept))
+        return SecondHistory(tuple(self._entries))
 
     def add(self, moment: HistoryEntry) -> None:
         """Add a moment, the newest."""
@@ -78,32 +78,32 @@ class SecondHistory:
             self._small[id(source)][1] if source is not None else None for source in frames
         )
         assert frame is not None
-        self._kept.append(replace(moment, frame=frame, fio=fio))
+        self._entries.append(replace(moment, frame=frame, fio=fio))
         most = max(MIN_MOMENTS, min(MAX_MOMENTS, CPU_SECONDS // max(1, len(moment.frame.cpus))))
-        while len(self._kept) > most:
-            self._kept.popleft()
+        while len(self._entries) > most:
+            self._entries.popleft()
 
     def _small_frames(self, frame: Frame) -> tuple[Frame, Frame]:
         cached = self._small.get(id(frame))
         return cached if cached is not None and cached[0] is frame else (frame, small(frame))
 
-    def found(self, findings: Sequence[FoundEntry]) -> None:
+    def set_findings(self, findings: Sequence[FindingEntry]) -> None:
         """Add findings, which are made a little after the newest frame has arrived."""
-        if self._kept:
-            self._kept[-1] = replace(self._kept[-1], findings=tuple(findings))
+        if self._entries:
+            self._entries[-1] = replace(self._entries[-1], findings=tuple(findings))
 
     def near(self, t: float, step: int) -> HistoryEntry | None:
         """From the newest that is not after ``t``, ``step`` moments on or back, as far as there
         are; ``None`` if there is none at all."""
-        if not self._kept:
+        if not self._entries:
             return None
-        current = max(0, sum(entry.t <= t for entry in self._kept) - 1)
-        return self._kept[min(len(self._kept) - 1, max(0, current + step))]
+        current = max(0, sum(entry.t <= t for entry in self._entries) - 1)
+        return self._entries[min(len(self._entries) - 1, max(0, current + step))]
 
     def at(self, t: float) -> HistoryEntry | None:
         """The one whose interval ``t`` lies in: the first that is not before it, else the last."""
-        after = (entry for entry in self._kept if entry.t >= t)
-        return next(after, self._kept[-1] if self._kept else None)
+        after = (entry for entry in self._entries if entry.t >= t)
+        return next(after, self._entries[-1] if self._entries else None)
 
 
 def small(frame: Frame) -> Frame:

@@ -34,11 +34,11 @@ TERMINAL_MODES = "\x1b[?1049h\x1b[?25l\x1b[?1000h\x1b[?1003h\x1b[?1015h\x1b[?100
 class BrowserDriver(WebDriver):
     """Writes packets to standard output and reads them from standard input.
 
-    ``on_gone`` is called, in another thread, when the server has closed standard input.
+    ``on_hangup`` is called, in another thread, when the server has closed standard input.
     """
 
-    on_gone: Callable[[], None] = staticmethod(lambda: None)
-    _leave = -1
+    on_hangup: Callable[[], None] = staticmethod(lambda: None)
+    _wake_fd = -1
     """Wakes the thread that reads packets: it has to end."""
 
     # -- output
@@ -58,7 +58,7 @@ class BrowserDriver(WebDriver):
 
     def start_application_mode(self) -> None:
         """Start the screen, and begin to read keys."""
-        self._leave = os.eventfd(0, os.EFD_CLOEXEC)
+        self._wake_fd = os.eventfd(0, os.EFD_CLOEXEC)
         os.write(self.fileno, READY)
         self.write(TERMINAL_MODES)
         asyncio.run_coroutine_threadsafe(self._begin(), asyncio.get_running_loop())
@@ -72,11 +72,11 @@ class BrowserDriver(WebDriver):
     def disable_input(self) -> None:
         """End the thread that reads keys."""
         self.exit_event.set()
-        if self._leave >= 0:
-            os.eventfd_write(self._leave, 1)
+        if self._wake_fd >= 0:
+            os.eventfd_write(self._wake_fd, 1)
             self._key_thread.join()
-            os.close(self._leave)
-            self._leave = -1
+            os.close(self._wake_fd)
+            self._wake_fd = -1
 
     def stop_application_mode(self) -> None:
         """Tell the server that the screen has ended."""
@@ -92,20 +92,20 @@ class BrowserDriver(WebDriver):
         decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         source = sys.__stdin__.fileno()  # type: ignore[union-attr]
         while not self.exit_event.is_set():
-            patience = INPUT_POLL_S if arriving.waits else None
-            if source in select.select([source, self._leave], [], [], patience)[0]:
+            patience = INPUT_POLL_S if arriving.has_pending else None
+            if source in select.select([source, self._wake_fd], [], [], patience)[0]:
                 data = os.read(source, CHUNK_BYTES)
                 if not data:
-                    self.on_gone()
+                    self.on_hangup()
                     return
                 for kind, payload in packets.feed(data):
                     if kind == "D":
-                        self._arrived(arriving.feed(decode(payload)))
+                        self._deliver(arriving.feed(decode(payload)))
                     else:
                         self._on_meta(kind, payload)
-            self._arrived(arriving.tick())
+            self._deliver(arriving.tick())
 
-    def _arrived(self, messages: Iterable[Message]) -> None:
+    def _deliver(self, messages: Iterable[Message]) -> None:
         for message in messages:
             self.process_message(message)
 
@@ -115,6 +115,6 @@ class BrowserDriver(WebDriver):
             self.write(TERMINAL_MODES)
             self._app.call_later(self._app.refresh)
         elif packet_type == "quit":
-            self.on_gone()
+            self.on_hangup()
         elif packet_type in ("resize", "focus", "blur"):
             super().on_meta(packet_type, payload)

@@ -27,35 +27,35 @@ from iopstui.ui.core.terminal.output import CHUNK_BYTES, Output
 from iopstui.ui.core.terminal.terminal_input import TerminalInput
 
 INPUT_POLL_S = 0.1
-ANSWER_WITHIN_S = 10.0
+SYNC_TIMEOUT_S = 10.0
 SYNC_QUERY = "\x1b[?2026$p"
 """DECRQM of synchronized output: every terminal that answers it does so in order, after all that
 was written before."""
 
 
-class PatientDriver(LinuxDriver):
+class NonBlockingDriver(LinuxDriver):
     """Textual's driver with an ``Output`` that never makes the screen wait.
 
-    ``on_taken`` is called, in some other thread, when painting makes sense again, ``on_gone`` when
-    the terminal is closed (``gone`` stays set).
+    ``on_drained`` is called, in some other thread, when painting makes sense again,
+    ``on_hangup`` when the terminal is closed (``hung_up`` stays set).
     """
 
-    on_taken: Callable[[], None] = staticmethod(lambda: None)
-    on_gone: Callable[[], None] = staticmethod(lambda: None)
+    on_drained: Callable[[], None] = staticmethod(lambda: None)
+    on_hangup: Callable[[], None] = staticmethod(lambda: None)
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         # before Textual has the signals come here
         self._loop = asyncio.get_running_loop()
         # a SIGTSTP has come, and no SIGCONT behind it
-        self._stops = False
+        self._stop_requested = False
         super().__init__(*arguments, **options)
         self._lag_s = 0.0
-        self._answers = False
-        self._asked_s: float | None = None
+        self._answers_sync_query = False
+        self._query_s: float | None = None
         self._output: Output | None = None
         # wakes the thread that reads keys: it has to end
-        self._leave = -1
-        self.gone = False
+        self._wake_fd = -1
+        self.hung_up = False
 
     @property
     def is_behind(self) -> bool:
@@ -64,47 +64,47 @@ class PatientDriver(LinuxDriver):
         return self._is_waiting_for_answer() or (output is not None and output.waiting > 0)
 
     def _is_waiting_for_answer(self) -> bool:
-        query_s = self._asked_s
-        return query_s is not None and time.monotonic() - query_s < ANSWER_WITHIN_S
+        query_s = self._query_s
+        return query_s is not None and time.monotonic() - query_s < SYNC_TIMEOUT_S
 
     @property
     def lag_s(self) -> float:
         """How long the terminal took to show the paint before, 0 if it does not tell."""
         return self._lag_s
 
-    def painted(self) -> None:
+    def note_paint(self) -> None:
         """A paint has been written: ask the terminal to say when it has shown it."""
-        if self._answers and not self._is_waiting_for_answer():
-            self._asked_s = time.monotonic()
+        if self._answers_sync_query and not self._is_waiting_for_answer():
+            self._query_s = time.monotonic()
             self.write(SYNC_QUERY)
 
     def write(self, data: str) -> None:
         """Queue data for the terminal."""
         if self._output is None:
-            self._output = Output(sys.__stdout__.fileno(), self._all_taken)  # type: ignore[union-attr]
+            self._output = Output(sys.__stdout__.fileno(), self._on_output_drained)  # type: ignore[union-attr]
             self._output.start()
         self._output.write(data)
 
     def stop_application_mode(self) -> None:
         """The terminal as it was: a picture that is still on its way does not matter any more."""
         if self._output is not None:
-            self._output.forget()
+            self._output.discard()
         super().stop_application_mode()
 
     def start_application_mode(self) -> None:
         """Take the terminal, and begin to read its keys."""
-        self._close_leave()
-        self._leave = os.eventfd(0, os.EFD_CLOEXEC)
+        self._close_wake_fd()
+        self._wake_fd = os.eventfd(0, os.EFD_CLOEXEC)
         super().start_application_mode()  # type: ignore[no-untyped-call]
 
     def disable_input(self) -> None:
         """End the thread that reads keys."""
-        if self._leave >= 0:
-            os.eventfd_write(self._leave, 1)
+        if self._wake_fd >= 0:
+            os.eventfd_write(self._wake_fd, 1)
         super().disable_input()
 
-    def _close_leave(self) -> None:
-        leave, self._leave = self._leave, -1
+    def _close_wake_fd(self) -> None:
+        leave, self._wake_fd = self._wake_fd, -1
         if leave >= 0:
             os.close(leave)
 
@@ -114,15 +114,15 @@ class PatientDriver(LinuxDriver):
         decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         while not self.exit_event.is_set():
             # a thread that wakes ten times a second for nothing costs a tenth of all of the screen
-            patience = INPUT_POLL_S if arriving.waits else None
-            if self.fileno in select.select([self.fileno, self._leave], [], [], patience)[0]:
+            patience = INPUT_POLL_S if arriving.has_pending else None
+            if self.fileno in select.select([self.fileno, self._wake_fd], [], [], patience)[0]:
                 data = self._read()
                 if not data:
-                    self.gone = True
-                    self.on_gone()
+                    self.hung_up = True
+                    self.on_hangup()
                     return
-                self._arrived(arriving.feed(decode(data)))
-            self._arrived(arriving.tick())
+                self._deliver(arriving.feed(decode(data)))
+            self._deliver(arriving.tick())
         # answers that are still on their way must not be typed into the shell
         while select.select([self.fileno], [], [], INPUT_POLL_S)[0] and self._read():
             pass
@@ -133,7 +133,7 @@ class PatientDriver(LinuxDriver):
         except OSError:
             return b""
 
-    def _arrived(self, messages: Iterable[Message]) -> None:
+    def _deliver(self, messages: Iterable[Message]) -> None:
         for message in messages:
             # without a mouse of ours: what is reported was left on by another program
             if self._mouse or not isinstance(message, MouseEvent):
@@ -142,7 +142,7 @@ class PatientDriver(LinuxDriver):
     def close(self) -> None:
         """Write what is still queued and end the output thread."""
         super().close()
-        self._close_leave()
+        self._close_wake_fd()
         output, self._output = self._output, None
         if output is not None:
             output.stop()
@@ -150,12 +150,12 @@ class PatientDriver(LinuxDriver):
     def _sigtstp_application(self, *arguments: Any) -> None:
         """Textual suspends inside the handler of the signal, wherever the screen happens to be: in
         the middle of a write, too, which then can never end. Here it is one more thing to do."""
-        self._stops = True
+        self._stop_requested = True
         self._call_in_loop(self._suspend)
 
     def _sigcont_application(self, *arguments: Any) -> None:
         # as the kernel does: it is void that somebody wanted it stopped
-        self._stops = False
+        self._stop_requested = False
         self._call_in_loop(self._continue)
 
     def _call_in_loop(self, do: Callable[[], None]) -> None:
@@ -165,14 +165,14 @@ class PatientDriver(LinuxDriver):
 
     def _suspend(self) -> None:
         """Give the terminal back and stop. The next line is executed when it goes on."""
-        if not self._stops:
+        if not self._stop_requested:
             return
         if self._auto_restart:
             self.suspend_application_mode()
             self._must_signal_resume = True
         # giving the terminal back may have taken a while
-        if self._stops:
-            self._stops = False
+        if self._stop_requested:
+            self._stop_requested = False
             os.kill(os.getpid(), signal.SIGSTOP)
         self._continue()
 
@@ -185,20 +185,20 @@ class PatientDriver(LinuxDriver):
         else:
             self._app.call_later(self._app.refresh)
 
-    def _all_taken(self) -> None:
+    def _on_output_drained(self) -> None:
         output = self._output
         if output is not None and output.lost:
             output.lost = False
             self._app.call_later(self._app.refresh)
-        self.on_taken()
+        self.on_drained()
 
     def process_message(self, message: Message) -> None:
         """Takes note of the terminal's answers (in the thread that reads keys)."""
         if isinstance(message, TerminalSupportsSynchronizedOutput):
-            query_s, self._asked_s = self._asked_s, None
+            query_s, self._query_s = self._query_s, None
             if query_s is not None:
                 self._lag_s = time.monotonic() - query_s
-                self.on_taken()
+                self.on_drained()
                 return
-            self._answers = True
+            self._answers_sync_query = True
         super().process_message(message)

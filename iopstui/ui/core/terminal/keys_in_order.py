@@ -43,17 +43,17 @@ class AnsweringScreen(Protocol):
 class KeysInOrder(App[int]):
     """Takes keys and pastes one by one."""
 
-    _typed: deque[events.Event]
-    _taking = False
+    _queued_keys: deque[events.Event]
+    _handling = False
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._typed = deque()
+        self._queued_keys = deque()
 
     @property
     def typing(self) -> bool:
         """True while a key is dealt with, or waits."""
-        return self._taking
+        return self._handling
 
     @property
     def _is_over(self) -> bool:
@@ -69,43 +69,43 @@ class KeysInOrder(App[int]):
             return
         if isinstance(event, events.Key) and event.key == INTERRUPT:
             # as a terminal's own does: what was typed before and not taken yet is void
-            self._typed.clear()
+            self._queued_keys.clear()
             await super().on_event(event)
             return
-        self._typed.append(event)
-        if not self._taking:
-            await self._take_next()
+        self._queued_keys.append(event)
+        if not self._handling:
+            await self._handle_next()
 
-    async def _take_next(self) -> None:
-        self._taking = bool(self._typed) and not self._is_over
-        if not self._taking:
+    async def _handle_next(self) -> None:
+        self._handling = bool(self._queued_keys) and not self._is_over
+        if not self._handling:
             return
-        event = self._typed.popleft()
+        event = self._queued_keys.popleft()
         if isinstance(event, MetaKey):
             event = self._first_of_two(event)
-        self._waits = asyncio.create_task(self._then_next())
+        self._handling_task = asyncio.create_task(self._continue_when_handled())
         await super().on_event(event)
 
     def _first_of_two(self, event: MetaKey) -> events.Event:
         """The first key of two that came as one."""
         if isinstance(self.focused, Input) and event.follows in ALT_KEYS:
             return events.Key(ALT_KEYS[event.follows], None)
-        self._typed.appendleft(_key(event.follows))
+        self._queued_keys.appendleft(_key(event.follows))
         return events.Key("escape", "\x1b")
 
-    async def _then_next(self) -> None:
+    async def _continue_when_handled(self) -> None:
         with contextlib.suppress(asyncio.TimeoutError, ScreenStackError):
-            await asyncio.wait_for(self._dealt_with(), KEY_TIMEOUT_S)
-        self.call_later(self._take_next)
+            await asyncio.wait_for(self._wait_until_handled(), KEY_TIMEOUT_S)
+        self.call_later(self._handle_next)
 
-    async def _dealt_with(self) -> None:
+    async def _wait_until_handled(self) -> None:
         """Wait until neither screen nor focus has changed while everybody between the focus and the
         application has dealt with all messages."""
         before: object = None
         while True:
             for node in self._key_path():
-                await _has_dealt(node)
-            await self._palette_has_searched()
+                await _wait_until_idle(node)
+            await self._wait_for_palette()
             if isinstance(self.screen, AnsweringScreen):
                 await self.screen.answered.wait()
             now = (len(self.screen_stack), self.screen, self.focused)
@@ -117,7 +117,7 @@ class KeysInOrder(App[int]):
         """Return the widgets from the focus to the application: the way of a key."""
         return list((self.focused or self.screen).ancestors_with_self)
 
-    async def _palette_has_searched(self) -> None:
+    async def _wait_for_palette(self) -> None:
         """Enter takes what was found: not before it was looked for."""
         screen: Screen[Any] = self.screen
         if not isinstance(screen, CommandPalette):
@@ -129,7 +129,7 @@ class KeysInOrder(App[int]):
                     await worker.wait()
 
 
-async def _has_dealt(node: MessagePump) -> None:
+async def _wait_until_idle(node: MessagePump) -> None:
     """Wait until it has dealt with all messages that it has by now."""
     idle = asyncio.Event()
     if node.call_later(idle.set):

@@ -15,7 +15,7 @@ CHUNK_BYTES = 4096
 MIN_WRITE_BYTES = 256
 MAX_WAITING = 1 << 20
 LAST_WRITE_TIMEOUT_S = 1.0
-ROOM_POLL_S = 0.1
+WRITABLE_POLL_S = 0.1
 CANCEL = b"\x18"
 
 
@@ -23,19 +23,19 @@ class Output:
     """Writes to a terminal in a thread of its own. It stands in for Textual's WriterThread.
 
     ``waiting`` is how many bytes the terminal has not taken yet. Beyond ``MAX_WAITING`` they
-    are dropped and ``lost`` is set: then all must be painted anew. ``taken`` is called, in the
-    thread, whenever nothing waits any more.
+    are dropped and ``lost`` is set: then all must be painted anew. ``on_drained`` is called,
+    in the thread, whenever nothing waits any more.
     """
 
     def __init__(self, fd: int, on_drained: Callable[[], None]) -> None:
         self.waiting = 0
         self.lost = False
-        self._taken = on_drained
-        self._pieces: list[bytes] = []
+        self._on_drained = on_drained
+        self._chunks: list[bytes] = []
         self._changed = threading.Condition()
         self._closing = False
-        self._forgets = False
-        self._fd, self._piece = own_descriptor(fd)
+        self._discards = False
+        self._fd, self._chunk_bytes = open_nonblocking(fd)
         self._encoding = getattr(sys.__stdout__, "encoding", None) or "utf-8"
         self._thread = threading.Thread(target=self._main, name="terminal", daemon=True)
 
@@ -51,17 +51,17 @@ class Output:
                 self.lost = True
                 return
             self.waiting += len(data)
-            self._pieces.append(data)
+            self._chunks.append(data)
             self._changed.notify()
 
-    def forget(self) -> None:
+    def discard(self) -> None:
         """Drop pending output; what is written next is kept."""
         with self._changed:
-            self.waiting -= sum(map(len, self._pieces))
+            self.waiting -= sum(map(len, self._chunks))
             # a sequence that is cut off here must not swallow what follows
-            self._pieces = [CANCEL]
+            self._chunks = [CANCEL]
             self.waiting += len(CANCEL)
-            self._forgets = True
+            self._discards = True
             self._changed.notify()
 
     def stop(self) -> None:
@@ -81,29 +81,29 @@ class Output:
     def _main(self) -> None:
         while True:
             with self._changed:
-                while not self._pieces and not self._closing:
+                while not self._chunks and not self._closing:
                     self._changed.wait()
-                data, self._pieces = b"".join(self._pieces), []
-                self._forgets = False
+                data, self._chunks = b"".join(self._chunks), []
+                self._discards = False
                 closing = self._closing
-            if data and not self._put(data):
+            if data and not self._write_all(data):
                 return
             with self._changed:
                 empty = self.waiting == 0
             if empty and data:
-                self._taken()
+                self._on_drained()
             if closing and empty:
                 return
 
-    def _put(self, data: bytes) -> bool:
+    def _write_all(self, data: bytes) -> bool:
         """False if the terminal is gone."""
         unsent = memoryview(data)
         while unsent:
             try:
                 # what is thrown away (stop) makes room, of which the kernel wakes nobody
-                while not select.select([], [self._fd], [], ROOM_POLL_S)[1]:
+                while not select.select([], [self._fd], [], WRITABLE_POLL_S)[1]:
                     continue
-                written = os.write(self._fd, unsent[: self._piece])
+                written = os.write(self._fd, unsent[: self._chunk_bytes])
             except BlockingIOError:
                 # a stopped terminal may claim to be writable
                 time.sleep(0.05)
@@ -113,13 +113,13 @@ class Output:
             unsent = unsent[written:]
             with self._changed:
                 self.waiting -= written
-                if self._forgets:
+                if self._discards:
                     self.waiting -= len(unsent)
                     return True
         return True
 
 
-def own_descriptor(fd: int) -> tuple[int, int]:
+def open_nonblocking(fd: int) -> tuple[int, int]:
     """A descriptor that never blocks, and how much to write at once. O_NONBLOCK belongs to what
     was opened, which we share with the shell: so the terminal is opened again, where we may."""
     with contextlib.suppress(OSError):

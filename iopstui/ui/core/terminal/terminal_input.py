@@ -17,12 +17,12 @@ ESC = "\x1b"
 PASTE, PASTE_ENDS = "\x1b[200~", "\x1b[201~"
 MOUSE = "\x1b[M"
 """Three characters follow (an old kind of report, left on by another program)."""
-REST_WITHIN_S, PASTE_WITHIN_S = 1.0, 5.0
+SEQUENCE_TIMEOUT_S, PASTE_TIMEOUT_S = 1.0, 5.0
 """The rest of a sequence that has begun, over a slow line."""
 LONGEST_PASTE, LONGEST_STRING = 1 << 16, 1 << 12
 _STRING_ENDS = re.compile(r"\x07|\x1b\\")
 _CSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
-_CSI_BEGUN = re.compile(r"\x1b\[[0-?]{0,256}[ -/]{0,16}")
+_PARTIAL_CSI = re.compile(r"\x1b\[[0-?]{0,256}[ -/]{0,16}")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
@@ -46,7 +46,7 @@ class TerminalInput:
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._parser = KeyParser()
-        self._incomplete = ""
+        self._pending = ""
         self._fed_s = 0.0
         self._now = now
 
@@ -55,7 +55,7 @@ class TerminalInput:
         if not text:
             return
         self._fed_s = self._now()
-        text, self._incomplete = self._incomplete + text, ""
+        text, self._pending = self._pending + text, ""
         at = 0
         while at < len(text):
             escape = text.find(ESC, at)
@@ -66,28 +66,28 @@ class TerminalInput:
                 continue
             length = _length(text, at)
             if not length:
-                self._hold(text[at:])
+                self._keep_pending(text[at:])
                 return
             yield from self._sequence(text[at : at + length])
             at += length
 
-    def _hold(self, text: str) -> None:
+    def _keep_pending(self, text: str) -> None:
         # of a long paste the beginning, and what the sign of its end may have begun in
         if len(text) > LONGEST_PASTE:
             text = text[:LONGEST_PASTE] + text[LONGEST_PASTE:][1 - len(PASTE_ENDS) :]
-        self._incomplete = text
+        self._pending = text
 
     @property
-    def waits(self) -> bool:
+    def has_pending(self) -> bool:
         """Whether something is held back for a rest: only then ``tick`` has anything to do."""
-        return bool(self._incomplete)
+        return bool(self._pending)
 
     def tick(self) -> Iterator[Message]:
         """Pass on input that was held back for a rest that did not come."""
-        pending = self._incomplete
-        if not pending or self._now() - self._fed_s < _patience(pending):
+        pending = self._pending
+        if not pending or self._now() - self._fed_s < _timeout_s(pending):
             return
-        self._incomplete = ""
+        self._pending = ""
         if pending.startswith(PASTE):
             yield _paste(pending[len(PASTE) :])
         # more of it can be no keys: the rest of a sequence was lost
@@ -145,7 +145,7 @@ def _length_of_csi(text: str, at: int) -> int:
         return end + len(PASTE_ENDS) - at if end >= 0 else 0
     sequence = _CSI.match(text, at)
     if sequence is None:
-        partial = _CSI_BEGUN.match(text, at)
+        partial = _PARTIAL_CSI.match(text, at)
         length = partial.end() - at if partial else 2
         return 0 if at + length == len(text) else length
     if sequence[0] == MOUSE:
@@ -153,10 +153,10 @@ def _length_of_csi(text: str, at: int) -> int:
     return len(sequence[0])
 
 
-def _patience(pending: str) -> float:
+def _timeout_s(pending: str) -> float:
     if pending == ESC:
         return float(constants.ESCAPE_DELAY)
-    return PASTE_WITHIN_S if pending.startswith(PASTE) else REST_WITHIN_S
+    return PASTE_TIMEOUT_S if pending.startswith(PASTE) else SEQUENCE_TIMEOUT_S
 
 
 def _paste(text: str) -> events.Paste:

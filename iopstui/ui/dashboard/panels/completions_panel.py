@@ -60,7 +60,7 @@ def begin_of(t: float, columns: int) -> float:
 
 
 def groups(history: CpuHistory, max_rows: int) -> list[tuple[str, tuple[int, ...]]]:
-    """Groups of CPUs for at most ``room`` rows: each with its label."""
+    """Groups of CPUs for at most ``max_rows`` rows: each with its label."""
     cpus = history.cpus
     per_group = -(-len(cpus) // max_rows)
     parts = [tuple(cpus[at : at + per_group]) for at in range(0, len(cpus), per_group)]

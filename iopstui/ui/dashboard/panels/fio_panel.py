@@ -120,10 +120,10 @@ def status(state: LiveState, job: str) -> tuple[str, bool]:
             return f"the job did not start{keys}", True
         if not job:
             return "no job runs", False
-        if state.next_run.asked:
+        if state.next_run.requested:
             return f"{job} is being prepared", False
         return f"no job: press r to run {job}, j to choose, l for lessons", False
-    if state.layout:
+    if state.creating_file:
         return layout(state), False
     frame = state.fio
     if frame is None or frame.fio is None:

@@ -262,7 +262,7 @@ def draw_tile(
 ) -> list[Row]:
     """Return a section of a plot, as rows of styled pieces. ``marks`` are columns of the plot that
     get a vertical line, over areas and under lines; ``cursor`` is one that gets a line over all.
-    ``levels`` are level lines under the others, ``words`` are written over them."""
+    ``levels`` are level lines under the others, ``labels`` are written over them."""
     first, columns, charset = section.first, section.columns, section.charset
     cells = blank_cells(columns, section.rows, section.scale, charset)
     for curve in series:

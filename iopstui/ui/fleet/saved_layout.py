@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from iopstui.ui.core.kept_layout import DOT_SECONDS, HEAT_MAP, PERCENTILES
+from iopstui.ui.core.saved_layout import DOT_SECONDS, HEAT_MAP, PERCENTILES
 from iopstui.ui.fleet.hosts import NAME, ORDERS
 
 PANELS = ("iops", "latency", "numbers", "hosts", "runs")

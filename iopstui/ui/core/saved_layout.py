@@ -12,7 +12,7 @@ ZOOMED, HEAT_MAP, PERCENTILES = "zoomed", "heat-map", "percentiles"
 
 
 @dataclass(frozen=True, slots=True)
-class KeptLayout:
+class SavedLayout:
     """``panel`` is the open one on a small screen; ``zoomed``: it has the whole screen on a large
     one, too. ``seconds`` are those of a chart's column. As text: the words of what is not as usual,
     e.g. "latency zoomed heat-map 10s"."""
@@ -34,7 +34,7 @@ class KeptLayout:
         return " ".join(setting for setting in settings if setting)
 
 
-def parse_layout(text: str) -> KeptLayout:
+def parse_layout(text: str) -> SavedLayout:
     """The layout of such words, in any order. Raises ValueError for another word."""
     settings = text.split()
     lengths = {f"{seconds}s": seconds for seconds in DOT_SECONDS}
@@ -42,7 +42,7 @@ def parse_layout(text: str) -> KeptLayout:
     wrong = next((setting for setting in settings if setting not in allowed), None)
     if wrong is not None:
         raise ValueError(f"{wrong!r} is not one of {', '.join(allowed)}")
-    return KeptLayout(
+    return SavedLayout(
         next((setting for setting in settings if setting in PANELS), PANELS[0]),
         ZOOMED in settings,
         HEAT_MAP in settings,

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from test_app import make, running, settle, shows
 from test_fleet_screen import four, made, until
 
-from iopstui.ui.core.kept_layout import DOT_SECONDS, PANELS, KeptLayout, parse_layout
 from iopstui.ui.core.preferences import PREFERENCES
+from iopstui.ui.core.saved_layout import DOT_SECONDS, PANELS, SavedLayout, parse_layout
 from iopstui.ui.dashboard.panels import registry
 from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.fleet.hosts import ORDERS
-from iopstui.ui.fleet.kept_layout import PANELS as FLEET_PANELS
-from iopstui.ui.fleet.kept_layout import FleetLayout, parse_fleet_layout
+from iopstui.ui.fleet.saved_layout import PANELS as FLEET_PANELS
+from iopstui.ui.fleet.saved_layout import FleetLayout, parse_fleet_layout
 
 Kept = list[tuple[str, str | bool]]
 
@@ -30,16 +30,16 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> Kept:
 
 @given(
     st.builds(
-        KeptLayout, st.sampled_from(PANELS), st.booleans(), st.booleans(), st.booleans(),
+        SavedLayout, st.sampled_from(PANELS), st.booleans(), st.booleans(), st.booleans(),
         st.sampled_from(DOT_SECONDS),
     )
 )  # fmt: skip
-def test_its_words_are_the_same_layout(layout: KeptLayout) -> None:
+def test_its_words_are_the_same_layout(layout: SavedLayout) -> None:
     assert parse_layout(str(layout)) == layout
 
 
 def test_another_word_is_refused() -> None:
-    assert str(KeptLayout()) == ""
+    assert str(SavedLayout()) == ""
     with pytest.raises(ValueError, match="'latencies' is not one of iops, latency"):
         parse_layout("latencies zoomed")
     assert len(registry.tabs()) == len(PANELS)
@@ -60,7 +60,7 @@ async def test_what_was_left_is_there_at_the_next_start(kept: Kept) -> None:
         await running(app, pilot)
         board = app.dashboard
         assert isinstance(board, Dashboard)
-        assert str(board.kept_layout) == kept[0][1]
+        assert str(board.saved_layout) == kept[0][1]
         assert board.panels["cpus"].shown is False and board.heats.fio.shown
         await pilot.press("escape", "h", "p", "h", "plus", "1")
         assert not board.alone
@@ -139,7 +139,7 @@ async def test_a_fleet_s_screen_begins_as_it_was_left(kept: Kept) -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         await settle(pilot)
         board = app.board
-        assert board is not None and str(board.kept_layout) == kept[0][1]
+        assert board is not None and str(board.saved_layout) == kept[0][1]
         # also with one host opened: what is kept is the board of all
         runs.play(3)
         await settle(pilot)
