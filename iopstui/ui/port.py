@@ -98,6 +98,11 @@ class Port:
         return self.dashboard.shown if self.dashboard is not None else self.state
 
     @property
+    def in_cell(self) -> bool:
+        """Whether a cell of the heat map is chosen."""
+        return self.dashboard is not None and self.dashboard.cell is not None
+
+    @property
     def screen(self) -> Screen[Any]:
         """The screen that is shown."""
         return self._app.screen

@@ -72,11 +72,6 @@ class ReplayKeys(Part):
         return action.measures
 
     @property
-    def in_cell(self) -> bool:
-        """Whether a cell of the heat map is chosen."""
-        return self.port.dashboard is not None and self.port.dashboard.cell is not None
-
-    @property
     def space(self) -> str:
         """Meaning of space now."""
         session = self._session
@@ -151,13 +146,14 @@ class ReplayKeys(Part):
             "seek", (Key("left", "left", -1), Key("right", "right", 1)), seek,
             help="10 seconds back, forward; in the heat map one second", place=20,
             term="left right",
-            footer=(Footer("10 s", {REPLAY: 30}, key="← →", when=lambda keys: not keys.in_cell),),
-            applies=lambda keys: not keys.in_cell,
+            footer=(Footer("10 s", {REPLAY: 30}, key="← →",
+                           when=lambda keys: not keys.port.in_cell),),
+            applies=lambda keys: not keys.port.in_cell,
         ),
         Action(
             "next_second", (Key("left", "left", -1), Key("right", "right", 1)), next_second,
-            footer=(Footer("second", {REPLAY: 5}, key="← →", when=lambda keys: keys.in_cell),),
-            applies=lambda keys: keys.in_cell,
+            footer=(Footer("second", {REPLAY: 5}, key="← →", when=lambda keys: keys.port.in_cell),),
+            applies=lambda keys: keys.port.in_cell,
         ),
         Action(
             "edge", (Key("home", "home", False), Key("end", "end", True)), edge,

@@ -241,12 +241,6 @@ class ViewKeys(Part):
         dashboard = self.port.dashboard
         return dashboard is not None and any(heat_map.shown for heat_map in dashboard.heats.maps)
 
-    @property
-    def in_cell(self) -> bool:
-        """Whether a cell of the heat map is chosen."""
-        dashboard = self.port.dashboard
-        return dashboard is not None and dashboard.cell is not None
-
     def move_cell(self, by: int) -> None:
         """Choose a cell of the heat map."""
         dashboard = self.port.dashboard
@@ -497,14 +491,14 @@ class ViewKeys(Part):
         Action(
             "open_cell", (Key("enter", "Enter", on_dashboard=True),), open_cell,
             footer=(Footer("requests", {IDLE: 3, RUNNING: 3, REPLAY: 3},
-                           when=lambda view: view.in_cell),),
-            applies=lambda view: view.in_cell,
+                           when=lambda view: view.port.in_cell),),
+            applies=lambda view: view.port.in_cell,
         ),
         Action(
             "leave_cell", (Key("escape", "Esc", on_dashboard=True),), leave_cell,
             footer=(Footer("leave the cell", {IDLE: 4, RUNNING: 4, REPLAY: 4},
-                           when=lambda view: view.in_cell),),
-            applies=lambda view: view.in_cell,
+                           when=lambda view: view.port.in_cell),),
+            applies=lambda view: view.port.in_cell,
         ),
         Action(
             "findings", (pages.FINDINGS,), findings, title="Findings",
