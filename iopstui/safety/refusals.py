@@ -119,13 +119,7 @@ def check_write(
     node = None if target.passthrough else target.path
     verdict = write_reasons(target.device or "", devices, roots, path=node, held=held)
     path = printable(target.path)
-    if verdict.in_use:
-        more = "; ".join(verdict.carries)
-        raise Refused(
-            f"Refusing to write to {path}: it is in use: {'; '.join(verdict.in_use)}."
-            + (f" Also: {more}." if more else ""),
-            _CHOOSE_ANOTHER,
-        )
+    _check_unused(path, verdict)
     device = devices[target.device or ""]
     if target.passthrough and _names_device(destroy_data, device):
         return verdict
@@ -134,6 +128,17 @@ def check_write(
     _check_word(target.path, destroy_data, _what_goes(verdict, path), opened, roots,
                 device.diskseq)  # fmt: skip
     return verdict
+
+
+def _check_unused(path: str, verdict: WriteVerdict) -> None:
+    """Raise Refused if the device is in use."""
+    if verdict.in_use:
+        more = "; ".join(verdict.carries)
+        raise Refused(
+            f"Refusing to write to {path}: it is in use: {'; '.join(verdict.in_use)}."
+            + (f" Also: {more}." if more else ""),
+            _CHOOSE_ANOTHER,
+        )
 
 
 def check_file_write(

@@ -43,14 +43,8 @@ def new_session(
         options.volume,
         options.cgroups,
     )
-    policy = RunPolicy(
-        size=options.size, part=options.part, destroy_data=options.destroy_data, bind=options.bind,
-        no_fence=options.no_fence, budget=WriteBudget(options.write_budget, tell_writes),
-        # on the screen one run follows another
-        keep_scratch=idle_frames,
-        hold=options.hold, deadline_s=deadline_s, trace=options.trace,
-        io_log=options.io_log,
-    )  # fmt: skip
+    # on the screen (idle_frames) one run follows another, and the scratch file stays
+    policy = _run_policy(options, idle_frames, tell_writes, deadline_s)
     return LiveSession(
         target,
         devices,
@@ -63,3 +57,14 @@ def new_session(
         expectations=expectations,
         until_steady=options.until_steady,
     )
+
+
+def _run_policy(
+    options: RunOptions, keep_scratch: bool, tell_writes: bool, deadline_s: float | None
+) -> RunPolicy:
+    return RunPolicy(
+        size=options.size, part=options.part, destroy_data=options.destroy_data, bind=options.bind,
+        no_fence=options.no_fence, budget=WriteBudget(options.write_budget, tell_writes),
+        keep_scratch=keep_scratch, hold=options.hold, deadline_s=deadline_s, trace=options.trace,
+        io_log=options.io_log,
+    )  # fmt: skip

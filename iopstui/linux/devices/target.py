@@ -94,25 +94,7 @@ def resolve_target(
         text = str(cwd)
     if not text or "\0" in text:
         raise UsageError("The target's name is empty or contains a NUL byte.", LIST_DEVICES)
-    given = cwd / text
-    info = _stat(given)
-    if info is None:
-        given = _known_device(text, given, roots, devices)
-        info = _stat(given)
-    if info is None:
-        raise UsageError(
-            f"The kernel knows {_path_text(text)}, but its node {_path_text(given)} does not exist "
-            "here.",
-            "In a container, pass the device into it (docker run --device ...).",
-        )
-    path = Path(os.path.realpath(given))
-    named = _stat(path)
-    if named is None or not os.path.samestat(info, named):
-        raise UsageError(
-            f"{_path_text(text)} leads to {_path_text(path)}, which is a different file. The file "
-            "was deleted or is being renamed.",
-            "Give the path of an existing file.",
-        )
+    path, info = _resolve_path(text, cwd, roots, devices)
     if stat.S_ISBLK(info.st_mode):
         return _device_target(path, info, roots, devices, to_read)
     if stat.S_ISCHR(info.st_mode):
@@ -123,6 +105,32 @@ def resolve_target(
     if to_read:
         _check_rights(path, info)
     return _file_target(path, info, roots, devices)
+
+
+def _resolve_path(
+    text: str, cwd: Path, roots: Roots, devices: Devices
+) -> tuple[Path, os.stat_result]:
+    """Return the absolute path without symbolic links and its stat, which exists."""
+    path = cwd / text
+    info = _stat(path)
+    if info is None:
+        path = _known_device(text, path, roots, devices)
+        info = _stat(path)
+    if info is None:
+        raise UsageError(
+            f"The kernel knows {_path_text(text)}, but its node {_path_text(path)} does not exist "
+            "here.",
+            "In a container, pass the device into it (docker run --device ...).",
+        )
+    real_path = Path(os.path.realpath(path))
+    real_info = _stat(real_path)
+    if real_info is None or not os.path.samestat(info, real_info):
+        raise UsageError(
+            f"{_path_text(text)} leads to {_path_text(real_path)}, which is a different file. The "
+            "file was deleted or is being renamed.",
+            "Give the path of an existing file.",
+        )
+    return real_path, info
 
 
 def resolve_targets(

@@ -313,6 +313,15 @@ def _requests(
         p.jump(KIND, "!=", _FLUSH, "out")
         p.label("has sectors")
     _place_of_request(p, kernel)
+    _select_slot(p, kernel, slots, regions)
+    if regions:
+        _emit_direction(p, origin)
+
+
+def _select_slot(
+    p: Program, kernel: KernelTypes, slots: Sequence[InFlightMap], regions: Sequence[Region]
+) -> None:
+    """SLOT = the address of the request's slot in its disk's map; ``out`` if it is of none."""
     for number, disk in enumerate(slots):
         p.jump(3, "!=", disk.dev, f"no {number}")
         p.do("*", SLOT, disk.tags)
@@ -327,8 +336,6 @@ def _requests(
     p.label("found")
     p.do("<<", SLOT, slots[0].bits if slots else SLOT_BITS)
     p.do_with("+", SLOT, 2)
-    if regions:
-        _emit_direction(p, origin)
 
 
 def _region(
