@@ -46,20 +46,20 @@ def layouts(kinds: Iterable[type], names: Names) -> dict[str, list[str]]:
 
     Raises ``KeyError`` for one that has no name.
     """
-    found: dict[str, list[str]] = {}
+    fields_by_name: dict[str, list[str]] = {}
     for kind in kinds:
-        _collect(kind, names, found)
-    return found
+        _collect(kind, names, fields_by_name)
+    return fields_by_name
 
 
-def _collect(kind: Any, names: Names, found: dict[str, list[str]]) -> None:
+def _collect(kind: Any, names: Names, fields_by_name: dict[str, list[str]]) -> None:
     is_one = dataclasses.is_dataclass(kind) and isinstance(kind, type)
-    if is_one and names[kind] not in found:
-        found[names[kind]] = [field.name for field in dataclasses.fields(kind)]
+    if is_one and names[kind] not in fields_by_name:
+        fields_by_name[names[kind]] = [field.name for field in dataclasses.fields(kind)]
         for hint in field_types(kind).values():
-            _collect(hint, names, found)
+            _collect(hint, names, fields_by_name)
     for part in typing.get_args(kind):
-        _collect(part, names, found)
+        _collect(part, names, fields_by_name)
 
 
 @cache
@@ -77,12 +77,12 @@ def encoder(kind: Any) -> Coder:
         )
     if origin in (tuple, frozenset):
         part = encoder(arguments[0])
-        return list if part is unchanged else lambda value: [part(one) for one in value]
+        return list if part is unchanged else lambda value: [part(item) for item in value]
     if origin is not None and issubclass(origin, Mapping):
         part = encoder(arguments[1])
         if part is unchanged:
             return _plain
-        return lambda value: {key: part(one) for key, one in value.items()}
+        return lambda value: {key: part(item) for key, item in value.items()}
     raise TypeError(f"no coding for {kind}")
 
 
@@ -125,10 +125,10 @@ class Decoder:
 
     def decoder_for(self, kind: Any) -> Coder:
         """The function that makes a ``kind``."""
-        made = self._made.get(kind)
-        if made is None:
-            made = self._made[kind] = self._make(kind)
-        return made
+        coder = self._made.get(kind)
+        if coder is None:
+            coder = self._made[kind] = self._make(kind)
+        return coder
 
     def _make(self, kind: Any) -> Coder:
         if kind in (object, Any):
@@ -149,13 +149,13 @@ class Decoder:
 
     def _dataclass(self, kind: Any) -> Coder:
         kind_name = self._names[kind]
-        there = self._layouts.get(kind_name)
-        if there is None:
+        recorded_fields = self._layouts.get(kind_name)
+        if recorded_fields is None:
             raise MalformedData(f"its layout of a {kind_name} is missing")
         hints = _hints(kind)
-        known = {field.name: field for field in dataclasses.fields(kind)}
-        for name, field in known.items():
-            if name not in there and _has_no_default(field):
+        fields = {field.name: field for field in dataclasses.fields(kind)}
+        for name, field in fields.items():
+            if name not in recorded_fields and _has_no_default(field):
                 raise MalformedData(f"a {kind_name} has no {name}")
         left_out = self._without.get(kind, {})
         slots = [
@@ -165,10 +165,10 @@ class Decoder:
                 hints[name],
                 None if name in left_out else self.decoder_for(hints[name]),
             )
-            for position, name in enumerate(there)
-            if name in known
+            for position, name in enumerate(recorded_fields)
+            if name in fields
         ]
-        return _record(kind, kind_name, slots, len(there), left_out)
+        return _record(kind, kind_name, slots, len(recorded_fields), left_out)
 
 
 class _Slot:
@@ -188,29 +188,29 @@ def _record(
 ) -> Coder:
     """The function that makes a ``kind`` of a list of ``count`` values. A day's recording has
     millions of them, so it is written as text, with what is asked of plain values in it."""
-    known: dict[str, Any] = {"kind": kind, "Malformed": MalformedData}
+    namespace: dict[str, Any] = {"kind": kind, "Malformed": MalformedData}
     for slot in slots:
         if slot.part is None:
-            known[slot.value] = left_out[slot.name]
-        known[f"p{slot.position}"] = slot.part
-    read = {slot.position for slot in slots if slot.part is not None}
+            namespace[slot.value] = left_out[slot.name]
+        namespace[f"p{slot.position}"] = slot.part
+    decoded_positions = {slot.position for slot in slots if slot.part is not None}
     lines = [
         "def decode(value):",
         f" if type(value) is not list or len(value) != {count}:",
         f"  raise Malformed('not a {kind_name}')",
-        f" [{', '.join(f'v{n}' if n in read else '_' for n in range(count))}] = value",
+        f" [{', '.join(f'v{n}' if n in decoded_positions else '_' for n in range(count))}] = value",
     ]
     lines += [_conversion(slot) for slot in slots if slot.part is not None]
     # the last of several of one name counts
     by_name = {slot.name: slot.value for slot in slots}
     fields = [field.name for field in dataclasses.fields(kind)]
     in_order = [*by_name] == fields[: len(by_name)]
-    given = by_name.values() if in_order else (f"{name}={v}" for name, v in by_name.items())
-    lines.append(f" return kind({', '.join(given)})")
+    arguments = by_name.values() if in_order else (f"{name}={v}" for name, v in by_name.items())
+    lines.append(f" return kind({', '.join(arguments)})")
     # text of ours: of the file only numbers are in it
-    exec(_compiled("\n".join(lines)), known)
-    made: Coder = known["decode"]
-    return made
+    exec(_compiled("\n".join(lines)), namespace)
+    coder: Coder = namespace["decode"]
+    return coder
 
 
 @lru_cache(256)
@@ -247,7 +247,7 @@ def _has_no_default(field: dataclasses.Field[Any]) -> bool:
 
 
 def _without_none(arguments: tuple[Any, ...]) -> Any:
-    rest = [one for one in arguments if one is not type(None)]
+    rest = [argument for argument in arguments if argument is not type(None)]
     if len(rest) != 1:
         raise TypeError(f"no coding for a choice of {arguments}")
     return rest[0]
@@ -257,7 +257,7 @@ def _sequence(origin: Any, part: Coder) -> Coder:
     def decode(value: Any) -> Any:
         if type(value) is not list:
             raise MalformedData("not a list")
-        return origin([part(one) for one in value])
+        return origin([part(item) for item in value])
 
     return decode
 
@@ -269,7 +269,7 @@ def _mapping(whole_keys: bool, part: Coder) -> Coder:
         keys = map(_KEYS.__getitem__, value) if whole_keys else value
         if part is _checked_count and _are_whole(value.values()):
             return dict(zip(keys, value.values(), strict=True))
-        return {key: part(one) for key, one in zip(keys, value.values(), strict=True)}
+        return {key: part(item) for key, item in zip(keys, value.values(), strict=True)}
 
     return decode
 

@@ -22,13 +22,13 @@ INPUT_ENDED = "the input has ended; what has arrived can still be played"
 
 
 def wait_for_first_sample(
-    path: Path, say: Callable[[str], object], ended: Callable[[], bool]
+    path: Path, say: Callable[[str], object], has_ended: Callable[[], bool]
 ) -> None:
     """Return once the recording has a sample. UsageError if the file is no recording, or if its
-    input has ``ended`` without one."""
+    input ``has_ended`` without one."""
     waiting = False
     while True:
-        over = ended()
+        input_ended = has_ended()
         error = UsageError("The input ended before the first sample of a recording.")
         try:
             with Recording(path) as recording:
@@ -36,7 +36,7 @@ def wait_for_first_sample(
                     return
         except RecordingTooShort as too_short:
             error = too_short
-        if over:
+        if input_ended:
             raise error
         if not waiting:
             waiting = True
@@ -59,8 +59,8 @@ class InputCopy:
 
     def _main(self) -> None:
         try:
-            while piece := os.read(self._source, CHUNK_BYTES):
-                view = memoryview(piece)
+            while chunk := os.read(self._source, CHUNK_BYTES):
+                view = memoryview(chunk)
                 while view:
                     view = view[os.write(self._copy, view) :]
         except OSError:
@@ -72,16 +72,16 @@ class InputCopy:
 class FollowSession(ReplaySession):
     """Plays a recording from its newest second on, as it is written.
 
-    ``ended`` says that nothing more will come. One can pause and go back as in any replay; at its
-    end the recording goes on by itself. A writer that stops without an end marker (it was killed,
-    or its host is gone) is reported after ``STALL_TIMEOUT_S``.
+    ``has_ended`` says that nothing more will come. One can pause and go back as in any replay; at
+    its end the recording goes on by itself. A writer that stops without an end marker (it was
+    killed, or its host is gone) is reported after ``STALL_TIMEOUT_S``.
     """
 
     def __init__(
         self,
         path: Path,
         speed: float = 1.0,
-        ended: Callable[[], bool] = lambda: False,
+        has_ended: Callable[[], bool] = lambda: False,
         files: tuple[BinaryIO, BinaryIO] | None = None,
     ) -> None:
         # one to play, one to look for more: each is read in a thread of its own
@@ -90,7 +90,7 @@ class FollowSession(ReplaySession):
         self._look = threading.Lock()
         self._looked = self._grown = time.monotonic()
         self._stalled_at: int | None = None
-        self._ended = ended
+        self._ended = has_ended
         super().__init__(path, speed, play)
         self._index = self._newest.extend_index()
         self._goal = self._index.end
@@ -161,7 +161,7 @@ class FollowSession(ReplaySession):
         if not self.growing or not (silent > limit or self._ended()):
             return
         self._stalled_at = self._index.samples
-        words = f"no new data for {silent:.0f} s: the recording program has stopped or is cut off"
+        message = f"no new data for {silent:.0f} s: the recording program has stopped or is cut off"
         if self._ended():
-            words = INPUT_ENDED
-        self._sink(events.Notice(self._index.end, "warning", words))
+            message = INPUT_ENDED
+        self._sink(events.Notice(self._index.end, "warning", message))

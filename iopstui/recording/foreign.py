@@ -73,8 +73,8 @@ class FioResult:
     @property
     def disks(self) -> tuple[Mapping[str, Any], ...]:
         """fio's disk_util."""
-        found = self.document.get("disk_util")
-        return tuple(d for d in found or () if isinstance(d, Mapping))
+        rows = self.document.get("disk_util")
+        return tuple(d for d in rows or () if isinstance(d, Mapping))
 
     @property
     def last(self) -> FioStatus:
@@ -118,27 +118,27 @@ def read_result(path: Path) -> FioResult:
     documents = [item.data for item in items if isinstance(item, Document)]
     if not documents:
         documents = list(_loose_json(content))
-    known = [(data, status) for data in map(_one_of_clients, documents)
+    valid = [(data, status) for data in map(_one_of_clients, documents)
              if (status := parse_status(data)) is not None and status.jobs]  # fmt: skip
-    if not known:
+    if not valid:
         raise UsageError(
             f"{_name(path)} contains no complete fio JSON. It was cut off, or fio ended "
             "before it measured anything." + _first_word(items), JSON_ADVICE,
         )  # fmt: skip
-    last = known[-1][0]
-    said = [
+    last = valid[-1][0]
+    messages = [
         item.text for item in items if isinstance(item, LogLine) and _FIO_PREFIX.match(item.text)
     ]
     broken = sum(isinstance(item, BrokenDocument) for item in items)
     return FioResult(
-        path, tuple(status for _, status in known), last, _options(last),
-        tuple(dict.fromkeys(said)), broken,
+        path, tuple(status for _, status in valid), last, _options(last),
+        tuple(dict.fromkeys(messages)), broken,
     )  # fmt: skip
 
 
 def _first_word(items: Sequence[object]) -> str:
-    said = [i.text for i in items if isinstance(i, LogLine) and _FIO_PREFIX.match(i.text)]
-    return f" It said: {printable(said[0])}" if said else ""
+    messages = [i.text for i in items if isinstance(i, LogLine) and _FIO_PREFIX.match(i.text)]
+    return f" It said: {printable(messages[0])}" if messages else ""
 
 
 def _loose_json(content: bytes) -> Iterator[Mapping[str, Any]]:
@@ -151,8 +151,8 @@ def _loose_json(content: bytes) -> Iterator[Mapping[str, Any]]:
     except (ValueError, RecursionError):
         return
     if isinstance(data, dict):
-        yield from (one.data for one in decode(json.dumps(data).encode())
-                    if isinstance(one, Document))  # fmt: skip
+        yield from (document.data for document in decode(json.dumps(data).encode())
+                    if isinstance(document, Document))  # fmt: skip
 
 
 def _one_of_clients(data: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -160,23 +160,23 @@ def _one_of_clients(data: Mapping[str, Any]) -> Mapping[str, Any]:
     rows = data.get("client_stats")
     if "jobs" in data or not isinstance(rows, list):
         return data
-    known = [row for row in rows if isinstance(row, Mapping)]
-    hosts = {row.get("hostname") for row in known}
-    jobs = [row for row in known if row.get("jobname") != ALL_CLIENTS]
+    client_rows = [row for row in rows if isinstance(row, Mapping)]
+    hosts = {row.get("hostname") for row in client_rows}
+    jobs = [row for row in client_rows if row.get("jobname") != ALL_CLIENTS]
     if len(hosts) > 1:
         jobs = [{**row, "jobname": f"{row.get('hostname')}: {row.get('jobname')}"} for row in jobs]
     return {**data, "jobs": jobs}
 
 
 def _options(data: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = {}
+    by_job: dict[str, dict[str, str]] = {}
     parts = [("", data.get("global options"))]
     parts += [(str(row.get("jobname", "")), row.get("job options"))
               for row in data.get("jobs") or () if isinstance(row, Mapping)]  # fmt: skip
     for name, options in parts:
         if isinstance(options, Mapping):
-            found[name] = {str(key): str(value) for key, value in options.items()}
-    return found
+            by_job[name] = {str(key): str(value) for key, value in options.items()}
+    return by_job
 
 
 @dataclass(slots=True)
@@ -214,14 +214,14 @@ def read_log_file(file: LogFile) -> LogFile:
 def refuse_result(path: Path, kind: str) -> UsageError:
     """The error for a result that is given where something to be measured is meant."""
     name = _name(path)
-    what = {
+    description = {
         RECORDING: ("a recording of iopstui", f"iopstui replay {name}, or iopstui report {name}"),
         JSON: ("a result of fio (JSON)", f"iopstui report {name}"),
         LOG: ("a log of fio", f"iopstui report {name}"),
     }.get(kind, ("the output of a fio run", JSON_ADVICE))
     return UsageError(
-        f"{name} is {what[0]}, not a target: a job would read or overwrite it.",
-        f"Open it with: {what[1]}" if kind != NORMAL else what[1],
+        f"{name} is {description[0]}, not a target: a job would read or overwrite it.",
+        f"Open it with: {description[1]}" if kind != NORMAL else description[1],
     )
 
 

@@ -64,8 +64,8 @@ class CurrentState:
     def records_before(self, later: Iterable[Any]) -> list[Any]:
         """Records needed in front of a recording of ``later``: no ended experiment if another job
         runs."""
-        other = self.finished and any(isinstance(item, JobRun) for item in later)
-        return [*([] if other else self._experiment), *self._run.values()]
+        other_job = self.finished and any(isinstance(item, JobRun) for item in later)
+        return [*([] if other_job else self._experiment), *self._run.values()]
 
 
 class DeltaBase:
@@ -91,15 +91,15 @@ class DeltaBase:
     def forget_run(self) -> None:
         """Forget the run: nothing is subtracted from it any more."""
         self._found = {
-            what: dataclasses.replace(raw, fio=None)
-            for what, raw in self._found.items()
-            if not what.startswith("fio")
+            key: dataclasses.replace(raw, fio=None)
+            for key, raw in self._found.items()
+            if not key.startswith("fio")
         }
 
     def samples(self) -> list[RawSample]:
         """Return all samples in order."""
-        seen = {raw.seq: raw for raw in self._found.values()}
-        return sorted(seen.values(), key=lambda raw: raw.seq)
+        by_seq = {raw.seq: raw for raw in self._found.values()}
+        return sorted(by_seq.values(), key=lambda raw: raw.seq)
 
 
 class _Packed(NamedTuple):
@@ -133,7 +133,7 @@ class LeadBuffer:
     @property
     def items(self) -> list[Any]:
         """Return everything kept."""
-        return [one.unpacked() if isinstance(one, _Packed) else one for one in self._items]
+        return [item.unpacked() if isinstance(item, _Packed) else item for item in self._items]
 
     def add(self, item: Any) -> None:
         """A sample was taken, or something happened."""

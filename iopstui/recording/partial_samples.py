@@ -57,12 +57,12 @@ class PartialSamples:
     """Reads the JSON of samples, in their order: successive ones share what is the same.
 
     Figures are those of ``Decoder`` for all fields but those ``without``. Raises as it does.
-    ``many``: there are so many that what reads faster is worth loading.
+    ``fast``: there are so many that what reads faster is worth loading.
     """
 
-    def __init__(self, layouts: Layouts, without: Without = LEFT_OUT, many: bool = False) -> None:
-        self._loads: Callable[[bytes], Any] = loads if many else json.loads
-        self._list = _quick_list if many else _list
+    def __init__(self, layouts: Layouts, without: Without = LEFT_OUT, fast: bool = False) -> None:
+        self._loads: Callable[[bytes], Any] = loads if fast else json.loads
+        self._list = _quick_list if fast else _list
         self._decode = _PartialDecoder(layouts, without)
         fields = layouts.get(form.NAMES[DirectionStatus], [])
         # the histogram is found by what follows it
@@ -81,31 +81,31 @@ class PartialSamples:
             data = _without_interrupts(data)
         cut = self._split_histograms(data) if self._known else None
         if cut is None:
-            shown, value = self._loads(data)
-            found: list[HistogramColumns] = []
+            is_shown, value = self._loads(data)
+            histograms: list[HistogramColumns] = []
         else:
-            text, found = cut
-            shown, value = self._loads(text)
-        self._decode.found = found
+            text, histograms = cut
+            is_shown, value = self._loads(text)
+        self._decode.found = histograms
         raw: RawSample = self._decode(RawSample, value)
-        return shown, raw
+        return is_shown, raw
 
     def _split_histograms(self, data: bytes) -> tuple[bytes, list[HistogramColumns]] | None:
         """The text with a number in place of each histogram, and those; ``None`` where they are
         no plain columns."""
-        found: list[HistogramColumns] = []
+        histograms: list[HistogramColumns] = []
         parts: list[bytes] = []
         place = 0
         while (end := _next_end(data, place)) >= 0:
             begin = data.rfind(b"{", place, end)
-            one = self._columns(data, begin, end + 1, len(found)) if begin >= 0 else None
-            if one is None:
+            columns = self._columns(data, begin, end + 1, len(histograms)) if begin >= 0 else None
+            if columns is None:
                 return None
-            parts += (data[place:begin], b"%d" % len(found))
-            found.append(one)
+            parts += (data[place:begin], b"%d" % len(histograms))
+            histograms.append(columns)
             place = end + 1
         parts.append(data[place:])
-        return b"".join(parts), found
+        return b"".join(parts), histograms
 
     def _columns(self, data: bytes, begin: int, end: int, number: int) -> HistogramColumns | None:
         """The object from ``begin`` to ``end`` if it has whole keys, ascending, and counts."""
@@ -130,9 +130,9 @@ class PartialSamples:
     def _key_numbers(self, number: int, keys: list[bytes]) -> list[int] | None:
         """The keys as numbers, those of the one before where they are the same; ``None`` if they
         are no places. ValueError if they are not as JSON has numbers."""
-        known = self._keys.get(number)
-        if known is not None and known[0] == keys:
-            return known[1]
+        cached = self._keys.get(number)
+        if cached is not None and cached[0] == keys:
+            return cached[1]
         places = self._list(b",".join(keys))
         if not places or places[-1] >= MAX_COUNT or any(map(ge, places, places[1:])):
             return None
@@ -142,27 +142,27 @@ class PartialSamples:
 
 def _without_interrupts(data: bytes) -> bytes:
     """The text with no counts of interrupts in it; as it is where they are written otherwise."""
-    found = _INTERRUPTS.match(data)
-    return data if found is None else b"%s{},{},null%s" % (found[1], data[found.end() :])
+    match = _INTERRUPTS.match(data)
+    return data if match is None else b"%s{},{},null%s" % (match[1], data[match.end() :])
 
 
 def _list(text: bytes) -> list[int]:
-    found: list[int] = _read(f"[{text.decode('ascii')}]")[0]
-    return found
+    numbers: list[int] = _read(f"[{text.decode('ascii')}]")[0]
+    return numbers
 
 
 def _quick_list(text: bytes) -> list[int]:
-    found: list[int] = loads(b"[%s]" % text)
-    return found
+    numbers: list[int] = loads(b"[%s]" % text)
+    return numbers
 
 
 def _next_end(data: bytes, place: int) -> int:
     """Position of the next histogram's end: the brace before "clat" or "lat"; -1: there is none."""
     at = place
-    while (found := data.find(b'lat",', at)) >= 0:
-        at = found + 1
-        end = found - (3 if data[found - 1 : found] == b'"' else 4)
-        if end >= place and data[end:found] in _ENDS:
+    while (marker := data.find(b'lat",', at)) >= 0:
+        at = marker + 1
+        end = marker - (3 if data[marker - 1 : marker] == b'"' else 4)
+        if end >= place and data[end:marker] in _ENDS:
             return end
     return -1
 
@@ -175,15 +175,15 @@ class _PartialDecoder(Decoder):
         self.found: list[HistogramColumns] = []
 
     def _make(self, kind: Any) -> Any:
-        made = super()._make(kind)
+        coder = super()._make(kind)
         if kind == Mapping[str, str]:
-            return _as_before(made)
+            return _as_before(coder)
         if kind != Mapping[int, int]:
-            return made
+            return coder
 
         def decode(value: Any) -> Any:
             if type(value) is not int:
-                return made(value)
+                return coder(value)
             if not 0 <= value < len(self.found):
                 raise MalformedData("not an object")
             return self.found[value]
@@ -191,15 +191,15 @@ class _PartialDecoder(Decoder):
         return decode
 
 
-def _as_before(made: Coder) -> Coder:
-    """Return ``made``'s result, kept as long as the value stays the same: every sample has a job's
+def _as_before(coder: Coder) -> Coder:
+    """Return ``coder``'s result, kept as long as the value stays the same: every sample has a job's
     options."""
-    kept: tuple[Any, Any] | None = None
+    cached: tuple[Any, Any] | None = None
 
     def decode(value: Any) -> Any:
-        nonlocal kept
-        if kept is None or value != kept[0]:
-            kept = value, made(value)
-        return kept[1]
+        nonlocal cached
+        if cached is None or value != cached[0]:
+            cached = value, coder(value)
+        return cached[1]
 
     return decode

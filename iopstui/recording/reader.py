@@ -140,10 +140,10 @@ class Recording:
 
     # -- reading
 
-    def records(self, start: int | None = None, until: int | None = None) -> Iterator[Record]:
-        """Everything from ``start`` (a place of the index) on and before ``until``, in order. What
+    def records(self, start: int | None = None, end: int | None = None) -> Iterator[Record]:
+        """Everything from ``start`` (a place of the index) on and before ``end``, in order. What
         follows damage is not read."""
-        records = self._read(start, until, growing=False)
+        records = self._read(start, end, growing=False)
         return (record for record in records if record is not None)
 
     def follow(self, start: int | None = None) -> Iterator[Record | None]:
@@ -157,20 +157,20 @@ class Recording:
             if isinstance(record, EventRecord) and isinstance(record.value, form.RecordingEnd):
                 return
 
-    def _read(self, start: int | None, until: int | None, growing: bool) -> Iterator[Record | None]:
+    def _read(self, start: int | None, end: int | None, growing: bool) -> Iterator[Record | None]:
         stream: Any = None
-        room = _EventAllowance()
+        allowance = _EventAllowance()
         for chunk in self._chunks(start, form.KEY + form.SAMPLE + form.EVENT, growing):
             if chunk is None:
                 yield None
                 continue
-            if until is not None and chunk.at >= until:
+            if end is not None and chunk.at >= end:
                 return
             try:
                 if chunk.kind == form.EVENT:
-                    other = self._read_event(chunk, room)
-                    if other is not None:
-                        yield other
+                    event = self._read_event(chunk, allowance)
+                    if event is not None:
+                        yield event
                     continue
                 if chunk.kind == form.KEY:
                     stream = zlib.decompressobj()
@@ -214,15 +214,15 @@ class Recording:
     def _index_other(self, index: RecordingIndex, chunk: _Chunk) -> bool:
         """False if it can't be read."""
         try:
-            other = self._read_event(chunk, self._index_room)
+            event = self._read_event(chunk, self._index_room)
         except ImpossibleFigure as error:
             raise impossible_figure_error([self.path], error) from error
         except _DECODING_ERRORS as error:
             self._damaged(chunk.at, error)
             return False
-        if other is not None:
-            index.others.append((chunk.at, other))
-            index.whole = isinstance(other.value, form.RecordingEnd)
+        if event is not None:
+            index.others.append((chunk.at, event))
+            index.whole = isinstance(event.value, form.RecordingEnd)
         return True
 
     def _reaches(self, end: int, growing: bool) -> bool:
@@ -308,27 +308,27 @@ class Recording:
     def _sample(self, chunk: _Chunk, stream: Any) -> SampleRecord:
         data = _inflate(stream, chunk.payload)
         if self._needed is not None:
-            shown, raw = self._needed.read(data)
+            is_shown, raw = self._needed.read(data)
         else:
-            shown, value = self._loads(data)
+            is_shown, value = self._loads(data)
             raw = self._decode(RawSample, value)
         if not 0 <= raw.arrived_ns < MAX_MONOTONIC_NS:
             raise ImpossibleFigure(f"a sample of {raw.arrived_ns} ns after the machine's start")
-        return SampleRecord(chunk.t, raw, bool(shown))
+        return SampleRecord(chunk.t, raw, bool(is_shown))
 
-    def _read_event(self, chunk: _Chunk, room: _EventAllowance) -> EventRecord | None:
+    def _read_event(self, chunk: _Chunk, allowance: _EventAllowance) -> EventRecord | None:
         data = _inflate(zlib.decompressobj(), chunk.payload)
-        room.take(len(data))
+        allowance.take(len(data))
         name, value = json.loads(data)
         # what a newer iopstui knows more is passed over
         kind = form.OTHERS.get(name)
         if kind is None:
             return None
-        told = self._decode(kind, value)
-        t = getattr(told, "t", chunk.t)
+        event = self._decode(kind, value)
+        t = getattr(event, "t", chunk.t)
         if not -MAX_TIME_S < t < MAX_TIME_S:
             raise ImpossibleFigure(f"a {name} at {t!r} s")
-        return EventRecord(chunk.t, told)
+        return EventRecord(chunk.t, event)
 
 
 _DECODING_ERRORS = (
@@ -426,8 +426,8 @@ def _unreadable(path: Path, error: BaseException) -> UsageError:
 def impossible_figure_error(paths: Sequence[Path], error: BaseException) -> UsageError:
     """The error for an impossible figure in one of these recordings: not iopstui's writing."""
     names = ", ".join(map(_name, paths))
-    words = printable(str(error) if isinstance(error, ImpossibleFigure) else repr(error))
-    return UsageError(f"{names}: it contains impossible figures ({words}).")
+    detail = printable(str(error) if isinstance(error, ImpossibleFigure) else repr(error))
+    return UsageError(f"{names}: it contains impossible figures ({detail}).")
 
 
 def _name(path: Path) -> str:

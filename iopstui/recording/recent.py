@@ -31,8 +31,8 @@ def remember_recording(path: Path) -> None:
     """Keep the path of a recording that begins. Not being able to is no reason not to record."""
     with contextlib.suppress(OSError):
         directory = state_directory()
-        known = [one for one in _read_list(directory) if one != path.absolute()]
-        lines = [os.fsencode(one) for one in (*known[1 - MAX_RECENT :], path.absolute())]
+        earlier = [entry for entry in _read_list(directory) if entry != path.absolute()]
+        lines = [os.fsencode(entry) for entry in (*earlier[1 - MAX_RECENT :], path.absolute())]
         new = directory / f".new-{NAME}-{os.getpid()}"
         new.write_bytes(b"\0".join(lines))
         new.chmod(0o600)
@@ -42,17 +42,21 @@ def remember_recording(path: Path) -> None:
 def recent_paths(directory: Path, most: int) -> list[Path]:
     """The newest recordings that are still there: those that were made, and those in
     ``directory``."""
-    found: dict[Path, float] = {}
+    mtimes: dict[Path, float] = {}
     for path in _candidates(directory):
         with contextlib.suppress(OSError):
             if path.is_file():
-                found.setdefault(path.resolve(), path.stat().st_mtime)
-    return sorted(found, key=lambda one: -found[one])[:most]
+                mtimes.setdefault(path.resolve(), path.stat().st_mtime)
+    return sorted(mtimes, key=lambda recording: -mtimes[recording])[:most]
 
 
 def recent_recordings(directory: Path, most: int) -> list[RecentRecording]:
     """Return recent recordings with what each is of. Reads the beginning of each file."""
-    return [one for path in recent_paths(directory, most) if (one := _looked_at(path)) is not None]
+    return [
+        recording
+        for path in recent_paths(directory, most)
+        if (recording := _looked_at(path)) is not None
+    ]
 
 
 def _candidates(directory: Path) -> Iterator[Path]:

@@ -29,9 +29,9 @@ Sink = Callable[[events.Event], None]
 
 def next_speed(speed: float, up: bool) -> float:
     """The next faster or slower one of SPEEDS; ``speed`` itself at their end."""
-    others = [s for s in SPEEDS if (s > speed if up else s < speed)]
-    found = (others[0] if up else others[-1]) if others else speed
-    return max(SLOWEST, min(FASTEST, found))
+    candidates = [s for s in SPEEDS if (s > speed if up else s < speed)]
+    chosen = (candidates[0] if up else candidates[-1]) if candidates else speed
+    return max(SLOWEST, min(FASTEST, chosen))
 
 
 class ReplayFold:
@@ -89,7 +89,7 @@ def replay_events(
     still being written is followed to its end marker, or until ``wait``, which is called where
     nothing more is there, gives False."""
     fold = fold or ReplayFold(recording.header)
-    told = False
+    notified = False
     last = 0.0
     records = recording.records() if wait is None else recording.follow()
     for record in records:
@@ -98,14 +98,14 @@ def replay_events(
                 break
             continue
         for event in fold.feed(record):
-            if fold.begins_within and not told:
-                told = True
+            if fold.begins_within and not notified:
+                notified = True
                 yield events.Notice(event.t, "info", STARTS_DURING_RUN)
             last = event.t
             yield event
-    words = why_incomplete(recording, fold.whole)
-    if words:
-        yield events.Notice(last, "warning", words)
+    message = why_incomplete(recording, fold.whole)
+    if message:
+        yield events.Notice(last, "warning", message)
 
 
 STARTS_DURING_RUN = (
@@ -113,11 +113,11 @@ STARTS_DURING_RUN = (
 )
 
 
-def why_incomplete(recording: Recording, whole: bool) -> str:
+def why_incomplete(recording: Recording, has_end_marker: bool) -> str:
     """Why the recording is not whole, in words; "" if it is."""
     if recording.damage:
         return recording.damage
-    if whole:
+    if has_end_marker:
         return ""
     return "the recording has no end marker: iopstui was killed or is still recording"
 
@@ -316,7 +316,7 @@ class ReplaySession:
 
     def _play(self, records: Iterator[Record | None]) -> Iterator[Record | None] | None:
         """Plays until it has to go on elsewhere (where) or is closed (``None``)."""
-        shown = -1.0
+        shown_t = -1.0
         for record in records:
             if record is None:
                 if (jump := self._wait_for_more()) is not None:
@@ -325,12 +325,12 @@ class ReplaySession:
                     return None
                 continue
             while (jump := self._wait_until(record)) is not None:
-                if shown <= jump <= shown + LOOKBACK * self.header.interval_s:
+                if shown_t <= jump <= shown_t + LOOKBACK * self.header.interval_s:
                     continue
                 return self._jump(jump)
             if self._closing:
                 return None
-            shown = max(shown, record.t)
+            shown_t = max(shown_t, record.t)
             self._emit(record)
         self._sink(events.Notice(self.end, "info", self._last_words()))
         while not self._closing:
@@ -340,8 +340,8 @@ class ReplaySession:
         return None
 
     def _last_words(self) -> str:
-        words = why_incomplete(self._recording, self._index.whole)
-        return words or "end of the recording; space: play again"
+        message = why_incomplete(self._recording, self._index.whole)
+        return message or "end of the recording; space: play again"
 
     def _wait_until(self, record: Record | None) -> float | None:
         """Waits for this record's time. Returns a jump's goal as soon as one is asked for."""
@@ -375,23 +375,23 @@ class ReplaySession:
 
     def _jump(self, t: float) -> Iterator[Record | None]:
         """Makes the place at ``t`` what follows; tells what happened before it."""
-        since = t - LOOKBACK * self.header.interval_s
-        place = self._index.key_before(since)
+        start_t = t - LOOKBACK * self.header.interval_s
+        place = self._index.key_before(start_t)
         lead = self._index.key_before(self._time_of(place) - 1e-6)
         self.on_jump()
         self._fold = ReplayFold(self.header, self._origin_ns, self._fold.devices)
         if lead == 0 or place <= self._index.keys[0]:
             return self._records()
-        for at, other in self._index.others:
-            if at < lead and isinstance(other.value, _CONTEXT):
-                self._emit(other)
+        for at, event in self._index.others:
+            if at < lead and isinstance(event.value, _CONTEXT):
+                self._emit(event)
         return self._led_in(lead, place)
 
     def _led_in(self, lead: int, place: int) -> Iterator[Record | None]:
         """From ``lead`` on, nothing shown before ``place``."""
-        until = self._time_of(place)
+        start_t = self._time_of(place)
         for record in self._records(lead):
-            if isinstance(record, SampleRecord) and record.t < until:
+            if isinstance(record, SampleRecord) and record.t < start_t:
                 record = SampleRecord(record.t, record.raw, False)
             yield record
 
@@ -410,12 +410,12 @@ _CONTEXT = (
 
 def _recorded_knobs(disks: Sequence[BlockDevice]) -> Iterator[TunableState]:
     for name, tunable in TUNABLES.items():
-        found = [(disk.name, getattr(disk.queue, name, None)) for disk in disks]
-        known = [(disk, _sysfs_text(value)) for disk, value in found if value is not None]
-        if known:
+        values = [(disk.name, getattr(disk.queue, name, None)) for disk in disks]
+        readable = [(disk, _sysfs_text(value)) for disk, value in values if value is not None]
+        if readable:
             yield TunableState(
-                name, tunable.meaning, known[0][1], (), "nothing here",
-                tuple(known) if len(known) > 1 else (), "this is a recording",
+                name, tunable.meaning, readable[0][1], (), "nothing here",
+                tuple(readable) if len(readable) > 1 else (), "this is a recording",
             )  # fmt: skip
 
 

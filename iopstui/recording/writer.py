@@ -138,7 +138,7 @@ class Recorder:
         self._write(form.head(kind, t, payload) + payload)
 
     def _write(self, data: bytes) -> None:
-        whole = self.bytes
+        complete_bytes = self.bytes
         view = memoryview(data)
         try:
             while view:
@@ -146,7 +146,7 @@ class Recorder:
         except OSError:
             # a full disk: what can't be whole is taken back
             with contextlib.suppress(OSError):
-                os.ftruncate(self._fd, whole)
+                os.ftruncate(self._fd, complete_bytes)
             raise
         self.bytes += len(data)
 
@@ -160,9 +160,9 @@ class Recorder:
 def next_free_path(path: Path) -> Path:
     """Next free path for a recording that cannot continue in ``path``: FILE-2, FILE-3 ..."""
     number = 2
-    while os.path.lexists(found := path.with_name(f"{path.stem}-{number}{path.suffix}")):
+    while os.path.lexists(candidate := path.with_name(f"{path.stem}-{number}{path.suffix}")):
         number += 1
-    return found
+    return candidate
 
 
 def check_creatable(path: Path) -> None:
@@ -244,9 +244,11 @@ class RecordingBuffer:
             self.stop()
             buffer = self._kept if with_kept else None
             lead = (buffer.lead if buffer else self._lead).samples()
-            kept = buffer.items if buffer else []
+            kept_items = buffer.items if buffer else []
             under_way = buffer.under_way if buffer else self._under_way
-            first = next((one for one in (*lead, *kept) if isinstance(one, RawSample)), None)
+            first = next(
+                (entry for entry in (*lead, *kept_items) if isinstance(entry, RawSample)), None
+            )
             if first is None:
                 self._waiting = recorder
                 return
@@ -254,10 +256,10 @@ class RecordingBuffer:
             self._batch = batch
             self._begin(recorder, first, buffer.devices if buffer else None)
             for raw in lead:
-                self._put_sample(raw, shown=False)
-            for value in under_way.records_before(kept):
+                self._put_sample(raw, is_shown=False)
+            for value in under_way.records_before(kept_items):
                 self._put_other(value)
-            for item in kept:
+            for item in kept_items:
                 self._put_kept(item)
             self._batch = None
             recorder.put_all(batch)
@@ -275,7 +277,7 @@ class RecordingBuffer:
 
     def _put_kept(self, item: Any) -> None:
         if isinstance(item, RawSample):
-            self._put_sample(item, shown=True)
+            self._put_sample(item, is_shown=True)
         else:
             self._put_other(item)
 
@@ -313,7 +315,7 @@ class RecordingBuffer:
                     self._put_other(event)
             self._early = []
             self._keep(raw)
-            self._put_sample(raw, shown=True)
+            self._put_sample(raw, is_shown=True)
 
     def event(self, event: events.Event) -> None:
         """Something happened. Frames are left out: they follow from the samples."""
@@ -351,16 +353,16 @@ class RecordingBuffer:
         recorder.give_up()
         yield f"the recording has stopped: {recorder.problem}; measuring continues"
 
-    def close(self, ended: events.SessionEnded) -> str:
+    def close(self, session_ended: events.SessionEnded) -> str:
         """The session is over. In words why the recording is not whole, else ""."""
         with self._lock:
             recorder, self.kept = self._recorder, self.path
-            self.event(ended)
-            words = self.stop()
+            self.event(session_ended)
+            message = self.stop()
         if recorder is not None and not self._idle_frames and not self._has_run:
             # the job never began: its name must be free for the next try
             recorder.discard()
-        return words if recorder is not None and recorder.problem else ""
+        return message if recorder is not None and recorder.problem else ""
 
     def _keep(self, item: Any) -> None:
         if self._kept is not None:
@@ -398,20 +400,22 @@ class RecordingBuffer:
         from iopstui.recording import layout as form
         from iopstui.recording.coding import encoder
 
-        whole = dataclasses.replace(header, topology=self._topology())
-        return {"layouts": form.all_layouts(), "header": encoder(form.Header)(whole)}
+        complete_header = dataclasses.replace(header, topology=self._topology())
+        return {"layouts": form.all_layouts(), "header": encoder(form.Header)(complete_header)}
 
     def _facts(self) -> RecordedDevices:
-        found = self._devices()
-        here = (found[name] for name in self._target.tree if name in found)
-        return RecordedDevices(tuple(dataclasses.replace(device, serial=None) for device in here))
+        devices = self._devices()
+        target_devices = (devices[name] for name in self._target.tree if name in devices)
+        return RecordedDevices(
+            tuple(dataclasses.replace(device, serial=None) for device in target_devices)
+        )
 
-    def _put_sample(self, raw: RawSample, shown: bool) -> None:
+    def _put_sample(self, raw: RawSample, is_shown: bool) -> None:
         if self._recorder is not None:
             from iopstui.recording import layout as form
 
             self._last_t = (raw.arrived_ns - self._origin_ns) / 1e9
-            self._put(form.SAMPLE, self._last_t, (int(shown), raw))
+            self._put(form.SAMPLE, self._last_t, (int(is_shown), raw))
 
     def _put_other(self, value: Any) -> None:
         if self._recorder is None:
@@ -455,5 +459,5 @@ def _closed(recorder: Recorder) -> str:
     recorder.close()
     if recorder.problem:
         return f"the recording has stopped: {recorder.problem}"
-    many = f"{recorder.samples} samples, {max(1, recorder.bytes // 1000)} kB"
-    return f"recorded to {recorder.path}: {many}"
+    amount = f"{recorder.samples} samples, {max(1, recorder.bytes // 1000)} kB"
+    return f"recorded to {recorder.path}: {amount}"

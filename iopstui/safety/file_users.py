@@ -32,9 +32,9 @@ class FileUsers:
         any overlay."""
         files = {file_identity(info), *self._own_overlays.files(real)}
         users = [
-            f"{one.loop.name} uses it"
-            for one in self._loops
-            if one.files & files or self._could_be(one, real, info)
+            f"{loop.loop.name} uses it"
+            for loop in self._loops
+            if loop.files & files or self._could_be(loop, real, info)
         ]
         names, swapped = self._swaps
         if real in names or files & swapped:
@@ -56,13 +56,13 @@ class FileUsers:
     @cached_property
     def _swaps(self) -> tuple[tuple[str, ...], set[File]]:
         names = parse_swaps(decode(read_bytes(self._roots.proc / "swaps") or b""))
-        found = set()
+        files = set()
         for name in names:
             try:
-                found.add(file_identity(os.stat(name)))
+                files.add(file_identity(os.stat(name)))
             except (OSError, ValueError):
                 continue
-        return names, found
+        return names, files
 
     @cached_property
     def _loops(self) -> list[_Loop]:
@@ -80,13 +80,15 @@ class FileUsers:
                 files.add((backing.device, backing.inode))
             yield _Loop(loop, path, backing, files)
 
-    def _could_be(self, one: _Loop, real: str, info: os.stat_result) -> bool:
-        if one.backing is None:
-            return self._may_back_loop(one.loop, real, info)
+    def _could_be(self, loop: _Loop, real: str, info: os.stat_result) -> bool:
+        if loop.backing is None:
+            return self._may_back_loop(loop.loop, real, info)
         # in an overlay whose layers can't be found by name
-        made_of = one.backing.device, one.backing.inode
-        same = os.path.basename(one.path) == os.path.basename(real)
-        return (same or info.st_ino == made_of[1]) and self._overlays.may_hide(one.path, made_of)
+        made_of = loop.backing.device, loop.backing.inode
+        same_name = os.path.basename(loop.path) == os.path.basename(real)
+        return (same_name or info.st_ino == made_of[1]) and self._overlays.may_hide(
+            loop.path, made_of
+        )
 
     def _may_back_loop(self, loop: BlockDevice, real: str, info: os.stat_result) -> bool:
         """Whether a loop device could be made of the file: its name is all that is known, and

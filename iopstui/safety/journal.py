@@ -53,11 +53,11 @@ def _state_path() -> Path:
         # the XDG base directory specification: a relative path is to be ignored
         if os.path.isabs(base) and (not _redirectable(base) or base == _home()):
             return Path(base) / "iopstui"
-    own = _home()
-    if not own:
+    home = _home()
+    if not home:
         raise FileNotFoundError(errno.ENOENT, "this user has no home directory, and "
                                               "XDG_STATE_HOME is not set")  # fmt: skip
-    return Path(own) / "iopstui"
+    return Path(home) / "iopstui"
 
 
 def _state_directory(home: str) -> str:
@@ -118,10 +118,10 @@ def boot_id() -> str:
 def machine() -> str:
     """Names this machine: machine-id(5), and its name, because copies of one disk share the id."""
     try:
-        own = Path("/etc/machine-id").read_text().strip()
+        machine_id = Path("/etc/machine-id").read_text().strip()
     except (OSError, UnicodeDecodeError):
-        own = ""
-    return f"{own} {os.uname().nodename}"
+        machine_id = ""
+    return f"{machine_id} {os.uname().nodename}"
 
 
 @dataclass(slots=True)
@@ -194,7 +194,7 @@ def abandoned(kind: str) -> Iterator[Note]:
 
 def _journal_notes(kind: str) -> Iterator[tuple[Note, int | None]]:
     """All notes of this kind with the process that wrote them, None if it is gone."""
-    found = []
+    notes = []
     try:
         with _opened() as directory:
             for name in sorted(os.listdir(directory)):
@@ -202,10 +202,10 @@ def _journal_notes(kind: str) -> Iterator[tuple[Note, int | None]]:
                     _forget(directory, name)
                 elif name.startswith(f"{kind}-") and name.endswith(".json"):
                     note = _read(directory, name)
-                    found += [note] if note is not None else []
+                    notes += [note] if note is not None else []
     except OSError:
         return
-    yield from found
+    yield from notes
 
 
 def _read(directory: int, name: str) -> tuple[Note, int | None] | None:
@@ -233,7 +233,7 @@ def _read(directory: int, name: str) -> tuple[Note, int | None] | None:
 def _is_told(content: object) -> bool:
     """Whether all texts in it may be names of files, as what we write is."""
     if isinstance(content, dict):
-        return all(_is_told(key) and _is_told(one) for key, one in content.items())
+        return all(_is_told(key) and _is_told(value) for key, value in content.items())
     if isinstance(content, list):
         return all(map(_is_told, content))
     # raises UnicodeEncodeError, a ValueError

@@ -13,7 +13,7 @@ from iopstui.safety.tunables import restore_abandoned
 
 def clean_up(roots: Roots) -> tuple[list[str], list[str]]:
     """Undo it; return (actions done, actions failed), in words."""
-    done, failed = restore_abandoned(roots)
+    completed, failed = restore_abandoned(roots)
     for scratch in abandoned():
         existed = scratch.path.exists()
         scratch.close()
@@ -21,15 +21,15 @@ def clean_up(roots: Roots) -> tuple[list[str], list[str]]:
             sudo = "sudo " if os.geteuid() else ""
             import shlex
 
-            where = shlex.quote(str(scratch.path))
-            failed.append(f"cannot remove {scratch.path}: {sudo}rm -r {where}")
+            quoted_path = shlex.quote(str(scratch.path))
+            failed.append(f"cannot remove {scratch.path}: {sudo}rm -r {quoted_path}")
         elif existed:
-            done.append(f"{scratch.path} is removed")
+            completed.append(f"{scratch.path} is removed")
     failed += take_silent()
     for directory in abandoned_directories():
         # job files and fio's output, in memory: not worth a message
         remove(directory)
-    return done, failed
+    return completed, failed
 
 
 def clean_up_and_say(say: Callable[[str], None], roots: Roots) -> None:

@@ -79,7 +79,7 @@ def lock_node(device: BlockDevice, roots: Roots, *, shared: bool = False) -> int
 
 
 def _acquire(fd: int, path: str, kind: int, roots: Roots) -> None:
-    until = time.monotonic() + _TIMEOUT_S
+    deadline = time.monotonic() + _TIMEOUT_S
     while True:
         try:
             fcntl.flock(fd, kind | fcntl.LOCK_NB)
@@ -87,7 +87,7 @@ def _acquire(fd: int, path: str, kind: int, roots: Roots) -> None:
         except OSError as error:
             if error.errno not in (errno.EWOULDBLOCK, errno.EAGAIN):
                 return
-        if time.monotonic() > until:
+        if time.monotonic() > deadline:
             raise Refused(
                 f"Cannot start a second job on {printable(path)}: {lock_holder(fd, roots)}.",
                 "Two jobs at once would disturb each other. Wait, or watch without a job: "
@@ -105,8 +105,8 @@ def lock_holder(fd: int, roots: Roots) -> str:
 def who_locked(fd: int, roots: Roots) -> tuple[str, bool]:
     """Name of the process that has locked the open file, and whether it is an iopstui."""
     pid = _holder_pid(fd, roots)
-    name, ours = _identified(pid, roots) if pid else ("", False)
-    if ours:
+    name, is_iopstui = _identified(pid, roots) if pid else ("", False)
+    if is_iopstui:
         return f"another iopstui (process {pid})", True
     return (f"{printable(name)} (process {pid})" if name else "another program"), False
 
@@ -119,17 +119,17 @@ def _holder_pid(fd: int, roots: Roots) -> str:
         lines = (roots.proc / "locks").read_text().splitlines()
     except (OSError, ValueError):
         lines = []
-    for words in map(str.split, lines):
-        if len(words) > 5 and words[1] == "FLOCK" and words[5] == file:
-            return words[4]
+    for fields in map(str.split, lines):
+        if len(fields) > 5 and fields[1] == "FLOCK" and fields[5] == file:
+            return fields[4]
     return ""
 
 
 def _named(pid: str, roots: Roots) -> str:
-    name, ours = _identified(pid, roots)
+    name, is_iopstui = _identified(pid, roots)
     if not name:
         return "a job left by an earlier iopstui is being stopped"
-    if ours:
+    if is_iopstui:
         return f"another iopstui (pid {pid}) runs one on it"
     return f"{printable(name)} (pid {pid}) has locked it"
 
@@ -141,14 +141,14 @@ def _identified(pid: str, roots: Roots) -> tuple[str, bool]:
         name = (roots.proc / pid / "comm").read_text().strip()
     except (OSError, ValueError):
         return "", False
-    return name, any(os.path.basename(word).startswith(b"iopstui") for word in command)
+    return name, any(os.path.basename(argument).startswith(b"iopstui") for argument in command)
 
 
 def _no_right(path: str, error: OSError, right: str) -> IopstuiError:
-    shown = printable(path)
+    path_text = printable(path)
     if error.errno in (errno.EACCES, errno.EPERM):
         return Missing(
-            f"The job needs permission to {right} {shown} (watching without a job works).",
+            f"The job needs permission to {right} {path_text} (watching without a job works).",
             how_to_open(path),
         )
-    return Refused(f"Cannot open {shown}: {error.strerror}.", "See: iopstui devices")
+    return Refused(f"Cannot open {path_text}: {error.strerror}.", "See: iopstui devices")

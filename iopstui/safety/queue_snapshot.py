@@ -39,7 +39,7 @@ def write_current(path: Path, value: str) -> None:
 def read_values(directory: Path) -> dict[str, str]:
     """Value by name (``nr_requests``, ``iosched/read_expire``) of every file that may be restored.
     One that can't be read is left out."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for prefix in ("", SCHEDULERS_OWN):
         try:
             names = sorted(os.listdir(directory / prefix))
@@ -49,44 +49,44 @@ def read_values(directory: Path) -> dict[str, str]:
             path = directory / prefix / name
             try:
                 if in_snapshot(prefix + name) and path.is_file() and path.stat().st_mode & 0o200:
-                    found[prefix + name] = read_current(path)
+                    values[prefix + name] = read_current(path)
             except (OSError, ValueError):
                 continue
-    return found
+    return values
 
 
-def differing_values(directory: Path, wanted: Mapping[str, str]) -> dict[str, str]:
-    """Current values that differ from ``wanted``; "" if one can't be read."""
-    found: dict[str, str] = {}
-    for name in sorted(wanted, key=restore_rank):
+def differing_values(directory: Path, expected: Mapping[str, str]) -> dict[str, str]:
+    """Current values that differ from ``expected``; "" if one can't be read."""
+    differing: dict[str, str] = {}
+    for name in sorted(expected, key=restore_rank):
         try:
             value = read_current(directory / name)
         except (OSError, ValueError):
             value = ""
-        if value != wanted[name]:
-            found[name] = value
-    return found
+        if value != expected[name]:
+            differing[name] = value
+    return differing
 
 
-def restore_values(directory: Path, wanted: Mapping[str, str]) -> dict[str, str]:
+def restore_values(directory: Path, expected: Mapping[str, str]) -> dict[str, str]:
     """Write what differs, in an order that works, until nothing does or nothing moves any more.
 
     Returns what still differs: the kernel's error by name, "" if it gave none.
     """
     errors: dict[str, str] = {}
-    left = differing_values(directory, wanted)
+    remaining = differing_values(directory, expected)
     for _ in range(RESTORE_PASSES):
-        for name in left:
+        for name in remaining:
             try:
-                if read_current(directory / name) != wanted[name]:
-                    write_current(directory / name, wanted[name])
+                if read_current(directory / name) != expected[name]:
+                    write_current(directory / name, expected[name])
                 errors[name] = ""
             except (OSError, ValueError) as error:
                 errors[name] = getattr(error, "strerror", None) or str(error)
-        before, left = left, differing_values(directory, wanted)
-        if not left or left == before:
+        before, remaining = remaining, differing_values(directory, expected)
+        if not remaining or remaining == before:
             break
-    return {name: errors.get(name, "") for name in left}
+    return {name: errors.get(name, "") for name in remaining}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,24 +109,24 @@ class QueueSnapshot:
     def restore(self) -> tuple[list[str], list[str]]:
         """Restore the values; return (restored, failed), a sentence each."""
         changed = differing_values(self.directory, self.values)
-        left = restore_values(self.directory, self.values)
-        done = [
+        remaining = restore_values(self.directory, self.values)
+        restored = [
             f"{self.device}: {name} is {printable(self.values[name])} again"
             for name in changed
-            if name not in left
+            if name not in remaining
         ]
-        return done, [self._problem(name, left[name]) for name in _causes(left)]
+        return restored, [self._problem(name, remaining[name]) for name in _causes(remaining)]
 
     def _problem(self, name: str, error: str) -> str:
         path, value = self.directory / name, self.values[name]
         try:
-            told = read_current(path)
+            current = read_current(path)
         except (OSError, ValueError):
             return (
                 f"{self.device}: {name} was {printable(value)} and cannot be restored: {path} "
                 "no longer exists"
             )
-        return not_restored(self.device, name, told, value, path, error)
+        return not_restored(self.device, name, current, value, path, error)
 
 
 def not_restored(device: str, name: str, is_now: str, value: str, path: Path, error: str) -> str:
@@ -138,9 +138,9 @@ def not_restored(device: str, name: str, is_now: str, value: str, path: Path, er
     )
 
 
-def _causes(left: Iterable[str]) -> list[str]:
+def _causes(differing: Iterable[str]) -> list[str]:
     """Without a scheduler's own values if the scheduler itself could not be restored."""
-    names = list(left)
+    names = list(differing)
     if "scheduler" not in names:
         return names
     return [name for name in names if not name.startswith(SCHEDULERS_OWN)]
@@ -160,7 +160,7 @@ def snapshot_of(entry: object, roots: Roots) -> QueueSnapshot | None:
         ".." in directory.parts
         or directory.name != "queue"
         or directory.parent.parent != roots.sys / "block"
-        or not all(isinstance(one, str) for pair in values.items() for one in pair)
+        or not all(isinstance(text, str) for pair in values.items() for text in pair)
         or not all(map(in_snapshot, values))
     ):
         return None

@@ -61,29 +61,29 @@ class WriteVerdict:
 
 
 def write_reasons(
-    device: str, devices: Devices, roots: Roots, *, path: str | None = None, held: bool = False
+    device: str, devices: Devices, roots: Roots, *, path: str | None = None, reserved: bool = False
 ) -> WriteVerdict:
     """Everything that speaks against writing to a block device. Only reads.
 
-    ``path`` is the node to open (default: the device's own). ``held``: this process holds the
+    ``path`` is the node to open (default: the device's own). ``reserved``: this process holds the
     device exclusively already (``hold``), so that isn't tried. What can't be examined counts
     as in use. ``devices`` should be fresh.
     """
-    found = devices.get(device)
-    if found is None:
+    block_device = devices.get(device)
+    if block_device is None:
         return WriteVerdict(path or device, in_use=("the device no longer exists",))
-    node = path or found.path
+    node = path or block_device.path
     backings = read_backings(devices, roots)
     stack = Stack(devices, backings)
     in_use = [*usage(device, devices, backings), *_members(device, stack, roots)]
-    in_use += _state(found, roots)
-    in_use += _same_disk(found, stack, roots)
+    in_use += _state(block_device, roots)
+    in_use += _same_disk(block_device, stack, roots)
     in_use += used_below((device, *stack.below(device)), stack, backings, roots)
-    if not held:
-        in_use += _exclusive(node, found)
+    if not reserved:
+        in_use += _exclusive(node, block_device)
         for lower in lower_loops(device, stack):
             in_use += _exclusive(str(roots.dev / lower.name), lower)
-    carries, more = _carries(found, node, devices, roots)
+    carries, more = _carries(block_device, node, devices, roots)
     in_use += [*more, *_open_by(device, node, stack, backings, roots)]
     return WriteVerdict(
         path=node,
@@ -99,33 +99,33 @@ def check_write(
     roots: Roots,
     destroy_data: Words,
     *,
-    held: bool = False,
-    opened: os.stat_result | None = None,
+    reserved: bool = False,
+    open_stat: os.stat_result | None = None,
     users: FileUsers | None = None,
 ) -> WriteVerdict:
     """Raise Refused unless a job may write to the target; otherwise return warnings.
 
-    ``opened`` is the file or device that the caller holds open, of which the answer is then;
+    ``open_stat`` is of the file or device that the caller holds open; then that one is checked;
     ``users`` knows who uses files (of many, one for all).
     A raw device needs ``destroy_data`` (one path or several) to repeat its path even when it
     is blank, an existing file too. A directory passes: only our own scratch file is written there.
     """
     if target.kind == FILE:
-        return check_file_write(target.path, destroy_data, devices, roots, opened=opened,
+        return check_file_write(target.path, destroy_data, devices, roots, open_stat=open_stat,
                                 users=users)  # fmt: skip
     if target.kind != DEVICE:
         return WriteVerdict(target.path)
     # a generic device has no exclusive open and no content that can be read as a file
     node = None if target.passthrough else target.path
-    verdict = write_reasons(target.device or "", devices, roots, path=node, held=held)
+    verdict = write_reasons(target.device or "", devices, roots, path=node, reserved=reserved)
     path = printable(target.path)
     _check_unused(path, verdict)
     device = devices[target.device or ""]
     if target.passthrough and _names_device(destroy_data, device):
         return verdict
-    if opened is None and roots.real:
-        opened = _stat(target.path)
-    _check_word(target.path, destroy_data, _what_goes(verdict, path), opened, roots,
+    if open_stat is None and roots.real:
+        open_stat = _stat(target.path)
+    _check_word(target.path, destroy_data, _what_goes(verdict, path), open_stat, roots,
                 device.diskseq)  # fmt: skip
     return verdict
 
@@ -147,33 +147,33 @@ def check_file_write(
     devices: Devices | None = None,
     roots: Roots | None = None,
     *,
-    opened: os.stat_result | None = None,
+    open_stat: os.stat_result | None = None,
     users: FileUsers | None = None,
 ) -> WriteVerdict:
     """Raises Refused unless a job may write to the file ``path``, which may not exist yet.
 
     A file that a loop device or the swap is made of, or that another program has open for writing,
-    is in use: no override. ``opened``, ``users``: see ``check_write``.
+    is in use: no override. ``open_stat``, ``users``: see ``check_write``.
     """
-    real, shown = os.path.realpath(path), printable(path)
-    where = roots or Roots()
-    info = opened or _stat(path)
+    real, path_text = os.path.realpath(path), printable(path)
+    roots = roots or Roots()
+    info = open_stat or _stat(path)
     if info is None:
         if os.path.lexists(path):
-            _check_word(real, destroy_data, f"{shown} exists; the job would overwrite "
-                                            "it.", None, where)  # fmt: skip
+            _check_word(real, destroy_data, f"{path_text} exists; the job would overwrite "
+                                            "it.", None, roots)  # fmt: skip
         return WriteVerdict(path)
     if not stat.S_ISREG(info.st_mode):
-        raise Refused(f"Refusing to write to {shown}: it is not a regular file.")
-    why = (users or FileUsers(devices or {}, where)).users_of(real, info)
+        raise Refused(f"Refusing to write to {path_text}: it is not a regular file.")
+    why = (users or FileUsers(devices or {}, roots)).users_of(real, info)
     if why:
         raise Refused(
-            f"Refusing to write to {shown}: it is in use: {'; '.join(why)}.",
+            f"Refusing to write to {path_text}: it is in use: {'; '.join(why)}.",
             "There is no override. Detach it first (losetup -d, swapoff), end the program that has "
             "it open, or name another file.",
         )
-    _check_word(real, destroy_data, f"{shown} exists; the job would overwrite it.", info,
-                where)  # fmt: skip
+    _check_word(real, destroy_data, f"{path_text} exists; the job would overwrite it.", info,
+                roots)  # fmt: skip
     return WriteVerdict(path)
 
 
@@ -182,7 +182,10 @@ def lower_loops(device: str, stack: Stack) -> list[BlockDevice]:
     others mount them meanwhile, unless they are held."""
     above = (device, *stack.below(device))
     lower = (
-        name for one in above for name in stack.directly_below(one) if one in stack.loops_on(name)
+        name
+        for upper in above
+        for name in stack.directly_below(upper)
+        if upper in stack.loops_on(name)
     )
     return [stack.devices[name] for name in dict.fromkeys(lower)]
 
@@ -199,11 +202,11 @@ class ExclusiveHold:
     def verify(self) -> None:
         """Raises Refused unless path, number and disk sequence number are still the same."""
         try:
-            opened, named = os.fstat(self.fd).st_rdev, os.stat(self._path).st_rdev
+            fd_number, path_number = os.fstat(self.fd).st_rdev, os.stat(self._path).st_rdev
         except OSError as error:
             raise self._changed(f"its device node cannot be examined ({error.strerror})") from error
         expected = os.makedev(self._device.major, self._device.minor)
-        if opened != expected or named != expected:
+        if fd_number != expected or path_number != expected:
             raise self._changed("its device node belongs to another device now")
         if self._device.diskseq is None:
             return
@@ -237,9 +240,9 @@ def open_exclusively(path: str, device: BlockDevice, roots: Roots) -> Iterator[E
     try:
         if not stat.S_ISBLK(os.fstat(fd).st_mode):
             raise Refused(f"Refusing to write to {printable(path)}: it is not a block device.")
-        held = ExclusiveHold(fd, path, device, roots)
-        held.verify()
-        yield held
+        hold = ExclusiveHold(fd, path, device, roots)
+        hold.verify()
+        yield hold
     finally:
         os.close(fd)
 
@@ -255,44 +258,47 @@ def _ioctl_diskseq(fd: int) -> int | None:
 def _check_word(
     path: str,
     destroy_data: Words,
-    what: str,
+    reason: str,
     info: os.stat_result | None,
     roots: Roots,
     diskseq: int | None = None,
 ) -> None:
-    shown = printable(path)
-    words = [destroy_data] if isinstance(destroy_data, str) else list(destroy_data or ())
-    if not words:
+    path_text = printable(path)
+    paths = [destroy_data] if isinstance(destroy_data, str) else list(destroy_data or ())
+    if not paths:
         raise Refused(
-            what,
+            reason,
             "Use a job that only reads (randread-4k), or, if nothing on it is needed, repeat "
-            f"its path: --destroy-data {shown}",
+            f"its path: --destroy-data {path_text}",
         )
     # a tree of fixtures has other devices than those that its paths name here
     bound = (
-        bind_paths(words) if roots.real or info is not None else [DestroyPath(w, w) for w in words]
+        bind_paths(paths) if roots.real or info is not None else [DestroyPath(w, w) for w in paths]
     )
-    if any(word.means(path, info, diskseq) for word in bound):
+    if any(destroy_path.means(path, info, diskseq) for destroy_path in bound):
         return
-    if any(os.path.isabs(word.text) and os.path.realpath(word.text) == path for word in bound):
+    if any(
+        os.path.isabs(destroy_path.text) and os.path.realpath(destroy_path.text) == path
+        for destroy_path in bound
+    ):
         raise Refused(
-            f"Refusing to write to {shown}: it is not the file or device that --destroy-data "
+            f"Refusing to write to {path_text}: it is not the file or device that --destroy-data "
             "named.",
             "Another file or device has that name now. Check it, then start again.",
         )
     raise Refused(
-        f"--destroy-data names {' and '.join(map(_quoted, words))}, "
-        f"but the job would write to {shown}.",
-        f"Repeat the target's exact path: --destroy-data {shown}",
+        f"--destroy-data names {' and '.join(map(_quoted, paths))}, "
+        f"but the job would write to {path_text}.",
+        f"Repeat the target's exact path: --destroy-data {path_text}",
     )
 
 
 def _names_device(destroy_data: Words, device: BlockDevice) -> bool:
     """Whether one of the words names this block device, whose generic device a job works on."""
-    words = [destroy_data] if isinstance(destroy_data, str) else list(destroy_data or ())
+    paths = [destroy_data] if isinstance(destroy_data, str) else list(destroy_data or ())
     info = _stat(device.path)
     return info is not None and any(
-        word.means(device.path, info, device.diskseq) for word in bind_paths(words)
+        destroy_path.means(device.path, info, device.diskseq) for destroy_path in bind_paths(paths)
     )
 
 
@@ -335,12 +341,12 @@ def _open_by(
     files = backing_files(names, backings)
     servers = tuple(filter(None, (server(name, roots) for name in names)))
     generic = {generic_number(roots, name) for name in names} - {None}
-    for who in writers(nodes, roots, numbers, files, filter(None, generic)):
+    for writer in writers(nodes, roots, numbers, files, filter(None, generic)):
         # mdmon(8) keeps the metadata of an array on its disks, and writes to nothing else of them
-        if who.startswith("mdmon (") and any(stack.devices[n].kind == "md" for n in names):
+        if writer.startswith("mdmon (") and any(stack.devices[n].kind == "md" for n in names):
             continue
-        if not any(one in who for one in servers):
-            yield who
+        if not any(server_name in writer for server_name in servers):
+            yield writer
 
 
 def _members(device: str, stack: Stack, roots: Roots) -> Iterator[str]:
@@ -361,13 +367,13 @@ def _members(device: str, stack: Stack, roots: Roots) -> Iterator[str]:
 def _bcache_members(roots: Roots) -> frozenset[str]:
     """/sys/fs/bcache/SET/{cacheN,bdevN} link to BLOCK/bcache."""
     top = roots.sys / "fs/bcache"
-    found = set()
+    members = set()
     for group in list_names(top):
         for entry in list_names(top / group):
             real = os.path.realpath(top / group / entry)
             if entry.startswith(("cache", "bdev")) and os.path.basename(real) == "bcache":
-                found.add(os.path.basename(os.path.dirname(real)).replace("!", "/"))
-    return frozenset(found)
+                members.add(os.path.basename(os.path.dirname(real)).replace("!", "/"))
+    return frozenset(members)
 
 
 def _state(device: BlockDevice, roots: Roots) -> Iterator[str]:
@@ -385,12 +391,12 @@ def _same_disk(device: BlockDevice, stack: Stack, roots: Roots) -> Iterator[str]
     the two for different disks.
     """
     devices = stack.devices
-    own = devices.get(device.disk or "", device)
-    wwid = _wwid(own, roots)
+    disk = devices.get(device.disk or "", device)
+    wwid = _wwid(disk, roots)
     if wwid is None:
         return
     for other in devices.values():
-        related = other.name == own.name or other.name in (*own.slaves, *own.holders)
+        related = other.name == disk.name or other.name in (*disk.slaves, *disk.holders)
         if related or other.disk is not None or _wwid(other, roots) != wwid:
             continue
         for reason in usage(other.name, devices):
@@ -437,7 +443,7 @@ def _carries(
     nodes += [(name, devices[name].path) for name in device.partitions if name in devices]
     for name, path in nodes:
         signatures = read_signatures(path)
-        carries += [f"{name} carries {what}" for what in signatures.found]
+        carries += [f"{name} carries {content}" for content in signatures.found]
         if signatures.error:
             carries.append(f"the content of {name} cannot be read ({signatures.error})")
         if _is_zfs(signatures) and (roots.sys / "module/zfs").is_dir():

@@ -54,11 +54,11 @@ class Scratch:
     @property
     def paths(self) -> tuple[Path, ...]:
         """All directories, the first one first."""
-        return tuple(one.path for one in self.spread) or (self.path,)
+        return tuple(scratch.path for scratch in self.spread) or (self.path,)
 
     def used_bytes(self) -> int:
         """Bytes allocated below it so far; of several, below each."""
-        total = sum(one.used_bytes() for one in self.spread[1:])
+        total = sum(scratch.used_bytes() for scratch in self.spread[1:])
         for place, _, names in os.walk(self.path):
             for name in names:
                 with contextlib.suppress(OSError):
@@ -68,8 +68,8 @@ class Scratch:
     def close(self) -> None:
         """Remove the directory, wherever it is now, then the note; the same with all others. May be
         called twice. On a file system that does not answer both stay, for a later iopstui."""
-        for one in self.spread[1:]:
-            one.close()
+        for scratch in self.spread[1:]:
+            scratch.close()
         if _is_silent(self.path):
             return
         _remove(self.path)
@@ -99,13 +99,13 @@ def left_behind() -> list[str]:
 def take_silent() -> list[str]:
     """Directories that were not removed because their file systems do not answer, a sentence each;
     every one once."""
-    found = [
-        f"cannot remove {printable(str(path))}: {where} does not answer. When it does: "
+    messages = [
+        f"cannot remove {printable(str(path))}: {mountpoint} does not answer. When it does: "
         "iopstui doctor"
-        for path, where in _SILENT.items()
+        for path, mountpoint in _SILENT.items()
     ]
     _SILENT.clear()
-    return found
+    return messages
 
 
 def _is_silent(path: Path) -> bool:
@@ -132,23 +132,23 @@ def _remove(path: Path) -> None:
 
 def make_scratches(directories: Sequence[Path]) -> Scratch:
     """Create one in each of the directories. UsageError where that fails; then none is left."""
-    made: list[Scratch] = []
+    scratches: list[Scratch] = []
     try:
         for directory in directories:
-            made.append(make_scratch(directory))
-        if len(made) == 1:
-            return made[0]
-        for index, one in enumerate(made):
-            os.symlink(one.path, made[0].path / str(index))
+            scratches.append(make_scratch(directory))
+        if len(scratches) == 1:
+            return scratches[0]
+        for index, scratch in enumerate(scratches):
+            os.symlink(scratch.path, scratches[0].path / str(index))
     except BaseException as error:
-        for one in made:
-            one.close()
+        for scratch in scratches:
+            scratch.close()
         if isinstance(error, OSError):
             raise UsageError(
-                f"Cannot create a link in {made[0].path}: {error.strerror}."
+                f"Cannot create a link in {scratches[0].path}: {error.strerror}."
             ) from error
         raise
-    return Scratch(made[0].path, made[0].note, tuple(made), made[0].fd)
+    return Scratch(scratches[0].path, scratches[0].note, tuple(scratches), scratches[0].fd)
 
 
 def make_scratch(directory: Path) -> Scratch:
@@ -229,7 +229,7 @@ def room_for_all(directories: Sequence[Path]) -> int:
     job's size out. Those in one file system share its room."""
     rooms = [room_for(directory) for directory in directories]
     systems = [os.stat(directory).st_dev for directory in directories]
-    shares = (room // systems.count(one) for room, one in zip(rooms, systems, strict=True))
+    shares = (space // systems.count(system) for space, system in zip(rooms, systems, strict=True))
     return len(directories) * min(shares)
 
 

@@ -32,8 +32,8 @@ def last_offset(job: Section) -> int:
     is said in percent, which are of the file."""
     count = count_of(job.options.get("numjobs"))
     first = size_bytes(expand_variables(job.options.get("offset", ""))) or 0
-    apart = size_bytes(expand_variables(job.options.get("offset_increment", ""))) or 0
-    return first + apart * (count - 1)
+    increment = size_bytes(expand_variables(job.options.get("offset_increment", ""))) or 0
+    return first + increment * (count - 1)
 
 
 def bytes_by_file(
@@ -43,47 +43,47 @@ def bytes_by_file(
     over them (fio(1)), after the bytes where it begins; a file that several share counts once."""
     total: dict[str, int] = {}
     for section, size, skipped in zip(sections, sizes, begin or [0] * len(sizes), strict=True):
-        each = -(-size * section.sets // max(1, len(section.paths))) + skipped
+        file_bytes = -(-size * section.sets // max(1, len(section.paths))) + skipped
         for path in section.paths:
-            total[path] = max(total.get(path, 0), each)
+            total[path] = max(total.get(path, 0), file_bytes)
     return total
 
 
 def scratch_sizes(
     jobs: Sequence[Section],
     files: Sequence[SectionFiles],
-    wanted: str | None,
-    room: int,
+    requested: str | None,
+    space: int,
     most: int | None = None,
     spread: int = 1,
 ) -> list[int]:
-    """The ``size=`` of each section, so that all ``files`` together fit into ``room``.
+    """The ``size=`` of each section, so that all ``files`` together fit into ``space``.
 
-    Asked for (``wanted``): exactly that for every section, or UsageError. Otherwise what the
+    ``requested``: exactly that for every section, or UsageError. Otherwise what the
     job says, at most an equal share of 512 MiB (and ``most``), less where the disk is nearly
     full. In ``spread`` directories each file has a part in every one, and its size is that of
-    all parts together (fio shares size= out among a job's files); ``wanted`` is each part's.
+    all parts together (fio shares size= out among a job's files); ``requested`` is each part's.
     What lies before a section's offset= is part of the file, and of these limits.
     """
     shares = _shares(files)
-    if wanted is not None:
-        size = size_bytes(wanted)
+    if requested is not None:
+        size = size_bytes(requested)
         if not size:
-            raise UsageError(f"--size {wanted!r} is not a size.", "For example: --size 512m")
+            raise UsageError(f"--size {requested!r} is not a size.", "For example: --size 512m")
         size *= spread
-        if size * shares > room:
-            files_of = f"{counted(shares * spread, 'scratch file')} of {wanted}"
+        if size * shares > space:
+            files_of = f"{counted(shares * spread, 'scratch file')} of {requested}"
             raise UsageError(
-                f"{files_of} would need {_mib(size * shares)} MiB, but only {_mib(room)} MiB "
+                f"{files_of} would need {_mib(size * shares)} MiB, but only {_mib(space)} MiB "
                 "may be used here (5 % of the file system stays free).",
                 "Give a smaller --size or another directory.",
             )
         return [_from_offset(job, size, size, spread) for job in jobs]
-    share = min(scratch.DEFAULT_BYTES, room) // shares
+    share = min(scratch.DEFAULT_BYTES, space) // shares
     largest = spread * max((largest_block(job) for job in jobs), default=4096)
     if share < max(SMALLEST // shares, largest):
         raise UsageError(
-            f"Only {_mib(room)} MiB of this file system may be used (5 % stays free), too little "
+            f"Only {_mib(space)} MiB of this file system may be used (5 % stays free), too little "
             "for a scratch file.",
             "Choose a directory on another disk: iopstui run DIRECTORY ...",
         )
@@ -93,9 +93,9 @@ def scratch_sizes(
 def _shares(files: Sequence[SectionFiles]) -> int:
     """How many times ``size=`` is used up if it is the same for all sections."""
     unit = 1 << 40
-    found = bytes_by_file(files, [unit] * len(files))
+    sizes = bytes_by_file(files, [unit] * len(files))
     # each of them is rounded up by less than a byte
-    return max(1, -(-(sum(found.values()) - len(found)) // unit))
+    return max(1, -(-(sum(sizes.values()) - len(sizes)) // unit))
 
 
 def time_based_values(jobs: Sequence[Section], sizes: Sequence[int]) -> list[str]:
@@ -128,14 +128,14 @@ def files_of(text: str) -> int:
 def scratch_total(
     text: str,
     files: Sequence[SectionFiles],
-    wanted: str | None,
-    room: int,
+    requested: str | None,
+    space: int,
     most: int | None,
     spread: int = 1,
 ) -> int:
     """Bytes of all scratch files of a job; UsageError as ``scratch_sizes``."""
     jobs = jobfile.effective_sections(text)
-    sizes = scratch_sizes(jobs, files, wanted, room, most, spread)
+    sizes = scratch_sizes(jobs, files, requested, space, most, spread)
     return sum(bytes_by_file(files, sizes, [last_offset(job) for job in jobs]).values())
 
 
@@ -148,14 +148,14 @@ def _share(job: Section, share: int, largest: int, spread: int) -> int:
 def _from_offset(job: Section, size: int, least: int, spread: int) -> int:
     """Bytes left of a file of ``size`` bytes where this section begins."""
     skipped = last_offset(job) * spread
-    left = size - skipped
-    if skipped and left < min(least, largest_block(job) * spread):
+    remaining = size - skipped
+    if skipped and remaining < min(least, largest_block(job) * spread):
         raise UsageError(
             f"[{printable(job.name)}] starts at {_mib(skipped)} MiB of each scratch file "
             f"(offset=), but scratch files have only {_mib(size)} MiB here.",
             "Give a larger --size, or a smaller offset=",
         )
-    return left
+    return remaining
 
 
 def _mib(size: int) -> int:

@@ -53,7 +53,11 @@ def _users(
     source: _Source, devices: Mapping[str, BlockDevice], backings: Backings, roots: Roots
 ) -> Iterator[str]:
     if source.number is not None:
-        numbered = (one.name for one in devices.values() if (one.major, one.minor) == source.number)
+        numbered = (
+            device.name
+            for device in devices.values()
+            if (device.major, device.minor) == source.number
+        )
         for name in numbered:
             yield from usage(name, devices, backings)
         users = list(writers([source.path], roots, [source.number]))
@@ -68,21 +72,25 @@ def _users(
 
 def _sources(name: str, roots: Roots) -> Iterator[_Source]:
     pid = _pid(name, roots)
-    opened = list(opened_by(pid, roots)) if pid else []
+    open_files = list(opened_by(pid, roots)) if pid else []
     # the number may be of another process: it is not of this container's
-    if any(_is_node(one, name) for one in opened):
-        found = [(one, server(name, roots)) for one in opened if not _is_node(one, name)]
+    if any(_is_node(file, name) for file in open_files):
+        candidates = [
+            (file, server(name, roots)) for file in open_files if not _is_node(file, name)
+        ]
     else:
-        found = []
-    found += [(one, one.who) for one in exported_files(exports_served_here(name, roots), roots)]
-    for one, by in found:
+        candidates = []
+    candidates += [
+        (file, file.who) for file in exported_files(exports_served_here(name, roots), roots)
+    ]
+    for source, by in candidates:
         # the server of a remote file may be gone: to look at it would hang
-        if one.number is not None or one.file is not None:
-            yield _Source(one.name, by, one.number)
+        if source.number is not None or source.file is not None:
+            yield _Source(source.name, by, source.number)
 
 
-def _is_node(one: Writable, name: str) -> bool:
-    return one.name == f"/dev/{name}"
+def _is_node(file: Writable, name: str) -> bool:
+    return file.name == f"/dev/{name}"
 
 
 def _pid(name: str, roots: Roots) -> int | None:
@@ -90,5 +98,5 @@ def _pid(name: str, roots: Roots) -> int | None:
     thread = read_count(roots.sys / "class/block" / name.replace("/", "!") / "pid")
     if thread is None:
         return None
-    found = _PROCESS.search(read_bytes(roots.proc / str(thread) / "status") or b"")
-    return int(found[1]) if found else thread
+    match = _PROCESS.search(read_bytes(roots.proc / str(thread) / "status") or b"")
+    return int(match[1]) if match else thread

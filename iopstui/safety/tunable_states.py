@@ -35,19 +35,23 @@ def queued_disks(target: Target, devices: Mapping[str, BlockDevice]) -> list[Blo
     """The disks whose queues serve the target, and whose tunables are changed: the first ones with
     a queue on the way down (a partition shares its disk's). Who sets a loop device does not mean
     the machine's disk under its file."""
-    found: dict[str, BlockDevice] = {}
+    disk_by_name: dict[str, BlockDevice] = {}
     for top, below in target.stacks.items():
         stack = [devices[name] for name in (top, *below) if name in devices]
         queued = [device for device in stack if device.hctxs and device.disk is None]
         loops = [device for device in queued if device.kind == "loop"]
-        found |= {device.name: device for device in loops or queued}
-    return list(found.values())
+        disk_by_name |= {device.name: device for device in loops or queued}
+    return list(disk_by_name.values())
 
 
 def common_schedulers(disks: Sequence[BlockDevice]) -> tuple[str, ...]:
     """The schedulers that every one of the disks can have."""
-    each = [disk.queue.schedulers for disk in disks if disk.queue is not None]
-    return tuple(name for name in (each[0] if each else ()) if all(name in one for one in each))
+    by_disk = [disk.queue.schedulers for disk in disks if disk.queue is not None]
+    return tuple(
+        name
+        for name in (by_disk[0] if by_disk else ())
+        if all(name in schedulers for schedulers in by_disk)
+    )
 
 
 def tunable_states(
@@ -55,24 +59,25 @@ def tunable_states(
 ) -> list[TunableState]:
     """Every tunable that the disks have, read again: the kernel does not notify of changes."""
     disks = queued_disks(target, devices)
-    found = [_queue_knob(tunable, disks, roots) for tunable in TUNABLES.values()]
-    found += [_irq_knob(disk, irq, roots) for disk, irq in _interrupts(disks)]
-    return [knob for knob in found if knob is not None]
+    states = [_queue_knob(tunable, disks, roots) for tunable in TUNABLES.values()]
+    states += [_irq_knob(disk, irq, roots) for disk, irq in _interrupts(disks)]
+    return [knob for knob in states if knob is not None]
 
 
 def _queue_knob(
     tunable: Tunable, disks: Sequence[BlockDevice], roots: Roots
 ) -> TunableState | None:
-    read = [(disk, read_tunable(disk, tunable.name, roots)) for disk in disks]
-    known = [(disk, value) for disk, value in read if value is not None]
-    if not known:
+    readings = [(disk, read_tunable(disk, tunable.name, roots)) for disk in disks]
+    current_values = [(disk, value) for disk, value in readings if value is not None]
+    if not current_values:
         return None
     values = tunable.values
     if tunable.name == "scheduler":
-        values = common_schedulers([disk for disk, _ in known])
+        values = common_schedulers([disk for disk, _ in current_values])
     return _state(
-        tunable.name, tunable.meaning, known, values, _allowed_values(tunable, values), roots,
-        _idle([disk for disk, _ in known], roots) if tunable.name == "rq_affinity" else "",
+        tunable.name, tunable.meaning, current_values, values, _allowed_values(tunable, values),
+        roots,
+        _idle([disk for disk, _ in current_values], roots) if tunable.name == "rq_affinity" else "",
     )  # fmt: skip
 
 
@@ -86,16 +91,16 @@ def _allowed_values(tunable: Tunable, values: Sequence[str]) -> str:
 def _idle(disks: Sequence[BlockDevice], roots: Roots) -> str:
     online = online_cpus(roots)
     reasons = [why_rq_affinity_cannot_matter(disk, online) for disk in disks]
-    told = [f"{d.name}: {why}" for d, why in zip(disks, reasons, strict=True) if why]
-    return "; ".join(told) if len(told) == len(disks) else ""
+    explanations = [f"{d.name}: {why}" for d, why in zip(disks, reasons, strict=True) if why]
+    return "; ".join(explanations) if len(explanations) == len(disks) else ""
 
 
 def _interrupts(disks: Sequence[BlockDevice]) -> list[tuple[BlockDevice, int]]:
-    found: dict[int, BlockDevice] = {}
+    disk_by_irq: dict[int, BlockDevice] = {}
     for disk in disks:
         for vector in disk.irqs:
-            found.setdefault(vector.irq, disk)
-    return [(disk, irq) for irq, disk in found.items()]
+            disk_by_irq.setdefault(vector.irq, disk)
+    return [(disk, irq) for irq, disk in disk_by_irq.items()]
 
 
 def _irq_knob(disk: BlockDevice, irq: int, roots: Roots) -> TunableState | None:
@@ -112,20 +117,24 @@ def _irq_knob(disk: BlockDevice, irq: int, roots: Roots) -> TunableState | None:
 def _state(
     name: str,
     meaning: str,
-    known: Sequence[tuple[BlockDevice, str]],
+    current_values: Sequence[tuple[BlockDevice, str]],
     values: Sequence[str],
     takes: str,
     roots: Roots,
     idle: str,
 ) -> TunableState:
-    refusal = next((r for disk, _ in known if (r := why_not_changeable(disk, name, roots))), None)
+    refusal = next(
+        (r for disk, _ in current_values if (r := why_not_changeable(disk, name, roots))), None
+    )
     return TunableState(
         name=name,
         meaning=meaning,
-        now=known[0][1],
+        now=current_values[0][1],
         values=tuple(values),
         takes=takes,
-        each=tuple((disk.name, value) for disk, value in known) if len(known) > 1 else (),
+        each=tuple((disk.name, value) for disk, value in current_values)
+        if len(current_values) > 1
+        else (),
         refused=refusal.message if refusal else "",
         hint=refusal.hint if refusal else "",
         idle=idle,

@@ -67,8 +67,8 @@ def tunable_path(device: BlockDevice, name: str, roots: Roots) -> Path:
     irq = irq_of(name)
     if irq is not None:
         if irq not in {vector.irq for vector in device.irqs}:
-            own = ", ".join(str(vector.irq) for vector in device.irqs) or "none"
-            raise UsageError(f"Interrupt {irq} is not one of {device.name}'s ({own}).")
+            irq_list = ", ".join(str(vector.irq) for vector in device.irqs) or "none"
+            raise UsageError(f"Interrupt {irq} is not one of {device.name}'s ({irq_list}).")
         return roots.proc / "irq" / str(irq) / "smp_affinity_list"
     if name not in TUNABLES:
         raise UsageError(f"{printable(name)} is not a tunable that can be changed.",
@@ -120,34 +120,34 @@ class Tunables:
         if not os.access(path, os.W_OK):
             raise _no_right(device, name, path, value)
         self._remember(device, name, before, path)
-        others = {} if irq_of(name) is not None else read_values(path.parent)
+        saved_values = {} if irq_of(name) is not None else read_values(path.parent)
         try:
             queue_snapshot.write_current(path, value)
         except OSError as error:
             raise _refusal(device, name, value, path, error) from error
-        found = read_tunable(device, name, self._roots) or ""
-        self._keep_others(name, found, path.parent, others)
-        if found == before and value != before:
+        current = read_tunable(device, name, self._roots) or ""
+        self._keep_others(name, current, path.parent, saved_values)
+        if current == before and value != before:
             raise UsageError(
                 f"The kernel accepted {name}={printable(value)} for {device.name}, but left "
-                f"it at {printable(found)}."
+                f"it at {printable(current)}."
             )
-        return AppliedChange(device.name, name, before, value, found)
+        return AppliedChange(device.name, name, before, value, current)
 
     def _keep_others(
-        self, name: str, value: str, directory: Path, others: Mapping[str, str]
+        self, name: str, value: str, directory: Path, saved_values: Mapping[str, str]
     ) -> None:
         """Give back values that the kernel changed along with a tunable, so that one change is one
         change. A scheduler brings its own values, those it had if it is the first one again."""
         if name != "scheduler":
-            kept = {n: v for n, v in others.items() if n in TUNABLES and n != name}
+            restored = {n: v for n, v in saved_values.items() if n in TUNABLES and n != name}
         elif directory in self._snapshots:
             first = self._snapshots[directory].values
-            own = {n: v for n, v in first.items() if n.startswith(SCHEDULERS_OWN)}
-            kept = own if first.get("scheduler") == value else {}
+            scheduler_values = {n: v for n, v in first.items() if n.startswith(SCHEDULERS_OWN)}
+            restored = scheduler_values if first.get("scheduler") == value else {}
         else:
-            kept = {}
-        restore_values(directory, kept)
+            restored = {}
+        restore_values(directory, restored)
 
     def _remember(self, device: BlockDevice, name: str, before: str, path: Path) -> None:
         if str(path) in self._changed:
@@ -160,13 +160,13 @@ class Tunables:
         entries = {str(path): _entry(device, name, before, path)}
         # where the scheduler changes, the kernel sets these two anew
         for other in RESET_BY_SCHEDULER if name == "scheduler" else ():
-            value, own = read_tunable(device, other, self._roots), path.with_name(other)
-            if value is not None and str(own) not in self._changed:
-                entries[str(own)] = _entry(device, other, value, own)
+            value, other_path = read_tunable(device, other, self._roots), path.with_name(other)
+            if value is not None and str(other_path) not in self._changed:
+                entries[str(other_path)] = _entry(device, other, value, other_path)
         self._changed.update(entries)
         content = {
             "settings": list(self._changed.values()),
-            "queues": [one.as_object() for one in self._snapshots.values()],
+            "queues": [snapshot.as_object() for snapshot in self._snapshots.values()],
             "boot": journal.boot_id(),
         }
         try:
@@ -175,17 +175,17 @@ class Tunables:
             else:
                 self._note.update(content)
         except OSError as error:
-            for one in entries:
-                self._changed.pop(one, None)
+            for entry_path in entries:
+                self._changed.pop(entry_path, None)
             raise Missing(
                 f"{name} cannot be changed, because its present value cannot be saved first: "
                 f"{error}.",
                 "Set XDG_STATE_HOME to a directory of yours.",
             ) from error
 
-    def _lock(self, directory: Path, what: str) -> None:
+    def _lock(self, directory: Path, consequence: str) -> None:
         if directory not in self._locks:
-            fd = _locked(directory, what, self._roots)
+            fd = _locked(directory, consequence, self._roots)
             if fd is not None:
                 self._locks[directory] = fd
 
@@ -208,9 +208,9 @@ class Tunables:
         return failed
 
 
-def _locked(directory: Path, what: str, roots: Roots) -> int | None:
+def _locked(directory: Path, consequence: str, roots: Roots) -> int | None:
     """A descriptor that keeps other sessions from changing what is below ``directory``; ``None``
-    where nothing can be locked. UsageError, with ``what``, if another one does."""
+    where nothing can be locked. UsageError, with ``consequence``, if another one does."""
     try:
         fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
@@ -218,18 +218,19 @@ def _locked(directory: Path, what: str, roots: Roots) -> int | None:
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        who, ours = who_locked(fd, roots)
+        holder, is_iopstui = who_locked(fd, roots)
         os.close(fd)
         if error.errno not in (errno.EWOULDBLOCK, errno.EAGAIN):
             return None
-        if ours:
+        if is_iopstui:
             raise UsageError(
-                f"{what}: {who} has changed settings of that queue and restores them when it ends.",
+                f"{consequence}: {holder} has changed settings of that queue and restores them "
+                "when it ends.",
                 "Quit that one first.",
             ) from error
         raise UsageError(
-            f"{what}: {who} has locked {directory}, as programs do that change settings of "
-            "that queue.",
+            f"{consequence}: {holder} has locked {directory}, as programs do that change settings "
+            "of that queue.",
             f"To find that program: sudo fuser -v {directory}",
         ) from error
     except BaseException:
@@ -240,21 +241,21 @@ def _locked(directory: Path, what: str, roots: Roots) -> int | None:
 
 def restore_abandoned(roots: Roots) -> tuple[list[str], list[str]]:
     """Undo the changes of a killed iopstui; return (restored, failed), in words."""
-    done: list[str] = []
+    completed: list[str] = []
     failed: list[str] = []
     for note in journal.abandoned("settings"):
         noted, queues = note.content.get("settings"), note.content.get("queues")
         entries = [e for e in noted if _is_entry(e, roots)] if isinstance(noted, list) else []
-        read = [snapshot_of(e, roots) for e in queues] if isinstance(queues, list) else []
-        snapshots = [one for one in read if one is not None]
+        parsed = [snapshot_of(e, roots) for e in queues] if isinstance(queues, list) else []
+        snapshots = [snapshot for snapshot in parsed if snapshot is not None]
         if note.content.get("boot") != journal.boot_id():
             entries, snapshots = [], []  # a new start of the machine has undone it
         restored, problems = _restore_alone(entries, snapshots, roots)
-        done += restored
+        completed += restored
         failed += problems
         if not problems:
             note.remove()
-    return done, failed
+    return completed, failed
 
 
 def _restore_alone(
@@ -262,7 +263,7 @@ def _restore_alone(
 ) -> tuple[list[str], list[str]]:
     """Restore like ``_restore``, unless a running session changes one of these: then later."""
     places = {Path(str(e["path"])).parent: str(e["device"]) for e in entries}
-    places |= {one.directory: one.device for one in snapshots}
+    places |= {snapshot.directory: snapshot.device for snapshot in snapshots}
     locks: list[int | None] = []
     try:
         for place, device in places.items():
@@ -309,31 +310,31 @@ def _restore(
 ) -> tuple[list[str], list[str]]:
     """(what is as before, what could not be restored), in words; disks that are gone or new
     are in neither. An older iopstui noted single values alone (``entries``)."""
-    done: list[str] = []
+    completed: list[str] = []
     failed: list[str] = []
     for snapshot in snapshots:
         if not _has_vanished(snapshot.directory, snapshot.as_object(), roots):
             restored, problems = snapshot.restore()
-            done += restored
+            completed += restored
             failed += problems
-    whole = {snapshot.directory for snapshot in snapshots}
+    snapshot_directories = {snapshot.directory for snapshot in snapshots}
     for entry in sorted(entries, key=lambda e: restore_rank(str(e["name"]))):
         path, value = Path(str(entry["path"])), str(entry["value"])
-        if path.parent in whole or _has_vanished(path, entry, roots):
+        if path.parent in snapshot_directories or _has_vanished(path, entry, roots):
             continue
-        device, name, why, found = str(entry["device"]), str(entry["name"]), "", "unknown"
+        device, name, why, current = str(entry["device"]), str(entry["name"]), "", "unknown"
         try:
-            found = read_current(path)
-            if found != value:
+            current = read_current(path)
+            if current != value:
                 queue_snapshot.write_current(path, value)
-                found = read_current(path)
+                current = read_current(path)
         except OSError as error:
             why = error.strerror or "error"
-        if found == value:
-            done.append(f"{device}: {name} is {value} again")
+        if current == value:
+            completed.append(f"{device}: {name} is {value} again")
         else:
-            failed.append(not_restored(device, name, found, value, path, why))
-    return done, failed
+            failed.append(not_restored(device, name, current, value, path, why))
+    return completed, failed
 
 
 def _has_vanished(path: Path, entry: Mapping[str, object], roots: Roots) -> bool:

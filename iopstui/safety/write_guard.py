@@ -96,7 +96,7 @@ class WriteGuard:
             if self._writes:
                 info = self._stat(target.path)
                 self._examined[target.path] = _identity(info)
-                self._check_one(target, devices, info, users, held=False)
+                self._check_one(target, devices, info, users, reserved=False)
 
     def engage(self, devices: Devices) -> None:
         """Check again with the current devices, and reserve them until ``close``."""
@@ -105,10 +105,10 @@ class WriteGuard:
             users = FileUsers(devices, self._roots)
             stack = Stack(devices, read_backings(devices, self._roots)) if devices else Stack({})
             for target in self._targets(devices):
-                opened = self._lock(target, stack)
-                granted = self._grant(target.path, opened)
+                open_stat = self._lock(target, stack)
+                granted = self._grant(target.path, open_stat)
                 if self._writes:
-                    self._engage_one(target, stack, opened, users)
+                    self._engage_one(target, stack, open_stat, users)
                     self._write.append(granted)
                 else:
                     self._read.append(granted)
@@ -125,40 +125,40 @@ class WriteGuard:
     def _cannot_examine(self, path: str, error: OSError) -> Refused:
         return Refused(f"Cannot examine {printable(path)}: {error.strerror}.")
 
-    def _grant(self, path: str, opened: os.stat_result) -> Grant:
+    def _grant(self, path: str, open_stat: os.stat_result) -> Grant:
         """Grant exactly the file that is locked: while it is open its number names nothing else."""
         try:
-            found = grant(path)
+            granted = grant(path)
         except OSError as error:
             raise self._cannot_examine(path, error) from error
-        examined = self._examined.get(path, _identity(opened))
-        if not (found.device, found.inode, found.number) == _identity(opened) == examined:
+        examined = self._examined.get(path, _identity(open_stat))
+        if not (granted.device, granted.inode, granted.number) == _identity(open_stat) == examined:
             raise Refused(
                 f"{printable(path)} was replaced by another file during the check.",
                 "Try again.",
             )
-        return found
+        return granted
 
     def _engage_one(
-        self, target: Target, stack: Stack, opened: os.stat_result, users: FileUsers
+        self, target: Target, stack: Stack, open_stat: os.stat_result, users: FileUsers
     ) -> None:
         device = stack.devices.get(target.device or "")
         if target.kind != DEVICE or device is None:
-            self._check_one(target, stack.devices, opened, users, held=False)
+            self._check_one(target, stack.devices, open_stat, users, reserved=False)
             return
         node = str(self._roots.dev / device.name) if target.passthrough else target.path
-        held = self._hold_exclusively(node, device)
+        device_hold = self._hold_exclusively(node, device)
         # nobody may mount what lies below meanwhile, either
-        lower = [self._hold_exclusively(str(self._roots.dev / one.name), one)
-                 for one in safety.lower_loops(device.name, stack)]  # fmt: skip
-        self._check_one(target, stack.devices, opened, users, held=True)
-        for one in (held, *lower):
-            one.verify()
+        lower = [self._hold_exclusively(str(self._roots.dev / lower_device.name), lower_device)
+                 for lower_device in safety.lower_loops(device.name, stack)]  # fmt: skip
+        self._check_one(target, stack.devices, open_stat, users, reserved=True)
+        for hold in (device_hold, *lower):
+            hold.verify()
 
     def _hold_exclusively(self, path: str, device: BlockDevice) -> safety.ExclusiveHold:
-        held = self._held.enter_context(safety.open_exclusively(path, device, self._roots))
-        self._fds.append(held.fd)
-        return held
+        hold = self._held.enter_context(safety.open_exclusively(path, device, self._roots))
+        self._fds.append(hold.fd)
+        return hold
 
     def close(self) -> None:
         """Release the reserved devices."""
@@ -215,7 +215,7 @@ class WriteGuard:
         self._fds.append(fd)
 
     def _targets(self, devices: Devices) -> list[Target]:
-        found = []
+        targets = []
         for name in self._job.files if self.is_needed else ():
             path = Path(name)
             if not os.path.lexists(path) and not self._below_dev(path):
@@ -224,8 +224,8 @@ class WriteGuard:
             target = resolve_target(name, Path("/"), self._roots, devices, to_read=False)
             if target.kind == DIRECTORY:
                 raise UsageError(f"The job opens {name} as a file, but it is a directory.")
-            found.append(target)
-        return list({target.path: target for target in found}.values())
+            targets.append(target)
+        return list({target.path: target for target in targets}.values())
 
     def _below_dev(self, path: Path) -> bool:
         """A name under /dev that does not exist is a mistake, except in a file system there
@@ -239,15 +239,15 @@ class WriteGuard:
         self,
         target: Target,
         devices: Devices,
-        opened: os.stat_result,
+        open_stat: os.stat_result,
         users: FileUsers,
         *,
-        held: bool,
+        reserved: bool,
     ) -> None:
         try:
             verdict = safety.check_write(
-                target, devices, self._roots, self._destroy_data, held=held, opened=opened,
-                users=users,
+                target, devices, self._roots, self._destroy_data, reserved=reserved,
+                open_stat=open_stat, users=users,
             )  # fmt: skip
         except OSError as error:
             raise self._cannot_examine(target.path, error) from error
@@ -262,8 +262,8 @@ def _identity(info: os.stat_result) -> tuple[int, int, int]:
     return info.st_dev, info.st_ino, info.st_rdev
 
 
-def _same_node(one: str, other: str) -> bool:
+def _same_node(path: str, other_path: str) -> bool:
     try:
-        return os.path.samefile(one, other)
+        return os.path.samefile(path, other_path)
     except OSError:
         return False

@@ -175,9 +175,9 @@ class LiveSession:
         """Continue the run that has announced its layout."""
         self._command(self._runs.lay_out)
 
-    def go(self, word: StartSignal) -> None:
+    def go(self, start_signal: StartSignal) -> None:
         """Start the waiting run; ``Executed`` gives the time of the start."""
-        self._command(lambda: self._runs.go(word))
+        self._command(lambda: self._runs.go(start_signal))
 
     def alive(self) -> None:
         """Tell fio's guard that this process still runs, where a tick may come too rarely for
@@ -211,10 +211,10 @@ class LiveSession:
         self.change_tunable(name, value, lambda error: None)
 
     def change_tunable(
-        self, name: str, value: str, done: Callable[[IopstuiError | None], None]
+        self, name: str, value: str, on_done: Callable[[IopstuiError | None], None]
     ) -> None:
-        """Change a tunable; ``done`` is called in the session's thread with the error, if any."""
-        self._command(lambda: done(self._knobs.turn_or_tell(name, value)))
+        """Change a tunable; ``on_done`` is called in the session's thread with any error."""
+        self._command(lambda: on_done(self._knobs.turn_or_tell(name, value)))
 
     def ask(self, finding: Finding) -> None:
         """The next run decides this finding (its ``test``): another finding says how."""
@@ -293,9 +293,9 @@ class LiveSession:
 
     def end_recording(self) -> None:
         """End the recording like ``stop_recording``, in the caller's thread."""
-        words = self._context.tape.detach()()
-        if words:
-            self.notice("info", words)
+        message = self._context.tape.detach()()
+        if message:
+            self.notice("info", message)
 
     def sample(self) -> None:
         """Take a sample now; the next one comes an interval later."""
@@ -394,11 +394,11 @@ class LiveSession:
 
     def _end(self) -> None:
         context = self._context
-        ended = events.SessionEnded(context.now(), self.exit_code)
-        lost = context.tape.close(ended)
+        session_ended = events.SessionEnded(context.now(), self.exit_code)
+        lost = context.tape.close(session_ended)
         if lost:
             context.notice("error", lost)
-        context.emit(ended)
+        context.emit(session_ended)
 
     def _wait(self) -> None:
         """Wait for the next tick, news of fio, or a command."""
@@ -416,13 +416,13 @@ class LiveSession:
         context.tape.start(recorder, with_kept)
         # past the tape: nothing that was measured
         name = printable(str(recorder.path))
-        words = f"recording to {name} (others watch it with: iopstui replay {name} --follow)"
-        context.emit_unrecorded(events.Notice(context.now(), "info", words))
+        message = f"recording to {name} (others watch it with: iopstui replay {name} --follow)"
+        context.emit_unrecorded(events.Notice(context.now(), "info", message))
 
     def _recorded(self) -> None:
-        words = self._context.tape.stop()
-        if words:
-            self._context.notice("info", words)
+        message = self._context.tape.stop()
+        if message:
+            self._context.notice("info", message)
 
     def _shut_down(self) -> None:
         """Stop fio and wait for its last document, so that what was measured is reported."""

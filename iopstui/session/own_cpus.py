@@ -23,29 +23,29 @@ def job_cpus(text: str) -> frozenset[int] | None:
     """The CPUs a job file confines its jobs to; ``None``: at least one of them to none."""
     from iopstui.model.fio import jobfile
 
-    found: set[int] = set()
+    allowed: set[int] = set()
     for section in jobfile.effective_sections(text):
         option = section.options.get("cpus_allowed", "")
         cpus = parse_cpu_list(option)
         # fio accepts more ("0-max"): then the CPUs are unknown
         if not cpus or not _LIST.fullmatch(option):
             return None
-        found.update(cpus)
-    return frozenset(found) or None
+        allowed.update(cpus)
+    return frozenset(allowed) or None
 
 
 def measured_cpus(jobs: Iterable[int], disks: Sequence[BlockDevice]) -> frozenset[int]:
     """The jobs' CPUs, and those that the interrupts of their queues come to."""
-    found = set(jobs)
+    cpus = set(jobs)
     for disk in disks:
-        used = {hctx.index for hctx in disk.hctxs if found & set(hctx.cpus)}
+        used_queues = {hctx.index for hctx in disk.hctxs if cpus & set(hctx.cpus)}
         # beside queues that are known the rest is configuration and administration: silent
-        known = any(vector.hctx is not None for vector in disk.irqs)
+        queues_known = any(vector.hctx is not None for vector in disk.irqs)
         for vector in disk.irqs:
-            of_all = vector.shared or (vector.hctx is None and not known)
-            if of_all or vector.hctx in used:
-                found.update(vector.effective_cpus)
-    return frozenset(found)
+            of_all = vector.shared or (vector.hctx is None and not queues_known)
+            if of_all or vector.hctx in used_queues:
+                cpus.update(vector.effective_cpus)
+    return frozenset(cpus)
 
 
 class OwnCpus:
@@ -85,11 +85,11 @@ class OwnCpus:
             return ""
         jobs = job_cpus(text)
         spare = affinity.initial_cpus() - measured_cpus(jobs, disks) if jobs else frozenset()
-        wanted = spare or affinity.initial_cpus()
-        if wanted == affinity.current_cpus():
+        cpus = spare or affinity.initial_cpus()
+        if cpus == affinity.current_cpus():
             return ""
         try:
-            affinity.pin(wanted)
+            affinity.pin(cpus)
         except OSError:
             return ""
         if not spare:

@@ -48,9 +48,11 @@ class RunPreparation:
         """The job, ready to be started. Raises IopstuiError; then nothing is left of it."""
         try:
             with self._told_if_long():
-                found = self.scratch.prepared(request, lambda asked: self._prepare(asked, fio))
-            self._within_budget(found)
-            return found
+                job = self.scratch.prepared(
+                    request, lambda job_request: self._prepare(job_request, fio)
+                )
+            self._within_budget(job)
+            return job
         finally:
             self._remove_privates()
 
@@ -81,17 +83,17 @@ class RunPreparation:
         if why:
             prepared.close()
             raise JobFailed(why[0].upper() + why[1:] + ".", "Give a larger --write-budget.")
-        words = self._budget.forecast(prepared, layout, self._context.devices)
+        message = self._budget.forecast(prepared, layout, self._context.devices)
         if self._budget.tell:
-            self._context.notice("info", words)
+            self._context.notice("info", message)
 
     @contextmanager
     def _told_if_long(self) -> Iterator[None]:
         """Report preflight that takes long: a job may have hundreds of thousands of files."""
         context = self._context
-        words = "checking the job and its files"
+        message = "checking the job and its files"
         timer = threading.Timer(
-            LONG_S, lambda: context.emit_unrecorded(events.Notice(context.now(), "info", words))
+            LONG_S, lambda: context.emit_unrecorded(events.Notice(context.now(), "info", message))
         )
         timer.daemon = True
         timer.start()

@@ -37,7 +37,9 @@ RUN_COLUMNS = (
     Column("aqu_sz", "aqu-sz", 6, f.number),
     Column("util", "util %", 6, f.percent),
     Column("seconds", "s", 5, _seconds),
-    Column("ended", "ended", 8, lambda ended: "no end" if ended == RUNS else ended, left=True),
+    Column(
+        "ended", "ended", 8, lambda outcome: "no end" if outcome == RUNS else outcome, left=True
+    ),
 )
 _RTT = Column("rtt_ms", "RTT", 6, lambda ms: f.milliseconds(ms, ""))
 _TEXT_COLUMNS = (
@@ -48,9 +50,10 @@ _TEXT_COLUMNS = (
 )  # fmt: skip
 MARK_COLUMNS = (
     Column("time", " time", 15, left=True,
-           of=lambda one: f" {f.clock(one.start)}-{f.clock(one.end)}"),
+           of=lambda stretch: f" {f.clock(stretch.start)}-{f.clock(stretch.end)}"),
     Column("text", "from this mark on", 32, printable, left=True),
-    Column("iops", "IOPS", 7, of=lambda one: f.number(one.iops) + ("" if one.by_fio else " d")),
+    Column("iops", "IOPS", 7,
+           of=lambda stretch: f.number(stretch.iops) + ("" if stretch.by_fio else " d")),
     Column("bw", "MiB/s", 7, f.mib),
     Column("p99_ns", "p99", 8, _dense),
     Column("seconds", "s", 5, _seconds),
@@ -76,8 +79,8 @@ def add_run_event(history: RunHistory, event: Event) -> None:
         case TunableChanged():
             history.note_tunable_change(event.device, event.name, event.before, event.now)
         case StepFinished():
-            ended = FAILED if event.error else STOPPED if event.interrupted else DONE
-            history.finished(event.step, ended)
+            outcome = FAILED if event.error else STOPPED if event.interrupted else DONE
+            history.finished(event.step, outcome)
 
 
 def add_mark_event(stretches: MarkIntervals, event: Event) -> None:
@@ -94,23 +97,23 @@ def add_mark_event(stretches: MarkIntervals, event: Event) -> None:
 def mark_interval_rows(stretches: Sequence[MarkInterval]) -> Iterator[str]:
     """A table of at most 80 columns, the oldest stretch first."""
     yield head_line(MARK_COLUMNS)
-    for one in stretches:
-        yield row_line(MARK_COLUMNS, one)
-    if not all(one.by_fio for one in stretches):
+    for stretch in stretches:
+        yield row_line(MARK_COLUMNS, stretch)
+    if not all(stretch.by_fio for stretch in stretches):
         yield " d: of the device, as no job ran"
 
 
 def run_outcome(row: RunRow) -> str:
     """The outcome of a run, in half a line."""
-    how = "" if row.ended == DONE else f" {row.ended}"
+    outcome = "" if row.ended == DONE else f" {row.ended}"
     if row.iops is None:
-        return f"run {row.step}{how} without results"
-    words = f"run {row.step}{how}: {f.number(row.iops)} IOPS, {f.mib(row.bw)} MiB/s"
+        return f"run {row.step}{outcome} without results"
+    text = f"run {row.step}{outcome}: {f.number(row.iops)} IOPS, {f.mib(row.bw)} MiB/s"
     if row.p99_ns is not None:
-        words += f", p99 {f.latency(row.p99_ns)}"
+        text += f", p99 {f.latency(row.p99_ns)}"
     if row.to_before is not None:
-        words += f", {f.change(row.to_before)} to run {row.before}"
-    return words
+        text += f", {f.change(row.to_before)} to run {row.before}"
+    return text
 
 
 def run_table_rows(rows: Sequence[RunRow]) -> Iterator[str]:

@@ -114,13 +114,13 @@ class Runs:
             self._planning = False
             self._start_phase()
 
-    def go(self, word: StartSignal) -> None:
+    def go(self, start_signal: StartSignal) -> None:
         """Start the waiting run."""
         if self.run is not None and self.run.hold and self._word is None:
-            self._word = word
+            self._word = start_signal
             self._sampling.await_first_io()
             self._awaiting_jobs = True
-            self.run.go(word.at_ns)
+            self.run.go(start_signal.at_ns)
 
     def stop(self, hard: bool = False) -> None:
         """Stop the running job; ``hard``: without its last document."""
@@ -227,13 +227,13 @@ class Runs:
     def _start_phase(self) -> None:
         run, context = self.run, self._context
         assert run is not None
-        held = self._policy.hold and run.phase == RUN
+        waits_for_start = self._policy.hold and run.phase == RUN
         self._word = None
-        self._awaiting_jobs = run.phase == RUN and not held
+        self._awaiting_jobs = run.phase == RUN and not waits_for_start
         self._patience.begin_phase()
         self._quiet_since_ns = 0
         self._sampling.await_first_io()
-        where = self._own_cpus.for_job(run.prepared.text, context.disks())
+        message = self._own_cpus.for_job(run.prepared.text, context.disks())
         try:
             with self._own_cpus.unpinned():
                 run.start_phase()
@@ -242,10 +242,10 @@ class Runs:
             return
         for doubt in run.prepared.guard.doubts.values() if run.prepared.guard else ():
             context.warn(doubt)
-        if not held:
+        if not waits_for_start:
             self._told_begun(run)
-        if where:
-            context.notice("info", where)
+        if message:
+            context.notice("info", message)
 
     def _told_begun(self, run: FioRun) -> None:
         """fio works from now on."""
@@ -308,8 +308,11 @@ class Runs:
                 documents = []
                 self._phase_over(news)
         self._documents(documents)
-        held = self._held
-        if held and self._context.clock.monotonic_ns() - held.arrived_ns > LAST_FRAME_DELAY_S * 1e9:
+        pending = self._held
+        if (
+            pending
+            and self._context.clock.monotonic_ns() - pending.arrived_ns > LAST_FRAME_DELAY_S * 1e9
+        ):
             # some versions of fio take their time to end after the last document
             self._release(final=self._again)
         if run.hanging and run.stopping and self.run is run:
@@ -321,8 +324,8 @@ class Runs:
             self._looked_ns = now
             run.watch_room()
         # what is laid out is nearly always known beforehand
-        known = run.phase != RUN and run.prepared.layout_bytes is not None
-        if known or run.failure or run.stopping:
+        layout_known = run.phase != RUN and run.prepared.layout_bytes is not None
+        if layout_known or run.failure or run.stopping:
             return
         run.failure = self._budget.exceeded_count(bytes_written(run.last))
         if self._budget.most is not None and not run.failure:
@@ -345,23 +348,28 @@ class Runs:
     def _documents(self, documents: Sequence[NewDocument]) -> None:
         """Documents found at once: Kernel counters are read for the last of them alone."""
         documents = without_repeats(documents)
-        held = self._held
-        if held and held.status and documents and is_repeated(documents[0].status, held.status):
-            held.status, documents = documents[0].status, documents[1:]
+        pending = self._held
+        if (
+            pending
+            and pending.status
+            and documents
+            and is_repeated(documents[0].status, pending.status)
+        ):
+            pending.status, documents = documents[0].status, documents[1:]
             self._again = True
         for position, news in enumerate(documents):
             self._release(final=False)
             last = position == len(documents) - 1
-            held = self._sampling.read(news.status, kernel=last)
-            self._held, self._again = held, news.again
-            self._sampling.wait_for_document(held.arrived_ns)
+            pending = self._sampling.read(news.status, kernel=last)
+            self._held, self._again = pending, news.again
+            self._sampling.wait_for_document(pending.arrived_ns)
             if not news.maybe_final:
                 self._release(final=False)
 
     def _release(self, final: bool) -> None:
-        held, self._held = self._held, None
-        if held is not None:
-            self._sampling.sample(held, final)
+        pending, self._held = self._held, None
+        if pending is not None:
+            self._sampling.sample(pending, final)
 
     def progress(self) -> None:
         """Report how far laying out files has come, if they are being laid out."""
@@ -375,16 +383,16 @@ class Runs:
 
     # -- ending
 
-    def _phase_over(self, over: PhaseFinished) -> None:
+    def _phase_over(self, finished: PhaseFinished) -> None:
         run = self.run
         assert run is not None
         self._release(final=True)
-        self._budget.end(run.wrote_in(over.phase), over.phase == LAYOUT)
-        if over.phase == LAYOUT and run.phase == RUN:
+        self._budget.end(run.wrote_in(finished.phase), finished.phase == LAYOUT)
+        if finished.phase == LAYOUT and run.phase == RUN:
             self._start_phase()
             return
         interrupted = run.stopping and not self._context.verdicts.steady
-        error = over.error or run.failure
+        error = finished.error or run.failure
         code = EXIT_JOB_FAILED if error else EXIT_INTERRUPTED if interrupted else EXIT_OK
         self._finished(run, code, error, interrupted and not run.failure)
         following, self._next = self._next, None

@@ -22,23 +22,23 @@ class StartSignal:
 def planned_event(context: Context, step: int, prepared: PreparedJob) -> events.RunPlanned:
     """The event that says what is to be laid out where. Files that a job names itself are not in
     it: fio alone knows how long it would make them."""
-    made = prepared.scratch.paths if prepared.scratch is not None else ()
-    wanted = prepared.layout_bytes or 0 if prepared.layout_text is not None else 0
-    layout = {str(path): wanted // len(made) for path in made}
+    paths = prepared.scratch.paths if prepared.scratch is not None else ()
+    layout_bytes = prepared.layout_bytes or 0 if prepared.layout_text is not None else 0
+    layout = {str(path): layout_bytes // len(paths) for path in paths}
     return events.RunPlanned(context.now(), step, layout)
 
 
 def ready_event(context: Context, step: int, prepared: PreparedJob) -> events.RunReady:
     """The event that says so."""
-    made = tuple(f"{path}/" for path in map(str, prepared.directories))
+    prefixes = tuple(f"{path}/" for path in map(str, prepared.directories))
     writes = () if prepared.read_only else tuple(
-        name for name in prepared.files if not name.startswith(made)
+        name for name in prepared.files if not name.startswith(prefixes)
     )  # fmt: skip
     return events.RunReady(context.now(), step, writes if prepared.scratch is None else ())
 
 
 def executed_event(
-    context: Context, step: int, word: StartSignal, monotonic_ns: int
+    context: Context, step: int, start_signal: StartSignal, monotonic_ns: int
 ) -> events.FioExecuted:
     """The event that says when fio was executed."""
     now_ns = context.clock.monotonic_ns()
@@ -48,7 +48,7 @@ def executed_event(
         step,
         context.clock.wall_ms() - ago_ms,
         monotonic_ns,
-        (monotonic_ns - word.at_ns) / 1e6,
-        word.offset_ms,
-        word.error_ms,
+        (monotonic_ns - start_signal.at_ns) / 1e6,
+        start_signal.offset_ms,
+        start_signal.error_ms,
     )

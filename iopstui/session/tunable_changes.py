@@ -44,9 +44,9 @@ class TunableChanges:
 
     def set_again(self, settings: Sequence[tuple[str, str]]) -> None:
         """Set them again after an experiment; a refusal becomes a Notice."""
-        for one in settings:
+        for setting in settings:
             try:
-                self.of_run([one])
+                self.of_run([setting])
             except IopstuiError as error:
                 self._context.notice("error", f"{error.message} {error.hint}".strip())
 
@@ -105,7 +105,9 @@ class TunableChanges:
         context.look_again()
         now, name = context.now(), change.name
         context.emit(events.TunableChanged(now, change.device, name, change.before, change.now))
-        if all((one.before, one.now) != (change.before, change.now) for one in changes[:-1]):
+        if all(
+            (earlier.before, earlier.now) != (change.before, change.now) for earlier in changes[:-1]
+        ):
             context.emit(events.Mark(now, f"{name} {change.before} → {change.now}"))
         if change.adjusted:
             context.notice("info", f"the kernel changed {name}={value} to {change.now}")
@@ -122,8 +124,8 @@ class TunableChanges:
         target = self._context.target
         disks, irq = queued_disks(target, self._context.devices), irq_of(name)
         if not disks:
-            what = ", ".join(target.devices_below) or target.path
-            raise UsageError(f"Cannot change {name}: {what} has no device with a request queue.")
+            subject = ", ".join(target.devices_below) or target.path
+            raise UsageError(f"Cannot change {name}: {subject} has no device with a request queue.")
         # the first disk's refusal tells which interrupts there are
         return [d for d in disks if irq in {v.irq for v in d.irqs}] or disks[:1] if irq else disks
 

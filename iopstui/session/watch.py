@@ -35,7 +35,7 @@ class Watch:
     ) -> None:
         self.events: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
         self.totals = WatchTotals(target.tree, interval_s)
-        self.totals.fired.update(dict.fromkeys((one.text for one in triggers), 0))
+        self.totals.fired.update(dict.fromkeys((trigger.text for trigger in triggers), 0))
         self.sampled_at = 0.0
         """When the last frame came, by the monotonic clock."""
         self._watchers = [TriggerWatch(trigger) for trigger in triggers]
@@ -93,8 +93,8 @@ class Watch:
                 self._lost += 1
                 return
             if self._lost:
-                words = f"{self._lost} frames were not read in time and are skipped here"
-                self.events.put(Notice(event.t, "warning", words))
+                message = f"{self._lost} frames were not read in time and are skipped here"
+                self.events.put(Notice(event.t, "warning", message))
                 self._lost = 0
         self.events.put(event)
 

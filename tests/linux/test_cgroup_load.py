@@ -149,7 +149,7 @@ def test_only_the_root_of_all_has_no_type(machine: Machine) -> None:
 def test_a_sample_has_them_if_somebody_asks(machine: Machine) -> None:
     machine.group("", 3)
     for others in ({}, {SOURCE: CgroupReader(("vda",), machine.roots).read}):
-        sampler = KernelSampler(machine.roots, [], [], others=others)
+        sampler = KernelSampler(machine.roots, [], [], more_sources=others)
         more = sampler.sample().more
         sampler.close()
         assert ("cgroups" in more) == bool(others)

@@ -121,7 +121,7 @@ def view(growing: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..
     opened: list[FollowSession] = []
 
     def opens(ended: Callable[[], bool] = lambda: False) -> Viewer:
-        opened.append(FollowSession(growing, speed=1000.0, ended=ended))
+        opened.append(FollowSession(growing, speed=1000.0, has_ended=ended))
         return Viewer(opened[-1])
 
     yield opens

@@ -74,7 +74,7 @@ def test_samples_are_the_same_but_for_what_is_left_out(
 
 
 def test_the_same_buckets_are_held_once(many: bool) -> None:
-    read = PartialSamples(LAYOUTS, many=many).read
+    read = PartialSamples(LAYOUTS, fast=many).read
     found = [of_fio(read(text_of(bins))[1])[0].bins for bins in ('{"1":2,"3":4}', '{"1":3,"3":9}')]
     first, second = (one for one in found if isinstance(one, HistogramColumns))
     assert first.places is second.places
@@ -135,7 +135,7 @@ def text_of(bins: str, raw: RawSample = RAW) -> bytes:
 )  # fmt: skip
 def test_any_histogram_is_read_as_it_stands(bins: str, many: bool) -> None:
     text = text_of(bins)
-    _, raw = PartialSamples(LAYOUTS, many=many).read(text)
+    _, raw = PartialSamples(LAYOUTS, fast=many).read(text)
     whole = Decoder(LAYOUTS, form.NAMES)(RawSample, json.loads(text)[1])
     (found,), (expected,) = of_fio(raw), of_fio(whole)
     assert (found.bins is None) == (expected.bins is None)
@@ -153,11 +153,11 @@ def test_one_that_can_not_be_is_refused_as_ever(bins: str, many: bool) -> None:
     with pytest.raises((MalformedData, ValueError)):
         Decoder(LAYOUTS, form.NAMES)(RawSample, json.loads(text)[1])
     with pytest.raises((MalformedData, ValueError)):
-        PartialSamples(LAYOUTS, many=many).read(text)
+        PartialSamples(LAYOUTS, fast=many).read(text)
 
 
 def test_a_text_of_known_buckets_is_looked_at_all_the_same(many: bool) -> None:
-    read = PartialSamples(LAYOUTS, many=many).read
+    read = PartialSamples(LAYOUTS, fast=many).read
     read(text_of('{"1":2,"3":4}'))
     for bins in ('{"1":2,"3":}', '{"1":2,"3":18446744073709551616}', '{"1":2,"3":04}'):
         with pytest.raises((MalformedData, ValueError)):
@@ -171,7 +171,7 @@ def test_words_that_look_like_a_histogram_stay_words(many: bool) -> None:
     odd = '{"1":2},"clat",' + '}","clat",{'
     job = dataclasses.replace(fio.jobs[0], name=odd, options={odd: odd, '"': '},"lat",'})
     raw = dataclasses.replace(RAW, fio=dataclasses.replace(fio, jobs=(job,)))
-    _, found = PartialSamples(LAYOUTS, many=many).read(form.pack([1, encoder(RawSample)(raw)]))
+    _, found = PartialSamples(LAYOUTS, fast=many).read(form.pack([1, encoder(RawSample)(raw)]))
     assert found == without(raw, LEFT_OUT)
 
 
@@ -189,13 +189,13 @@ def test_interrupts_are_passed_over(changes: dict[str, Any], many: bool) -> None
     for kernel in (dataclasses.replace(KERNEL, **changes), None):
         raw = dataclasses.replace(RAW, kernel=kernel)
         text = form.pack([0, encoder(RawSample)(raw)])
-        assert PartialSamples(LAYOUTS, many=many).read(text) == (0, without(raw, LEFT_OUT))
+        assert PartialSamples(LAYOUTS, fast=many).read(text) == (0, without(raw, LEFT_OUT))
 
 
 def test_interrupts_are_not_even_read_as_json(many: bool) -> None:
     raw = dataclasses.replace(RAW, kernel=dataclasses.replace(KERNEL, irqs={9: {0: 123456789}}))
     text = form.pack([0, encoder(RawSample)(raw)]).replace(b"123456789", b"0123456789")
-    assert PartialSamples(LAYOUTS, many=many).read(text) == (0, without(raw, LEFT_OUT))
+    assert PartialSamples(LAYOUTS, fast=many).read(text) == (0, without(raw, LEFT_OUT))
 
 
 def test_a_recording_of_other_fields_is_read_without_the_short_way() -> None:

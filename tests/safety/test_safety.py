@@ -243,7 +243,7 @@ def test_a_device_held_by_another(
     with monkeypatch.context() as patch:
         patch.setattr(safety.os, "open", busy)
         assert write_reasons("vdb", devices, tree.roots).in_use == (held,)
-        assert write_reasons("vdb", devices, tree.roots, held=True).in_use == ()
+        assert write_reasons("vdb", devices, tree.roots, reserved=True).in_use == ()
         with (
             pytest.raises(Refused) as caught,
             open_exclusively("/dev/vdb", devices["vdb"], tree.roots),

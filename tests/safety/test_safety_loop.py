@@ -63,7 +63,7 @@ def test_found_resolved_checked_and_held(loop: str, image: Path) -> None:
     with pytest.raises(Refused, match="raw device"):
         check_write(target, devices, ROOTS, None)
     with open_exclusively(loop, device, ROOTS) as held:
-        check_write(target, devices, ROOTS, loop, held=True)
+        check_write(target, devices, ROOTS, loop, reserved=True)
         held.verify()
         os.close(os.open(loop, os.O_RDWR))  # what fio does
         with pytest.raises(Refused, match="held exclusively"):

@@ -87,7 +87,7 @@ def test_other_processes_are_read_on_demand(
     finish()
     read = reader.take()
     assert read is not None and read.processes is None, "nobody asked"
-    reader.ask(2.0, read_devices(tree.roots), ("nvme0n1",), own=frozenset({7}))
+    reader.ask(2.0, read_devices(tree.roots), ("nvme0n1",), job_pids=frozenset({7}))
     finish()
     read = reader.take()
     assert read is not None and read.processes == (ProcessLoad(42, "backup", 1e6, 2.0),)

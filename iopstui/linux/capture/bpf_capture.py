@@ -91,9 +91,9 @@ class BpfCapture:
         head = self._counter(programs.HEAD)
         upto = head if last else self._seen
         self._seen = head
-        room = 1 << RING_BITS
+        ring_bytes = 1 << RING_BITS
         # a quarter of the ring is left for what is written meanwhile
-        begin = max(self._read_to, head - room * 3 // 4)
+        begin = max(self._read_to, head - ring_bytes * 3 // 4)
         lost, upto = begin - self._read_to, max(upto, begin)
         self._read_to = upto
         data = self._records(begin, upto)
@@ -155,9 +155,9 @@ class BpfCapture:
         tags, queues = (
             (1 << programs.BIO_SLOTS_BITS, 1) if bios else tags_and_queues(dev, self._roots)
         )
-        found = new_in_flight_map(dev, tags, queues, programs.SLOT_BITS, "iops_in_flight")
-        self._fds.append(found.fd)
-        return found
+        in_flight_map = new_in_flight_map(dev, tags, queues, programs.SLOT_BITS, "iops_in_flight")
+        self._fds.append(in_flight_map.fd)
+        return in_flight_map
 
 
 def _codes(

@@ -52,7 +52,7 @@ def _capture_types(data: bytes, events: Sequence[str]) -> CaptureTypes:
         argument[event] = parameters.index("request" if "_rq_" in event else "bio")
     return CaptureTypes(
         at=at,
-        tracepoints={one: types.number(f"btf_trace_{one}", TYPEDEF) for one in events},
+        tracepoints={event: types.number(f"btf_trace_{event}", TYPEDEF) for event in events},
         argument=argument,
         cgroup=_path_to_cgroup(types),
     )

@@ -37,14 +37,15 @@ class LiveCapture:
 
     def _run(self) -> None:
         try:
-            found = [one for one in regions(self._names, read_devices(self._roots), self._roots)
-                     if one.name in self._names]  # fmt: skip
-            if not found:
+            devices = read_devices(self._roots)
+            selected = [region for region in regions(self._names, devices, self._roots)
+                     if region.name in self._names]  # fmt: skip
+            if not selected:
                 raise CaptureUnusable("there is no disk below the target")
-            if len({one.bios for one in found}) > 1:
+            if len({region.bios for region in selected}) > 1:
                 raise CaptureUnusable("a stacked device and a disk cannot be captured together")
-            names = ", ".join(one.name for one in found)
-            running = WorkloadCapture(names, found, Choice(), self._roots)
+            names = ", ".join(region.name for region in selected)
+            running = WorkloadCapture(names, selected, Choice(), self._roots)
         except (CaptureUnusable, OSError) as error:
             self.problem = str(error)
             return

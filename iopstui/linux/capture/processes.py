@@ -32,22 +32,22 @@ class Processes:
         """The name of process ``pid``, or METADATA_PROCESS."""
         if pid & METADATA:
             return METADATA_PROCESS
-        found = self._names.get(pid)
-        if found is None:
+        name = self._names.get(pid)
+        if name is None:
             if len(self._names) >= MAX_KNOWN:
                 self._names.clear()
-            found = self._names[pid] = _name(read_text(self._proc / str(pid) / "comm"))
-        return found
+            name = self._names[pid] = _name(read_text(self._proc / str(pid) / "comm"))
+        return name
 
     def wanted(self, pid: int) -> bool:
         """Whether it is one of the chosen processes, or was started by one."""
         pid &= ~METADATA
-        found = self._wanted.get(pid)
-        if found is None:
+        is_chosen = self._wanted.get(pid)
+        if is_chosen is None:
             if len(self._wanted) >= MAX_KNOWN:
                 self._wanted.clear()
-            found = self._wanted[pid] = self._is_below(pid)
-        return found
+            is_chosen = self._wanted[pid] = self._is_below(pid)
+        return is_chosen
 
     def _is_below(self, pid: int) -> bool:
         for _ in range(_MOST_PARENTS):
@@ -60,10 +60,10 @@ class Processes:
 
     def _parent(self, pid: int) -> int:
         try:
-            words = task_stat(f"{self._proc}/{pid}")[1]
+            fields = task_stat(f"{self._proc}/{pid}")[1]
         except OSError:
             return 0
-        return int(words[1]) if len(words) > 1 and words[1].isdigit() else 0
+        return int(fields[1]) if len(fields) > 1 and fields[1].isdigit() else 0
 
 
 def _name(comm: str | None) -> str:
@@ -78,8 +78,8 @@ def _name(comm: str | None) -> str:
 def cgroups_below(path: Path) -> frozenset[int]:
     """Numbers of the cgroup at ``path`` and of all below it, as captured requests carry them: the
     lower 32 bits of the directories' inodes. Empty if it can't be read."""
-    found = set()
+    numbers = set()
     for place, _, _ in os.walk(path):
         with contextlib.suppress(OSError):
-            found.add(os.stat(place).st_ino & 0xFFFFFFFF)
-    return frozenset(found)
+            numbers.add(os.stat(place).st_ino & 0xFFFFFFFF)
+    return frozenset(numbers)

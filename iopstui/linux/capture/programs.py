@@ -537,8 +537,8 @@ def _flush_record(p: Program, kernel: CaptureTypes, maps: Maps) -> None:
     p.store(STACK, _S_SECTORS, 4)
     _place_in_ring(p, maps)
     p.do("=", 3, 0)
-    for word in (SECTOR, DEPTH, REGION, TOTAL):
-        p.store(IO, 8 * word, 3)
+    for index in (SECTOR, DEPTH, REGION, TOTAL):
+        p.store(IO, 8 * index, 3)
     p.do_with("=", 4, PID)
     p.do("<<", 4, PID_AT)
     p.wide(3, FLUSH << KIND_AT)

@@ -88,11 +88,13 @@ class WorkloadCapture:
         batch = self._capture.take(last)
         self._lost += batch.lost
         self._all += len(batch) + batch.lost
-        words = self._chosen(batch)
+        columns = self._chosen(batch)
         if self._trace is not None:
-            self._trace.add(words[programs.TIME], words[programs.SECTOR], words[programs.SHAPE])
-        self._counter.add(words[programs.TIME], *words[programs.SHAPE :])
-        return len(words[0])
+            self._trace.add(
+                columns[programs.TIME], columns[programs.SECTOR], columns[programs.SHAPE]
+            )
+        self._counter.add(columns[programs.TIME], *columns[programs.SHAPE :])
+        return len(columns[0])
 
     def gone(self) -> bool:
         """Whether a disk has vanished."""
@@ -118,9 +120,9 @@ class WorkloadCapture:
 
     def cut(self) -> Workload:
         """The workload so far; what follows is counted anew. ``disk_counted`` goes on."""
-        found = self.result()
-        self._count_from(self._began + round(found.seconds * 1e9))
-        return found
+        workload = self.result()
+        self._count_from(self._began + round(workload.seconds * 1e9))
+        return workload
 
     def disk_counted(self) -> int | None:
         """Requests that the disks' own counters (/sys/block/*/stat) have grown by: those with data,
@@ -136,18 +138,18 @@ class WorkloadCapture:
         if self._choice.everything:
             return batch.words
         if self._choice.cgroup:
-            wanted = [word in self._cgroups for word in batch.words[programs.CGROUP]]
+            matches = [cgroup in self._cgroups for cgroup in batch.words[programs.CGROUP]]
         else:
             of = self._processes.wanted
-            wanted = [of(word >> PID_AT) for word in batch.words[programs.SHAPE]]
-        return [list(compress(one, wanted)) for one in batch.words]
+            matches = [of(shape >> PID_AT) for shape in batch.words[programs.SHAPE]]
+        return [list(compress(column, matches)) for column in batch.words]
 
     def _completed(self) -> int | None:
-        found = [self._completed_of(region) for region in self._regions]
-        known = [count for count in found if count is not None]
-        return sum(known) if len(known) == len(found) else None
+        counts = [self._completed_of(region) for region in self._regions]
+        readable = [count for count in counts if count is not None]
+        return sum(readable) if len(readable) == len(counts) else None
 
     def _completed_of(self, region: Region) -> int | None:
         place = self._roots.sys / "class/block" / region.name.replace("/", "!") / "stat"
-        fields = [int(word) for word in (read_text(place) or "").split() if word.isdigit()]
+        fields = [int(field) for field in (read_text(place) or "").split() if field.isdigit()]
         return sum(fields[at] for at in _COMPLETED if at < len(fields)) if fields else None

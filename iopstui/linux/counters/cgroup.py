@@ -53,12 +53,12 @@ def membership_text(roots: Roots) -> str:
 
 def cpu_stat_files(roots: Roots) -> tuple[Path, ...]:
     """cpu.stat of this process's cgroup and of every one above it, nearest first."""
-    found: list[Path] = []
-    for one in parse_memberships(membership_text(roots)):
-        path = "" if one.outside else one.path
-        for top in hierarchy_roots(roots, one, "cpu"):
-            found += (place / "cpu.stat" for place in group_and_parents(top, path))
-    return tuple(dict.fromkeys(file for file in found if os.path.isfile(file)))
+    files: list[Path] = []
+    for membership in parse_memberships(membership_text(roots)):
+        path = "" if membership.outside else membership.path
+        for top in hierarchy_roots(roots, membership, "cpu"):
+            files += (place / "cpu.stat" for place in group_and_parents(top, path))
+    return tuple(dict.fromkeys(file for file in files if os.path.isfile(file)))
 
 
 def hierarchy_roots(roots: Roots, member: Membership, controller: str) -> tuple[Path, ...]:
@@ -73,15 +73,17 @@ def hierarchy_roots(roots: Roots, member: Membership, controller: str) -> tuple[
 
 def group_and_parents(top: Path, path: str) -> tuple[Path, ...]:
     """The group's directory and those above it up to the hierarchy's ``top``, nearest first."""
-    here = top / path.strip("/")
-    return tuple(place for place in (here, *here.parents) if place == top or top in place.parents)
+    directory = top / path.strip("/")
+    return tuple(
+        place for place in (directory, *directory.parents) if place == top or top in place.parents
+    )
 
 
 def unified_root(top: Path) -> Path:
     """Version 2 has a place of its own where both versions are mounted (systemd's hybrid)."""
     beside = top / "unified"
-    both = not _has_groups(top) and _has_groups(beside)
-    return beside if both else top
+    is_hybrid = not _has_groups(top) and _has_groups(beside)
+    return beside if is_hybrid else top
 
 
 def _has_groups(top: Path) -> bool:

@@ -33,8 +33,10 @@ class CgroupReader:
 
     def __init__(self, disks: Sequence[str], roots: Roots) -> None:
         self.disks = tuple(dict.fromkeys(_disk_of(name, roots) for name in disks))
-        found = {name: read_text(roots.sys / "class/block" / name / "dev") for name in self.disks}
-        self._numbers = {number.strip(): name for name, number in found.items() if number}
+        device_numbers = {
+            name: read_text(roots.sys / "class/block" / name / "dev") for name in self.disks
+        }
+        self._numbers = {number.strip(): name for name, number in device_numbers.items() if number}
         self._top = _top(roots.sys / "fs/cgroup")
         self._own = OwnCounts()
         self._before: Mapping[str, int] = {}
@@ -58,20 +60,20 @@ class CgroupReader:
         totals: dict[tuple[str, str], tuple[int, ...]] = {}
         for path, place in _groups(self._top):
             text = read_bytes(f"{place}/io.stat")
-            for disk, found in _io_stat(decode(text or b""), self._numbers):
-                totals[path, disk] = found
+            for disk, disk_totals in _io_stat(decode(text or b""), self._numbers):
+                totals[path, disk] = disk_totals
                 places[path] = place
-        read = time.monotonic_ns()
+        read_ns = time.monotonic_ns()
         counts = {
-            key(what, path, disk): count
-            for (path, disk), found in self._own.feed(totals).items()
-            for what, count in zip(COUNTERS, found, strict=True)
+            key(counter, path, disk): count
+            for (path, disk), disk_counts in self._own.feed(totals).items()
+            for counter, count in zip(COUNTERS, disk_counts, strict=True)
         }
         self._choose_detailed(counts)
         for path in self._detailed:
             if path in places and path != "/":
                 counts |= dict(self._details(path, places[path]))
-        counts[key(AT_NS, "/")] = (began + read) // 2
+        counts[key(AT_NS, "/")] = (began + read_ns) // 2
         if not os.path.exists(f"{self._top}/cgroup.type"):
             counts[key(ROOT, "/")] = 1
         self._before = counts
@@ -112,14 +114,14 @@ def _groups(top: Path) -> Iterator[tuple[str, str]]:
     """(path, directory) of the groups that people know by name, a group after those below it: so
     the one above it has never counted less."""
     waiting: list[tuple[str, str, bool]] = [("/", str(top), False)]
-    seen = 0
+    groups = 0
     while waiting:
-        path, place, done = waiting.pop()
-        if done:
+        path, place, expanded = waiting.pop()
+        if expanded:
             yield path, place
             continue
-        seen += 1
-        if seen > MAX_CGROUPS:
+        groups += 1
+        if groups > MAX_CGROUPS:
             continue  # what it does is then the group's above it
         waiting.append((path, place, True))
         if path != "/" and group_name(path).whole:
@@ -145,10 +147,10 @@ def _io_stat(text: str, numbers: Mapping[str, str]) -> Iterator[tuple[str, tuple
         disk = numbers.get(number)
         if disk is None:
             continue
-        values = dict(word.partition("=")[::2] for word in rest.split())
-        found = [values.get(what, "") for what in COUNTERS]
-        if all(value.isdigit() for value in found):
-            yield disk, tuple(map(int, found))
+        values = dict(field.partition("=")[::2] for field in rest.split())
+        texts = [values.get(counter, "") for counter in COUNTERS]
+        if all(value.isdigit() for value in texts):
+            yield disk, tuple(map(int, texts))
 
 
 def _pressure(text: str) -> Iterator[tuple[str, int]]:
@@ -164,10 +166,10 @@ def _limits(text: str, path: str, numbers: Mapping[str, str]) -> Iterator[tuple[
     for line in text.splitlines():
         number, _, rest = line.strip().partition(" ")
         disk = numbers.get(number)
-        for word in rest.split() if disk else ():
-            what, _, value = word.partition("=")
-            if what in LIMITS and value.isdigit():
-                yield key(what, path, disk or ""), int(value)
+        for field in rest.split() if disk else ():
+            limit, _, value = field.partition("=")
+            if limit in LIMITS and value.isdigit():
+                yield key(limit, path, disk or ""), int(value)
 
 
 def _text(path: str) -> str:
@@ -183,5 +185,5 @@ def _disk_of(name: str, roots: Roots) -> str:
 def _top(mounts: Path) -> Path | None:
     """Mount point of version 2 with the io controller."""
     place = unified_root(mounts)
-    there = "io" in (read_text(place / "cgroup.controllers") or "").split()
-    return place if there else None
+    has_io = "io" in (read_text(place / "cgroup.controllers") or "").split()
+    return place if has_io else None

@@ -52,16 +52,16 @@ class EnergyCounters:
     def read(self) -> dict[str, int] | None:
         """Microjoules used since this was made, by kind; ``None`` where there are no counters. A
         kind of which one can't be read is left out for good."""
-        found: dict[str, int] = {}
-        gone: set[str] = set()
+        energy_uj: dict[str, int] = {}
+        failed: set[str] = set()
         for domain in self._domains:
             try:
-                found[domain.kind] = found.get(domain.kind, 0) + domain.read()
+                energy_uj[domain.kind] = energy_uj.get(domain.kind, 0) + domain.read()
             except (OSError, ValueError):
-                gone.add(domain.kind)
-        if gone:
-            self._close(gone)
-        return {kind: used for kind, used in found.items() if kind not in gone} or None
+                failed.add(domain.kind)
+        if failed:
+            self._close(failed)
+        return {kind: used_uj for kind, used_uj in energy_uj.items() if kind not in failed} or None
 
     def close(self) -> None:
         """Close all files; may be called twice."""
@@ -71,7 +71,7 @@ class EnergyCounters:
         for domain in self._domains:
             if domain.kind in kinds:
                 domain.file.close()
-        self._domains = [one for one in self._domains if one.kind not in kinds]
+        self._domains = [domain for domain in self._domains if domain.kind not in kinds]
 
 
 def why_no_energy(roots: Roots) -> str:
@@ -104,7 +104,7 @@ def _places(roots: Roots) -> Iterator[tuple[str, Path]]:
     top = roots.sys / _DIRECTORY
     for name in sorted(list_names(top)):
         if _DOMAIN.fullmatch(name):
-            word = read_text(top / name / "name") or ""
+            domain_name = read_text(top / name / "name") or ""
             for begin, kind in _KINDS:
-                if word.startswith(begin):
+                if domain_name.startswith(begin):
                     yield kind, top / name

@@ -50,11 +50,11 @@ class FunctionCallReader:
         first = b""
         tail = deque[bytes]()
         size = 0
-        for piece in self._file.chunks():
+        for chunk in self._file.chunks():
             if b"\n" not in first:
-                first += piece
-            tail.append(piece)
-            size += len(piece)
+                first += chunk
+            tail.append(chunk)
+            size += len(chunk)
             while size - len(tail[0]) >= TAIL:
                 size -= len(tail.popleft())
         return first.split(b"\n", 1)[0], b"".join(tail)

@@ -66,11 +66,11 @@ def parse_io_max(text: str) -> Iterator[tuple[str, str, int]]:
     """(device, kind, value) of io.max, "254:0 rbps=max wbps=1048576 riops=120 wiops=max"."""
     for line in text.splitlines():
         number, _, rest = line.strip().partition(" ")
-        for word in rest.split() if _NUMBER.fullmatch(number) else ():
-            what, _, value = word.partition("=")
+        for part in rest.split() if _NUMBER.fullmatch(number) else ():
+            kind, _, value = part.partition("=")
             limit = parse_int(value) or 0
-            if what in _KINDS and limit > 0:
-                yield number, what, limit
+            if kind in _KINDS and limit > 0:
+                yield number, kind, limit
 
 
 def parse_throttle(text: str) -> Iterator[tuple[str, int]]:
@@ -87,26 +87,26 @@ def parse_cost_wait(text: str) -> dict[str, int]:
 
     Kernels have left out the end of a line, or written "(unknown)" for a hidden path.
     """
-    found: dict[str, int] = {}
+    waits: dict[str, int] = {}
     number: str | None = None
     for word in text.split():
-        what, equals, value = word.partition("=")
+        name, equals, value = word.partition("=")
         if not equals:
             number = word if _NUMBER.fullmatch(word) else None
-        elif what == "cost.wait" and number is not None:
+        elif name == "cost.wait" and number is not None:
             wait = parse_int(value)
             if wait is not None and wait >= 0:
-                found[number] = wait
-    return found
+                waits[number] = wait
+    return waits
 
 
 def parse_cost_qos(text: str) -> frozenset[str]:
     """Devices with iocost in io.cost.qos of the root, "254:0 enable=1 ctrl=user rpct=..."."""
     lines = (line.split() for line in text.splitlines())
     return frozenset(
-        words[0]
-        for words in lines
-        if words and _NUMBER.fullmatch(words[0]) and "enable=1" in words[1:]
+        fields[0]
+        for fields in lines
+        if fields and _NUMBER.fullmatch(fields[0]) and "enable=1" in fields[1:]
     )
 
 
@@ -124,7 +124,9 @@ class IoLimits:
         text = membership_text(self._roots)
         if text != self._text:
             self._text = text
-            self._find([one for one in parse_memberships(text) if not one.outside])
+            self._find(
+                [membership for membership in parse_memberships(text) if not membership.outside]
+            )
         limits: dict[str, list[IoLimit]] = {}
         for number, limit in (*self._limits_2(), *self._limits_1()):
             limits.setdefault(number, []).append(limit)
@@ -132,31 +134,33 @@ class IoLimits:
         return CgroupLimits(sorted_, self._waits(), self._iocost_disks())
 
     def _find(self, members: list[Membership]) -> None:
-        every: list[_Group] = []
-        own: list[_Group] = []
-        for one in members:
-            for top in hierarchy_roots(self._roots, one, "blkio"):
-                if one.controllers == "":
+        unified: list[_Group] = []
+        own_groups: list[_Group] = []
+        for membership in members:
+            for top in hierarchy_roots(self._roots, membership, "blkio"):
+                if membership.controllers == "":
                     top = unified_root(top)
-                    every += (_group(top, place) for place in group_and_parents(top, one.path))
+                    unified += (
+                        _group(top, place) for place in group_and_parents(top, membership.path)
+                    )
                 elif os.path.isdir(top):
                     # a container may see its own group alone, mounted as the top of all
-                    place = top / one.path.strip("/")
+                    place = top / membership.path.strip("/")
                     place = place if os.path.isdir(place) else top
-                    own.append(_group(top, place))
+                    own_groups.append(_group(top, place))
         # the second name of a hierarchy of version 1 is a link to the first
-        self._unified, self._own = tuple(every), tuple(own[:1])
+        self._unified, self._own = tuple(unified), tuple(own_groups[:1])
 
     def _limits_2(self) -> Iterator[tuple[str, IoLimit]]:
         for group in self._unified:
-            for number, what, value in parse_io_max(read_text(f"{group.place}/io.max") or ""):
-                yield number, IoLimit(group.name, "io.max", what, value)
+            for number, kind, value in parse_io_max(read_text(f"{group.place}/io.max") or ""):
+                yield number, IoLimit(group.name, "io.max", kind, value)
 
     def _limits_1(self) -> Iterator[tuple[str, IoLimit]]:
         for group in self._own:
-            for file, what in _VERSION_1.items():
+            for file, kind in _VERSION_1.items():
                 for number, value in parse_throttle(read_text(f"{group.place}/{file}") or ""):
-                    yield number, IoLimit(group.name, file, what, value)
+                    yield number, IoLimit(group.name, file, kind, value)
 
     def _iocost_disks(self) -> frozenset[str]:
         """The root's own I/O passes iocost; in a container the root can't be seen."""
@@ -180,4 +184,4 @@ def _group(top: Path, place: Path) -> _Group:
 
 
 def _sorted(limits: list[IoLimit]) -> tuple[IoLimit, ...]:
-    return tuple(sorted(limits, key=lambda one: (_KINDS.index(one.what), one.value)))
+    return tuple(sorted(limits, key=lambda limit: (_KINDS.index(limit.what), limit.value)))

@@ -19,9 +19,9 @@ class KernelFile:
     def chunks(self) -> Iterator[bytes]:
         """The current content. Large proc files come in pieces and are read to the end."""
         offset = 0
-        while piece := os.pread(self._fd, CHUNK, offset):
-            yield piece
-            offset += len(piece)
+        while chunk := os.pread(self._fd, CHUNK, offset):
+            yield chunk
+            offset += len(chunk)
 
     def read(self) -> bytes:
         """The whole file now."""

@@ -48,10 +48,10 @@ class NfsCounters:
         self._counters: dict[bytes, dict[int, list[int]]] = {}
         self._sums: dict[bytes, list[int]] = {}
 
-    def read(self, pieces: Iterable[bytes]) -> dict[str, int] | None:
-        """The counters now; ``None`` if a mount is not listed as NFS. ``pieces`` is the file."""
+    def read(self, chunks: Iterable[bytes]) -> dict[str, int] | None:
+        """The counters now; ``None`` if a mount is not listed as NFS. ``chunks`` is the file."""
         try:
-            sections = self._sections(pieces)
+            sections = self._sections(chunks)
             if len(sections) == len(self._wanted):
                 connections = self._read_mounts([sections[place] for place in self._wanted])
                 return dict((*_parse_connections(connections), *self._totals()))
@@ -61,31 +61,33 @@ class NfsCounters:
         self._begin([])
         return None
 
-    def _sections(self, pieces: Iterable[bytes]) -> dict[bytes, bytes]:
+    def _sections(self, chunks: Iterable[bytes]) -> dict[bytes, bytes]:
         """What the file says of each mount point: of several mounts there of the last, which hides
         the others. A machine may have many mounts, and the kernel prints those behind for nothing,
         so it is mostly read only up to the last one wanted."""
-        whole = self._hidden or self._readings % WHOLE_FILE == 1
+        read_all = self._hidden or self._readings % WHOLE_FILE == 1
         self._readings += 1
-        found: dict[bytes, bytes] = {}
+        sections: dict[bytes, bytes] = {}
         mounts = 0
-        for section in _split(pieces):
+        for section in _split(chunks):
             # SERVER:/PATH mounted on PLACE with fstype TYPE, blanks escaped
-            words = section.split(b" ", 7)
-            if len(words) < 7 or words[3] not in self._wanted or words[6][:3] != b"nfs":
+            fields = section.split(b" ", 7)
+            if len(fields) < 7 or fields[3] not in self._wanted or fields[6][:3] != b"nfs":
                 continue
-            found[words[3]] = section
+            sections[fields[3]] = section
             mounts += 1
-            if not whole and len(found) == len(self._wanted):
+            if not read_all and len(sections) == len(self._wanted):
                 break
-        if whole:
-            self._hidden = mounts > len(found)
-        return found
+        if read_all:
+            self._hidden = mounts > len(sections)
+        return sections
 
     def _read_mounts(self, sections: list[bytes]) -> list[bytes]:
         """Take in what has changed; the xprt lines of all clients."""
         lines = [section.split(b"\n") for section in sections]
-        mounts = [(one[0], one[1], len(one)) for one in lines]
+        mounts = [
+            (section_lines[0], section_lines[1], len(section_lines)) for section_lines in lines
+        ]
         if mounts != self._mounts:
             # the first reading, or something was mounted with other options
             self._begin(mounts)
@@ -98,15 +100,15 @@ class NfsCounters:
             operations = now[first:]
             last = self._operations[mount] or [b""] * len(operations)
             for line in compress(operations, map(ne, operations, last)):
-                words = line.split()
-                if words[0][-1:] == b":":
-                    changed[words[0]][mount] = list(map(int, words[1:]))
+                fields = line.split()
+                if fields[0][-1:] == b":":
+                    changed[fields[0]][mount] = list(map(int, fields[1:]))
             self._operations[mount] = operations
         for name, counters in changed.items():
-            every = self._counters.setdefault(name, {})
-            every.update(counters)
-            self._sums[name] = list(map(sum, zip(*every.values(), strict=True)))
-        return [line for each in connections.values() for line in each]
+            by_mount = self._counters.setdefault(name, {})
+            by_mount.update(counters)
+            self._sums[name] = list(map(sum, zip(*by_mount.values(), strict=True)))
+        return [line for client_lines in connections.values() for line in client_lines]
 
     def _totals(self) -> Iterator[tuple[str, int]]:
         for name, sums in self._sums.items():
@@ -120,23 +122,26 @@ def _client(device: bytes, options: bytes) -> tuple[bytes, ...]:
     """What makes the connections of a mount: mounts for which this is equal share them
     (fs/nfs/client.c)."""
     server = device.partition(b":/")[0]
-    each = options.split(b",")
-    return (server, *(one for one in each if one.startswith((b"vers=", b"proto=", b"port="))))
+    fields = options.split(b",")
+    return (
+        server,
+        *(field for field in fields if field.startswith((b"vers=", b"proto=", b"port="))),
+    )
 
 
 def _parse_connections(lines: Iterable[bytes]) -> Iterator[tuple[str, int]]:
-    for number, words in enumerate(map(bytes.split, lines)):
-        places = _PLACES.get(words[1])
+    for number, fields in enumerate(map(bytes.split, lines)):
+        places = _PLACES.get(fields[1])
         if places is not None:
             for name, place in zip(("sends", "receives", "backlog"), places, strict=True):
-                yield f"connection.{number}.{name}", int(words[place])
+                yield f"connection.{number}.{name}", int(fields[place])
 
 
-def _split(pieces: Iterable[bytes]) -> Iterator[bytes]:
+def _split(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """The mounts of the file one after the other, each without its first word."""
     rest = b"\n"
-    for piece in pieces:
-        *mounts, rest = (rest + piece).split(b"\ndevice ")
+    for chunk in chunks:
+        *mounts, rest = (rest + chunk).split(b"\ndevice ")
         yield from mounts
     yield rest
 

@@ -48,12 +48,12 @@ class PerCpuCount:
             return None
         if before.cpus is not self.cpus and before.cpus != self.cpus:
             return None
-        known = self._growth
-        if known is None or known[0] is not before.text:
+        growth = self._growth
+        if growth is None or growth[0] is not before.text:
             spans = before._growth[2] if before._growth is not None else ()
             # with its text and not the reading: that would keep all before it, too
-            known = self._growth = _growth(self.text, before.text, self.cpus, spans)
-        return known[1]
+            growth = self._growth = _growth(self.text, before.text, self.cpus, spans)
+        return growth[1]
 
 
 class _Newest:
@@ -67,18 +67,18 @@ class _Newest:
         self._kept: tuple[PerCpuCount, dict[int, int]] | None = None
 
     def counts(self, reading: PerCpuCount) -> dict[int, int]:
-        kept = self._kept
-        grown = None if kept is None else reading.increase_since(kept[0])
-        if kept is None or grown is None:
-            found = parse_per_cpu_count(reading.text, reading.cpus) or {}
-        elif not grown:
-            return kept[1]
+        newest = self._kept
+        growth = None if newest is None else reading.increase_since(newest[0])
+        if newest is None or growth is None:
+            counts = parse_per_cpu_count(reading.text, reading.cpus) or {}
+        elif not growth:
+            return newest[1]
         else:
-            found = kept[1].copy()
-            for cpu, more in grown.items():
-                found[cpu] += more
-        self._kept = reading, found
-        return found
+            counts = newest[1].copy()
+            for cpu, more in growth.items():
+                counts[cpu] += more
+        self._kept = reading, counts
+        return counts
 
 
 def parse_per_cpu_count(data: bytes, possible: Sequence[int]) -> dict[int, int] | None:
@@ -92,9 +92,9 @@ def parse_per_cpu_count(data: bytes, possible: Sequence[int]) -> dict[int, int] 
     """
     if data[-1:] != b"\n":
         return None
-    words = data.strip().split(b",")
-    cpus = possible or range(len(words))
-    numbers = integers(words) if len(words) == len(cpus) else None
+    columns = data.strip().split(b",")
+    cpus = possible or range(len(columns))
+    numbers = integers(columns) if len(columns) == len(cpus) else None
     return None if numbers is None else dict(zip(cpus, numbers, strict=True))
 
 
@@ -104,8 +104,8 @@ def next_per_cpu_count(
     """A reading of what ``parse_per_cpu_count`` takes; ``before`` itself, of the same interrupt, if
     nothing has changed."""
     cpus = possible or range(data.count(b",") + 1)
-    same = before is not None and (before.cpus is cpus or before.cpus == cpus)
-    if before is not None and same and before.text == data:
+    same_cpus = before is not None and (before.cpus is cpus or before.cpus == cpus)
+    if before is not None and same_cpus and before.text == data:
         return before
     if not _is_plain(data, len(cpus)) and parse_per_cpu_count(data, possible) is None:
         return None
@@ -140,22 +140,22 @@ def _growth(now: bytes, before: bytes, cpus: Sequence[int], spans: Spans) -> Gro
 
 def _growth_in_spans(now: bytes, before: bytes, cpus: Sequence[int], spans: Spans) -> Growth | None:
     """``None`` where they differ elsewhere, too. An interrupt comes to the same few CPUs again."""
-    found: dict[int, int] = {}
+    growth: dict[int, int] = {}
     place = 0
     for begin, end, first in spans:
         if now[place:begin] != before[place:begin]:
             return None
-        words, old = now[begin:end].split(b","), before[begin:end].split(b",")
-        if len(words) != len(old):
+        new, old = now[begin:end].split(b","), before[begin:end].split(b",")
+        if len(new) != len(old):
             return None
-        _differences(words, old, cpus, first, found)
+        _differences(new, old, cpus, first, growth)
         place = end
-    return (before, found, spans) if now[place:] == before[place:] else None
+    return (before, growth, spans) if now[place:] == before[place:] else None
 
 
 def _growth_anywhere(now: bytes, before: bytes, cpus: Sequence[int]) -> Growth:
     size = len(now)
-    found: dict[int, int] = {}
+    growth: dict[int, int] = {}
     spans = []
     at = 0
     while at < size:
@@ -167,32 +167,32 @@ def _growth_anywhere(now: bytes, before: bytes, cpus: Sequence[int]) -> Growth:
         begin = now.rfind(b",", 0, at) + 1
         end = now.find(b",", end)
         end = size if end < 0 else end
-        words, old = now[begin:end].split(b","), before[begin:end].split(b",")
-        if len(words) != len(old) or (end < size and before[end] != COMMA):
+        new, old = now[begin:end].split(b","), before[begin:end].split(b",")
+        if len(new) != len(old) or (end < size and before[end] != COMMA):
             return _by_column(now, before, cpus)
         first = now.count(b",", 0, begin)
-        moved = _differences(words, old, cpus, first, found)
-        begin += sum(len(word) + 1 for word in words[: moved[0]])
-        width = len(b",".join(words[moved[0] : moved[-1] + 1]))
+        moved = _differences(new, old, cpus, first, growth)
+        begin += sum(len(column) + 1 for column in new[: moved[0]])
+        width = len(b",".join(new[moved[0] : moved[-1] + 1]))
         spans.append((begin, begin + width, first + moved[0]))
         at = end + 1
-    return before, found, spans
+    return before, growth, spans
 
 
 def _by_column(now: bytes, before: bytes, cpus: Sequence[int]) -> Growth:
-    found: dict[int, int] = {}
-    _differences(now.split(b","), before.split(b","), cpus, 0, found)
-    return before, found, ()
+    growth: dict[int, int] = {}
+    _differences(now.split(b","), before.split(b","), cpus, 0, growth)
+    return before, growth, ()
 
 
 def _differences(
-    now: list[bytes], before: list[bytes], cpus: Sequence[int], first: int, found: dict[int, int]
+    now: list[bytes], before: list[bytes], cpus: Sequence[int], first: int, growth: dict[int, int]
 ) -> list[int]:
-    """Adds to ``found`` what columns from the ``first`` on have grown by; which of them are not the
-    same text."""
+    """Add to ``growth`` what columns from the ``first`` on have grown by; return those whose text
+    differs."""
     moved = [*compress(range(len(now)), map(ne, now, before))]
     for n in moved:
-        grown = int(now[n]) - int(before[n])
-        if grown:
-            found[cpus[first + n]] = grown
+        increase = int(now[n]) - int(before[n])
+        if increase:
+            growth[cpus[first + n]] = increase
     return moved

@@ -18,32 +18,32 @@ STAT_COLUMNS = 11
 DIGITS = b"0123456789"
 
 
-def parse_diskstats(data: bytes, wanted: Collection[str] | None = None) -> dict[str, DiskCounters]:
+def parse_diskstats(data: bytes, names: Collection[str] | None = None) -> dict[str, DiskCounters]:
     """Rows of /proc/diskstats (Documentation/admin-guide/iostats.rst) by device name.
 
-    ``wanted`` limits it to these names (``None``: all). Rows of 20 columns (Linux 5.5), 18
+    ``names`` limits it to these names (``None``: all). Rows of 20 columns (Linux 5.5), 18
     (4.18), 14 and the four-counter partition rows of old kernels are understood.
     """
-    lines = data.split(b"\n") if wanted is None else _lines_naming(data, wanted)
-    found: dict[str, DiskCounters] = {}
+    lines = data.split(b"\n") if names is None else _lines_naming(data, names)
+    rows: dict[str, DiskCounters] = {}
     for line in lines:
         columns = line.split()
         row = _disk_row(columns) if len(columns) >= 7 else None
-        if row is not None and (wanted is None or row.name in wanted):
-            found[row.name] = row
-    return found
+        if row is not None and (names is None or row.name in names):
+            rows[row.name] = row
+    return rows
 
 
-def _lines_naming(data: bytes, wanted: Collection[str]) -> list[bytes]:
+def _lines_naming(data: bytes, names: Collection[str]) -> list[bytes]:
     """The lines that have one of these words in them, in the file's order: a machine may have
     hundreds of disks."""
     starts = set[int]()
-    for name in wanted:
-        word = b" %b " % _bytes(name)
-        at = data.find(word)
+    for name in names:
+        pattern = b" %b " % _bytes(name)
+        at = data.find(pattern)
         while at >= 0:
             starts.add(data.rfind(b"\n", 0, at + 1) + 1)
-            at = data.find(word, at + 1)
+            at = data.find(pattern, at + 1)
     return [data[start : _line_end(data, start)] for start in sorted(starts)]
 
 
@@ -90,17 +90,17 @@ def stat_cpu_numbers(lines: bytes) -> tuple[int, ...] | None:
     # each of the words between has a digit, and no more than Python reads
     if b"  " in lines[4:] or b" \n" in lines or lines[-1:] == b" " or max(map(len, parts)) > 600:
         return None
-    return _cpu_numbers(b"cpu cpu" + b" cpu".join([one[: one.find(b" ")] for one in parts[1:]]))
+    return _cpu_numbers(b"cpu cpu" + b" cpu".join([part[: part.find(b" ")] for part in parts[1:]]))
 
 
 def _uniform_stat(lines: bytes) -> dict[int, CpuTimes] | None:
     """All lines at once, column by column; ``None`` unless they are as today's kernels print
     them."""
-    words = lines.split()
-    labels = words[::STAT_COLUMNS]
-    if len(words) != STAT_COLUMNS * len(labels) or labels[:1] != [b"cpu"]:
+    fields = lines.split()
+    labels = fields[::STAT_COLUMNS]
+    if len(fields) != STAT_COLUMNS * len(labels) or labels[:1] != [b"cpu"]:
         return None
-    columns = [words[STAT_COLUMNS + n :: STAT_COLUMNS] for n in range(1, 9)]
+    columns = [fields[STAT_COLUMNS + n :: STAT_COLUMNS] for n in range(1, 9)]
     if not all(b"".join(column).isdigit() for column in columns):
         return None
     try:
@@ -116,10 +116,10 @@ def _cpu_numbers(labels: bytes) -> tuple[int, ...] | None:
     """The CPUs that the lines "cpu cpu0 cpu1 ..." of /proc/stat are of; ``None`` if one is not, or
     is there twice."""
     # the same in each sample until a CPU comes or goes
-    words = labels.split()[1:]
-    whole = all(word.startswith(b"cpu") and word[3:].isdigit() for word in words)
-    numbers = tuple(int(word[3:]) for word in words) if whole else ()
-    return numbers if whole and len({*numbers}) == len(numbers) else None
+    names = labels.split()[1:]
+    are_cpus = all(name.startswith(b"cpu") and name[3:].isdigit() for name in names)
+    numbers = tuple(int(name[3:]) for name in names) if are_cpus else ()
+    return numbers if are_cpus and len({*numbers}) == len(numbers) else None
 
 
 def _any_stat(lines: bytes) -> dict[int, CpuTimes]:
@@ -164,8 +164,8 @@ def _columns(data: bytes) -> tuple[int, ...]:
 @lru_cache(maxsize=8)
 def _header_cpus(header: bytes) -> tuple[int, ...]:
     # the same in each sample until a CPU comes or goes
-    words = header.split()
-    return tuple(int(w[3:]) for w in words if w.startswith(b"CPU") and w[3:].isdigit())
+    names = header.split()
+    return tuple(int(w[3:]) for w in names if w.startswith(b"CPU") and w[3:].isdigit())
 
 
 def _line_end(data: bytes, start: int) -> int:
@@ -187,7 +187,7 @@ def parse_interrupts(
     numbers = {b"%d" % irq: irq for irq in wanted_irqs}
     labels = {_bytes(name) for name in names}
     irqs: dict[int, dict[int, int]] = {}
-    named: list[dict[int, int]] = []
+    by_label: list[dict[int, int]] = []
     described: list[dict[int, int]] = []
     for label, start, end in _labelled_lines(data):
         if label in numbers:
@@ -197,8 +197,8 @@ def parse_interrupts(
         elif label in labels or _function_calls(data, label, end):
             counts = _counts(data[start:end], cpus)
             if counts is not None:
-                (named if label in labels else described).append(counts)
-    lines = named or described
+                (by_label if label in labels else described).append(counts)
+    lines = by_label or described
     return irqs, _summed(lines) if lines else None
 
 
@@ -247,13 +247,13 @@ def _summed(lines: list[dict[int, int]]) -> dict[int, int]:
     return {cpu: sum(line[cpu] for line in lines) for cpu in lines[0]}
 
 
-def integers(words: list[bytes]) -> list[int] | None:
+def integers(texts: list[bytes]) -> list[int] | None:
     """Words as counts; ``None`` if one of them is none."""
     # int() alone would accept "1_0", signs and blanks; one look at all of them is cheaper
-    if not b"".join(words).isdigit():
+    if not b"".join(texts).isdigit():
         return None
     try:
-        return list(map(int, words))
+        return list(map(int, texts))
     except ValueError:
         return None
 

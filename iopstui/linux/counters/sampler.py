@@ -65,8 +65,8 @@ class KernelSampler:
 
     ``unavailable`` maps what could not be read ("diskstats", "stat", "softirqs", "interrupts",
     "irq 36") to the reason in words. ``shares`` are mount points of NFS, each of another file
-    system; ``others`` are further counters by name, and what reads them. Not for several threads
-    at once.
+    system; ``more_sources`` are further counters by name, and what reads them. Not for several
+    threads at once.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class KernelSampler:
         irqs: Sequence[int],
         clock: Callable[[], int] = time.monotonic_ns,
         shares: Sequence[str] = (),
-        others: Mapping[str, Callable[[], Counters | None]] | None = None,
+        more_sources: Mapping[str, Callable[[], Counters | None]] | None = None,
     ) -> None:
         self.unavailable: dict[str, str] = {}
         self._roots = roots
@@ -100,7 +100,7 @@ class KernelSampler:
         }
         self._energy = EnergyCounters(roots)
         self._shares = NfsCounters(shares)
-        self._others = dict(others or {})
+        self._others = dict(more_sources or {})
         self._mountstats = open_files([roots.proc / "self/mountstats"] if shares else [])
         self.retarget(disks, irqs)
 
@@ -149,16 +149,16 @@ class KernelSampler:
         """
         start = self._clock()
         disks = self.disks()
-        read = self._clock()
+        read_ns = self._clock()
         wall_ms = time.time_ns() / 1e6
-        middle = (start + read) // 2
+        middle = (start + read_ns) // 2
         softirqs = self._read("softirqs", _softirqs)
         cpus = self._read("stat", _cpus)
         readings = self._per_irq()
         table, ipi, ipi_ns = self._interrupts()
         return KernelSample(
             monotonic_ns=middle,
-            wall_ms=wall_ms - (read - middle) / 1e6,
+            wall_ms=wall_ms - (read_ns - middle) / 1e6,
             took_ns=self._clock() - start,
             disks=disks,
             cpus={} if cpus is None else cpus,
@@ -179,14 +179,14 @@ class KernelSampler:
         """Close all files, end all threads; no sample can be taken afterwards."""
         if self._calls is not None:
             self._calls.close()
-        each = (
+        files = (
             *self._files.values(),
             *self._irqs.values(),
             *self._cpu_stats,
             *self._sources.values(),
             *self._mountstats,
         )
-        for file in each:
+        for file in files:
             file.close()
         self._files, self._irqs, self._cpu_stats, self._calls = {}, {}, [], None
         self._sources, self._mountstats = {}, []
@@ -194,15 +194,17 @@ class KernelSampler:
 
     def _read_more_sources(self) -> dict[str, Counters]:
         """Read the sources that this kernel has; one that failed once is not tried again."""
-        found: dict[str, Counters] = {}
+        by_source: dict[str, Counters] = {}
         for source, file in list(self._sources.items()):
             try:
-                found[source.name] = source.parse(file.read())
+                by_source[source.name] = source.parse(file.read())
             except (OSError, ValueError, KeyError, IndexError):
                 self._sources.pop(source).close()
-        each = {name: read() for name, read in self._others.items()}
-        each |= {POWER: self._energy.read(), share.SOURCE: self._read_shares()}
-        return found | {name: counters for name, counters in each.items() if counters is not None}
+        more = {name: read() for name, read in self._others.items()}
+        more |= {POWER: self._energy.read(), share.SOURCE: self._read_shares()}
+        return by_source | {
+            name: counters for name, counters in more.items() if counters is not None
+        }
 
     def _read_shares(self) -> Counters | None:
         """Counters of the NFS mounts; ``None`` while one of them is not mounted."""
@@ -216,8 +218,8 @@ class KernelSampler:
         most = None
         for file in self._cpu_stats:
             with contextlib.suppress(OSError):
-                one = parse_throttled_us(file.read())
-                most = one if most is None else max(most, one or 0)
+                throttled_us = parse_throttled_us(file.read())
+                most = throttled_us if most is None else max(most, throttled_us or 0)
         return most
 
     def _open(self, name: str) -> None:
@@ -246,7 +248,7 @@ class KernelSampler:
         return procfs.parse_diskstats(data, self._disks)
 
     def _per_irq(self) -> dict[int, PerCpuCount]:
-        found: dict[int, PerCpuCount] = {}
+        count_by_irq: dict[int, PerCpuCount] = {}
         for irq, file in list(self._irqs.items()):
             try:
                 counts = file.counts(self._possible)
@@ -256,8 +258,8 @@ class KernelSampler:
                 self._irqs.pop(irq).close()
                 continue
             if counts is not None:
-                found[irq] = counts
-        return found
+                count_by_irq[irq] = counts
+        return count_by_irq
 
     def _interrupts(
         self,
@@ -271,9 +273,9 @@ class KernelSampler:
                 return {}, None, None
             return {}, calls.counts, calls.at_ns
         start = self._clock()
-        found = self._read("interrupts", self._parse_table)
+        tables = self._read("interrupts", self._parse_table)
         end = self._clock()
-        irqs, ipi = found or ({}, None)
+        irqs, ipi = tables or ({}, None)
         return irqs, ipi, None if ipi is None else (start + end) // 2
 
     def _function_calls(self) -> FunctionCalls | None:
@@ -282,21 +284,21 @@ class KernelSampler:
         if self._calls is None:
             return None
         try:
-            done = self._calls.take()
-            if done is not None:
-                self._cost_ns = done.took_ns
+            calls = self._calls.take()
+            if calls is not None:
+                self._cost_ns = calls.took_ns
             if not self._calls.busy and self._is_due():
                 self._read_in, self._follow = self._samples, max(0, self._follow - 1)
                 if self._cheap():
-                    done = self._calls.read()
-                    self._cost_ns = done.took_ns
+                    calls = self._calls.read()
+                    self._cost_ns = calls.took_ns
                 else:
                     self._calls.ask()
         except OSError as error:
             self._calls = None
             self._give_up("interrupts", error)
             return None
-        return done
+        return calls
 
     def _is_due(self) -> bool:
         cost = self._cost_ns

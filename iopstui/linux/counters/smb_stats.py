@@ -82,26 +82,26 @@ def parse_smb_stats(data: bytes, shares: Sequence[str]) -> dict[str, int] | None
     """The counters of these shares added up (keys: model/metrics/shares/smb.py); ``None`` if one
     of them is not listed, or the kernel does not count its operations (those of SMB 2 and 3 before
     4.20). Operations that were never used are left out."""
-    wanted = {tree_name(share) for share in shares}
+    names = {tree_name(share) for share in shares}
     head, *connections = data.split(_CONNECTION)
     total: dict[str, int] = dict(_of_all(head))
-    found: set[bytes] = set()
+    listed: set[bytes] = set()
     # kernels before 5.0 do not tell connections apart
     for connection in connections or [data]:
         lower = connection.lower()
         # a machine may have many shares, and looking at each takes long
-        if not any(b") %s" % name in lower for name in wanted):
+        if not any(b") %s" % name in lower for name in names):
             continue
-        each = [(match, part) for match, part in _shares(connection) if _key(match[1]) in wanted]
-        found.update(_key(match[1]) for match, _ in each)
-        for match, part in each:
+        matches = [(match, part) for match, part in _shares(connection) if _key(match[1]) in names]
+        listed.update(_key(match[1]) for match, _ in matches)
+        for match, part in matches:
             counters = _of_share(match, part)
             if counters[SMBS] and not any(key.endswith(OPS) for key in counters):
                 return None
             _add(total, counters)
-        if each:
+        if matches:
             _add(total, _of_connection(connection))
-    return total if found == wanted and wanted else None
+    return total if listed == names and names else None
 
 
 def why_not_whole(share: str, roots: Roots) -> str:
@@ -128,36 +128,38 @@ def _key(name: bytes) -> bytes:
 
 
 def _shares(connection: bytes) -> Iterator[tuple[re.Match[bytes], bytes]]:
-    each = list(_SHARE.finditer(connection))
-    ends = (*(match.start() for match in each[1:]), len(connection))
+    matches = list(_SHARE.finditer(connection))
+    ends = (*(match.start() for match in matches[1:]), len(connection))
     # a connection may have no share
-    return ((match, connection[match.end() : end]) for match, end in zip(each, ends, strict=False))
+    return (
+        (match, connection[match.end() : end]) for match, end in zip(matches, ends, strict=False)
+    )
 
 
 def _of_all(head: bytes) -> Iterator[tuple[str, int]]:
     """What the kernel counts of all SMB mounts together."""
     for key, pattern in ((SESSIONS, _SESSIONS), (IN_FLIGHT, _IN_FLIGHT), (RECONNECTS, _RECONNECTS)):
-        found = pattern.search(head)
-        if found:
-            yield key, int(found[1])
+        match = pattern.search(head)
+        if match:
+            yield key, int(match[1])
 
 
 def _of_share(match: re.Match[bytes], part: bytes) -> dict[str, int]:
-    found = {SMBS: _count(match[3]), DISCONNECTED: int(match[2] is not None)}
+    counters = {SMBS: _count(match[3]), DISCONNECTED: int(match[2] is not None)}
     if match[4] is not None:
-        found[SINCE] = _epoch_s(match[4].decode("ascii"))
+        counters[SINCE] = _epoch_s(match[4].decode("ascii"))
     for name, count, failed in _OPERATION.findall(part):
         operation = _operation_name(name.decode("ascii"))
-        found[operation + OPS], found[operation + ERRORS] = _count(count), _count(failed)
+        counters[operation + OPS], counters[operation + ERRORS] = _count(count), _count(failed)
     sizes = _BYTES.search(part)
     if sizes:
-        found |= {"read.bytes": int(sizes[1]), "write.bytes": int(sizes[2])}
+        counters |= {"read.bytes": int(sizes[1]), "write.bytes": int(sizes[2])}
     else:
-        found |= dict(_of_smb1(part))
+        counters |= dict(_of_smb1(part))
     unused = {
-        key.removesuffix(OPS) for key, value in found.items() if key.endswith(OPS) and not value
+        key.removesuffix(OPS) for key, value in counters.items() if key.endswith(OPS) and not value
     }
-    return {key: value for key, value in found.items() if key.partition(".")[0] not in unused}
+    return {key: value for key, value in counters.items() if key.partition(".")[0] not in unused}
 
 
 def _of_smb1(part: bytes) -> Iterator[tuple[str, int]]:
@@ -172,16 +174,16 @@ def _of_smb1(part: bytes) -> Iterator[tuple[str, int]]:
 
 def _of_connection(connection: bytes) -> dict[str, int]:
     """The times of all commands on a connection (CONFIG_CIFS_STATS2), of all its shares."""
-    found = {ON_CONNECTION: len(_SHARE.findall(connection))}
+    counters = {ON_CONNECTION: len(_SHARE.findall(connection))}
     hz = _HZ.search(connection)
     if hz is None:
-        return found
-    found |= {HZ: int(hz[1]), SLOW: sum(map(int, _SLOW.findall(connection)))}
+        return counters
+    counters |= {HZ: int(hz[1]), SLOW: sum(map(int, _SLOW.findall(connection)))}
     for number, count, jiffies in _TIMES.findall(connection):
         if int(number) < len(COMMANDS) and int(count):
             name = f"{SERVER}.{COMMANDS[int(number)]}"
-            found |= {name + COUNT: _count(count), name + JIFFIES: int(jiffies)}
-    return found
+            counters |= {name + COUNT: _count(count), name + JIFFIES: int(jiffies)}
+    return counters
 
 
 def _add(total: dict[str, int], more: Mapping[str, int]) -> None:
@@ -197,8 +199,8 @@ def _count(text: bytes) -> int:
 
 def _operation_name(text: str) -> str:
     """ "QueryInfos" is "query_info"."""
-    words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", text.strip()).replace(" ", "_").lower()
-    return _NAMES.get(words, words.removesuffix("s"))
+    name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", text.strip()).replace(" ", "_").lower()
+    return _NAMES.get(name, name.removesuffix("s"))
 
 
 def _epoch_s(text: str) -> int:

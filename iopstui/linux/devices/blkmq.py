@@ -81,10 +81,10 @@ def _read_cpus(directory: str) -> tuple[int, ...]:
     data = read_bytes(f"{directory}/cpu_list")
     if data is not None and data.strip() and len(data) < PAGE - 1:
         return parse_cpu_list(decode(data))
-    found = (_CPU_DIRECTORY.fullmatch(name) for name in list_names(directory))
-    named = tuple(sorted(int(match[1]) for match in found if match))
-    if named or data is None:
-        return named
+    matches = (_CPU_DIRECTORY.fullmatch(name) for name in list_names(directory))
+    numbers = tuple(sorted(int(match[1]) for match in matches if match))
+    if numbers or data is None:
+        return numbers
     # the number at the cut may have lost digits
-    whole, _, _ = decode(data).rpartition(",")
-    return parse_cpu_list(whole if len(data) >= PAGE - 1 else decode(data))
+    complete, _, _ = decode(data).rpartition(",")
+    return parse_cpu_list(complete if len(data) >= PAGE - 1 else decode(data))

@@ -20,9 +20,9 @@ def device_identity(device: BlockDevice, roots: Roots) -> str:
     """Lasting identity of a device: its WWN, serial number or UUID; its device number if it has
     none (a virtual disk without a serial number)."""
     directory = roots.sys / "class/block" / device.name
-    found = [text for name in _NAMES if (text := read_text(directory / name))]
-    found += [device.serial] if device.serial else []
-    names = [printable(text) for text in dict.fromkeys(found)]
+    identifiers = [text for name in _NAMES if (text := read_text(directory / name))]
+    identifiers += [device.serial] if device.serial else []
+    names = [printable(text) for text in dict.fromkeys(identifiers)]
     part = read_text(directory / "partition")
     return " ".join(
         [
@@ -34,17 +34,19 @@ def device_identity(device: BlockDevice, roots: Roots) -> str:
 
 
 def target_identity(
-    target: Target, devices: Mapping[str, BlockDevice], roots: Roots, made: bool = False
+    target: Target, devices: Mapping[str, BlockDevice], roots: Roots, creates_files: bool = False
 ) -> str:
-    """The places by inode and device number, and the devices below them by what lasts. ``made``:
-    jobs make files of these names, so that their directories stand for them."""
+    """The places by inode and device number, and the devices below them by what lasts.
+    ``creates_files``: jobs create files of these names, so their directories stand for them."""
     parts = []
     for place in target.places:
         if place.kind == DEVICE:
             parts.append(place.path)
         else:
             path = Path(place.path)
-            parts.append(f"{path} {_inode(path.parent if made and place.kind == FILE else path)}")
+            parts.append(
+                f"{path} {_inode(path.parent if creates_files and place.kind == FILE else path)}"
+            )
     for name in target.tree:
         if name in devices:
             parts.append(f"{name}={device_identity(devices[name], roots)}")

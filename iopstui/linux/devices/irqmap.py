@@ -96,9 +96,9 @@ def parse_names(text: str) -> dict[int, tuple[str, ...]]:
         if not match:
             continue
         first, *more = match[3].split(", ")
-        words = first.split()
-        if len(words) > 1:
-            names[int(match[1])] = (words[-1], *(name.strip() for name in more))
+        fields = first.split()
+        if len(fields) > 1:
+            names[int(match[1])] = (fields[-1], *(name.strip() for name in more))
     return names
 
 
@@ -159,14 +159,14 @@ def _serves(vectors: list[_Vector], queues: int) -> dict[int, tuple[int | None, 
     order = {v.irq: k for k, v in enumerate(sorted(requests, key=lambda v: (v.index, v.irq)))}
     if vectors and len(vectors) == queues and all("blkif" in v.names for v in vectors):
         order = {v.irq: k for k, v in enumerate(vectors)}
-    found: dict[int, tuple[int | None, bool]] = {}
+    served: dict[int, tuple[int | None, bool]] = {}
     for vector in vectors:
         if vector.irq in order:
             hctx = order[vector.irq]
-            found[vector.irq] = (hctx if hctx < queues else None, False)
+            served[vector.irq] = (hctx if hctx < queues else None, False)
         else:
-            found[vector.irq] = _serves_by_name(vector, queues, len(vectors))
-    return found
+            served[vector.irq] = _serves_by_name(vector, queues, len(vectors))
+    return served
 
 
 def _serves_by_name(vector: _Vector, queues: int, vectors: int) -> tuple[int | None, bool]:
@@ -175,8 +175,8 @@ def _serves_by_name(vector: _Vector, queues: int, vectors: int) -> tuple[int | N
     if any(_VIRTIO_SHARED.fullmatch(name) for name in vector.names):
         return only, True
     if hctxs - {-1}:
-        known = sorted(h for h in hctxs if 0 <= h < queues)
-        return (known[0], False) if len(known) == 1 else (None, len(known) > 1)
+        valid = sorted(h for h in hctxs if 0 <= h < queues)
+        return (valid[0], False) if len(valid) == 1 else (None, len(valid) > 1)
     if hctxs or any(_OTHER_VIRTIO.fullmatch(name) for name in vector.names):
         return None, False  # admin, configuration, control, event
     if vectors == 1:

@@ -24,5 +24,5 @@ def parse_threaded(cmdline: str, version: str) -> bool:
     """Whether /proc/cmdline asks for threads, or a kernel built for real time has nothing else
     ("#1 SMP PREEMPT_RT Debian ..." in /proc/version)."""
     # what follows "--" is for init
-    asked, _, _ = f" {cmdline} ".partition(" -- ")
-    return "threadirqs" in asked.split() or "PREEMPT_RT" in version.split()
+    kernel_options, _, _ = f" {cmdline} ".partition(" -- ")
+    return "threadirqs" in kernel_options.split() or "PREEMPT_RT" in version.split()

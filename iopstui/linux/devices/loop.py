@@ -18,15 +18,15 @@ _STATUS64_BYTES = 232
 
 def read_backings(devices: Mapping[str, BlockDevice], roots: Roots) -> dict[str, Backing]:
     """Backing of every attached loop device, as far as permissions or its file's name reveal it."""
-    found = {}
+    backings = {}
     for device in devices.values():
         if device.backing_file:
             number = device.major, device.minor
             backing = read_backing(str(roots.dev / device.name), number)
             backing = backing or backing_of_file(device.backing_file)
             if backing is not None:
-                found[device.name] = backing
-    return found
+                backings[device.name] = backing
+    return backings
 
 
 def read_backing(node: str, number: tuple[int, int] | None = None) -> Backing | None:

@@ -22,10 +22,10 @@ def namespace_of(roots: Roots, major: int, minor: int) -> str | None:
     """The block device of the namespace whose generic device has this number ("nvme0n1"); ``None``
     if that number is no generic device's."""
     place = os.path.realpath(roots.sys / f"dev/char/{major}:{minor}")
-    found = _GENERIC.fullmatch(os.path.basename(place))
-    if found is None:
+    match = _GENERIC.fullmatch(os.path.basename(place))
+    if match is None:
         return None
-    name = f"nvme{found[1]}"
+    name = f"nvme{match[1]}"
     return name if os.path.dirname(place) == _parent(roots, name) else None
 
 
@@ -50,21 +50,21 @@ def named_namespaces(roots: Roots, path: str) -> tuple[str, ...]:
     name = os.path.basename(path)
     generic = _GENERIC.fullmatch(name)
     if generic is not None:
-        found = f"nvme{generic[1]}"
-        return (found,) if _place_of(roots, found) is not None else ()
+        namespace = f"nvme{generic[1]}"
+        return (namespace,) if _place_of(roots, namespace) is not None else ()
     if not _CONTROLLER.fullmatch(name):
         return ()
     place = roots.sys / "class/nvme" / name
     below = {*list_names(place), *list_names(place / "subsystem")}
-    return tuple(sorted(one for one in below if _NAMESPACE.fullmatch(one)))
+    return tuple(sorted(entry for entry in below if _NAMESPACE.fullmatch(entry)))
 
 
 def _place_of(roots: Roots, name: str) -> Path | None:
     """Its directory in sysfs."""
-    found = _NAMESPACE.fullmatch(name)
-    if found is None:
+    match = _NAMESPACE.fullmatch(name)
+    if match is None:
         return None
-    place = os.path.realpath(roots.sys / f"class/nvme-generic/ng{found[1]}")
+    place = os.path.realpath(roots.sys / f"class/nvme-generic/ng{match[1]}")
     return Path(place) if os.path.dirname(place) == _parent(roots, name) else None
 
 

@@ -55,18 +55,18 @@ def read_signatures(path: str) -> Signatures:
         head, tail, size = _read_ends(path)
     except OSError as error:
         return Signatures(error=error.strerror or str(error))
-    own = tuple(dict.fromkeys(known_magics(head, tail, size)))
+    by_magic = tuple(dict.fromkeys(known_magics(head, tail, size)))
     probed = _blkid(path)
     if probed is None or not probed.found:
-        return Signatures(found=own, types=probed.types if probed else ())
+        return Signatures(found=by_magic, types=probed.types if probed else ())
     return probed
 
 
 def known_magics(head: bytes, tail: bytes, size: int) -> Iterator[str]:
     """Known magic numbers in the first and last bytes of a device of ``size`` bytes, in words."""
-    for offset, magic, what in _MAGICS:
+    for offset, magic, description in _MAGICS:
         if head[offset : offset + len(magic)] == magic:
-            yield what
+            yield description
     for page in _SWAP_PAGES:
         if head[page - 10 : page] in (b"SWAPSPACE2", b"SWAP-SPACE"):
             yield "swap space"
@@ -123,7 +123,7 @@ def _blkid(path: str) -> Signatures | None:
     if program is None:
         return None
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             [program, "-p", "-o", "export", path],
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -133,25 +133,25 @@ def _blkid(path: str) -> Signatures | None:
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    if done.returncode == 8:
+    if process.returncode == 8:
         return Signatures(found=("signatures that contradict each other",))
-    if done.returncode != 0:
-        return Signatures() if done.returncode == 2 else None
-    return parse_blkid(done.stdout.decode("utf-8", "replace"))
+    if process.returncode != 0:
+        return Signatures() if process.returncode == 2 else None
+    return parse_blkid(process.stdout.decode("utf-8", "replace"))
 
 
 def parse_blkid(text: str) -> Signatures:
     """``blkid -p -o export``: KEY=VALUE lines."""
     pairs = (line.partition("=") for line in text.splitlines())
     values = {key: printable(value) for key, equals, value in pairs if equals}
-    found = []
+    contents = []
     kind = values.get("TYPE")
     if kind:
         label = f', label "{values["LABEL"]}"' if values.get("LABEL") else ""
-        found.append(_describe(kind, values.get("USAGE", ""), label))
+        contents.append(_describe(kind, values.get("USAGE", ""), label))
     if values.get("PTTYPE"):
-        found.append(f"a partition table ({values['PTTYPE']})")
-    return Signatures(found=tuple(found), types=(kind,) if kind else ())
+        contents.append(f"a partition table ({values['PTTYPE']})")
+    return Signatures(found=tuple(contents), types=(kind,) if kind else ())
 
 
 def _describe(kind: str, use: str, label: str) -> str:

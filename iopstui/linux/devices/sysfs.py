@@ -99,8 +99,8 @@ def read_devices(roots: Roots) -> dict[str, BlockDevice]:
     """
     drivers = parse_drivers(_proc_devices(roots))
     machine = _Machine(roots, drivers, IrqTable(roots), read_kernel(roots))
-    read = (_read_one(found, machine) for found in enumerate_block(roots))
-    devices = {device.name: device for device in read if device is not None}
+    found_devices = (_read_one(udev_device, machine) for udev_device in enumerate_block(roots))
+    devices = {device.name: device for device in found_devices if device is not None}
     devices = {name: devices[name] for name in sorted(devices, key=natural_key)}
     devices = _join_multipath(devices)
     devices = _inherit(devices)
@@ -129,9 +129,9 @@ def _proc_devices(roots: Roots) -> str:
     return decode(read_bytes(roots.proc / "devices") or b"")
 
 
-def _read_one(found: UdevDevice, machine: _Machine) -> BlockDevice | None:
-    directory = found.directory
-    name = found.name.replace("!", "/")
+def _read_one(udev_device: UdevDevice, machine: _Machine) -> BlockDevice | None:
+    directory = udev_device.directory
+    name = udev_device.name.replace("!", "/")
     number = _NUMBER.fullmatch(read_text(f"{directory}/dev") or "")
     hidden = read_flag(f"{directory}/hidden") or False
     if number is None and not hidden:
@@ -158,7 +158,7 @@ def _read_one(found: UdevDevice, machine: _Machine) -> BlockDevice | None:
         kernel=machine.kernel,
     )
     if not partition:
-        device = _whole_disk(device, found, machine)
+        device = _whole_disk(device, udev_device, machine)
     return device if directory.is_dir() else None
 
 
@@ -167,8 +167,8 @@ def _start(directory: Path) -> int | None:
     return None if sectors is None else sectors * SECTOR
 
 
-def _whole_disk(device: BlockDevice, found: UdevDevice, machine: _Machine) -> BlockDevice:
-    directory, kind = found.directory, device.kind
+def _whole_disk(device: BlockDevice, udev_device: UdevDevice, machine: _Machine) -> BlockDevice:
+    directory, kind = udev_device.directory, device.kind
     hctxs = blkmq.read_hctxs(directory)
     request_based = bool(hctxs) or kind not in _WITHOUT_REQUESTS
     return replace(
@@ -210,8 +210,8 @@ def _related_names(directory: str) -> tuple[str, ...]:
 
 def _partitions(directory: Path) -> tuple[str, ...]:
     # a partition's name begins with its disk's: nothing else needs a look
-    named = (n for n in list_names(directory) if n.startswith(directory.name))
-    names = (n for n in named if os.path.exists(f"{directory}/{n}/partition"))
+    candidates = (n for n in list_names(directory) if n.startswith(directory.name))
+    names = (n for n in candidates if os.path.exists(f"{directory}/{n}/partition"))
     return tuple(sorted((n.replace("!", "/") for n in names), key=natural_key))
 
 
@@ -232,8 +232,8 @@ def _model(directory: Path, roots: Roots) -> str | None:
         text = read_text(f"{directory}/{attribute}")
         if text is not None and printable(text):
             return printable(text)
-    named = udev_properties(directory, roots).get("ID_MODEL", "")
-    return printable(named.replace("_", " ")) or None
+    model = udev_properties(directory, roots).get("ID_MODEL", "")
+    return printable(model.replace("_", " ")) or None
 
 
 def _serial(directory: Path, roots: Roots) -> str | None:
@@ -259,8 +259,10 @@ def _transport(kind: str, directory: Path) -> str | None:
         return "nvme" if transport in (None, "pcie") else f"nvme-{printable(transport)}"
     numbered = (_NUMBERED.fullmatch(part) for part in directory.parts)
     buses = {match[1] for match in numbered if match}
-    named = next((transport for bus, transport in _TRANSPORTS.items() if bus in buses), None)
-    return named or ("mmc" if kind == "mmc" else None)
+    bus_transport = next(
+        (transport for bus, transport in _TRANSPORTS.items() if bus in buses), None
+    )
+    return bus_transport or ("mmc" if kind == "mmc" else None)
 
 
 def _parent_devices(directory: Path, roots: Roots) -> Iterator[Path]:
@@ -355,8 +357,10 @@ def _note_shared_irqs(devices: dict[str, BlockDevice]) -> dict[str, BlockDevice]
             users.setdefault(vector.irq, []).append(device.name)
     result = {}
     for name, device in devices.items():
-        own = (users[v.irq] for v in device.irqs)
-        others = _sorted({user for names in own for user in names} - {name, device.disk or ""})
+        irq_users = (users[v.irq] for v in device.irqs)
+        others = _sorted(
+            {user for names in irq_users for user in names} - {name, device.disk or ""}
+        )
         note = "its interrupts also serve " + ", ".join(others)
         result[name] = replace(device, notes=(*device.notes, note)) if others else device
     return result

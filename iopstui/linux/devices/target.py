@@ -43,14 +43,14 @@ class MixedKinds(UsageError):
     """Error: the targets are of different kinds. ``kinds`` describes two of them; ``found`` are
     all targets."""
 
-    def __init__(self, kinds: str, found: Sequence[Target]) -> None:
+    def __init__(self, kinds: str, targets: Sequence[Target]) -> None:
         super().__init__(
             f"{kinds}: targets of different kinds cannot be mixed, because a job may use a "
             "whole device, a file up to its size, and a scratch file in a directory.",
             "Give only devices, only files, or only directories.",
         )
         self.kinds = kinds
-        self.found = found
+        self.found = targets
 
 
 LIST_DEVICES = "List: iopstui devices"
@@ -143,12 +143,12 @@ def resolve_targets(
     (by whatever path), one device that lies on another.
     """
     if len(texts) < 2:
-        given = texts[0] if texts else None
-        return resolve_target(given, cwd, roots, devices, to_read=to_read)
-    found = [resolve_target(text, cwd, roots, devices, to_read=to_read) for text in texts]
-    _check_kinds(texts, found)
-    _check_different(texts, found)
-    target = one_target(found)
+        only = texts[0] if texts else None
+        return resolve_target(only, cwd, roots, devices, to_read=to_read)
+    targets = [resolve_target(text, cwd, roots, devices, to_read=to_read) for text in texts]
+    _check_kinds(texts, targets)
+    _check_different(texts, targets)
+    target = one_target(targets)
     if target.nested is not None:
         top, below = target.nested
         raise UsageError(
@@ -159,27 +159,29 @@ def resolve_targets(
     return target
 
 
-def _check_kinds(texts: Sequence[str], found: Sequence[Target]) -> None:
-    first = found[0]
-    for text, one in zip(texts, found, strict=True):
-        if one.kind != first.kind:
-            kinds = f"{_path_text(texts[0])} is a {first.kind} and {_path_text(text)} a {one.kind}"
-            raise MixedKinds(kinds, found)
+def _check_kinds(texts: Sequence[str], targets: Sequence[Target]) -> None:
+    first = targets[0]
+    for text, target in zip(texts, targets, strict=True):
+        if target.kind != first.kind:
+            kinds = (
+                f"{_path_text(texts[0])} is a {first.kind} and {_path_text(text)} a {target.kind}"
+            )
+            raise MixedKinds(kinds, targets)
 
 
-def _check_different(texts: Sequence[str], found: Sequence[Target]) -> None:
+def _check_different(texts: Sequence[str], targets: Sequence[Target]) -> None:
     """UsageError if two are the same: fio would open it twice and say nothing."""
-    known: dict[object, str] = {}
-    for text, one in zip(texts, found, strict=True):
-        key = one.device if one.kind == DEVICE else _identity(one.path)
-        if key in known:
-            if known[key] == text:
+    texts_seen: dict[object, str] = {}
+    for text, target in zip(texts, targets, strict=True):
+        key = target.device if target.kind == DEVICE else _identity(target.path)
+        if key in texts_seen:
+            if texts_seen[key] == text:
                 raise UsageError(f"{_path_text(text)} is given twice.", "Give it once.")
             raise UsageError(
-                f"{_path_text(known[key])} and {_path_text(text)} are the same {one.kind}.",
+                f"{_path_text(texts_seen[key])} and {_path_text(text)} are the same {target.kind}.",
                 "Give it once.",
             )
-        known[key] = text
+        texts_seen[key] = text
 
 
 def _identity(path: str) -> object:
@@ -193,26 +195,26 @@ def device_tree(name: str, devices: Devices, roots: Roots) -> tuple[str, ...]:
     A partition's disk, the slaves of dm, md and multipath, and the device that holds a loop
     device's backing file.
     """
-    found: list[str] = []
+    tree: list[str] = []
     waiting = [name]
     while waiting:
         current = waiting.pop(0)
         device = devices.get(current)
-        if device is None or current in found:
+        if device is None or current in tree:
             continue
-        found.append(current)
+        tree.append(current)
         waiting.extend(_lower_devices(device, devices, roots))
-    return tuple(found)
+    return tuple(tree)
 
 
 def device_links(tree: Sequence[str], devices: Devices, roots: Roots) -> tuple[DeviceLinks, ...]:
     """Devices directly below each device of ``tree``; for a partition, below its disk."""
-    found = []
+    links = []
     for name in tree:
         disk = devices.get(devices[name].disk or "", devices[name])
-        below = tuple(one for one in _lower_devices(disk, devices, roots) if one in devices)
-        found.append(DeviceLinks(name, below, disk.layer))
-    return tuple(found)
+        below = tuple(lower for lower in _lower_devices(disk, devices, roots) if lower in devices)
+        links.append(DeviceLinks(name, below, disk.layer))
+    return tuple(links)
 
 
 def device_of_path(path: str, roots: Roots, devices: Devices) -> str | None:
@@ -237,9 +239,9 @@ def mount_of(
     preferred, because a mount can be hidden under a later one.
     """
     above = [entry for entry in mounts if _is_under(path, entry.mountpoint)]
-    same = [e for e in above if (e.major, e.minor) == (os.major(st_dev), os.minor(st_dev))]
+    same_device = [e for e in above if (e.major, e.minor) == (os.major(st_dev), os.minor(st_dev))]
     best: MountEntry | None = None
-    for entry in same or above:
+    for entry in same_device or above:
         if best is None or len(entry.mountpoint) >= len(best.mountpoint):
             best = entry
     return best
@@ -284,7 +286,7 @@ def _stat(path: Path) -> os.stat_result | None:
         raise UsageError(f"Cannot examine {_path_text(path)}: {why}.", hint) from error
 
 
-def _known_device(text: str, given: Path, roots: Roots, devices: Devices) -> Path:
+def _known_device(text: str, path: Path, roots: Roots, devices: Devices) -> Path:
     """The node of a device named without /dev/; else a UsageError that says what is wrong."""
     device = devices.get(text)
     if device is not None and device.hidden:
@@ -294,30 +296,30 @@ def _known_device(text: str, given: Path, roots: Roots, devices: Devices) -> Pat
         )
     if device is not None:
         return roots.dev / device.name
-    is_link = os.path.islink(given)
-    given = Path(os.path.realpath(given))
-    if _is_device_place(given, roots):
+    is_link = os.path.islink(path)
+    path = Path(os.path.realpath(path))
+    if _is_device_place(path, roots):
         raise UsageError(
-            f"{_path_text(given)} does not exist. (fio would silently create a regular file with "
+            f"{_path_text(path)} does not exist. (fio would silently create a regular file with "
             "that name.)",
-            _did_you_mean(given, devices),
+            _did_you_mean(path, devices),
         )
     if is_link:
         raise UsageError(
-            f"{_path_text(text)} is a symbolic link to {_path_text(given)}, which does not exist."
+            f"{_path_text(text)} is a symbolic link to {_path_text(path)}, which does not exist."
         )
-    if os.path.isdir(given.parent):
-        raise NoSuchFile(f"{_path_text(given)} does not exist.", given.parent)
+    if os.path.isdir(path.parent):
+        raise NoSuchFile(f"{_path_text(path)} does not exist.", path.parent)
     raise UsageError(
-        f"{_path_text(given)} does not exist, nor does the directory {_path_text(given.parent)}."
+        f"{_path_text(path)} does not exist, nor does the directory {_path_text(path.parent)}."
     )
 
 
-def _did_you_mean(given: Path, devices: Devices) -> str:
+def _did_you_mean(mistyped: Path, devices: Devices) -> str:
     paths = [d.path for d in devices.values() if not d.hidden and d.size]
     import difflib
 
-    close = difflib.get_close_matches(str(given), paths, n=3, cutoff=0.75)
+    close = difflib.get_close_matches(str(mistyped), paths, n=3, cutoff=0.75)
     if not close:
         return LIST_DEVICES
     return f"Did you mean {' or '.join(_path_text(path) for path in close)}? {LIST_DEVICES}"
@@ -400,17 +402,17 @@ def _file_target(path: Path, info: os.stat_result, roots: Roots, devices: Device
 
 
 def _options_that_matter(options: str) -> str:
-    found = (one for one in options.split(",") if one.partition("=")[0] in _OPTIONS)
-    return ",".join(found)
+    relevant = (option for option in options.split(",") if option.partition("=")[0] in _OPTIONS)
+    return ",".join(relevant)
 
 
 def _check_usable(path: Path, info: os.stat_result, roots: Roots) -> None:
-    for test, what in _WRONG_KINDS:
+    for test, description in _WRONG_KINDS:
         if test(info.st_mode):
             namespaces = named_namespaces(roots, str(path))
             raise UsageError(
-                f"{_path_text(path)} is {what}, not a block device, file or directory.",
-                f"Name a namespace of it: {', '.join(f'/dev/{one}' for one in namespaces)}"
+                f"{_path_text(path)} is {description}, not a block device, file or directory.",
+                f"Name a namespace of it: {', '.join(f'/dev/{name}' for name in namespaces)}"
                 if namespaces else LIST_DEVICES,
             )  # fmt: skip
     kind = "" if stat.S_ISDIR(info.st_mode) else kernel_file_system(path)

@@ -44,8 +44,8 @@ def udev_properties(directory: Path, roots: Roots) -> Mapping[str, str]:
     """Properties that udev's rules found for the device (ID_MODEL ...). Empty without a udevd, for
     devices that no hardware is under, and in a fixture tree. Asking loads libudev, which takes
     longer than to read ten devices."""
-    known = roots.run / "udev/data"
-    if not roots.real or "/devices/virtual/" in f"{directory}/" or not known.is_dir():
+    database = roots.run / "udev/data"
+    if not roots.real or "/devices/virtual/" in f"{directory}/" or not database.is_dir():
         return {}
     try:
         import pyudev
@@ -65,12 +65,12 @@ _THREAD_LOCAL = threading.local()
 def _context() -> Any:
     """The thread's own: libudev counts what refers to one without a lock, and ctypes lets other
     threads run meanwhile."""
-    found = getattr(_THREAD_LOCAL, "context", None)
-    if found is None:
+    context = getattr(_THREAD_LOCAL, "context", None)
+    if context is None:
         import pyudev
 
-        found = _THREAD_LOCAL.context = pyudev.Context()
-    return found
+        context = _THREAD_LOCAL.context = pyudev.Context()
+    return context
 
 
 class HotplugMonitor:

@@ -65,30 +65,30 @@ def read_zones(roots: Roots, device: BlockDevice) -> Zones | None:
     if model in (None, "none"):
         return None
     sectors = read_count(queue / "chunk_sectors")
-    found = Zones(
+    zones = Zones(
         model=printable(model or ""),
         count=read_count(queue / "nr_zones"),
         size=sectors * SECTOR if sectors else None,
         most_open=read_count(queue / "max_open_zones") or None,
         most_active=read_count(queue / "max_active_zones") or None,
     )
-    return _reported(found, device, roots)
+    return _reported(zones, device, roots)
 
 
 def _reported(zones: Zones, device: BlockDevice, roots: Roots) -> Zones:
     try:
         fd = os.open(roots.dev / device.name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
-            each = list(_report(fd, zones.count or 0))
+            reported = list(_report(fd, zones.count or 0))
         finally:
             os.close(fd)
     except OSError as error:
         return _with_problem(zones, device, error)
-    counted = Counter(CONDITIONS.get(zone.condition, "unknown") for zone in each)
-    most = max((zone.capacity for zone in each), default=0)
+    conditions = Counter(CONDITIONS.get(zone.condition, "unknown") for zone in reported)
+    most = max((zone.capacity for zone in reported), default=0)
     return Zones(
         zones.model, zones.count, zones.size, zones.most_open, zones.most_active,
-        most * SECTOR or None, dict(counted),
+        most * SECTOR or None, dict(conditions),
     )  # fmt: skip
 
 
@@ -123,12 +123,12 @@ def parse_zones(report: bytes) -> list[Zone]:
     if len(report) < _HEAD.size:
         return []
     announced, flags = _HEAD.unpack_from(report)[1:]
-    held = (len(report) - _HEAD.size) // _ZONE.size
-    found = []
-    for number in range(min(announced, held)):
+    count = (len(report) - _HEAD.size) // _ZONE.size
+    zones = []
+    for number in range(min(announced, count)):
         start, length, _, _, condition, _, _, capacity = _ZONE.unpack_from(
             report, _HEAD.size + number * _ZONE.size
         )
         # without BLK_ZONE_REP_CAPACITY all of a zone can be written
-        found.append(Zone(start, length, capacity if flags & 1 else length, condition))
-    return found
+        zones.append(Zone(start, length, capacity if flags & 1 else length, condition))
+    return zones

@@ -18,21 +18,21 @@ def active_disks(devices: Mapping[str, BlockDevice], roots: Roots) -> Target:
     disk (partitions, dm, md, loop) is left out, so that each I/O counts once. UsageError if there
     is none."""
     counters = parse_diskstats(read_bytes(roots.proc / "diskstats") or b"")
-    found = [
+    paths = [
         TargetPath(DEVICE, device.path, name, device_tree(name, devices, roots))
         for name, device in devices.items()
         if name in counters
         and (counters[name].reads or counters[name].writes or counters[name].discards)
         and _is_below_all(device, devices)
     ]
-    if not devices and any(one.reads or one.writes for one in counters.values()):
+    if not devices and any(disk.reads or disk.writes for disk in counters.values()):
         raise UsageError(
             f"{roots.sys}/class/block shows no block device, although the kernel counts some.",
             "In a container: docker run -v /sys:/sys:ro ... (iopstui doctor)",
         )
-    if not found:
+    if not paths:
         raise UsageError("No disk of this machine has done any I/O yet.", LIST_DEVICES)
-    return one_target(found)
+    return one_target(paths)
 
 
 def _is_below_all(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> bool:

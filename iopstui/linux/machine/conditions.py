@@ -70,32 +70,32 @@ class ConditionsFiles:
         states, nodes = self._cpus(cpus)
         return Conditions(t, self._devices(devices, names, t), states, nodes)
 
-    def _cpus(self, wanted: Sequence[int]) -> tuple[Mapping[int, CpuState], Mapping[int, int]]:
+    def _cpus(self, cpus: Sequence[int]) -> tuple[Mapping[int, CpuState], Mapping[int, int]]:
         online = online_cpus(self._roots)
         if online != self._online:
             self._online, self._nodes = online, read_nodes(self._roots)
             self._states.forget()
-        present = set(online or wanted)
-        read = self._states.read([cpu for cpu in wanted if cpu in present] or online)
-        return read, self._nodes
+        present = set(online or cpus)
+        states = self._states.read([cpu for cpu in cpus if cpu in present] or online)
+        return states, self._nodes
 
     def _devices(self, devices: Devices, names: Sequence[str], t: float) -> dict[str, DeviceState]:
-        known = [name for name in dict.fromkeys(names) if name in devices]
-        if known:
-            self._found.pop(known[self._readings % len(known)], None)
+        present = [name for name in dict.fromkeys(names) if name in devices]
+        if present:
+            self._found.pop(present[self._readings % len(present)], None)
             self._readings += 1
         limits = self._limits.read()
         disks: dict[str, DeviceState] = {}
-        read: dict[str, DeviceState] = {}
-        for name in known:
+        states: dict[str, DeviceState] = {}
+        for name in present:
             disk = _disk_of(devices[name], devices)
             if disk.name not in disks:
                 disks[disk.name] = self._disk(disk, limits, t)
             place = self._files_of(devices[name])
-            read[name] = replace(
+            states[name] = replace(
                 disks[disk.name], misaligned=read_int(f"{place.directory}/alignment_offset")
             )
-        return read
+        return states
 
     def _disk(self, device: BlockDevice, groups: CgroupLimits, t: float) -> DeviceState:
         place = self._files_of(device)
@@ -118,21 +118,21 @@ class ConditionsFiles:
         )
 
     def _temperature(self, sensors: Sequence[Sensor], t: float) -> Temperature | None:
-        each = (self._temperatures.now(sensor, t) for sensor in sensors)
-        return next((one for one in each if one is not None), None)
+        temperatures = (self._temperatures.now(sensor, t) for sensor in sensors)
+        return next((temperature for temperature in temperatures if temperature is not None), None)
 
     def _files_of(self, device: BlockDevice) -> _Found:
-        found = self._found.get(device.name)
-        if found is None or found.device != device:
+        files = self._found.get(device.name)
+        if files is None or files.device != device:
             directory = self._directory(device.name)
             around = tuple(self._hardware_directories(device, directory))
-            found = self._found[device.name] = _Found(
+            files = self._found[device.name] = _Found(
                 device=device,
                 directory=str(directory),
-                links=tuple(dict.fromkeys(one for one in map(self._link_of, around) if one)),
-                sensors=tuple(sensor for one in around for sensor in find_sensors(one)),
+                links=tuple(dict.fromkeys(link for link in map(self._link_of, around) if link)),
+                sensors=tuple(sensor for directory in around for sensor in find_sensors(directory)),
             )
-        return found
+        return files
 
     def _link_of(self, directory: Path) -> LinkFiles | None:
         return find_link(directory, self._roots)
@@ -161,5 +161,5 @@ def _disk_of(device: BlockDevice, devices: Devices) -> BlockDevice:
 
 
 def _link(links: Sequence[LinkFiles]) -> Link | None:
-    each = (read_link(link) for link in links)
-    return next((one for one in each if one is not None), None)
+    read_links = (read_link(link) for link in links)
+    return next((link for link in read_links if link is not None), None)

@@ -54,7 +54,7 @@ class CpuStates:
     def read(self, cpus: Sequence[int]) -> Mapping[int, CpuState]:
         """The first ``most`` of these. Frequencies are read each time."""
         self._turn = (self._turn + 1) % CPU_GROUPS
-        found: dict[int, CpuState] = {}
+        states: dict[int, CpuState] = {}
         for place, cpu in enumerate(cpus[: self._most]):
             files = self._files.get(cpu)
             if files is None:
@@ -65,8 +65,8 @@ class CpuStates:
                 self._settings[cpu] = last
             governor, wake_us = last
             khz = read_count(files.khz) or None
-            found[cpu] = CpuState(governor, khz, files.khz_most, wake_us)
-        return found
+            states[cpu] = CpuState(governor, khz, files.khz_most, wake_us)
+        return states
 
     def _find(self, cpu: int) -> _Files:
         clock, idle = self._base / f"cpu{cpu}/cpufreq", self._base / f"cpu{cpu}/cpuidle"

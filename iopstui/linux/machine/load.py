@@ -28,9 +28,9 @@ class DiskLoads:
         now, counters = self._clock(), parse_diskstats(read_bytes(self._file) or b"")
         seconds, before = now - self._at, self._before
         self._at, self._before = now, counters
-        found = {
+        rates_by_name = {
             name: disk_rates(current, before[name], seconds)
             for name, current in counters.items()
             if name in before
         }
-        return {name: rates for name, rates in found.items() if rates is not None}
+        return {name: rates for name, rates in rates_by_name.items() if rates is not None}

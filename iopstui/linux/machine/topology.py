@@ -44,9 +44,9 @@ def _irq_time(roots: Roots) -> bool | None:
     """Whether interrupt time is accounted (CONFIG_IRQ_TIME_ACCOUNTING and the like): without,
     the irq column of /proc/stat is 0 since boot on every CPU."""
     times = parse_stat_cpus(read_bytes(roots.proc / "stat") or b"").values()
-    if any(one.irq for one in times):
+    if any(times.irq for times in times):
         return True
-    return False if sum(one.softirq for one in times) >= ENOUGH_TICKS else None
+    return False if sum(times.softirq for times in times) >= ENOUGH_TICKS else None
 
 
 def online_cpus(roots: Roots) -> tuple[int, ...]:
@@ -80,14 +80,14 @@ def read_nodes(roots: Roots) -> Mapping[int, int]:
 
 def _caches(directory: Path, online: tuple[int, ...]) -> dict[int, int]:
     """CPU -> lowest CPU of its last-level-cache domain (an offline CPU has no cache files)."""
-    found: dict[int, int] = {}
+    domains: dict[int, int] = {}
     for cpu in online:
-        if cpu in found:
+        if cpu in domains:
             continue
         sharers = _last_level(directory / f"cpu{cpu}/cache")
         if cpu in sharers:
-            found.update(dict.fromkeys(sharers, min(sharers)))
-    return found
+            domains.update(dict.fromkeys(sharers, min(sharers)))
+    return domains
 
 
 def _last_level(cache: Path) -> tuple[int, ...]:

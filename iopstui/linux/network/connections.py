@@ -20,8 +20,10 @@ class ConnectionReader:
         endpoints: Sequence[Endpoint],
         sockets: Callable[[int, bool], list[TcpSocket]] = tcp_sockets,
     ) -> None:
-        self._kinds = {(one.address, one.port): one.kind for one in endpoints}
-        self._ports = tuple(dict.fromkeys((one.port, ":" in one.address) for one in endpoints))
+        self._kinds = {(endpoint.address, endpoint.port): endpoint.kind for endpoint in endpoints}
+        self._ports = tuple(
+            dict.fromkeys((endpoint.port, ":" in endpoint.address) for endpoint in endpoints)
+        )
         self._sockets = sockets
 
     def read(self) -> dict[str, int] | None:
@@ -29,17 +31,25 @@ class ConnectionReader:
         if not self._ports:
             return None
         try:
-            found = [one for port, version_6 in self._ports
-                     for one in self._sockets(port, version_6)]  # fmt: skip
+            sockets = [connection for port, version_6 in self._ports
+                       for connection in self._sockets(port, version_6)]  # fmt: skip
         except OSError:
             self._ports = ()
             return None
         counters = {AT_NS: time.monotonic_ns()}
-        ours = [one for one in found if (one.address, one.port) in self._kinds]
-        for one in ours[:MAX_CONNECTIONS]:
-            kind = self._kinds[one.address, one.port]
-            server = f"[{one.address}]" if ":" in one.address else one.address
-            queues = {"send_queue": one.send_queue, "receive_queue": one.receive_queue}
-            for name, value in {**queues, **one.info}.items():
-                counters[key(name, one.local_port, f"{server}:{one.port}", kind)] = value
+        matching = [
+            connection
+            for connection in sockets
+            if (connection.address, connection.port) in self._kinds
+        ]
+        for connection in matching[:MAX_CONNECTIONS]:
+            address, port = connection.address, connection.port
+            kind = self._kinds[address, port]
+            server = f"[{address}]" if ":" in address else address
+            queues = {
+                "send_queue": connection.send_queue,
+                "receive_queue": connection.receive_queue,
+            }
+            for name, value in {**queues, **connection.info}.items():
+                counters[key(name, connection.local_port, f"{server}:{port}", kind)] = value
         return counters

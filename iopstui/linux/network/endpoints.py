@@ -34,24 +34,24 @@ class Endpoint:
 
 def endpoints(target: Target, roots: Roots) -> tuple[Endpoint, ...]:
     """All servers of the target, each once. Nothing is asked over the network."""
-    found = (*_of_mounts(target, roots), *_of_nvme(target, roots), *_of_iscsi(target, roots))
-    return tuple(dict.fromkeys(one for one in found if one is not None))
+    candidates = (*_of_mounts(target, roots), *_of_nvme(target, roots), *_of_iscsi(target, roots))
+    return tuple(dict.fromkeys(endpoint for endpoint in candidates if endpoint is not None))
 
 
 def _of_mounts(target: Target, roots: Roots) -> Iterator[Endpoint | None]:
-    wanted = {place.mountpoint for place in target.places if place.fstype in (*NFS, *SMB)}
-    if not wanted:
+    mountpoints = {place.mountpoint for place in target.places if place.fstype in (*NFS, *SMB)}
+    if not mountpoints:
         return
     # the last one at a place hides the others
     mounts = {entry.mountpoint: entry for entry in read_own_mounts(roots)}
-    for place in wanted & mounts.keys():
+    for place in mountpoints & mounts.keys():
         entry = mounts[place or ""]
         if entry.fstype in (*NFS, *SMB):
             yield _of_mount(entry)
 
 
 def _of_mount(entry: MountEntry) -> Endpoint | None:
-    options = dict(one.partition("=")[::2] for one in entry.super_options.split(","))
+    options = dict(option.partition("=")[::2] for option in entry.super_options.split(","))
     nfs = entry.fstype in NFS
     if options.get("proto", "tcp") not in ("tcp", "tcp6") or "rdma" in options:
         return None
@@ -68,7 +68,7 @@ def _of_nvme(target: Target, roots: Roots) -> Iterator[Endpoint | None]:
         for directory in (place, *(f"{place}/{name}" for name in below)):
             if (read_text(f"{directory}/transport") or "").strip() == "tcp":
                 text = (read_text(f"{directory}/address") or "").strip()
-                address = dict(one.partition("=")[::2] for one in text.split(","))
+                address = dict(field.partition("=")[::2] for field in text.split(","))
                 yield _endpoint(address.get("traddr", ""), address.get("trsvcid", ""), NVME_KIND)
 
 
@@ -79,8 +79,8 @@ def _of_iscsi(target: Target, roots: Roots) -> Iterator[Endpoint | None]:
         for name in list_names(connections) if session else ():
             if session and name.startswith(f"connection{session[1]}:"):
                 address, port = (
-                    (read_text(connections / name / what) or "").strip()
-                    for what in ("address", "port")
+                    (read_text(connections / name / attribute) or "").strip()
+                    for attribute in ("address", "port")
                 )
                 yield _endpoint(address, port, ISCSI_KIND)
 
@@ -88,9 +88,9 @@ def _of_iscsi(target: Target, roots: Roots) -> Iterator[Endpoint | None]:
 def _endpoint(address: str, port: str, kind: str) -> Endpoint | None:
     """``None`` for what is no address and no port."""
     try:
-        known = ipaddress.ip_address(address.partition("%")[0])
+        parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
         return None
     if not port.isdecimal() or not 0 < int(port) < 1 << 16:
         return None
-    return Endpoint(str(known), int(port), kind)
+    return Endpoint(str(parsed), int(port), kind)

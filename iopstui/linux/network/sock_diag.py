@@ -91,15 +91,15 @@ def _messages(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 def parse_socket(body: bytes) -> TcpSocket:
     """One connection of an answer."""
-    family, _, _, _, here, there, _, to, _, _, _, _, received, sent, _, _ = _MESSAGE.unpack_from(
-        body
+    family, _, _, _, local_port, remote_port, _, to, _, _, _, _, received, sent, _, _ = (
+        _MESSAGE.unpack_from(body)
     )
     info = next((value for kind, value in _attributes(body) if kind == INET_DIAG_INFO), b"")
     size = 4 if family == socket.AF_INET else 16
     return TcpSocket(
         str(ipaddress.ip_address(to[:size])),
-        int.from_bytes(there, "big"),
-        int.from_bytes(here, "big"),
+        int.from_bytes(remote_port, "big"),
+        int.from_bytes(local_port, "big"),
         sent,
         received,
         {

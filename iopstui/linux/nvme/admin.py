@@ -63,15 +63,15 @@ def open_controller(path: Path) -> Iterator[int]:
 def log_page(fd: int, page: int, size: int, *, specific: int = 0) -> bytes:
     """``size`` bytes (a multiple of 4) of a log page of the whole drive; ``specific`` is the log
     specific identifier (an endurance group). Raises DriveUnreadable."""
-    words = size // 4 - 1
-    low = page | _RETAIN_EVENT | (words & 0xFFFF) << 16
-    high = words >> 16 | specific << 16
+    dwords = size // 4 - 1
+    low = page | _RETAIN_EVENT | (dwords & 0xFFFF) << 16
+    high = dwords >> 16 | specific << 16
     return _send(fd, GET_LOG_PAGE, page, size, (low, high), WHOLE_DRIVE)[0]
 
 
-def identify(fd: int, what: int, namespace: int = 0) -> bytes:
+def identify(fd: int, structure: int, namespace: int = 0) -> bytes:
     """The 4096 bytes that describe the controller or a namespace. Raises DriveUnreadable."""
-    return _send(fd, IDENTIFY, what, 4096, (what, 0), namespace)[0]
+    return _send(fd, IDENTIFY, structure, 4096, (structure, 0), namespace)[0]
 
 
 def feature(fd: int, number: int, size: int = 0, *, specific: int = 0) -> tuple[int, bytes]:
@@ -82,14 +82,16 @@ def feature(fd: int, number: int, size: int = 0, *, specific: int = 0) -> tuple[
 
 
 def _send(
-    fd: int, opcode: int, selector: int, size: int, words: tuple[int, int], namespace: int
+    fd: int, opcode: int, selector: int, size: int, parameters: tuple[int, int], namespace: int
 ) -> tuple[bytes, int]:
     if (opcode, selector) not in ALLOWED:
         raise ValueError(f"admin command {opcode:#04x} {selector:#04x} is not on the list")
     data = ctypes.create_string_buffer(max(size, 1))
     address = ctypes.addressof(data) if size else 0
     command = bytearray(
-        _COMMAND.pack(opcode, 0, 0, namespace, 0, 0, 0, address, 0, size, *words, 0, 0, 0, 0, 0, 0)
+        _COMMAND.pack(
+            opcode, 0, 0, namespace, 0, 0, 0, address, 0, size, *parameters, 0, 0, 0, 0, 0, 0
+        )
     )
     try:
         status = fcntl.ioctl(fd, ADMIN_COMMAND, command)

@@ -37,8 +37,8 @@ def controllers_of(roots: Roots, device: BlockDevice) -> tuple[str, ...]:
     """The controllers of an NVMe namespace ("nvme0"): several if it has several paths."""
     if device.kind != "nvme":
         return ()
-    found = (_controller(roots, name) for name in paths_of(device) or (device.name,))
-    return tuple(dict.fromkeys(name for name in found if name))
+    names = (_controller(roots, name) for name in paths_of(device) or (device.name,))
+    return tuple(dict.fromkeys(name for name in names if name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def drives_of(
 ) -> dict[str, Drive]:
     """The drives under these devices by the name of their first controller that is live. The
     controllers of one drive have its counters in common."""
-    found: dict[str, Drive] = {}
+    drives: dict[str, Drive] = {}
     for name in names:
         device = devices.get(name)
         device = devices.get(device.disk or "", device) if device else None
@@ -63,11 +63,11 @@ def drives_of(
         for controller in controllers_of(roots, device):
             if controller_state(roots, controller) == LIVE:
                 number = read_count(f"{roots.sys}/class/block/{device.name}/nsid") or 1
-                known = found.get(controller, Drive(number, ()))
-                disks = dict.fromkeys((*known.devices, device.name))
-                found[controller] = Drive(known.namespace, tuple(disks))
+                drive = drives.get(controller, Drive(number, ()))
+                disks = dict.fromkeys((*drive.devices, device.name))
+                drives[controller] = Drive(drive.namespace, tuple(disks))
                 break
-    return found
+    return drives
 
 
 def controller_state(roots: Roots, controller: str) -> str | None:
@@ -105,25 +105,25 @@ class DriveHealth:
         if controller_state(self._roots, controller) != LIVE:
             raise DriveUnreadable(f"{controller} is not live, so it is not asked for its figures.")
         with admin.open_controller(Path(self._roots.dev) / controller) as fd:
-            found = pages.parse_smart(admin.log_page(fd, admin.SMART, pages.PAGE))
+            counters = pages.parse_smart(admin.log_page(fd, admin.SMART, pages.PAGE))
             able = self._abilities.get(controller)
             if able is None:
                 able = self._abilities[controller] = _abilities(fd, namespace)
             if able.ocp:
-                found |= _or_nothing(
+                counters |= _or_nothing(
                     lambda: pages.parse_ocp(admin.log_page(fd, admin.OCP_SMART, pages.PAGE))
                 )
             if able.group:
                 group = able.group
-                found |= _or_nothing(lambda: pages.parse_endurance(
+                counters |= _or_nothing(lambda: pages.parse_endurance(
                     admin.log_page(fd, admin.ENDURANCE, pages.PAGE, specific=group)
                 ))  # fmt: skip
             if able.placement:
-                found |= _or_nothing(lambda: pages.parse_placement(
+                counters |= _or_nothing(lambda: pages.parse_placement(
                     admin.log_page(fd, admin.PLACEMENT_STATISTICS, 64, specific=able.group)
                 ))  # fmt: skip
-            found |= _or_nothing(lambda: _power(fd, able.limits_mw))
-        return found if able.capacity is None else {**found, "capacity": able.capacity}
+            counters |= _or_nothing(lambda: _power(fd, able.limits_mw))
+        return counters if able.capacity is None else {**counters, "capacity": able.capacity}
 
 
 def supports(fd: int, controller: pages.Controller, page: int) -> bool:
@@ -150,7 +150,10 @@ def _abilities(fd: int, namespace: int) -> _Abilities:
         group,
         controller.capacity,
         bool(group) and controller.placement and places_data(fd, group),
-        tuple(None if one.watts is None else round(1000 * one.watts) for one in controller.states),
+        tuple(
+            None if state.watts is None else round(1000 * state.watts)
+            for state in controller.states
+        ),
     )
 
 

@@ -140,22 +140,22 @@ class Namespace:
 def parse_smart(page: bytes) -> dict[str, int]:
     """SMART / Health Information (02h). ``kelvin`` and sensors are in kelvins, units are of 512,000
     bytes, ``_min`` minutes, ``_s`` seconds."""
-    found = _counts(page, _SMART, "SMART page")
-    if not _COLDEST <= found.get("kelvin", 0) <= _HOTTEST:
-        found.pop("kelvin", None)
+    counters = _counts(page, _SMART, "SMART page")
+    if not _COLDEST <= counters.get("kelvin", 0) <= _HOTTEST:
+        counters.pop("kelvin", None)
     for number in range(8):
         kelvin = _number(page, 200 + 2 * number, 2)
         if _COLDEST <= kelvin <= _HOTTEST:
-            found[f"sensor_{number + 1}_kelvin"] = kelvin
-    return found
+            counters[f"sensor_{number + 1}_kelvin"] = kelvin
+    return counters
 
 
 def parse_ocp(page: bytes) -> dict[str, int]:
     """OCP's extended SMART page (C0h); MalformedPage if it is another page of the vendor's."""
-    found = _counts(page, _OCP, "OCP SMART page")
+    counters = _counts(page, _OCP, "OCP SMART page")
     if page[496:512] != OCP_GUID:
         raise MalformedPage("The drive's log page C0h is not the one of the OCP specification.")
-    return found
+    return counters
 
 
 def parse_endurance(page: bytes) -> dict[str, int]:
@@ -209,8 +209,8 @@ def parse_firmware(page: bytes) -> Firmware:
     """Firmware Slot Information (03h)."""
     _need(page, 64, "firmware page")
     revisions = {slot: _text(page[8 * slot : 8 * slot + 8]) for slot in range(1, 8)}
-    named = {slot: text for slot, text in revisions.items() if text}
-    return Firmware(page[0] & 7, page[0] >> 4 & 7, named)
+    revision_by_slot = {slot: text for slot, text in revisions.items() if text}
+    return Firmware(page[0] & 7, page[0] >> 4 & 7, revision_by_slot)
 
 
 def parse_controller(data: bytes) -> Controller:
@@ -243,8 +243,8 @@ def parse_namespace(data: bytes) -> Namespace:
         for at in range(128, 128 + 4 * (min(data[25], 63) + 1), 4)
         if 9 <= data[at + 2] <= 20
     )
-    used = data[26] & 0xF | (data[26] >> 5 & 3) << 4
-    at = 128 + 4 * min(used, 63)
+    format_index = data[26] & 0xF | (data[26] >> 5 & 3) << 4
+    at = 128 + 4 * min(format_index, 63)
     if not 9 <= data[at + 2] <= 20:
         raise MalformedPage("The drive describes a namespace with impossible blocks.")
     return Namespace(1 << data[at + 2], _number(data, at, 2), formats, _number(data, 102, 2))
@@ -255,7 +255,7 @@ def parse_transitions(data: bytes) -> tuple[tuple[int, int, int], ...]:
     milliseconds before it; states without a transition are left out."""
     _need(data, 256, "table of power transitions")
     entries = ((state, _number(data, 8 * state, 4)) for state in range(32))
-    return tuple((state, word >> 3 & 31, word >> 8) for state, word in entries if word >> 8)
+    return tuple((state, entry >> 3 & 31, entry >> 8) for state, entry in entries if entry >> 8)
 
 
 def _power_state(data: bytes) -> PowerState:
@@ -264,19 +264,19 @@ def _power_state(data: bytes) -> PowerState:
     return PowerState(most or None, _number(data, 4, 4), _number(data, 8, 4), not flags & 2)
 
 
-def _counts(page: bytes, places: Places, what: str) -> dict[str, int]:
-    _need(page, PAGE, what)
+def _counts(page: bytes, places: Places, title: str) -> dict[str, int]:
+    _need(page, PAGE, title)
     return _known(page, places)
 
 
 def _known(page: bytes, places: Places) -> dict[str, int]:
-    found = {name: _number(page, at, size) for name, (at, size) in places.items()}
-    return {name: value for name, value in found.items() if value < _MOST}
+    values = {name: _number(page, at, size) for name, (at, size) in places.items()}
+    return {name: value for name, value in values.items() if value < _MOST}
 
 
-def _need(page: bytes, size: int, what: str) -> None:
+def _need(page: bytes, size: int, title: str) -> None:
     if len(page) < size:
-        raise MalformedPage(f"The drive's {what} has {len(page)} bytes instead of {size}.")
+        raise MalformedPage(f"The drive's {title} has {len(page)} bytes instead of {size}.")
 
 
 def _number(page: bytes, at: int, size: int) -> int:

@@ -139,7 +139,7 @@ def _controller(directory: Path) -> ControllerLink:
 
 def _queue_types(roots: Roots, disk: str) -> dict[int, str]:
     top = roots.sys / "kernel/debug/block" / disk
-    found = {}
+    types = {}
     try:
         names = [name for name in os.listdir(top) if name.startswith("hctx")]
     except OSError:
@@ -147,17 +147,17 @@ def _queue_types(roots: Roots, disk: str) -> dict[int, str]:
     for name in names:
         kind = _word(read_text(top / name / "type"))
         if kind and name[4:].isdecimal():
-            found[int(name[4:])] = kind
-    return dict(sorted(found.items()))
+            types[int(name[4:])] = kind
+    return dict(sorted(types.items()))
 
 
 def _subsystem(roots: Roots, controller: str) -> Path | None:
     top = roots.sys / "class/nvme-subsystem"
     try:
-        found = [top / name for name in os.listdir(top) if (top / name / controller).exists()]
+        matches = [top / name for name in os.listdir(top) if (top / name / controller).exists()]
     except OSError:
         return None
-    return found[0] if found else None
+    return matches[0] if matches else None
 
 
 def _word(text: str | None) -> str | None:

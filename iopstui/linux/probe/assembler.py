@@ -58,9 +58,9 @@ class Program:
         """If all of ``register``, without sign, passes the test; ``n`` below 2^31."""
         self._jump(to, _WIDE[test], register, 0, n)
 
-    def jump_with(self, register: int, test: str, other: int, to: str) -> None:
+    def jump_with(self, register: int, test: str, source: int, to: str) -> None:
         """If ``register`` compared with another, all of both without sign, passes the test."""
-        self._jump(to, _WIDE[test] | _FROM_REGISTER, register, other, 0)
+        self._jump(to, _WIDE[test] | _FROM_REGISTER, register, source, 0)
 
     def goto(self, to: str) -> None:
         """Always."""
@@ -103,12 +103,12 @@ class Program:
             self._rows[at][2] = self._labels[name] - at - 1
         return b"".join(_INSTRUCTION.pack(*row) for row in self._rows)
 
-    def _jump(self, to: str, code: int, register: int, other: int, n: int) -> None:
+    def _jump(self, to: str, code: int, register: int, source: int, n: int) -> None:
         self._jumps.append((len(self._rows), to))
-        self._add(code, register, other, 0, n)
+        self._add(code, register, source, 0, n)
 
-    def _add(self, code: int, to: int = 0, other: int = 0, offset: int = 0, n: int = 0) -> None:
-        self._rows.append([code, to | other << 4, offset, n])
+    def _add(self, code: int, to: int = 0, source: int = 0, offset: int = 0, n: int = 0) -> None:
+        self._rows.append([code, to | source << 4, offset, n])
 
 
 def _signed(n: int) -> int:

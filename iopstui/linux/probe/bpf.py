@@ -58,12 +58,12 @@ class Map:
         more than it has room for are given."""
         after = ctypes.create_string_buffer(8)
         following = ctypes.create_string_buffer(8)
-        where: int | None = None
+        key_address: int | None = None
         for _ in range(self._most):
-            if call(MAP_GET_NEXT_KEY, self._attr(where, ctypes.addressof(following))) != 0:
+            if call(MAP_GET_NEXT_KEY, self._attr(key_address, ctypes.addressof(following))) != 0:
                 return
             after.raw = following.raw
-            where = ctypes.addressof(after)
+            key_address = ctypes.addressof(after)
             yield int.from_bytes(after.raw, "little")
 
     def get(self, key: int) -> int | None:
@@ -93,10 +93,10 @@ def describe_map(fd: int) -> tuple[str, int] | None:
     info = ctypes.create_string_buffer(_INFO_BYTES)
     if call(OBJ_GET_INFO_BY_FD, struct.pack("IIQ", fd, _INFO_BYTES, ctypes.addressof(info))) != 0:
         return None
-    _, _, key_size, value_size, room, _, name = _INFO.unpack(info.raw[: _INFO.size])
+    _, _, key_size, value_size, capacity, _, name = _INFO.unpack(info.raw[: _INFO.size])
     if (key_size, value_size) != (8, 8):
         return None
-    return name.rstrip(b"\0").decode("ascii", "replace"), room
+    return name.rstrip(b"\0").decode("ascii", "replace"), capacity
 
 
 def new_value_map(size: int, name: str) -> int:

@@ -59,11 +59,11 @@ class BpfProbe:
     if it can't."""
 
     def __init__(
-        self, regions: Sequence[Region], begun: int, clock: Clock, roots: Roots,
+        self, regions: Sequence[Region], probe_number: int, clock: Clock, roots: Roots,
         attach: bool = True,
     ) -> None:  # fmt: skip
         self._regions = tuple(regions)
-        self._begun = begun
+        self._begun = probe_number
         self._clock = clock
         self._roots = roots
         self._busy_s = 0.0
@@ -99,19 +99,19 @@ class BpfProbe:
             return None
         began = time.thread_time()
         # before the bins, so that nothing which ends meanwhile is taken for missing
-        done = {region: self._completed(region) for region in self._began_at}
+        completed = {region: self._completed(region) for region in self._began_at}
         now = self._clock.monotonic_ns()
         if self._slowest is not None:
             self._slowest.turn()
-        found = self._read(self._memory, now)
+        sample = self._read(self._memory, now)
         if self._slowest is not None:
             # what a program still wrote at the turn is there by now
-            found = replace(found, exemplars=self._slowest.read())
+            sample = replace(sample, exemplars=self._slowest.read())
         self._busy_s += time.thread_time() - began
-        found = self._with_uncounted(self._costs.added(found, self._busy_s), done)
+        sample = self._with_uncounted(self._costs.added(sample, self._busy_s), completed)
         if self._unproven:
-            self._prove(found, done)
-        return found
+            self._prove(sample, completed)
+        return sample
 
     def problem(self) -> str:
         """Why its figures are not to be used; "" while nothing is known against them."""
@@ -120,10 +120,10 @@ class BpfProbe:
     def close(self) -> None:
         """The kernel removes the programs. Idempotent."""
         memory, self._memory = self._memory, None
-        kept, self._kept, self._slowest = self._kept, None, None
-        for one in (memory, kept):
-            if one is not None:
-                one.close()
+        slowest_memory, self._kept, self._slowest = self._kept, None, None
+        for memory_map in (memory, slowest_memory):
+            if memory_map is not None:
+                memory_map.close()
         self._groups.close()
         if self._costs is not None:
             self._costs.close()
@@ -143,10 +143,12 @@ class BpfProbe:
         slots = [self._slots(dev, bits) for dev in devs]
         self._bins, size = self._bins_map()
         self._fds.append(self._bins.fd)
-        kept = self._slowest_map() if keep else None
+        slowest_map = self._slowest_map() if keep else None
         texts = {
             counting.ISSUE: counting.issue(kernel, slots, keep),
-            counting.COMPLETE: counting.complete(kernel, slots, self._bins, self._regions, kept),
+            counting.COMPLETE: counting.complete(
+                kernel, slots, self._bins, self._regions, slowest_map
+            ),
             counting.REQUEUE: counting.requeue(kernel, slots, self._bins),
         }
         if keep:
@@ -156,10 +158,10 @@ class BpfProbe:
             programs.append(bpf.load_program(text, kernel.tracepoints[event], f"iops_{event[9:]}"))
             self._fds.append(programs[-1])
         self._memory = mmap.mmap(self._bins.fd, size, mmap.MAP_SHARED, mmap.PROT_READ)
-        if kept is not None:
-            self._kept = mmap.mmap(kept.fd, kept.size, mmap.MAP_SHARED)
+        if slowest_map is not None:
+            self._kept = mmap.mmap(slowest_map.fd, slowest_map.size, mmap.MAP_SHARED)
             self._slowest = slowest.SlowestReader(
-                self._kept, kept.cpus, self._regions, self._groups.path
+                self._kept, slowest_map.cpus, self._regions, self._groups.path
             )
         return programs
 
@@ -172,9 +174,9 @@ class BpfProbe:
 
     def _slots(self, dev: int, bits: int) -> InFlightMap:
         tags, queues = tags_and_queues(dev, self._roots, with_scheduler=True)
-        found = new_in_flight_map(dev, tags, queues, bits, "iops_slots")
-        self._fds.append(found.fd)
-        return found
+        in_flight_map = new_in_flight_map(dev, tags, queues, bits, "iops_slots")
+        self._fds.append(in_flight_map.fd)
+        return in_flight_map
 
     def _bins_map(self) -> tuple[CountMap, int]:
         """The bins, and how many bytes of the map there are to be mapped."""
@@ -213,37 +215,40 @@ class BpfProbe:
     def _completed(self, region: Region) -> int:
         """Requests that the disk has completed, as the kernel counts them without the probe."""
         place = self._roots.sys / f"dev/block/{region.major}:{region.minor}/stat"
-        fields = [int(word) for word in (read_text(place) or "").split() if word.isdigit()]
+        fields = [int(field) for field in (read_text(place) or "").split() if field.isdigit()]
         flushes = fields[15] if len(fields) > 15 else 0
         return sum(fields[at] for at in (0, 4, 11) if at < len(fields)) - flushes
 
-    def _with_uncounted(self, sample: ProbeSample, done: Mapping[Region, int]) -> ProbeSample:
+    def _with_uncounted(self, sample: ProbeSample, completed: Mapping[Region, int]) -> ProbeSample:
         """Add the completions at which the kernel did not run the programs to the missed ones.
         Under load that is up to 1 in 100, and its own count of such misses may stay at 0; the
         disk's counters say how many there are."""
-        known = sample.counts["missed"] + sample.counts["skipped"]
+        known_missed = sample.counts["missed"] + sample.counts["skipped"]
         short = 0
-        for region, now in done.items():
-            ours = sum(sum(bins.values()) for bins in sample.device[region.name].values())
-            short += max(0, now - self._began_at[region] - ours)
-        self._uncounted = max(self._uncounted, short - known)
+        for region, now in completed.items():
+            counted = sum(sum(bins.values()) for bins in sample.device[region.name].values())
+            short += max(0, now - self._began_at[region] - counted)
+        self._uncounted = max(self._uncounted, short - known_missed)
         missed = sample.counts["missed"] + self._uncounted
         return replace(sample, counts={**sample.counts, "missed": missed})
 
-    def _prove(self, sample: ProbeSample, done: Mapping[Region, int]) -> None:
+    def _prove(self, sample: ProbeSample, completed: Mapping[Region, int]) -> None:
         """At tracepoints of another meaning than today's nothing, or not all, would be counted.
-        ``done`` was read before the bins: a thousand requests may end while they are read."""
+        ``completed`` was read before the bins: a thousand requests may end while they are read."""
         missed = sample.counts["missed"] + sample.counts["skipped"]
         for region, before in list(self._unproven.items()):
-            asked = done[region] - before
-            if asked < ENOUGH_REQUESTS:
+            requests = completed[region] - before
+            if requests < ENOUGH_REQUESTS:
                 continue
             del self._unproven[region]
             kinds = sample.device[region.name].values()
-            ours = sum(sum(bins.values()) for bins in kinds)
-            if ours + missed < MIN_SEEN_SHARE * asked or missed > (1 - MIN_SEEN_SHARE) * asked:
+            counted = sum(sum(bins.values()) for bins in kinds)
+            if (
+                counted + missed < MIN_SEEN_SHARE * requests
+                or missed > (1 - MIN_SEEN_SHARE) * requests
+            ):
                 self._problem = (
-                    f"of {asked} requests of {region.name} its own programs counted {ours}"
+                    f"of {requests} requests of {region.name} its own programs counted {counted}"
                 )
 
 

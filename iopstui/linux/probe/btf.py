@@ -48,37 +48,39 @@ class Types:
         points to, "" for any other. KeyError if there is no such typedef."""
         number = self.number(name, TYPEDEF)
         for _ in range(_DEEPEST):
-            kind, count, other, at = self._head(number)
+            kind, count, type_id, at = self._head(number)
             if kind == PROTO:
                 fields = (_TYPE.unpack_from(self._types, at + 8 * n - 4) for n in range(count))
                 return [self._pointed_to(of) for _, _, of in fields]
-            number = other
+            number = type_id
         raise KeyError(name)
 
     def _walk(self, names: Collection[str]) -> list[int]:
         # one after another, as type_id 1, 2, 3 ...
-        wanted = {self._strings.find(b"\0" + name.encode() + b"\0") + 1: name for name in names}
-        at, end, found = 0, len(self._types), [0]
+        name_by_offset = {
+            self._strings.find(b"\0" + name.encode() + b"\0") + 1: name for name in names
+        }
+        at, end, offsets = 0, len(self._types), [0]
         unpack, types = _TYPE.unpack_from, self._types
         while at < end:
             name, info, _ = unpack(types, at)
             kind = info >> 24 & 31
-            if name in wanted:
-                self._numbers.setdefault((wanted[name], kind), len(found))
-            found.append(at)
+            if name in name_by_offset:
+                self._numbers.setdefault((name_by_offset[name], kind), len(offsets))
+            offsets.append(at)
             at += 12 + _ALWAYS[kind] + _EACH[kind] * (info & 0xFFFF)
-        return found
+        return offsets
 
     def _head(self, number: int) -> tuple[int, int, int, int]:
         """(kind, how many entries, the type it refers to, where its entries begin)."""
         at = self._at[number]
-        _, info, other = _TYPE.unpack_from(self._types, at)
-        return info >> 24 & 31, info & 0xFFFF, other, at + _TYPE.size
+        _, info, type_id = _TYPE.unpack_from(self._types, at)
+        return info >> 24 & 31, info & 0xFFFF, type_id, at + _TYPE.size
 
     def _members(self, number: int, begins: int) -> dict[str, int]:
         _, count, _, at = self._head(number)
         bit_fields = _TYPE.unpack_from(self._types, at - _TYPE.size)[1] >> 31
-        found: dict[str, int] = {}
+        offsets: dict[str, int] = {}
         for entry in range(count):
             name, kind_of, bits = _TYPE.unpack_from(self._types, at + 12 * entry)
             if bit_fields:
@@ -86,16 +88,16 @@ class Types:
                     continue
                 bits &= 0xFFFFFF
             if name:
-                found.setdefault(self._name(name), begins + bits // 8)
+                offsets.setdefault(self._name(name), begins + bits // 8)
             elif self._head(kind_of)[0] in (STRUCT, UNION):
-                found.update(self._members(kind_of, begins + bits // 8))
-        return found
+                offsets.update(self._members(kind_of, begins + bits // 8))
+        return offsets
 
     def _pointed_to(self, number: int) -> str:
-        kind, _, other, _ = self._head(number) if number else (0, 0, 0, 0)
+        kind, _, type_id, _ = self._head(number) if number else (0, 0, 0, 0)
         while kind in (PTR, CONST):
-            number = other
-            kind, _, other, _ = self._head(number) if number else (0, 0, 0, 0)
+            number = type_id
+            kind, _, type_id, _ = self._head(number) if number else (0, 0, 0, 0)
         if kind != STRUCT:
             return ""
         return self._name(_TYPE.unpack_from(self._types, self._at[number])[0])

@@ -139,7 +139,7 @@ def insert(kernel: KernelTypes, slots: Sequence[InFlightMap]) -> bytes:
     slowest.if_noted(p, kernel.origin, "out")
     slowest.note_owner(p)
     p.call(KTIME_GET_NS)
-    slowest.note_insertion(p, again=False)
+    slowest.note_insertion(p, requeued=False)
     p.do("=", 3, 0)
     p.store(SLOT, slowest.ISSUED, 3)
     p.store(SLOT, 0, RQ)
@@ -168,14 +168,14 @@ def complete(
     slots: Sequence[InFlightMap],
     bins: CountMap,
     regions: Sequence[Region],
-    kept: slowest.SlowestMap | None = None,
+    slowest_map: slowest.SlowestMap | None = None,
 ) -> bytes:
-    """Counts what was noted, in its region, direction and bin; once. With ``kept`` the slowest
-    requests and a random sample go there."""
+    """Counts what was noted, in its region, direction and bin; once. With ``slowest_map`` the
+    slowest requests and a random sample go there."""
     p = Program()
-    if kept is not None:
+    if slowest_map is not None:
         p.store(_STACK, _ARGUMENTS, 1)
-    _requests(p, kernel, COMPLETE, slots, regions, origin=kept is not None)
+    _requests(p, kernel, COMPLETE, slots, regions, origin=slowest_map is not None)
     p.load(8, 3, SLOT, 0)
     p.jump_with(3, "!=", RQ, "missed")
     p.do("=", 3, 0)
@@ -184,16 +184,16 @@ def complete(
     p.store(_STACK, _NOW, 0)
     p.call(GET_SMP_PROCESSOR_ID)
     p.store(_STACK, _CPU, 0)
-    if kept is not None:
+    if slowest_map is not None:
         p.jump(KIND, "==", FLUSH << BINS_BITS, "counted")
     _count_latency(p, bins)
-    if kept is None:
+    if slowest_map is None:
         p.goto("out")
     else:
         p.label("counted")
-        _keep(p, kernel, kept)
+        _keep(p, kernel, slowest_map)
     p.label("missed")
-    if kept is not None:
+    if slowest_map is not None:
         p.jump(KIND, "==", FLUSH << BINS_BITS, "out")
     p.value(2, bins.fd, (bins.banks << bins.bank_bits) + MISSED)
     _count(p)
@@ -209,7 +209,7 @@ def requeue(kernel: KernelTypes, slots: Sequence[InFlightMap], bins: CountMap) -
         p.load(8, 3, SLOT, 0)
         p.jump_with(3, "!=", RQ, "count")
         p.call(KTIME_GET_NS)
-        slowest.note_insertion(p, again=True)
+        slowest.note_insertion(p, requeued=True)
         p.do("=", 3, 0)
         p.store(SLOT, slowest.ISSUED, 3)
         p.label("count")
@@ -232,16 +232,16 @@ def _count_latency(p: Program, bins: CountMap) -> None:
     _count(p)
 
 
-def _keep(p: Program, kernel: KernelTypes, kept: slowest.SlowestMap) -> None:
+def _keep(p: Program, kernel: KernelTypes, slowest_map: slowest.SlowestMap) -> None:
     """Lets KIND be the set of this CPU, buffer and direction, and offers the request to both."""
     p.do(">>", KIND, BINS_BITS)
     p.do("*", KIND, 2 * slowest.SET_BYTES)
     p.do("+", KIND, slowest.HEAD_BYTES)
     p.load(8, 3, _STACK, _CPU)
-    p.do("&", 3, kept.cpus - 1)
+    p.do("&", 3, slowest_map.cpus - 1)
     p.do("*", 3, slowest.CPU_BYTES)
     p.do_with("+", KIND, 3)
-    p.value(2, kept.fd)
+    p.value(2, slowest_map.fd)
     p.load(8, 3, 2, 0)
     p.do("&", 3, 1)
     p.do("*", 3, slowest.BUFFER_BYTES)
@@ -342,9 +342,9 @@ def _region(
     p: Program, kernel: KernelTypes, number: int, dev: int, regions: Sequence[Region]
 ) -> None:
     """The smallest that holds the request: the whole disk, if no other does."""
-    own = [(index, region) for index, region in enumerate(regions) if dev in region.devs]
+    on_disk = [(index, region) for index, region in enumerate(regions) if dev in region.devs]
     p.load(8, 3, RQ, kernel.sector)
-    for index, region in own:
+    for index, region in on_disk:
         p.do("=", REGION, index << REGION_BITS)
         if region.last is not None:
             p.wide(4, region.first)
@@ -352,7 +352,7 @@ def _region(
             p.wide(4, region.last + 1)
             p.jump_with(3, "<", 4, f"in {number}")
             p.label(f"not {number} {index}")
-    for index, region in own:
+    for index, region in on_disk:
         if region.last is None:
             p.do("=", REGION, index << REGION_BITS)
     p.label(f"in {number}")

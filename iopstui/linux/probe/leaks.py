@@ -31,15 +31,15 @@ def drop_leaks(pid: int, now_ns: int, proc: Path = Path("/proc")) -> int:
         tasks = _map(maps, TASKS)
         # before the times: what begins meanwhile isn't among these
         noted = [(tasks, key) for key in tasks] if tasks is not None else []
-        kept, dropped = set(), 0
+        remaining, dropped = set(), 0
         for key in list(times):
             value = times.get(key)
             if value is not None and (now_ns - value) & TIME_MASK > LEAK_AGE_NS:
                 dropped += times.delete(key)
             elif value is not None:
-                kept.add(key)
+                remaining.add(key)
         for map_of, key in noted:
-            if key not in kept:
+            if key not in remaining:
                 map_of.delete(key)
         return dropped
     finally:
@@ -49,19 +49,19 @@ def drop_leaks(pid: int, now_ns: int, proc: Path = Path("/proc")) -> int:
 
 def _maps(pid: int, proc: Path) -> dict[str, tuple[int, int]]:
     """Descriptor and room of each map of the process, by its name."""
-    found: dict[str, tuple[int, int]] = {}
+    maps: dict[str, tuple[int, int]] = {}
     with contextlib.suppress(OSError):
         for file in (proc / str(pid) / "fdinfo").iterdir():
             number = _map_id(file)
             fd = bpf.open_map(number) if number is not None else -1
             if fd < 0:
                 continue
-            told = bpf.describe_map(fd)
-            if told is None or told[0] in found:
+            described = bpf.describe_map(fd)
+            if described is None or described[0] in maps:
                 os.close(fd)
             else:
-                found[told[0]] = (fd, told[1])
-    return found
+                maps[described[0]] = (fd, described[1])
+    return maps
 
 
 def _map_id(file: Path) -> int | None:
@@ -73,5 +73,5 @@ def _map_id(file: Path) -> int | None:
 
 
 def _map(maps: dict[str, tuple[int, int]], name: str) -> bpf.Map | None:
-    found = maps.get(name)
-    return bpf.Map(*found) if found is not None else None
+    entry = maps.get(name)
+    return bpf.Map(*entry) if entry is not None else None

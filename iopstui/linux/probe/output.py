@@ -48,14 +48,14 @@ class ProbeOutput:
         self,
         regions: Sequence[Region],
         parts: Sequence[str],
-        begun: int,
+        probe_number: int,
         keys: int,
         group_of: GroupOf = lambda pid: "",
     ) -> None:
         self.strange = 0
         self._regions = tuple(regions)
         self._parts = tuple(parts)
-        self._begun = begun
+        self._begun = probe_number
         self._keys = keys
         self._group_of = group_of
         self._groups: dict[int, str] = {}
@@ -84,7 +84,11 @@ class ProbeOutput:
     def _finish_sample(self, time_ns: int, arrived_ns: int) -> ProbeSample:
         maps, self._maps = self._maps, {}
         self.strange = 0
-        full = sum(1 for one in maps.values() if isinstance(one, dict) and len(one) >= self._keys)
+        full = sum(
+            1
+            for map_value in maps.values()
+            if isinstance(map_value, dict) and len(map_value) >= self._keys
+        )
         names = ("missed", "m"), ("unpaired", "u"), ("requeued", "r"), ("merged", "g")
         counts = {name: _count_of(maps, key) for name, key in (*names, ("sequential", "s"))}
         sizes = counts_by_disk(self._regions, _ints(maps, "z"), lambda low: 512 << low)
@@ -114,18 +118,18 @@ class ProbeOutput:
         for key, count in _ints(maps, "q").items():
             task = key >> REGION_AT << REGION_AT
             kind = KINDS[(key >> DIRECTION_AT) & DIRECTION_MASK]
-            own = bins.setdefault(task, {}).setdefault(kind, {})
-            own[midpoint(key & OFFSET_MASK, TASK_BITS)] = count
+            task_bins = bins.setdefault(task, {}).setdefault(kind, {})
+            task_bins[midpoint(key & OFFSET_MASK, TASK_BITS)] = count
         busiest = sorted(bins, key=lambda task: -sum(map(_total, bins[task].values())))
-        found = []
+        tasks = []
         for task in busiest[:TASKS_KEPT]:
             pid = task >> PID_AT
             disk = self._regions[(task >> REGION_AT) & REGIONS].name
             comm = printable(str(names.get(str(pid), "")))
-            found.append(
+            tasks.append(
                 TaskCounts(pid, comm, self._group(pid), disk, sectors.get(task, 0), bins[task])
             )
-        return tuple(found)
+        return tuple(tasks)
 
     def _group(self, pid: int) -> str:
         if pid not in self._groups:
@@ -140,7 +144,7 @@ def counts_by_disk(
 ) -> dict[str, dict[str, dict[int, int]]]:
     """``counts`` by region's number, direction and bin as counts by name, direction and ``value``
     of the bin. A partition's requests are its disk's as well."""
-    found: dict[str, dict[str, dict[int, int]]] = {
+    by_disk: dict[str, dict[str, dict[int, int]]] = {
         region.name: {kind: {} for kind in KINDS} for region in regions
     }
     for key, count in counts.items():
@@ -148,11 +152,11 @@ def counts_by_disk(
         kind = KINDS[(key >> DIRECTION_AT) & DIRECTION_MASK]
         low = value(key & OFFSET_MASK)
         region = regions[number]
-        for one in regions:
-            if one is region or (one.last is None and one.devs == region.devs):
-                bins = found[one.name][kind]
+        for candidate in regions:
+            if candidate is region or (candidate.last is None and candidate.devs == region.devs):
+                bins = by_disk[candidate.name][kind]
                 bins[low] = bins.get(low, 0) + count
-    return found
+    return by_disk
 
 
 def bucket_middle(low: int) -> int:
@@ -166,19 +170,19 @@ def _total(bins: Mapping[int, int]) -> int:
 
 def _matrix(counts: Counts) -> dict[int, dict[int, int]]:
     """The CPU 0 of a key is: not known."""
-    found: dict[int, dict[int, int]] = {}
+    matrix: dict[int, dict[int, int]] = {}
     for key, count in counts.items():
         submitter = (key >> CPU_AT) - 1
         if submitter >= 0:
-            found.setdefault(submitter, {})[key & ((1 << CPU_AT) - 1)] = count
-    return found
+            matrix.setdefault(submitter, {})[key & ((1 << CPU_AT) - 1)] = count
+    return matrix
 
 
 def _ints(maps: Mapping[str, Any], name: str) -> dict[int, int]:
-    found = maps.get(f"@{name}")
-    return {int(k): int(n) for k, n in found.items()} if isinstance(found, dict) else {}
+    entries = maps.get(f"@{name}")
+    return {int(k): int(n) for k, n in entries.items()} if isinstance(entries, dict) else {}
 
 
 def _count_of(maps: Mapping[str, Any], name: str) -> int:
-    found = maps.get(f"@{name}", 0)
-    return int(found) if isinstance(found, int) else 0
+    count = maps.get(f"@{name}", 0)
+    return int(count) if isinstance(count, int) else 0

@@ -53,14 +53,14 @@ class ProbeProcess:
         text: str,
         regions: Sequence[Region],
         parts: Sequence[str],
-        begun: int,
+        probe_number: int,
         keys: int,
         clock: Clock,
         group_of: GroupOf = lambda pid: "",
     ) -> None:
         self._clock = clock
         self._keys = keys
-        self._output = ProbeOutput(regions, parts, begun, keys, group_of)
+        self._output = ProbeOutput(regions, parts, probe_number, keys, group_of)
         self._samples: deque[ProbeSample] = deque(maxlen=1)
         self._told = threading.Event()
         self._problem = ""
@@ -108,8 +108,12 @@ class ProbeProcess:
         code = self._process.poll()
         if code is not None:
             return f"bpftrace has ended ({_ending(code)}){self._last_error_line()}"
-        since = self._waits_since_ns
-        silent = 0.0 if since is None else (self._clock.monotonic_ns() - since) / 1e9
+        waiting_since_ns = self._waits_since_ns
+        silent = (
+            0.0
+            if waiting_since_ns is None
+            else (self._clock.monotonic_ns() - waiting_since_ns) / 1e9
+        )
         if silent > (SILENCE_TIMEOUT_S if self._readings else FIRST_WITHIN_S):
             return f"bpftrace has printed nothing for {silent:.0f} s{self._last_error_line()}"
         return ""
@@ -143,14 +147,14 @@ class ProbeProcess:
         stream = self._process.stdout
         while line := stream.readline(LONGEST_LINE):
             arrived = self._clock.monotonic_ns()
-            found = self._output.feed(line.decode("utf-8", "replace"), arrived)
+            sample = self._output.feed(line.decode("utf-8", "replace"), arrived)
             if self._output.strange > MAX_UNKNOWN_LINES:
                 self._problem = f"what bpftrace prints is not understood: {_start(line)}"
                 return
-            if found is not None:
+            if sample is not None:
                 self._readings += 1
                 self._waits_since_ns = None
-                self._samples.append(self._with_costs(found))
+                self._samples.append(self._with_costs(sample))
                 self._told.set()
 
     def _with_costs(self, sample: ProbeSample) -> ProbeSample:
@@ -159,9 +163,9 @@ class ProbeProcess:
             return sample
         if self._costs is None:
             self._costs = ProbeCost(BpfPrograms(pid))
-        found = self._costs.added(sample, cpu_s(pid))
-        self._forget_leaks(found.counts["skipped"] + found.counts["missed"])
-        return found
+        with_cost = self._costs.added(sample, cpu_s(pid))
+        self._forget_leaks(with_cost.counts["skipped"] + with_cost.counts["missed"])
+        return with_cost
 
     def _forget_leaks(self, lost: int) -> None:
         """The beginning of a request whose completion was skipped stays in the map: before these

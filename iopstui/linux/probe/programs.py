@@ -45,9 +45,9 @@ class BpfPrograms:
         try:
             if not self._files:
                 self._files = [f for f in self._place.iterdir() if "prog_id" in _read_fdinfo(f)]
-            found = [_read_fdinfo(file) for file in self._files]
-            runs = [(int(one["run_cnt"]), int(one["run_time_ns"])) for one in found]
-            skipped = sum(int(one.get("recursion_misses", 0)) for one in found)
+            fdinfos = [_read_fdinfo(file) for file in self._files]
+            runs = [(int(fdinfo["run_cnt"]), int(fdinfo["run_time_ns"])) for fdinfo in fdinfos]
+            skipped = sum(int(fdinfo.get("recursion_misses", 0)) for fdinfo in fdinfos)
         except (OSError, ValueError, KeyError):
             return None
         if not runs:

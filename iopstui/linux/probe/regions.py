@@ -17,37 +17,39 @@ MAX_REGIONS = 16
 def regions(names: Iterable[str], devices: Mapping[str, BlockDevice], roots: Roots) -> list[Region]:
     """Regions of those ``names`` that have a device number, a partition with its disk. At most
     MAX_REGIONS, the first ones."""
-    found: dict[str, Region] = {}
+    by_name: dict[str, Region] = {}
     for name in names:
         device = devices.get(name)
         if device is None or device.major < 0:
             continue
-        whole = devices.get(device.disk) if device.disk else device
-        if whole is None or whole.major < 0:
+        whole_disk = devices.get(device.disk) if device.disk else device
+        if whole_disk is None or whole_disk.major < 0:
             continue
-        disk = _disk_region(whole, devices, roots)
-        found.setdefault(whole.name, disk)
-        if whole is device:
+        disk = _disk_region(whole_disk, devices, roots)
+        by_name.setdefault(whole_disk.name, disk)
+        if whole_disk is device:
             continue
         part = _partition_region(device, disk, roots)
         if part is not None:
-            found[name] = part
-    return list(found.values())[:MAX_REGIONS]
+            by_name[name] = part
+    return list(by_name.values())[:MAX_REGIONS]
 
 
 def _disk_region(disk: BlockDevice, devices: Mapping[str, BlockDevice], roots: Roots) -> Region:
     hidden = [n for n in disk.slaves if n in devices and devices[n].hidden]
-    counted = parse_diskstats(read_bytes(roots.proc / "diskstats") or b"", hidden) if hidden else {}
+    counters_by_name = (
+        parse_diskstats(read_bytes(roots.proc / "diskstats") or b"", hidden) if hidden else {}
+    )
     # a hidden disk has no file with its number in sysfs
-    paths = tuple((counters.major, counters.minor) for counters in counted.values())
+    paths = tuple((counters.major, counters.minor) for counters in counters_by_name.values())
     bios = not disk.hctxs and not paths
     return Region(disk.name, disk.major, disk.minor, bios=bios, paths=paths)
 
 
-def _partition_region(device: BlockDevice, whole: Region, roots: Roots) -> Region | None:
+def _partition_region(device: BlockDevice, whole_disk: Region, roots: Roots) -> Region | None:
     place = roots.sys / "class/block" / device.name.replace("/", "!")
     first, sectors = read_int(place / "start"), read_int(place / "size")
     if first is None or not sectors:
         return None
     last = first + sectors - 1
-    return replace(whole, name=device.name, first=first, last=last)
+    return replace(whole_disk, name=device.name, first=first, last=last)

@@ -19,10 +19,10 @@ def tags_and_queues(dev: int, roots: Roots, with_scheduler: bool = False) -> tup
     the tags of the I/O scheduler count, too, which are tags of its own."""
     disk = roots.sys / f"dev/block/{dev >> 20}:{dev & 0xFFFFF}"
     with contextlib.suppress(OSError):
-        tags = [read_int(one / "nr_tags") or 0 for one in (disk / "mq").iterdir()]
+        tags = [read_int(queue / "nr_tags") or 0 for queue in (disk / "mq").iterdir()]
         if any(tags):
-            own = read_int(disk / "queue/nr_requests") or 0 if with_scheduler else 0
-            return max(*tags, own), len(tags)
+            scheduler_tags = read_int(disk / "queue/nr_requests") or 0 if with_scheduler else 0
+            return max(*tags, scheduler_tags), len(tags)
     return MAX_TAGS, MAX_SLOTS // MAX_TAGS
 
 

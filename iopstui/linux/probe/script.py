@@ -63,17 +63,17 @@ def missing_features(
     parts: Sequence[str], regions: Sequence[Region], have: Tracepoints
 ) -> list[str]:
     """Features that the script needs and this kernel lacks, in words."""
-    wanted: list[str] = []
+    tracepoints: list[str] = []
     if any(not region.bios for region in regions):
-        wanted += REQUESTS
+        tracepoints += REQUESTS
         if {WAY, MATRIX, PROCESSES} & set(parts):
-            wanted += ALLOCATION
+            tracepoints += ALLOCATION
     if any(region.bios for region in regions):
-        wanted += BIOS
-    found = [f"block:{name}" for name in wanted if name not in have]
-    for name in wanted:
-        found += [f"{one} of block:{name}" for one in sorted(FIELDS - have.get(name, FIELDS))]
-    return found
+        tracepoints += BIOS
+    missing = [f"block:{name}" for name in tracepoints if name not in have]
+    for name in tracepoints:
+        missing += [f"{field} of block:{name}" for field in sorted(FIELDS - have.get(name, FIELDS))]
+    return missing
 
 
 def script(
@@ -105,9 +105,9 @@ def script(
     prints = " ".join(f"print(@{name});" for name in maps)
     if ASKED in have:
         text.append("BEGIN { print(nsecs); }")
-        ours = 'strncmp(args->comm, "bpftrace", 9) == 0'
+        to_bpftrace = 'strncmp(args->comm, "bpftrace", 9) == 0'
         event = "tracepoint:signal:signal_generate"
-        text.append(f"{event} /args->sig == {signal.SIGWINCH:d} && {ours}/"
+        text.append(f"{event} /args->sig == {signal.SIGWINCH:d} && {to_bpftrace}/"
                     f" {{ {prints} print(nsecs); }}")  # fmt: skip
     else:
         text.append(f"interval:ms:{interval_ms} {{ {prints} print(nsecs); }}")
@@ -115,9 +115,9 @@ def script(
 
 
 def _requests(
-    parts: set[str], own: Sequence[Region], every: Sequence[Region], have: Tracepoints
+    parts: set[str], regions: Sequence[Region], all_regions: Sequence[Region], have: Tracepoints
 ) -> list[str]:
-    match, key = _match(own), _key(own)
+    match, key = _match(regions), _key(regions)
     allocated = bool(parts & {WAY, MATRIX})
     text = []
     begin = f"@t[{key}] = nsecs;"
@@ -134,72 +134,75 @@ def _requests(
     if allocated:
         waited = ""
         if WAY in parts:
-            where = f"{_region_expression(own, every)} | {_direction()} << {DIRECTION_AT}"
+            key_prefix = (
+                f"{_region_expression(regions, all_regions)} | {_direction()} << {DIRECTION_AT}"
+            )
             waited = (
                 f"$v = (nsecs - $s) & {TIME_MASK}; {_msb('$v')}"
-                f" @w[{where} | {_bin(BUCKET_BITS)}] = count();"
+                f" @w[{key_prefix} | {_bin(BUCKET_BITS)}] = count();"
             )
         begin = (
             f"$s = @t[{key}]; if ($s != 0) {{ {waited} }} else {{ @u = count(); }}"
             f" @t[{key}] = (($s >> {TIME_BITS}) << {TIME_BITS}) | (nsecs & {TIME_MASK});"
         )
     if SIZES in parts:
-        begin += _sizes(own, every)
+        begin += _sizes(regions, all_regions)
     text.append(f"tracepoint:block:block_rq_issue {match} {{ {begin} }}")
-    text.append(_completion(parts, own, every, allocated))
+    text.append(_completion(parts, regions, all_regions, allocated))
     text.append(f"tracepoint:block:block_rq_requeue {match} {{ @r = count(); }}")
-    text += _merges(parts, own, have, allocated)
+    text += _merges(parts, regions, have, allocated)
     return text
 
 
 def _completion(
-    parts: set[str], own: Sequence[Region], every: Sequence[Region], allocated: bool
+    parts: set[str], regions: Sequence[Region], all_regions: Sequence[Region], allocated: bool
 ) -> str:
-    key = _key(own)
+    key = _key(regions)
     spent = f"(nsecs - $s) & {TIME_MASK}" if allocated else "nsecs - $s"
-    where = f"{_region_expression(own, every)} | {_direction()} << {DIRECTION_AT}"
+    key_prefix = f"{_region_expression(regions, all_regions)} | {_direction()} << {DIRECTION_AT}"
     body = (
         f"$s = @t[{key}]; if ($s == 0) {{ @m = count(); return; }} delete(@t[{key}]);"
-        f" $v = {spent}; {_msb('$v')} @d[{where} | {_bin(BUCKET_BITS)}] = count();"
+        f" $v = {spent}; {_msb('$v')} @d[{key_prefix} | {_bin(BUCKET_BITS)}] = count();"
     )
     if MATRIX in parts:
         body += f" @x[($s >> {TIME_BITS}) << {CPU_AT} | (uint64)cpu] = count();"
     if PROCESSES in parts:
-        task = f"$p << {PID_AT} | {_region_expression(own, every)}"
+        task = f"$p << {PID_AT} | {_region_expression(regions, all_regions)}"
         body += (
             f" $p = @p[{key}]; if ($p != 0) {{ delete(@p[{key}]);"
             f" @q[{task} | {_direction()} << {DIRECTION_AT} | {_bin(TASK_BITS)}] = count();"
             f" @b[{task}] = sum(args->nr_sector); }}"
         )
-    return f"tracepoint:block:block_rq_complete {_match(own)} {{ {body} }}"
+    return f"tracepoint:block:block_rq_complete {_match(regions)} {{ {body} }}"
 
 
-def _sizes(own: Sequence[Region], every: Sequence[Region]) -> str:
-    disk = _disk(own)
+def _sizes(regions: Sequence[Region], all_regions: Sequence[Region]) -> str:
+    disk = _disk(regions)
+    key_prefix = f"{_region_expression(regions, all_regions)} | {_direction()} << {DIRECTION_AT}"
     return (
         f" $v = (uint64)args->nr_sector; {_msb('$v')}"
-        f" @z[{_region_expression(own, every)} | {_direction()} << {DIRECTION_AT} | $b] = count();"
+        f" @z[{key_prefix} | $b] = count();"
         f" if (@e[{disk}] == args->sector) {{ @s = count(); }}"
         f" @e[{disk}] = args->sector + args->nr_sector;"
     )
 
 
 def _merges(
-    parts: set[str], own: Sequence[Region], have: Tracepoints, allocated: bool
+    parts: set[str], regions: Sequence[Region], have: Tracepoints, allocated: bool
 ) -> list[str]:
     """A front merge gives a request another first sector, and a request that is merged into
     another ends without a completion."""
     if not allocated and not parts & {SIZES, PROCESSES}:
         return []
-    match, key = _match(own), _key(own)
+    match, key = _match(regions), _key(regions)
     noted = (("t",) if allocated else ()) + (("p",) if PROCESSES in parts else ())
     count = "@g = count();" if SIZES in parts else ""
-    then = _key(own, "(args->sector + args->nr_sector)")
+    old_key = _key(regions, "(args->sector + args->nr_sector)")
     bodies = {
         "block_bio_backmerge": count,
         "block_bio_frontmerge": count
         + " ".join(
-            f"$o = @{m}[{then}]; if ($o != 0) {{ @{m}[{key}] = $o; delete(@{m}[{then}]); }}"
+            f"$o = @{m}[{old_key}]; if ($o != 0) {{ @{m}[{key}] = $o; delete(@{m}[{old_key}]); }}"
             for m in noted
         ),
         "block_rq_merge": count + " ".join(f"delete(@{m}[{key}]);" for m in noted),
@@ -211,58 +214,58 @@ def _merges(
     ]
 
 
-def _bios(own: Sequence[Region], every: Sequence[Region]) -> list[str]:
-    match, key = _match(own), _key(own)
-    where = f"{_region_expression(own, every)} | {_direction()} << {DIRECTION_AT}"
+def _bios(regions: Sequence[Region], all_regions: Sequence[Region]) -> list[str]:
+    match, key = _match(regions), _key(regions)
+    key_prefix = f"{_region_expression(regions, all_regions)} | {_direction()} << {DIRECTION_AT}"
     return [
         f"tracepoint:block:block_bio_queue {match} {{ @t[1 << 55 | {key}] = nsecs; }}",
         f"tracepoint:block:block_bio_complete {match} {{ $s = @t[1 << 55 | {key}];"
         " if ($s == 0) { @m = count(); return; }"
         f" delete(@t[1 << 55 | {key}]); $v = nsecs - $s; {_msb('$v')}"
-        f" @d[{where} | {_bin(BUCKET_BITS)}] = count(); }}",
+        f" @d[{key_prefix} | {_bin(BUCKET_BITS)}] = count(); }}",
     ]
 
 
 # -- expressions
 
 
-def _match(own: Sequence[Region]) -> str:
-    return f"/({_one_of(_devs(own))}) && args->nr_sector != 0/"
+def _match(regions: Sequence[Region]) -> str:
+    return f"/({_one_of(_devs(regions))}) && args->nr_sector != 0/"
 
 
-def _devs(own: Sequence[Region]) -> list[int]:
-    return sorted({dev for region in own for dev in region.devs})
+def _devs(regions: Sequence[Region]) -> list[int]:
+    return sorted({dev for region in regions for dev in region.devs})
 
 
 def _one_of(devs: Sequence[int]) -> str:
     return " || ".join(f"args->dev == {dev}" for dev in devs)
 
 
-def _disk(own: Sequence[Region]) -> str:
+def _disk(regions: Sequence[Region]) -> str:
     """The place of the request's disk in the list of disks."""
-    devs = _devs(own)
-    found = str(len(devs) - 1)
+    devs = _devs(regions)
+    expression = str(len(devs) - 1)
     for index in range(len(devs) - 2, -1, -1):
-        found = f"(args->dev == {devs[index]} ? {index} : {found})"
-    return f"(uint64){found}"
+        expression = f"(args->dev == {devs[index]} ? {index} : {expression})"
+    return f"(uint64){expression}"
 
 
-def _key(own: Sequence[Region], sector: str = "args->sector") -> str:
-    if len(_devs(own)) == 1:
+def _key(regions: Sequence[Region], sector: str = "args->sector") -> str:
+    if len(_devs(regions)) == 1:
         return sector
-    return f"({_disk(own)} << 56 | {sector})"
+    return f"({_disk(regions)} << 56 | {sector})"
 
 
-def _region_expression(own: Sequence[Region], every: Sequence[Region]) -> str:
+def _region_expression(regions: Sequence[Region], all_regions: Sequence[Region]) -> str:
     """The region's number, in its place of a map's key. The smallest that holds the request."""
-    found = "0"
-    for region in sorted(own, key=lambda r: -1 if r.last is None else 1):
-        number = every.index(region)
+    expression = "0"
+    for region in sorted(regions, key=lambda r: -1 if r.last is None else 1):
+        number = all_regions.index(region)
         test = f"({_one_of(region.devs)})"
         if region.last is not None:
             test += f" && args->sector >= {region.first} && args->sector <= {region.last}"
-        found = f"({test} ? {number} : {found})" if len(own) > 1 else str(number)
-    return f"(uint64){found} << {REGION_AT}"
+        expression = f"({test} ? {number} : {expression})" if len(regions) > 1 else str(number)
+    return f"(uint64){expression} << {REGION_AT}"
 
 
 def _direction() -> str:

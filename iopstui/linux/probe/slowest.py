@@ -116,17 +116,17 @@ def origin_of(types: Types) -> OriginTypes | None:
     try:
         request, ctx = types.members("request"), types.members("blk_mq_ctx")
         task = types.members("task_struct")
-        found = OriginTypes(request["start_time_ns"], request["mq_ctx"], ctx["cpu"], task["pid"],
+        offsets = OriginTypes(request["start_time_ns"], request["mq_ctx"], ctx["cpu"], task["pid"],
                             task["comm"], request["bio"], ())  # fmt: skip
     except KeyError:
         return None
     try:
         state = types.members("blkcg")["css"] + types.members("cgroup_subsys_state")["cgroup"]
-        way = (types.members("bio")["bi_blkg"], types.members("blkcg_gq")["blkcg"], state,
+        group_path = (types.members("bio")["bi_blkg"], types.members("blkcg_gq")["blkcg"], state,
                types.members("cgroup")["kn"], types.members("kernfs_node")["id"])  # fmt: skip
     except KeyError:
-        return found
-    return replace(found, group=way)
+        return offsets
+    return replace(offsets, group=group_path)
 
 
 def if_noted(p: Program, origin: OriginTypes, to: str) -> None:
@@ -142,10 +142,10 @@ def if_noted(p: Program, origin: OriginTypes, to: str) -> None:
     p.label("anew")
 
 
-def note_insertion(p: Program, again: bool) -> None:
+def note_insertion(p: Program, requeued: bool) -> None:
     """Note r0 as the time of the insertion: its lowest bit says that the request was sent back."""
     p.do("|", 0, 1)
-    if not again:
+    if not requeued:
         p.do("-", 0, 1)
     p.store(_SLOT, INSERTED, 0)
 
@@ -297,19 +297,24 @@ class SlowestReader:
 
     def read(self) -> tuple[Exemplar, ...]:
         """Read the buffer that was written until ``turn``, and empty it. The slowest first."""
-        found: dict[tuple[int, ...], Exemplar] = {}
+        by_request: dict[tuple[int, ...], Exemplar] = {}
         for kind in SLOW_KINDS:
             for sampled in (False, True):
-                for key, one in self._largest(SLOW_KINDS.index(kind), sampled):
-                    made = self._exemplar(kind, key, one, sampled)
-                    if made is None:
+                for key, entry in self._largest(SLOW_KINDS.index(kind), sampled):
+                    exemplar = self._exemplar(kind, key, entry, sampled)
+                    if exemplar is None:
                         self.torn += 1
                         continue
-                    same = (made.completed_ns, made.sector or 0, made.cpu_done, made.level)
-                    if same in found:
-                        made = replace(made, slow=True, sampled=True)
-                    found[same] = made
-        return tuple(sorted(found.values(), key=lambda one: -one.total_ns))
+                    request_key = (
+                        exemplar.completed_ns,
+                        exemplar.sector or 0,
+                        exemplar.cpu_done,
+                        exemplar.level,
+                    )
+                    if request_key in by_request:
+                        exemplar = replace(exemplar, slow=True, sampled=True)
+                    by_request[request_key] = exemplar
+        return tuple(sorted(by_request.values(), key=lambda request: -request.total_ns))
 
     def _largest(self, kind: int, sampled: bool) -> Iterator[tuple[int, bytes]]:
         """The largest keys of all CPUs, with their entries."""
@@ -330,25 +335,25 @@ class SlowestReader:
 
     def _exemplar(self, kind: str, key: int, data: bytes, sampled: bool) -> Exemplar | None:
         """``None`` if the entry does not belong to its key."""
-        (completed, issued, inserted, started, owner, sector, size, flags, cpu, cpu_done, hctx,
-         region, group, comm, error, named) = _ENTRY.unpack(data)  # fmt: skip
-        own = mixed(completed ^ sector) if sampled else completed - (started or issued)
-        if key != own or region >= len(self._regions) or issued > completed:
+        (completed, issued, inserted, allocated, owner, sector, size, flags, cpu, cpu_done, hctx,
+         region, group, comm, error, comm_tid) = _ENTRY.unpack(data)  # fmt: skip
+        expected_key = mixed(completed ^ sector) if sampled else completed - (allocated or issued)
+        if key != expected_key or region >= len(self._regions) or issued > completed:
             return None
         of, placed = self._regions[region], kind != FLUSHES
         # of an earlier request, whose end was not seen
-        since = inserted if inserted >= started and inserted else None
+        queued = inserted if inserted >= allocated and inserted else None
         return Exemplar(
             disk=of.name, kind=kind, slow=not sampled, sampled=sampled,
             sector=sector if placed else None,
             offset=(sector - of.first) << 9 if placed else None, size=size, flags=rwbs(flags),
             pid=owner >> 32, tid=owner & 0xFFFFFFFF,
-            comm=_text(comm) if named == owner & 0xFFFFFFFF else "",
+            comm=_text(comm) if comm_tid == owner & 0xFFFFFFFF else "",
             group=self._group_of(group) if group else "",
             cpu=cpu, cpu_done=cpu_done, hctx=hctx,
-            allocated_ns=started or None,
-            inserted_ns=None if since is None or since & 1 else since,
-            requeued_ns=since if since is not None and since & 1 else None,
+            allocated_ns=allocated or None,
+            inserted_ns=None if queued is None or queued & 1 else queued,
+            requeued_ns=queued if queued is not None and queued & 1 else None,
             issued_ns=issued, completed_ns=completed, error=error, level=of.level,
         )  # fmt: skip
 

@@ -37,7 +37,7 @@ def parse_format(text: str) -> frozenset[str]:
 def tracefs(roots: Roots) -> Path | None:
     """Mount point of tracefs; ``None`` if it is at neither of its places, or can't be read."""
     return next(
-        (p for p in (roots.sys / one for one in TRACEFS_MOUNTS) if _events(p).is_dir()), None
+        (p for p in (roots.sys / mount for mount in TRACEFS_MOUNTS) if _events(p).is_dir()), None
     )
 
 

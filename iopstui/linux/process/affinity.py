@@ -34,12 +34,12 @@ def pin(cpus: Collection[int]) -> None:
 @contextlib.contextmanager
 def unpinned() -> Iterator[None]:
     """Let threads and processes started meanwhile use every CPU that iopstui was given."""
-    own = os.sched_getaffinity(0)
+    cpus = os.sched_getaffinity(0)
     os.sched_setaffinity(0, initial_cpus())
     try:
         yield
     finally:
-        os.sched_setaffinity(0, own)
+        os.sched_setaffinity(0, cpus)
 
 
 def renice_others(nice: int) -> None:

@@ -34,6 +34,6 @@ class BusiestProcess:
         """The process that had the most I/O since the reading before; ``None``: none had any, or
         this is the first reading."""
         before = self._cost()
-        found = self._rates()
+        rates = self._rates()
         self._next = self._clock() + max(LEAST_S, (self._cost() - before) / MOST_OF_A_CPU)
-        return found[0] if found else None
+        return rates[0] if rates else None

@@ -22,19 +22,19 @@ class CgroupPaths:
     """Looks up and remembers paths; "" for a group that is gone or that nobody may see."""
 
     def __init__(self, roots: Roots) -> None:
-        self._places = [roots.sys / one for one in MOUNTS]
+        self._places = [roots.sys / mount for mount in MOUNTS]
         self._known: dict[int, str] = {}
         self._mounts: list[tuple[Path, int]] | None = None
         self._libc: ctypes.CDLL | None = None
 
     def path(self, number: int) -> str:
         """The path below the mount point: "/system.slice/x.service"; "/" for the root."""
-        found = self._known.get(number)
-        if found is None:
+        path = self._known.get(number)
+        if path is None:
             if len(self._known) >= _KEPT:
                 self._known.clear()
-            found = self._known[number] = self._look_up(number)
-        return found
+            path = self._known[number] = self._look_up(number)
+        return path
 
     def close(self) -> None:
         """Close the mount points. Idempotent."""
@@ -74,8 +74,8 @@ class CgroupPaths:
 
 
 def _opened(places: list[Path]) -> list[tuple[Path, int]]:
-    found = []
+    directories = []
     for place in places:
         with contextlib.suppress(OSError):
-            found.append((place, os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)))
-    return found
+            directories.append((place, os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)))
+    return directories

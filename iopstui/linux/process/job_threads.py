@@ -41,7 +41,7 @@ class JobThreads:
 
     def sample(self) -> tuple[JobThread, ...]:
         """The jobs that run now; empty before they start and when fio is gone."""
-        found: list[JobThread] = []
+        jobs: list[JobThread] = []
         self._left = MAX_WORKERS
         tasks = f"/proc/{self.fio_pid}/task"
         try:
@@ -53,10 +53,10 @@ class JobThreads:
             return ()
         for pid in children[:MAX_THREADS]:
             try:
-                found.append(self._process(pid))
+                jobs.append(self._process(pid))
             except (OSError, ValueError, IndexError):
                 self._known.pop(pid, None)
-        return tuple(found)
+        return tuple(jobs)
 
     def _process(self, pid: int) -> JobThread:
         """A job that is a process of its own; its other threads are workers."""
@@ -83,14 +83,14 @@ class JobThreads:
                 workers.setdefault(name.rpartition(b"-")[2], []).append(f"{tasks}/{tid}")
             else:
                 jobs.append((tid, fields))
-        found = []
+        threads = []
         for tid, fields in jobs[:MAX_THREADS]:
             try:
-                own = workers.get(str(tid).encode(), [])
-                found.append(self._job(tid, f"{tasks}/{tid}", fields, own))
+                job_workers = workers.get(str(tid).encode(), [])
+                threads.append(self._job(tid, f"{tasks}/{tid}", fields, job_workers))
             except (OSError, ValueError, IndexError):
                 self._known.pop(tid, None)
-        return tuple(found)
+        return tuple(threads)
 
     def _job(self, pid: int, place: str, fields: list[bytes], workers: list[str]) -> JobThread:
         busy_s = (int(fields[_UTIME]) + int(fields[_STIME])) / TICKS
@@ -108,13 +108,13 @@ class JobThreads:
         before = self._workers.get(pid)
         if before is None and not workers:
             return None
-        read = workers[: self._left]
-        self._left -= len(read)
-        now = {place: waited for place in read if (waited := _cpu_wait_ns(place)) is not None}
+        sampled = workers[: self._left]
+        self._left -= len(sampled)
+        now = {place: waited for place in sampled if (waited := _cpu_wait_ns(place)) is not None}
         if before is None:
             before = self._workers[pid] = _Workers(sum(now.values()), now)
-        grown = sum(max(0, waited - before.last.get(place, 0)) for place, waited in now.items())
-        before.total_ns += grown * len(workers) // max(1, len(now))
+        increase = sum(max(0, waited - before.last.get(place, 0)) for place, waited in now.items())
+        before.total_ns += increase * len(workers) // max(1, len(now))
         before.last = now
         return before.total_ns
 

@@ -20,11 +20,11 @@ def require_packages(*names: str) -> None:
 
 def missing_package_error(*names: str) -> Missing:
     """The error for packages that can't be imported."""
-    many = len(names) > 1
+    plural = len(names) > 1
     return Missing(
-        f"The Python package{'s' * many} {', '.join(names)} {'are' if many else 'is'} missing, "
-        f"and this needs {'them' if many else 'it'}.",
-        f"Install {'them' if many else 'it'}: {sys.executable} -m pip install {' '.join(names)}",
+        f"The Python package{'s' * plural} {', '.join(names)} {'are' if plural else 'is'} missing, "
+        f"and this needs {'them' if plural else 'it'}.",
+        f"Install {'them' if plural else 'it'}: {sys.executable} -m pip install {' '.join(names)}",
     )
 
 

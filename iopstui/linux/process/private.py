@@ -54,13 +54,13 @@ def private_directory() -> Path:
 
 def abandoned_directories() -> list[Path]:
     """Private directories of this user whose iopstui no longer runs."""
-    found = []
+    directories = []
     for place in dict.fromkeys(_candidate_directories()):
         with contextlib.suppress(OSError):
             check_place(place)
             with os.scandir(place) as entries:
-                found += [Path(entry.path) for entry in entries if _is_abandoned(entry)]
-    return found
+                directories += [Path(entry.path) for entry in entries if _is_abandoned(entry)]
+    return directories
 
 
 def write(private: Path, name: str, data: bytes) -> Path:
@@ -139,19 +139,19 @@ def remove_all() -> None:
         remove(private)
 
 
-def check_place(place: str | Path, others: int = stat.S_IWGRP | stat.S_IWOTH) -> None:
+def check_place(place: str | Path, write_bits: int = stat.S_IWGRP | stat.S_IWOTH) -> None:
     """OSError if another user could redirect what is made there: it and all above it, as far as
-    that exists, must be root's or ours, and writable by nobody else (the mode bits ``others``),
+    that exists, must be root's or ours, and writable by nobody else (the mode bits ``write_bits``),
     unless their entries belong to their makers (sticky)."""
-    said, whole = Path(os.path.abspath(place)), Path(os.path.realpath(place))
-    for path in {said, *said.parents, whole, *whole.parents}:
+    absolute, real = Path(os.path.abspath(place)), Path(os.path.realpath(place))
+    for path in {absolute, *absolute.parents, real, *real.parents}:
         try:
             info = path.stat()
         except FileNotFoundError:
             continue
         if info.st_uid not in _trusted():
             raise PermissionError(errno.EPERM, f"{path} belongs to another user")
-        if info.st_mode & others and not info.st_mode & stat.S_ISVTX:
+        if info.st_mode & write_bits and not info.st_mode & stat.S_ISVTX:
             raise PermissionError(errno.EPERM, f"others can write to {path}")
 
 
@@ -178,11 +178,11 @@ def read_trusted(path: Path, most: int, anyones: bool = False) -> str:
 
 def _trusted() -> set[int]:
     """Root and this user. In a user namespace the real root may be a stranger (overflowuid)."""
-    found = {0, os.geteuid()}
+    uids = {0, os.geteuid()}
     with contextlib.suppress(OSError, ValueError):
         if int(Path("/proc/self/uid_map").read_text().split()[2]) < 0xFFFFFFFF:
-            found.add(int(Path("/proc/sys/kernel/overflowuid").read_text()))
-    return found
+            uids.add(int(Path("/proc/sys/kernel/overflowuid").read_text()))
+    return uids
 
 
 def _candidate_directories() -> Iterator[str]:
@@ -201,15 +201,15 @@ def _is_runtime(path: str) -> bool:
         info = os.lstat(path)
     except (OSError, ValueError):
         return False
-    ours = stat.S_ISDIR(info.st_mode) and info.st_uid == os.geteuid()
-    return ours and not info.st_mode & 0o077
+    is_own = stat.S_ISDIR(info.st_mode) and info.st_uid == os.geteuid()
+    return is_own and not info.st_mode & 0o077
 
 
 def _make_directory(place: str) -> Path:
     check_place(place)
-    room = os.statvfs(place)
+    space = os.statvfs(place)
     # some file systems don't say how large they are
-    if room.f_blocks and room.f_bavail * room.f_frsize < NEEDED_BYTES:
+    if space.f_blocks and space.f_bavail * space.f_frsize < NEEDED_BYTES:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     prefix = f"{PREFIX}{os.getpid()}-{start_time(os.getpid())}-"
     path = new_directory(place, prefix)
@@ -256,8 +256,8 @@ def _is_abandoned(entry: os.DirEntry[str]) -> bool:
     ):
         return False
     info = entry.stat(follow_symlinks=False)
-    ours = stat.S_ISDIR(info.st_mode) and info.st_uid == os.geteuid()
-    return ours and start_time(int(parts[0])) != int(parts[1]) and not _is_locked(entry.path)
+    is_own = stat.S_ISDIR(info.st_mode) and info.st_uid == os.geteuid()
+    return is_own and start_time(int(parts[0])) != int(parts[1]) and not _is_locked(entry.path)
 
 
 def _is_locked(path: str) -> bool:

@@ -66,13 +66,15 @@ class ProcessIo:
         names: dict[int, str],
         seconds: float,
     ) -> list[ProcessRates]:
-        found = []
+        rates = []
         for key, (read, written) in counts.items():
             before = self._before.get(key)
             if before is None or read < before[0] or written < before[1]:
                 continue
-            grown = read - before[0], written - before[1]
-            if any(grown):
+            increases = read - before[0], written - before[1]
+            if any(increases):
                 name = printable(names[key[0]])
-                found.append(ProcessRates(key[0], name, grown[0] / seconds, grown[1] / seconds))
-        return sorted(found, key=lambda one: (-one.read_s - one.write_s, one.pid))
+                rates.append(
+                    ProcessRates(key[0], name, increases[0] / seconds, increases[1] / seconds)
+                )
+        return sorted(rates, key=lambda process: (-process.read_s - process.write_s, process.pid))

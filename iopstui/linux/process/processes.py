@@ -68,7 +68,7 @@ def children(pid: int) -> tuple[int, ...]:
     kernel does not tell."""
     try:
         with open(f"/proc/{pid}/task/{pid}/children") as file:
-            return tuple(int(word) for word in file.read().split())
+            return tuple(int(pid) for pid in file.read().split())
     except OSError:
         return ()
 

@@ -21,9 +21,9 @@ def which(name: str, path: str | None = None) -> str | None:
     if path is None:
         path = os.defpath
     for directory in dict.fromkeys(path.split(os.pathsep) if path else ()):
-        found = os.path.join(directory, name)
-        if _is_program(found):
-            return found
+        program = os.path.join(directory, name)
+        if _is_program(program):
+            return program
     return None
 
 
@@ -54,8 +54,8 @@ def random_name(prefix: str) -> str:
 def temporary_directory() -> str:
     """Directory for temporary files, as ``tempfile.gettempdir`` chooses it, without writing
     anything. FileNotFoundError if nothing can be written anywhere."""
-    named = (os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP"))
-    for path in (*filter(None, named), "/tmp", "/var/tmp", "/usr/tmp", os.curdir):
+    candidates = (os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP"))
+    for path in (*filter(None, candidates), "/tmp", "/var/tmp", "/usr/tmp", os.curdir):
         if os.path.isdir(path) and os.access(path, os.W_OK | os.X_OK):
             return os.path.abspath(path)
     raise FileNotFoundError("no writable directory for temporary files")

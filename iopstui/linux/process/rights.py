@@ -24,14 +24,14 @@ def how_to_open(path: str) -> str:
     """Explain how this user can get the missing permission, with a command if there is one."""
     import shlex
 
-    shown = printable(shlex.quote(path))
+    quoted = printable(shlex.quote(path))
     if os.geteuid() != 0:
         return (
             "Run iopstui with sudo, or as a member of the group that owns the device; to see it: "
-            f"ls -lL {shown}"
+            f"ls -lL {quoted}"
         )
     return (
         "Even root is refused, so a container's device rules or a security module forbid it. "
         "Run iopstui on the host, or give the container the device (docker run "
-        f"--device={shown})"
+        f"--device={quoted})"
     )

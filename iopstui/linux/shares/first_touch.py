@@ -61,7 +61,7 @@ def silent_mount(path: Path, roots: Roots, limit_s: float = LIMIT_S) -> MountEnt
 def silent(paths: Sequence[Path], limit_s: float = LIMIT_S) -> list[Path]:
     """Those of the paths whose file systems do not answer within the limit. An error is an answer,
     too. All are asked at once, each by a process of its own."""
-    asked: list[tuple[Path, int, int]] = []
+    probes: list[tuple[Path, int, int]] = []
     try:
         for path in paths:
             reader, writer = os.pipe2(os.O_CLOEXEC)
@@ -69,11 +69,13 @@ def silent(paths: Sequence[Path], limit_s: float = LIMIT_S) -> list[Path]:
             if pid == 0:
                 _touch_and_exit(path, writer)
             os.close(writer)
-            asked.append((path, pid, reader))
-        until = time.monotonic() + limit_s
-        return [path for path, _, reader in asked if not _ended(reader, until - time.monotonic())]
+            probes.append((path, pid, reader))
+        deadline = time.monotonic() + limit_s
+        return [
+            path for path, _, reader in probes if not _ended(reader, deadline - time.monotonic())
+        ]
     finally:
-        for _, pid, reader in asked:
+        for _, pid, reader in probes:
             # also for an interrupt; one that waits in the kernel ends when it can
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0 if _ended(reader, KILLED_S) else os.WNOHANG)
@@ -83,31 +85,31 @@ def silent(paths: Sequence[Path], limit_s: float = LIMIT_S) -> list[Path]:
 def served_mount(path: Path, mounts: Sequence[MountEntry]) -> MountEntry | None:
     """The first mount of a server or a program on the way to ``path`` (absolute), through symbolic
     links. No such mount is touched."""
-    todo, here, links = _parts(str(path)), "/", 0
+    todo, resolved, links = _parts(str(path)), "/", 0
     while True:
-        mount = _mount_of(here, mounts)
+        mount = _mount_of(resolved, mounts)
         if mount is not None and is_served(mount):
             return mount
         if not todo:
             return None
         part = todo.pop()
         if part == "..":
-            here = os.path.dirname(here)
+            resolved = os.path.dirname(resolved)
             continue
-        there = os.path.join(here, part)
-        inside = _mount_of(there, mounts)
+        candidate = os.path.join(resolved, part)
+        inside = _mount_of(candidate, mounts)
         try:
             # a mount point is no link, and asking it would be touching it
-            link = "" if inside is not mount else os.readlink(there)
+            link = "" if inside is not mount else os.readlink(candidate)
         except OSError:
             link = ""
         if not link:
-            here = there
+            resolved = candidate
             continue
         links += 1
         if links > MAX_LINKS:
             return None
-        here = "/" if link.startswith("/") else here
+        resolved = "/" if link.startswith("/") else resolved
         todo += _parts(link)
 
 
@@ -137,13 +139,13 @@ def _parts(path: str) -> list[str]:
 
 def _mount_of(path: str, mounts: Sequence[MountEntry]) -> MountEntry | None:
     """The longest mount point above it, the last of equals."""
-    found: MountEntry | None = None
-    for one in mounts:
-        above = one.mountpoint.rstrip("/")
+    longest: MountEntry | None = None
+    for mount in mounts:
+        above = mount.mountpoint.rstrip("/")
         inside = path == (above or "/") or path.startswith(above + "/")
-        if inside and (found is None or len(one.mountpoint) >= len(found.mountpoint)):
-            found = one
-    return found
+        if inside and (longest is None or len(mount.mountpoint) >= len(longest.mountpoint)):
+            longest = mount
+    return longest
 
 
 def _touch_and_exit(path: Path, writer: int) -> None:

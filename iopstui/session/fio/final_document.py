@@ -24,10 +24,10 @@ def is_repeated(status: FioStatus, before: FioStatus) -> bool:
 
 def without_repeats(documents: Sequence[NewDocument]) -> list[NewDocument]:
     """The documents without those repeated after the last job has ended."""
-    found: list[NewDocument] = []
+    distinct: list[NewDocument] = []
     for news in documents:
-        if found and found[-1].maybe_final and is_repeated(news.status, found[-1].status):
-            found.pop()
+        if distinct and distinct[-1].maybe_final and is_repeated(news.status, distinct[-1].status):
+            distinct.pop()
             news = replace(news, again=True)
-        found.append(news)
-    return found
+        distinct.append(news)
+    return distinct

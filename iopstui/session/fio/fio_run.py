@@ -110,15 +110,16 @@ def fio_command(
 
 def hanging_text(pids: Sequence[int]) -> str:
     """A sentence about processes that even SIGKILL has not ended yet."""
-    named = f"fio's process {', '.join(map(str, pids))}"
+    subject = f"fio's process {', '.join(map(str, pids))}"
     states = {state(pid) for pid in pids} - {""}
     if not states <= {"D"}:
-        told = ", ".join(sorted(states))
+        state_text = ", ".join(sorted(states))
         return (
-            f"{named} was killed but has not ended yet (state {told}); its guard keeps watching it"
+            f"{subject} was killed but has not ended yet (state {state_text}); its guard keeps "
+            "watching it"
         )
     return (
-        f"{named} hangs in the kernel, waiting for the device; it is killed and ends when the "
+        f"{subject} hangs in the kernel, waiting for the device; it is killed and ends when the "
         "device answers"
     )
 
@@ -255,11 +256,11 @@ class FioRun:
     def work(self) -> LayoutWork:
         """Work done by its processes so far."""
         pids = [self.pid, *descendants(self.pid)] if self.pid is not None else []
-        written = [written_bytes(pid) for pid in pids]
-        known = [one for one in written if one is not None]
+        byte_counts = [written_bytes(pid) for pid in pids]
+        readable = [count for count in byte_counts if count is not None]
         return LayoutWork(
             self._used_bytes(),
-            sum(known) if len(known) == len(pids) > 0 else None,
+            sum(readable) if len(readable) == len(pids) > 0 else None,
             sum(cpu_s(pid) or 0.0 for pid in pids),
             any(state(pid) in ("D", "T", "t") for pid in pids),
         )
@@ -330,10 +331,10 @@ class FioRun:
             self._process.order("kill")
             self._cut_at = None
         self._process.alive()
-        said = self._process.read_guard()
+        guard_lines = self._process.read_guard()
         # after the guard, so that all of a dead fio's output is seen before its end
         news = self._read()
-        for line in said:
+        for line in guard_lines:
             if line.word == "stuck":
                 self.hanging = line.numbers
                 news.append(FioMessage(hanging_text(line.numbers)))
@@ -354,7 +355,7 @@ class FioRun:
     def _read(self) -> list[News]:
         assert self._process is not None
         data = self._process.read_output()
-        return [one for item in self._framer.feed(data) for one in self._item(item)]
+        return [event for item in self._framer.feed(data) for event in self._item(item)]
 
     def _item(self, item: Document | LogLine | BrokenDocument) -> Sequence[News]:
         if isinstance(item, LogLine):
@@ -384,7 +385,7 @@ class FioRun:
     def _ended(self, code: int) -> list[News]:
         assert self._process is not None
         news = self._read()
-        news += [one for item in self._framer.close() for one in self._item(item)]
+        news += [event for item in self._framer.close() for event in self._item(item)]
         for line in self._process.messages():
             news += self._take_guard_line(line.strip())
         error = self.failure or ("" if self.stopping else self._cut_short or self._error(code))
@@ -490,6 +491,8 @@ _IGNORED_MESSAGES = re.compile(
 def _expanded(text: str) -> list[Section]:
     """The sections of a job file, with its environment variables replaced."""
     return [
-        Section(one.name, {name: expand_variables(value) for name, value in one.options.items()})
-        for one in jobfile.effective_sections(text)
+        Section(
+            section.name, {name: expand_variables(value) for name, value in section.options.items()}
+        )
+        for section in jobfile.effective_sections(text)
     ]

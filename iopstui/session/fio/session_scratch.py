@@ -39,10 +39,10 @@ class SessionScratch:
             self.close()
             return make(request)
         if self._kept is not None:
-            found = make(replace(request, scratch=self._kept.scratch))
-            if found.layout_text is None and found.file_sizes == self._sizes:
-                return found
-            found.close()
+            job = make(replace(request, scratch=self._kept.scratch))
+            if job.layout_text is None and job.file_sizes == self._sizes:
+                return job
+            job.close()
             self.close()
         self._kept = SharedScratch(self._places)
         try:
@@ -54,11 +54,11 @@ class SessionScratch:
     def release_run(self, run: FioRun, laid_out: bool) -> None:
         """A run has ended, and its fio with it unless that hangs: keep its files, or remove them.
         ``laid_out``: they were complete."""
-        kept = self._kept
-        if kept is None or run.prepared.scratch is not kept.scratch:
+        shared_scratch = self._kept
+        if shared_scratch is None or run.prepared.scratch is not shared_scratch.scratch:
             return
         if run.hanging:
-            self._hanging.append(kept)
+            self._hanging.append(shared_scratch)
             self._kept = None
         elif laid_out and not run.prepared.makes_files:
             self._sizes = run.prepared.file_sizes
@@ -67,7 +67,7 @@ class SessionScratch:
 
     def close(self) -> None:
         """Remove the kept files. May be called twice."""
-        kept, self._kept = self._kept, None
+        shared_scratch, self._kept = self._kept, None
         self._sizes = {}
-        if kept is not None:
-            kept.close()
+        if shared_scratch is not None:
+            shared_scratch.close()

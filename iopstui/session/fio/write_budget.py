@@ -31,9 +31,9 @@ class WriteBudget:
     ``used`` counts written bytes, scratch files included. ``over``: a run was ended or refused
     for it."""
 
-    def __init__(self, most: int | None = None, tell: bool = False) -> None:
+    def __init__(self, most: int | None = None, announce: bool = False) -> None:
         self.most = most
-        self.tell = tell
+        self.tell = announce
         self.used = 0
         self.over = False
         self._largest = 0
@@ -56,13 +56,12 @@ class WriteBudget:
         bound = self._bound.total if self._bound is not None else None
         return max_writes_text(layout, not job.read_only, run_seconds(job.text), self.most, bound)
 
-    def exceeded_count(self, counted: int) -> str:
-        """Why the run has to end: fio ``counted`` more writes than announced. "" if it may go
-        on."""
-        if self._bound is None or counted <= self._bound.total:
+    def exceeded_count(self, written: int) -> str:
+        """Why the run has to end: fio has ``written`` more than announced. "" if it may go on."""
+        if self._bound is None or written <= self._bound.total:
             return ""
         return (
-            f"stopped after writing {size(counted)}: its size=, loops= and rate= allow at most "
+            f"stopped after writing {size(written)}: its size=, loops= and rate= allow at most "
             f"{size(self._bound.total)}"
         )
 
@@ -71,18 +70,18 @@ class WriteBudget:
         go beyond. "" if it may be begun."""
         if self.most is None:
             return ""
-        left = self.most - self.used
-        if layout_bytes > left:
+        remaining = self.most - self.used
+        if layout_bytes > remaining:
             self.over = True
             return (
                 f"the run was not started: its new files need {size(layout_bytes)}, but only "
-                f"{size(max(0, left))} of the write budget of {size(self.most)} is left"
+                f"{size(max(0, remaining))} of the write budget of {size(self.most)} is left"
             )
-        if self._largest > left:
+        if self._largest > remaining:
             self.over = True
             return (
                 "the next run was not started: earlier runs wrote up to "
-                f"{size(self._largest)}, but only {size(max(0, left))} of the write budget of "
+                f"{size(self._largest)}, but only {size(max(0, remaining))} of the write budget of "
                 f"{size(self.most)} is left"
             )
         return ""
@@ -114,9 +113,9 @@ class WriteBudget:
 
     def _ends_before(self, bound: WriteBound) -> bool:
         """Or with the very last byte; what a file system writes of its own is counted with it."""
-        left = (self.most or 0) - self.used
-        return max(self._run, bound.total) < left or (
-            bound.wanted <= left and self._run <= bound.total
+        remaining = (self.most or 0) - self.used
+        return max(self._run, bound.total) < remaining or (
+            bound.wanted <= remaining and self._run <= bound.total
         )
 
     def end(self, written: int, layout: bool = False) -> None:
@@ -133,13 +132,15 @@ def _existing_size(job: PreparedJob, path: str, devices: Mapping[str, BlockDevic
     if path in job.file_sizes:
         return job.file_sizes[path]
     try:
-        found = os.stat(os.path.join(job.cwd, path))
+        info = os.stat(os.path.join(job.cwd, path))
     except OSError:
         return None
-    if not stat.S_ISBLK(found.st_mode):
-        return found.st_size
-    number = os.major(found.st_rdev), os.minor(found.st_rdev)
-    return next((one.size for one in devices.values() if (one.major, one.minor) == number), None)
+    if not stat.S_ISBLK(info.st_mode):
+        return info.st_size
+    number = os.major(info.st_rdev), os.minor(info.st_rdev)
+    return next(
+        (device.size for device in devices.values() if (device.major, device.minor) == number), None
+    )
 
 
 def bytes_written(status: FioStatus | None) -> int:

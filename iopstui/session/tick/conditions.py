@@ -46,18 +46,18 @@ class ConditionsReader:
         devices: Mapping[str, BlockDevice],
         names: Sequence[str],
         cpus: Sequence[int] = (),
-        own: frozenset[int] | None = None,
+        job_pids: frozenset[int] | None = None,
         groups: bool = False,
     ) -> None:
         """Begin a reading of these devices (names of ``devices``) and CPUs (none given: all that
-        are online); one that is under way goes on. ``t`` is the session's clock. ``own``: also of
-        the processes that do I/O, without these (the jobs' own). ``groups``: also of the cgroups
+        are online); one that is under way goes on. ``t`` is the session's clock. ``job_pids``: also
+        of the processes that do I/O, without these. ``groups``: also of the cgroups
         that do I/O on these devices."""
         if self._closed or (self._thread is not None and self._thread.is_alive()):
             return
         self._thread = threading.Thread(
             target=self._read_in_thread,
-            args=(t, dict(devices), tuple(names), tuple(cpus), own, groups),
+            args=(t, dict(devices), tuple(names), tuple(cpus), job_pids, groups),
             name="conditions",
             daemon=True,
         )
@@ -79,7 +79,7 @@ class ConditionsReader:
         devices: Mapping[str, BlockDevice],
         names: Sequence[str],
         cpus: Sequence[int],
-        own: frozenset[int] | None,
+        job_pids: frozenset[int] | None,
         groups: bool,
     ) -> None:
         with contextlib.suppress(OSError):  # no more files may be open: perhaps next time
@@ -88,12 +88,12 @@ class ConditionsReader:
                 from iopstui.linux.machine.conditions import ConditionsFiles
 
                 self._files = ConditionsFiles(self._roots)
-            read = self._files.read(devices, names, t, cpus)
-            if own is not None:
-                read = replace(read, processes=self._other_programs(own))
+            conditions = self._files.read(devices, names, t, cpus)
+            if job_pids is not None:
+                conditions = replace(conditions, processes=self._other_programs(job_pids))
             if groups:
-                read = replace(read, groups=self._cgroups(names))
-            self._results.append(read)
+                conditions = replace(conditions, groups=self._cgroups(names))
+            self._results.append(conditions)
 
     def _cgroups(self, names: Sequence[str]) -> tuple[GroupRates, ...] | None:
         """The cgroups' I/O since the reading before; ``None`` at the first one."""
@@ -103,7 +103,7 @@ class ConditionsReader:
             self._groups = (tuple(names), CgroupLoad(names, self._roots))
         return self._groups[1].rates()
 
-    def _other_programs(self, own: frozenset[int]) -> tuple[ProcessLoad, ...] | None:
+    def _other_programs(self, job_pids: frozenset[int]) -> tuple[ProcessLoad, ...] | None:
         """Other programs' I/O since the reading before; ``None`` at the first one."""
         if self._processes is None:
             from iopstui.linux.process.process_io import ProcessIo
@@ -112,16 +112,26 @@ class ConditionsReader:
         rates = self._processes.rates()
         if rates is None:
             return None
-        mine = own | {os.getpid()}
+        excluded = job_pids | {os.getpid()}
         return tuple(
-            ProcessLoad(one.pid, one.comm, one.read_s, one.write_s, self._group_of(one.pid))
-            for one in [one for one in rates if one.pid not in mine][:MAX_PROCESSES]
+            ProcessLoad(
+                process.pid,
+                process.comm,
+                process.read_s,
+                process.write_s,
+                self._group_of(process.pid),
+            )
+            for process in [process for process in rates if process.pid not in excluded][
+                :MAX_PROCESSES
+            ]
         )
 
     def _group_of(self, pid: int) -> str:
         """The unit, container or pod that a process is in; "" where none has a name."""
-        for one in parse_memberships(read_text(self._roots.proc / str(pid) / "cgroup") or ""):
-            name = group_name(one.path)
-            if name.whole and not one.outside:
+        for membership in parse_memberships(
+            read_text(self._roots.proc / str(pid) / "cgroup") or ""
+        ):
+            name = group_name(membership.path)
+            if name.whole and not membership.outside:
                 return printable(name.text)
         return ""

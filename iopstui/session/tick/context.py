@@ -75,9 +75,9 @@ class Context:
 
     def emit(self, event: events.Event) -> None:
         """Record the event and send it to the sink, then the outcomes that follow from it."""
-        for one in (event, *self.verdicts.feed(event)):
-            self.tape.event(one)
-            self.emit_unrecorded(one)
+        for outgoing in (event, *self.verdicts.feed(event)):
+            self.tape.event(outgoing)
+            self.emit_unrecorded(outgoing)
 
     def note(self, event: events.Event) -> None:
         """Record the event; the caller sends it to the sink."""
@@ -103,8 +103,8 @@ class Context:
 
     def device(self, name: str) -> BlockDevice:
         """A device by its kernel name; one of which nothing is known if there is none."""
-        found = self.devices.get(name)
-        return found or BlockDevice(name, f"/dev/{name}", 0, 0, "disk", None)
+        device = self.devices.get(name)
+        return device or BlockDevice(name, f"/dev/{name}", 0, 0, "disk", None)
 
     def disks(self) -> list[BlockDevice]:
         """The target's device and those below it."""

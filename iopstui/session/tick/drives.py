@@ -51,8 +51,8 @@ class DriveReader:
     def take(self) -> dict[str, DriveReading]:
         """What was read since this was asked last."""
         with self._lock:
-            found, self._new = self._new, {}
-        return found
+            readings, self._new = self._new, {}
+        return readings
 
     def last(
         self, devices: Mapping[str, BlockDevice], tree: Sequence[str]

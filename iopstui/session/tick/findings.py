@@ -182,27 +182,27 @@ class FindingTracker:
     def _hung_findings(self, devices: Sequence[BlockDevice], frame: Frame) -> Iterator[Finding]:
         """Return findings without a document of fio: only a stall can be found."""
         evidence = self._in_a_run(devices)
-        found = stalled(evidence) or unanswered(evidence) or unanswered_smb(evidence)
-        if found is not None:
-            yield from self._report([found], evidence, frame.t)
+        finding = stalled(evidence) or unanswered(evidence) or unanswered_smb(evidence)
+        if finding is not None:
+            yield from self._report([finding], evidence, frame.t)
 
     def ended_findings(self) -> list[EndedFinding]:
         """Return, after ``feed``, reported findings that have ended, each once."""
-        found, self._over = self._over, []
-        return found
+        ended, self._over = self._over, []
+        return ended
 
     def _new(self, evidence: Evidence, frame: Frame) -> Iterator[Finding]:
         """Findings not reported lately."""
-        t, found = frame.t, fired_findings(evidence)
+        t, findings = frame.t, fired_findings(evidence)
         seconds = frame.seconds or (frame.fio.seconds if frame.fio else None) or 0.0
-        firing = {one.rule for one in found}
-        for over in (
+        firing = {finding.rule for finding in findings}
+        for ended in (
             *self._contradicted_findings(evidence, firing),
             *self._holding.feed(t, seconds, firing),
         ):
-            self._over.append(over)
-            self._said.pop(over.finding.rule, None)
-        yield from self._report(found, evidence, t)
+            self._over.append(ended)
+            self._said.pop(ended.finding.rule, None)
+        yield from self._report(findings, evidence, t)
 
     def _contradicted_findings(
         self, evidence: Evidence, firing: Collection[str]
@@ -212,18 +212,20 @@ class FindingTracker:
             if finding.rule not in firing and (why := contradiction(finding, evidence)):
                 yield self._holding.withdraw(finding.rule, why)
 
-    def _report(self, found: Sequence[Finding], evidence: Evidence, t: float) -> Iterator[Finding]:
-        for finding in reported_findings(found, evidence):
-            said = self._said.get(finding.rule)
-            if said is None or t - said >= REPEAT_S:
+    def _report(
+        self, findings: Sequence[Finding], evidence: Evidence, t: float
+    ) -> Iterator[Finding]:
+        for finding in reported_findings(findings, evidence):
+            reported_at = self._said.get(finding.rule)
+            if reported_at is None or t - reported_at >= REPEAT_S:
                 self._said[finding.rule] = t
                 self._holding.note_reported(finding, t)
                 yield finding
 
     def _evidence(self, frames: Iterable[Frame], devices: Sequence[BlockDevice]) -> Evidence:
         looked_at = tuple(frames)
-        seen = set(looked_at[-1].cpus) if looked_at else set()
-        online = tuple(sorted(seen & initial_cpus()))
+        cpus = set(looked_at[-1].cpus) if looked_at else set()
+        online = tuple(sorted(cpus & initial_cpus()))
         return Evidence(looked_at, devices=tuple(devices), online=online,
                         now=self._now, then=self._then, tree=self._tree,
                         links=self._links, volume=self._volume,
@@ -245,15 +247,15 @@ class FindingTracker:
         frames = tuple(self._frames)
         if len(frames_around(frames, change)[1]) < SECONDS_COMPARED and FINAL not in frame.flags:
             return
-        found = tunable_effect(change, frames, devices, self._since)
+        finding = tunable_effect(change, frames, devices, self._since)
         self._since, self._change = change.t, None
-        if found is not None:
-            yield found
+        if finding is not None:
+            yield finding
 
     def _same_settings(self) -> list[Frame]:
         """The run's frames since the last change."""
-        since = self._since if self._change is None else self._change.t
-        return [frame for frame in self._frames if frame.t > since]
+        changed_at = self._since if self._change is None else self._change.t
+        return [frame for frame in self._frames if frame.t > changed_at]
 
     def _steady(self) -> SteadyRun | None:
         """The run's steady figures since the last change; ``None`` without enough seconds."""
@@ -264,11 +266,11 @@ class FindingTracker:
         return SteadyRun(self._shape, fio_iops(frames), latency, fio_bytes(frames), spread(frames))
 
     def _keep_steady(self) -> SteadyRun | None:
-        found = self._steady()
-        if found is not None:
-            self._earlier.append(found)
+        steady_run = self._steady()
+        if steady_run is not None:
+            self._earlier.append(steady_run)
             del self._earlier[:-8]
-        return found
+        return steady_run
 
     def _answered(self, frame: Frame) -> Iterator[Finding]:
         """Answer of a run that was requested to decide a finding, once it has enough seconds."""
@@ -276,7 +278,7 @@ class FindingTracker:
             return
         if len(measured(self._same_settings())) < ANSWER_AFTER_SECONDS and FINAL not in frame.flags:
             return
-        (question, then), self._question = self._question, None
+        (question, before), self._question = self._question, None
         now = self._steady()
         if now is not None:
-            yield answer_question(question, then, now)
+            yield answer_question(question, before, now)

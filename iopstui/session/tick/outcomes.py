@@ -34,15 +34,15 @@ class OutcomeTracker:
     for every expectation, and a ``SteadyState``; the points of an experiment are judged by its
     runner.
 
-    ``outcomes`` are those of the last run. ``until`` says when a run has become steady, where it
-    is to be ended then.
+    ``outcomes`` are those of the last run. ``steady_stop`` says when a run has become steady, where
+    it is to be ended then.
     """
 
     def __init__(
-        self, expectations: Sequence[Expectation], until: SteadyStop | None = None
+        self, expectations: Sequence[Expectation], steady_stop: SteadyStop | None = None
     ) -> None:
         self._expectations = tuple(expectations)
-        self._until = until
+        self._until = steady_stop
         self.outcomes: list[Outcome] = []
         self._elsewhere = False
         self._begin()
@@ -95,8 +95,8 @@ class OutcomeTracker:
                 self.outcomes = [] if judge is None else judge.outcomes(final_rates(event.summary))
                 for outcome in self.outcomes:
                     yield outcome_event(event.t, event.step, outcome)
-                found = self._until.found if self._until is not None else None
-                yield steady_event(event.t, event.step, found or self._series.steadiness())
+                steadiness = self._until.found if self._until is not None else None
+                yield steady_event(event.t, event.step, steadiness or self._series.steadiness())
 
 
 def final_rates(summary: Mapping[str, Any]) -> dict[tuple[str, ...], float]:
@@ -108,13 +108,13 @@ def final_rates(summary: Mapping[str, Any]) -> dict[tuple[str, ...], float]:
     rates: dict[tuple[str, ...], float] = {}
     for name in DIRECTIONS:
         part = summary["total"].get(name)
-        for ours, key in (("iops", "iops"), ("bw", "bw_bytes")):
+        for figure, key in (("iops", "iops"), ("bw", "bw_bytes")):
             if part is not None and part[key] is not None:
-                rates["fio", name, ours] = part[key]
+                rates["fio", name, figure] = part[key]
     if rates:
-        whole = [part for row in summary["rows"] for part in _each_once(row["directions"])]
-        rates["fio", TOTAL, "iops"] = sum(part["iops"] for part in whole)
-        rates["fio", TOTAL, "bw"] = sum(part["bw_bytes"] for part in whole)
+        parts = [part for row in summary["rows"] for part in _each_once(row["directions"])]
+        rates["fio", TOTAL, "iops"] = sum(part["iops"] for part in parts)
+        rates["fio", TOTAL, "bw"] = sum(part["bw_bytes"] for part in parts)
     return rates | job_figures(summary)
 
 
@@ -126,10 +126,11 @@ def _each_once(directions: Mapping[str, Mapping[str, Any]]) -> list[Mapping[str,
 
 def outcome_event(t: float, step: int, outcome: Outcome) -> ExpectationChecked:
     """The event of one outcome."""
-    one = outcome.expectation
-    base = one.base
+    expectation = outcome.expectation
+    base = expectation.base
     return ExpectationChecked(
-        t, step, one.text, ".".join(one.path), one.unit, one.op, one.required, one.limit,
+        t, step, expectation.text, ".".join(expectation.path), expectation.unit,
+        expectation.op, expectation.required, expectation.limit,
         outcome.measured, outcome.passed, outcome.share,
         base.value if base else None, base.name if base else "", outcome.low, outcome.high,
         base is not None and base.spread is not None, outcome.why,
@@ -176,24 +177,27 @@ def against_baseline(judged: ExpectationChecked) -> str:
     if judged.low is None or judged.high is None:
         return f", {100 * ratio:.1f} % of it (no confidence interval)"
     low, high = f"{100 * judged.low:.1f}", f"{100 * judged.high:.1f}"
-    words = f", {100 * ratio:.1f} % of it ({low} to {high} % with 95 % confidence)"
+    text = f", {100 * ratio:.1f} % of it ({low} to {high} % with 95 % confidence)"
     part = judged.limit / judged.base if judged.base else 0.0
     if judged.passed and judged.low < part < judged.high:
-        words += "; the limit lies within the interval, so this is not certain"
+        text += "; the limit lies within the interval, so this is not certain"
     if not judged.base_spread:
-        words += "; the baseline has no interval and is assumed to vary as much as this run"
-    return words
+        text += "; the baseline has no interval and is assumed to vary as much as this run"
+    return text
 
 
 def worst_outcome(judged: Sequence[ExpectationChecked]) -> tuple[str, str]:
     """The gravest of a run's outcomes (``verdict_of``), and all in a line that begins with it: of
     several how many, and the first of the gravest."""
-    words = [verdict_of(one) for one in judged]
-    word = next(word for word in (FAIL, UNKNOWN, UNJUDGED, PASS) if word in words)
-    text = outcome_event_text(judged[words.index(word)])
+    verdicts = [verdict_of(check) for check in judged]
+    worst = next(verdict for verdict in (FAIL, UNKNOWN, UNJUDGED, PASS) if verdict in verdicts)
+    text = outcome_event_text(judged[verdicts.index(worst)])
     if len(judged) == 1:
-        return word, text
-    return word, f"{word}  {words.count(word)} of {len(judged)}: {text.removeprefix(word).strip()}"
+        return worst, text
+    return (
+        worst,
+        f"{worst}  {verdicts.count(worst)} of {len(judged)}: {text.removeprefix(worst).strip()}",
+    )
 
 
 def share_text(share: float) -> str:
@@ -215,5 +219,5 @@ def value_text(value: float, unit: str) -> str:
     if unit == "B/s":
         return f"{value / MIB:.1f} MiB/s"
     digits = 1 if abs(value) < 1000 and not math.isclose(value, round(value)) else 0
-    named = {"1/s": "", "": ""}.get(unit, f" {unit}")
-    return f"{value:.{digits}f}{named}"
+    suffix = {"1/s": "", "": ""}.get(unit, f" {unit}")
+    return f"{value:.{digits}f}{suffix}"

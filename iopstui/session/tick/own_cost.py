@@ -51,11 +51,11 @@ class OwnCost:
                 "sides do not show exactly the same interval (CPUs too busy)."
             )
 
-    def _new(self, what: str, t: float) -> bool:
-        said = self._said.get(what)
-        if said is not None and t - said < WARN_AGAIN_S:
+    def _new(self, kind: str, t: float) -> bool:
+        warned_at = self._said.get(kind)
+        if warned_at is not None and t - warned_at < WARN_AGAIN_S:
             return False
-        self._said[what] = t
+        self._said[kind] = t
         return True
 
 

@@ -32,9 +32,9 @@ class Pinning:
             elif job.pid not in self._told and not now <= self._bound[job.pid]:
                 self._told.add(job.pid)
                 before = self._bound[job.pid]
-                gone = before.isdisjoint(online())
+                offline = before.isdisjoint(online())
                 yield (
                     f"job {job.index} (process {job.pid}) is no longer bound to CPU "
-                    f"{ranges(before)}{', which is offline' if gone else ''}: it may now run "
+                    f"{ranges(before)}{', which is offline' if offline else ''}: it may now run "
                     f"on CPU {ranges(now)}"
                 )

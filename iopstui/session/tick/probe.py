@@ -58,8 +58,10 @@ class SessionProbe:
         from iopstui.linux.probe.regions import regions
 
         context, levels = self._context, self._context.target.levels
-        found = regions(context.target.tree, context.devices, context.roots)
-        self._followed = [replace(one, level=levels.get(one.name, 0)) for one in found]
+        disk_regions = regions(context.target.tree, context.devices, context.roots)
+        self._followed = [
+            replace(region, level=levels.get(region.name, 0)) for region in disk_regions
+        ]
         if not self._followed:
             self._turn_off("no block device below the target")
             return
@@ -72,12 +74,12 @@ class SessionProbe:
 
     def _begin_own(self, parts: Sequence[str]) -> str:
         """Why it doesn't count; "" if it does."""
-        made = self._own_programs(self._followed)
-        if isinstance(made, str):
-            return made
-        self._begins(parts, made, True)
-        words = f"probe on ({', '.join(parts)}), with own programs: {costs(parts, OWN)}"
-        self._context.notice("info", words)
+        programs = self._own_programs(self._followed)
+        if isinstance(programs, str):
+            return programs
+        self._begins(parts, programs, True)
+        message = f"probe on ({', '.join(parts)}), with own programs: {costs(parts, OWN)}"
+        self._context.notice("info", message)
         return ""
 
     def _own_programs(self, followed: Sequence[Region]) -> ProbeBackend | str:
@@ -93,14 +95,14 @@ class SessionProbe:
     def _keep_requests(self) -> str:
         """Keep single requests of those disks of the stack that have any, where others below or
         above are followed by their bios. The words for it; "" if that is not so."""
-        with_requests = [one for one in self._followed if not one.bios]
+        with_requests = [region for region in self._followed if not region.bios]
         if not with_requests or len(with_requests) == len(self._followed):
             return ""
-        made = self._own_programs(with_requests)
-        if isinstance(made, str):
+        programs = self._own_programs(with_requests)
+        if isinstance(programs, str):
             return ""
-        self._keeper = made
-        names = ", ".join(one.name for one in with_requests)
+        self._keeper = programs
+        names = ", ".join(region.name for region in with_requests)
         return f"; own programs keep single requests of {names}, {costs((LATENCY,), OWN)}"
 
     def _begin_bpftrace(self, parts: Sequence[str], because: str) -> None:
@@ -114,8 +116,8 @@ class SessionProbe:
         reason = why_no_probe(context.roots, parts, followed)
         if reason is not None:
             # the same right was missing for both
-            told = also if because and reason[0] != ONLY_ROOT else ""
-            self._turn_off(f"{reason[0]}. To fix it: {reason[1]}{told}")
+            hint = also if because and reason[0] != ONLY_ROOT else ""
+            self._turn_off(f"{reason[0]}. To fix it: {reason[1]}{hint}")
             return
         have = read_tracepoints(context.roots)
         keys = map_keys_for(len(online_cpus(context.roots)), MATRIX in parts)
@@ -124,20 +126,20 @@ class SessionProbe:
             followed, parts, self._begun + 1, keys, context.clock, self._group_of,
         )  # fmt: skip
         self._begins(parts, counter, False)
-        kept = self._keep_requests() if set(parts) <= {LATENCY} else ""
-        words = f"probe on ({', '.join(parts)}), with bpftrace, ready in some seconds: "
-        why = kept or (also if because else "")
-        context.notice("info", words + costs(parts) + why)
+        note = self._keep_requests() if set(parts) <= {LATENCY} else ""
+        message = f"probe on ({', '.join(parts)}), with bpftrace, ready in some seconds: "
+        why = note or (also if because else "")
+        context.notice("info", message + costs(parts) + why)
 
     def _turn_off(self, why: str) -> None:
         self.why_off = why
         self._context.warn(f"no probe: {why}")
 
-    def _begins(self, parts: Sequence[str], counter: ProbeBackend, own: bool) -> None:
+    def _begins(self, parts: Sequence[str], counter: ProbeBackend, with_own_programs: bool) -> None:
         self._begun += 1
         self._answered = False
         self.parts = tuple(parts)
-        self._counter, self._own = counter, own
+        self._counter, self._own = counter, with_own_programs
 
     @property
     def begins(self) -> bool:
@@ -156,9 +158,9 @@ class SessionProbe:
             self._answered = True
             return sample
         if problem:
-            parts, own = self.parts, self._own
+            parts, with_own_programs = self.parts, self._own
             self.close()
-            if own:
+            if with_own_programs:
                 self._begin_bpftrace(parts, problem)
             else:
                 self.why_off = f"{problem}. See: iopstui doctor"
@@ -167,26 +169,26 @@ class SessionProbe:
 
     def _with_requests(self, sample: ProbeSample | None) -> ProbeSample | None:
         """A reading of bpftrace's with the requests that were kept until now."""
-        kept = self._keeper.take() if self._keeper is not None else None
-        if sample is None or kept is None:
+        kept_sample = self._keeper.take() if self._keeper is not None else None
+        if sample is None or kept_sample is None:
             return sample
-        return replace(sample, exemplars=kept.exemplars)
+        return replace(sample, exemplars=kept_sample.exemplars)
 
     def close(self) -> None:
         """End it; idempotent."""
-        both = (self._counter, self._keeper)
+        backends = (self._counter, self._keeper)
         self._counter = self._keeper = None
         self.parts = ()
-        for one in both:
-            if one is not None:
-                one.close()
+        for backend in backends:
+            if backend is not None:
+                backend.close()
 
     def _group_of(self, pid: int) -> str:
         """A task's cgroup (v2: the one line of /proc/PID/cgroup; else blkio's)."""
         text = read_text(self._context.roots.proc / str(pid) / "cgroup") or ""
         rows = [line.split(":", 2) for line in text.splitlines() if line.count(":") >= 2]
-        found = {row[1]: row[2] for row in rows}
-        return next((path for kind, path in found.items() if "blkio" in kind), found.get("", ""))
+        paths = {row[1]: row[2] for row in rows}
+        return next((path for kind, path in paths.items() if "blkio" in kind), paths.get("", ""))
 
 
 def costs(parts: Sequence[str], by: str = BPFTRACE) -> str:

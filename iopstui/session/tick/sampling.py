@@ -106,20 +106,20 @@ class Sampling:
         # a disk of this machine has no servers, and most runs load less
         from iopstui.linux.network.endpoints import endpoints
 
-        others: dict[str, Callable[[], Counters | None]] = {}
+        more_sources: dict[str, Callable[[], Counters | None]] = {}
         if target.smb_shares:
             from iopstui.linux.counters.smb_stats import SmbStats
 
-            others[SMB] = SmbStats(target.smb_shares, roots).read
+            more_sources[SMB] = SmbStats(target.smb_shares, roots).read
         if self._cgroups:
-            others[GROUPS] = CgroupReader(target.devices_below, roots).read
+            more_sources[GROUPS] = CgroupReader(target.devices_below, roots).read
         servers = endpoints(target, roots)
         if servers:
             from iopstui.linux.network.connections import ConnectionReader
 
-            others[TCP] = ConnectionReader(servers).read
+            more_sources[TCP] = ConnectionReader(servers).read
         nfs = () if target.smb_shares else distinct_file_systems(target.shares, roots)
-        return KernelSampler(roots, target.tree, irqs, shares=nfs, others=others)
+        return KernelSampler(roots, target.tree, irqs, shares=nfs, more_sources=more_sources)
 
     def close(self) -> None:
         """Close the kernel's files, if they were opened."""
@@ -218,32 +218,37 @@ class Sampling:
         context = self._context
         for stall in self._stalls.feed(frame):
             context.emit(events.StallFound(frame.t, stall))
-        known, target = context.devices, context.target
-        devices = [known[name] for name in target.opened if name in known]
-        tree = [known[name] for name in target.tree if name in known]
+        all_devices, target = context.devices, context.target
+        devices = [all_devices[name] for name in target.opened if name in all_devices]
+        tree = [all_devices[name] for name in target.tree if name in all_devices]
         for finding in self.findings.feed(frame, devices, tree):
             context.emit(events.FindingReported(frame.t, finding))
-        for one in self.findings.ended_findings():
-            ended = events.FindingEnded(
-                frame.t, one.finding.rule, one.finding.text, one.since, one.until, one.why
+        for ended_finding in self.findings.ended_findings():
+            event = events.FindingEnded(
+                frame.t,
+                ended_finding.finding.rule,
+                ended_finding.finding.text,
+                ended_finding.since,
+                ended_finding.until,
+                ended_finding.why,
             )
-            context.emit(ended)
+            context.emit(event)
 
     def _look_around(self, frame: Frame, measuring: bool) -> None:
         """Have the device's health and limits, and how the jobs' CPUs sleep, read beside the
         samples, now and then."""
-        found = self._conditions.take()
-        if found is not None:
-            self.findings.surroundings(found)
+        conditions = self._conditions.take()
+        if conditions is not None:
+            self.findings.surroundings(conditions)
         processes = measuring and self.findings.asks_for_processes
         groups = self.findings.asks_for_groups and frame.groups is None
         if frame.t >= self._look_at or processes:
             soon = measuring or groups
             self._look_at = frame.t + (CHECK_EVERY_S if soon else IDLE_CHECK_EVERY_S)
             cpus = sorted({job.cpu for job in frame.jobs})
-            own = frozenset(job.pid for job in frame.jobs if job.pid) if processes else None
+            job_pids = frozenset(job.pid for job in frame.jobs if job.pid) if processes else None
             tree = self._context.target.tree
-            self._conditions.ask(frame.t, self._context.devices, tree, cpus, own, groups)
+            self._conditions.ask(frame.t, self._context.devices, tree, cpus, job_pids, groups)
 
     def _unbound(self, jobs: tuple[JobThread, ...]) -> Iterator[str]:
         if self._pinning[0] != self._current.step:
@@ -269,7 +274,7 @@ class Sampling:
         if not on:
             return True
         disks = self._sampler.disks()
-        done = {name: (disks[name].reads, disks[name].writes) for name in on if name in disks}
-        moved = self._quiet is not None and done != self._quiet
-        self._quiet = done
+        completed = {name: (disks[name].reads, disks[name].writes) for name in on if name in disks}
+        moved = self._quiet is not None and completed != self._quiet
+        self._quiet = completed
         return moved

@@ -74,47 +74,53 @@ class SteadyStop:
         if rounds < max(ROUNDS, self._asked + 1):
             return ""
         self._asked = rounds
-        found = series.steadiness(min(self._round_s, seconds / ROUNDS))
-        if not found.steady:
+        steadiness = series.steadiness(min(self._round_s, seconds / ROUNDS))
+        if not steadiness.steady:
             return ""
-        self.found = found
+        self.found = steadiness
         return (
             f"steady after {clock(seconds)}: the last {ROUNDS} rounds of {self._round_s:g} s "
-            f"averaged {number(found.mean)} IOPS (range {100 * found.range:.1f} %, trend "
-            f"{100 * found.slope:.1f} %). Stopping (--until-steady); fio's final figures also "
+            f"averaged {number(steadiness.mean)} IOPS (range {100 * steadiness.range:.1f} %, trend "
+            f"{100 * steadiness.slope:.1f} %). Stopping (--until-steady); fio's final figures also "
             "cover the time before"
         )
 
 
-def steady_event(t: float, step: int, found: Steadiness) -> SteadyState:
+def steady_event(t: float, step: int, steadiness: Steadiness) -> SteadyState:
     """The event of a run's steadiness, with the words."""
     return SteadyState(
-        t, step, found.steady, found.range, found.slope, found.round_s, steady_text(found)
+        t,
+        step,
+        steadiness.steady,
+        steadiness.range,
+        steadiness.slope,
+        steadiness.round_s,
+        steady_text(steadiness),
     )
 
 
-def steady_text(found: Steadiness) -> str:
+def steady_text(steadiness: Steadiness) -> str:
     """Result of the SNIA rule for the run, with its meaning."""
-    if found.steady is None:
+    if steadiness.steady is None:
         return f"Steady state: unknown, the run has fewer than {ROUNDS} whole intervals with I/O"
     text = (
-        f"Steady state (SNIA rule): {'yes' if found.steady else 'NO'}. Over the last {ROUNDS} "
-        f"rounds of {found.round_s:.3g} s IOPS vary by {100 * found.range:.1f} % of their mean "
-        f"(limit {100 * RANGE_LIMIT:.0f} %), with a trend of {100 * found.slope:.1f} % "
-        f"(limit {100 * SLOPE_LIMIT:.0f} %)"
+        f"Steady state (SNIA rule): {'yes' if steadiness.steady else 'NO'}. Over the last {ROUNDS} "
+        f"rounds of {steadiness.round_s:.3g} s IOPS vary by {100 * steadiness.range:.1f} % of "
+        f"their mean (limit {100 * RANGE_LIMIT:.0f} %), with a trend of "
+        f"{100 * steadiness.slope:.1f} % (limit {100 * SLOPE_LIMIT:.0f} %)"
     )
-    if not found.steady:
+    if not steadiness.steady:
         text += "; results depend on when and how long you measure"
-    if found.round_s < ROUND_S - 1e-9:
+    if steadiness.round_s < ROUND_S - 1e-9:
         text += f"; the rule assumes rounds of {ROUND_S:.0f} s, so slower changes are not detected"
     return text
 
 
-def short_steady_text(found: SteadyState) -> str:
+def short_steady_text(steady: SteadyState) -> str:
     """Return the text of ``steady_text`` in half a line."""
-    if found.steady is None:
+    if steady.steady is None:
         return "Steady state: unknown, the run was too short"
     return (
-        f"Steady state: {'yes' if found.steady else 'NO'}, by SNIA's rule over rounds of "
-        f"{found.round_s:.3g} s (IOPS range over {100 * found.range:.1f} % of their mean)"
+        f"Steady state: {'yes' if steady.steady else 'NO'}, by SNIA's rule over rounds of "
+        f"{steady.round_s:.3g} s (IOPS range over {100 * steady.range:.1f} % of their mean)"
     )

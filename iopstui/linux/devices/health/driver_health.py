@@ -37,9 +37,9 @@ def parse_array(action: str, degraded: str, members: str, chunk: str = "") -> Ar
     action, missing = action.strip(), parse_int(degraded.strip())
     if missing is None or missing < 0 or not _ACTION.fullmatch(action):
         return None
-    whole = _MEMBERS.fullmatch(members.strip())
+    count = _MEMBERS.fullmatch(members.strip())
     size = parse_int(chunk.strip())
-    return Array(action, missing, (int(whole[1]) or None) if whole else None, size or None)
+    return Array(action, missing, (int(count[1]) or None) if count else None, size or None)
 
 
 def read_array(disk: str) -> Array | None:
@@ -71,12 +71,12 @@ def read_lost_paths(device: BlockDevice, roots: Roots) -> tuple[tuple[str, str],
     """The paths that can't be used now, each with its state ("connecting", "offline"): those whose
     NVMe controller is not live or whose SCSI device is not running. One whose state can't be read
     is taken to work."""
-    found = []
+    lost = []
     for name in paths_of(device):
         disk = f"{roots.sys}/class/block/{name.replace('/', '!')}"
         state = printable(read_text(f"{disk}/device/state") or "")[:_MAX_LENGTH]
         if not state and not os.path.exists(disk):
             state = GONE
         if state and state not in USABLE:
-            found.append((name, state))
-    return tuple(found)
+            lost.append((name, state))
+    return tuple(lost)

@@ -90,53 +90,56 @@ def _unread(problem: str) -> DiskHealth:
 
 
 def _run(command: Sequence[str]) -> tuple[int, str]:
-    done = subprocess.run(
+    process = subprocess.run(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         timeout=TIMEOUT_S, check=False, env={"LC_ALL": "C", "PATH": _PLACES},
     )  # fmt: skip
-    return done.returncode, done.stdout.decode("utf-8", "replace")
+    return process.returncode, process.stdout.decode("utf-8", "replace")
 
 
 def parse_disk_health(text: str, code: int = 0) -> DiskHealth:
     """smartctl's JSON, with its exit code. What is missing or of another kind is unknown."""
     try:
-        found = json.loads(text)
+        document = json.loads(text)
     except (ValueError, RecursionError):
         return _unread("smartctl's answer is no JSON.")
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         return _unread("smartctl's answer is no JSON object.")
     if code & _NOT_READ or code & 1:
-        return _unread(_why(found))
-    log = _part(found, "scsi_error_counter_log")
-    errors = {way: _count(_part(log, way).get("total_uncorrected_errors")) for way in UNCORRECTED}
-    passed = _part(found, "smart_status").get("passed")
-    degrees = _degrees(_part(found, "temperature").get("current"))
+        return _unread(_why(document))
+    log = _part(document, "scsi_error_counter_log")
+    errors = {
+        operation: _count(_part(log, operation).get("total_uncorrected_errors"))
+        for operation in UNCORRECTED
+    }
+    passed = _part(document, "smart_status").get("passed")
+    degrees = _degrees(_part(document, "temperature").get("current"))
     return DiskHealth(
         passed=passed if isinstance(passed, bool) else None,
         # smartctl's 0 is what a SCSI disk without a sensor has
         degrees=degrees or None,
-        hours=_count(_part(found, "power_on_time").get("hours")),
-        attributes=_attributes(_part(found, "ata_smart_attributes").get("table")),
-        grown_defects=_count(found.get("scsi_grown_defect_list")),
-        uncorrected={way: n for way, n in errors.items() if n is not None} or None,
+        hours=_count(_part(document, "power_on_time").get("hours")),
+        attributes=_attributes(_part(document, "ata_smart_attributes").get("table")),
+        grown_defects=_count(document.get("scsi_grown_defect_list")),
+        uncorrected={operation: n for operation, n in errors.items() if n is not None} or None,
     )
 
 
-def _why(found: Mapping[str, Any]) -> str:
-    messages = _part(found, "smartctl").get("messages")
+def _why(document: Mapping[str, Any]) -> str:
+    messages = _part(document, "smartctl").get("messages")
     texts = [
-        one["string"]
-        for one in (messages if isinstance(messages, list) else ())
-        if isinstance(one, dict) and isinstance(one.get("string"), str)
+        message["string"]
+        for message in (messages if isinstance(messages, list) else ())
+        if isinstance(message, dict) and isinstance(message.get("string"), str)
     ]
-    if any(map(_ASLEEP.search, texts)) or "power_mode" in found:
+    if any(map(_ASLEEP.search, texts)) or "power_mode" in document:
         return "The disk sleeps (standby), and it is not woken for this."
     reason = texts[0].rstrip(".") if texts else "it says no reason"
     return f"smartctl could not read the disk: {reason[:200]}."
 
 
-def _part(found: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    part = found.get(name)
+def _part(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    part = document.get(name)
     return part if isinstance(part, dict) else {}
 
 

@@ -60,8 +60,10 @@ def sensors_near(device: Path) -> Iterator[Sensor]:
                 sensor = place / name
                 if _SENSOR.fullmatch(name) and os.path.isfile(sensor / "temp1_input"):
                     slow = read_text(sensor / "name") != "nvme"
-                    every = OTHER_EVERY if slow else NVME_EVERY
-                    yield Sensor(str(sensor), str(state) if os.path.isfile(state) else None, every)
+                    interval = OTHER_EVERY if slow else NVME_EVERY
+                    yield Sensor(
+                        str(sensor), str(state) if os.path.isfile(state) else None, interval
+                    )
 
 
 def read_temperature(sensor: Sensor) -> Temperature | None:

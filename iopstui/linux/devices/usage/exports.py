@@ -43,12 +43,12 @@ def exports_served_here(name: str, roots: Roots) -> Iterator[Export]:
     """The exports of this machine that its own device ``name`` is a client's view of: over the
     NVMe loop transport or any other, and over LIO's loopback."""
     block = roots.sys / "class/block" / name.replace("/", "!")
-    own = {read_text(block / key) or "" for key in ("uuid", "nguid")} - {""}
+    ids = {read_text(block / key) or "" for key in ("uuid", "nguid")} - {""}
     store = _loopback_store(block, roots)
-    if own or store:
-        for one in read_exports(roots):
-            if own.intersection(one.ids) or (store and one.place == store):
-                yield one
+    if ids or store:
+        for export in read_exports(roots):
+            if ids.intersection(export.ids) or (store and export.place == store):
+                yield export
 
 
 def _of_nvme(top: Path) -> Iterator[Export]:
@@ -58,18 +58,18 @@ def _of_nvme(top: Path) -> Iterator[Export]:
             path = read_text(space / "device_path")
             if path and read_flag(space / "enable"):
                 ids = (read_text(space / key) or "" for key in ("device_uuid", "device_nguid"))
-                who = f"the kernel exports it over NVMe (nvmet, {printable(subsystem)})"
-                yield Export(path, who, str(space), tuple(filter(None, ids)))
+                user = f"the kernel exports it over NVMe (nvmet, {printable(subsystem)})"
+                yield Export(path, user, str(space), tuple(filter(None, ids)))
 
 
 def _of_scsi(top: Path) -> Iterator[Export]:
     for adapter in list_names(top):
         for store in list_names(top / adapter) if adapter.startswith("fileio_") else ():
             place = top / adapter / store
-            found = _FILE.search(read_text(place / "info") or "")
-            if found and read_flag(place / "enable"):
-                who = f"the kernel exports it over SCSI (LIO fileio, {printable(store)})"
-                yield Export(found[1], who, os.path.realpath(place))
+            match = _FILE.search(read_text(place / "info") or "")
+            if match and read_flag(place / "enable"):
+                user = f"the kernel exports it over SCSI (LIO fileio, {printable(store)})"
+                yield Export(match[1], user, os.path.realpath(place))
 
 
 def _loopback_store(block: Path, roots: Roots) -> str:
@@ -81,5 +81,5 @@ def _loopback_store(block: Path, roots: Roots) -> str:
             if address and read_text(top / port / group / "address") == address[1]:
                 lun = top / port / group / "lun" / f"lun_{address[2]}"
                 links = (lun / entry for entry in list_names(lun))
-                return next((os.path.realpath(one) for one in links if one.is_symlink()), "")
+                return next((os.path.realpath(link) for link in links if link.is_symlink()), "")
     return ""

@@ -58,9 +58,9 @@ def parse_mountinfo(text: str, *, elsewhere: bool = False) -> list[MountEntry]:
     """The lines of a mountinfo file; lines that aren't of its form are skipped."""
     entries = []
     for line in text.split("\n"):
-        left, found, right = line.partition(" - ")
-        before, after = left.split(" "), right.split(" ")
-        if not found or len(before) < 6 or len(after) < 2:
+        head, separator, right = line.partition(" - ")
+        before, after = head.split(" "), right.split(" ")
+        if not separator or len(before) < 6 or len(after) < 2:
             continue
         major, _, minor = before[2].partition(":")
         if not (major.isdecimal() and minor.isdecimal()):
@@ -83,7 +83,7 @@ def parse_mountinfo(text: str, *, elsewhere: bool = False) -> list[MountEntry]:
 def parse_swaps(text: str) -> tuple[str, ...]:
     """Paths of the swap areas in /proc/swaps."""
     lines = [line.split() for line in text.splitlines()[1:]]
-    return tuple(unescape(words[0]) for words in lines if words)
+    return tuple(unescape(fields[0]) for fields in lines if fields)
 
 
 def read_own_mounts(roots: Roots) -> tuple[MountEntry, ...]:
@@ -95,7 +95,7 @@ def distinct_file_systems(mountpoints: Sequence[str], roots: Roots) -> tuple[str
     """The mount points without those that show the file system of an earlier one."""
     if len(mountpoints) < 2:
         return tuple(mountpoints)
-    numbers = {one.mountpoint: (one.major, one.minor) for one in read_own_mounts(roots)}
+    numbers = {entry.mountpoint: (entry.major, entry.minor) for entry in read_own_mounts(roots)}
     first: dict[object, str] = {}
     for mountpoint in mountpoints:
         first.setdefault(numbers.get(mountpoint, mountpoint), mountpoint)
@@ -104,26 +104,26 @@ def distinct_file_systems(mountpoints: Sequence[str], roots: Roots) -> tuple[str
 
 def read_mounts(roots: Roots) -> MountTable:
     """Own mounts first, then those that only other visible mount namespaces have."""
-    own = read_own_mounts(roots)
-    seen = {(e.major, e.minor, e.source, e.mountpoint) for e in own}
-    others: list[MountEntry] = []
+    own_mounts = read_own_mounts(roots)
+    keys = {(e.major, e.minor, e.source, e.mountpoint) for e in own_mounts}
+    foreign_mounts: list[MountEntry] = []
     for text in _other_namespaces(roots):
         for entry in parse_mountinfo(text, elsewhere=True):
             key = (entry.major, entry.minor, entry.source, entry.mountpoint)
-            if key not in seen:
-                seen.add(key)
-                others.append(entry)
+            if key not in keys:
+                keys.add(key)
+                foreign_mounts.append(entry)
     swaps = parse_swaps(decode(read_bytes(roots.proc / "swaps") or b""))
-    return MountTable((*own, *others), swaps, read_btrfs(roots))
+    return MountTable((*own_mounts, *foreign_mounts), swaps, read_btrfs(roots))
 
 
 def read_btrfs(roots: Roots) -> dict[str, frozenset[str]]:
     """UUID -> kernel names of the member devices, for every mounted btrfs."""
     top = roots.sys / "fs/btrfs"
-    found = {uuid: list_names(top / uuid / "devices") for uuid in list_names(top)}
+    members = {uuid: list_names(top / uuid / "devices") for uuid in list_names(top)}
     return {
         uuid: frozenset(name.replace("!", "/") for name in names)
-        for uuid, names in found.items()
+        for uuid, names in members.items()
         if names
     }
 
@@ -134,11 +134,11 @@ def _other_namespaces(roots: Roots) -> Iterator[str]:
     /proc/PID/ns/mnt can be read only with ptrace rights, mountinfo by anybody: without the
     former, equal texts count as one namespace.
     """
-    seen: set[str | bytes] = set()
+    keys: set[str | bytes] = set()
     proc = str(roots.proc)
     with contextlib.suppress(FileNotFoundError):
-        if own := _namespace(f"{proc}/self"):
-            seen.add(own)
+        if own_namespace := _namespace(f"{proc}/self"):
+            keys.add(own_namespace)
     for pid in list_names(proc):
         if not pid.isdecimal():
             continue
@@ -150,13 +150,13 @@ def _other_namespaces(roots: Roots) -> Iterator[str]:
             if roots.real:
                 continue
             namespace = None
-        if namespace is not None and namespace in seen:
+        if namespace is not None and namespace in keys:
             continue
         data = read_bytes(f"{process}/mountinfo")
         key: str | bytes = namespace if namespace is not None else data or b""
-        if not data or key in seen:
+        if not data or key in keys:
             continue
-        seen.add(key)
+        keys.add(key)
         yield decode(data)
 
 
@@ -181,12 +181,12 @@ def apply_mounts(
         if first is None:
             continue
         for name in _members(first, table):
-            where = mounts.setdefault(name, {})
+            device_mounts = mounts.setdefault(name, {})
             key = (entry.mountpoint, entry.elsewhere)
-            where.setdefault(key, Mount(entry.mountpoint, entry.fstype, entry.elsewhere))
+            device_mounts.setdefault(key, Mount(entry.mountpoint, entry.fstype, entry.elsewhere))
     swaps = {finder.by_path(path) for path in table.swaps}
     return (
-        {name: tuple(found.values()) for name, found in mounts.items()},
+        {name: tuple(by_mountpoint.values()) for name, by_mountpoint in mounts.items()},
         frozenset(name for name in swaps if name is not None),
     )
 

@@ -59,18 +59,18 @@ class Writers:
     """
 
     def __init__(self, roots: Roots) -> None:
-        own = str(os.getpid())
+        own_pid = str(os.getpid())
         self._found: list[Writable] = []
         for pid in list_names(roots.proc):
-            if pid.isdecimal() and pid != own:
+            if pid.isdecimal() and pid != own_pid:
                 self._found += _of_process(roots.proc / pid)
         self._found += exported_files(read_exports(roots), roots)
         self._by_file: dict[File, list[Writable]] = {}
         self._by_name: dict[str, list[Writable]] = {}
-        for one in self._found:
-            self._by_name.setdefault(one.name, []).append(one)
-            if one.file is not None:
-                self._by_file.setdefault(one.file, []).append(one)
+        for writable in self._found:
+            self._by_name.setdefault(writable.name, []).append(writable)
+            if writable.file is not None:
+                self._by_file.setdefault(writable.file, []).append(writable)
 
     def of_device(
         self,
@@ -84,19 +84,19 @@ class Writers:
         these files, whatever they are called, and of these character devices."""
         named, numbered, of_files = frozenset(nodes), frozenset(numbers), frozenset(files)
         generic = frozenset(characters)
-        found = (
-            one.who for one in self._found
-            if one.name in named or one.number in numbered or one.file in of_files
-            or one.character in generic
+        users = (
+            writable.who for writable in self._found
+            if writable.name in named or writable.number in numbered or writable.file in of_files
+            or writable.character in generic
         )  # fmt: skip
-        return tuple(dict.fromkeys(found))
+        return tuple(dict.fromkeys(users))
 
     def of_file(self, path: str, files: Iterable[File]) -> tuple[str, ...]:
         """Return the writers of one file: its real path, and its numbers."""
-        found = [one for file in files for one in self._by_file.get(file, ())]
+        writables = [writable for file in files for writable in self._by_file.get(file, ())]
         # only the name is known of what can't be examined (on a server)
-        found += [one for one in self._by_name.get(path, ()) if one.unexamined]
-        return tuple(dict.fromkeys(one.who for one in found))
+        writables += [writable for writable in self._by_name.get(path, ()) if writable.unexamined]
+        return tuple(dict.fromkeys(writable.who for writable in writables))
 
 
 def writers(
@@ -117,46 +117,46 @@ def hidden_programs_reason(roots: Roots) -> str:
             return "programs outside this container are not visible"
     except OSError:
         return "running programs are not visible"
-    closed = sum(
+    unreadable = sum(
         1
         for pid in list_names(roots.proc)
         if pid.isdecimal() and not os.access(roots.proc / pid / "fd", os.R_OK | os.X_OK)
     )
-    if closed:
-        return f"{closed} programs of other users can't be inspected"
+    if unreadable:
+        return f"{unreadable} programs of other users can't be inspected"
     return ""
 
 
 def _of_process(process: Path) -> Iterator[Writable]:
     remote = _Remote(process)
     name = ""
-    for how, found in ((OPEN, _opened(process, remote)), (MAPPED, _mapped(process, remote))):
-        for path, info in found:
+    for access, files in ((OPEN, _opened(process, remote)), (MAPPED, _mapped(process, remote))):
+        for path, info in files:
             name = name or printable(read_text(process / "comm") or "?")
-            who = f"{name} (pid {process.name}) {how}"
-            if (one := _writable(who, path, info)) is not None:
-                yield one
+            user = f"{name} (pid {process.name}) {access}"
+            if (writable := _writable(user, path, info)) is not None:
+                yield writable
 
 
-def _writable(who: str, path: str, info: os.stat_result | None) -> Writable | None:
+def _writable(user: str, path: str, info: os.stat_result | None) -> Writable | None:
     """Return the writable file; ``None`` if it is neither a device nor a regular file."""
     if info is None:
-        return Writable(who, path)
+        return Writable(user, path)
     number = os.major(info.st_rdev), os.minor(info.st_rdev)
     if stat.S_ISBLK(info.st_mode):
-        return Writable(who, path, number)
+        return Writable(user, path, number)
     if stat.S_ISCHR(info.st_mode):
-        return Writable(who, path, character=number)
-    return Writable(who, path, None, file_identity(info)) if stat.S_ISREG(info.st_mode) else None
+        return Writable(user, path, character=number)
+    return Writable(user, path, None, file_identity(info)) if stat.S_ISREG(info.st_mode) else None
 
 
 def exported_files(exports: Iterable[Export], roots: Roots) -> Iterator[Writable]:
     """The kernel's targets open files and devices without claiming them, and no process has the
     descriptor."""
     remote = _Remote(roots.proc / "self")
-    for one in exports:
-        info = None if remote.has_file(one.path) else _stat(Path(one.path))
-        yield _writable(one.who, one.path, info) or Writable(one.who, one.path)
+    for export in exports:
+        info = None if remote.has_file(export.path) else _stat(Path(export.path))
+        yield _writable(export.who, export.path, info) or Writable(export.who, export.path)
 
 
 def opened_by(pid: int, roots: Roots) -> Iterator[Writable]:
@@ -164,8 +164,8 @@ def opened_by(pid: int, roots: Roots) -> Iterator[Writable]:
     process = roots.proc / str(pid)
     name = printable(read_text(process / "comm") or "?")
     for path, info in _opened(process, _Remote(process)):
-        if (one := _writable(f"{name} (pid {pid}) {OPEN}", path, info)) is not None:
-            yield one
+        if (writable := _writable(f"{name} (pid {pid}) {OPEN}", path, info)) is not None:
+            yield writable
 
 
 def _opened(process: Path, remote: _Remote) -> Iterator[tuple[str, os.stat_result | None]]:
@@ -178,17 +178,17 @@ def _opened(process: Path, remote: _Remote) -> Iterator[tuple[str, os.stat_resul
                 continue
             # anything else is a socket, a pipe
             if path.startswith("/") and _for_writing(fdinfo):
-                far = _field(fdinfo, "mnt_id") in remote.mounts
-                yield path, None if far else _stat(link)
+                is_remote = _field(fdinfo, "mnt_id") in remote.mounts
+                yield path, None if is_remote else _stat(link)
 
 
 def _tables(process: Path) -> Iterator[Path]:
     """Descriptor tables of a process: a thread may have its own (unshare(2)), and outlive the
     first."""
     yield process
-    known = list_names(process / "fd")
+    descriptors = list_names(process / "fd")
     for thread in list_names(process / "task"):
-        if thread != process.name and list_names(process / "task" / thread / "fd") != known:
+        if thread != process.name and list_names(process / "task" / thread / "fd") != descriptors:
             yield process / "task" / thread
 
 

@@ -40,11 +40,11 @@ class Overlays:
                 self._others.add(_without_slash(entry.mountpoint))
             if entry.fstype == "overlay":
                 layers = tuple(parse_layers(entry.super_options))
-                one = Overlay(entry.mountpoint, entry.root, layers)
-                self._by_mountpoint.setdefault(_without_slash(entry.mountpoint), []).append(one)
+                overlay = Overlay(entry.mountpoint, entry.root, layers)
+                self._by_mountpoint.setdefault(_without_slash(entry.mountpoint), []).append(overlay)
                 for layer in filter(os.path.isabs, layers):
                     self._by_layer.setdefault(_without_slash(os.path.realpath(layer)), []).append(
-                        one
+                        overlay
                     )
 
     def files(self, path: str) -> set[File]:
@@ -53,20 +53,20 @@ class Overlays:
 
     def names_below(self, path: str, deep: int = _MAX_NESTED) -> Iterator[str]:
         """Paths of a file in the layers of its overlays, whether it exists there or not."""
-        for top, rest in _ancestors(path) if deep and self._by_mountpoint else ():
+        for top, remainder in _ancestors(path) if deep and self._by_mountpoint else ():
             for overlay in self._by_mountpoint.get(top, ()):
                 for layer in filter(os.path.isabs, overlay.layers):
-                    name = _without_slash(layer) + _without_slash(overlay.root) + rest
+                    name = _without_slash(layer) + _without_slash(overlay.root) + remainder
                     yield name
                     yield from self.names_below(name, deep - 1)
 
     def names_above(self, path: str, deep: int = _MAX_NESTED) -> Iterator[str]:
         """Paths of a layer's file in the overlays built on that layer."""
-        for top, rest in _ancestors(path) if deep and self._by_layer else ():
+        for top, remainder in _ancestors(path) if deep and self._by_layer else ():
             for overlay in self._by_layer.get(top, ()):
                 root = _without_slash(overlay.root)
-                if rest == root or rest.startswith(root + "/"):
-                    name = _without_slash(overlay.mountpoint) + rest[len(root) :]
+                if remainder == root or remainder.startswith(root + "/"):
+                    name = _without_slash(overlay.mountpoint) + remainder[len(root) :]
                     yield name
                     yield from self.names_above(name, deep - 1)
 
@@ -74,17 +74,17 @@ class Overlays:
         """Whether a file may lie in an overlay whose upper directory can't be found by its name: it
         is relative, or of another mount namespace. ``file`` is its number as the kernel has it."""
         # else the path is another namespace's, and nothing is known of what is mounted above it
-        ours = file in _existing([path])
+        is_visible = file in _existing([path])
         for top, _ in _ancestors(path):
-            if any(not _is_here(one) for one in self._by_mountpoint.get(top, ())):
+            if any(not _is_here(overlay) for overlay in self._by_mountpoint.get(top, ())):
                 return True
-            if ours and top in self._others:
+            if is_visible and top in self._others:
                 return False
         return False
 
 
 def _is_here(overlay: Overlay) -> bool:
-    return all(os.path.isabs(one) and os.path.isdir(one) for one in overlay.layers[:1])
+    return all(os.path.isabs(layer) and os.path.isdir(layer) for layer in overlay.layers[:1])
 
 
 def parse_layers(options: str) -> Iterator[str]:
