@@ -1,4 +1,4 @@
-"""An action: what a key does, said once.
+"""Actions: what each key does, defined in one place.
 
 Bindings, the footer, the help's list of keys, the command palette and docs/reference/keys.md are
 all made from the ``ACTIONS`` of the parts (ui/keys.py collects them). A new key is a new
@@ -18,8 +18,8 @@ from iopstui.ui.core.key import Key, KeyHint, press
 if TYPE_CHECKING:
     from iopstui.ui.port import Port
 
-Words = str | Callable[[Any], str]
-"""Words that are always the same, or depend on what the part knows; "": none now."""
+DynamicText = str | Callable[[Any], str]
+"""A fixed text, or a function of the part; "": none now."""
 
 IDLE, RUNNING, EXPERIMENT, LESSON = "idle", "running", "experiment", "lesson"
 EXPERIMENT_SCREEN, REPLAY = "experiment screen", "replay"
@@ -34,45 +34,45 @@ BOTH_SCREENS = frozenset({DASHBOARD, EXPERIMENT_SCREEN})
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """``words`` in the footer of the modes in ``at``, each with the place there: small is first.
+    """``text`` in the footer of the modes in ``positions``, each with its position: small is first.
 
-    ``key`` is how it is written, if not as the action's keys are.
+    ``key`` is the key as shown, if not as in the action's keys.
     """
 
-    words: Words
-    at: Mapping[str, int]
+    text: DynamicText
+    positions: Mapping[str, int]
     when: Callable[[Any], bool] = lambda part: True
-    key: Words = ""
+    key: DynamicText = ""
 
     def position(self, mode: str, quiet: bool) -> int | None:
         """Position in the footer of ``mode``; None: not in it."""
-        if mode in self.at:
-            return self.at[mode]
-        if quiet and mode in (EXPERIMENT, LESSON) and IDLE in self.at:
-            return FIRST_VIEWING_KEY + self.at[IDLE]
+        if mode in self.positions:
+            return self.positions[mode]
+        if quiet and mode in (EXPERIMENT, LESSON) and IDLE in self.positions:
+            return FIRST_VIEWING_KEY + self.positions[IDLE]
         return None
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """Actions of keys. ``does`` is a method of the part whose action it is. ``help`` is its line in
-    the help and in docs, at ``place`` among the others; ``term`` is how the keys are written there,
-    if not one behind another. ``title`` and ``note`` are for the command palette. ``applies``:
-    whether there is anything to do now."""
+    """Actions of keys. ``handler`` is a method of the action's part. ``help`` is its line in the
+    help and in docs, at ``place`` among the others; ``term`` is how the keys are written
+    there, if not one after another. ``title`` and ``note`` are for the command palette.
+    ``applies``: whether there is anything to do now."""
 
     id: str
     keys: tuple[Key, ...]
-    does: Callable[..., object]
-    title: Words = ""
-    note: Words = ""
+    handler: Callable[..., object]
+    title: DynamicText = ""
+    note: DynamicText = ""
     help: str = ""
     place: int = 0
     term: str = ""
     footer: tuple[Footer, ...] = ()
     applies: Callable[[Any], bool] = lambda part: True
-    where: str = DASHBOARD
+    scope: str = DASHBOARD
     disturbs: frozenset[str] = frozenset()
-    """What it must not be done in: EXPERIMENT, LESSON."""
+    """Modes in which it is refused: EXPERIMENT, LESSON."""
     offered_on: frozenset[str] = frozenset({DASHBOARD})
     """Where the palette has it: DASHBOARD, EXPERIMENT_SCREEN."""
     measures: bool = False
@@ -84,13 +84,13 @@ class Action:
         return not self.disturbs
 
     @property
-    def written(self) -> str:
-        """Return its keys as written in the help."""
+    def key_text(self) -> str:
+        """Its keys as shown in the help."""
         return self.term or "  ".join(key.label for key in self.keys)
 
 
 def bindings(actions: Iterable[Action], on_dashboard: bool = False) -> list[BindingType]:
-    """The application's own, or those that the dashboard has to bind."""
+    """Bindings of the application, or those that the dashboard has to bind."""
     return [
         Binding(
             key.names,
@@ -120,7 +120,7 @@ def help_rows(actions: Iterable[Action]) -> tuple[tuple[str, str], ...]:
     documented = sorted(
         (action for action in actions if action.help), key=lambda action: action.place
     )
-    return tuple((action.written, action.help) for action in documented)
+    return tuple((action.key_text, action.help) for action in documented)
 
 
 class Part:
@@ -149,13 +149,13 @@ class Part:
 
 @dataclass
 class Actions:
-    """The actions of all parts of an application. ``without`` are ids that others stand in for.
+    """The actions of all parts of an application. ``excluded`` are ids that other actions replace.
 
     Where several parts have a say in what the screen is about, the last one of ``parts`` has it.
     """
 
     parts: Sequence[Part]
-    without: frozenset[str] = frozenset()
+    excluded: frozenset[str] = frozenset()
     by_id: dict[str, tuple[Action, Part]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -163,10 +163,10 @@ class Actions:
             action.id: (action, part)
             for part in self.parts
             for action in part.ACTIONS
-            if action.id not in self.without
+            if action.id not in self.excluded
         }
 
-    def possible(self, action: str, on_dashboard: bool, over_experiment: bool) -> bool:
+    def is_possible(self, action: str, on_dashboard: bool, over_experiment: bool) -> bool:
         """Whether the action's key does anything on the screen that is shown."""
         entry = self.by_id.get(action)
         if entry is None:
@@ -174,7 +174,7 @@ class Actions:
         # where it does not apply its key may be another action's
         if not entry[0].applies(entry[1]):
             return False
-        scope = entry[0].where
+        scope = entry[0].scope
         return on_dashboard or scope == ANYWHERE or (scope == OVER_EXPERIMENT and over_experiment)
 
     def perform(self, name: str, number: int = 0) -> object:
@@ -183,32 +183,32 @@ class Actions:
         if not action.applies(part) or any(p.refuses(action) for p in self.parts):
             return None
         argument = action.keys[number].argument
-        return action.does(part) if argument is None else action.does(part, argument)
+        return action.handler(part) if argument is None else action.handler(part, argument)
 
     @property
     def mode(self) -> str:
         """The screen's mode."""
         return next((part.mode for part in reversed(self.parts) if part.mode), IDLE)
 
-    def _shown(self) -> Iterator[tuple[Action, Part]]:
+    def _visible(self) -> Iterator[tuple[Action, Part]]:
         hidden = frozenset().union(*(part.HIDES for part in self.parts))
         return (entry for entry in self.by_id.values() if entry[0].id not in hidden)
 
     def footer(self, mode: str) -> list[KeyHint]:
         """The keys that matter in ``mode``, now."""
         hints: list[tuple[int, KeyHint]] = []
-        for action, part in self._shown():
+        for action, part in self._visible():
             for footer in action.footer:
                 place = footer.position(mode, action.quiet)
                 if place is not None and footer.when(part):
                     key = _text_for(footer.key, part) or " ".join(key.label for key in action.keys)
-                    hints.append((place, KeyHint(key, _text_for(footer.words, part))))
+                    hints.append((place, KeyHint(key, _text_for(footer.text, part))))
         return [hint for _, hint in sorted(hints, key=lambda item: item[0])]
 
     def palette(self, screen: str) -> list[tuple[str, str, Callable[[], object]]]:
-        """(title, words, what it does) for the palette of DASHBOARD or EXPERIMENT_SCREEN."""
+        """(title, help text, command) for the palette of DASHBOARD or EXPERIMENT_SCREEN."""
         commands: list[tuple[str, str, Callable[[], object]]] = []
-        for action, part in self._shown():
+        for action, part in self._visible():
             if screen not in action.offered_on or not action.applies(part):
                 continue
             if not all(p.offers(action) for p in self.parts):
@@ -216,16 +216,16 @@ class Actions:
             for number, key in enumerate(action.keys):
                 title = key.title or _text_for(action.title, part)
                 if title and (number == 0 or key.title):
-                    help_text = _keyed(key.label, _text_for(action.note, part))
-                    commands.append((title, help_text, _doer(self, action.id, number)))
+                    help_text = _palette_text(key.label, _text_for(action.note, part))
+                    commands.append((title, help_text, _performer(self, action.id, number)))
         return commands
 
 
-def _text_for(text: Words, part: Part) -> str:
+def _text_for(text: DynamicText, part: Part) -> str:
     return text if isinstance(text, str) else text(part)
 
 
-def _keyed(key: str, note: str) -> str:
+def _palette_text(key: str, note: str) -> str:
     if not key:
         return note
     if not note:
@@ -233,5 +233,5 @@ def _keyed(key: str, note: str) -> str:
     return f"key {key}, {note}" if key == ":" else f"key {key}: {note}"
 
 
-def _doer(actions: Actions, name: str, number: int) -> Callable[[], object]:
+def _performer(actions: Actions, name: str, number: int) -> Callable[[], object]:
     return lambda: actions.perform(name, number)

@@ -39,7 +39,7 @@ from iopstui.ui.core.terminal.textual_patches import apply_patches, clear_geomet
 from iopstui.ui.draw.style import UTF8, charset_for
 from iopstui.ui.draw.theme import apply_roles, plain_name, prepare, use_terminfo, variables_for
 from iopstui.ui.feed import Feed
-from iopstui.ui.keys import HELD_IN_LESSON, LIVE_BINDINGS
+from iopstui.ui.keys import LIVE_BINDINGS, REFUSED_IN_LESSON
 from iopstui.ui.lesson.part import LessonKeys
 from iopstui.ui.parts.browser import BrowserKeys
 from iopstui.ui.parts.experiment import NO_EXPERIMENTS_HERE, ExperimentKeys
@@ -68,10 +68,10 @@ os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
 SessionRuns = tuple[Target, list[RunRow], list[MarkInterval]]
 
 
-ARROWS = {"left": "←", "right": "→", "up": "↑", "down": "↓"}
-"""How the footer writes keys that have signs."""
-NAMES = {"esc": "escape", "pgup": "pageup", "pgdn": "pagedown"}
-"""Textual's names of keys that are written shorter."""
+ARROW_SIGNS = {"left": "←", "right": "→", "up": "↑", "down": "↓"}
+"""Signs of keys in the footer."""
+KEY_NAMES = {"esc": "escape", "pgup": "pageup", "pgdn": "pagedown"}
+"""Textual's names of keys that the footer abbreviates."""
 
 
 class PlainScrollBar(ScrollBarRender):
@@ -93,7 +93,7 @@ class IopstuiApp(KeysInOrder):
     """The title of the help's section that is about this program's own keys."""
     ENABLE_COMMAND_PALETTE = True
     BINDINGS = LIVE_BINDINGS
-    _untidy = False
+    _needs_collection = False
 
     def __init__(
         self,
@@ -111,11 +111,11 @@ class IopstuiApp(KeysInOrder):
         super().__init__(driver_class=_driver_class(), ansi_color=no_color)
         use_terminfo(self)
         prepare(self, look.theme)
-        self._first, self._bought = first, backend.volume
+        self._first_view, self._promised_figures = first, backend.volume
         self._sessions: list[tuple[Target, LiveState]] = []
-        self._replayed = replay
+        self._is_replay = replay
         self._leaving = self.interrupted = False
-        self._own_loop: asyncio.AbstractEventLoop | None = None
+        self._event_loop: asyncio.AbstractEventLoop | None = None
         self.charset = look.charset or charset_for()
         self.port = Port(
             self, self.charset, self.refresh_footer, self.leave_with, self.open_help, replay
@@ -128,7 +128,7 @@ class IopstuiApp(KeysInOrder):
         port = self.port
         self.jobs = JobKeys(port, backend.jobs, first.job, first.overrides)
         self.targets = TargetKeys(
-            port, backend, self._opened, self._close, self._begin, first.first_run
+            port, backend, self._open_dashboard, self._close, self._begin_action, first.first_run
         )
         self.view = ViewKeys(port)
         self.experiments = ExperimentKeys(
@@ -136,7 +136,7 @@ class IopstuiApp(KeysInOrder):
             no_experiments,
         )  # fmt: skip
         self.lessons = LessonKeys(
-            port, self.jobs, self.experiments, backend.lessons, first.lesson, HELD_IN_LESSON
+            port, self.jobs, self.experiments, backend.lessons, first.lesson, REFUSED_IN_LESSON
         )
         self.actions = Actions([
             self.jobs, self.targets, self.view, self.experiments, self.lessons,
@@ -162,7 +162,7 @@ class IopstuiApp(KeysInOrder):
 
     @property
     def main_dashboard(self) -> Dashboard | None:
-        """The one whose layout is kept."""
+        """The dashboard whose layout is saved."""
         return self.dashboard
 
     # -- themes
@@ -172,15 +172,15 @@ class IopstuiApp(KeysInOrder):
         return variables_for(self.current_theme)
 
     def watch_theme(self, name: str) -> None:
-        """A theme was chosen: show it, and keep it for the next start."""
+        """A theme was chosen: show it, and save it for the next start."""
         if not self._running:
             return
         apply_roles(self)
         if not PREFERENCES.previewing:
-            self.keep("theme", plain_name(name))
+            self.save_preference("theme", plain_name(name))
 
-    def keep(self, key: str, value: str | bool) -> None:
-        """Keep a choice in the configuration, and say so."""
+    def save_preference(self, key: str, value: str | bool) -> None:
+        """Save a choice in the configuration, and show a message."""
         try:
             PREFERENCES.remember(key, value)
         except OSError as error:
@@ -194,8 +194,8 @@ class IopstuiApp(KeysInOrder):
     def _saved_layout(self, key: str) -> str:
         return str(getattr(PREFERENCES, key.replace("-", "_")))
 
-    def _keep_layout(self) -> None:
-        """The dashboard is left: the next one begins like that."""
+    def _save_layout(self) -> None:
+        """Save the layout of the dashboard being left, for the next one."""
         dashboard = self.main_dashboard
         if dashboard is None or not dashboard.keeps_layout or self.actions.mode == LESSON:
             return
@@ -219,12 +219,12 @@ class IopstuiApp(KeysInOrder):
             driver.on_hangup = self.interrupt
         elif self._in_browser:
             self._end_with_server()
-        self._own_loop = asyncio.get_running_loop()
+        self._event_loop = asyncio.get_running_loop()
         if self.interrupted or (isinstance(driver, NonBlockingDriver) and driver.hung_up):
             self.interrupt()
             return
-        self.set_timer(0.2, _settle)
-        self.targets.begin(self._first.targets, self._first.opens_picker)
+        self.set_timer(0.2, _freeze_loaded_objects)
+        self.targets.begin(self._first_view.targets, self._first_view.opens_picker)
 
     def _end_with_server(self) -> None:
         """Leave when the web server has gone (Textual's own driver would stay)."""
@@ -234,17 +234,17 @@ class IopstuiApp(KeysInOrder):
             self._driver.on_hangup = self.interrupt
 
     def _volume(self, paths: Sequence[str]) -> VolumeState | None:
-        if self._bought is None:
+        if self._promised_figures is None:
             return None
         from iopstui.ui.state.volume import VolumeState
 
-        return VolumeState(self._bought, len(paths))
+        return VolumeState(self._promised_figures, len(paths))
 
-    def _opened(self, session: Controller) -> None:
+    def _open_dashboard(self, session: Controller) -> None:
         """Shows the dashboard of a session, which begins."""
         state = LiveState(session.target.opened, volume=self._volume(session.target.opened))
         dashboard = self.make_dashboard(session, state)
-        dashboard.turns = not self._replayed
+        dashboard.turns = not self._is_replay
         if dashboard.keeps_layout:
             dashboard.begin_with(self._saved_layout(dashboard.layout_key))
         self._sessions.append((session.target, state))
@@ -253,21 +253,21 @@ class IopstuiApp(KeysInOrder):
         self.push_screen(dashboard)
         self.refresh_footer()
         session.start(self._sink)
-        if self._first.starts_job:
+        if self._first_view.starts_job:
             self.jobs.run_first()
         self.lessons.begin_first()
 
     def pop_screen(self) -> AwaitComplete:
         """Pop a screen, like Textual's."""
-        self._untidy = True
+        self._needs_collection = True
         return super().pop_screen()
 
-    def tidy(self) -> None:
-        """Figures were painted, so no sample is near: time to look for what closed screens were
-        made of. It refers to itself, and some megabytes would gather before Python looks."""
-        if self._untidy:
-            self._untidy = False
-            self.call_after_refresh(_collect)
+    def collect_garbage(self) -> None:
+        """Collect closed screens now: figures were just painted, so no sample is due. Screens have
+        reference cycles, and Python alone would let some megabytes accumulate."""
+        if self._needs_collection:
+            self._needs_collection = False
+            self.call_after_refresh(_collect_garbage)
 
     def open_help(self) -> None:
         """Shows every key, panel and abbreviation, first what the screen shown is about."""
@@ -282,8 +282,8 @@ class IopstuiApp(KeysInOrder):
 
         return LiveDashboard(session, state, self.charset, self.lessons.strip)
 
-    def _begin(self, action: str) -> None:
-        """Begin what was chosen on the home screen, now that its target is open."""
+    def _begin_action(self, action: str) -> None:
+        """Start the action chosen on the home screen, now that its target is open."""
         begin = {
             "run": self.jobs.choose_job, "sweep": self.experiments.sweep,
             "compare": self.experiments.compare, "lessons": self.lessons.choose,
@@ -293,9 +293,9 @@ class IopstuiApp(KeysInOrder):
 
     def _close(self) -> None:
         """Close the session to make way for another."""
-        self._keep_layout()
+        self._save_layout()
         self.port.close_session()
-        self._take_last()
+        self._apply_last_events()
         self.lessons.forget()
         self.feed.clear()
         self.port.close_dashboard()
@@ -304,7 +304,7 @@ class IopstuiApp(KeysInOrder):
         """A signal, or the terminal's end: leaves as ``q`` does. From any thread, at any time: the
         terminal is given back also if it comes while that is still being set up."""
         self.interrupted = True
-        loop = self._own_loop
+        loop = self._event_loop
         if loop is not None:
             with contextlib.suppress(RuntimeError):  # closed: it has been left
                 loop.call_soon_threadsafe(self._leave_now)
@@ -314,7 +314,7 @@ class IopstuiApp(KeysInOrder):
             self.run_worker(self.action_quit(), exclusive=False)
 
     def leave_with(self, error: Exception) -> None:
-        """Ends the screen; what happened is said on the terminal as it was before."""
+        """Ends the screen; the error is printed after the terminal is restored."""
         if isinstance(error, IopstuiError):
             message = f"iopstui: {error.message} {error.hint}".strip()
             self.exit(error.exit_code, message=Text(printable(message)))
@@ -340,7 +340,7 @@ class IopstuiApp(KeysInOrder):
         if self._leaving:
             return
         self._leaving = True
-        self._keep_layout()
+        self._save_layout()
         session, why = self.controller, self._failure_text()
         if session is not None:
             if session.running:
@@ -360,16 +360,16 @@ class IopstuiApp(KeysInOrder):
         self.experiments.wait()
         self.lessons.end()
 
-    def _take_last(self) -> None:
-        """Take the last messages of a closed session: how its last run ended."""
+    def _apply_last_events(self) -> None:
+        """Apply the last events of a closed session: how its last run ended."""
         for event in self.feed.take()[0]:
             self.state.apply(event)
 
     @property
-    def runs(self) -> list[SessionRuns]:
-        """After ``close_all``: the runs of each session, one after another, and what its marks
-        tell, where there was one."""
-        self._take_last()
+    def session_runs(self) -> list[SessionRuns]:
+        """After ``close_all``: the runs of each session in order, and the intervals between its
+        marks, if it has any."""
+        self._apply_last_events()
         sessions = (
             (
                 target,
@@ -419,7 +419,7 @@ class IopstuiApp(KeysInOrder):
             self.lessons.event(event)
             match event:
                 case FrameReady():
-                    self.feed.frame()
+                    self.feed.note_frame()
                     continue
                 case ExperimentStarted():
                     experiment_started = True
@@ -430,7 +430,7 @@ class IopstuiApp(KeysInOrder):
         if experiment_started:
             self.experiments.show_screen()
         self.feed.paint_if_due()
-        self.tidy()
+        self.collect_garbage()
 
     def restart_state(self) -> None:
         """Start with a fresh state: another position of the recording follows."""
@@ -469,11 +469,11 @@ class IopstuiApp(KeysInOrder):
             for action, _ in self.actions.by_id.values()
             for key in action.keys
             if key.names
-            for label in {key.label, ARROWS.get(key.label, key.label)}
+            for label in {key.label, ARROW_SIGNS.get(key.label, key.label)}
         }
         # "Enter" is "enter"; of letters the capital is another key
         plain = message.label if len(message.label) == 1 else message.label.lower()
-        name = names.get(message.label, names.get(plain, NAMES.get(plain, plain)))
+        name = names.get(message.label, names.get(plain, KEY_NAMES.get(plain, plain)))
         character = message.label if len(message.label) == 1 else None
         self.post_message(events.Key(name, character))
 
@@ -486,9 +486,9 @@ class IopstuiApp(KeysInOrder):
         """Keys of the dashboard do nothing while another screen is open."""
         if action != "do":
             return True
-        on_dashboard = self.port.shows(self.dashboard)
-        on_experiment = self.port.shows(self.experiment_screen)
-        return self.actions.possible(str(parameters[0]), on_dashboard, on_experiment)
+        on_dashboard = self.port.is_shown(self.dashboard)
+        on_experiment = self.port.is_shown(self.experiment_screen)
+        return self.actions.is_possible(str(parameters[0]), on_dashboard, on_experiment)
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """Everything that keys do, for the command palette."""
@@ -509,12 +509,12 @@ def _driver_class() -> type[Driver] | None:
     return None if driver_name else NonBlockingDriver
 
 
-def _collect() -> None:
+def _collect_garbage() -> None:
     clear_geometry_caches()
     gc.collect()
 
 
-def _settle() -> None:
+def _freeze_loaded_objects() -> None:
     """Exclude the objects loaded so far from garbage collection."""
     gc.freeze()
     gc.enable()
@@ -531,7 +531,7 @@ def run_app(
             return run_to_end(app)
         finally:
             app.close_all()
-            leave(app.runs)
+            leave(app.session_runs)
 
 
 def run_to_end(app: IopstuiApp) -> int:

@@ -36,9 +36,9 @@ class Feed:
         # None: from here on the events are of another place in a recording
         self._queue: deque[Event | None] = deque()
         self._wake_sent = False
-        self._arrived = time.monotonic()
+        self._last_frame_s = time.monotonic()
         self._pace = Pace(refresh_s)
-        self._paint_waits = False
+        self._paint_scheduled = False
 
     # -- from any thread
 
@@ -46,7 +46,7 @@ class Feed:
         """Queue the event, wake the screen once."""
         self._queue.append(event)
         if isinstance(event, FrameReady):
-            self._arrived = time.monotonic()
+            self._last_frame_s = time.monotonic()
         self._wake_up()
 
     def jump(self) -> None:
@@ -84,7 +84,7 @@ class Feed:
                 events.append(event)
         return events, jumped
 
-    def frame(self) -> None:
+    def note_frame(self) -> None:
         """A frame was taken in."""
         self._pace.note_frame()
 
@@ -96,24 +96,24 @@ class Feed:
             return
         wait = self._pace.wait(now)
         if wait > 0:
-            if not self._paint_waits:
-                self._paint_waits = True
+            if not self._paint_scheduled:
+                self._paint_scheduled = True
                 self._port.call_after(wait, self._paint_later)
             return
         self._pace.note_paint(now)
         lag = terminal.lag_s if terminal is not None else 0.0
         frame = self._port.state.frame
         own_cpu = frame.own_cpu if frame is not None else None
-        dashboard.show_cost(OwnCost(own_cpu, now - self._arrived + lag, self._pace.dropped))
+        dashboard.show_cost(OwnCost(own_cpu, now - self._last_frame_s + lag, self._pace.dropped))
         dashboard.paint()
         if terminal is not None:
             self._after_refresh(terminal.note_paint)
 
     def paint_if_old(self, seconds: float) -> None:
         """Paint if nothing new has come for so long: the shown age changes."""
-        if time.monotonic() - self._arrived >= seconds:
+        if time.monotonic() - self._last_frame_s >= seconds:
             self.paint_if_due()
 
     def _paint_later(self) -> None:
-        self._paint_waits = False
+        self._paint_scheduled = False
         self.paint_if_due()

@@ -51,18 +51,18 @@ NO_EXPERIMENTS = (
 )
 SHOW_AGE_AFTER_S = 2.0
 """After so long without a second the screen says anew how old its data are."""
-LOOK_EVERY, MANY_HOSTS, LOOK_SELDOM = 2, 100, 10
-"""Seconds between two looks for findings; with more than so many hosts so many."""
+FINDINGS_INTERVAL, MANY_HOSTS, LONG_FINDINGS_INTERVAL = 2, 100, 10
+"""Seconds between two searches for findings; the last one with more than ``MANY_HOSTS``."""
 
 
-class FleetBoard(FleetDashboard):
-    """All hosts, with this screen's keys."""
+class FleetScreen(FleetDashboard):
+    """Dashboard of all hosts, with its keys."""
 
     BINDINGS = FLEET_SCREEN_BINDINGS
 
 
-class HostBoard(HostDashboard):
-    """A host's board."""
+class HostScreen(HostDashboard):
+    """Dashboard of one host, with its keys."""
 
     BINDINGS = HOST_SCREEN_BINDINGS
 
@@ -95,12 +95,12 @@ class FleetApp(IopstuiApp):
     ) -> None:
         self.fleet = fleet
         self._recording = recording
-        self._counts = counts
-        self.scene = FleetState()
-        self.board: FleetDashboard | None = None
-        self.whole = LiveState()
-        self.host: HostView | None = None
-        self._watched = job is None and not replay
+        self._host_counts = counts
+        self.fleet_state = FleetState()
+        self.fleet_screen: FleetDashboard | None = None
+        self.merged_state = LiveState()
+        self.host_view: HostView | None = None
+        self._watch_only = job is None and not replay
         super().__init__(
             Backend(lambda paths: fleet, dict, jobs),
             FirstView(
@@ -112,21 +112,21 @@ class FleetApp(IopstuiApp):
             replay=replay,
             no_experiments=NO_EXPERIMENTS,
         )
-        self.actions = Actions([*self._parts(), *self.more_parts()], self.missing_actions())
+        self.actions = Actions([*self._parts(), *self.extra_parts()], self.missing_actions())
 
     def _parts(self) -> list[Part]:
         port = self.port
         keys = FleetKeys(
             port,
-            lambda: self.board,
+            lambda: self.fleet_screen,
             self.open_host,
             self.close_host,
-            lambda: self._watched,
+            lambda: self._watch_only,
             lambda: self.fleet.runs,
         )
         self.sweeps = SweepKeys(
-            port, self.fleet, self.scene, self.jobs, lambda: keys.on_host,
-            lambda: self._watched, self.experiment_hints,
+            port, self.fleet, self.fleet_state, self.jobs, lambda: keys.on_host,
+            lambda: self._watch_only, self.experiment_hints,
         )  # fmt: skip
         return [
             self.jobs, self.view, KernelKeys(port, self.jobs, self.experiments),
@@ -134,7 +134,7 @@ class FleetApp(IopstuiApp):
             self.sweeps, FleetReportKeys(port, self._recording),
         ]  # fmt: skip
 
-    def more_parts(self) -> list[Part]:
+    def extra_parts(self) -> list[Part]:
         """Parts for a replay."""
         return []
 
@@ -145,12 +145,12 @@ class FleetApp(IopstuiApp):
     @property
     def main_dashboard(self) -> Dashboard | None:
         """All hosts, whichever is shown."""
-        return self.board
+        return self.fleet_screen
 
     @property
     def state(self) -> LiveState:
         """State of all hosts, whichever is shown."""
-        return self.whole
+        return self.merged_state
 
     @property
     def controller(self) -> Controller | None:
@@ -161,18 +161,18 @@ class FleetApp(IopstuiApp):
 
     def make_dashboard(self, session: Controller, state: LiveState) -> Dashboard:
         """Make the dashboard of all hosts."""
-        self.whole = state
-        self.board = FleetBoard(self.fleet, state, self.scene, self.charset)
-        return self.board
+        self.merged_state = state
+        self.fleet_screen = FleetScreen(self.fleet, state, self.fleet_state, self.charset)
+        return self.fleet_screen
 
-    def _opened(self, session: Controller) -> None:
-        super()._opened(session)
+    def _open_dashboard(self, session: Controller) -> None:
+        super()._open_dashboard(session)
         if self.fleet.runs.live:
             self.set_interval(SHOW_AGE_AFTER_S, lambda: self.feed.paint_if_old(SHOW_AGE_AFTER_S))
-        if self._watched:
+        if self._watch_only:
             self.fleet.run_job("", {})
-        if self._counts:
-            self.sweeps.begin(self._counts, {})
+        if self._host_counts:
+            self.sweeps.begin(self._host_counts, {})
 
     async def action_quit(self) -> None:
         """Stops all hosts first; again: doesn't wait for them."""
@@ -198,7 +198,7 @@ class FleetApp(IopstuiApp):
 
     def next_job(self) -> str:
         """Name of the job that r would run."""
-        return self.jobs.job if not self._watched else ""
+        return self.jobs.job if not self._watch_only else ""
 
     def refresh_footer(self) -> None:
         """Refresh the footer without the keys that do nothing: on one host's screen those for all
@@ -209,11 +209,11 @@ class FleetApp(IopstuiApp):
         idle = {
             " ".join(key.label for key in action.keys)
             for action, _ in self.actions.by_id.values()
-            if (self.host is not None and action.measures)
-            or (self._watched and action.id in ABOUT_JOBS)
+            if (self.host_view is not None and action.measures)
+            or (self._watch_only and action.id in ABOUT_JOBS)
         }
         hints = [hint for hint in self.dashboard.hints if hint.key not in idle]
-        self.dashboard.show_keys(hints, "" if self.host is not None else self.next_job())
+        self.dashboard.show_keys(hints, "" if self.host_view is not None else self.next_job())
 
     # -- events
 
@@ -223,31 +223,35 @@ class FleetApp(IopstuiApp):
         if jumped:
             self.restart_state()
         for event in events:
-            self.whole.apply(event)
+            self.merged_state.apply(event)
             if isinstance(event, FrameReady):
-                self.feed.frame()
-        self._take_events()
+                self.feed.note_frame()
+        self._apply_events()
         self.refresh_footer()
         self.feed.paint_if_due()
-        self.tidy()
+        self.collect_garbage()
 
-    def _take_events(self) -> None:
-        events, host = self.fleet.told, self.host
+    def _apply_events(self) -> None:
+        events, host = self.fleet.told, self.host_view
         while events:
             event = events.popleft()
-            self.scene.apply(event)
+            self.fleet_state.apply(event)
             if host is not None and host.apply(event):
                 self._follow(host)
             if isinstance(event, MergedSecond):
-                self._find_findings(event)
+                self._report_findings(event)
             elif isinstance(event, ScalingCurve):
                 self.sweeps.sweep_changed()
 
-    def _find_findings(self, second: MergedSecond) -> None:
-        interval = LOOK_SELDOM if len(self.scene.hosts) > MANY_HOSTS else LOOK_EVERY
+    def _report_findings(self, second: MergedSecond) -> None:
+        interval = (
+            LONG_FINDINGS_INTERVAL
+            if len(self.fleet_state.hosts) > MANY_HOSTS
+            else FINDINGS_INTERVAL
+        )
         if second.number % interval == 0 and second.counted:
-            for finding in list_findings(fleet_evidence(self.scene, second.interval_s)):
-                self.whole.apply(FindingReported(self.whole.t, finding))
+            for finding in list_findings(fleet_evidence(self.fleet_state, second.interval_s)):
+                self.merged_state.apply(FindingReported(self.merged_state.t, finding))
 
     def _follow(self, host: HostView) -> None:
         """Follow its state, which is replaced when its session begins again."""
@@ -257,25 +261,25 @@ class FleetApp(IopstuiApp):
     def restart_state(self) -> None:
         """Start with a fresh state: another position of the recording follows."""
         self.close_host()
-        if self.board is not None:
-            self.whole = LiveState(self.fleet.target.opened)
-            self.port.restart_state(self.whole)
+        if self.fleet_screen is not None:
+            self.merged_state = LiveState(self.fleet.target.opened)
+            self.port.restart_state(self.merged_state)
 
     # -- one host
 
     def open_host(self, name: str) -> None:
         """Show one host, and have it send all it measures."""
-        line = self.scene.hosts.get(name)
-        if line is None or self.host is not None:
+        line = self.fleet_state.hosts.get(name)
+        if line is None or self.host_view is not None:
             return
         if line.session is None:
             self.port.show_message("info", f"no data from {name} yet")
             return
-        second = self.scene.second
+        second = self.fleet_state.second
         interval = second.interval_s if second is not None else 1.0
         frame = self.fleet.runs.frames.get(name)
-        view = self.host = HostView(line, frame, self.scene.number, interval)
-        dashboard = HostBoard(view, self.charset)
+        view = self.host_view = HostView(line, frame, self.fleet_state.number, interval)
+        dashboard = HostScreen(view, self.charset)
         self.port.begin(view.controller, view.state, dashboard)
         self.push_screen(dashboard)
         self.fleet.runs.detail(name, True)
@@ -283,12 +287,12 @@ class FleetApp(IopstuiApp):
 
     def close_host(self) -> None:
         """Back to all of them."""
-        host, board, dashboard = self.host, self.board, self.port.dashboard
+        host, board, dashboard = self.host_view, self.fleet_screen, self.port.dashboard
         if host is None or board is None:
             return
-        self.host = None
+        self.host_view = None
         self.fleet.runs.detail(host.name, False)
-        self.port.begin(self.fleet, self.whole, board)
+        self.port.begin(self.fleet, self.merged_state, board)
         if dashboard is not None and dashboard.is_current:
             self.pop_screen()
         self.refresh_footer()
@@ -313,7 +317,7 @@ class FleetReplayApp(FleetApp):
         fleet.on_jump = self.feed.jump
         replay.on_failure = self._failed
 
-    def more_parts(self) -> list[Part]:
+    def extra_parts(self) -> list[Part]:
         """Parts that move in the recording."""
         return [ReplayKeys(self.port, self.replay)]
 

@@ -1,4 +1,4 @@
-"""The help, over whatever it was asked from."""
+"""The help, on top of the current screen."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ class HelpScreen(TypeToFilter, TextScreen):
     letters_filter = False
 
     def __init__(self, about: str, sections: Sequence[Section], charset: Charset) -> None:
-        self._here, self._sections = about, sections
-        super().__init__("Help", _shown(about, sections, charset), charset)
+        self._about, self._sections = about, sections
+        super().__init__("Help", _help_text(about, sections, charset), charset)
         self.keys.show(HINTS)
 
     def apply_filter(self) -> None:
         """Show the entries that have all of the words; those of a section whose title has them."""
-        self.keys.show(HINTS, self.filtering)
+        self.keys.show(HINTS, self.filter_hint)
         sections = []
         for title, entries in self._sections:
             matching = tuple(entry for entry in entries if self.matches(title, *entry))
             if matching:
                 sections.append((title, matching))
-        about = "" if self.words.strip() else self._here
-        text = _shown(about, sections, self.charset) if sections else Text(NO_MATCH, style=BOLD)
+        about = "" if self.filter_text.strip() else self._about
+        text = _help_text(about, sections, self.charset) if sections else Text(NO_MATCH, style=BOLD)
         self.query_one("#text-body > Static", Static).update(text)
         self.query_one(VerticalScroll).scroll_home(animate=False)
 
 
-def _shown(about: str, sections: Sequence[Section], charset: Charset) -> Group:
+def _help_text(about: str, sections: Sequence[Section], charset: Charset) -> Group:
     parts: list[Text | Table] = []
     if about:
         parts += [Text("Here", style=BOLD), Text(charset.text(f"  {about}")), Text()]

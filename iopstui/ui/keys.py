@@ -40,7 +40,7 @@ REPLAY_BINDINGS = bindings(REPLAY_ONLY)
 DASHBOARD_BINDINGS = bindings(LIVE_ACTIONS, on_dashboard=True)
 """The dashboard's own, because a screen binds these keys to its focus."""
 
-HELD_IN_LESSON = frozenset(
+REFUSED_IN_LESSON = frozenset(
     key.label for action in LIVE_ACTIONS if LESSON in action.disturbs for key in action.keys
 )
 """What does nothing while a lesson is read, as it is written."""

@@ -52,8 +52,8 @@ class Port:
         return None if self._replay else cast("LiveSession | None", self.session)
 
     @property
-    def played(self) -> Path | None:
-        """The recording that is played, if one is."""
+    def replay_path(self) -> Path | None:
+        """Path of the recording that is played, if any."""
         return cast("ReplaySession", self.session).path if self._replay and self.session else None
 
     # -- which session
@@ -93,7 +93,7 @@ class Port:
             self.dashboard.paint()
 
     @property
-    def shown(self) -> LiveState:
+    def shown_state(self) -> LiveState:
         """State shown by panes and lists: the newest one, or the frozen moment."""
         return self.dashboard.shown if self.dashboard is not None else self.state
 
@@ -107,14 +107,14 @@ class Port:
         """The screen that is shown."""
         return self._app.screen
 
-    def shows(self, screen: Screen[Any] | None) -> bool:
+    def is_shown(self, screen: Screen[Any] | None) -> bool:
         """True while ``screen`` is open and nothing over it."""
         return screen is not None and bool(self._app.screen_stack) and self.screen is screen
 
     def push(
         self, screen: Screen[Result], on_result: Callable[[Result | None], None] | None = None
     ) -> None:
-        """Opens ``screen``; ``then`` gets what comes of it."""
+        """Open ``screen``; ``on_result`` is called with its result."""
         self._app.push_screen(screen, on_result)
 
     def apply_theme(self, theme: str) -> None:
@@ -139,8 +139,8 @@ class Port:
         """Call ``do`` after a delay."""
         return self._app.set_timer(seconds, do)
 
-    def run_beside(self, coroutine: Coroutine[Any, Any, None], group: str) -> None:
-        """Do this beside the screen; an earlier job of the same ``group`` is cancelled."""
+    def run_in_background(self, coroutine: Coroutine[Any, Any, None], group: str) -> None:
+        """Run this in the background; an earlier task of the same ``group`` is cancelled."""
         self._app.run_worker(coroutine, group=group, exclusive=True)
 
     def leave(self, code: int) -> None:

@@ -58,7 +58,7 @@ def run_screen(
         code = sessions.show(first_job, lesson, pick=pick, refresh_s=refresh_s, theme=theme)
     finally:
         sessions.end()
-    return EXIT_VERDICT if sessions.missed and code == EXIT_OK else code
+    return EXIT_VERDICT if sessions.expectation_missed and code == EXIT_OK else code
 
 
 def _discover() -> Mapping[str, BlockDevice]:
@@ -74,7 +74,7 @@ def _recent() -> Sequence[RecentRecording]:
 
 
 class _RequestedReplay:
-    """A recording that was asked for, until it is played."""
+    """A recording requested on the screen, until it is played."""
 
     def __init__(self) -> None:
         self._name = ""
@@ -84,19 +84,19 @@ class _RequestedReplay:
         self._name = name
 
     def take(self) -> str:
-        """Return its name once; "" if none was asked for."""
+        """Return its name once; "" if none was requested."""
         name, self._name = self._name, ""
         return name
 
 
-FIRST_USE = "screen-used"
+FIRST_USE_FILE = "screen-used"
 """A file in the state directory: with it the home screen needs no hint for beginners."""
 
 
 def _first_use() -> bool:
     """True once for each user."""
     try:
-        file = state_directory() / FIRST_USE
+        file = state_directory() / FIRST_USE_FILE
         if file.exists():
             return False
         file.touch(mode=0o600)
@@ -113,12 +113,12 @@ class _Sessions:
     ) -> None:
         self._options = options
         self._export = export
-        self._early: list[LiveSession] = []
-        self._made: list[LiveSession] = []
-        self._works_on: dict[object, Target | None] = {}
-        self._ran: Sequence[tuple[Target, Sequence[RunRow], Sequence[MarkInterval]]] = ()
-        # where a recording went on, and where it began
-        self._recorded: dict[Path, Path] = {}
+        self._prepared: list[LiveSession] = []
+        self._sessions: list[LiveSession] = []
+        self._job_targets: dict[object, Target | None] = {}
+        self._session_runs: Sequence[tuple[Target, Sequence[RunRow], Sequence[MarkInterval]]] = ()
+        # the first file of each recording that was continued in another file
+        self._first_recordings: dict[Path, Path] = {}
 
     def show(
         self, first_job: str | None, lesson: Lesson | None, *, pick: bool, refresh_s: float,
@@ -144,7 +144,7 @@ class _Sessions:
                 self.background, self.lessons, request.ask, _recent, options.volume,
                 BusiestProcess(),
             )  # fmt: skip
-            code = run_app(backend, first, Appearance(None, theme, refresh_s), self.ran)
+            code = run_app(backend, first, Appearance(None, theme, refresh_s), self.keep_runs)
             name = request.take()
             if code != EXIT_OK or not name:
                 return code
@@ -155,15 +155,15 @@ class _Sessions:
                 return code
 
     def begin(self, paths: Sequence[str]) -> None:
-        """The first one, before there is a screen."""
-        self._early.append(self._make(paths))
-        self._early[0].start()
+        """Start the first session, before there is a screen."""
+        self._prepared.append(self._new_session(paths))
+        self._prepared[0].start()
 
     def controller(self, paths: Sequence[str]) -> Controller:
-        """The one for these targets; raises IopstuiError."""
-        return self._early.pop() if self._early else self._make(paths)
+        """The session for these targets; raises IopstuiError."""
+        return self._prepared.pop() if self._prepared else self._new_session(paths)
 
-    def _make(self, paths: Sequence[str]) -> LiveSession:
+    def _new_session(self, paths: Sequence[str]) -> LiveSession:
         from iopstui.preflight.targets import choose_targets
         from iopstui.session.new_session import new_session
 
@@ -172,17 +172,17 @@ class _Sessions:
         target, job_target = choose_targets(paths, job, devices, Roots())
         # before a file is made for the recording: what can't be expected leaves none
         expected = self._expectations(target)
-        if self._made:
+        if self._sessions:
             options = replace(options, record=None)
         session = new_session(
             options, target, job_target, devices, expected, keep_s=REPORT_HISTORY_S
         )
-        if self._made and self._made[-1].recorded is not None:
-            _go_on(session, self._made[-1].recorded, self._recorded)
+        if self._sessions and self._sessions[-1].recorded is not None:
+            _continue_recording(session, self._sessions[-1].recorded, self._first_recordings)
         if self._export is not None:
             self._export(session)
-        self._made.append(session)
-        self._works_on[session] = job_target
+        self._sessions.append(session)
+        self._job_targets[session] = job_target
         return session
 
     def _expectations(self, target: Target) -> tuple[Expectation, ...]:
@@ -208,7 +208,7 @@ class _Sessions:
         conditions = RunConditions(
             options.size, options.destroy_data, knobs=knobs, no_fence=options.no_fence
         )
-        return BackgroundExperiments(controller, self._works_on[controller], conditions)
+        return BackgroundExperiments(controller, self._job_targets[controller], conditions)
 
     def lessons(self, controller: Controller) -> Lessons:
         """Lessons in a session."""
@@ -216,38 +216,42 @@ class _Sessions:
 
         options = self._options
         return here.Lessons(
-            self._works_on[controller], lambda: controller.devices, options.size,
+            self._job_targets[controller], lambda: controller.devices, options.size,
             options.destroy_data,
         )  # fmt: skip
 
-    def ran(self, runs: Sequence[tuple[Target, Sequence[RunRow], Sequence[MarkInterval]]]) -> None:
-        """Runs and marks of each session."""
-        self._ran = runs
+    def keep_runs(
+        self, runs: Sequence[tuple[Target, Sequence[RunRow], Sequence[MarkInterval]]]
+    ) -> None:
+        """Keep the runs and marks of each session."""
+        self._session_runs = runs
 
     def end(self) -> None:
-        """The screen is gone, the terminal as it was: only now can be read what is left to say."""
-        for session in self._early:
+        """Print the results, now that the screen is closed and the terminal restored."""
+        for session in self._prepared:
             session.close()
-        runs = runs_text([(target, rows) for target, rows, _ in self._ran])
-        marks = mark_intervals_text([(target, intervals) for target, _, intervals in self._ran])
+        runs = runs_text([(target, rows) for target, rows, _ in self._session_runs])
+        marks = mark_intervals_text(
+            [(target, intervals) for target, _, intervals in self._session_runs]
+        )
         if runs or marks:
             print_after_screen("\n\n".join(text for text in (runs, marks) if text))
         for line in self._outcomes():
             print(f"iopstui: {printable(line)}", file=sys.stderr)
-        for text in (s.left_behind for s in self._made if s.left_behind):
+        for text in (s.left_behind for s in self._sessions if s.left_behind):
             print(f"iopstui: {text}", file=sys.stderr)
 
     def _outcomes(self) -> Iterator[str]:
-        for outcome in (outcome for session in self._made for outcome in session.outcomes):
+        for outcome in (outcome for session in self._sessions for outcome in session.outcomes):
             from iopstui.session.tick.outcomes import outcome_text
 
             yield outcome_text(outcome)
 
     @property
-    def missed(self) -> bool:
-        """Whether the last run of one of them did not meet an expectation."""
+    def expectation_missed(self) -> bool:
+        """Whether the last run of a session did not meet an expectation."""
         return any(
-            outcome.passed is False for session in self._made for outcome in session.outcomes
+            outcome.passed is False for session in self._sessions for outcome in session.outcomes
         )
 
 
@@ -289,7 +293,7 @@ def mark_intervals_text(sessions: Sequence[tuple[Target, Sequence[MarkInterval]]
 
 
 def print_after_screen(text: str) -> None:
-    """Print on the terminal, as far as it takes it: one that is stopped or gone holds nobody up."""
+    """Print on the terminal without blocking on one that is stopped or gone."""
     stream = sys.__stdout__
     if stream is None or not stream.isatty():
         return
@@ -301,9 +305,9 @@ def print_after_screen(text: str) -> None:
     output.stop()
 
 
-def _go_on(session: LiveSession, before: Path, firsts: dict[Path, Path]) -> None:
-    """A recording goes on with another device in a file of its own: FILE-2, FILE-3 ...
-    ``firsts`` keeps where each recording that went on began."""
+def _continue_recording(session: LiveSession, before: Path, firsts: dict[Path, Path]) -> None:
+    """Continue a recording with another device in a new file: FILE-2, FILE-3 ...
+    ``firsts`` maps each continued file to the first one."""
     from iopstui.recording.writer import next_free_path
 
     first = firsts.get(before, before)

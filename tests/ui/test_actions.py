@@ -86,7 +86,7 @@ def test_a_quiet_action_stands_behind_the_own_keys_of_an_experiment() -> None:
         one.position(EXPERIMENT, quiet=False) is None
         and one.position("running", quiet=True) is None
     )
-    assert Action("x", (Key("x", "x"),), lambda part: None).written == "x"
+    assert Action("x", (Key("x", "x"),), lambda part: None).key_text == "x"
 
 
 async def test_the_application_has_every_part(root: Path) -> None:

@@ -220,7 +220,7 @@ async def test_four_hosts_have_a_row_each_and_one_is_opened() -> None:
         await pilot.press("up", "enter")
         await until(pilot, lambda: shows(app, "node02 lost: its connection has ended /mnt/shared"))
         # its charts end where it did
-        assert app.host is not None and app.host.state.history.end == pytest.approx(10.0)
+        assert app.host_view is not None and app.host_view.state.history.end == pytest.approx(10.0)
         await pilot.press("escape")
         await pilot.press("q")
     assert runs.closed and app.return_code == 0
@@ -296,7 +296,7 @@ async def test_o_and_capital_o_sort_by_every_column_from_both_ends() -> None:
         seen = []
         for _ in range(9):
             await pilot.press("o")
-            seen.append(app.board.hosts.order if app.board else "")
+            seen.append(app.fleet_screen.hosts.order if app.fleet_screen else "")
         assert seen == ["worst", "iops", "bw", "wait", "await", "util", "state", "odd", "name"]
         await pilot.press("o", "o")
         assert shows(app, "o: least IOPS first") and listed(app)[0] == "node03"
@@ -395,7 +395,9 @@ async def test_a_page_that_covers_the_end_of_a_run_leaves_no_picture_that_stands
         await settle(pilot)
         await pilot.press("space")
         # all that has changed is sent to the terminal, though no second comes any more
-        await until(pilot, lambda: app.board is not None and not app.board.canvas.waits)
+        await until(
+            pilot, lambda: app.fleet_screen is not None and not app.fleet_screen.canvas.waits
+        )
         assert shows(app, "FROZEN")
 
 
@@ -421,11 +423,13 @@ async def test_a_recording_is_played_and_looked_through() -> None:
     async with app.run_test(size=(120, 36)) as pilot:
         await until(pilot, lambda: shows(app, "REPLAY 0:29 / 0:29"))
         assert shows(app, "run 1: ") and not shows(app, "r runs it again")
-        last = app.scene.number
+        last = app.fleet_state.number
         # it begins with the end of the first second
-        assert last == START_S + 29 and app.whole.history.end == pytest.approx(29.0)
+        assert last == START_S + 29 and app.merged_state.history.end == pytest.approx(29.0)
         await pilot.press("home")
-        await until(pilot, lambda: shows(app, "REPLAY 0:29 / 0:29") and app.scene.number == last)
+        await until(
+            pilot, lambda: shows(app, "REPLAY 0:29 / 0:29") and app.fleet_state.number == last
+        )
         await pilot.press("r")
         assert shows(app, "this is a recording")
         await pilot.press("q")
@@ -515,7 +519,7 @@ async def test_a_setting_of_all_hosts_disks_is_changed_after_a_question_that_nam
         await pilot.press("escape")
         await until(pilot, lambda: shows(app, "nomerges is 1 on 1 host: node01; nomerges is not"))
         assert shows(app, "not changed on node02 (lost)")
-        assert app.whole.initial_tunables["nomerges"] == {"node01 sda": "0"}
+        assert app.merged_state.initial_tunables["nomerges"] == {"node01 sda": "0"}
 
 
 def test_a_host_that_is_looked_at_goes_on_after_its_run_and_begins_anew_with_the_next() -> None:
@@ -558,9 +562,9 @@ async def test_between_two_runs_the_disks_are_watched_and_the_run_s_end_stays_sa
         assert "its connection has ended" in rows["node02"] and " 71 " in rows["node02"]
         assert app.fleet.last is not None and app.fleet.last.words == ("all hosts",)
         # what is shown grows old where nothing comes
-        app.feed._arrived -= 3000
+        app.feed._last_frame_s -= 3000
         app.feed.paint_if_old(SHOW_AGE_AFTER_S)
-        assert app.board is not None and (app.board.own.age_s or 0) >= 3000
+        assert app.fleet_screen is not None and (app.fleet_screen.own.age_s or 0) >= 3000
         await pilot.press("enter")
         await until(pilot, lambda: shows(app, "node01 /dev/nvme0n1"))
 
@@ -589,7 +593,7 @@ async def test_numbers_and_tab_choose_a_panel(size: tuple[int, int]) -> None:
         await settle(pilot)
         runs.play(4)
         await settle(pilot)
-        board = app.board
+        board = app.fleet_screen
         assert board is not None
         for key, tab in (("1", 0), ("4", 3), ("tab", 4), ("shift+tab", 3)):
             await pilot.press(key)
@@ -598,6 +602,6 @@ async def test_numbers_and_tab_choose_a_panel(size: tuple[int, int]) -> None:
         await settle(pilot)
         assert board.tabbed and board.panels["runs"].shown
         await pilot.press("0", "4", "enter")
-        await until(pilot, lambda: app.host is not None)
+        await until(pilot, lambda: app.host_view is not None)
         await pilot.press("2")
         assert app.dashboard is not None and app.dashboard.tab == 1

@@ -29,12 +29,12 @@ from iopstui.ui.dialogs.picker import Picker
 from iopstui.ui.dialogs.picker_rows import (
     PLAIN_BARS,
     Activity,
-    cells,
-    live,
-    mounted,
-    tree,
+    column_widths,
+    device_tree,
+    live_cells,
+    mount_text,
+    static_cells,
     use_above,
-    widths,
 )
 from iopstui.ui.dialogs.prompt import Prompt
 from iopstui.ui.dialogs.recent import start_text
@@ -75,7 +75,7 @@ def test_what_a_disk_carries(
 
 
 def test_a_disk_that_is_not_known_yet_has_no_figures() -> None:
-    assert set(live(None).values()) == {""}
+    assert set(live_cells(None).values()) == {""}
 
 
 def row_of(app: IopstuiApp) -> list[str]:
@@ -186,20 +186,20 @@ LEGS = {
 
 
 def test_disks_that_belong_together_are_a_tree() -> None:
-    shown = [(depth, one.name) for depth, one in tree(LEGS, False)]
+    shown = [(depth, one.name) for depth, one in device_tree(LEGS, False)]
     assert shown == [(0, "sda"), (1, "md0"), (0, "sdb"), (0, "nvme0n1")]
-    assert (1, "nvme0n1p1") in [(depth, one.name) for depth, one in tree(LEGS, True)]
-    assert mounted(LEGS["sdb"], LEGS) == "/backup" and mounted(LEGS["md0"], LEGS) == "/backup"
-    assert "raid1 on sda, sdb" in cells(LEGS["md0"], LEGS)["MODEL"]
+    assert (1, "nvme0n1p1") in [(depth, one.name) for depth, one in device_tree(LEGS, True)]
+    assert mount_text(LEGS["sdb"], LEGS) == "/backup" and mount_text(LEGS["md0"], LEGS) == "/backup"
+    assert "raid1 on sda, sdb" in static_cells(LEGS["md0"], LEGS)["MODEL"]
     # what goes round is shown, once
     ring = {"a": replace(DM, name="a", slaves=("b",), holders=("b",)),
             "b": replace(DM, name="b", slaves=("a",), holders=("a",))}  # fmt: skip
-    assert sorted(one.name for _, one in tree(ring, False)) == ["a", "b"]
+    assert sorted(one.name for _, one in device_tree(ring, False)) == ["a", "b"]
 
 
 @pytest.mark.parametrize("width", [56, 76, 96, 116, 156, 246])
 def test_columns_fit_and_the_figures_are_never_left_out(width: int) -> None:
-    found = widths(width)
+    found = column_widths(width)
     assert {"NAME", "READ/s", "WRITE/s", "MiB/s", "UTIL", "LAST 60 s"} <= set(found)
     assert width < 76 or sum(found.values()) + 2 * len(found) <= width
     assert width < 200 or (found["LAST 60 s"], found["MODEL"]) == (60, 48)
@@ -207,7 +207,7 @@ def test_columns_fit_and_the_figures_are_never_left_out(width: int) -> None:
 
 @pytest.mark.parametrize(("width", "cells"), [(76, 11), (156, 16), (246, 24)])
 def test_long_names_are_cut_last(width: int, cells: int) -> None:
-    found = rows.widths(width, 40)
+    found = rows.column_widths(width, 40)
     assert found["NAME"] >= cells and sum(found.values()) + 2 * len(found) <= width
 
 

@@ -284,6 +284,6 @@ async def test_what_a_session_says_while_it_is_closed_is_in_its_runs() -> None:
         fake.begin(TITLE.format(64))
         fake.tick(2)
         fake.finish(interrupted=True)
-        ((target, rows, _),) = app.runs
+        ((target, rows, _),) = app.session_runs
     assert target == fake.target
     assert [(row.step, row.ended) for row in rows] == [(1, "stopped"), (2, "stopped")]

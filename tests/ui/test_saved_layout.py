@@ -138,7 +138,7 @@ async def test_a_fleet_s_screen_begins_as_it_was_left(kept: Kept) -> None:
     app, runs = made(four())
     async with app.run_test(size=(80, 24)) as pilot:
         await settle(pilot)
-        board = app.board
+        board = app.fleet_screen
         assert board is not None and str(board.saved_layout) == kept[0][1]
         # also with one host opened: what is kept is the board of all
         runs.play(3)
@@ -146,7 +146,7 @@ async def test_a_fleet_s_screen_begins_as_it_was_left(kept: Kept) -> None:
         await pilot.press("4", "k")
         await settle(pilot)
         await pilot.press("enter")
-        await until(pilot, lambda: app.host is not None)
+        await until(pilot, lambda: app.host_view is not None)
         await pilot.press("escape", "q")
     assert kept[1:] == [("fleet-layout", "heat-map 2s by-iops reversed rows")]
     with pytest.raises(ValueError, match="'big' is not one of iops, "):

@@ -14,7 +14,7 @@ from iopstui.session.live import LiveSession
 from iopstui.ui.dashboard import bars, finding_line
 from iopstui.ui.dialogs.live_rows import LiveRows
 from iopstui.ui.draw.style import ASCII, UTF8, Charset
-from iopstui.ui.start import _go_on
+from iopstui.ui.start import _continue_recording
 from iopstui.ui.state.live import LiveState
 
 STARTED = StepStarted(1.0, 1, "j", "randread 4k", ("fio",), True)
@@ -119,9 +119,9 @@ def test_a_recording_goes_on_in_a_file_of_its_own_with_each_device(tmp_path: Pat
     one = Session()
     before = first
     for _ in range(3):
-        _go_on(cast(LiveSession, one), before, names)
+        _continue_recording(cast(LiveSession, one), before, names)
         before = one.to[-1]
     assert [path.name for path in one.to] == ["run.1-2.iops", "run.1-4.iops", "run.1-5.iops"]
     other = Session("No room.")
-    _go_on(cast(LiveSession, other), first, {})
+    _continue_recording(cast(LiveSession, other), first, {})
     assert other.said == ["error: No room."] and not other.to

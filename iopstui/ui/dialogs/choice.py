@@ -34,28 +34,30 @@ class Choice(TypeToFilter, Modal["str | None"]):
         self,
         title: str,
         values: Sequence[str],
-        now: str,
+        current: str,
         charset: Charset,
         opened_by: Key | None = None,
     ) -> None:
         super().__init__(title, charset, HINTS, opened_by)
-        self._values = self._shown = list(values)
-        self._now = now
+        self._values = self._visible_values = list(values)
+        self._current = current
 
     def content(self) -> ComposeResult:
         """The values."""
         yield OptionList(*(Option(Text(value)) for value in self._values))
 
     def on_mount(self) -> None:
-        """The value that is set now is the one under the cursor."""
-        self.set_title(self.heading, f"now {self._now}" if self._now else "")
+        """Put the cursor on the current value."""
+        self.set_title(self.heading, f"now {self._current}" if self._current else "")
         options = self.query_one(OptionList)
-        options.highlighted = self._values.index(self._now) if self._now in self._values else 0
+        options.highlighted = (
+            self._values.index(self._current) if self._current in self._values else 0
+        )
         options.focus()
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Close with the chosen value."""
-        self.dismiss(self._shown[event.option_index])
+        self.dismiss(self._visible_values[event.option_index])
 
     def action_take(self) -> None:
         """Close with the value under the cursor."""
@@ -63,19 +65,19 @@ class Choice(TypeToFilter, Modal["str | None"]):
 
     def apply_filter(self) -> None:
         """Show the values that have all of the words."""
-        self._shown = [value for value in self._values if self.matches(value)]
+        self._visible_values = [value for value in self._values if self.matches(value)]
         options = self.query_one(OptionList)
         options.clear_options()
-        options.add_options([Option(Text(value)) for value in self._shown])
-        options.highlighted = 0 if self._shown else None
-        self.keys.show(HINTS, self.filtering)
+        options.add_options([Option(Text(value)) for value in self._visible_values])
+        options.highlighted = 0 if self._visible_values else None
+        self.keys.show(HINTS, self.filter_hint)
 
 
 def ask_last_or_new(
     port: Port, title: str, last: str, new: str, show: Callable[[], None], begin: Callable[[], None]
 ) -> None:
-    """Ask whether the last one of something is shown (``last`` says which; "": nothing is to be
-    said of it) or a ``new`` one begun."""
+    """Ask whether to show the last one (``last`` describes it; may be "") or to begin a ``new``
+    one."""
     values = (f"Show the last one ({last})" if last else "Show the last one", new)
 
     def chosen(value: str | None) -> None:

@@ -14,7 +14,7 @@ from iopstui.ui.draw.style import Charset
 
 
 class Confirm(Modal[bool]):
-    """True if the user agrees to ``words``; ``does`` is what the agreement does, a verb."""
+    """True if the user agrees to ``text``; ``verb`` is the label of the button that agrees."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
         Binding("y", "answer(True)", show=False),
@@ -23,18 +23,18 @@ class Confirm(Modal[bool]):
     ]
     about = "Confirm a change: Enter or y applies it, Esc or n cancels."
 
-    def __init__(self, title: str, text: str, does: str, charset: Charset) -> None:
+    def __init__(self, title: str, text: str, verb: str, charset: Charset) -> None:
         hints: tuple[Hint, ...] = (
-            ("Enter", does, "screen.answer(True)"), ("Esc", "Cancel", "screen.answer(False)"),
+            ("Enter", verb, "screen.answer(True)"), ("Esc", "Cancel", "screen.answer(False)"),
         )  # fmt: skip
         super().__init__(title, charset, hints)
-        self._words, self._does = text, does
+        self._text, self._verb = text, verb
 
     def content(self) -> ComposeResult:
         """The planned change, and the answers."""
-        yield Static(Text(self.clean(self._words)), id="prompt-words")
+        yield Static(Text(self.clean(self._text)), id="prompt-words")
         with Horizontal(classes="form-buttons"):
-            yield Button(self._does, id="confirm-yes", variant="primary", compact=True)
+            yield Button(self._verb, id="confirm-yes", variant="primary", compact=True)
             yield Button("Cancel", id="confirm-no", compact=True)
 
     def on_mount(self) -> None:

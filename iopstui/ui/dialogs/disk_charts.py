@@ -18,16 +18,16 @@ from iopstui.ui.draw.style import P50, P99, Charset
 
 READS, WRITES, R_AWAIT, W_AWAIT = SERIES = ("r/s", "w/s", "r_await", "w_await")
 MIN_HEIGHT = 10
-KEPT_SECONDS = 600
+HISTORY_S = 600
 NS_OF_MS = 1e6
 
 
 def new_history() -> History:
     """The past of one disk, as far as the widest chart shows it."""
-    return History(SERIES, raw_samples=KEPT_SECONDS, folded_samples=1)
+    return History(SERIES, raw_samples=HISTORY_S, folded_samples=1)
 
 
-def values_of(rates: DiskRates | None) -> dict[str, float | None]:
+def chart_values(rates: DiskRates | None) -> dict[str, float | None]:
     """One second of it."""
     if rates is None:
         return {}

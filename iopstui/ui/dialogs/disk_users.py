@@ -1,4 +1,4 @@
-"""Who uses the disk: processes, or with Tab cgroups, and back."""
+"""The disk's users: processes, or with Tab cgroups."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from textual.binding import Binding
 
 from iopstui.ui.core.key import Key
 from iopstui.ui.core.modal import Hint
-from iopstui.ui.dialogs.live_rows import Build, LiveRows
+from iopstui.ui.dialogs.live_rows import LiveRows, RowBuilder
 from iopstui.ui.draw.style import Charset
 
 TITLES = ("Processes", "Cgroups")
@@ -23,28 +23,28 @@ class DiskUsers(LiveRows):
     BINDINGS = [Binding("tab", "switch", show=False)]  # noqa: RUF012 (Textual's own form)
 
     def __init__(
-        self, builds: Sequence[Build], orders: Sequence[Callable[[], Sequence[str]]],
+        self, builds: Sequence[RowBuilder], orders: Sequence[Callable[[], Sequence[str]]],
         charset: Charset, opened_by: Key,
     ) -> None:  # fmt: skip
-        self.shown = 0
+        self.view_index = 0
         super().__init__(
-            TITLES[0], lambda width: builds[self.shown](width), charset, opened_by,
-            lambda: orders[self.shown](),
+            TITLES[0], lambda width: builds[self.view_index](width), charset, opened_by,
+            lambda: orders[self.view_index](),
         )  # fmt: skip
         self.about += " Tab shows cgroups (units, containers, pods), and processes again."
-        self._plain_hints = self._usual_hints
-        self._usual_hints = (SWITCH[0], *self._plain_hints)
+        self._base_hints = self._usual_hints
+        self._usual_hints = (SWITCH[0], *self._base_hints)
 
     def on_mount(self) -> None:
         """Show the newest state."""
         super().on_mount()
-        self.keys.show(self._usual_hints, self.filtering)
+        self.keys.show(self._usual_hints, self.filter_hint)
 
     def action_switch(self) -> None:
         """Show the cgroups in place of the processes, or the other way round."""
-        self.shown = 1 - self.shown
-        self._usual_hints = (SWITCH[self.shown], *self._plain_hints)
+        self.view_index = 1 - self.view_index
+        self._usual_hints = (SWITCH[self.view_index], *self._base_hints)
         self.order = ""
-        self.keys.show(self._usual_hints, self.filtering)
-        self.set_title(TITLES[self.shown], self.note)
+        self.keys.show(self._usual_hints, self.filter_hint)
+        self.set_title(TITLES[self.view_index], self.note)
         self.action_scroll(-1_000_000)

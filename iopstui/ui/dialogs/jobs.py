@@ -43,7 +43,7 @@ class JobChooser(Modal["str | None"]):
         self._jobs = list(jobs)
         self._current = current
         # as the list has them; None is a heading
-        self._shown: list[ShippedJob | None] = []
+        self._rows: list[ShippedJob | None] = []
 
     def content(self) -> ComposeResult:
         """Filter, list, explanation."""
@@ -61,7 +61,7 @@ class JobChooser(Modal["str | None"]):
 
     def _filter(self, text: str) -> None:
         terms = text.lower().split()
-        self._shown = []
+        self._rows = []
         options: list[Option] = []
         above = ""
         for job in self._jobs:
@@ -70,14 +70,14 @@ class JobChooser(Modal["str | None"]):
             if publisher_heading(job.source) != above:
                 above = publisher_heading(job.source)
                 options.append(Option(self._heading(above), disabled=True))
-                self._shown.append(None)
+                self._rows.append(None)
             options.append(Option(self._label(job)))
-            self._shown.append(job)
+            self._rows.append(job)
         chooser = self.query_one(OptionList)
         chooser.clear_options()
         chooser.add_options(options)
-        names = [job.name if job else "" for job in self._shown]
-        if self._shown:
+        names = [job.name if job else "" for job in self._rows]
+        if self._rows:
             # the first one stands below a heading
             chooser.highlighted = names.index(self._current) if self._current in names else 1
         self._explain()
@@ -121,9 +121,9 @@ class JobChooser(Modal["str | None"]):
 
     def _highlighted_job(self) -> ShippedJob | None:
         index = self.query_one(OptionList).highlighted
-        if index is None or not 0 <= index < len(self._shown):
+        if index is None or not 0 <= index < len(self._rows):
             return None
-        return self._shown[index]
+        return self._rows[index]
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Narrow the list to the jobs that have all words of the filter."""

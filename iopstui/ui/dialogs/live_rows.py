@@ -17,14 +17,14 @@ from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.rows import Row, pad
 from iopstui.ui.draw.style import Charset
 
-Build = Callable[[int], "Sequence[Row]"]
+RowBuilder = Callable[[int], "Sequence[Row]"]
 SORT: Hint = ("< >", "Sort", "screen.sort(1)")
 HINTS: tuple[Hint, ...] = (("↑ ↓ PgUp PgDn", "Scroll", ""), FILTER, CLOSE_HINT)
 WHEEL_ROWS, MIN_ROWS = 3, 3
 
 
 class LiveRows(TypeToFilter, Modal[None]):
-    """Shows ``build(width)``, and shows it anew whenever ``paint`` is called."""
+    """Shows ``build(width)``; ``paint`` builds the rows again."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
         *LIST_KEYS,
@@ -40,7 +40,7 @@ class LiveRows(TypeToFilter, Modal[None]):
     size_class = "broad"
 
     def __init__(
-        self, title: str, build: Build, charset: Charset, opened_by: Key | None = None,
+        self, title: str, build: RowBuilder, charset: Charset, opened_by: Key | None = None,
         orders: Callable[[], Sequence[str]] = tuple,
     ) -> None:  # fmt: skip
         self._usual_hints = (HINTS[0], SORT, *HINTS[1:]) if orders() else HINTS
@@ -52,7 +52,7 @@ class LiveRows(TypeToFilter, Modal[None]):
         self.order = ""
         """The title of the column that the rows are sorted by; "": as they come."""
         self._build = build
-        self._top = self._rows = self._wanted = 0
+        self._top = self._row_count = self._body_height = 0
         self.body = Lines("page-body")
         self.canvas = Canvas([self.body])
 
@@ -70,7 +70,7 @@ class LiveRows(TypeToFilter, Modal[None]):
 
     def on_resize(self, event: events.Resize) -> None:
         """Places everything anew."""
-        self._wanted = 0
+        self._body_height = 0
         self.call_after_refresh(self.paint)
 
     def paint(self) -> None:
@@ -80,33 +80,33 @@ class LiveRows(TypeToFilter, Modal[None]):
             return
         self.body.place(Box(0, 0, width, height))
         rows = self.rows(width)
-        self._rows = len(rows)
+        self._row_count = len(rows)
         self._grow()
         self._top = max(0, min(self._top, len(rows) - height))
         self.body.show(pad(rows[self._top :], height, width))
-        last = min(self._rows, self._top + height)
-        note = f"{self._top + 1}-{last} of {self._rows}" if self._rows > height else ""
+        last = min(self._row_count, self._top + height)
+        note = f"{self._top + 1}-{last} of {self._row_count}" if self._row_count > height else ""
         if note != self.note:
             self.set_title(self.heading, note)
 
     def _grow(self) -> None:
         """Grow to the height of its rows; never shrink, so that nothing jumps."""
-        height = min(self.body_height, max(MIN_ROWS, self._rows))
-        if height > self._wanted or height > self.body_height:
-            self._wanted = height
+        height = min(self.body_height, max(MIN_ROWS, self._row_count))
+        if height > self._body_height or height > self.body_height:
+            self._body_height = height
             self.canvas.styles.height = height
             self.call_after_refresh(self.paint)
 
     def rows(self, width: int) -> Sequence[Row]:
         """The newest rows that have all of the words."""
         rows = self._build(width)
-        if not self.words.strip():
+        if not self.filter_text.strip():
             return rows
         return [row for row in rows if self.matches("".join(text for text, _ in row))]
 
     def apply_filter(self) -> None:
         """Show the rows that have all of the words."""
-        self.keys.show(self._usual_hints, self.filtering)
+        self.keys.show(self._usual_hints, self.filter_hint)
         self.action_scroll(-1_000_000)
 
     def action_sort(self, by: int) -> None:
@@ -125,7 +125,7 @@ class LiveRows(TypeToFilter, Modal[None]):
             return
         text = "".join(piece for piece, _ in rows[self._top + y])
         titles = [title for title in self._orders() if title in text]
-        # of a row of figures none or one of them may be a part
+        # a row of figures contains no title, or one by chance
         if len(titles) == len(self._orders()) and titles:
             at = {title: text.index(title) for title in titles}
             self.order = next((o for o in titles if at[o] <= x < at[o] + len(o)), self.order)

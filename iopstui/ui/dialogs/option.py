@@ -23,8 +23,8 @@ MAX_SHOWN = 12
 
 
 class OptionPrompt(Prompt):
-    """``before`` are the options typed earlier, the newest last; ``names`` gives every option with
-    its words; ``check`` raises UsageError. Both may take a while: they ask fio."""
+    """``history`` are the options typed earlier, the newest last; ``names`` returns every option
+    with its description; ``check`` raises UsageError. Both may take a while: they run fio."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
         Binding("tab", "complete", priority=True),
@@ -44,13 +44,13 @@ class OptionPrompt(Prompt):
         description: str,
         check: Check,
         names: Callable[[], Mapping[str, str]],
-        before: list[str],
+        history: list[str],
         charset: Charset,
     ) -> None:
         super().__init__(title, description, "", check, charset, HINTS)
         self._names = names
-        self._before = before
-        self._at = len(before)
+        self._history = history
+        self._history_index = len(history)
         self._draft = ""
         self.answered = asyncio.Event()
         self.answered.set()
@@ -68,13 +68,13 @@ class OptionPrompt(Prompt):
             return
         finally:
             self.answered.set()
-        if text in self._before:
-            self._before.remove(text)
-        self._before.append(text)
+        if text in self._history:
+            self._history.remove(text)
+        self._history.append(text)
         self.dismiss(text)
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Remove the message about the words before."""
+        """Remove the message about the previous text."""
         self.show_message("")
 
     async def action_complete(self) -> None:
@@ -97,8 +97,8 @@ class OptionPrompt(Prompt):
     def action_earlier(self, by: int) -> None:
         """Recall earlier input, or the input after it."""
         field = self.query_one(Input)
-        if self._at == len(self._before):
+        if self._history_index == len(self._history):
             self._draft = field.value
-        self._at = max(0, min(len(self._before), self._at + by))
-        field.value = (*self._before, self._draft)[self._at]
+        self._history_index = max(0, min(len(self._history), self._history_index + by))
+        field.value = (*self._history, self._draft)[self._history_index]
         field.cursor_position = len(field.value)

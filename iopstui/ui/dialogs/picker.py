@@ -1,4 +1,4 @@
-"""The home screen: the disks, what they do, and what can be done with them."""
+"""The home screen: the disks, their activity, and the actions for them."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from iopstui.ui.dialogs.type_to_filter import FILTER, TypeToFilter
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, KEY, Charset, load_style
 
 SETTLE_S, RESCAN_S, LIVE_S = 0.3, 3.0, 1.0
-CHARTS_EVERY = 2
-"""Seconds between two paints of the charts, a column of which shows two."""
-SORT_EVERY = 5
-"""Seconds between two looks at which disk is the busiest."""
+CHART_INTERVAL_S = 2
+"""Seconds between two paints of the charts; a column shows two seconds."""
+SORT_INTERVAL_S = 5
+"""Seconds between two sorts by activity."""
 ROOMY_HEIGHT = 30
-EDGES = 4
+FRAME_COLUMNS = 4
 """Columns of a box and its scroll bar."""
-LOW_BOXES = 7
+LOWER_ROWS = 7
 """Rows of the boxes below the disks."""
 SEARCHING = "Reading the disks ..."
 NO_DISK = "No disk here. A job can still run on a scratch file (s)."
@@ -58,8 +58,8 @@ ACTIONS: tuple[tuple[str, str, str], ...] = (
 )  # fmt: skip
 ACT_BINDINGS = [Binding(key, f"act({act!r})", does) for key, does, act in ACTIONS if act != WATCH]
 DISK_ACTIONS = frozenset({WATCH, RUN, SWEEP, COMPARE})
-OVER_HOME = frozenset({CHECK, OPEN})
-"""These open a dialog over this screen."""
+DIALOG_ACTIONS = frozenset({CHECK, OPEN})
+"""Actions that open a dialog on top of this screen."""
 ALL_ACTIONS = frozenset(act for _, _, act in ACTIONS)
 FIRST_RUN = "First time? Enter: watch a disk · r: run a job (reads only) · l: lessons"
 FOOTER_HINTS = (
@@ -72,10 +72,10 @@ QUIT, BACK = ("q", "Quit", "screen.leave"), ("Esc", "Back", "screen.leave")
 
 @dataclass(frozen=True, slots=True)
 class HomeChoice:
-    """Devices in the order they were marked (none: a scratch file), and what to do then."""
+    """Devices in the order they were marked (none: a scratch file), and the action for them."""
 
     paths: tuple[str, ...]
-    then: str = WATCH
+    action: str = WATCH
 
 
 class DevicesChanged(Message):
@@ -83,10 +83,10 @@ class DevicesChanged(Message):
 
 
 class Picker(TypeToFilter, Screen["HomeChoice | None"]):
-    """Gives the chosen devices and what to do with them; ``None`` to leave. ``loads`` is asked each
-    second for what the disks do. ``offered`` are the actions that are possible here. ``back``: to
-    leave it goes back to a dashboard. ``over`` opens the dialogs of ``OVER_HOME``, ``busiest`` is
-    asked now and then."""
+    """Returns the chosen devices and an action; ``None`` to leave. ``loads`` returns the disks'
+    rates and is called each second. ``actions`` are those possible here. ``back``: leaving goes
+    back to a dashboard. ``error`` is shown at the top. ``open_dialog`` opens the dialogs of
+    ``DIALOG_ACTIONS``; ``busiest`` finds the busiest process and is called now and then."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
         Binding("f5,ctrl+r", "rescan", "Rescan"),
@@ -107,14 +107,22 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
         "safe anywhere."
     )
 
+    _sort = ""
+    """Title of the column that the disks are sorted by; "": by activity."""
+    _descending = True
+    _show_partitions = False
+    _message = _busiest_process_text = ""
+    _rescan_pending = _reading_processes = False
+    _ticks = 0
+
     def __init__(
         self,
         discover: Discover,
         charset: Charset,
-        reason: str = "",
+        error: str = "",
         watch: MakeWatch | None = None,
         loads: Loads | None = None,
-        offered: frozenset[str] = ALL_ACTIONS,
+        actions: frozenset[str] = ALL_ACTIONS,
         first_run: bool = False,
         recent: Recent | None = None,
         back: bool = False,
@@ -122,42 +130,36 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
         busiest: BusiestProcess | None = None,
     ) -> None:
         super().__init__()
-        self._busiest, self._busiest_process_text = busiest, ""
-        self._over = open_dialog
-        self._foot = (*FOOTER_HINTS, BACK if back else QUIT)
-        self._recent = recent
         self._discover = discover
         self._watch = (
             watch(lambda action, name: self._hotplug_event()) if watch is not None else None
         )
         self._loads = loads
-        self._offered = offered
-        self._waiting = self._partitions = False
+        self._recent = recent
+        self._busiest = busiest
+        self._open_dialog = open_dialog
+        self._possible_actions = actions
+        self._error = error
+        self._first_run = first_run
         self._devices: Mapping[str, BlockDevice] | None = None
         self._activity: dict[str, Activity] = {}
-        self._shown: dict[str, dict[str, Text]] = {}
+        self._table_cells: dict[str, dict[str, Text]] = {}
         self._widths: dict[str, int] = {}
         self._order: list[str] = []
-        self._sort = ""
-        self._down = True
-        self._ticks = 0
-        self._asks_processes = False
         self._marked: list[str] = []
         self._charset = charset
-        self._reason = reason
-        self._first_run = first_run
-        self._message = ""
-        self._keys = Keys(self._foot, charset)
+        self._footer_hints = (*FOOTER_HINTS, BACK if back else QUIT)
+        self._keys = Keys(self._footer_hints, charset)
         self._charts = DiskCharts(charset)
 
-    # -- what is on it
+    # -- layout
 
     def compose(self) -> ComposeResult:
-        """Head, disks, the selected one, what can be done, keys."""
+        """Head, disks, the selected disk, actions, keys."""
         box = f"home-box {self._charset.name}"
         with Horizontal(id="picker-head"):
             yield Static(Text(HEAD, style=BOLD), id="picker-name")
-            yield Static(Text(self._charset.text(machine()), style=DIM), id="picker-machine")
+            yield Static(Text(self._charset.text(machine_text()), style=DIM), id="picker-machine")
         yield Static(id="picker-words")
         with Vertical(id="home-disks", classes=box):
             yield Static(SEARCHING, id="home-none")
@@ -170,14 +172,14 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
             with Vertical(id="home-about", classes=box):
                 yield Static(id="home-facts")
             with Vertical(id="home-actions", classes=box):
-                yield Static(self._actions(), id="home-keys")
+                yield Static(self._action_keys(), id="home-keys")
         yield self._keys
 
-    def _actions(self) -> Text:
+    def _action_keys(self) -> Text:
         """Two columns of keys that can be clicked."""
         text = Text(no_wrap=True)
-        offered = [action for action in ACTIONS if action[2] in self._offered]
-        for number, (key, title, name) in enumerate(offered):
+        possible = [action for action in ACTIONS if action[2] in self._possible_actions]
+        for number, (key, title, name) in enumerate(possible):
             click = Style(meta={"@click": f"screen.act({name!r})"})
             text.append(f"{key:<6}", KEY + click)
             text.append(f"{title:<21}" if number % 2 == 0 else title, click)
@@ -187,14 +189,14 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
     def on_mount(self) -> None:
         """Fills the table beside the first paint: discovery may take a moment."""
         self.query_one("#home-disks").border_title = "Disks"
-        self._say_order()
+        self._show_order()
         self.query_one("#home-actions").border_title = "What do you want to do?"
         self._show_usual_text()
         self._fit()
         self._table().focus()
         self.action_rescan()
         if self._recent is not None:
-            self.run_worker(self._look_back, thread=True)
+            self.run_worker(self._read_recent, thread=True)
         if self._loads is not None:
             self._loads()
             self.set_interval(LIVE_S, self._tick)
@@ -216,16 +218,16 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
         self.set_class(height < ROOMY_HEIGHT, "-low")
         self.set_class(height < 16 or width < 60, "-tiny")
         for recent in self.query(RecentRecordings):
-            recent.resize(width - EDGES, height)
+            recent.resize(width - FRAME_COLUMNS, height)
         self._share_rows()
-        self._show()
+        self._fill_table()
 
     def _share_rows(self) -> None:
-        """The disks take the rows that they need; charts take those that are left."""
+        """Give the disks the rows they need and the charts the rest."""
         height = self.app.size.height
         recent = sum(table.rows for table in self.query(RecentRecordings))
-        free_rows = height - 2 - LOW_BOXES - recent - bool(self._message)
-        needed = len(rows.tree(self._devices or {}, self._partitions)) + EDGES
+        free_rows = height - 2 - LOWER_ROWS - recent - bool(self._message)
+        needed = len(rows.device_tree(self._devices or {}, self._show_partitions)) + FRAME_COLUMNS
         if free_rows - needed < disk_charts.MIN_HEIGHT and free_rows > 3 * disk_charts.MIN_HEIGHT:
             needed = free_rows - disk_charts.MIN_HEIGHT
         has_charts = height >= ROOMY_HEIGHT and free_rows - needed >= disk_charts.MIN_HEIGHT
@@ -233,9 +235,9 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
         self.query_one("#home-disks").styles.height = needed if self._charts.display else "1fr"
 
     def _fit_columns(self, names: Sequence[str]) -> None:
-        """Give the table the columns that there is room for."""
+        """Show the columns that fit."""
         longest = max((len(name) for name in names), default=0)
-        widths = rows.widths(self.app.size.width - EDGES, longest)
+        widths = rows.column_widths(self.app.size.width - FRAME_COLUMNS, longest)
         if widths == self._widths:
             return
         self._widths = widths
@@ -246,21 +248,21 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
                 title = Text(column.title, justify="right" if column.right else "left")
                 table.add_column(title, key=column.title, width=widths[column.title])
 
-    def _look_back(self) -> None:
+    def _read_recent(self) -> None:
         """Look through recent recordings in a thread, as each is opened."""
         recordings = self._recent() if self._recent is not None else ()
-        self.app.call_from_thread(self._recordings, recordings)
+        self.app.call_from_thread(self._show_recent, recordings)
 
-    def _recordings(self, recordings: Sequence[RecentRecording]) -> None:
+    def _show_recent(self, recordings: Sequence[RecentRecording]) -> None:
         for recent in self.query(RecentRecordings):
-            recent.show(recordings, self.app.size.width - EDGES, self.app.size.height)
+            recent.show(recordings, self.app.size.width - FRAME_COLUMNS, self.app.size.height)
         self._share_rows()
 
     def on_recent_recordings_chosen(self, message: RecentRecordings.Chosen) -> None:
         """Play a recording."""
         self.dismiss(HomeChoice((message.path,), OPEN))
 
-    # -- which devices there are
+    # -- devices
 
     def _hotplug_event(self) -> None:
         """In the monitor's thread; it must never wait for the screen, which waits for it when it
@@ -269,12 +271,12 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
 
     def on_devices_changed(self, message: DevicesChanged) -> None:
         """Read the devices again once the events have died down: one change causes several."""
-        if not self._waiting:
-            self._waiting = True
+        if not self._rescan_pending:
+            self._rescan_pending = True
             self.set_timer(SETTLE_S, self._rescan_now)
 
     def _rescan_now(self) -> None:
-        self._waiting = False
+        self._rescan_pending = False
         self.action_rescan()
 
     def action_rescan(self) -> None:
@@ -285,50 +287,50 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
         try:
             devices: Mapping[str, BlockDevice] = self._discover()
         except OSError as error:
-            self.app.call_from_thread(self._show_message, f"Cannot read the devices: {error}.")
+            self.app.call_from_thread(self._show_error, f"Cannot read the devices: {error}.")
             return
-        self.app.call_from_thread(self._fill, devices)
+        self.app.call_from_thread(self._set_devices, devices)
 
-    def _show_message(self, message: str) -> None:
-        self._words(message, ERROR)
+    def _show_error(self, message: str) -> None:
+        self._show_status(message, ERROR)
 
     def _table(self) -> DataTable[Text]:
         return self.query_one("#home-table", DataTable)
 
-    def _fill(self, devices: Mapping[str, BlockDevice]) -> None:
+    def _set_devices(self, devices: Mapping[str, BlockDevice]) -> None:
         before, self._devices = self._devices, devices
         if before == devices:
             return
         paths = {device.path for device in devices.values()}
         self._marked = [path for path in self._marked if path in paths]
         self._share_rows()
-        self._show()
+        self._fill_table()
         if before is not None:
             self._report_changes(list(before), list(devices))
 
     # -- the table
 
-    def _listed(self) -> list[tuple[int, BlockDevice]]:
-        """Every row: trees of disks, the busiest first, or by the column that was clicked."""
+    def _visible_rows(self) -> list[tuple[int, BlockDevice]]:
+        """Rows that match the filter: trees of disks, the busiest first or by the chosen column."""
         devices = self._devices or {}
         trees: list[list[tuple[int, BlockDevice]]] = []
-        for depth, device in rows.tree(devices, self._partitions):
+        for depth, device in rows.device_tree(devices, self._show_partitions):
             if depth == 0 or not trees:
                 trees.append([])
             trees[-1].append((depth, device))
         if self._sort:
-            trees.sort(key=lambda tree: self._value(tree[0][1]), reverse=self._down)
+            trees.sort(key=lambda tree: self._value(tree[0][1]), reverse=self._descending)
         else:
-            trees.sort(key=lambda tree: -round(self._mean(tree[0][1].name)))
+            trees.sort(key=lambda tree: -round(self._mean_util(tree[0][1].name)))
         return [
             row
             for tree in trees
             for row in tree
             if row[1].path in self._marked
-            or self.matches(row[1].name, *rows.cells(row[1], devices).values())
+            or self.matches(row[1].name, *rows.static_cells(row[1], devices).values())
         ]
 
-    def _mean(self, name: str) -> float:
+    def _mean_util(self, name: str) -> float:
         activity = self._activity.get(name)
         return activity.mean if activity is not None else 0.0
 
@@ -339,60 +341,64 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
         numbers = {
             "SIZE": device.size, "READ/s": rates and rates.r_s, "WRITE/s": rates and rates.w_s,
             "MiB/s": rates and rates.bytes_s, "UTIL": rates and rates.util,
-            "LAST 60 s": self._mean(device.name),
+            "LAST 60 s": self._mean_util(device.name),
         }  # fmt: skip
         if self._sort in numbers:
             return numbers[self._sort] or 0.0, device.name
-        text = rows.cells(device, self._devices or {}).get(self._sort, device.name)
+        text = rows.static_cells(device, self._devices or {}).get(self._sort, device.name)
         return 0.0, text
 
     def on_data_table_header_selected(self, event: DataTable.HeaderSelected) -> None:
-        """Sort by this column; again: the other way round."""
+        """Sort by this column; again: reverse the order."""
         title = event.column_key.value or ""
-        self._sort_by(title, not self._down if title == self._sort else _largest_first(title))
+        self._sort_by(title, not self._descending if title == self._sort else _largest_first(title))
 
     def _sort_by(self, title: str, down: bool) -> None:
-        self._sort, self._down = title, down
-        self._say_order()
-        self._show()
+        self._sort, self._descending = title, down
+        self._show_order()
+        self._fill_table()
 
     def action_sort(self, by: int) -> None:
-        """Sort by the next column, or the one before; in front of the first: by activity."""
+        """Sort by the next or previous column; before the first one: by activity."""
         titles = ["", *self._widths]
         at = titles.index(self._sort) if self._sort in titles else 0
         title = titles[(at + by) % len(titles)]
         self._sort_by(title, _largest_first(title))
 
     def action_reverse(self) -> None:
-        """The other way round."""
+        """Reverse the order."""
         if self._sort:
-            self._sort_by(self._sort, not self._down)
+            self._sort_by(self._sort, not self._descending)
 
-    def _say_order(self) -> None:
+    def _show_order(self) -> None:
         """Show the order on the border."""
         descending = "largest first" if _largest_first(self._sort) else "Z first"
-        back = "smallest first" if _largest_first(self._sort) else "A first"
-        order = f"{self._sort}, {descending if self._down else back}" if self._sort else "activity"
+        ascending = "smallest first" if _largest_first(self._sort) else "A first"
+        order = (
+            f"{self._sort}, {descending if self._descending else ascending}"
+            if self._sort
+            else "activity"
+        )
         keys = "< > column  R reverse" if self._sort else "< > column"
         box = self.query_one("#home-disks")
         box.border_subtitle = Text(self._charset.text(f"Sorted by {order} · {keys}"))
 
-    def _show(self) -> None:
-        """Fill the table anew; the cursor stays on its row, or where that was."""
-        table, listed = self._table(), self._listed()
+    def _fill_table(self) -> None:
+        """Fill the table again; the cursor stays on its row, or near it."""
+        table, listed = self._table(), self._visible_rows()
         chosen, place = self._key(), table.cursor_row
         self._fit_columns([self._label(depth, device) for depth, device in listed])
         self._order = [device.name for _, device in listed]
         none = self.query_one("#home-none", Static)
-        none.display = not listed and not self.filtering
+        none.display = not listed and not self.filter_hint
         if none.display:
             none.update(SEARCHING if self._devices is None else NO_DISK)
         with self.app.batch_update():
             table.clear()
-            self._shown = {}
+            self._table_cells = {}
             for depth, device in listed:
                 cells = self._cells(depth, device)
-                self._shown[device.path] = cells
+                self._table_cells[device.path] = cells
                 table.add_row(*cells.values(), key=device.path)
         if chosen is not None and table.row_count:
             try:
@@ -403,9 +409,9 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
         self._explain()
 
     def _cells(self, depth: int, device: BlockDevice) -> dict[str, Text]:
-        texts = rows.cells(device, self._devices or {})
+        texts = rows.static_cells(device, self._devices or {})
         cells = {}
-        live = self._live(device.name)
+        live = self._live_cells(device.name)
         for column in COLUMNS:
             if column.title in self._widths:
                 value = rows.shorten(
@@ -418,12 +424,12 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
                 cells[column.title] = text
         return cells
 
-    def _live(self, name: str) -> dict[str, Text]:
+    def _live_cells(self, name: str) -> dict[str, Text]:
         activity = self._activity.get(name)
         if activity is None:
             return {}
         cells = {title: Text(self._charset.text(value)) for title, value in
-                 rows.live(activity.rates).items()}  # fmt: skip
+                 rows.live_cells(activity.rates).items()}  # fmt: skip
         util = activity.rates.util if activity.rates is not None else None
         if util is not None:
             cells["UTIL"].stylize(load_style(util) if util >= 1 else DIM)
@@ -440,40 +446,40 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
             return
         rates = self._loads()
         self._ticks += 1
-        if self._busiest is not None and self._busiest.due and not self._asks_processes:
-            self._asks_processes = True
-            self.run_worker(self._ask_processes, thread=True, group="processes")
+        if self._busiest is not None and self._busiest.due and not self._reading_processes:
+            self._reading_processes = True
+            self.run_worker(self._read_processes, thread=True, group="processes")
         for name in self._devices or ():
             activity = self._activity.setdefault(name, Activity())
             activity.add(rates.get(name), self._ticks * LIVE_S)
         if self.app.screen is self:
             self._show_loads()
 
-    def _ask_processes(self) -> None:
+    def _read_processes(self) -> None:
         """In a thread: some machines have thousands of processes."""
         process = self._busiest() if self._busiest is not None else None
         self.app.call_from_thread(self._show_busiest, rows.busiest_process_text(process))
 
     def _show_busiest(self, text: str) -> None:
-        self._asks_processes = False
+        self._reading_processes = False
         if text != self._busiest_process_text:
             self._busiest_process_text = text
             self._explain()
 
     def _show_loads(self) -> None:
-        if self._ticks % CHARTS_EVERY == 1:
+        if self._ticks % CHART_INTERVAL_S == 1:
             self._paint_charts()
-        if (self._ticks == 1 or self._ticks % SORT_EVERY == 0) and not self._sort:
-            listed = [device.name for _, device in self._listed()]
+        if (self._ticks == 1 or self._ticks % SORT_INTERVAL_S == 0) and not self._sort:
+            listed = [device.name for _, device in self._visible_rows()]
             if listed != self._order:
-                self._show()
+                self._fill_table()
                 if self._ticks == 1:
                     self._table().move_cursor(row=0)
                 return
         table = self._table()
         by_path = {device.path: device.name for device in (self._devices or {}).values()}
-        for path, cells in self._shown.items():
-            live = self._live(by_path.get(path, ""))
+        for path, cells in self._table_cells.items():
+            live = self._live_cells(by_path.get(path, ""))
             for title in LIVE:
                 now = live.get(title)
                 if now is None or title not in cells:
@@ -484,7 +490,7 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
                     table.update_cell(path, title, now)
 
     def _paint_charts(self) -> None:
-        """The selected disk's past."""
+        """Paint the history of the selected disk."""
         device = self._selected()
         activity = self._activity.get(device.name) if device is not None else None
         if device is not None and activity is not None and self._charts.display:
@@ -492,20 +498,20 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
 
     def apply_filter(self) -> None:
         """Show the disks that have all of the words."""
-        self._keys.show(self._foot, self.filtering)
-        self._show()
+        self._keys.show(self._footer_hints, self.filter_hint)
+        self._fill_table()
         if not self._table().row_count:
-            self._words(NO_MATCH)
+            self._show_status(NO_MATCH)
         elif self._message == NO_MATCH:
             self._show_usual_text()
 
-    # -- words
+    # -- messages
 
     def _show_usual_text(self) -> None:
-        if self._reason:
-            self._words(f"Error: {self._reason}", ERROR)
+        if self._error:
+            self._show_status(f"Error: {self._error}", ERROR)
         else:
-            self._words(FIRST_RUN if self._first_run else "", KEY)
+            self._show_status(FIRST_RUN if self._first_run else "", KEY)
 
     def _report_changes(self, before: list[str], now: list[str]) -> None:
         added = [name for name in now if name not in before]
@@ -516,9 +522,9 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
             if names
         ]
         if parts:
-            self._words("; ".join(parts))
+            self._show_status("; ".join(parts))
 
-    def _words(self, message: str, style: Style = BOLD) -> None:
+    def _show_status(self, message: str, style: Style = BOLD) -> None:
         self._message = message
         text = Text(self._charset.text(printable(message)), style=style)
         line = self.query_one("#picker-words", Static)
@@ -526,22 +532,22 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
         line.display = bool(message)
 
     def _explain(self) -> None:
-        """The selected disk."""
+        """Show the facts of the selected disk."""
         device = self._selected()
         box = self.query_one("#home-about")
         box.border_title = Text(printable(device.name) if device is not None else "Disk")
-        about = rows.about(device, self._devices or {}) if device is not None else []
+        about = rows.detail_rows(device, self._devices or {}) if device is not None else []
         about += (
             [("Busiest process", self._busiest_process_text)] if self._busiest_process_text else []
         )
-        self.query_one("#home-facts", Static).update(self._facts(about))
+        self.query_one("#home-facts", Static).update(self._facts_table(about))
         width = self.app.size.width - 2
-        line = rows.in_a_line(device, self._devices or {}, width) if device is not None else ""
+        line = rows.summary_line(device, self._devices or {}, width) if device is not None else ""
         text = Text(self._charset.text(printable(line)), style=DIM)
         self.query_one("#home-line", Static).update(text)
         self._paint_charts()
 
-    def _facts(self, about: Sequence[tuple[str, str]]) -> Table:
+    def _facts_table(self, about: Sequence[tuple[str, str]]) -> Table:
         grid = Table.grid(padding=(0, 1, 0, 0))
         grid.add_column(style=DIM, no_wrap=True)
         grid.add_column(ratio=1)
@@ -550,17 +556,17 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
         return grid
 
     def on_data_table_row_highlighted(self, event: DataTable.RowHighlighted) -> None:
-        """Another disk is selected."""
+        """Show the facts of the newly selected disk."""
         self._explain()
 
-    # -- what is chosen
+    # -- the choice
 
     def _label(self, depth: int, device: BlockDevice) -> str:
         wide = self.app.size.width >= rows.WIDE_NAMES
         return rows.label(printable(device.name), depth, device.path in self._marked, wide)
 
     def action_mark(self) -> None:
-        """Mark the device under the cursor, or take its mark away."""
+        """Mark or unmark the device under the cursor."""
         device = self._selected()
         if device is None:
             return
@@ -568,21 +574,25 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
             self._marked.remove(device.path)
         else:
             self._marked.append(device.path)
-        self._show()
+        self._fill_table()
         names = {d.path: d.name for d in (self._devices or {}).values()}
         chosen = ", ".join(names[path] for path in self._marked)
         if len(self._marked) == 1:
-            self._words(f"marked: {chosen}; Enter opens it, space marks another to go with it")
+            self._show_status(
+                f"marked: {chosen}; Enter opens it, space marks another to go with it"
+            )
         elif self._marked:
-            self._words(f"marked: {chosen}; Enter opens them together, every job uses all of them")
+            self._show_status(
+                f"marked: {chosen}; Enter opens them together, every job uses all of them"
+            )
         else:
             self._show_usual_text()
 
     def action_partitions(self) -> None:
-        """Show partitions, too, or not any more."""
-        self._partitions = not self._partitions
+        """Show or hide partitions."""
+        self._show_partitions = not self._show_partitions
         self._share_rows()
-        self._show()
+        self._fill_table()
 
     def _key(self) -> str | None:
         table = self._table()
@@ -602,10 +612,10 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
 
     def action_act(self, name: str) -> None:
         """Do this with the marked devices, or the one under the cursor if none is marked."""
-        if name not in self._offered:
+        if name not in self._possible_actions:
             return
-        if name in OVER_HOME and self._over is not None:
-            self._over(name)
+        if name in DIALOG_ACTIONS and self._open_dialog is not None:
+            self._open_dialog(name)
             return
         selected = self._key()
         paths = tuple(self._marked) or ((selected,) if selected else ())
@@ -622,8 +632,8 @@ def _largest_first(title: str) -> bool:
     return title in (*LIVE, "SIZE")
 
 
-def machine() -> str:
-    """The machine that all of this is about."""
+def machine_text() -> str:
+    """Name, kernel, CPUs and user of this machine."""
     system = os.uname()
     cpus = os.cpu_count() or 1
     user = "root" if os.geteuid() == 0 else "not root"

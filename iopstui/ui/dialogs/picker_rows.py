@@ -1,4 +1,4 @@
-"""Home screen's view of a device: its facts, who uses it, its activity."""
+"""Rows of the home screen: a device's facts, users and activity."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from iopstui import format as f
 from iopstui.linux.process.process_io import ProcessRates
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.rates import DiskRates
-from iopstui.ui.dialogs.disk_charts import new_history, values_of
+from iopstui.ui.dialogs.disk_charts import chart_values, new_history
 
 HEAD = "iopstui"
-MAX_CARRIED = 4
+MAX_USES = 4
 MEAN_SECONDS = 60
 """How far back the column of the last minute goes."""
 BARS, PLAIN_BARS = "▁▂▃▄▅▆▇█", "_.-:=+*#"
@@ -22,20 +22,21 @@ Cells = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """``least`` is the width of the terminal from which on it is shown; ``grows``: it takes a share
-    of the columns that are left over."""
+    """``min_terminal`` is the least width of a terminal that shows it, ``growth`` how many spare
+    columns it takes at most."""
 
     title: str
     width: int
     right: bool = False
-    least: int = 0
-    grows: int = 0
+    min_terminal: int = 0
+    growth: int = 0
 
 
 COLUMNS = (
-    Column("NAME", 10, grows=8), Column("MODEL", 14, least=100, grows=10), Column("SIZE", 8, True),
-    Column("MOUNTED", 8, grows=16), Column("READ/s", 7, True), Column("WRITE/s", 7, True),
-    Column("MiB/s", 6, True), Column("UTIL", 5, True), Column("LAST 60 s", 9, grows=21),
+    Column("NAME", 10, growth=8), Column("MODEL", 14, min_terminal=100, growth=10),
+    Column("SIZE", 8, True),
+    Column("MOUNTED", 8, growth=16), Column("READ/s", 7, True), Column("WRITE/s", 7, True),
+    Column("MiB/s", 6, True), Column("UTIL", 5, True), Column("LAST 60 s", 9, growth=21),
 )  # fmt: skip
 NAME, MOUNTED, LAST_TITLE = "NAME", "MOUNTED", "LAST 60 s"
 LIVE = ("READ/s", "WRITE/s", "MiB/s", "UTIL", "LAST 60 s")
@@ -47,10 +48,10 @@ CELL_PADDING = 1
 """Blanks on each side of a cell."""
 
 
-def widths(total: int, name: int = 0) -> dict[str, int]:
-    """The columns that a table of ``total`` cells has room for, with their widths. ``name`` is the
-    length of the longest name: names are cut last."""
-    columns = [column for column in COLUMNS if total + 4 >= column.least]
+def column_widths(total: int, name: int = 0) -> dict[str, int]:
+    """Widths of the columns that fit into ``total`` cells. ``name`` is the length of the longest
+    name: names are cut last."""
+    columns = [column for column in COLUMNS if total + 4 >= column.min_terminal]
     columns[0] = replace(columns[0], width=max(columns[0].width, min(name, LONGEST_NAME)))
     needed = sum(column.width + 2 * CELL_PADDING for column in columns)
     columns = [
@@ -63,18 +64,18 @@ def widths(total: int, name: int = 0) -> dict[str, int]:
         columns[0], width=max(COLUMNS[0].width, columns[0].width - max(0, needed - total))
     )
     spare = max(0, total - sum(column.width + 2 * CELL_PADDING for column in columns))
-    column_widths = {}
-    for column in sorted(columns, key=lambda column: column.grows, reverse=True):
-        more = min(column.grows, spare)
+    sizes = {}
+    for column in sorted(columns, key=lambda column: column.growth, reverse=True):
+        more = min(column.growth, spare)
         spare -= more
-        column_widths[column.title] = column.width + more
-    # then a minute has a column for each second, and long names their room
+        sizes[column.title] = column.width + more
+    # then one column for each second of the minute, and space for long names
     for title, most in ((LAST_TITLE, MEAN_SECONDS), ("MODEL", LONG_TEXT), ("MOUNTED", LONG_TEXT)):
-        more = max(0, min(spare, most - column_widths.get(title, most)))
+        more = max(0, min(spare, most - sizes.get(title, most)))
         spare -= more
         if more:
-            column_widths[title] += more
-    return {column.title: column_widths[column.title] for column in columns}
+            sizes[title] += more
+    return {column.title: sizes[column.title] for column in columns}
 
 
 class Activity:
@@ -86,20 +87,20 @@ class Activity:
         self.history = new_history()
 
     def add(self, rates: DiskRates | None, t: float) -> None:
-        """The second that has passed, at ``t``."""
+        """Add the rates of the second that ended at ``t``."""
         self.rates = rates
         self._utils.append(rates.util if rates is not None else None)
-        self.history.add(t, 1.0, values_of(rates))
+        self.history.add(t, 1.0, chart_values(rates))
 
     @property
     def mean(self) -> float:
-        """Percent busy, of the seconds that are known."""
+        """Percent busy, mean of the measured seconds."""
         measured = [util for util in self._utils if util is not None]
         return sum(measured) / len(measured) if measured else 0.0
 
     def sparkline(self, width: int, bars: str = BARS) -> str:
         """Percent busy over the last minute, the newest at the right; the worst of each part.
-        Seconds that are not known are blank."""
+        Seconds without a measurement are blank."""
         utils = [*[None] * (MEAN_SECONDS - len(self._utils)), *self._utils]
         parts = [
             utils[
@@ -133,7 +134,9 @@ def shorten(text: str, width: int) -> str:
     return f.cut(text, width)
 
 
-def tree(devices: Mapping[str, BlockDevice], partitions: bool) -> list[tuple[int, BlockDevice]]:
+def device_tree(
+    devices: Mapping[str, BlockDevice], partitions: bool
+) -> list[tuple[int, BlockDevice]]:
     """(depth, device): every disk, below it what lies on it (md, LVM, multipath), each once.
     ``partitions``: those, too."""
     rows: list[tuple[int, BlockDevice]] = []
@@ -162,15 +165,15 @@ def tree(devices: Mapping[str, BlockDevice], partitions: bool) -> list[tuple[int
     return rows
 
 
-def cells(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> dict[str, str]:
-    """The columns that don't change by themselves, without the name."""
+def static_cells(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> dict[str, str]:
+    """Cells that don't change each second, without the name."""
     on = ", ".join(device.slaves)
     kind = " ".join(part for part in (device.layer or "", f"on {on}" if on else "") if part)
     model = device.model or device.backing_file or kind or device.kind
-    return {"MODEL": model, "SIZE": f.size(device.size), "MOUNTED": mounted(device, devices)}
+    return {"MODEL": model, "SIZE": f.size(device.size), "MOUNTED": mount_text(device, devices)}
 
 
-def live(rates: DiskRates | None) -> dict[str, str]:
+def live_cells(rates: DiskRates | None) -> dict[str, str]:
     """Rates and util of the last second; empty until there was one."""
     if rates is None:
         return dict.fromkeys(LIVE[:4], "")
@@ -180,7 +183,7 @@ def live(rates: DiskRates | None) -> dict[str, str]:
     }  # fmt: skip
 
 
-def mounted(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> str:
+def mount_text(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> str:
     """Mount point of the device or of what lies on it; else its use; "–" if it is free."""
     usage = use_above(device, devices)
     for prefix in ("carries ", "mounted at "):
@@ -188,13 +191,13 @@ def mounted(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> str:
     return f.MISSING if usage == "free" or not usage else usage
 
 
-def about(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> list[tuple[str, str]]:
-    """(label, words) for the selected disk."""
+def detail_rows(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> list[tuple[str, str]]:
+    """(label, text) for the selected disk."""
     size, kind, _, model, _ = facts(device)
     usage = use_above(device, devices)
     jobs = (
         "only those that read"
-        if _busy(device, devices)
+        if _is_in_use(device, devices)
         else "those that read; others need --destroy-data"
     )
     kinds = ", ".join(part for part in (kind, size, _queue(device)) if part)
@@ -223,17 +226,19 @@ def _queue(device: BlockDevice) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def in_a_line(device: BlockDevice, devices: Mapping[str, BlockDevice], width: int) -> str:
-    """Facts missing from the table, as many as one line of a low terminal has room for."""
+def summary_line(device: BlockDevice, devices: Mapping[str, BlockDevice], width: int) -> str:
+    """Facts missing from the table, as many as fit into one line of a low terminal."""
     _, kind, _, model, _ = facts(device)
-    line = f"{device.name}: {'in use, only jobs that read' if _busy(device, devices) else 'free'}"
+    line = (
+        f"{device.name}: {'in use, only jobs that read' if _is_in_use(device, devices) else 'free'}"
+    )
     for part in (model or kind, *_queue(device).split(", ")):
         if part and len(line) + 3 + len(part) <= width:
             line += f" · {part}"
     return line
 
 
-def _busy(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> bool:
+def _is_in_use(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> bool:
     usage = use_above(device, devices)
     return bool(device.mounts or device.swap or device.holders or usage.startswith("carries"))
 
@@ -247,10 +252,10 @@ def facts(device: BlockDevice) -> tuple[str, str, str, str, str]:
         kind += f" on {', '.join(device.slaves)}"
     model = device.model or device.backing_file or ""
     scheduler = (device.queue.scheduler if device.queue else None) or ""
-    return (f.size(device.size), kind, use(device), model, scheduler)
+    return (f.size(device.size), kind, use_text(device), model, scheduler)
 
 
-def use(device: BlockDevice) -> str:
+def use_text(device: BlockDevice) -> str:
     """Users of the device, in words; "free" if none can be seen."""
     parts = [f"mounted at {mount.mountpoint}" for mount in device.mounts]
     if device.swap:
@@ -265,12 +270,12 @@ def use(device: BlockDevice) -> str:
 
 
 def use_above(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> str:
-    """Return the use of a disk that is used by devices on top of it, like ``use``."""
+    """Return the use of a disk that is used by devices on top of it, like ``use_text``."""
     uses = list(dict.fromkeys(_uses_above(device, devices, frozenset())))
     if device.mounts or device.swap or not uses:
-        return use(device)
-    more = ", ..." if len(uses) > MAX_CARRIED else ""
-    return f"carries {', '.join(uses[:MAX_CARRIED])}{more}"
+        return use_text(device)
+    more = ", ..." if len(uses) > MAX_USES else ""
+    return f"carries {', '.join(uses[:MAX_USES])}{more}"
 
 
 def _uses_above(

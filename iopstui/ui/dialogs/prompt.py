@@ -33,13 +33,13 @@ class Prompt(Modal["str | None"]):
         hints: Sequence[Hint] = HINTS,
     ) -> None:
         super().__init__(title, charset, hints)
-        self._words = description
+        self._description = description
         self._value = value
         self._check = check
 
     def content(self) -> ComposeResult:
         """Hint on the input, the field, and its error."""
-        yield Static(Text(self.clean(self._words), style=DIM), id="prompt-words")
+        yield Static(Text(self.clean(self._description), style=DIM), id="prompt-words")
         with Horizontal(id="prompt-field"):
             yield Static(Text("> ", style="bold"), id="prompt-sign")
             yield Input(self._value, id="prompt-input", classes="field", select_on_focus=False)
@@ -50,7 +50,7 @@ class Prompt(Modal["str | None"]):
         self.query_one(Input).focus()
 
     async def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Close with what was typed, or show what is wrong with it."""
+        """Close with the text, or show its error."""
         try:
             self._check(event.value)
         except UsageError as error:

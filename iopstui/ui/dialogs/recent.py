@@ -19,21 +19,21 @@ from iopstui.ui.draw.style import Charset
 
 RECORDING, TARGET, BEGAN, SIZE = "RECORDING", "TARGET", "BEGAN", "SIZE"
 COLUMNS = ((RECORDING, 0), (TARGET, 16), (BEGAN, 12), (SIZE, 9))
-"""Title and least width; the first has what is left over, a part of that has the second."""
+"""Title and minimum width; the first column takes the spare width, the second a share of it."""
 ORDERS: dict[str, tuple[Callable[[RecentRecording], object], str, str]] = {
     RECORDING: (lambda recording: str(recording.path), "A first", "Z first"),
     TARGET: (lambda recording: recording.target, "A first", "Z first"),
     BEGAN: (lambda recording: recording.began_ms or 0.0, "oldest first", "newest first"),
     SIZE: (lambda recording: recording.size, "smallest first", "largest first"),
 }
-"""What a click on a title sorts by, and the words of both orders."""
-SHARE, MOST_TARGET = 4, 40
-MIN_NAME, GAP, EDGE, SHOWN, HIGH = 20, 1, 3, 4, 45
+"""Sort key of each column, and the names of both orders."""
+TARGET_SHARE, MAX_TARGET = 4, 40
+MIN_NAME, GAP, EDGE, VISIBLE_ROWS, TALL_TERMINAL = 20, 1, 3, 4, 45
 DAY_S = 86400.0
 
 
 class RecentRecordings(Vertical):
-    """A table of them; nothing is seen without any."""
+    """Table of recent recordings; hidden if there is none."""
 
     class Chosen(Message):
         """The recording to be played."""
@@ -45,8 +45,8 @@ class RecentRecordings(Vertical):
     def __init__(self, charset: Charset) -> None:
         super().__init__(id="home-recent", classes=f"home-box {charset.name}")
         self._charset = charset
-        self._found: Sequence[RecentRecording] = ()
-        self._order, self._down = BEGAN, True
+        self._recordings: Sequence[RecentRecording] = ()
+        self._order, self._descending = BEGAN, True
         self._widths = dict(COLUMNS)
 
     def compose(self) -> ComposeResult:
@@ -59,9 +59,12 @@ class RecentRecordings(Vertical):
 
     def show(self, recordings: Sequence[RecentRecording], width: int, height: int) -> None:
         """Show these in ``width`` columns of a terminal with ``height`` rows."""
-        self._found = recordings
+        self._recordings = recordings
         self.set_class(bool(recordings), "-some")
-        self.styles.height = min(SHOWN if height < HIGH else 2 * SHOWN, len(recordings)) + EDGE
+        self.styles.height = (
+            min(VISIBLE_ROWS if height < TALL_TERMINAL else 2 * VISIBLE_ROWS, len(recordings))
+            + EDGE
+        )
         table = self.query_one(DataTable)
         table.clear(columns=True)
         self._widths = _widths(width)
@@ -75,19 +78,19 @@ class RecentRecordings(Vertical):
         table = self.query_one(DataTable)
         value, up, down = ORDERS[self._order]
         table.clear()
-        for recording in sorted(self._found, key=value, reverse=self._down):  # type: ignore[arg-type]
+        for recording in sorted(self._recordings, key=value, reverse=self._descending):  # type: ignore[arg-type]
             table.add_row(*self._cells(recording), key=str(recording.path))
-        order = f"Sorted by {self._order}, {down if self._down else up}"
+        order = f"Sorted by {self._order}, {down if self._descending else up}"
         self.border_subtitle = Text(self._charset.text(order))
 
     @property
     def rows(self) -> int:
-        """How many it takes of the screen."""
-        return int(self.styles.height.value) if self._found and self.styles.height else 0
+        """Rows that it takes on the screen."""
+        return int(self.styles.height.value) if self._recordings and self.styles.height else 0
 
     def resize(self, width: int, height: int) -> None:
         """Fill the rows again in another size."""
-        self.show(self._found, width, height)
+        self.show(self._recordings, width, height)
 
     def _cells(self, recording: RecentRecording) -> list[Text]:
         values = {
@@ -105,7 +108,7 @@ class RecentRecordings(Vertical):
         """Sort by this column; again: the other way round."""
         event.stop()
         title = event.column_key.value or BEGAN
-        self._down = not self._down if title == self._order else title in (BEGAN, SIZE)
+        self._descending = not self._descending if title == self._order else title in (BEGAN, SIZE)
         self._order = title
         self._fill()
 
@@ -119,7 +122,7 @@ def _widths(width: int) -> dict[str, int]:
     """The columns' widths in ``width`` cells."""
     widths = dict(COLUMNS)
     spare = width - sum(widths.values()) - 2 * GAP * len(COLUMNS)
-    more = max(0, min((spare - MIN_NAME) // SHARE, MOST_TARGET - widths[TARGET]))
+    more = max(0, min((spare - MIN_NAME) // TARGET_SHARE, MAX_TARGET - widths[TARGET]))
     return {**widths, RECORDING: max(MIN_NAME, spare - more), TARGET: widths[TARGET] + more}
 
 

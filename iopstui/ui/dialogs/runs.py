@@ -29,8 +29,8 @@ LEFT_ALIGNED = frozenset({"", "CHANGE", "ENDED"})
 FEW_TITLES = ("", "#", "CHANGE", "IOPS", "BEFORE", "BASE", "MiB/s", "p99")
 """Where the terminal is not ``WIDE``."""
 WIDE = 118
-MIN_CHANGE, MAX_CHANGE, OTHERS = 26, 68, 92
-"""Characters of the change, and columns that the others and the frame take where all are shown."""
+MIN_CHANGE, MAX_CHANGE, OTHER_COLUMNS = 26, 68, 92
+"""Width of the change, and columns of the others and the frame where all are shown."""
 VALUES: dict[str, Callable[[RunRow], float | None]] = {
     "#": lambda row: row.step, "IOPS": lambda row: row.iops, "BEFORE": lambda row: row.to_before,
     "BASE": lambda row: row.to_base, "MiB/s": lambda row: row.bw, "p50": lambda row: row.p50_ns,
@@ -41,7 +41,7 @@ VALUES: dict[str, Callable[[RunRow], float | None]] = {
 
 
 class RunsList(TypeToFilter, Modal[None]):
-    """Changes ``overlay``; ``state`` is asked for what is shown now."""
+    """Changes ``overlay``; ``state`` returns the state shown now."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
         *LIST_KEYS,
@@ -58,8 +58,8 @@ class RunsList(TypeToFilter, Modal[None]):
         self._state = state
         self._overlay = overlay
         self._titles: tuple[str, ...] = ()
-        self._sort, self._down = "#", True
-        self._shown: list[tuple[int, list[Text]]] = []
+        self._sort, self._descending = "#", True
+        self._rows: list[tuple[int, list[Text]]] = []
 
     def content(self) -> ComposeResult:
         """The table."""
@@ -71,16 +71,16 @@ class RunsList(TypeToFilter, Modal[None]):
         self._table().focus()
 
     def on_resize(self, event: events.Resize) -> None:
-        """The titles that there is room for."""
+        """Show the columns that fit."""
         super().on_resize(event)
         self._set_titles()
 
     def _set_titles(self) -> None:
-        titles = self._named(TITLES if self.app.size.width >= WIDE else FEW_TITLES)
+        titles = self._column_titles(TITLES if self.app.size.width >= WIDE else FEW_TITLES)
         if titles == self._titles:
             return
-        at = self._under_cursor()
-        self._titles, self._shown = titles, []
+        at = self._step_under_cursor()
+        self._titles, self._rows = titles, []
         table = self._table()
         table.clear(columns=True)
         for title in titles:
@@ -88,7 +88,7 @@ class RunsList(TypeToFilter, Modal[None]):
             table.add_column(Text(title, justify=justify), key=title)  # type: ignore[arg-type]
         self.paint(at)
 
-    def _named(self, titles: Sequence[str]) -> tuple[str, ...]:
+    def _column_titles(self, titles: Sequence[str]) -> tuple[str, ...]:
         """On NFS there is no device's queue, but the time of an answer."""
         frame = self._state().frame
         on_nfs = frame is not None and frame.share is not None and frame.share.smb is None
@@ -107,15 +107,15 @@ class RunsList(TypeToFilter, Modal[None]):
             for row in self._sorted()
             if self.matches(f"{row.step} {row.what}")
         ]
-        table, before = self._table(), self._shown
-        self._shown = rows
+        table, before = self._table(), self._rows
+        self._rows = rows
         if [step for step, _ in rows] == [step for step, _ in before]:
             for (step, cells), (_, old) in zip(rows, before, strict=True):
                 for title, cell, was in zip(self._titles, cells, old, strict=True):
                     if cell != was:
                         table.update_cell(str(step), title, cell)
         else:
-            at = self._under_cursor() if cursor is None else cursor
+            at = self._step_under_cursor() if cursor is None else cursor
             table.clear()
             for step, cells in rows:
                 table.add_row(*cells, key=str(step))
@@ -123,8 +123,8 @@ class RunsList(TypeToFilter, Modal[None]):
             table.move_cursor(row=steps.index(at) if at in steps else 0)
         chosen = self._overlay.steps
         note = f"overlaid: {' and '.join(map(str, chosen))}" if chosen else ""
-        if self._sort != "#" or not self._down:
-            order = "largest first" if self._down else "smallest first"
+        if self._sort != "#" or not self._descending:
+            order = "largest first" if self._descending else "smallest first"
             note = f"{note}  sorted by {self._sort}, {order}".strip()
         if not self._state().runs.rows:
             note = "no run yet: r on the dashboard runs a job"
@@ -132,8 +132,8 @@ class RunsList(TypeToFilter, Modal[None]):
             self.set_title(self.heading, note)
 
     def _sorted(self) -> list[RunRow]:
-        """The runs, the newest first or by the title that was clicked; what is not known last."""
-        value, sign = VALUES[self._sort], -1 if self._down else 1
+        """The runs, the newest first or by the clicked title; runs without a value last."""
+        value, sign = VALUES[self._sort], -1 if self._descending else 1
 
         def place(row: RunRow) -> tuple[bool, float]:
             figure = value(row)
@@ -145,12 +145,12 @@ class RunsList(TypeToFilter, Modal[None]):
         """Sort by this column; again: the other way round."""
         title = event.column_key.value or ""
         if title in VALUES:
-            self._down = not self._down if title == self._sort else True
+            self._descending = not self._descending if title == self._sort else True
             self._sort = title
             self.paint()
 
     def _change_width(self) -> int:
-        width = self.app.size.width - OTHERS if self._titles is TITLES else MIN_CHANGE
+        width = self.app.size.width - OTHER_COLUMNS if self._titles is TITLES else MIN_CHANGE
         return max(MIN_CHANGE, min(MAX_CHANGE, width))
 
     def _cells(self, row: RunRow) -> list[Text]:
@@ -175,10 +175,10 @@ class RunsList(TypeToFilter, Modal[None]):
 
     def apply_filter(self) -> None:
         """Show the runs that have all of the words."""
-        self.keys.show(HINTS, self.filtering)
+        self.keys.show(HINTS, self.filter_hint)
         self.paint()
 
-    def _under_cursor(self) -> int | None:
+    def _step_under_cursor(self) -> int | None:
         table = self._table()
         if not table.row_count:
             return None
@@ -186,12 +186,12 @@ class RunsList(TypeToFilter, Modal[None]):
         return int(key) if key else None
 
     def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
-        """Overlay the run under the cursor, or take it back."""
+        """Add the run under the cursor to the overlay, or remove it."""
         self.action_choose()
 
     def action_choose(self) -> None:
-        """Overlay the run under the cursor, or take it back."""
-        step = self._under_cursor()
+        """Add the run under the cursor to the overlay, or remove it."""
+        step = self._step_under_cursor()
         if step is not None:
             self._overlay.choose(step)
             self.paint()

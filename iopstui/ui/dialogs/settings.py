@@ -31,13 +31,15 @@ HINTS: tuple[Hint, ...] = (
 )  # fmt: skip
 RESTORED = "restored at the end"
 NOTHING_TO_CHANGE = "none can be changed here"
-UNEQUAL = "the disks had different values, so z cannot restore them; they are restored at the end"
+UNEQUAL_VALUES = (
+    "the disks had different values, so z cannot restore them; they are restored at the end"
+)
 NO_TUNABLES = "No device with a request queue here, so there are no tunables."
 
 
 class Settings(TypeToFilter, Modal[None]):
-    """Changes a tunable with ``turn(name, value)``; the result arrives as a message of the session,
-    and the newest one is shown at the bottom."""
+    """Changes a tunable with ``set_tunable(name, value)``; the result arrives as a message of the
+    session, and the newest one is shown at the bottom."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
         *LIST_KEYS,
@@ -56,18 +58,18 @@ class Settings(TypeToFilter, Modal[None]):
         set_tunable: Callable[[str, str], None],
         state: LiveState,
         charset: Charset,
-        none: str = NO_TUNABLES,
+        no_tunables: str = NO_TUNABLES,
         opened_by: Key = pages.SETTINGS,
     ) -> None:
         super().__init__("Tunables of the disks", charset, HINTS, opened_by)
-        self._no_disks = none
-        self._read = read_tunables
-        self._turn = set_tunable
+        self._no_tunables = no_tunables
+        self._read_tunables = read_tunables
+        self._set_tunable = set_tunable
         self._state = state
-        self._shown: list[TunableState] = []
-        self._were: list[str | None] = []
+        self._visible: list[TunableState] = []
+        self._original_values: list[str | None] = []
         self._message = ""
-        self._opened = state.t
+        self._opened_at = state.t
         self._ready = False
 
     def content(self) -> ComposeResult:
@@ -89,12 +91,16 @@ class Settings(TypeToFilter, Modal[None]):
         """Read the tunables again: the kernel does not notify of changes."""
         if not self._ready:
             return
-        knobs = [knob for knob in self._read() if self.matches(knob.name, knob.meaning, knob.now)]
+        knobs = [
+            knob
+            for knob in self._read_tunables()
+            if self.matches(knob.name, knob.meaning, knob.now)
+        ]
         was = [self._original_value(knob) for knob in knobs]
-        if (knobs, was) != (self._shown, self._were):
+        if (knobs, was) != (self._visible, self._original_values):
             self._fill(knobs, was)
         notice = self._state.visible_notice()
-        message = notice.text if notice is not None and notice.t >= self._opened else ""
+        message = notice.text if notice is not None and notice.t >= self._opened_at else ""
         if message != self._message:
             self._message = message
             loud = notice is not None and notice.level in ("error", "warning")
@@ -104,28 +110,28 @@ class Settings(TypeToFilter, Modal[None]):
     def apply_filter(self) -> None:
         """Show the tunables that have all of the words."""
         self.paint()
-        self._say_keys()
+        self._show_keys()
 
-    def _say_keys(self) -> None:
-        fixed = self._shown and all(knob.refused for knob in self._shown)
+    def _show_keys(self) -> None:
+        fixed = self._visible and all(knob.refused for knob in self._visible)
         self.set_title(self.heading, NOTHING_TO_CHANGE if fixed else RESTORED)
-        self.keys.show((FILTER, CLOSE_HINT) if fixed else HINTS, self.filtering)
+        self.keys.show((FILTER, CLOSE_HINT) if fixed else HINTS, self.filter_hint)
 
     def _fill(self, knobs: list[TunableState], was: list[str | None]) -> None:
         chooser = self.query_one(OptionList)
         at = chooser.highlighted or 0
-        if [knob.name for knob in knobs] != [knob.name for knob in self._shown]:
+        if [knob.name for knob in knobs] != [knob.name for knob in self._visible]:
             chooser.clear_options()
             chooser.add_options([Option(self._label(knob)) for knob in knobs])
             chooser.highlighted = min(at, len(knobs) - 1) if knobs else None
         else:
-            before = zip(self._shown, self._were, strict=True)
+            before = zip(self._visible, self._original_values, strict=True)
             for index, current in enumerate(zip(knobs, was, strict=True)):
                 if current != next(before):
                     chooser.replace_option_prompt_at_index(index, self._label(current[0]))
-        self._shown, self._were = knobs, was
+        self._visible, self._original_values = knobs, was
         self._explain()
-        self._say_keys()
+        self._show_keys()
 
     def _label(self, knob: TunableState) -> Text:
         label = Text(f"{printable(knob.name):<15}", style=BOLD)
@@ -143,7 +149,7 @@ class Settings(TypeToFilter, Modal[None]):
         return "/".join(dict.fromkeys(was.values()))
 
     def action_undo(self) -> None:
-        """Give the tunable under the cursor the value that it had."""
+        """Restore the original value of the tunable under the cursor."""
         knob = self._highlighted_tunable()
         if knob is None:
             return
@@ -151,9 +157,9 @@ class Settings(TypeToFilter, Modal[None]):
         if was is None:
             self._show_message(f"{knob.name} is as it was")
         elif len(set(self._state.initial_tunables[knob.name].values())) > 1:
-            self._show_message(f"{knob.name}: {UNEQUAL}")
+            self._show_message(f"{knob.name}: {UNEQUAL_VALUES}")
         else:
-            self._turn(knob.name, was)
+            self._set_tunable(knob.name, was)
 
     def _show_message(self, message: str) -> None:
         self._message = message
@@ -161,7 +167,7 @@ class Settings(TypeToFilter, Modal[None]):
 
     def _explain(self) -> None:
         knob = self._highlighted_tunable()
-        none = "No tunable has all of these words." if self.words else self._empty_text()
+        none = "No tunable has all of these words." if self.filter_text else self._empty_text()
         text = Text(self.charset.text(none), style=DIM) if knob is None else self._about(knob)
         self.query_one("#jobs-text", Static).update(text)
 
@@ -169,7 +175,7 @@ class Settings(TypeToFilter, Modal[None]):
         """Why there is nothing in the list."""
         missing = self._state.missing_devices
         if not missing:
-            return self._no_disks
+            return self._no_tunables
         pronoun = "its" if len(missing) == 1 else "their"
         return f"{missing_devices_text(missing)}, so {pronoun} tunables can't be read or changed."
 
@@ -197,7 +203,7 @@ class Settings(TypeToFilter, Modal[None]):
 
     def _highlighted_tunable(self) -> TunableState | None:
         index = self.query_one(OptionList).highlighted
-        return self._shown[index] if index is not None and index < len(self._shown) else None
+        return self._visible[index] if index is not None and index < len(self._visible) else None
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
         """Show the explanation of the tunable under the cursor."""
@@ -219,15 +225,15 @@ class Settings(TypeToFilter, Modal[None]):
                 f"{knob.name} (now {knob.now})", f"Allowed: {knob.takes}.", knob.now,
                 lambda value: checked_value(knob.name, value), self.charset,
             )  # fmt: skip
-        self.app.push_screen(screen, lambda value: self._take(knob.name, value))
+        self.app.push_screen(screen, lambda value: self._set_value(knob.name, value))
 
-    def _take(self, name: str, value: str | None) -> None:
+    def _set_value(self, name: str, value: str | None) -> None:
         if value is not None and value.strip():
-            self._turn(name, value.strip())
+            self._set_tunable(name, value.strip())
 
 
 def checked_value(name: str, value: str) -> str:
-    """A value as ``--knob`` takes it; UsageError for one that no device could take."""
+    """Check a value as ``--knob`` does; UsageError for one that no device accepts."""
     knob = parse_tunable(f"{name}={value}")
     if knob.after_s is not None:
         raise UsageError(

@@ -36,80 +36,89 @@ NO_SAMPLE = "Too few other requests in this second to compare with."
 
 
 @dataclass(frozen=True, slots=True)
-class KeptRequest:
-    """A request of a list: ``t`` is when it completed (seconds of the session), ``in_cell`` is
-    whether it is of the cell that the list is about."""
+class ListedRequest:
+    """A request of a list: ``t`` is when it completed (seconds of the session), ``in_cell`` whether
+    it belongs to the cell of the heat map."""
 
     t: float
-    one: Exemplar
+    exemplar: Exemplar
     in_cell: bool = False
 
     @property
-    def when(self) -> str:
+    def time_text(self) -> str:
         """ "0:04.250"."""
         second = max(0.0, self.t)
         return f"{f.clock(int(second))}.{int(second * 1000) % 1000:03}"
 
     @property
-    def kept_as(self) -> str:
+    def kept_reason(self) -> str:
         """Why it was kept."""
-        if self.one.slow:
-            return "slow, random" if self.one.sampled else "slow"
+        if self.exemplar.slow:
+            return "slow, random" if self.exemplar.sampled else "slow"
         return "random"
 
 
-Value = Callable[[KeptRequest], "float | str"]
+Value = Callable[[ListedRequest], "float | str"]
 
 
 @dataclass(frozen=True, slots=True)
 class SlowColumn:
-    """A column: its title, its text, and what it is sorted by. ``left``: text."""
+    """A column: its title, its text, and its sort key."""
 
     title: str
-    text: Callable[[KeptRequest], str]
+    text: Callable[[ListedRequest], str]
     value: Value
-    left: bool = False
+    left_aligned: bool = False
 
 
 COLUMNS = (
-    SlowColumn("TOTAL", lambda k: f.latency(k.one.total_ns), lambda k: -k.one.total_ns),
-    SlowColumn("WHAT", lambda k: k.one.kind, lambda k: k.one.kind, left=True),
-    SlowColumn("PROCESS", lambda k: f"{printable(k.one.comm) or f.MISSING} ({k.one.pid})",
-               lambda k: k.one.comm.lower(), left=True),
-    SlowColumn("plugged", lambda k: f.latency(k.one.plugged_ns),
-               lambda k: -(k.one.plugged_ns or 0)),
-    SlowColumn("queued", lambda k: f.latency(k.one.queued_ns), lambda k: -(k.one.queued_ns or 0)),
-    SlowColumn("device", lambda k: f.latency(k.one.device_ns), lambda k: -k.one.device_ns),
-    SlowColumn("tried", lambda k: f.latency(k.one.tried_ns), lambda k: -(k.one.tried_ns or 0)),
-    SlowColumn("TIME", lambda k: k.when, lambda k: k.one.completed_ns),
-    SlowColumn("FLAGS", lambda k: k.one.flags, lambda k: k.one.flags, left=True),
-    SlowColumn("SIZE", lambda k: f.size(k.one.size), lambda k: -k.one.size),
-    SlowColumn("SECTOR", lambda k: f.MISSING if k.one.sector is None else str(k.one.sector),
-               lambda k: -1 if k.one.sector is None else k.one.sector),
-    SlowColumn("CPU", lambda k: f"{k.one.cpu} → {k.one.cpu_done}", lambda k: k.one.cpu_done),
-    SlowColumn("HCTX", lambda k: str(k.one.hctx), lambda k: k.one.hctx),
-    SlowColumn("DISK", lambda k: printable(k.one.disk), lambda k: k.one.disk, left=True),
-    SlowColumn("CGROUP", lambda k: printable(k.one.group) or f.MISSING, lambda k: k.one.group,
-               left=True),
+    SlowColumn("TOTAL", lambda r: f.latency(r.exemplar.total_ns), lambda r: -r.exemplar.total_ns),
+    SlowColumn("WHAT", lambda r: r.exemplar.kind, lambda r: r.exemplar.kind, left_aligned=True),
+    SlowColumn("PROCESS",
+               lambda r: f"{printable(r.exemplar.comm) or f.MISSING} ({r.exemplar.pid})",
+               lambda r: r.exemplar.comm.lower(), left_aligned=True),
+    SlowColumn("plugged", lambda r: f.latency(r.exemplar.plugged_ns),
+               lambda r: -(r.exemplar.plugged_ns or 0)),
+    SlowColumn("queued", lambda r: f.latency(r.exemplar.queued_ns),
+               lambda r: -(r.exemplar.queued_ns or 0)),
+    SlowColumn("device", lambda r: f.latency(r.exemplar.device_ns),
+               lambda r: -r.exemplar.device_ns),
+    SlowColumn("tried", lambda r: f.latency(r.exemplar.tried_ns),
+               lambda r: -(r.exemplar.tried_ns or 0)),
+    SlowColumn("TIME", lambda r: r.time_text, lambda r: r.exemplar.completed_ns),
+    SlowColumn("FLAGS", lambda r: r.exemplar.flags, lambda r: r.exemplar.flags, left_aligned=True),
+    SlowColumn("SIZE", lambda r: f.size(r.exemplar.size), lambda r: -r.exemplar.size),
+    SlowColumn("SECTOR",
+               lambda r: f.MISSING if r.exemplar.sector is None else str(r.exemplar.sector),
+               lambda r: -1 if r.exemplar.sector is None else r.exemplar.sector),
+    SlowColumn("CPU", lambda r: f"{r.exemplar.cpu} → {r.exemplar.cpu_done}",
+               lambda r: r.exemplar.cpu_done),
+    SlowColumn("HCTX", lambda r: str(r.exemplar.hctx), lambda r: r.exemplar.hctx),
+    SlowColumn("DISK", lambda r: printable(r.exemplar.disk), lambda r: r.exemplar.disk,
+               left_aligned=True),
+    SlowColumn("CGROUP", lambda r: printable(r.exemplar.group) or f.MISSING,
+               lambda r: r.exemplar.group, left_aligned=True),
 )  # fmt: skip
 CELL_COLUMNS = (
-    SlowColumn("CELL", lambda k: "in" if k.in_cell else "", lambda k: not k.in_cell, left=True),
+    SlowColumn(
+        "CELL", lambda k: "in" if k.in_cell else "", lambda k: not k.in_cell, left_aligned=True
+    ),
     *COLUMNS,
-    SlowColumn("KEPT", lambda k: k.kept_as, lambda k: k.kept_as, left=True),
+    SlowColumn("KEPT", lambda r: r.kept_reason, lambda r: r.kept_reason, left_aligned=True),
 )
 """For a cell of the heat map."""
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
-    """What is listed under a ``title``, the ``words`` above it, and all requests that were kept
-    ``near`` it in time. ``of_cell``: the list is about a cell of the heat map."""
+class ListContent:
+    """Requests of a list, its ``title``, the ``lines`` above it, and all kept requests ``nearby``
+    in time. ``for_cell``: the list is for a cell of the heat map."""
 
     title: str
-    words: Sequence[str]
-    requests: Sequence[KeptRequest]
-    near: Sequence[Exemplar]
-    of_cell: bool = False
+    lines: Sequence[str]
+    requests: Sequence[ListedRequest]
+    nearby: Sequence[Exemplar]
+    for_cell: bool = False
 
 
 class SlowList(TypeToFilter, Modal[None]):
@@ -127,17 +136,17 @@ class SlowList(TypeToFilter, Modal[None]):
         "click on a title, sort."
     )
 
-    def __init__(self, content: Content, charset: Charset) -> None:
+    def __init__(self, content: ListContent, charset: Charset) -> None:
         super().__init__(content.title, charset, HINTS, pages.SLOWEST)
         self._charset = charset
         self._content = content
-        self._columns = CELL_COLUMNS if content.of_cell else COLUMNS
-        self._sort, self._down = self._columns[0], False
-        self._shown: list[KeptRequest] = []
+        self._columns = CELL_COLUMNS if content.for_cell else COLUMNS
+        self._sort, self._descending = self._columns[0], False
+        self._visible: list[ListedRequest] = []
 
     def content(self) -> ComposeResult:
-        """The words, and the table."""
-        text = "\n".join(self._content.words)
+        """The lines, and the table."""
+        text = "\n".join(self._content.lines)
         yield Static(Text(self._charset.text(text)), id="slow-common")
         yield DataTable(cursor_type="row", classes="modal-fit")
 
@@ -145,7 +154,7 @@ class SlowList(TypeToFilter, Modal[None]):
         """The table has the keys."""
         table = self._table()
         for column in self._columns:
-            justify = "left" if column.left else "right"
+            justify = "left" if column.left_aligned else "right"
             title = Text(column.title, justify=justify)  # type: ignore[arg-type]
             table.add_column(title, key=column.title)
         table.focus()
@@ -157,36 +166,36 @@ class SlowList(TypeToFilter, Modal[None]):
     def _fill(self) -> None:
         table = self._table()
         table.clear()
-        # of equal ones the slowest first
-        slowest = sorted(self._content.requests, key=lambda request: -request.one.total_ns)
-        ordered = sorted(slowest, key=self._sort.value, reverse=self._down)
-        self._shown = [request for request in ordered if self.matches(*self._texts(request))]
-        for request in self._shown:
+        # among equal ones the slowest first
+        slowest = sorted(self._content.requests, key=lambda request: -request.exemplar.total_ns)
+        ordered = sorted(slowest, key=self._sort.value, reverse=self._descending)
+        self._visible = [request for request in ordered if self.matches(*self._texts(request))]
+        for request in self._visible:
             table.add_row(*(
-                Text(self.clean(text), justify="left" if column.left else "right")
+                Text(self.clean(text), justify="left" if column.left_aligned else "right")
                 for column, text in zip(self._columns, self._texts(request), strict=True)
             ))  # fmt: skip
-        backwards = ", reversed" if self._down else ""
+        backwards = ", reversed" if self._descending else ""
         self.set_title(self.heading, f"sorted by {self._sort.title}{backwards}")
 
-    def _texts(self, request: KeptRequest) -> list[str]:
+    def _texts(self, request: ListedRequest) -> list[str]:
         return [column.text(request) for column in self._columns]
 
     def apply_filter(self) -> None:
         """Show the requests that have all of the words."""
-        self.keys.show(HINTS, self.filtering)
+        self.keys.show(HINTS, self.filter_hint)
         self._fill()
 
     def action_sort(self, by: int) -> None:
         """Sort by the next column or the one before."""
         self._sort = self._columns[(self._columns.index(self._sort) + by) % len(self._columns)]
-        self._down = False
+        self._descending = False
         self._fill()
 
     def on_data_table_header_selected(self, event: DataTable.HeaderSelected) -> None:
-        """Sort by this column; again: the other way round."""
+        """Sort by this column; again: reverse the order."""
         chosen = next(c for c in self._columns if c.title == event.column_key.value)
-        self._down = not self._down if chosen is self._sort else False
+        self._descending = not self._descending if chosen is self._sort else False
         self._sort = chosen
         self._fill()
 
@@ -197,49 +206,52 @@ class SlowList(TypeToFilter, Modal[None]):
     def action_open(self) -> None:
         """Open the request under the cursor as a timeline."""
         at = self._table().cursor_row
-        if not 0 <= at < len(self._shown):
+        if not 0 <= at < len(self._visible):
             return
-        request, charset, nearby = self._shown[at], self._charset, self._content.near
+        request, charset, nearby = self._visible[at], self._charset, self._content.nearby
 
         def rows(width: int) -> Sequence[Row]:
-            return timeline(request.one, nearby, request.when, width, charset)
+            return timeline(request.exemplar, nearby, request.time_text, width, charset)
 
         self.app.push_screen(LiveRows("One request", rows, charset))
 
 
-def list_of(state: LiveState, charset: Charset) -> SlowList | None:
-    """The list of the slowest of the second that ``state`` shows; ``None`` if none was kept."""
+def slowest_list(state: LiveState, charset: Charset) -> SlowList | None:
+    """List of the slowest requests of the second shown; ``None`` if none was kept."""
     frame = state.probed
     probe = frame.probe if frame is not None else None
     if frame is None or probe is None or not any(exemplar.slow for exemplar in probe.exemplars):
         return None
     requests = [
-        KeptRequest(second_of(exemplar, probe, frame.t), exemplar)
+        ListedRequest(second_of(exemplar, probe, frame.t), exemplar)
         for exemplar in probe.exemplars
         if exemplar.slow
     ]
-    nearby = [*_near(state, frame.t, frame.t)]
+    nearby = [*_nearby_requests(state, frame.t, frame.t)]
     title = f"Slowest requests at {f.clock(frame.t)}"
-    return SlowList(Content(title, [*_claims(probe.exemplars)], requests, nearby), charset)
+    return SlowList(
+        ListContent(title, [*_common_facts(probe.exemplars)], requests, nearby), charset
+    )
 
 
 def cell_list(state: LiveState, chosen: ChosenCell, charset: Charset) -> SlowList | None:
-    """The list of the requests kept of the second of a cell, first those of its latency; ``None``
-    if none was kept."""
+    """List of the kept requests in a cell's second, first those in the cell; ``None`` if none was
+    kept."""
     frames = frames_of(state, chosen)
     exemplars = requests_of(state, frames)
     in_cell = {id(exemplar) for exemplar in exemplars if chosen.has(exemplar)}
     below = not any(exemplar.disk in state.devices for exemplar in exemplars)
     requests = [
-        KeptRequest(second_of(exemplar, frame.probe, frame.t), exemplar, id(exemplar) in in_cell)
+        ListedRequest(second_of(exemplar, frame.probe, frame.t), exemplar, id(exemplar) in in_cell)
         for frame in frames if frame.probe is not None for exemplar in frame.probe.exemplars
     ]  # fmt: skip
     if not requests:
         return None
-    nearby = [*_near(state, frames[0].t, frames[-1].t)]
+    nearby = [*_nearby_requests(state, frames[0].t, frames[-1].t)]
     title = f"Requests at {f.clock(frames[-1].t)}, {chosen.range_text}"
     return SlowList(
-        Content(title, [_cell_text(chosen, len(in_cell), below)], requests, nearby, True), charset
+        ListContent(title, [_cell_text(chosen, len(in_cell), below)], requests, nearby, True),
+        charset,
     )
 
 
@@ -261,8 +273,8 @@ def _cell_text(chosen: ChosenCell, kept_count: int, below: bool) -> str:
     )
 
 
-def why_none(state: LiveState, parts: Sequence[str] | None) -> str:
-    """Why there is no list; ``parts`` of the probe are counted (``None``: this is a recording)."""
+def empty_reason(state: LiveState, parts: Sequence[str] | None) -> str:
+    """Why there is no list; ``parts`` are the probe's active parts (``None``: a recording)."""
     frame = state.probed
     if frame is None or frame.probe is None:
         if parts is None:
@@ -273,7 +285,7 @@ def why_none(state: LiveState, parts: Sequence[str] | None) -> str:
     return "no request was completed in this second"
 
 
-def _claims(exemplars: Sequence[Exemplar]) -> Iterator[str]:
+def _common_facts(exemplars: Sequence[Exemplar]) -> Iterator[str]:
     if not any(exemplar.sampled and not exemplar.slow for exemplar in exemplars):
         yield NO_SAMPLE
         return
@@ -283,7 +295,7 @@ def _claims(exemplars: Sequence[Exemplar]) -> Iterator[str]:
         yield NOTHING
 
 
-def _near(state: LiveState, first: float, last: float) -> Iterator[Exemplar]:
+def _nearby_requests(state: LiveState, first: float, last: float) -> Iterator[Exemplar]:
     """Requests kept from the second before ``first`` to the one behind ``last``."""
     for moment in state.recent_seconds:
         probe = moment.frame.probe

@@ -1,4 +1,4 @@
-"""Screens of words: what was said in this session, and what this machine lacks."""
+"""Text screens: the messages of this session, and the check of this machine."""
 
 from __future__ import annotations
 

@@ -17,22 +17,22 @@ class ThemeChoice(Choice):
     about = "The screen shows the theme under the cursor. Enter keeps it, Esc goes back."
 
     def __init__(
-        self, names: tuple[str, ...], now: str, charset: Charset, opened_by: Key | None = None
+        self, names: tuple[str, ...], current: str, charset: Charset, opened_by: Key | None = None
     ) -> None:
-        super().__init__("Theme", names, now, charset, opened_by)
+        super().__init__("Theme", names, current, charset, opened_by)
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
         """Show the theme under the cursor."""
-        if event.option_index < len(self._shown):
-            self._try_theme(self._shown[event.option_index])
+        if event.option_index < len(self._visible_values):
+            self._try_theme(self._visible_values[event.option_index])
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Show the theme from before; Textual then calls Choice's, which closes."""
-        self._try_theme(self._now)
+        self._try_theme(self._current)
 
     def action_leave(self) -> None:
         """Show the theme from before."""
-        self._try_theme(self._now)
+        self._try_theme(self._current)
         super().action_leave()
 
     def _try_theme(self, name: str) -> None:

@@ -1,7 +1,7 @@
-"""Narrowing a list by typing: the same in every list that has no field of its own.
+"""Filter a list by typing, for every list without an input field.
 
-A letter that is no key of the list begins it; "/" does, too, and then every letter is text. Esc
-drops the words, Backspace the last letter.
+A letter that is no key of the list starts the filter; "/" does, too, and then every letter is text.
+Esc clears the filter, Backspace removes the last letter.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ FILTER = ("/", "Filter", "")
 
 
 class TypeToFilter:
-    """Mixin in front of a screen's own class. Calls ``apply_filter`` when the words change."""
+    """Mixin before a screen's class. Calls ``apply_filter`` when the filter changes."""
 
-    words = ""
+    filter_text = ""
     letters_filter = True
     """Whether a letter that is no key begins it, as / does."""
     _typing = False
@@ -27,25 +27,27 @@ class TypeToFilter:
         raise NotImplementedError
 
     @property
-    def filtering(self) -> str:
+    def filter_hint(self) -> str:
         """The typed filter, for the line of keys; "" if there is none."""
-        return f"filter: {self.words}▏" if self._typing else ""
+        return f"filter: {self.filter_text}▏" if self._typing else ""
 
     def matches(self, *texts: str) -> bool:
         """Whether the ``texts`` together have all of the words, in capitals or not."""
         text = " ".join(texts).lower()
-        return all(word in text for word in self.words.lower().split())
+        return all(word in text for word in self.filter_text.lower().split())
 
     def on_key(self, event: events.Key) -> None:
         """Take what is text, before it is looked up among the keys."""
         assert isinstance(self, Screen)
         if event.key == "escape" and self._typing:
-            self._narrow_to("", False)
+            self._set_filter("", False)
         elif event.key == "backspace" and self._typing:
-            self._narrow_to(self.words[:-1], len(self.words) > 1)
+            self._set_filter(self.filter_text[:-1], len(self.filter_text) > 1)
         elif event.is_printable and event.character and self._is_text(event.key, event.character):
             begins = not self._typing and event.character == "/"
-            self._narrow_to((self.words + ("" if begins else event.character))[:MAX_LETTERS], True)
+            self._set_filter(
+                (self.filter_text + ("" if begins else event.character))[:MAX_LETTERS], True
+            )
         else:
             return
         event.stop()
@@ -53,8 +55,8 @@ class TypeToFilter:
 
     def _is_text(self, key: str, character: str) -> bool:
         if self._typing or character == "/":
-            # a blank in front of all words parts nothing, and may be a key
-            return bool(self.words) or character != " "
+            # a leading blank separates nothing, and may be a key
+            return bool(self.filter_text) or character != " "
         assert isinstance(self, Screen)
         return (
             self.letters_filter
@@ -63,9 +65,9 @@ class TypeToFilter:
             and key not in GLOBAL_KEYS
         )
 
-    def _narrow_to(self, text: str, typing: bool) -> None:
-        changed = (text, typing) != (self.words, self._typing)
-        self.words, self._typing = text, typing
+    def _set_filter(self, text: str, typing: bool) -> None:
+        changed = (text, typing) != (self.filter_text, self._typing)
+        self.filter_text, self._typing = text, typing
         if changed:
             self.apply_filter()
 

@@ -115,7 +115,7 @@ class FleetDashboard(TypeToFilter, Dashboard):
 
     def apply_filter(self) -> None:
         """Show the hosts that have all of the words."""
-        self.hosts.words = self.words
+        self.hosts.words = self.filter_text
         self.hosts.begin_at_the_top()
         self.paint(even_if_frozen=True)
 

@@ -195,6 +195,6 @@ class FleetKeys(Part):
             "filter_hosts", (), order,
             help="filter the hosts by part of a name, or a set such as "
                  "node[01-10]; letters that are not keys start it, too", place=60, term="/",
-            where=ANYWHERE,
+            scope=ANYWHERE,
         ),
     )  # fmt: skip

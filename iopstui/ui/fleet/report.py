@@ -31,14 +31,14 @@ class FleetReportKeys(RecordKeys):
             return
         output = Path.cwd() / f"{self._file.stem}.html"
         self.port.show_message("info", "Writing the report ...")
-        self.port.run_beside(
+        self.port.run_in_background(
             self._write_report(self._file, next_free_path(output) if output.exists() else output),
             "report",
         )
 
     ACTIONS = (
         replace(
-            ACTION, does=report, note="of the hosts' recording (--record FILE)", place=205,
+            ACTION, handler=report, note="of the hosts' recording (--record FILE)", place=205,
             help="write an HTML report of all hosts: of --record FILE, or of the replay",
         ),
     )  # fmt: skip

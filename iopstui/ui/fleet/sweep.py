@@ -166,7 +166,7 @@ class SweepKeys(Part):
         """Something of a sweep has come."""
         if self._opens and self.active:
             self._opens = False
-            if self.port.shows(self.port.dashboard):
+            if self.port.is_shown(self.port.dashboard):
                 self.show()
 
     def show(self) -> None:
@@ -216,7 +216,7 @@ class SweepKeys(Part):
                 Footer("stop, keep what is measured", {EXPERIMENT_SCREEN: 10},
                        when=lambda keys: keys.active),
             ),
-            applies=lambda keys: keys.active, where=ANYWHERE, offered_on=BOTH_SCREENS,
+            applies=lambda keys: keys.active, scope=ANYWHERE, offered_on=BOTH_SCREENS,
         ),
         Action(
             # bound by its page
@@ -225,6 +225,6 @@ class SweepKeys(Part):
             note="the form again",
             footer=(Footer("new sweep", {EXPERIMENT_SCREEN: 10},
                            when=lambda keys: keys.can_renew),),
-            where=ANYWHERE, offered_on=frozenset({EXPERIMENT_SCREEN}),
+            scope=ANYWHERE, offered_on=frozenset({EXPERIMENT_SCREEN}),
         ),
     )  # fmt: skip

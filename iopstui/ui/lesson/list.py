@@ -143,7 +143,7 @@ class LessonList(TypeToFilter, Modal["LessonChoice | None"]):
             if self._left is not None and offer.lesson.name == self._left[0]:
                 hints = CONTINUE_HINTS
         self.query_one("#lessons-text", Static).update(text)
-        self.keys.show((*hints, READ, FILTER, CLOSE_HINT), self.filtering)
+        self.keys.show((*hints, READ, FILTER, CLOSE_HINT), self.filter_hint)
         self.query_one("#lessons-scroll", VerticalScroll).scroll_home(animate=False)
 
     def _explanation(self, offer: LessonOffer) -> Text:

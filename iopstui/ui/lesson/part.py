@@ -73,7 +73,7 @@ class LessonKeys(Part):
             message = "a job is running: stop it first (r), then choose a lesson (l)"
             self.port.show_message("info", message)
             return
-        self.port.run_beside(self._open_list(self.lessons(session)), "lessons")
+        self.port.run_in_background(self._open_list(self.lessons(session)), "lessons")
 
     async def _open_list(self, lessons: Lessons) -> None:
         try:
@@ -84,7 +84,7 @@ class LessonKeys(Part):
         from iopstui.ui.lesson.list import LessonList
 
         session = self.port.session
-        if session is None or not self.port.shows(self.port.dashboard):
+        if session is None or not self.port.is_shown(self.port.dashboard):
             return
         target, paused = session.target, self._left
         target_text = (
@@ -112,7 +112,7 @@ class LessonKeys(Part):
         if session is None or self.lessons is None or self.playing is not None:
             return
         paused = None if anew else self._left
-        self.port.run_beside(self._begun(self.lessons(session), lesson, paused), "lessons")
+        self.port.run_in_background(self._begun(self.lessons(session), lesson, paused), "lessons")
 
     async def _begun(self, lessons: Lessons, lesson: Lesson, paused: Playing | None) -> None:
         from iopstui.ui.lesson.state import Playing

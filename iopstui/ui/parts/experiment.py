@@ -91,7 +91,7 @@ class ExperimentKeys(Part):
     @property
     def shown(self) -> bool:
         """True while its screen is open, and nothing over it."""
-        return self.port.shows(self.screen)
+        return self.port.is_shown(self.screen)
 
     def refuses_disturbance(self) -> bool:
         """True while an experiment must not be disturbed; the user is told."""
@@ -153,7 +153,7 @@ class ExperimentKeys(Part):
 
     def show_screen(self) -> None:
         """The first event of an experiment has come: its screen opens over the dashboard."""
-        if self.background is not None and self.port.shows(self.port.dashboard):
+        if self.background is not None and self.port.is_shown(self.port.dashboard):
             self.show()
 
     def renew(self) -> None:
@@ -280,7 +280,7 @@ class ExperimentKeys(Part):
                 Footer("stop, keep what is measured", {EXPERIMENT_SCREEN: 10},
                        when=lambda e: e.can_stop),
             ),
-            applies=lambda e: e.experimenting, where=ANYWHERE, disturbs=frozenset({LESSON}),
+            applies=lambda e: e.experimenting, scope=ANYWHERE, disturbs=frozenset({LESSON}),
             offered_on=BOTH_SCREENS,
         ),
         Action(
@@ -290,11 +290,11 @@ class ExperimentKeys(Part):
             note="the form again",
             footer=(Footer(lambda e: f"new {e.noun}", {EXPERIMENT_SCREEN: 10},
                            when=lambda e: e.can_renew),),
-            where=ANYWHERE, offered_on=frozenset({EXPERIMENT_SCREEN}),
+            scope=ANYWHERE, offered_on=frozenset({EXPERIMENT_SCREEN}),
         ),
         Action(
             "leave_experiment", (Key("", "Esc"),), show_dashboard,
-            title="Back to the dashboard", note="the experiment continues", where=ANYWHERE,
+            title="Back to the dashboard", note="the experiment continues", scope=ANYWHERE,
             offered_on=frozenset({EXPERIMENT_SCREEN}),
         ),
     )  # fmt: skip

@@ -25,6 +25,6 @@ class LeaveKeys(Part):
             "quit", (Key("q", "q"), Key("ctrl+c", "ctrl+c")), quit, title="Quit",
             note="a running job is stopped first",
             help="quit; a running job is stopped, scratch files are removed", place=270,
-            term="q, ctrl+c", where=ANYWHERE, offered_on=BOTH_SCREENS,
+            term="q, ctrl+c", scope=ANYWHERE, offered_on=BOTH_SCREENS,
         ),
     )  # fmt: skip

@@ -19,7 +19,7 @@ class PictureKeys(Part):
         """Keep the screen as it is now."""
         # taken at once; only the files are written beside the screen
         name = time.strftime("iopstui-%Y%m%d-%H%M%S")
-        self.port.run_beside(self._save(name, self.port.pictures()), "picture")
+        self.port.run_in_background(self._save(name, self.port.pictures()), "picture")
 
     async def _save(self, name: str, files: Mapping[str, str]) -> None:
         from iopstui.ui.core.picture import save
@@ -41,6 +41,6 @@ class PictureKeys(Part):
             note="as SVG and text, in the current directory",
             help="save the screen as SVG and as text in the current directory: "
                  "iopstui-DATE-TIME.svg and .txt", place=255,
-            where=ANYWHERE, offered_on=BOTH_SCREENS,
+            scope=ANYWHERE, offered_on=BOTH_SCREENS,
         ),
     )  # fmt: skip

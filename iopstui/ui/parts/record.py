@@ -70,9 +70,9 @@ class RecordKeys(Part):
         """Write an HTML report: of the recording that is made or played; else of the one that has
         just ended, or of the last minutes."""
         port, session = self.port, self.port.live
-        if port.played is not None:
-            output = _free(Path.cwd() / f"{port.played.stem}.html")
-            work = self._write_report(port.played, output)
+        if port.replay_path is not None:
+            output = _free(Path.cwd() / f"{port.replay_path.stem}.html")
+            work = self._write_report(port.replay_path, output)
         elif session is None:
             return
         elif (recording := session.recording or self._ended) is not None:
@@ -81,7 +81,7 @@ class RecordKeys(Part):
         else:
             work = self._report_last(session)
         port.show_message("info", "Writing the report ...")
-        port.run_beside(work, "report")
+        port.run_in_background(work, "report")
 
     async def _report_last(self, session: LiveSession) -> None:
         """Report the run kept in memory. It is saved first: the report is made from the file."""
@@ -135,7 +135,7 @@ class RecordKeys(Part):
                 Footer("record", {IDLE: 900, RUNNING: 900},
                        when=lambda record: not record.recording),
             ),
-            where=OVER_EXPERIMENT, offered_on=BOTH_SCREENS, measures=True,
+            scope=OVER_EXPERIMENT, offered_on=BOTH_SCREENS, measures=True,
         ),
         Action(
             "report", (Key("H", "H"),), report, title="HTML report",
@@ -143,7 +143,7 @@ class RecordKeys(Part):
             help="write an HTML report of the current recording or replay, or of the last 10 "
                  "minutes", place=85,
             footer=(Footer("report", {IDLE: 905, RUNNING: 905, REPLAY: 905}),),
-            where=OVER_EXPERIMENT, offered_on=BOTH_SCREENS,
+            scope=OVER_EXPERIMENT, offered_on=BOTH_SCREENS,
         ),
     )  # fmt: skip
 

@@ -140,7 +140,7 @@ class ReplayKeys(Part):
                        key=lambda replay: replay.position_text),
                 Footer(lambda replay: replay.space, {REPLAY: 10, EXPERIMENT_SCREEN: 10}),
             ),
-            where=OVER_EXPERIMENT,
+            scope=OVER_EXPERIMENT,
         ),
         Action(
             "seek", (Key("left", "left", -1), Key("right", "right", 1)), seek,

@@ -100,15 +100,15 @@ class TargetKeys(Part):
             if self.port.session is None:
                 self.port.leave(EXIT_OK)
             return
-        if choice.then == home.DEMO:
+        if choice.action == home.DEMO:
             self._played(DEMO_NAME)
-        elif choice.then == home.OPEN:
+        elif choice.action == home.OPEN:
             self._played(choice.paths[0])
         else:
             if self.port.session is not None:
                 self._closed()
             if self._open(choice.paths):
-                self._then(choice.then)
+                self._then(choice.action)
 
     def _choose_recording(self) -> None:
         """Ask which one, the newest of this directory first."""

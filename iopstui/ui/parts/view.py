@@ -100,7 +100,9 @@ class ViewKeys(Part):
         from iopstui.ui.dashboard.finding_line import listed
 
         port, charset = self.port, self.port.charset
-        self._list("Findings", lambda width: listed(port.shown, width, charset), pages.FINDINGS)
+        self._list(
+            "Findings", lambda width: listed(port.shown_state, width, charset), pages.FINDINGS
+        )
 
     def _list(self, title: str, rows: Callable[[int], Sequence[Row]], opened_by: Key) -> None:
         from iopstui.ui.dialogs.live_rows import LiveRows
@@ -113,7 +115,7 @@ class ViewKeys(Part):
             from iopstui.ui.dialogs.runs import RunsList
 
             dashboard = self.port.dashboard
-            runs = RunsList(lambda: self.port.shown, dashboard.overlay, self.port.charset)
+            runs = RunsList(lambda: self.port.shown_state, dashboard.overlay, self.port.charset)
             self.port.push(runs, lambda _: dashboard.relayout())
 
     def overlay(self) -> None:
@@ -122,7 +124,7 @@ class ViewKeys(Part):
         if dashboard is None:
             return
         overlay = dashboard.overlay
-        measured = [row.step for row in self.port.shown.runs.rows if row.iops is not None]
+        measured = [row.step for row in self.port.shown_state.runs.rows if row.iops is not None]
         if overlay.steps:
             overlay.steps = ()
         elif len(measured) < 2:
@@ -157,7 +159,7 @@ class ViewKeys(Part):
         if session is None or dashboard is None:
             return []
         return queue_view.rows(
-            self.port.shown, session.target, session.devices, dashboard.topology(), width,
+            self.port.shown_state, session.target, session.devices, dashboard.topology(), width,
             self.port.charset,
         )  # fmt: skip
 
@@ -174,7 +176,7 @@ class ViewKeys(Part):
             return []
         parts = live.probe if live is not None else None
         return probe_view.rows(
-            self.port.shown, parts, dashboard.topology(), width, self.port.charset
+            self.port.shown_state, parts, dashboard.topology(), width, self.port.charset
         )
 
     def waits(self) -> None:
@@ -185,7 +187,7 @@ class ViewKeys(Part):
     def _wait_rows(self, width: int) -> Sequence[Row]:
         from iopstui.ui.dashboard.pages import waits_view
 
-        state = self.port.shown
+        state = self.port.shown_state
         end = state.frame.t if state.frame is not None else 0.0
         history = [entry.frame for entry in state.recent_seconds if entry.frame.t <= end]
         return waits_view.rows(state, history, width, self.port.charset)
@@ -204,13 +206,13 @@ class ViewKeys(Part):
         page = DiskUsers(
             (
                 lambda width: processes_view.rows(
-                    port.shown, source, width, charset, self.frozen, page.order
+                    port.shown_state, source, width, charset, self.frozen, page.order
                 ),
                 lambda width: cgroups_view.rows(
                     *groups(), width, charset, page.order, self.frozen and port.live is not None
                 ),
             ),
-            (lambda: processes_view.orders(port.shown), lambda: tuple(cgroups_view.ORDERS)),
+            (lambda: processes_view.orders(port.shown_state), lambda: tuple(cgroups_view.ORDERS)),
             charset, pages.PROCESSES,
         )  # fmt: skip
         port.push(page)
@@ -224,16 +226,16 @@ class ViewKeys(Part):
     @property
     def keeps_requests(self) -> bool:
         """Whether the second that is shown has single requests."""
-        frame = self.port.shown.probed
+        frame = self.port.shown_state.probed
         return frame is not None and frame.probe is not None and bool(frame.probe.exemplars)
 
     def slowest(self) -> None:
         """Open the slowest requests of the second that is shown."""
         if self.port.dashboard is None:
             return
-        from iopstui.ui.dialogs.slow_list import list_of
+        from iopstui.ui.dialogs.slow_list import slowest_list
 
-        self._open_requests(list_of(self.port.shown, self.port.charset))
+        self._open_requests(slowest_list(self.port.shown_state, self.port.charset))
 
     @property
     def has_heat(self) -> bool:
@@ -259,18 +261,18 @@ class ViewKeys(Part):
             return
         from iopstui.ui.dialogs.slow_list import cell_list
 
-        self._open_requests(cell_list(self.port.shown, chosen, self.port.charset))
+        self._open_requests(cell_list(self.port.shown_state, chosen, self.port.charset))
 
     def _open_requests(self, page: SlowList | None) -> None:
         """Open this list of requests, or say why there is none."""
         if page is not None:
             self.port.push(page)
             return
-        from iopstui.ui.dialogs.slow_list import why_none
+        from iopstui.ui.dialogs.slow_list import empty_reason
 
         live = self.port.live
         parts = live.probe if live is not None else None
-        self.port.show_message("info", why_none(self.port.shown, parts))
+        self.port.show_message("info", empty_reason(self.port.shown_state, parts))
 
     def leave_cell(self) -> None:
         """Choose no cell any more."""
@@ -307,7 +309,7 @@ class ViewKeys(Part):
         if live is None:
 
             def recorded() -> GroupsOfDisks:
-                frame = port.shown.frame
+                frame = port.shown_state.frame
                 groups = frame.groups if frame is not None else None
                 why = "" if groups is not None else "this recording has none (watch --cgroups)"
                 return groups, frame.opened if frame is not None else (), why
@@ -368,7 +370,7 @@ class ViewKeys(Part):
             help="add a mark to the charts, with your text or a number; charts show the "
                  "mean between marks", place=60,
             footer=(Footer("mark", {IDLE: 160, RUNNING: 160}),),
-            where=OVER_EXPERIMENT, measures=True,
+            scope=OVER_EXPERIMENT, measures=True,
         ),
         Action(
             "freeze", (Key("space", "space"),), freeze, title="Freeze or continue",
@@ -512,11 +514,11 @@ class ViewKeys(Part):
             note="all messages of this session",
             help="all messages of this session, and fio's command line", place=250,
             footer=(Footer("messages", {IDLE: 890, RUNNING: 890, REPLAY: 890}),),
-            where=OVER_EXPERIMENT, offered_on=BOTH_SCREENS,
+            scope=OVER_EXPERIMENT, offered_on=BOTH_SCREENS,
         ),
         Action(
             "help", (pages.HELP,), help, title="Help",
-            note="every key, panel and abbreviation", where=ANYWHERE,
+            note="every key, panel and abbreviation", scope=ANYWHERE,
             offered_on=BOTH_SCREENS,
         ),
         Action(
@@ -531,13 +533,13 @@ class ViewKeys(Part):
              Key("", "", "light", title="Theme: light"),
              Key("", "", "colourblind", title="Theme: colour-blind safe"),
              Key("", "", "terminal", title="Theme: the terminal's 16 colours")), theme,
-            note="now and for the next start", where=ANYWHERE,
+            note="now and for the next start", scope=ANYWHERE,
             offered_on=BOTH_SCREENS,
         ),
         Action(
             # Textual itself opens it
             "palette", (Key("", "ctrl+p"),), lambda view: None,
             help="all actions in a searchable list", place=260,
-            footer=(Footer("all", {IDLE: 1000, RUNNING: 1000, REPLAY: 1000}),), where=ANYWHERE,
+            footer=(Footer("all", {IDLE: 1000, RUNNING: 1000, REPLAY: 1000}),), scope=ANYWHERE,
         ),
     )  # fmt: skip
