@@ -52,7 +52,7 @@ def junit_xml(run: CheckedRun) -> str:
     cases = [(check.name, *_problem(check)) for check in run.checks]
     if run.error or not cases:
         cases.append(("the run itself", "error" if run.error else "", run.error))
-    counts = [sum(kind == wanted for _, kind, _ in cases) for wanted in ("failure", "error")]
+    counts = [sum(kind == outcome for _, kind, _ in cases) for outcome in ("failure", "error")]
     root = Element("testsuites")
     suite = SubElement(
         root, "testsuite", name=f"iopstui {printable(run.title)}", tests=str(len(cases)),
@@ -97,7 +97,7 @@ def _verdict_of_run(run: CheckedRun) -> str:
     verdicts = {check.verdict for check in run.checks}
     if run.error:
         return "ERROR"
-    return next((word for word in (FAIL, UNKNOWN) if word in verdicts), PASS)
+    return next((verdict for verdict in (FAIL, UNKNOWN) if verdict in verdicts), PASS)
 
 
 def _markdown(text: str) -> str:

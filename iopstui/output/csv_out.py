@@ -91,9 +91,9 @@ class Figures:
         row = main_figures(frame)
         for parent, names in self._groups:
             part = value_at(row, parent)
-            read = part.get if isinstance(part, dict) else _missing_value
+            value_of = part.get if isinstance(part, dict) else _missing_value
             for name in names:
-                value = read(name)
+                value = value_of(name)
                 yield None if value is None else clean(value)
 
 

@@ -50,8 +50,8 @@ class InfluxSink:
         if isinstance(event, FrameReady):
             self._clock_ms = event.frame.wall_ms - 1000 * event.frame.t
             early, self._early = self._early, []
-            for one in early:
-                self._write(self._event_text(one))
+            for early_event in early:
+                self._write(self._event_text(early_event))
             self._write(self._figures(event.frame))
         elif self._clock_ms is None:
             self._early.append(event)
@@ -96,8 +96,8 @@ class InfluxSink:
 
 def _points(row: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, str], Mapping[str, Any]]]:
     """The measurements in a frame object, with their own tags and values."""
-    own = {key: value for key, value in row.items() if not isinstance(value, (dict, list, str))}
-    yield "frame", {}, {key: value for key, value in own.items() if key not in ("wall_ms",)}
+    figures = {key: value for key, value in row.items() if not isinstance(value, (dict, list, str))}
+    yield "frame", {}, {key: value for key, value in figures.items() if key not in ("wall_ms",)}
     fio = row["fio"]
     if fio is not None:
         yield "fio_run", {}, {key: v for key, v in fio.items() if not isinstance(v, (dict, list))}
@@ -145,10 +145,10 @@ def line(
 def _key(text: str) -> str:
     """Fit for a name or a tag. A backslash can't be escaped there, and would escape what comes
     behind it."""
-    found = printable(text).replace("\\", "/")
+    escaped = printable(text).replace("\\", "/")
     for special in (",", "=", " "):
-        found = found.replace(special, "\\" + special)
-    return found
+        escaped = escaped.replace(special, "\\" + special)
+    return escaped
 
 
 def _value(value: float | str) -> str:

@@ -109,7 +109,7 @@ def frame_object(frame: Frame) -> Object:
 def main_figures(frame: Frame) -> Object:
     """The same without fio's histograms, and without what is of each CPU, interrupt and job:
     figures that are put in columns, each of which is for ``clean``."""
-    return _frame(frame, whole=False)
+    return _frame(frame, is_full=False)
 
 
 def _event(event: Event) -> Object:
@@ -120,7 +120,7 @@ def _event(event: Event) -> Object:
     return {"event": event.kind, **values}
 
 
-def _frame(frame: Frame, whole: bool = True) -> Object:
+def _frame(frame: Frame, is_full: bool = True) -> Object:
     return {
         "event": "frame",
         "seq": frame.seq,
@@ -134,22 +134,22 @@ def _frame(frame: Frame, whole: bool = True) -> Object:
         "skew_ms": frame.skew_ms,
         "own_cpu": frame.own_cpu,
         "throttled": frame.throttled,
-        "fio": _fio(frame.fio, whole) if frame.fio else None,
+        "fio": _fio(frame.fio, is_full) if frame.fio else None,
         "wait": wait_data(frame.waits),
         "kernel": {
             "disks": {name: _disk(disk) for name, disk in frame.disks.items()},
             TOTAL: _disk(total) if (total := frame.total) is not None else None,
-            "cpus": {cpu: _cpu(load) for cpu, load in frame.cpus.items()} if whole else {},
-            "irqs": frame.irqs if whole else {},
+            "cpus": {cpu: _cpu(load) for cpu, load in frame.cpus.items()} if is_full else {},
+            "irqs": frame.irqs if is_full else {},
             **{source.name: _source_figures(source, frame) for source in SOURCES},
             NFS: _share(frame.share) if frame.share and not frame.share.smb else None,
             SMB: _smb(frame.share, frame.share.smb) if frame.share and frame.share.smb else None,
             TCP: None if frame.connections is None else [_connection(c) for c in frame.connections],
-            GROUPS: None if frame.groups is None else [_group(one) for one in frame.groups],
+            GROUPS: None if frame.groups is None else [_group(group) for group in frame.groups],
         },
         "device": _probe(frame.probe, frame.opened, frame.t) if frame.probe else None,
         "nvme": figures_of(frame.nvme),
-        "jobs": list(frame.jobs) if whole else [],
+        "jobs": list(frame.jobs) if is_full else [],
     }
 
 
@@ -175,13 +175,13 @@ def clean(value: Any) -> Any:
     return value if value is None or isinstance(value, (str, int, bool)) else str(value)
 
 
-def _fio(fio: FioInterval, whole: bool) -> Object:
+def _fio(fio: FioInterval, is_full: bool) -> Object:
     directions = {name: fio.directions.get(name) for name in DIRECTIONS}
     return {
         "seconds": fio.seconds,
-        **{name: _direction(part, whole) if part else None for name, part in directions.items()},
+        **{name: _direction(part, is_full) if part else None for name, part in directions.items()},
         TOTAL: _direction(fio.total, with_bins=False),
-        "jobs": [_job(job) for job in fio.jobs] if whole else [],
+        "jobs": [_job(job) for job in fio.jobs] if is_full else [],
         "iodepth_level": fio.iodepth_level,
         "usr_cpu": fio.usr_cpu,
         "sys_cpu": fio.sys_cpu,
@@ -202,12 +202,12 @@ def _direction(part: DirectionInterval, with_bins: bool = True) -> Object:
         "slat": {"mean": part.slat_ns, "n": part.samples.get("slat")},
     }
     for kind, mean in (("clat", part.clat_ns), ("lat", part.lat_ns)):
-        own = part.bins_of == kind
+        has_own_kind = part.bins_of == kind
         row[kind] = {
             "mean": mean,
             "n": part.samples.get(kind),
-            **_ranks(part.percentiles if own else {}),
-            "max": part.max_ns if own else None,
+            **_ranks(part.percentiles if has_own_kind else {}),
+            "max": part.max_ns if has_own_kind else None,
         }
     row["bins_of"] = part.bins_of
     if with_bins:
@@ -264,13 +264,13 @@ def _disk(disk: DiskRates) -> Object:
     return row
 
 
-def _probe(probe: ProbeInterval, opened: Sequence[str], t: float) -> Object:
+def _probe(probe: ProbeInterval, devices: Sequence[str], t: float) -> Object:
     """Probe figures of the job's devices, together and each."""
     return {
         "seconds": probe.seconds,
         "age_s": probe.age_s,
-        **{kind: _requests(probe.combined(opened, (kind,))) for kind in KINDS},
-        TOTAL: _requests(probe.combined(opened)),
+        **{kind: _requests(probe.combined(devices, (kind,))) for kind in KINDS},
+        TOTAL: _requests(probe.combined(devices)),
         "disks": {
             name: {
                 **{kind: _requests(part) for kind, part in kinds.items()},
@@ -280,7 +280,9 @@ def _probe(probe: ProbeInterval, opened: Sequence[str], t: float) -> Object:
         },
         "matrix": probe.matrix,
         "tasks": [_task(task) for task in probe.tasks],
-        "slowest": [exemplar_object(one, second_of(one, probe, t)) for one in probe.exemplars],
+        "slowest": [
+            exemplar_object(exemplar, second_of(exemplar, probe, t)) for exemplar in probe.exemplars
+        ],
         "requeues/s": probe.requeued_s,
         "merges/s": probe.merged_s,
         "sequential": probe.sequential,
@@ -306,11 +308,11 @@ def _requests(part: RequestStats | None) -> Object | None:
     }
 
 
-def _latencies(found: LatencyStats) -> Object:
+def _latencies(stats: LatencyStats) -> Object:
     return {
-        "mean": found.mean_ns,
-        **_ranks(found.percentiles),
-        "max": found.max_ns,
+        "mean": stats.mean_ns,
+        **_ranks(stats.percentiles),
+        "max": stats.max_ns,
     }
 
 
@@ -334,37 +336,37 @@ def _task(task: TaskIo) -> Object:
     }
 
 
-def exemplar_object(one: Exemplar, t: float) -> Object:
+def exemplar_object(request: Exemplar, t: float) -> Object:
     """A request that completed at ``t``, with the names of the fields ``device.slowest.*``."""
     return {
         "t": t,
-        "disk": one.disk,
-        "direction": one.kind,
-        "slow": one.slow,
-        "sampled": one.sampled,
-        "sector": one.sector,
-        "offset": one.offset,
-        "size": one.size,
-        "rwbs": one.flags,
-        "pid": one.pid,
-        "tid": one.tid,
-        "comm": one.comm,
-        "cgroup": one.group,
-        "cpu": one.cpu,
-        "cpu_done": one.cpu_done,
-        "hctx": one.hctx,
-        "total": one.total_ns,
-        "tried": one.tried_ns,
-        "plugged": one.plugged_ns,
-        "queued": one.queued_ns,
-        "device": one.device_ns,
-        "status": one.error,
+        "disk": request.disk,
+        "direction": request.kind,
+        "slow": request.slow,
+        "sampled": request.sampled,
+        "sector": request.sector,
+        "offset": request.offset,
+        "size": request.size,
+        "rwbs": request.flags,
+        "pid": request.pid,
+        "tid": request.tid,
+        "comm": request.comm,
+        "cgroup": request.group,
+        "cpu": request.cpu,
+        "cpu_done": request.cpu_done,
+        "hctx": request.hctx,
+        "total": request.total_ns,
+        "tried": request.tried_ns,
+        "plugged": request.plugged_ns,
+        "queued": request.queued_ns,
+        "device": request.device_ns,
+        "status": request.error,
     }
 
 
 def _source_figures(source: Source, frame: Frame) -> Object:
-    found = frame.more.get(source.name, {})
-    return {figure.name: found.get(figure.name) for figure in source.figures}
+    values = frame.more.get(source.name, {})
+    return {figure.name: values.get(figure.name) for figure in source.figures}
 
 
 def _share(share: Share) -> Object:
@@ -375,7 +377,7 @@ def _share(share: Share) -> Object:
         "read": operation_data(share.read),
         "write": operation_data(share.write),
         TOTAL: operation_data(share.total),
-        "others": {name: operation_data(one) for name, one in share.others.items()},
+        "others": {name: operation_data(operation) for name, operation in share.others.items()},
     }
 
 
@@ -392,57 +394,57 @@ def _smb(share: Share, smb: SmbClient) -> Object:
         "read": smb_operation_data(share.read, with_bytes=True),
         "write": smb_operation_data(share.write, with_bytes=True),
         TOTAL: smb_operation_data(share.total),
-        "others": {name: smb_operation_data(one) for name, one in share.others.items()},
+        "others": {name: smb_operation_data(operation) for name, operation in share.others.items()},
     }
 
 
-def _connection(one: Connection) -> Object:
+def _connection(connection: Connection) -> Object:
     return {
-        "server": one.server,
-        "kind": one.kind,
-        "local_port": one.local_port,
-        "rtt": one.rtt,
-        "rttvar": one.rttvar,
-        "min_rtt": one.min_rtt,
-        "retrans": one.retrans,
-        "retrans%": one.retrans_percent,
-        "sent": one.sent_s,
-        "received": one.received_s,
-        "send_queue": one.send_queue,
-        "receive_queue": one.receive_queue,
-        "unsent": one.unsent,
-        "unacked": one.unacked,
-        "cwnd": one.cwnd,
-        "busy": one.busy,
-        "rwnd_limited": one.rwnd_limited,
-        "sndbuf_limited": one.sndbuf_limited,
+        "server": connection.server,
+        "kind": connection.kind,
+        "local_port": connection.local_port,
+        "rtt": connection.rtt,
+        "rttvar": connection.rttvar,
+        "min_rtt": connection.min_rtt,
+        "retrans": connection.retrans,
+        "retrans%": connection.retrans_percent,
+        "sent": connection.sent_s,
+        "received": connection.received_s,
+        "send_queue": connection.send_queue,
+        "receive_queue": connection.receive_queue,
+        "unsent": connection.unsent,
+        "unacked": connection.unacked,
+        "cwnd": connection.cwnd,
+        "busy": connection.busy,
+        "rwnd_limited": connection.rwnd_limited,
+        "sndbuf_limited": connection.sndbuf_limited,
     }
 
 
-def _group(one: GroupRates) -> Object:
-    name = one.name
+def _group(group: GroupRates) -> Object:
+    name = group.name
     return {
-        "cgroup": one.path,
+        "cgroup": group.path,
         "kind": name.kind,
         "name": name.name,
-        **_disk_use(one.total),
-        "disks": {disk: _disk_use(use) for disk, use in one.disks.items()},
-        "pressure": _pressures(one.pressure),
-        "cpu": one.cpu,
-        "cpu_limit": one.cpu_limit,
-        "memory": one.memory,
-        "memory_limit": one.memory_limit,
-        "limits": {disk: {what: one.io_limits.get((disk, what)) for what in LIMITS}
-                   for disk in one.disks},
+        **_disk_use(group.total),
+        "disks": {disk: _disk_use(use) for disk, use in group.disks.items()},
+        "pressure": _pressures(group.pressure),
+        "cpu": group.cpu,
+        "cpu_limit": group.cpu_limit,
+        "memory": group.memory,
+        "memory_limit": group.memory_limit,
+        "limits": {disk: {limit: group.io_limits.get((disk, limit)) for limit in LIMITS}
+                   for disk in group.disks},
     }  # fmt: skip
 
 
-def _pressures(found: Mapping[str, float]) -> Object:
-    each: Object = {}
+def _pressures(pressures: Mapping[str, float]) -> Object:
+    nested: Object = {}
     for name in PRESSURES:
         resource, kind = name.split(".")
-        each.setdefault(resource, {})[kind] = found.get(name)
-    return each
+        nested.setdefault(resource, {})[kind] = pressures.get(name)
+    return nested
 
 
 def _disk_use(use: DiskUse) -> Object:
@@ -454,31 +456,31 @@ def _disk_use(use: DiskUse) -> Object:
     }
 
 
-def operation_data(one: OperationRates) -> Object:
+def operation_data(rates: OperationRates) -> Object:
     """The figures of an NFS operation by their names in nfsiostat."""
     return {
-        "ops/s": one.ops_s,
-        "kB/s": one.kb_s,
-        "kB/op": one.kb_op,
-        "retrans": one.retransmissions,
-        "retrans%": one.retrans_percent,
-        "rtt": one.rtt,
-        "exe": one.exe,
-        "queue": one.queue,
-        "errors": one.errors,
-        "errors%": one.errors_percent,
+        "ops/s": rates.ops_s,
+        "kB/s": rates.kb_s,
+        "kB/op": rates.kb_op,
+        "retrans": rates.retransmissions,
+        "retrans%": rates.retrans_percent,
+        "rtt": rates.rtt,
+        "exe": rates.exe,
+        "queue": rates.queue,
+        "errors": rates.errors,
+        "errors%": rates.errors_percent,
     }
 
 
-def smb_operation_data(one: OperationRates, with_bytes: bool = False) -> Object:
+def smb_operation_data(rates: OperationRates, with_bytes: bool = False) -> Object:
     """The figures of an SMB operation; of reads and writes with their data."""
-    sizes = {"kB/s": one.kb_s, "kB/op": one.kb_op} if with_bytes else {}
+    sizes = {"kB/s": rates.kb_s, "kB/op": rates.kb_op} if with_bytes else {}
     return {
-        "ops/s": one.ops_s,
+        "ops/s": rates.ops_s,
         **sizes,
-        "errors": one.errors,
-        "errors%": one.errors_percent,
-        "latency": one.latency,
+        "errors": rates.errors,
+        "errors%": rates.errors_percent,
+        "latency": rates.latency,
     }
 
 

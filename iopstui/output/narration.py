@@ -63,8 +63,8 @@ class Narrator:
             case StepStarted():
                 self._tenth = -1
                 version = f" ({event.fio_version})" if event.fio_version else ""
-                begun = "laying out" if event.phase == LAYOUT else "start"
-                yield f"{begun}: {event.title}{version}"
+                phase = "laying out" if event.phase == LAYOUT else "start"
+                yield f"{phase}: {event.title}{version}"
             case LayoutProgress():
                 yield from self._progress(event)
             case Mark():

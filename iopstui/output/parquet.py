@@ -75,18 +75,19 @@ class ParquetTable:
     def _described(self, columns: Sequence[Column], about: Mapping[str, str]) -> Any:
         """The schema. Its words stand with each column, where Arrow's readers find them, and as
         one JSON object beside all columns, for the others."""
-        told = {
-            one.name: {"unit": one.unit, "source": one.source, "meaning": one.meaning}
-            for one in columns
+        descriptions = {
+            column.name: {"unit": column.unit, "source": column.source, "meaning": column.meaning}
+            for column in columns
         }
         types = {
             TIME: self._arrow.timestamp("ms", tz="UTC"), WHOLE: self._arrow.int64(),
             WORDS: self._arrow.string(), FIGURE: self._arrow.float64(),
         }  # fmt: skip
         fields = [
-            self._arrow.field(one.name, types[one.type], metadata=told[one.name]) for one in columns
+            self._arrow.field(column.name, types[column.type], metadata=descriptions[column.name])
+            for column in columns
         ]
-        beside = {"schema": str(SCHEMA), "fields": json.dumps(told), **about}
+        beside = {"schema": str(SCHEMA), "fields": json.dumps(descriptions), **about}
         return self._arrow.schema(fields, {f"iopstui.{key}": beside[key] for key in beside})
 
 

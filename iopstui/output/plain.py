@@ -145,17 +145,17 @@ class _Rates:
         if data is None:
             return []
         read, write = (self.share.operations[name] for name in ("read", "write"))
-        found = [f"{self.share.protocol} {units.number(read.ops_s)} reads/s",
+        texts = [f"{self.share.protocol} {units.number(read.ops_s)} reads/s",
                  f"{units.number(write.ops_s)} writes/s"]  # fmt: skip
         if data.kb_s is not None:
-            found.append(f"{units.number(data.kb_s)} kB/s")
+            texts.append(f"{units.number(data.kb_s)} kB/s")
         if data.rtt is not None:
-            found.append(f"RTT {units.milliseconds(data.rtt)}")
+            texts.append(f"RTT {units.milliseconds(data.rtt)}")
         if data.latency is not None:
-            found.append(f"latency {units.tick_milliseconds(data.latency)}")
+            texts.append(f"latency {units.tick_milliseconds(data.latency)}")
         if data.retransmissions:
-            found.append(f"{units.counted(data.retransmissions, 'request')} sent again")
-        return found
+            texts.append(f"{units.counted(data.retransmissions, 'request')} sent again")
+        return texts
 
 
 def _differ_by_share(
@@ -287,8 +287,8 @@ class PlainSink:
 
 def _finding(event: FindingReported | FindingEnded) -> str:
     if isinstance(event, FindingEnded):
-        held = units.duration(event.until - event.since)
-        return f"Finding ended after {held}: {event.text}"
+        duration = units.duration(event.until - event.since)
+        return f"Finding ended after {duration}: {event.text}"
     finding = event.finding
     advice = f" Next: {finding.advice}" if finding.advice else ""
     sign = {"info": "Finding", "warning": "Warning", "critical": "Critical"}[severity_of(finding)]
@@ -307,12 +307,12 @@ def _experiment(event: Event) -> Iterator[str]:
             yield f"Point {event.index + 1} of {event.total}: {event.label}. {left} left"
         case PointFinished():
             point = event.point
-            words = f"{event.label}: {units.number(point.iops)} IOPS, {units.mib(point.bw)} MiB/s"
+            text = f"{event.label}: {units.number(point.iops)} IOPS, {units.mib(point.bw)} MiB/s"
             if point.p99_ns is not None:
-                words += f", p99 {units.latency(point.p99_ns)}"
-            yield words
+                text += f", p99 {units.latency(point.p99_ns)}"
+            yield text
         case PointFailed():
             yield f"error: {event.label} failed: {event.error}"
         case ExperimentFinished():
-            how = "stopped" if event.interrupted else "ended"
-            yield f"Experiment {how}: {event.done} of {event.total} points measured"
+            verb = "stopped" if event.interrupted else "ended"
+            yield f"Experiment {verb}: {event.done} of {event.total} points measured"

@@ -64,16 +64,16 @@ def replay_headless(
             )
             sink = VerdictSink(data, sys.stdout if kind in ("table", PLAIN) else sys.stderr)
             if kind == "table":
-                opened = header.target.opened
-                sink = RunsSink(sink, RunHistory(opened), sys.stdout, opened)
-        shown = 0
+                devices = header.target.opened
+                sink = RunsSink(sink, RunHistory(devices), sys.stdout, devices)
+        count = 0
         try:
             for event in replay_events(recording, fold, wait):
                 sink.handle(event)
-                shown += 1
+                count += 1
         finally:
             sink.close()
-    if not shown:
+    if not count:
         raise UsageError(f"The recording {printable(name)} is empty.")
     return EXIT_OK
 
@@ -144,7 +144,7 @@ class ReplayedExperiments:
                     self._lines.begin()
                 self._sink = experiment_sink(
                     event.plan, self._kind, self._header.host, self._header.target,
-                    self._out, self._err, begun=True,
+                    self._out, self._err, started=True,
                 )  # fmt: skip
             case ExperimentFinished():
                 self._end()

@@ -54,12 +54,12 @@ def rows(frame: Frame, columns: Sequence[Column] = COLUMNS) -> list[str]:
     """READ, WRITE and the other operations of a frame; one row of dashes where the mount was not
     measured."""
     share = frame.share
-    each: dict[str, OperationRates | None] = {"read": None}
+    operations: dict[str, OperationRates | None] = {"read": None}
     if share is not None:
-        each = {"read": share.read, "write": share.write, "other": share.other}
+        operations = {"read": share.read, "write": share.write, "other": share.other}
     times = f"{(units.utc(frame.wall_ms) or '')[11:19]:>8} {units.clock(frame.t):>8}"
-    found = []
-    for name, one in each.items():
-        found.append(f"{times} {name:>5} {line(columns, texts(columns, one))}")
+    cells = []
+    for name, operation in operations.items():
+        cells.append(f"{times} {name:>5} {line(columns, texts(columns, operation))}")
         times = " " * len(times)
-    return found
+    return cells

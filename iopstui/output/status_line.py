@@ -84,10 +84,10 @@ def run_progress_text(frame: Frame) -> str:
     fio = frame.fio
     if fio is None:
         return ""
-    words = [] if fio.progress is None else [_percent(fio.progress)]
+    parts = [] if fio.progress is None else [_percent(fio.progress)]
     if fio.eta_s is not None:
-        words.append(f"{clock(fio.eta_s)} left")
-    return ", ".join([*words, f"{number(fio.total.iops)} IOPS"])
+        parts.append(f"{clock(fio.eta_s)} left")
+    return ", ".join([*parts, f"{number(fio.total.iops)} IOPS"])
 
 
 def _percent(share: float) -> str:

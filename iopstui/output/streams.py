@@ -57,7 +57,7 @@ class _Stderr(io.FileIO):
 def prepare() -> bool:
     """Prepare the standard streams once, before a file is opened. False if standard output is
     closed."""
-    there = [_open(number) for number in (0, 1, 2)]
+    descriptors = [_open(number) for number in (0, 1, 2)]
     if sys.stdin is None:
         sys.stdin = os.fdopen(0, closefd=False)
     if sys.stdout is None or sys.stdout is sys.__stdout__:
@@ -65,7 +65,7 @@ def prepare() -> bool:
     if sys.stderr is None or sys.stderr is sys.__stderr__:
         sys.stderr = _text(_Stderr(2, "w", closefd=False), sys.__stderr__, "backslashreplace")
         sys.stderr.reconfigure(line_buffering=True)
-    return there[1]
+    return descriptors[1]
 
 
 def finish() -> OSError | None:

@@ -62,15 +62,15 @@ def summary_text(
     import textwrap
 
     rows = summary["rows"]
-    each = len(rows) <= MAX_ROWS
+    by_device = len(rows) <= MAX_ROWS
     lines = [_title(summary), _heading(rows)]
-    if each:
+    if by_device:
         for row in rows:
             lines += _table_rows(printable(row["name"]) or "(no name)", row["directions"])
     for group in summary["sums"]:
         name = "sum" if len(summary["sums"]) == 1 else f"sum, group {group['group']}"
         parts = group["directions"].items()
-        lines += _table_rows(name, {key: part for key, part in parts if part["rows"] > each})
+        lines += _table_rows(name, {key: part for key, part in parts if part["rows"] > by_device})
     lines += _errors(rows)
     if waits is not None:
         lines += textwrap.wrap(waits_line(waits), WIDTH, subsequent_indent="  ")
@@ -90,41 +90,41 @@ def interruption(summary: Mapping[str, Any]) -> str:
 
 def reconciliation(summary: Mapping[str, Any], frames: FramesTotal) -> str:
     """Do the frames agree with fio's count, by counters that they are not made of?"""
-    found = certificate(summary, frames)
+    check = certificate(summary, frames)
     ios, moved = _ios(frames.ios), f"{frames.bytes:,} bytes"
     intervals = counted(frames.frames, "interval")
-    if not found.final:
+    if not check.final:
         return _unverified(intervals, ios, moved,
             "fio was killed before its final count; its last report had "
-            f"{_ios(found.ios)} issued, some still in flight")  # fmt: skip
-    if not found.counted:
+            f"{_ios(check.ios)} issued, some still in flight")  # fmt: skip
+    if not check.counted:
         return _unverified(intervals, ios, moved,
             "fio reports the number of I/Os only at its end, and block sizes vary")  # fmt: skip
-    if found.verdict == UNCHECKED:
+    if check.verdict == UNCHECKED:
         return _unverified(intervals, ios, moved,
             "fio does not report completed I/Os here, and submissions have no other counter to "
             "compare with")  # fmt: skip
-    if found.verdict == EXACT:
+    if check.verdict == EXACT:
         adds = "the interval adds" if frames.frames == 1 else f"the {intervals} add"
-        if found.bytes is not None:
+        if check.bytes is not None:
             return f"Verified: {adds} up to fio's own totals ({ios}, {moved})."
-        why = "block sizes vary" if found.sizes_kept else "the recording has no block size"
-        if not found.stated_bytes:
+        why = "block sizes vary" if check.sizes_kept else "the recording has no block size"
+        if not check.stated_bytes:
             why = "these I/Os move no data"
         return (f"Verified: {adds} up to fio's own total ({ios}). Their {moved} are not checked: "
                 f"{why}.")  # fmt: skip
-    said = f"fio counted {_ios(found.ios)}"
-    if found.bytes is not None:
-        said += f", {found.bytes:,} bytes"
-    words = (f"Different: {intervals} with {ios}, {moved}; {said} ({found.more_ios:+,d}, "
-             f"{found.more_bytes:+,d}).")  # fmt: skip
-    if found.ramp:
-        words += f" The difference {RAMP_WORDS}."
-    if found.failed:
-        words += " The missing part had not completed when the job failed."
-    if not found.own_mean:
-        words += " fio's own mean IOPS do not match its count either."
-    return words
+    total_text = f"fio counted {_ios(check.ios)}"
+    if check.bytes is not None:
+        total_text += f", {check.bytes:,} bytes"
+    text = (f"Different: {intervals} with {ios}, {moved}; {total_text} ({check.more_ios:+,d}, "
+             f"{check.more_bytes:+,d}).")  # fmt: skip
+    if check.ramp:
+        text += f" The difference {RAMP_WORDS}."
+    if check.failed:
+        text += " The missing part had not completed when the job failed."
+    if not check.own_mean:
+        text += " fio's own mean IOPS do not match its count either."
+    return text
 
 
 def _ios(number: int) -> str:
@@ -164,12 +164,13 @@ def slowest_text(total: SlowestTotal) -> str:
 
     lines: list[str] = []
     for kind in SLOW_KINDS:
-        for t, one in total.of(kind)[:SHOWN_SLOWEST]:
+        for t, request in total.of(kind)[:SHOWN_SLOWEST]:
             if not lines:
                 lines.append("slowest requests, from allocation to completion:")
-            words = f"{clock(t)} {kind} {latency(one.total_ns)}: {way_text(one)}; {slow_text(one)}"
+            text = (f"{clock(t)} {kind} {latency(request.total_ns)}: {way_text(request)}; "
+                    f"{slow_text(request)}")  # fmt: skip
             lines += textwrap.wrap(
-                printable(words), WIDTH, initial_indent="  ", subsequent_indent="    "
+                printable(text), WIDTH, initial_indent="  ", subsequent_indent="    "
             )
     for claim in in_common(total.compared()):
         lines += textwrap.wrap(printable(claim.text), WIDTH, subsequent_indent="    ")
@@ -178,30 +179,30 @@ def slowest_text(total: SlowestTotal) -> str:
 
 def slow_ios_text(summary: Mapping[str, Any]) -> str:
     """The slowest I/Os by fio's own log, in at most 80 columns; "" if it was not asked for one."""
-    found = summary.get("slowest_ios")
-    if not found:
+    ios = summary.get("slowest_ios")
+    if not ios:
         return ""
     import textwrap
 
     from iopstui.model.metrics.slow.slow_ios import slow_ios
 
-    lines = [f"slowest of {found['ios']:,} I/Os, from fio's own log (clat: no kernel side):"]
-    shown: dict[str, int] = {}
-    for one in slow_ios(found):
-        shown[one.direction] = shown.get(one.direction, 0) + 1
-        if shown[one.direction] <= SHOWN_SLOWEST:
-            lines.append(f"  {slow_io_text(one)}")
-    for claim in found["in_common"]:
+    lines = [f"slowest of {ios['ios']:,} I/Os, from fio's own log (clat: no kernel side):"]
+    count_by_kind: dict[str, int] = {}
+    for io in slow_ios(ios):
+        count_by_kind[io.direction] = count_by_kind.get(io.direction, 0) + 1
+        if count_by_kind[io.direction] <= SHOWN_SLOWEST:
+            lines.append(f"  {slow_io_text(io)}")
+    for claim in ios["in_common"]:
         lines += textwrap.wrap(printable(claim), WIDTH, subsequent_indent="    ")
     return "\n".join(lines)
 
 
-def slow_io_text(one: SlowIo) -> str:
+def slow_io_text(io: SlowIo) -> str:
     """ "read 3.10 ms: 4 KiB at offset 1 MiB, 2.345 s into job 1"."""
-    place = "" if one.offset is None else f" at offset {size(one.offset)}"
+    place = "" if io.offset is None else f" at offset {size(io.offset)}"
     return (
-        f"{one.direction} {latency(one.latency_ns)}: {size(one.size)}{place}, "
-        f"{one.t:.3f} s into job {one.job}"
+        f"{io.direction} {latency(io.latency_ns)}: {size(io.size)}{place}, "
+        f"{io.t:.3f} s into job {io.job}"
     )
 
 
@@ -210,28 +211,28 @@ def share_text(share: RunShare) -> str:
     import textwrap
 
     lines: list[str] = []
-    for name, one in share.operations.items():
-        if one.ops:
-            text = f"{share.protocol} {name}: {operation_text(one)}"
+    for name, rates in share.operations.items():
+        if rates.ops:
+            text = f"{share.protocol} {name}: {operation_text(rates)}"
             lines += textwrap.wrap(text, WIDTH, subsequent_indent="  ")
     return "\n".join(lines)
 
 
-def operation_text(one: OperationRates) -> str:
+def operation_text(rates: OperationRates) -> str:
     """The means of an operation on an NFS or SMB mount; what the kernel does not count is left
     out."""
-    size = f" of {number(one.kb_op)} kB" if one.kb_op is not None else ""
-    found = f"{number(one.ops_s)}/s{size}"
-    if one.exe is not None:
-        found += (
-            f", RTT {milliseconds(one.rtt)}, queue {milliseconds(one.queue)}, exe "
-            f"{milliseconds(one.exe)}"
+    size = f" of {number(rates.kb_op)} kB" if rates.kb_op is not None else ""
+    text = f"{number(rates.ops_s)}/s{size}"
+    if rates.exe is not None:
+        text += (
+            f", RTT {milliseconds(rates.rtt)}, queue {milliseconds(rates.queue)}, exe "
+            f"{milliseconds(rates.exe)}"
         )
-    if one.latency is not None:
-        found += f", latency {tick_milliseconds(one.latency)}"
-    if one.retransmissions is not None:
-        return f"{found}; {counted(one.retransmissions, 'request')} sent again"
-    return f"{found}; {counted(one.errors, 'error')}" if one.errors else found
+    if rates.latency is not None:
+        text += f", latency {tick_milliseconds(rates.latency)}"
+    if rates.retransmissions is not None:
+        return f"{text}; {counted(rates.retransmissions, 'request')} sent again"
+    return f"{text}; {counted(rates.errors, 'error')}" if rates.errors else text
 
 
 def drives_text(drives: RunDrives) -> str:
@@ -242,11 +243,11 @@ def drives_text(drives: RunDrives) -> str:
     lines: list[str] = []
     for name, figures in drives.rows():
         problem = drives.readings[name].problem
-        words = f"{name} (SMART): {', '.join(drive_texts(figures))}"
+        title = f"{name} (SMART): {', '.join(drive_texts(figures))}"
         if problem:
-            seen = "".join(f"{one}. " for one in drive_texts(figures))
-            words = f"{name}: {seen}{printable(problem)}"
-        lines += textwrap.wrap(words, WIDTH, subsequent_indent="  ")
+            sentences = "".join(f"{sentence}. " for sentence in drive_texts(figures))
+            title = f"{name}: {sentences}{printable(problem)}"
+        lines += textwrap.wrap(title, WIDTH, subsequent_indent="  ")
     return "\n".join(lines)
 
 
@@ -258,8 +259,8 @@ def energy_text(energy: RunEnergy) -> str:
     import textwrap
 
     parts = [
-        f"{words} {energy.watts(kind):.1f} W ({number(energy.joules[kind])} J)"
-        for kind, words in KIND_NAMES.items()
+        f"{title} {energy.watts(kind):.1f} W ({number(energy.joules[kind])} J)"
+        for kind, title in KIND_NAMES.items()
         if kind in energy.joules
     ]
     if not parts:
@@ -276,16 +277,16 @@ def drive_texts(figures: Mapping[str, float | None]) -> Iterator[str]:
     media errors."""
     if figures["temperature"] is not None:
         yield f"at most {figures['temperature']:.0f} °C"
-    for name, words in (("bytes_written", "written"), ("bytes_read", "read")):
+    for name, verb in (("bytes_written", "written"), ("bytes_read", "read")):
         if figures[name]:
-            yield f"{size(figures[name])} {words}"
+            yield f"{size(figures[name])} {verb}"
     if figures["write_amplification"] is not None:
         yield f"write amplification {figures['write_amplification']:.2f}"
     if figures["media_errors"] is not None:
         yield f"media errors +{figures['media_errors']:.0f}"
-    for name, words in _GROWN:
+    for name, verb in _GROWN:
         if figures[name]:
-            yield words.format(figures[name])
+            yield verb.format(figures[name])
     if figures["used"] is not None:
         yield f"{figures['used']:.0f} % of endurance used"
     if figures["critical_warning"]:
@@ -299,8 +300,8 @@ def _title(summary: Mapping[str, Any]) -> str:
     )
     moved = size(sum(part["io_bytes"] for part in _split(summary["total"]).values()))
     version = printable(str(summary["fio_version"]))
-    named = "final figures" if is_final(summary) else "last report before it was killed"
-    return f"fio's {named} ({version}): {longest / 1000:.3f} s, {moved}"
+    title = "final figures" if is_final(summary) else "last report before it was killed"
+    return f"fio's {title} ({version}): {longest / 1000:.3f} s, {moved}"
 
 
 def _split(directions: Mapping[str, Any]) -> Mapping[str, Any]:

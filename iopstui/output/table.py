@@ -151,12 +151,12 @@ class TableSink:
             self._slowest.add(frame)
         self._explain(frame)
         before, self._seen = self._seen, self._all_seen(frame)
-        shown = shown_directions(self._seen)
-        if self._rows % HEADER_EVERY == 0 or shown != shown_directions(before):
+        directions = shown_directions(self._seen)
+        if self._rows % HEADER_EVERY == 0 or directions != shown_directions(before):
             self._rows = 0
-            self._print(header(shown, self._target, _bins_of(frame)))
+            self._print(header(directions, self._target, _bins_of(frame)))
         self._rows += 1
-        self._print("\n".join(rows(frame, shown, self._target)))
+        self._print("\n".join(rows(frame, directions, self._target)))
 
     def _all_seen(self, frame: Frame) -> tuple[str, ...]:
         now = frame.fio.directions if frame.fio else ()
@@ -187,8 +187,8 @@ def shown_directions(seen: tuple[str, ...]) -> tuple[str, ...]:
 def header(directions: tuple[str, ...], target: Target | None, bins_of: str) -> str:
     """The two lines above the rows."""
     on = target.devices_below if target is not None else ()
-    how = "together" if target is not None and target.opened else "without a sum"
-    name = f"{len(on)} devices {how}" if len(on) > 1 else (on or ("no device",))[0]
+    manner = "together" if target is not None and target.opened else "without a sum"
+    name = f"{len(on)} devices {manner}" if len(on) > 1 else (on or ("no device",))[0]
     if target is not None and _is_share(target):
         name = target.places[0].share or name
     name = units.cut(printable(name), 24)
@@ -205,10 +205,10 @@ def rows(frame: Frame, directions: tuple[str, ...], target: Target | None) -> li
     if _is_share(target):
         return [_row(frame, directions, frame.share, _share_columns(target))]
     layers = target.layers if len(target.devices_below) > 1 else target.layers[1:]
-    together = frame.combined(target.opened)
+    combined = frame.combined(target.opened)
     return [
-        _row(frame, directions, together),
-        *discard_rows(together),
+        _row(frame, directions, combined),
+        *discard_rows(combined),
         *(_layer(layer, frame.disks.get(layer.name)) for layer in layers),
     ]
 
@@ -253,10 +253,10 @@ def _row(
 
 def flag_text(present: frozenset[str]) -> str:
     """The frame's quality in at most seven characters: the gravest flag, "+" if there are more."""
-    words = [word for flag, word in _FLAG_NAMES if flag in present]
-    if not words:
+    flags = [flag_name for flag, flag_name in _FLAG_NAMES if flag in present]
+    if not flags:
         return ""
-    return words[0] if len(words) == 1 else f"{words[0]}+"
+    return flags[0] if len(flags) == 1 else f"{flags[0]}+"
 
 
 def _iops(frame: Frame, name: str, directions: tuple[str, ...]) -> str:

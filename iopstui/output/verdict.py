@@ -15,9 +15,9 @@ class VerdictSink:
     """Passes a session's events on, and prints the outcomes of a run to ``words`` once all are
     known. ``judged`` are those of the last run."""
 
-    def __init__(self, inner: EventSink, words: TextIO) -> None:
+    def __init__(self, inner: EventSink, stream: TextIO) -> None:
         self._inner = inner
-        self._words = words
+        self._words = stream
         self._interrupted = False
         self.judged: list[ExpectationChecked] = []
 
@@ -39,8 +39,8 @@ class VerdictSink:
     def _report_steadiness(self, steady: SteadyState) -> None:
         if steady.steady is None and not self.judged:
             return  # too short a run: nobody asked
-        what = "the time until the interruption" if self._interrupted else "the whole run"
-        lines = [f"Expectations for {what}:"] if self.judged else []
+        span = "the time until the interruption" if self._interrupted else "the whole run"
+        lines = [f"Expectations for {span}:"] if self.judged else []
         lines += [wrapped(outcome_event_text(judged), 2, 8) for judged in self.judged]
         lines.append(wrapped(steady.text, 0, 2))
         self._words.write(

@@ -36,10 +36,10 @@ def watch_sentences(totals: WatchTotals) -> Iterator[str]:
             f"{units.number(disk.w_s.value)} writes/s (at most {units.number(disk.w_s.most)})",
             f"{units.mib(disk.bytes_s.value)} MiB/s", f"util {units.percent(disk.util.value)} %",
         )  # fmt: skip
-        known = disk.r_s.value is not None
-        yield f"{printable(name)}: {', '.join(means) if known else 'not measured'}."
-    for name, one in totals.share.operations.items():
-        yield f"{totals.share.protocol} {name}: {', '.join(_operation_texts(one))}."
+        is_counted = disk.r_s.value is not None
+        yield f"{printable(name)}: {', '.join(means) if is_counted else 'not measured'}."
+    for name, operation in totals.share.operations.items():
+        yield f"{totals.share.protocol} {name}: {', '.join(_operation_texts(operation))}."
     for group, mean in totals.busiest_groups[:MAX_GROUPS]:
         yield (
             f"Cgroup {printable(group.name)}: {units.number(mean.reads_s)} reads/s, "
@@ -48,9 +48,9 @@ def watch_sentences(totals: WatchTotals) -> Iterator[str]:
     for text, times in totals.fired.items():
         fired = f"fired {_times(times)}" if times else "never fired"
         yield f"Trigger {printable(text)} {fired}."
-    for said in totals.findings.values():
-        when = f"{units.clock(said.since)} to {units.clock(said.until)}"
-        yield f"Finding, {when}{_ended_text(said)}: {printable(said.text)}."
+    for finding in totals.findings.values():
+        when = f"{units.clock(finding.since)} to {units.clock(finding.until)}"
+        yield f"Finding, {when}{_ended_text(finding)}: {printable(finding.text)}."
 
 
 def _lines(totals: WatchTotals) -> Iterator[str]:
@@ -62,46 +62,50 @@ def _lines(totals: WatchTotals) -> Iterator[str]:
     operations, columns = totals.share.operations, columns_of(totals.share.protocol)
     if operations:
         yield f"{'mean':>5} {head_line(columns)}"
-        yield from (f"{name:>5} {row_line(columns, one)}" for name, one in operations.items())
+        yield from (
+            f"{name:>5} {row_line(columns, operation)}" for name, operation in operations.items()
+        )
     yield from _groups(totals)
     for text, times in totals.fired.items():
-        how = f"fired {_times(times)}" if times else "never fired"
-        yield from _wrapped(f"trigger {printable(text)}: {how}")
-    for said in totals.findings.values():
-        when = f"{units.clock(said.since)}-{units.clock(said.until)}"
-        often = f", reported {_times(said.times)}" if said.times > 1 else ""
-        yield from _wrapped(f"finding {when}{often}{_ended_text(said)}: {printable(said.text)}")
+        result = f"fired {_times(times)}" if times else "never fired"
+        yield from _wrapped(f"trigger {printable(text)}: {result}")
+    for finding in totals.findings.values():
+        when = f"{units.clock(finding.since)}-{units.clock(finding.until)}"
+        often = f", reported {_times(finding.times)}" if finding.times > 1 else ""
+        yield from _wrapped(
+            f"finding {when}{often}{_ended_text(finding)}: {printable(finding.text)}"
+        )
 
 
-def _operation_texts(one: OperationRates) -> Iterator[str]:
-    yield f"{units.number(one.ops_s)} operations/s"
-    if one.kb_s is not None:
-        yield f"{units.number(one.kb_s)} kB/s"
-    if one.rtt_ms is not None:
-        yield f"RTT {units.milliseconds(one.rtt)}"
-        yield f"execution {units.milliseconds(one.exe)}"
-    if one.latency is not None:
-        yield f"latency {units.tick_milliseconds(one.latency)}"
+def _operation_texts(rates: OperationRates) -> Iterator[str]:
+    yield f"{units.number(rates.ops_s)} operations/s"
+    if rates.kb_s is not None:
+        yield f"{units.number(rates.kb_s)} kB/s"
+    if rates.rtt_ms is not None:
+        yield f"RTT {units.milliseconds(rates.rtt)}"
+        yield f"execution {units.milliseconds(rates.exe)}"
+    if rates.latency is not None:
+        yield f"latency {units.tick_milliseconds(rates.latency)}"
 
 
 def _groups(totals: WatchTotals) -> Iterator[str]:
-    found = totals.busiest_groups
-    if found:
+    groups = totals.busiest_groups
+    if groups:
         yield f"{'cgroup, mean':{GROUP_WIDTH}} {head_line(GROUP_COLUMNS)}"
-    for one, mean in found[:MAX_GROUPS]:
-        waited = f"  I/O wait {one.waited_s:.1f} s" if one.waited_s is not None else ""
-        name = units.cut(printable(one.name), GROUP_WIDTH)
+    for group, mean in groups[:MAX_GROUPS]:
+        waited = f"  I/O wait {group.waited_s:.1f} s" if group.waited_s is not None else ""
+        name = units.cut(printable(group.name), GROUP_WIDTH)
         yield f"{name:{GROUP_WIDTH}} {row_line(GROUP_COLUMNS, mean)}{waited}"
-    if len(found) > MAX_GROUPS:
-        yield f"and {len(found) - MAX_GROUPS} more cgroups"
+    if len(groups) > MAX_GROUPS:
+        yield f"and {len(groups) - MAX_GROUPS} more cgroups"
 
 
-def _ended_text(said: FindingCount) -> str:
-    if not said.ceased:
+def _ended_text(finding: FindingCount) -> str:
+    if not finding.ceased:
         return ""
-    times = f" {_times(said.ceased)}" if said.ceased > 1 else ""
-    again = ", then came back" if said.holds else ""
-    return f", ended{times} after {units.duration(said.held_s)} in total{again}"
+    times = f" {_times(finding.ceased)}" if finding.ceased > 1 else ""
+    suffix = ", then came back" if finding.holds else ""
+    return f", ended{times} after {units.duration(finding.held_s)} in total{suffix}"
 
 
 def _disks(totals: WatchTotals) -> Iterator[str]:
@@ -122,7 +126,7 @@ def _disks(totals: WatchTotals) -> Iterator[str]:
 def _cells(disk: DiskTotal) -> str:
     pairs = ((disk.r_s, units.number), (disk.w_s, units.number), (disk.bytes_s, units.mib))
     cells = [f"{unit(value):>5}" for mean, unit in pairs for value in (mean.value, mean.most)]
-    cells += [f"{units.milliseconds(one.value):>7}" for one in (disk.r_await, disk.w_await)]
+    cells += [f"{units.milliseconds(await_.value):>7}" for await_ in (disk.r_await, disk.w_await)]
     return " ".join([*cells, f"{units.percent(disk.util.value):>4}"])
 
 

@@ -49,9 +49,9 @@ class FrameTable:
         if self._lines == 0 or self._lines >= HEADER_EVERY:
             self._lines = 0
             units.print_line(self._head, self._out)
-        found = self._rows_of(frame)
-        self._lines += len(found)
-        units.print_line("\n".join(found), self._out)
+        rows = self._rows_of(frame)
+        self._lines += len(rows)
+        units.print_line("\n".join(rows), self._out)
 
 
 class WatchTable(FrameTable):
@@ -71,16 +71,16 @@ def header(probed: bool = False) -> str:
 def rows(frame: Frame, target: Target, probed: bool = False) -> list[str]:
     """Return a frame in at most 80 columns, then a row for each further device."""
     several = len(target.devices_below) > 1
-    together = frame.combined(target.opened) if target.opened else None
+    combined = frame.combined(target.opened) if target.opened else None
     when = (units.utc(frame.wall_ms) or "")[11:19]
     times = f"{when:>8} {units.clock(frame.t):>8}"
-    room = LEFT_WIDTH - len(times) - 1  # hundreds of hours are wider
-    first = f"{times} {units.cut(printable(target.name), room):>{room}}"
-    found = [_row(first, together, frame, target.opened, probed), *discard_rows(together)]
+    width = LEFT_WIDTH - len(times) - 1  # hundreds of hours are wider
+    first = f"{times} {units.cut(printable(target.name), width):>{width}}"
+    lines = [_row(first, combined, frame, target.opened, probed), *discard_rows(combined)]
     for layer in target.layers if several else target.layers[1:]:
-        left = f"{units.cut(_layer(layer), LEFT_WIDTH):>{LEFT_WIDTH}}"
-        found.append(_row(left, frame.disks.get(layer.name), frame, (layer.name,), probed))
-    return found
+        title = f"{units.cut(_layer(layer), LEFT_WIDTH):>{LEFT_WIDTH}}"
+        lines.append(_row(title, frame.disks.get(layer.name), frame, (layer.name,), probed))
+    return lines
 
 
 def _layer(layer: Layer) -> str:
@@ -88,17 +88,17 @@ def _layer(layer: Layer) -> str:
 
 
 def _row(
-    left: str, disk: DiskRates | None, frame: Frame, names: Sequence[str], probed: bool
+    title: str, disk: DiskRates | None, frame: Frame, names: Sequence[str], probed: bool
 ) -> str:
     cells = [*texts(_RATES, disk)]
     cells += texts(_PROBED, _probe(frame, names)) if probed else texts(_AWAITS, disk)
     cells += texts(QUEUE, disk)
-    return f"{left} {line((*_RATES, *_AWAITS, *QUEUE), cells)}"
+    return f"{title} {line((*_RATES, *_AWAITS, *QUEUE), cells)}"
 
 
 def _probe(frame: Frame, names: Sequence[str]) -> Mapping[str, int]:
-    found: RequestStats | None = frame.probe.combined(names) if frame.probe else None
-    return found.device.percentiles if found else {}
+    stats: RequestStats | None = frame.probe.combined(names) if frame.probe else None
+    return stats.device.percentiles if stats else {}
 
 
 _RATES = (

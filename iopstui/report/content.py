@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from iopstui import format as units
-from iopstui.report import experiment
+from iopstui.report import experiment as experiment_pages
 from iopstui.report.drawing.charts import Scales, charts
 from iopstui.report.drawing.experiment_charts import experiment_charts
 from iopstui.report.experiment import Experiment
@@ -53,8 +53,8 @@ def story_blocks(story: Story, scales: Scales | None) -> Iterator[Block]:
     if story.ends:
         yield Text(f"{story.ends}.", "warn")
     yield Pairs([*words.facts(story)])
-    for one in story.experiments:
-        yield from _experiment(story, one, scales)
+    for experiment in story.experiments:
+        yield from _experiment(story, experiment, scales)
     yield Heading(2, "Runs")
     yield from _several_runs(story)
     yield from _folded(story, [*_runs(story)])
@@ -75,8 +75,8 @@ def story_blocks(story: Story, scales: Scales | None) -> Iterator[Block]:
         yield Heading(2, "Options")
     else:
         yield from (Heading(2, "Settings"), *_settings(story), Heading(2, "Repeat it"))
-    for one in story.experiments:
-        yield Code(repeat_command.repeat_experiment(story, one))
+    for experiment in story.experiments:
+        yield Code(repeat_command.repeat_experiment(story, experiment))
     yield from _folded(story, [block for run in story.runs for block in _repeat(story, run)])
     if scales is not None:
         yield _seconds(story)
@@ -116,11 +116,11 @@ def _beside(story: Story) -> Iterator[Block]:
             yield from (Text(note), Table(words.share_head(protocol), shares, left=2))
 
 
-def _promised(story: Story, found: PromisedFigures) -> Iterator[Block]:
+def _promised(story: Story, figures: PromisedFigures) -> Iterator[Block]:
     from iopstui.report.wording import promised
 
-    rows = [*promised.rows(story, found)]
-    yield Heading(2, promised.title(found))
+    rows = [*promised.rows(story, figures)]
+    yield Heading(2, promised.title(figures))
     if rows:
         yield from (Table(promised.HEAD, rows, left=4), Text(promised.NOTE, "dim"))
     else:
@@ -133,32 +133,39 @@ def _folded(story: Story, blocks: Sequence[Block]) -> Sequence[Block]:
     return blocks if count <= MAX_OPEN else [FoldedBlocks(f"All {count} runs, one by one", blocks)]
 
 
-def _experiment(story: Story, one: Experiment, scales: Scales | None) -> Iterator[Block]:
-    yield Heading(2, one.title)
-    ending = experiment.ending(one)
+def _experiment(story: Story, experiment: Experiment, scales: Scales | None) -> Iterator[Block]:
+    yield Heading(2, experiment.title)
+    ending = experiment_pages.ending(experiment)
     if ending:
         yield Text(ending, "warn")
-    if not one.points:
+    if not experiment.points:
         return
-    yield Bullets(experiment.result_sentences(one))
+    yield Bullets(experiment_pages.result_sentences(experiment))
     if scales is not None:
-        yield Charts(experiment_charts(story, one))
+        yield Charts(experiment_charts(story, experiment))
     yield Text(
-        f"Each point: {one.plan.settle:g} s to settle, then {one.plan.measure:g} s measured.", "dim"
+        f"Each point: {experiment.plan.settle:g} s to settle, then "
+        f"{experiment.plan.measure:g} s measured.",
+        "dim",
     )
-    yield Table(*experiment.points_table(one), left=3 if one.plan.variants else 1)
-    if one.plan.variants:
-        for head, rows in (*experiment.differences(one), *experiment.cpu_tables(one)):
+    yield Table(
+        *experiment_pages.points_table(experiment), left=3 if experiment.plan.variants else 1
+    )
+    if experiment.plan.variants:
+        for head, rows in (
+            *experiment_pages.differences(experiment),
+            *experiment_pages.cpu_tables(experiment),
+        ):
             yield Table(head, rows)
-        yield Text(experiment.method(one), "dim")
+        yield Text(experiment_pages.method(experiment), "dim")
         return
-    head, rows = experiment.point_cpus(one)
+    head, rows = experiment_pages.point_cpus(experiment)
     if rows:
         yield Table(head, rows, left=2)
-    grid = experiment.verdict_grid(one)
+    grid = experiment_pages.verdict_grid(experiment)
     if grid:
         yield Code(grid)
-    outcomes = experiment.outcome_lines(one)
+    outcomes = experiment_pages.outcome_lines(experiment)
     if outcomes:
         yield FoldedBlocks("Checks at each point", [Bullets(outcomes)])
 
@@ -166,9 +173,15 @@ def _experiment(story: Story, one: Experiment, scales: Scales | None) -> Iterato
 def _several_runs(story: Story) -> Iterator[Block]:
     side = words.side_by_side(story)
     if side:
-        yield from (Text(words.SIDE_BY_SIDE), Table.from_rows(run_columns(side), side, left=2))
+        yield from (
+            Text(words.SIDE_BY_SIDE),
+            Table.from_rows(run_columns(side), side, left_columns=2),
+        )
     if story.stretches:
-        yield from (Text(words.STRETCHES), Table.from_rows(MARK_COLUMNS, story.stretches, left=2))
+        yield from (
+            Text(words.STRETCHES),
+            Table.from_rows(MARK_COLUMNS, story.stretches, left_columns=2),
+        )
 
 
 def _runs(story: Story) -> Iterator[Block]:
@@ -219,9 +232,9 @@ def _settings(story: Story) -> Iterator[Block]:
 
 def _repeat(story: Story, run: Run) -> Iterator[Block]:
     yield Heading(3, f"Run {run.step}")
-    again = "" if run.point else repeat_command.repeat(story, run)
-    if again:
-        yield Code(again)
+    command = "" if run.point else repeat_command.repeat(story, run)
+    if command:
+        yield Code(command)
     if run.started is not None and run.started.command:
         yield from (Text("fio command:"), Code(repeat_command.command(run)))
     if run.asked is not None and run.asked.text:
@@ -237,9 +250,9 @@ def _seconds(story: Story) -> Block:
     names = ("fio", "device", "p50", "p99", "p99.9", "aqu-sz", "busy")
     series = {name: points(story.series, name) for name in names}
     count = len(series["fio"])
-    each = max(1, -(-count // MAX_SECONDS))
+    step = max(1, -(-count // MAX_SECONDS))
     rows = []
-    for place in range(0, count, each):
+    for place in range(0, count, step):
         values = [series[name][place][1] for name in names]
         cells = [
             units.latency(value) if name.startswith("p") else units.number(value)
@@ -247,5 +260,5 @@ def _seconds(story: Story) -> Block:
         ]
         rows.append((units.clock(series["fio"][place][0]), *cells))
     head = ("time", "fio IOPS", "device IO/s", "p50", "p99", "p99.9", "aqu-sz", "CPU busy %")
-    which = "every sample" if each == 1 else f"every {each}th point of the charts"
-    return FoldedBlocks(f"Chart data ({which})", [Table(head, rows)])
+    step_text = "every sample" if step == 1 else f"every {step}th point of the charts"
+    return FoldedBlocks(f"Chart data ({step_text})", [Table(head, rows)])

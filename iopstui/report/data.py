@@ -29,9 +29,9 @@ SCHEMA = 1
 
 def json_text(stories: Sequence[Story]) -> str:
     """Everything the page says, as data."""
-    found = [_story(story) for story in stories]
-    whole = {"report": SCHEMA, "iopstui": __version__, "recordings": found}
-    return json.dumps(clean(whole), indent=1, allow_nan=False) + "\n"
+    recordings = [_story(story) for story in stories]
+    document = {"report": SCHEMA, "iopstui": __version__, "recordings": recordings}
+    return json.dumps(clean(document), indent=1, allow_nan=False) + "\n"
 
 
 def _story(story: Story) -> dict[str, Any]:
@@ -47,25 +47,26 @@ def _story(story: Story) -> dict[str, Any]:
         "foreign": story.foreign or None,
         "not_in_it": story.lacks,
         "experiments": [
-            {**as_data(one), "repeat": repeat_experiment(story, one)} for one in story.experiments
+            {**as_data(experiment), "repeat": repeat_experiment(story, experiment)}
+            for experiment in story.experiments
         ],
         "runs": [_run(story, run) for run in story.runs],
         "side_by_side": [asdict(row) for row in story.rows],
         "wait_without_job": wait_data(story.watched.value),
         "findings": [
-            {"t": found.t, **asdict(found.finding), "ceased": _ends(story, place)}
-            for place, found in enumerate(story.findings)
+            {"t": finding.t, **asdict(finding.finding), "ceased": _ends(story, place)}
+            for place, finding in enumerate(story.findings)
         ],
-        "slowest": [exemplar_object(one, t) for t, one in story.slowest.all()],
-        "slowest_in_common": [asdict(one) for one in in_common(story.slowest.compared())],
+        "slowest": [exemplar_object(request, t) for t, request in story.slowest.all()],
+        "slowest_in_common": [asdict(claim) for claim in in_common(story.slowest.compared())],
         "stalls": [asdict(stall) for stall in story.stalls],
         "marks": [asdict(mark) for mark in story.marks],
-        "between_marks": [asdict(one) for one in story.stretches],
+        "between_marks": [asdict(interval) for interval in story.stretches],
         "changes": [asdict(change) for change in story.changes],
         "notices": [asdict(notice) for notice in story.notices],
         "series": {
             "t": [t for t, _ in series["fio"]],
-            **{name: [value for _, value in found] for name, found in series.items()},
+            **{name: [value for _, value in points] for name, points in series.items()},
         },
     }
 
@@ -104,11 +105,11 @@ def _run(story: Story, run: Run) -> dict[str, Any]:
 
 def _shares(run: Run) -> dict[str, Any]:
     """The run's operations on its NFS or SMB mount."""
-    each = run.share.operations.items()
+    operations = run.share.operations.items()
     if run.share.protocol == SMB_PROTOCOL:
-        found = {name: smb_operation_data(one, name != "other") for name, one in each}
-        return {"nfs": None, "smb": found}
-    return {"nfs": {name: operation_data(one) for name, one in each} or None, "smb": None}
+        objects = {name: smb_operation_data(rates, name != "other") for name, rates in operations}
+        return {"nfs": None, "smb": objects}
+    return {"nfs": {name: operation_data(rates) for name, rates in operations} or None, "smb": None}
 
 
 def _ends(story: Story, place: int) -> dict[str, Any] | None:

@@ -105,7 +105,8 @@ class Experiment:
         """The varied settings."""
         if self.plan.variants:
             names = [
-                f"{variant_letter(n)}: {one.label}" for n, one in enumerate(self.plan.variants)
+                f"{variant_letter(n)}: {variant.label}"
+                for n, variant in enumerate(self.plan.variants)
             ]
             return printable(f"Comparison of {', '.join(names)}")
         names = [axis.name for axis in self.plan.axes] or ["the job"]
@@ -134,8 +135,8 @@ class Experiment:
     @property
     def expectations(self) -> list[Expectation]:
         """Expectations of the first point that has any."""
-        found = next((point.outcomes for point in self.ordered if point.outcomes), ())
-        return [outcome.expectation for outcome in found]
+        outcomes = next((point.outcomes for point in self.ordered if point.outcomes), ())
+        return [outcome.expectation for outcome in outcomes]
 
     def results(self) -> ComparisonResults:
         """Results of a comparison's runs."""
@@ -145,40 +146,44 @@ class Experiment:
         return ComparisonResults(self.plan, runs)
 
 
-def ending(one: Experiment) -> str:
+def ending(experiment: Experiment) -> str:
     """Why not all points are there; "" if they are."""
-    finished, total = one.finished, one.plan.points
-    what = f"{one.plan.unit}s"
+    finished, total = experiment.finished, experiment.plan.points
+    unit = f"{experiment.plan.unit}s"
     if finished is None:
-        return f"the recording ends early: {len(one.points)} of {total} {what}"
+        return f"the recording ends early: {len(experiment.points)} of {total} {unit}"
     if finished.error:
-        return f"failed after {len(one.points)} of {total} {what}: {printable(finished.error)}"
-    if finished.interrupted or (len(one.points) + finished.failed < total and not finished.enough):
-        return f"interrupted: {len(one.points)} of {total} {what} measured"
+        return (
+            f"failed after {len(experiment.points)} of {total} {unit}: {printable(finished.error)}"
+        )
+    if finished.interrupted or (
+        len(experiment.points) + finished.failed < total and not finished.enough
+    ):
+        return f"interrupted: {len(experiment.points)} of {total} {unit} measured"
     return ""
 
 
-def points_table(one: Experiment) -> tuple[Row, list[Row]]:
+def points_table(experiment: Experiment) -> tuple[Row, list[Row]]:
     """A row a point; with expectations a last column of outcomes."""
-    if one.plan.variants:
-        names = [printable(variant.label) for variant in one.plan.variants]
+    if experiment.plan.variants:
+        names = [printable(variant.label) for variant in experiment.plan.variants]
         return ("run", "", "settings", *titles(COMPARED), _WAITS.title), [
             (str(event.index + 1), variant_letter(event.variant), names[event.variant],
              *texts(COMPARED, event), _WAITS.text(event))
-            for event in one.ordered
+            for event in experiment.ordered
         ]  # fmt: skip
-    head, rows = _swept(one)
-    if not one.expectations:
+    head, rows = _swept(experiment)
+    if not experiment.expectations:
         return head, rows
-    verdicts = [_verdict(event) for event in one.measured]
+    verdicts = [_verdict(event) for event in experiment.measured]
     return (*head, "outcome"), [(*r, v) for r, v in zip(rows, verdicts, strict=True)]
 
 
-def _swept(one: Experiment) -> tuple[Row, list[Row]]:
+def _swept(experiment: Experiment) -> tuple[Row, list[Row]]:
     """The rows of a sweep's points; of several runs each the means, with intervals."""
-    columns = [*labels(replace(one.plan, repeats=1)), *FIGURES, _WAITS]
-    columns += _INTERVALS if one.plan.repeats > 1 else ()
-    return titles(columns), [texts(columns, event) for event in one.measured]
+    columns = [*labels(replace(experiment.plan, repeats=1)), *FIGURES, _WAITS]
+    columns += _INTERVALS if experiment.plan.repeats > 1 else ()
+    return titles(columns), [texts(columns, event) for event in experiment.measured]
 
 
 def _verdict(event: PointFinished) -> str:
@@ -187,43 +192,51 @@ def _verdict(event: PointFinished) -> str:
     return PASS if all(outcome.passed for outcome in event.outcomes) else FAIL
 
 
-def result_sentences(one: Experiment) -> list[str]:
+def result_sentences(experiment: Experiment) -> list[str]:
     """Everything the points say together, in sentences."""
-    failed = failure_lines(one.plan, list(one.failed.values())) if one.failed else []
-    if not one.points:
+    failed = (
+        failure_lines(experiment.plan, list(experiment.failed.values()))
+        if experiment.failed
+        else []
+    )
+    if not experiment.points:
         return failed
-    if one.plan.variants:
-        return list(one.results().verdicts())
-    lines = conclusions(one.measured, curves_of(one.plan, one.ordered))
+    if experiment.plan.variants:
+        return list(experiment.results().verdicts())
+    lines = conclusions(experiment.measured, curves_of(experiment.plan, experiment.ordered))
     return [*(line.strip() for line in lines), *map(printable, failed)]
 
 
-def outcome_lines(one: Experiment) -> list[str]:
+def outcome_lines(experiment: Experiment) -> list[str]:
     """Each point's outcomes."""
     return [
         f"#{event.index + 1} {printable(event.label)}: {outcome_text(outcome)}"
-        for event in one.ordered
+        for event in experiment.ordered
         for outcome in event.outcomes
     ]
 
 
-def verdict_grid(one: Experiment) -> str:
+def verdict_grid(experiment: Experiment) -> str:
     """The outcomes of several jobs at a glance, as text with columns; "" if that says nothing."""
-    return "" if one.plan.variants else "\n".join(pass_table(one.plan, one.measured)).strip("\n")
+    return (
+        ""
+        if experiment.plan.variants
+        else "\n".join(pass_table(experiment.plan, experiment.measured)).strip("\n")
+    )
 
 
-def differences(one: Experiment) -> Iterator[tuple[Row, list[Row]]]:
+def differences(experiment: Experiment) -> Iterator[tuple[Row, list[Row]]]:
     """Return, for each variant after the first, every figure of both, and the difference."""
-    results = one.results()
+    results = experiment.results()
     if results.complete >= results.least:
         for number, tested in enumerate(results.tested, 1):
             columns = difference_columns(number)
-            yield titles(columns), [texts(columns, each) for each in tested]
+            yield titles(columns), [texts(columns, figure) for figure in tested]
 
 
-def cpu_tables(one: Experiment) -> Iterator[tuple[Row, list[Row]]]:
+def cpu_tables(experiment: Experiment) -> Iterator[tuple[Row, list[Row]]]:
     """Return, for each variant after the first, the CPUs whose load changed most."""
-    results = one.results()
+    results = experiment.results()
     if results.complete >= results.least:
         for number, shifts in enumerate(results.shifts, 1):
             columns = cpu_columns(number)
@@ -232,103 +245,106 @@ def cpu_tables(one: Experiment) -> Iterator[tuple[Row, list[Row]]]:
                 yield titles(columns), [texts(columns, shift) for shift in rows]
 
 
-def point_cpus(one: Experiment) -> tuple[Row, list[Row]]:
+def point_cpus(experiment: Experiment) -> tuple[Row, list[Row]]:
     """CPU cost of a sweep's points; no rows if no point has it."""
-    known = [event for event in one.measured if event.point.completions or event.point.busy]
+    measured = [
+        event for event in experiment.measured if event.point.completions or event.point.busy
+    ]
     return CPUS_HEAD, [
         (
             str(event.index + 1), printable(event.label), cpu_text(event.point.cpu_us),
             _busiest_text({cpu: 100 * share for cpu, share in event.point.completions.items()}),
             _busiest_text(event.point.busy),
         )
-        for event in known
+        for event in measured
     ]  # fmt: skip
 
 
 def _busiest_text(percent: Mapping[int, float]) -> str:
     """ "CPU 3 81 %, CPU 0 19 %": the CPUs with most of it."""
-    most = sorted(percent.items(), key=lambda one: (-one[1], one[0]))
-    named = [f"CPU {cpu} {value:.0f} %" for cpu, value in most[:NAMED_CPUS] if value >= 0.5]
-    return ", ".join(named) or units.MISSING
+    most = sorted(percent.items(), key=lambda cpu: (-cpu[1], cpu[0]))
+    cpus = [f"CPU {cpu} {value:.0f} %" for cpu, value in most[:NAMED_CPUS] if value >= 0.5]
+    return ", ".join(cpus) or units.MISSING
 
 
-def method(one: Experiment) -> str:
+def method(experiment: Experiment) -> str:
     """Describe the statistical method."""
-    results = one.results() if one.plan.variants else None
+    results = experiment.results() if experiment.plan.variants else None
     if results is None or results.complete < results.least:
         return ""
-    text = method_text(one.plan, "shown")
+    text = method_text(experiment.plan, "shown")
     return f"{text[0].upper()}{text[1:]}."
 
 
-def repeat(one: Experiment, targets: Sequence[str], size: str | None, bind: bool,
+def repeat(experiment: Experiment, targets: Sequence[str], size: str | None, bind: bool,
            knobs: Sequence[tuple[str, str]], interval_s: float) -> str:  # fmt: skip
     """The command to repeat it; ``knobs`` (name, value) applied to all of it."""
-    plan = one.plan
-    words = ["iopstui", one.kind, *targets]
+    plan = experiment.plan
+    args = ["iopstui", experiment.kind, *targets]
     for job in plan.jobs:
-        words += ["--job", job]
+        args += ["--job", job]
     for axis in plan.axes:
-        words += ["--axis", f"{axis.name}={','.join(axis.values)}"]
+        args += ["--axis", f"{axis.name}={','.join(axis.values)}"]
     for variant in plan.variants:
-        words += ["--variant", ",".join(map(str, variant.settings)) or "as-is"]
+        args += ["--variant", ",".join(map(str, variant.settings)) or "as-is"]
     if plan.until is not None:
-        words += ["--until", f"{100 * plan.until:g}%", "--max-repeats", str(plan.repeats)]
+        args += ["--until", f"{100 * plan.until:g}%", "--max-repeats", str(plan.repeats)]
     elif plan.variants or plan.repeats > 1:
-        words += ["--repeats", str(plan.repeats)]
+        args += ["--repeats", str(plan.repeats)]
     if plan.figure != IOPS:
         option = next(name for name, figure in PRIMARY.items() if figure == plan.figure)
-        words += ["--figure", option]
-    words += ["--seed", str(plan.seed)] if plan.seed is not None else []
-    words += ["--settle", f"{plan.settle:g}", "--measure", f"{plan.measure:g}"]
+        args += ["--figure", option]
+    args += ["--seed", str(plan.seed)] if plan.seed is not None else []
+    args += ["--settle", f"{plan.settle:g}", "--measure", f"{plan.measure:g}"]
     for name, value in plan.options.items():
-        words += ["--set", f"{name}={value}"]
-    words += ["--size", size] if size else []
-    words += ["--bind", "queues"] if bind else []
+        args += ["--set", f"{name}={value}"]
+    args += ["--size", size] if size else []
+    args += ["--bind", "queues"] if bind else []
     for name, value in knobs:
-        words += ["--knob", f"{name}={value}"]
-    expected = one.expectations
+        args += ["--knob", f"{name}={value}"]
+    expected = experiment.expectations
     for expectation in expected:
-        words += ["--expect", expectation.text]
+        args += ["--expect", expectation.text]
     if expected and expected[0].tolerance:
-        words += ["--tolerance", f"{100 * expected[0].tolerance:g}%"]
-    words += ["--interval", f"{interval_s:g}"] if interval_s != 1 else []
-    return printable(shlex.join(words))
+        args += ["--tolerance", f"{100 * expected[0].tolerance:g}%"]
+    args += ["--interval", f"{interval_s:g}"] if interval_s != 1 else []
+    return printable(shlex.join(args))
 
 
-def as_data(one: Experiment) -> dict[str, Any]:
+def as_data(experiment: Experiment) -> dict[str, Any]:
     """Return it for JSON."""
-    plan = one.plan
+    plan = experiment.plan
     data: dict[str, Any] = {
-        "kind": one.kind, "t": one.t, "jobs": list(plan.jobs), "settle": plan.settle,
-        "measure": plan.measure, "total": plan.points, "incomplete": ending(one) or None,
-        "points": [_point(event) for event in one.ordered], "words": result_sentences(one),
+        "kind": experiment.kind, "t": experiment.t, "jobs": list(plan.jobs), "settle": plan.settle,
+        "measure": plan.measure, "total": plan.points, "incomplete": ending(experiment) or None,
+        "points": [_point(event) for event in experiment.ordered],
+        "words": result_sentences(experiment),
     }  # fmt: skip
     if not plan.variants:
         data["repeats"], data["seed"] = plan.repeats, plan.seed
-        data["failed"] = [asdict(event) for event in one.failed.values()]
+        data["failed"] = [asdict(event) for event in experiment.failed.values()]
         if plan.repeats > 1:
-            data["means"] = [mean_object(event) for event in one.measured]
+            data["means"] = [mean_object(event) for event in experiment.measured]
         data["axes"] = {axis.name: list(axis.values) for axis in plan.axes}
-        data["curves"] = [curve_object(curve) for curve in curves_of(plan, one.ordered)]
+        data["curves"] = [curve_object(curve) for curve in curves_of(plan, experiment.ordered)]
         return data
     data["variants"] = [variant.label for variant in plan.variants]
     data["repeats"], data["until"], data["figure"] = plan.repeats, plan.until, plan.figure
-    if one.points:
-        results = one.results()
+    if experiment.points:
+        results = experiment.results()
         data["differences"] = [
-            difference_object(number, each)
+            difference_object(number, figure)
             for number, tested in enumerate(results.tested, 1)
-            for each in tested
+            for figure in tested
         ]
         data["cpus"] = [[asdict(shift) for shift in shifts] for shifts in results.shifts]
     return data
 
 
 def _point(event: PointFinished) -> Mapping[str, Any]:
-    found = asdict(event)
-    found["settings"] = dict(event.settings)
-    found["point"]["in_flight"] = event.point.in_flight
-    for outcome, known in zip(found["outcomes"], event.outcomes, strict=True):
-        outcome["passed"] = known.passed
-    return found
+    point = asdict(event)
+    point["settings"] = dict(event.settings)
+    point["point"]["in_flight"] = event.point.in_flight
+    for outcome, original in zip(point["outcomes"], event.outcomes, strict=True):
+        outcome["passed"] = original.passed
+    return point

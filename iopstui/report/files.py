@@ -82,8 +82,8 @@ def _check_place(name: str, recordings: Sequence[Path]) -> None:
 def _is_no_file(out: Path) -> bool:
     """Whether a device, a pipe or one of the kernel's links (/dev/stdout) is there: a file that was
     moved over it would stand there for all programs."""
-    there = os.path.realpath(out.parent)
-    kernel_s = there == "/dev" or there.startswith(("/proc/", "/dev/fd"))
+    folder = os.path.realpath(out.parent)
+    kernel_s = folder == "/dev" or folder.startswith(("/proc/", "/dev/fd"))
     return kernel_s or (os.path.exists(out) and not os.path.isfile(out))
 
 
@@ -111,10 +111,10 @@ def kind_of(out: str | None) -> str:
     if out is None or out == "-":
         return DEFAULT
     suffix = Path(out).suffix.lower()
-    for found in FORMATS.values():
-        if suffix in found.suffixes:
-            return found.name
-    names = or_list(found.suffixes[0] for found in FORMATS.values())
+    for format_ in FORMATS.values():
+        if suffix in format_.suffixes:
+            return format_.name
+    names = or_list(candidate.suffixes[0] for candidate in FORMATS.values())
     raise UsageError(
         f"The name {printable(out)} has no suffix for a report format.",
         f"Use {names}, or add --format.",
@@ -126,10 +126,10 @@ def rendered(paths: Sequence[Path], kind: str, options: ReportOptions = DEFAULT_
     one that can't be."""
     if any(map(is_fleet, paths)):
         return fleet_report(paths, kind, options)
-    found, chosen = _sources_and_format(paths, kind)
+    found_sources, chosen = _sources_and_format(paths, kind)
     assert chosen.render is not None, kind
-    with credible(found):
-        return chosen.render(found, options)
+    with credible(found_sources):
+        return chosen.render(found_sources, options)
 
 
 def write_report(paths: Sequence[Path], kind: str, options: ReportOptions, out: BinaryIO) -> None:
@@ -137,25 +137,27 @@ def write_report(paths: Sequence[Path], kind: str, options: ReportOptions, out: 
     if any(map(is_fleet, paths)):
         put_fleet(paths, kind, options, out)
         return
-    found, chosen = _sources_and_format(paths, kind)
+    found_sources, chosen = _sources_and_format(paths, kind)
     assert chosen.stream is not None, kind
-    with credible(found):
-        chosen.stream(found, options, out)
+    with credible(found_sources):
+        chosen.stream(found_sources, options, out)
 
 
 def _sources_and_format(paths: Sequence[Path], kind: str) -> tuple[list[Source], Format]:
     """Sources of the report, and its format. UsageError for more than that holds."""
     chosen = FORMATS[kind]
-    found = sources(paths)
-    if len(found) > chosen.most and chosen.most > 1:
-        raise UsageError(f"A report covers at most {chosen.most} recordings, not {len(found)}.")
-    if len(found) > chosen.most:
-        others = or_list(found.name for found in FORMATS.values() if found.most > chosen.most)
+    found_sources = sources(paths)
+    if len(found_sources) > chosen.most and chosen.most > 1:
         raise UsageError(
-            f"{called(kind)} holds the rows of one recording, not of {len(found)}.",
-            f"Make one for each, or choose {others}.",
+            f"A report covers at most {chosen.most} recordings, not {len(found_sources)}."
         )
-    return found, chosen
+    if len(found_sources) > chosen.most:
+        names = or_list(format_.name for format_ in FORMATS.values() if format_.most > chosen.most)
+        raise UsageError(
+            f"{called(kind)} holds the rows of one recording, not of {len(found_sources)}.",
+            f"Make one for each, or choose {names}.",
+        )
+    return found_sources, chosen
 
 
 def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
@@ -183,9 +185,9 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
 def _mode(path: Path) -> int:
     """Mode of the existing file, or for a new one by the umask."""
     with contextlib.suppress(OSError):
-        there = os.lstat(path).st_mode
-        if stat.S_ISREG(there):
-            return there & 0o777
+        mode = os.lstat(path).st_mode
+        if stat.S_ISREG(mode):
+            return mode & 0o777
     return 0o644 & ~_umask()
 
 

@@ -29,13 +29,13 @@ class Segment:
 def segments(index: RecordingIndex) -> list[Segment]:
     """The recording's, the same on every machine: blocks end where a segment does."""
     keys = index.keys
-    each = max(SEGMENT_KEYS, min(len(keys) // SEGMENTS, MAX_KEYS))
-    places = list(range(each, len(keys), each))
+    size = max(SEGMENT_KEYS, min(len(keys) // SEGMENTS, MAX_KEYS))
+    places = list(range(size, len(keys), size))
     starts = [None, *(keys[n] for n in places)]
     leads = [None, *(keys[n - 1] for n in places)]
     return [
-        Segment(start, until, lead)
-        for start, until, lead in zip(starts, [*starts[1:], None], leads, strict=True)
+        Segment(start, end, lead)
+        for start, end, lead in zip(starts, [*starts[1:], None], leads, strict=True)
     ]
 
 
@@ -75,9 +75,9 @@ class BlockBuilder:
         if block is not None:
             yield block
 
-    def add_event(self, other: EventRecord) -> None:
+    def add_event(self, record: EventRecord) -> None:
         """Something happened before the frames that follow."""
-        self._latest_t = max(self._latest_t, getattr(other.value, "t", other.t))
+        self._latest_t = max(self._latest_t, getattr(record.value, "t", record.t))
 
 
 def duration(index: RecordingIndex) -> float:

@@ -105,7 +105,7 @@ def _of_result(story: Story, run: Run, result: FioResult) -> None:
         story.duration, 1, 1 if failed else 0, error if failed else "", False, summary
     )
     if not failed:
-        story.notices += [events.Notice(0.0, "warning", said) for said in result.said]
+        story.notices += [events.Notice(0.0, "warning", message) for message in result.said]
     builder, block = FrameBuilder(), Block(story.header, story.duration)
     for number, status in enumerate(result.statuses):
         frame = builder.feed(_sample(number, status, number == len(result.statuses) - 1))
@@ -139,26 +139,28 @@ def _fill_means(summary: dict[str, Any], document: Mapping[str, Any]) -> None:
     for row, raw in zip(summary["rows"], rows, strict=False):
         for name, figures in row["directions"].items():
             block = raw[name].get("clat_ns")
-            known = isinstance(block, Mapping) and block.get("max")
-            if figures["clat_mean_ns"] is None and known:
+            has_value = isinstance(block, Mapping) and block.get("max")
+            if figures["clat_mean_ns"] is None and has_value:
                 figures["clat_mean_ns"] = float(block["mean"])
                 figures["lat_max_ns"] = figures["lat_max_ns"] or int(block["max"])
-                found = block.get("percentile")
-                if not figures["percentiles"] and isinstance(found, Mapping):
-                    figures["percentiles"] = {f"p{float(p):g}": int(v) for p, v in found.items()}
+                percentiles = block.get("percentile")
+                if not figures["percentiles"] and isinstance(percentiles, Mapping):
+                    figures["percentiles"] = {
+                        f"p{float(p):g}": int(v) for p, v in percentiles.items()
+                    }
 
 
 def _title(status: FioStatus) -> str:
     shapes = dict.fromkeys(
         " ".join(
-            words
-            for name, words in (
+            label
+            for name, label in (
                 ("rw", job.options.get("rw", job.options.get("readwrite", ""))),
                 ("bs", job.options.get("bs", job.options.get("blocksize", ""))),
                 ("iodepth", f"QD {job.options.get('iodepth', '1')}"),
                 ("numjobs", f"x {job.options['numjobs']}" if "numjobs" in job.options else ""),
             )
-            if words
+            if label
         )
         for job in status.jobs
     )
@@ -183,8 +185,8 @@ def _of_logs(story: Story, run: Run, logs: Logs, result: FioResult | None) -> No
     bins = logs.bins()
     if bins and not run.all_bins:
         run.bins_of, run.added = logs.bins_of, {}
-        for direction, one in bins.items():
-            run.add_bins(direction, one)
+        for direction, buckets in bins.items():
+            run.add_bins(direction, buckets)
         run.added_all.add(histogram.merge(bins.values()))
         run.max_ns = max((f["lat_max_ns"] or 0 for f in logs.directions().values()), default=None)
     if result is not None:

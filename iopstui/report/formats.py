@@ -28,42 +28,42 @@ class Format:
     stream: Callable[[Sequence[Source], ReportOptions, BinaryIO], None] | None = None
 
 
-def _html(found: Sequence[Source], options: ReportOptions) -> str:
+def _html(sources: Sequence[Source], options: ReportOptions) -> str:
     from iopstui.report.page import html_page
     from iopstui.report.stories import stories
 
-    return html_page(stories(found, options))
+    return html_page(stories(sources, options))
 
 
-def _markdown(found: Sequence[Source], options: ReportOptions) -> str:
+def _markdown(sources: Sequence[Source], options: ReportOptions) -> str:
     from iopstui.report.page import markdown
     from iopstui.report.stories import stories
 
-    return markdown(stories(found, options))
+    return markdown(stories(sources, options))
 
 
-def _csv(found: Sequence[Source], options: ReportOptions) -> str:
+def _csv(sources: Sequence[Source], options: ReportOptions) -> str:
     from iopstui.report.table import csv_text
 
-    return csv_text(found[0], options.redact)
+    return csv_text(sources[0], options.redact)
 
 
-def _json(found: Sequence[Source], options: ReportOptions) -> str:
+def _json(sources: Sequence[Source], options: ReportOptions) -> str:
     from iopstui.report.data import json_text
     from iopstui.report.stories import stories
 
-    return json_text(stories(found, options))
+    return json_text(stories(sources, options))
 
 
-def _parquet(found: Sequence[Source], options: ReportOptions, out: BinaryIO) -> None:
+def _parquet(sources: Sequence[Source], options: ReportOptions, out: BinaryIO) -> None:
     from iopstui.report.parquet import put_parquet
 
-    put_parquet(found[0], options.redact, out)
+    put_parquet(sources[0], options.redact, out)
 
 
 FORMATS = {
-    one.name: one
-    for one in (
+    format_.name: format_
+    for format_ in (
         Format("html", (".html", ".htm"), _html),
         Format("md", (".md", ".markdown"), _markdown),
         Format("csv", (".csv",), _csv, most=1),
@@ -71,7 +71,7 @@ FORMATS = {
         Format("parquet", (".parquet",), None, most=1, stream=_parquet),
     )
 }
-TEXTS = tuple(one.name for one in FORMATS.values() if one.render)
+TEXTS = tuple(format_.name for format_ in FORMATS.values() if format_.render)
 """Those that are texts."""
 DEFAULT = "md"
 
@@ -83,5 +83,5 @@ def called(kind: str) -> str:
 
 def or_list(names: Iterable[str]) -> str:
     """ "a, b or c"."""
-    *others, last = names
-    return f"{', '.join(others)} or {last}" if others else last
+    *firsts, last = names
+    return f"{', '.join(firsts)} or {last}" if firsts else last

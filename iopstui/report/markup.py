@@ -54,9 +54,11 @@ class Table:
     left: int = 1
 
     @classmethod
-    def from_rows(cls, columns: Sequence[Column], rows: Iterable[object], left: int = 1) -> Table:
+    def from_rows(
+        cls, columns: Sequence[Column], rows: Iterable[object], left_columns: int = 1
+    ) -> Table:
         """A table of these columns."""
-        return cls(titles(columns), [texts(columns, row) for row in rows], left)
+        return cls(titles(columns), [texts(columns, row) for row in rows], left_columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +88,8 @@ Block = Heading | Text | Bullets | Pairs | Table | Code | Charts | FoldedBlocks
 
 def titled(title: str, lines: Iterable[str]) -> Iterator[Block]:
     """A list with its heading; nothing if it is empty."""
-    if found := list(lines):
-        yield from (Heading(2, title), Bullets(found))
+    if rows := list(lines):
+        yield from (Heading(2, title), Bullets(rows))
 
 
 def html(blocks: Iterable[Block]) -> Iterator[str]:
@@ -159,9 +161,9 @@ def _class(name: str) -> str:
     return f' class="{name}"' if name else ""
 
 
-def _cells(tag: str, cells: Sequence[str], left: int, scope: str = "") -> str:
+def _cells(tag: str, cells: Sequence[str], left_columns: int, scope: str = "") -> str:
     return "".join(
-        f"<{tag}{scope}{_class('left' if column < left else '')}>{_html(text)}</{tag}>"
+        f"<{tag}{scope}{_class('left' if column < left_columns else '')}>{_html(text)}</{tag}>"
         for column, text in enumerate(cells)
     )
 

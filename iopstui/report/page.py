@@ -23,15 +23,15 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 def markdown(stories: Sequence[Story]) -> str:
     """One recording after the other; of several, what they have in common stands first."""
-    found = [*comparison(stories, None)] if len(stories) > 1 else []
-    found += [block for story in stories for block in story_blocks(story, None)]
-    return markdown_of(found, _names(stories))
+    blocks = [*comparison(stories, None)] if len(stories) > 1 else []
+    blocks += [block for story in stories for block in story_blocks(story, None)]
+    return markdown_of(blocks, _names(stories))
 
 
 def markdown_of(content: Iterable[Block], made_from: str) -> str:
     """The text of these blocks."""
-    found = [*content, _origin(made_from)]
-    return "\n".join(markup.markdown(found))
+    blocks = [*content, _origin(made_from)]
+    return "\n".join(markup.markdown(blocks))
 
 
 def html_page(stories: Sequence[Story]) -> str:

@@ -51,38 +51,38 @@ def fold_in_parallel(
     """Fold all segments like ``BlockBuilder.blocks_of``, in order; ``None`` if that is slower or
     impossible. Raises SegmentMismatch on the way where all of it is void. ``fold`` is
     the reader's."""
-    found = segments(recording.index())
-    count = min(MAX_PROCESSES, len(os.sched_getaffinity(0)), len(found))
+    parts = segments(recording.index())
+    count = min(MAX_PROCESSES, len(os.sched_getaffinity(0)), len(parts))
     # a process that has threads can't be forked safely
     if count < 2 or threading.active_count() > 1:
         return None
-    return _joined(recording, fold, found, count)
+    return _joined(recording, fold, parts, count)
 
 
 def _joined(
-    recording: Recording, fold: ReplayFold, found: Sequence[Segment], count: int
+    recording: Recording, fold: ReplayFold, parts: Sequence[Segment], count: int
 ) -> Iterator[Block | EventRecord]:
-    others = (other for _, other in recording.index().others)
+    events = (event for _, event in recording.index().others)
     with contextlib.ExitStack() as stack:
-        pipes = [_helper(stack, recording, found[first::count]) for first in range(count)]
+        pipes = [_helper(stack, recording, parts[first::count]) for first in range(count)]
         before: bytes | None = None
-        for number in range(len(found)):
+        for number in range(len(parts)):
             part = _receive_result(pipes[number % count])
             if before is not None and part.begin != before:
                 raise SegmentMismatch
             before = part.end
             for item in part.items:
-                following = item if item is not None else next(others, None)
+                following = item if item is not None else next(events, None)
                 if following is None:
                     raise SegmentMismatch
                 yield following
             fold.begins_within |= part.begins_within
-    if next(others, None) is not None:
+    if next(events, None) is not None:
         raise SegmentMismatch
 
 
 def _helper(
-    stack: contextlib.ExitStack, recording: Recording, mine: Sequence[Segment]
+    stack: contextlib.ExitStack, recording: Recording, part: Sequence[Segment]
 ) -> Connection:
     """Source of these segments' parts. ``stack`` ends it."""
     try:
@@ -90,9 +90,9 @@ def _helper(
         from multiprocessing import get_context
 
         context = get_context("fork")
-        ours, theirs = map(stack.enter_context, context.Pipe(duplex=False))
+        receiver, theirs = map(stack.enter_context, context.Pipe(duplex=False))
         process = context.Process(
-            target=_fold_segment, args=(recording, mine, ours, theirs), daemon=True
+            target=_fold_segment, args=(recording, part, receiver, theirs), daemon=True
         )
         with _no_signals():
             process.start()
@@ -101,7 +101,7 @@ def _helper(
     theirs.close()
     stack.callback(process.join)
     stack.callback(process.terminate)
-    return ours
+    return receiver
 
 
 @contextlib.contextmanager
@@ -123,7 +123,7 @@ def _receive_result(pipe: Connection) -> SegmentResult:
 
 
 def _fold_segment(
-    recording: Recording, mine: Sequence[Segment], ours: Connection, theirs: Connection
+    recording: Recording, part: Sequence[Segment], sender: Connection, theirs: Connection
 ) -> None:
     """In the other process. Where it fails, who reads in order finds out why, and says it."""
     handle_stop_signals(signal.SIG_DFL)
@@ -131,11 +131,13 @@ def _fold_segment(
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
     with contextlib.suppress(Exception):
-        ours.close()
+        sender.close()
         recording.reopen()
-        begun = next(record for record in recording.records() if isinstance(record, SampleRecord))
-        for segment in mine:
-            theirs.send(_segment_result(recording, segment, begun.raw.arrived_ns))
+        first_sample = next(
+            record for record in recording.records() if isinstance(record, SampleRecord)
+        )
+        for segment in part:
+            theirs.send(_segment_result(recording, segment, first_sample.raw.arrived_ns))
 
 
 def _segment_result(recording: Recording, segment: Segment, origin_ns: int) -> SegmentResult:
@@ -143,9 +145,9 @@ def _segment_result(recording: Recording, segment: Segment, origin_ns: int) -> S
     blocks = BlockBuilder(recording, fold)
     damage = recording.damage
     if segment.start is not None:
-        for place, other in recording.index().others:
+        for place, event in recording.index().others:
             if place < segment.start:
-                blocks.add_event(other)
+                blocks.add_event(event)
         _lead_in(recording, segment, fold)
     begin = _digest(fold)
     items = [item if isinstance(item, Block) else None for item in blocks.blocks_of(segment)]

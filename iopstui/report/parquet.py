@@ -46,11 +46,11 @@ def put_parquet(source: Source, redact: bool, out: BinaryIO) -> None:
 
 def _about(header: form.Header) -> dict[str, str]:
     """Title: whose seconds these are."""
-    told = {
+    metadata = {
         "version": header.iopstui,
         "host": header.host,
         "kernel": header.kernel,
         "target": header.target.path,
         "started": utc(header.started_ms) or "",
     }
-    return {key: printable(value) for key, value in told.items()}
+    return {key: printable(value) for key, value in metadata.items()}

@@ -50,7 +50,7 @@ class RedactedRecording(Recording):
         super().__init__(path)
         try:
             self._private = Redactor()
-            for value in (self.header, *(other.value for _, other in self.index().others)):
+            for value in (self.header, *(record.value for _, record in self.index().others)):
                 self._private.learn(value)
         except BaseException:
             self.close()
@@ -58,10 +58,10 @@ class RedactedRecording(Recording):
         self.header = self._private.redacted(self.header)
         self.path = Path(REDACTED)
 
-    def records(self, start: int | None = None, until: int | None = None) -> Iterator[Record]:
+    def records(self, start: int | None = None, end: int | None = None) -> Iterator[Record]:
         """Return records like ``Recording.records``. Samples are numbers: of their names only those
         of single requests are in a report."""
-        for record in super().records(start, until):
+        for record in super().records(start, end):
             if isinstance(record, SampleRecord):
                 yield self._without_names(record)
             else:
@@ -99,19 +99,19 @@ class Redactor:
             self._known.update(name for name in _private_values(value) if name not in _NOT_PRIVATE)
         if len(self._known) > before:
             longest = sorted(self._known, key=lambda name: (-len(name), name))
-            words = "|".join(map(re.escape, longest))
-            self._pattern = re.compile(rf"(?<!\w)(?:{words})(?!\w)")
+            pattern = "|".join(map(re.escape, longest))
+            self._pattern = re.compile(rf"(?<!\w)(?:{pattern})(?!\w)")
 
     def redacted(self, value: Any) -> Any:
         """The value with nothing private in it; its types stay as they are."""
         if isinstance(value, str):
             return self._text(value)
         if isinstance(value, Mapping):
-            return {self.redacted(key): self._field(str(key), one) for key, one in value.items()}
+            return {self.redacted(key): self._field(str(key), item) for key, item in value.items()}
         if isinstance(value, (list, tuple)):
             if len(value) == 2 and value[0] in OPTIONS:  # (option, value)
                 return (value[0], REDACTED)
-            parts = [self.redacted(one) for one in value]
+            parts = [self.redacted(item) for item in value]
             return tuple(parts) if isinstance(value, tuple) else parts
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
             return self._data(value)
@@ -119,9 +119,9 @@ class Redactor:
 
     def _data(self, value: Any) -> Any:
         changed = {
-            one.name: self._field(one.name, getattr(value, one.name))
-            for one in dataclasses.fields(value)
-            if one.init
+            field.name: self._field(field.name, getattr(value, field.name))
+            for field in dataclasses.fields(value)
+            if field.init
         }
         if changed.get("name") in OPTIONS and "value" in changed:
             changed["value"] = REDACTED
@@ -137,8 +137,8 @@ class Redactor:
     def _text(self, text: str) -> str:
         if self._pattern is not None:
             text = self._pattern.sub(REDACTED, text)
-        for pattern, words in _SAID:
-            text = pattern.sub(words, text)
+        for pattern, replacement in _SAID:
+            text = pattern.sub(replacement, text)
         text = _PROCESS.sub(f"{REDACTED} (pid)", _OPTION.sub(rf"\1\2{REDACTED}", text))
         return _PATH.sub(REDACTED, text)
 
@@ -165,16 +165,16 @@ def _private_values(value: Any, name: str = "") -> Iterator[str]:
             _, _, assigned = match[0].partition("=")
             yield from (assigned.strip(), *assigned.strip().split(":"))
     elif isinstance(value, Mapping):
-        for key, one in value.items():
-            yield from _private_values(one, str(key))
+        for key, item in value.items():
+            yield from _private_values(item, str(key))
     elif isinstance(value, (list, tuple)):
         if len(value) == 2 and value[0] in OPTIONS:
             yield from _private_values(value[1], str(value[0]))
-        for one in value:
-            yield from _private_values(one, name)
+        for item in value:
+            yield from _private_values(item, name)
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         yield from _private_values(_fields(value))
 
 
 def _fields(value: Any) -> Mapping[str, Any]:
-    return {one.name: getattr(value, one.name) for one in dataclasses.fields(value)}
+    return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}

@@ -47,17 +47,17 @@ class Device:
         if ramp or (idle and self._totals):
             return
         totals = self._totals
-        for what, value in (
+        for name, value in (
             (COMPLETED, disk.ios_s),
             (READ, disk.r_bytes_s), (WRITTEN, disk.w_bytes_s), (QUEUE, disk.aqu_sz),
             (BUSY, disk.util),
         ):  # fmt: skip
             if value is not None:
-                if what not in totals:
-                    totals[what] = [0.0, 0.0]
-                held = totals[what]
-                held[0] += value * length
-                held[1] += length
+                if name not in totals:
+                    totals[name] = [0.0, 0.0]
+                total = totals[name]
+                total[0] += value * length
+                total[1] += length
         self.idle |= idle and bool(totals)
 
     def join(self, later: Device) -> None:
@@ -67,14 +67,14 @@ class Device:
         if later.idle and self._totals:
             return
         self.idle |= later.idle
-        for what, (total, seconds) in later._totals.items():
-            held = self._totals.setdefault(what, [0.0, 0.0])
-            held[0] += total
-            held[1] += seconds
+        for name, (total, seconds) in later._totals.items():
+            entry = self._totals.setdefault(name, [0.0, 0.0])
+            entry[0] += total
+            entry[1] += seconds
 
-    def mean(self, what: str) -> float | None:
+    def mean(self, name: str) -> float | None:
         """I/Os or bytes a second, aqu-sz or percent; ``None`` where it was not measured."""
-        total, seconds = self._totals.get(what, (0.0, 0.0))
+        total, seconds = self._totals.get(name, (0.0, 0.0))
         return total / seconds if seconds else None
 
 
@@ -164,10 +164,10 @@ class Run:
         ramp, idle = RAMP in frame.flags, ends_idle(frame)
         self.device.add(frame.total, ramp, idle)
         for name in tree:
-            one = self.each.get(name)
-            if one is None:
-                one = self.each[name] = Device()
-            one.add(frame.disks.get(name), ramp, idle)
+            device = self.each.get(name)
+            if device is None:
+                device = self.each[name] = Device()
+            device.add(frame.disks.get(name), ramp, idle)
         self.bins_of = fio.total.bins_of
         for name, part in fio.directions.items():
             self.add_bins(name, part.bins)
@@ -188,8 +188,8 @@ class Run:
         self.waits.join(later.waits)
         self.energy.join(later.energy)
         self.device.join(later.device)
-        for name, one in later.each.items():
-            self.each.setdefault(name, Device()).join(one)
+        for name, device in later.each.items():
+            self.each.setdefault(name, Device()).join(device)
         self.bins_of = later.bins_of
         for name, bins in later.bins.items():
             self.add_bins(name, bins)
@@ -206,9 +206,9 @@ class Run:
 
     def latencies(self) -> dict[str, int | None]:
         """p50 ... p99.99 and max in ns of all I/Os of the run, from the frames' histograms."""
-        found = histogram.percentiles(self.all_bins, _SHOWN_PERCENTILES)
+        values = histogram.percentiles(self.all_bins, _SHOWN_PERCENTILES)
         return {
-            **{histogram.percentile_name(p): found.get(p) for p in _SHOWN_PERCENTILES},
+            **{histogram.percentile_name(p): values.get(p) for p in _SHOWN_PERCENTILES},
             "max": self.max_ns,
         }
 
@@ -216,8 +216,8 @@ class Run:
     def slowest_ios(self) -> Mapping[str, Any]:
         """The slowest I/Os by fio's own log; empty without one."""
         summary: Mapping[str, Any] = self.finished.summary if self.finished else {}
-        found: Mapping[str, Any] = summary.get("slowest_ios") or {}
-        return found
+        slowest: Mapping[str, Any] = summary.get("slowest_ios") or {}
+        return slowest
 
     def figures(self) -> dict[str, dict[str, Any]]:
         """fio's final figures by direction, of all rows; empty if the run has no end."""

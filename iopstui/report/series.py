@@ -41,12 +41,12 @@ def wait_values(waits: Waits | None, layers: Sequence[str]) -> tuple[float | Non
 
 
 def append(
-    series: Series, interval_s: float, t: float, seconds: float, *others: float | None
+    series: Series, interval_s: float, t: float, seconds: float, *more: float | None
 ) -> None:
     """Append a value for each of SERIES and of the places; ``None`` is one that was not measured.
     Places may be left out."""
     _gap(series, interval_s, t - seconds)
-    values = (t, seconds, *others)
+    values = (t, seconds, *more)
     for column, value in zip_longest(series.values(), values):
         column.append(nan if value is None else value)
 
@@ -76,18 +76,18 @@ def points(
     times, lengths, values = (series[key] for key in ("t", "seconds", name))
     if len(times) <= MAX_POINTS:
         return [(t, None if math.isnan(v) else v) for t, v in zip(times, values, strict=True)]
-    each = -(-len(times) // MAX_POINTS)
-    found = []
-    for first in range(0, len(times), each):
-        part = slice(first, first + each)
-        there = [
+    step = -(-len(times) // MAX_POINTS)
+    points_ = []
+    for first in range(0, len(times), step):
+        part = slice(first, first + step)
+        parts = [
             (value, length or 1e-9)
             for value, length in zip(values[part], lengths[part], strict=True)
             if not math.isnan(value)
         ]
         middle = (times[part][0] + times[part][-1]) / 2
-        found.append((middle, _joined(there, top)))
-    return found
+        points_.append((middle, _joined(parts, top)))
+    return points_
 
 
 def _joined(values: Sequence[tuple[float, float]], top: bool) -> float | None:

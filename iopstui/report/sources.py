@@ -46,7 +46,7 @@ class Source:
 def sources(paths: Sequence[Path]) -> list[Source]:
     """The files in their order, logs with the result that had them written, or else with those of
     the same prefix. UsageError for what can't be reported of."""
-    found: list[Source] = []
+    result: list[Source] = []
     logs: dict[tuple[Path, str], list[LogFile]] = {}
     for path in paths:
         kind = detect_file_kind(path)
@@ -66,25 +66,29 @@ def sources(paths: Sequence[Path]) -> list[Source]:
             log = named_log(path)
             logs.setdefault((path.parent, log.name.prefix), []).append(log)
         else:
-            found.append(Source(path, read_result(path) if kind == JSON else None))
+            result.append(Source(path, read_result(path) if kind == JSON else None))
     for (_, prefix), several in logs.items():
-        place = _owner(found, prefix)
+        place = _owner(result, prefix)
         if place is None:
-            found.append(Source(several[0].path, None, tuple(several)))
+            result.append(Source(several[0].path, None, tuple(several)))
         else:
-            one = found[place]
-            found[place] = Source(one.path, one.result, (*one.logs, *several))
-    return found
+            source = result[place]
+            result[place] = Source(source.path, source.result, (*source.logs, *several))
+    return result
 
 
-def _owner(found: Sequence[Source], prefix: str) -> int | None:
+def _owner(known_sources: Sequence[Source], prefix: str) -> int | None:
     """Return the result that these logs belong to; ``None`` if none, or several, do."""
-    named = [n for n, one in enumerate(found) if one.result and one.result.names_log(prefix)]
-    return named[0] if len(named) == 1 else None
+    owners = [
+        n
+        for n, source in enumerate(known_sources)
+        if source.result and source.result.names_log(prefix)
+    ]
+    return owners[0] if len(owners) == 1 else None
 
 
 @contextmanager
-def credible(found: Sequence[Source]) -> Iterator[None]:
+def credible(found_sources: Sequence[Source]) -> Iterator[None]:
     """UsageError where a file holds impossible figures."""
-    with checking_figures([path for one in found for path in one.paths]):
+    with checking_figures([path for source in found_sources for path in source.paths]):
         yield

@@ -10,16 +10,18 @@ from iopstui.report.sources import Source
 from iopstui.report.story import Story, gather
 
 
-def stories(found: Sequence[Source], options: ReportOptions = DEFAULT_OPTIONS) -> list[Story]:
+def stories(sources: Sequence[Source], options: ReportOptions = DEFAULT_OPTIONS) -> list[Story]:
     """Return a story for each source. Of several the charts count from where the longest run of
     each began."""
-    told = [
-        gather(one.path, options.redact) if one.recorded else gather_foreign(one, options.redact)
-        for one in found
+    stories_ = [
+        gather(source.path, options.redact)
+        if source.recorded
+        else gather_foreign(source, options.redact)
+        for source in sources
     ]
-    for story in told:
+    for story in stories_:
         story.promised = options.against
-    for story in told if len(told) > 1 else ():
+    for story in stories_ if len(stories_) > 1 else ():
         run = story.longest
         story.zero = run.begin or 0.0 if run is not None and not story.experiments else 0.0
-    return told
+    return stories_

@@ -121,8 +121,8 @@ def _read_story(recording: Recording, several: bool) -> Story:
     )
     fold = ReplayFold(header)
     history, stretches = RunHistory(header.target.opened), MarkIntervals(header.target.opened)
-    found = fold_in_parallel(recording, fold) if several else None
-    for item in found or _one_by_one(recording, fold):
+    folded = fold_in_parallel(recording, fold) if several else None
+    for item in folded or _one_by_one(recording, fold):
         if isinstance(item, Block):
             take_block(story, item)
             for step, figures in item.figures.items():
@@ -145,11 +145,11 @@ def _read_story(recording: Recording, several: bool) -> Story:
 
 
 def _one_by_one(recording: Recording, fold: ReplayFold) -> Iterator[Block | EventRecord]:
-    blocks, known = BlockBuilder(recording, fold), recording.damage
+    blocks, damage = BlockBuilder(recording, fold), recording.damage
     for segment in segments(recording.index()):
         yield from blocks.blocks_of(segment)
         # what follows damage is not read
-        if recording.damage != known:
+        if recording.damage != damage:
             return
 
 
@@ -204,7 +204,7 @@ def _started(story: Story, event: events.StepStarted) -> None:
 
 def _finding_ended(story: Story, event: events.FindingEnded) -> None:
     """An end belongs to the newest of its rule."""
-    of_rule = [n for n, one in enumerate(story.findings) if one.finding.rule == event.rule]
+    of_rule = [n for n, finding in enumerate(story.findings) if finding.finding.rule == event.rule]
     if of_rule:
         ends = story.ends_of.setdefault(of_rule[-1], FindingEnds())
         ends.times += 1
@@ -223,8 +223,8 @@ def _add_message(story: Story, event: events.Event) -> None:
             # a finding is said again while it lasts: the report says the newest words of each once
             step = story.runs[-1].step if story.runs else 0
             for place, before in enumerate(story.findings):
-                same = before.finding.rule == event.finding.rule
-                if same and before.t >= _begin(story, step):
+                is_same_rule = before.finding.rule == event.finding.rule
+                if is_same_rule and before.t >= _begin(story, step):
                     story.findings[place] = events.FindingReported(before.t, event.finding)
                     return
             story.findings.append(event)
@@ -247,14 +247,14 @@ def _stall(story: Story, stall: Stall) -> None:
 
 
 def _begin(story: Story, step: int) -> float:
-    started = _run(story, step).started if step else None
-    return started.t if started else 0.0
+    start = _run(story, step).started if step else None
+    return start.t if start else 0.0
 
 
 def take_row(story: Story, row: LogRow) -> None:
     """Add an interval of fio's logs."""
-    found = histogram.percentiles(row.bins, (50.0, 99.0, 99.9))
-    ranks = [found.get(p) for p in (50.0, 99.0, 99.9)]
+    values = histogram.percentiles(row.bins, (50.0, 99.0, 99.9))
+    ranks = [values.get(p) for p in (50.0, 99.0, 99.9)]
     unknown = [None] * 4
     append(story.series, story.header.interval_s, row.t, row.seconds, row.iops, None, *ranks,
            *unknown, row.mean_ns, row.bw)  # fmt: skip

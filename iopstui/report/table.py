@@ -48,9 +48,9 @@ def csv_text(source: Source, redact: bool = False) -> str:
 
 def print_why_incomplete(recording: Recording, fold: ReplayFold) -> None:
     """Print on standard error that the recording is not complete: the rows can't show it."""
-    words = why_incomplete(recording, fold.whole)
-    if words:
-        print(f"iopstui: {words}", file=sys.stderr)
+    text = why_incomplete(recording, fold.whole)
+    if text:
+        print(f"iopstui: {text}", file=sys.stderr)
 
 
 _SECONDS = {"t": "t", "seconds": "seconds", "fio": "iops", "bw": "bw_bytes", "mean": "mean_ns",
@@ -71,7 +71,7 @@ def _rows(story: Story) -> Iterator[list[str]]:
         summary: Mapping[str, Any] = run.finished.summary if run.finished else {}
         for row in summary.get("rows", ()):
             for direction, figures in row["directions"].items():
-                found = [figures[name] for name in _FIGURES]
-                found += [figures["percentiles"].get(name) for name in _PERCENTILES]
-                told = ["" if value is None else f"{value:.10g}" for value in found]
-                yield [cell_text(printable(str(row["name"]))), direction, *told]
+                numbers = [figures[name] for name in _FIGURES]
+                numbers += [figures["percentiles"].get(name) for name in _PERCENTILES]
+                cells = ["" if value is None else f"{value:.10g}" for value in numbers]
+                yield [cell_text(printable(str(row["name"]))), direction, *cells]

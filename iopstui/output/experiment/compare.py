@@ -32,7 +32,7 @@ NAME_WIDTH = 26
 
 
 def _busiest_cpu_text(completions: Mapping[int, float]) -> str:
-    most = max(completions.items(), key=lambda one: one[1], default=None)
+    most = max(completions.items(), key=lambda cpu: cpu[1], default=None)
     return "" if most is None else f"CPU {most[0]}, {100 * most[1]:.0f} %"
 
 
@@ -79,8 +79,8 @@ class CompareOut(ExperimentSink[ComparisonResults]):
         return CompareCsv(self.plan, out)
 
 
-def _yes_or_no(shown: bool) -> str:
-    return "yes" if shown else "no"
+def _yes_or_no(value: bool) -> str:
+    return "yes" if value else "no"
 
 
 def difference_columns(number: int) -> Sequence[Column]:
@@ -88,8 +88,10 @@ def difference_columns(number: int) -> Sequence[Column]:
     first, second = variant_letter(0), variant_letter(number)
     return (
         Column("metric/name", "figure", NAME_WIDTH, left=True),
-        Column("first", first, 8, of=lambda one: value_text(one.metric.unit, one.first)),
-        Column("second", second, 8, of=lambda one: value_text(one.metric.unit, one.second)),
+        Column("first", first, 8, of=lambda figure: value_text(figure.metric.unit, figure.first)),
+        Column(
+            "second", second, 8, of=lambda figure: value_text(figure.metric.unit, figure.second)
+        ),
         Column("", f"{second} against {first}, 95 %", 29, of=difference_text),
         Column("shown", "shown", 5, _yes_or_no),
     )
@@ -182,8 +184,8 @@ class CompareJson:
     def end(self, results: ComparisonResults) -> None:
         """Write the differences."""
         for number, tested in enumerate(results.tested, 1):
-            for one in tested:
-                self._lines.write("difference", difference_object(number, one))
+            for figure in tested:
+                self._lines.write("difference", difference_object(number, figure))
             cpus = [asdict(shift) for shift in results.shifts[number - 1]]
             self._lines.write("cpus", {"variant": number, "against": 0, "cpus": cpus})
         self._lines.write("compare_finished", {
@@ -193,14 +195,14 @@ class CompareJson:
         })  # fmt: skip
 
 
-def difference_object(number: int, one: FigureComparison) -> Object:
+def difference_object(number: int, figure: FigureComparison) -> Object:
     """Effect of variant ``number`` on one figure against the first variant, for JSON."""
     return {
-        "variant": number, "against": 0, "figure": one.metric.name, "unit": one.metric.unit,
-        "means": [one.first, one.second],
-        "difference": asdict(one.difference) if one.difference else None,
-        "p_corrected": one.p, "shown": one.shown, "better": one.better,
-        "primary": one.primary,
+        "variant": number, "against": 0, "figure": figure.metric.name, "unit": figure.metric.unit,
+        "means": [figure.first, figure.second],
+        "difference": asdict(figure.difference) if figure.difference else None,
+        "p_corrected": figure.p, "shown": figure.shown, "better": figure.better,
+        "primary": figure.primary,
     }  # fmt: skip
 
 

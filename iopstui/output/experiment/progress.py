@@ -52,9 +52,9 @@ class ProgressReporter:
                 self.clear()
             case PointFailed():
                 self.clear()
-                what = self._point_text()
+                text = self._point_text()
                 print_line(
-                    f"[{clock(event.t)}] {what} failed: {printable(event.error)}", self._stream
+                    f"[{clock(event.t)}] {text} failed: {printable(event.error)}", self._stream
                 )
             case LayoutProgress():
                 self._narrator.handle(event)
@@ -63,9 +63,9 @@ class ProgressReporter:
                 self.clear()
                 self._narrator.handle(event)
 
-    def write_note(self, t: float, words: str) -> None:
+    def write_note(self, t: float, text: str) -> None:
         """Say a sentence of its own at the session's time ``t``."""
-        self.handle(Notice(t, "info", words))
+        self.handle(Notice(t, "info", text))
 
     def clear(self) -> None:
         """Clear the progress line to make room for another line."""

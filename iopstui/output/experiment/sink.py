@@ -59,7 +59,7 @@ class ExperimentSink(ABC, Generic[R]):
         target: Target | None,
         out: TextIO,
         err: TextIO,
-        begun: bool = False,
+        started: bool = False,
     ) -> None:
         self.plan = plan
         self.points: list[PointFinished] = []
@@ -67,7 +67,7 @@ class ExperimentSink(ABC, Generic[R]):
         self._err = None if kind == "table" else err
         self._rows: ExperimentRows[R]
         if kind == "jsonl":
-            self._rows = self.json(JsonLines(out, host, target, begun))
+            self._rows = self.json(JsonLines(out, host, target, started))
         elif kind == "csv":
             self._rows = self.csv(out)
         else:
@@ -117,10 +117,10 @@ class JsonLines:
     """JSON lines of one host; the first, if it is not written yet, says whose they are."""
 
     def __init__(
-        self, out: TextIO, host: str, target: Target | None = None, begun: bool = False
+        self, out: TextIO, host: str, target: Target | None = None, started: bool = False
     ) -> None:
         self._out, self._host = out, host
-        if not begun:
+        if not started:
             self._write_line(session_object(host, target))
 
     def write(self, kind: str, row: Object) -> None:
@@ -152,9 +152,9 @@ class ReportedExperiment:
         """Take one event."""
         self._teller.handle(event)
         self._sink.handle(event)
-        words = self._sink.midway() if isinstance(event, PointFinished) else ""
-        if words:
-            self._teller.write_note(event.t, words)
+        text = self._sink.midway() if isinstance(event, PointFinished) else ""
+        if text:
+            self._teller.write_note(event.t, text)
 
     def end(self) -> None:
         """Write the conclusions."""

@@ -17,8 +17,8 @@ def experiment_sink(
     target: Target | None,
     out: TextIO,
     err: TextIO,
-    begun: bool = False,
+    started: bool = False,
 ) -> SweepOut | CompareOut:
     """The sink for the experiment's ``plan``; for the rest see ExperimentSink."""
     sink = CompareOut if plan.variants else SweepOut
-    return sink(plan, kind, host, target, out, err, begun)
+    return sink(plan, kind, host, target, out, err, started)

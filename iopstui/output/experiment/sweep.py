@@ -80,7 +80,7 @@ class SweepTable:
         self._out = out
         self._labels = [*labels(plan)]
         # with the run's number one has to go for 80 columns
-        figures = [one for one in FIGURES if plan.repeats == 1 or one.title != "aqu-sz"]
+        figures = [figure for figure in FIGURES if plan.repeats == 1 or figure.title != "aqu-sz"]
         self._columns = [*self._labels, *figures]
         self._started = False
 
@@ -127,9 +127,9 @@ FIGURES = (
 )  # fmt: skip
 MEANS = (
     Column("point/runs", "runs", 4), FIGURES[0],
-    Column("point/iops_within", "95 %", 13, lambda found: interval_text(found, units.number)),
+    Column("point/iops_within", "95 %", 13, lambda rows: interval_text(rows, units.number)),
     Column("point/latency_ns", "latency", 8, units.latency),
-    Column("point/latency_within", "95 %", 15, lambda found: interval_text(found, units.latency)),
+    Column("point/latency_within", "95 %", 15, lambda rows: interval_text(rows, units.latency)),
     FIGURES[7],
 )  # fmt: skip
 
@@ -186,14 +186,14 @@ class SweepJson:
 
     def failed(self, event: PointFailed) -> None:
         """Write one run that failed."""
-        found = {**event_object(event), "settings": dict(event.settings)}
-        self._lines.write(found.pop("event"), found)
+        failure = {**event_object(event), "settings": dict(event.settings)}
+        self._lines.write(failure.pop("event"), failure)
 
     def end(self, results: SweepResults) -> None:
         """Write the conclusions of the whole sweep."""
         if self._plan.repeats > 1:
-            for one in results.points:
-                self._lines.write("point_mean", mean_object(one))
+            for point in results.points:
+                self._lines.write("point_mean", mean_object(point))
         for curve in results.curves:
             self._lines.write("curve", curve_object(curve))
         self._lines.write("sweep_finished", {"words": list(results.lines)})
@@ -240,15 +240,15 @@ class SweepCsv:
         """Write one point."""
         settings = dict(event.settings)
         values = [getattr(event.point, name) for name in _CSV]
-        named = [printable(one) for one in (event.job, *(settings[name] for name in self._axes))]
-        self._file.row([event.index, *named, *values, event.little.asked, event.repeat, None])
+        names = [printable(name) for name in (event.job, *(settings[name] for name in self._axes))]
+        self._file.row([event.index, *names, *values, event.little.asked, event.repeat, None])
 
     def failed(self, event: PointFailed) -> None:
         """Write one run that failed: a row without figures."""
         settings = dict(event.settings)
-        named = [printable(one) for one in (event.job, *(settings[name] for name in self._axes))]
+        names = [printable(name) for name in (event.job, *(settings[name] for name in self._axes))]
         empty = [None] * (len(_CSV) + 1)
-        self._file.row([event.index, *named, *empty, event.repeat, printable(event.error)])
+        self._file.row([event.index, *names, *empty, event.repeat, printable(event.error)])
 
     def end(self, results: SweepResults) -> None:
         """Do nothing: a CSV file holds rows only."""
@@ -264,14 +264,19 @@ def pass_table(plan: Plan, points: Sequence[PointFinished]) -> list[str]:
     columns = [max(len(label), 4) for label in labels]
     lines = []
     for number, first in enumerate(judged[0].outcomes):
-        one = first.expectation
-        lines += ["", f"{printable(one.name)} {one.op} {value_text(one.required, one.unit)}"]
+        expectation = first.expectation
+        lines += [
+            "",
+            f"{printable(expectation.name)} {expectation.op} "
+            f"{value_text(expectation.required, expectation.unit)}",
+        ]
         cells = "  ".join(f"{label:>{w}}" for label, w in zip(labels, columns, strict=True))
         lines.append(f"{'':{width}}  {cells}".rstrip())
         for job in plan.jobs:
-            words = {_without_job(e): _verdict_word(e, number) for e in judged if e.job == job}
+            verdicts = {_without_job(e): _verdict_word(e, number) for e in judged if e.job == job}
             cells = "  ".join(
-                f"{words.get(label, '')}".rjust(w) for label, w in zip(labels, columns, strict=True)
+                f"{verdicts.get(label, '')}".rjust(w)
+                for label, w in zip(labels, columns, strict=True)
             )
             lines.append(f"{printable(job):{width}}  {cells}".rstrip())
     return lines

@@ -76,12 +76,12 @@ class Exports:
         """Address of the metrics; "" if they are not served."""
         return self._listener.url if self._listener is not None else ""
 
-    def sink_of(self, target: Target, tell: Tell) -> Sink:
+    def sink_of(self, target: Target, report: Tell) -> Sink:
         """Sink for the events of a session with this target; ``tell`` reports failures to the
         user."""
         with self._lock:
             self._metrics.watches(target)
-            self._tell = tell
+            self._tell = report
         return self.handle
 
     def handle(self, event: Event) -> None:
@@ -114,16 +114,16 @@ class Exports:
         while True:
             self._news.wait()
             self._news.clear()
-            over = self._over
-            self._try(over)
-            if over:
+            file_over = self._over
+            self._try(file_over)
+            if file_over:
                 self._file.close()
                 return
 
-    def _try(self, over: bool) -> None:
+    def _try(self, is_last: bool) -> None:
         assert self._file is not None
         try:
-            if over and not self._keep:
+            if is_last and not self._keep:
                 self._file.remove()
             else:
                 self._file.write(text_format(self.families()))

@@ -51,15 +51,15 @@ def labels(**pairs: str) -> Labels:
 
 
 def histogram_samples(
-    counts: Mapping[float, int], total: int, sum_of: float, own: Labels
+    counts: Mapping[float, int], total: int, sum_of: float, labels_: Labels
 ) -> Iterator[Sample]:
     """The lines of one classic histogram: ``counts`` of what lies up to each bound, cumulative and
     in the order of the bounds; ``total`` of all."""
     for bound, count in counts.items():
-        yield Sample("_bucket", (*own, ("le", number(bound))), count)
-    yield Sample("_bucket", (*own, ("le", INFINITE)), total)
-    yield Sample("_count", own, total)
-    yield Sample("_sum", own, sum_of)
+        yield Sample("_bucket", (*labels_, ("le", number(bound))), count)
+    yield Sample("_bucket", (*labels_, ("le", INFINITE)), total)
+    yield Sample("_count", labels_, total)
+    yield Sample("_sum", labels_, sum_of)
 
 
 def text_format(families: Iterable[Family]) -> str:
@@ -69,8 +69,8 @@ def text_format(families: Iterable[Family]) -> str:
 
 def openmetrics(families: Iterable[Family]) -> str:
     """OpenMetrics 1.0, with its end."""
-    shown = "".join(_lines(family, True) for family in families if family.samples)
-    return shown + "# EOF\n"
+    lines = "".join(_lines(family, True) for family in families if family.samples)
+    return lines + "# EOF\n"
 
 
 def _lines(family: Family, modern: bool) -> str:
@@ -80,21 +80,23 @@ def _lines(family: Family, modern: bool) -> str:
     lines = [f"# HELP {name} {_help(family.help, modern)}", f"# TYPE {name} {kind}"]
     if modern and family.unit:
         lines.append(f"# UNIT {name} {family.unit}")
-    for one in family.samples:
-        lines.append(f"{family.name}{suffix}{one.suffix}{_braces(one.labels)} {number(one.value)}")
+    for sample in family.samples:
+        lines.append(
+            f"{family.name}{suffix}{sample.suffix}{_braces(sample.labels)} {number(sample.value)}"
+        )
     return "\n".join(lines) + "\n"
 
 
 def number(value: float) -> str:
     """A finite value; whole ones without a point."""
-    whole = isinstance(value, int) or (value.is_integer() and abs(value) < 1 << 53)
-    return str(int(value)) if whole else repr(value)
+    is_whole = isinstance(value, int) or (value.is_integer() and abs(value) < 1 << 53)
+    return str(int(value)) if is_whole else repr(value)
 
 
-def _braces(own: Labels) -> str:
-    if not own:
+def _braces(labels_: Labels) -> str:
+    if not labels_:
         return ""
-    return "{" + ",".join(f'{name}="{_escaped(text)}"' for name, text in own) + "}"
+    return "{" + ",".join(f'{name}="{_escaped(text)}"' for name, text in labels_) + "}"
 
 
 def _escaped(text: str) -> str:
@@ -102,5 +104,5 @@ def _escaped(text: str) -> str:
 
 
 def _help(text: str, modern: bool) -> str:
-    found = text.replace("\\", "\\\\").replace("\n", "\\n")
-    return found.replace('"', '\\"') if modern else found
+    escaped = text.replace("\\", "\\\\").replace("\n", "\\n")
+    return escaped.replace('"', '\\"') if modern else escaped

@@ -111,8 +111,8 @@ def _waited(wait_ms: float | None, count: int | None) -> float | None:
     return None if wait_ms is None or count is None else wait_ms * count / 1000
 
 
-def _seconds_of_share(share: float | None, seconds: float, whole: float = 1.0) -> float | None:
-    return None if share is None else share / whole * seconds
+def _seconds_of_share(share: float | None, seconds: float, total: float = 1.0) -> float | None:
+    return None if share is None else share / total * seconds
 
 
 def _seconds(ms: float | None) -> float | None:
@@ -206,8 +206,8 @@ class Metrics:
             case FindingReported():
                 self._count("findings", 1, labels(rule=event.finding.rule))
             case ExpectationChecked() if event.passed is not None:
-                asked = printable(event.expectation)
-                self._met[labels(expectation=asked)] = float(event.passed)
+                expectation = printable(event.expectation)
+                self._met[labels(expectation=expectation)] = float(event.passed)
 
     def end(self) -> None:
         """End: drop the gauges of the last interval."""
@@ -222,21 +222,30 @@ class Metrics:
         if self._newest is not None:
             yield _gauge("last_sample_timestamp_seconds", "when the newest interval ended",
                          {(): round(self._newest.wall_ms / 1000, 3)})  # fmt: skip
-        for name, words in COUNTERS.items():
+        for name, meaning in COUNTERS.items():
             rows = self._counted[name].items()
-            yield Family(PREFIX + name, COUNTER, words, [Sample("", own, n) for own, n in rows])
-        for name, words in HISTOGRAMS.items():
-            found = [one for own, b in self._buckets[name].items() for one in b.samples(own)]
-            yield Family(PREFIX + name, HISTOGRAM, words, found)
+            yield Family(
+                PREFIX + name,
+                COUNTER,
+                meaning,
+                [Sample("", row_labels, n) for row_labels, n in rows],
+            )
+        for name, meaning in HISTOGRAMS.items():
+            samples = [
+                sample
+                for bucket_labels, b in self._buckets[name].items()
+                for sample in b.samples(bucket_labels)
+            ]
+            yield Family(PREFIX + name, HISTOGRAM, meaning, samples)
         yield _gauge("expectation_met", "1 if the last run met it", self._met)
         if self._newest is not None and not self._over:
             yield from _moment(self._newest)
             yield from _drive_gauges(self._drives)
 
-    def _count(self, name: str, by: float | None = 1, own: Labels = ()) -> None:
+    def _count(self, name: str, by: float | None = 1, series: Labels = ()) -> None:
         if by is not None:
-            counted = self._counted[name]
-            counted[own] = counted.get(own, 0) + by
+            values = self._counted[name]
+            values[series] = values.get(series, 0) + by
 
     def _begin(self, run: StepStarted) -> None:
         self._count("runs")
@@ -250,12 +259,12 @@ class Metrics:
         self._count("frames")
         self._count("own_cpu_seconds", _seconds_of_share(frame.own_cpu, frame.seconds or 0.0, 100))
         for name, disk in frame.disks.items():
-            for what, more in DISK.items():
-                self._count(what, more(disk), labels(device=name))
+            for key, more in DISK.items():
+                self._count(key, more(disk), labels(device=name))
         if frame.share is not None:
-            for name, one in frame.share.operations.items():
-                for what, count in (SMB_OPERATION if frame.share.smb else OPERATION).items():
-                    self._count(what, count(one), labels(operation=name))
+            for name, operation in frame.share.operations.items():
+                for key, count in (SMB_OPERATION if frame.share.smb else OPERATION).items():
+                    self._count(key, count(operation), labels(operation=name))
         for name, reading in frame.nvme.items():
             self._drive(name, reading)
         if frame.fio is not None:
@@ -266,11 +275,11 @@ class Metrics:
     def _drive(self, name: str, reading: DriveReading) -> None:
         before, self._drives[name] = self._drives.get(name), reading
         began = reading.began if before is None or before.problem else before.counts
-        since = replace(reading, began=began)
-        for what, (counters, factor) in DRIVE.items():
-            more = [counter_growth(since, counter, factor) for counter in counters]
-            known = [one for one in more if one is not None]
-            self._count(what, sum(known) if len(known) == len(more) else None, labels(drive=name))
+        started = replace(reading, began=began)
+        for key, (counters, factor) in DRIVE.items():
+            more = [counter_growth(started, counter, factor) for counter in counters]
+            parts = [part for part in more if part is not None]
+            self._count(key, sum(parts) if len(parts) == len(more) else None, labels(drive=name))
 
     def _fio(self, fio: FioInterval) -> None:
         for direction, part in fio.directions.items():
@@ -278,17 +287,17 @@ class Metrics:
             self._count("fio_bytes", part.bytes, labels(direction=direction))
             if part.bins:
                 mean = part.clat_ns if part.bins_of == "clat" else part.lat_ns
-                own = labels(direction=direction, latency=part.bins_of)
-                self._buckets_for("fio_latency_seconds", own).add(part.bins, mean)
+                series = labels(direction=direction, latency=part.bins_of)
+                self._buckets_for("fio_latency_seconds", series).add(part.bins, mean)
 
     def _probe(self, probe: ProbeInterval) -> None:
         for disk, kinds in probe.disks.items():
-            for kind, found in kinds.items():
-                own = labels(device=disk, direction=kind)
-                self._buckets_for("device_latency_seconds", own).add(found.device.bins, None)
+            for kind, stats in kinds.items():
+                series = labels(device=disk, direction=kind)
+                self._buckets_for("device_latency_seconds", series).add(stats.device.bins, None)
 
-    def _buckets_for(self, name: str, own: Labels) -> Buckets:
-        return self._buckets[name].setdefault(own, Buckets())
+    def _buckets_for(self, name: str, series: Labels) -> Buckets:
+        return self._buckets[name].setdefault(series, Buckets())
 
 
 def _directions(run: StepStarted) -> Sequence[str]:
@@ -303,26 +312,26 @@ def _directions(run: StepStarted) -> Sequence[str]:
     return (READ, *more) if run.read_only else (READ, WRITE, *more)
 
 
-def _gauge(name: str, words: str, values: Mapping[Labels, float | None]) -> Family:
-    known = [Sample("", own, value) for own, value in values.items() if value is not None]
-    return Family(PREFIX + name, GAUGE, words, known)
+def _gauge(name: str, meaning: str, values: Mapping[Labels, float | None]) -> Family:
+    samples = [Sample("", series, value) for series, value in values.items() if value is not None]
+    return Family(PREFIX + name, GAUGE, meaning, samples)
 
 
 def _moment(frame: Frame) -> Iterator[Family]:
     """Gauges of the newest interval alone."""
     fio = frame.fio
-    found: dict[str, dict[Labels, float | None]] = {name: {} for name in GAUGES}
+    values_by_gauge: dict[str, dict[Labels, float | None]] = {name: {} for name in GAUGES}
     if fio is not None:
-        found["fio_percentile_seconds"] = dict(_percentiles(fio))
-        found["fio_progress_ratio"] = {(): fio.progress}
-        found["fio_failed_rows"] = {(): sum(1 for job in fio.jobs if job.error)}
-    found["disk_in_flight"] = {
+        values_by_gauge["fio_percentile_seconds"] = dict(_percentiles(fio))
+        values_by_gauge["fio_progress_ratio"] = {(): fio.progress}
+        values_by_gauge["fio_failed_rows"] = {(): sum(1 for job in fio.jobs if job.error)}
+    values_by_gauge["disk_in_flight"] = {
         labels(device=name): disk.in_flight for name, disk in frame.disks.items()
     }
-    found["throttled_ratio"] = {(): _seconds_of_share(frame.throttled, 1, 100)}
-    for name, words in GAUGES.items():
+    values_by_gauge["throttled_ratio"] = {(): _seconds_of_share(frame.throttled, 1, 100)}
+    for name, meaning in GAUGES.items():
         if name not in DRIVE_GAUGES:
-            yield _gauge(name, words, found[name])
+            yield _gauge(name, meaning, values_by_gauge[name])
     for source in SOURCES:
         for figure in source.figures:
             name = re.sub(r"[^a-z0-9]+", "_", f"{source.name}_{figure.name}".lower())
@@ -348,5 +357,5 @@ _SUFFIX = {"%": "_ratio", "W": "_watts"}
 def _percentiles(fio: FioInterval) -> Iterator[tuple[Labels, float]]:
     for direction, part in ((TOTAL, fio.total), *fio.directions.items()):
         for name, value in part.percentiles.items():
-            own = labels(direction=direction, latency=part.bins_of, percentile=name)
-            yield own, value / 1e9
+            series = labels(direction=direction, latency=part.bins_of, percentile=name)
+            yield series, value / 1e9

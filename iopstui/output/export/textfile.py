@@ -31,30 +31,31 @@ class Textfile:
         self._path = Path(path)
         self._name = self._path.name
         self._new = f".{self._name}.{os.getpid()}"
-        shown = printable(path)
+        file_text = printable(path)
         if not self._name.endswith(SUFFIX) or "\0" in path:
             raise UsageError(
-                f"--textfile {shown} does not end in {SUFFIX}, so node_exporter would not read it.",
-                f"For example: --textfile {shown or 'iopstui'}{SUFFIX}",
+                f"--textfile {file_text} does not end in {SUFFIX}, so node_exporter would not "
+                "read it.",
+                f"For example: --textfile {file_text or 'iopstui'}{SUFFIX}",
             )
-        self._directory = self._opened(shown)
+        self._directory = self._opened(file_text)
         try:
-            self._check(shown)
+            self._check(file_text)
         except BaseException:
             os.close(self._directory)
             raise
 
-    def _opened(self, shown: str) -> int:
+    def _opened(self, file_text: str) -> int:
         try:
             return os.open(self._path.parent, _DIRECTORY)
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or error
             raise UsageError(
-                f"--textfile {shown}: cannot open its directory ({why}).",
+                f"--textfile {file_text}: cannot open its directory ({why}).",
                 "Use the directory that node_exporter reads (its --collector.textfile.directory).",
             ) from error
 
-    def _check(self, shown: str) -> None:
+    def _check(self, file_text: str) -> None:
         """Check that the existing file may be replaced."""
         try:
             fd = os.open(self._name, _FILE | os.O_RDONLY, dir_fd=self._directory)
@@ -63,15 +64,16 @@ class Textfile:
         except OSError as error:
             why = "it is a link" if error.errno == errno.ELOOP else error.strerror
             raise UsageError(
-                f"--textfile {shown} exists and cannot be replaced: {why}.", "Choose another file."
+                f"--textfile {file_text} exists and cannot be replaced: {why}.",
+                "Choose another file.",
             ) from error
         try:
             # of a directory or a pipe nothing is read
-            ours = stat.S_ISREG(os.fstat(fd).st_mode) and _is_ours(os.read(fd, len(FIRST_LINE)))
+            is_ours = stat.S_ISREG(os.fstat(fd).st_mode) and _is_ours(os.read(fd, len(FIRST_LINE)))
         finally:
             os.close(fd)
-        if not ours:
-            raise UsageError(f"--textfile {shown} exists and was not written by iopstui.",
+        if not is_ours:
+            raise UsageError(f"--textfile {file_text} exists and was not written by iopstui.",
                              "Choose another file, or remove it.")  # fmt: skip
 
     def write(self, text: str) -> None:

@@ -28,8 +28,8 @@ _DEVICE_PARTS = (READ, WRITE, TOTAL)
 
 def column_like(name: str, field: str, type_: str = FIGURE) -> Column:
     """A column ``name`` that means what a host's field does."""
-    found = BY_ID[field]
-    return Column(name, type_, found.unit, found.source, found.meaning.strip())
+    column = BY_ID[field]
+    return Column(name, type_, column.unit, column.source, column.meaning.strip())
 
 
 def head_columns() -> Iterator[Column]:
@@ -75,7 +75,7 @@ def figure_cells(sums: HostSums) -> list[object]:
     device = sums.device.as_object() or {}
     row.append(device.get("hosts"))
     for name in _DEVICE_PARTS:
-        row += [device.get(name, {}).get(one) for one in _DEVICE_FIELDS]
+        row += [device.get(name, {}).get(field) for field in _DEVICE_FIELDS]
     return row
 
 

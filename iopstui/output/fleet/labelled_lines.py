@@ -36,15 +36,15 @@ class LabelledLines:
 
     def feed(self, line: bytes) -> Iterator[tuple[str, Object]]:
         """The objects that this line completes, each with its label ("": none)."""
-        for label, piece in self._split_at_tags(line.removeprefix(BOM_UTF8)):
-            row = self._joined(label, piece)
+        for label, part in self._split_at_tags(line.removeprefix(BOM_UTF8)):
+            row = self._joined(label, part)
             if row is not None:
                 yield label_name(label), row
 
     def end(self) -> None:
         """The input is over: what is still incomplete is unreadable."""
-        for label, begun in self._pending.items():
-            if begun:
+        for label, pending in self._pending.items():
+            if pending:
                 self._leave_out(label)
 
     def _split_at_tags(self, line: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -74,20 +74,20 @@ class LabelledLines:
             self._lengths.add(len(label))
         return label
 
-    def _joined(self, label: bytes, piece: bytes) -> Object | None:
+    def _joined(self, label: bytes, part: bytes) -> Object | None:
         """The object that this piece completes; ``None``: none, or not yet."""
-        begun = self._pending.get(label, b"")
-        if begun and piece.startswith(_BEGIN):
+        pending = self._pending.get(label, b"")
+        if pending and part.startswith(_BEGIN):
             self._leave_out(label)
-            begun = b""
-        whole = begun + piece
-        row = _object(whole)
-        if row is None and label and (begun or piece.startswith(b"{")) and len(whole) < LONGEST_ROW:
-            self._pending[label] = whole.rstrip(b"\r\n")
+            pending = b""
+        line = pending + part
+        row = _object(line)
+        if row is None and label and (pending or part.startswith(b"{")) and len(line) < LONGEST_ROW:
+            self._pending[label] = line.rstrip(b"\r\n")
             return None
         if label:
             self._pending[label] = b""
-        if row is None and whole.strip():
+        if row is None and line.strip():
             self._leave_out(label)
         return row
 

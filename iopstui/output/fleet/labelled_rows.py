@@ -33,7 +33,7 @@ def line_rows(stream: BinaryIO, label: str, say: Say) -> Iterator[Labelled]:
     """The objects of JSON lines, each with its host's name, ``label`` where it has none. Lines that
     are none are reported once for each of their launcher's labels, and left out."""
     lines, hosts = LabelledLines(), _TaskNames(say)
-    told: set[str] = set()
+    reported: set[str] = set()
     while line := stream.readline(LONGEST_LINE):
         if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
             _skip(stream)
@@ -43,14 +43,14 @@ def line_rows(stream: BinaryIO, label: str, say: Say) -> Iterator[Labelled]:
                 host = row.get("host")
                 name = (printable(host) if isinstance(host, str) else "") or label
                 yield hosts.name(name, task), row
-        _report(lines, label, told, say)
+        _report(lines, label, reported, say)
     lines.end()
-    _report(lines, label, told, say)
+    _report(lines, label, reported, say)
 
 
-def _report(lines: LabelledLines, label: str, told: set[str], say: Say) -> None:
-    for task in lines.unreadable.keys() - told:
-        told.add(task)
+def _report(lines: LabelledLines, label: str, reported: set[str], say: Say) -> None:
+    for task in lines.unreadable.keys() - reported:
+        reported.add(task)
         say(f"{task or label}: skipping lines that are not JSON objects")
 
 
@@ -67,11 +67,11 @@ class _TaskNames:
         """The name for a task's rows: its host's, or "host#label" for all tasks but the first."""
         if self._owners.setdefault(host, task) == task:
             return host
-        found = f"{host}#{task}"
+        name = f"{host}#{task}"
         if not self._warned:
             self._warned = True
-            self._say(f"Several tasks run on hosts named {host}: the second is {found}, and so on.")
-        return found
+            self._say(f"Several tasks run on hosts named {host}: the second is {name}, and so on.")
+        return name
 
 
 def parsed(line: bytes) -> Object | None:
@@ -126,7 +126,7 @@ def is_fleet(path: Path) -> bool:
 
 
 def merged_streams(
-    sources: Sequence[Iterable[Labelled]], say: Say, once: Deduplicator | None = None
+    sources: Sequence[Iterable[Labelled]], say: Say, deduplicator: Deduplicator | None = None
 ) -> Iterator[Labelled]:
     """The rows of all, by their wall clocks. A host that is in two of them is two hosts, unless one
     is a copy of the other: ``once`` finds that out, and counts it."""
@@ -140,19 +140,19 @@ def merged_streams(
             yield at, index, (name, row)
 
     merged = heapq.merge(
-        *(own(index, rows) for index, rows in enumerate(sources)), key=lambda one: one[:2]
+        *(own(index, rows) for index, rows in enumerate(sources)), key=lambda row: row[:2]
     )
-    named = _HostNames(once or Deduplicator(), say)
+    host_names = _HostNames(deduplicator or Deduplicator(), say)
     for _, index, (name, row) in merged:
-        yield from named.rows(index, name, row)
-    yield from named.leftover_lines()
+        yield from host_names.rows(index, name, row)
+    yield from host_names.leftover_lines()
 
 
 class _HostNames:
     """Gives hosts that are in several sources a name for each, once it is known that they are."""
 
-    def __init__(self, once: Deduplicator, say: Say) -> None:
-        self._once = once
+    def __init__(self, deduplicator: Deduplicator, say: Say) -> None:
+        self._once = deduplicator
         self._say = say
         self._owners: dict[str, int] = {}
         self._names: dict[tuple[int, str], str] = {}
@@ -166,31 +166,31 @@ class _HostNames:
             self._pending.pop(key, None)
             return
         origin = self._once.origin(index, name)
-        known = self._names.get((origin, name))
-        if known is None and self._owners.get(name, index) != index and not _says_whose(row):
+        known_name = self._names.get((origin, name))
+        if known_name is None and self._owners.get(name, index) != index and not _says_whose(row):
             self._pending.setdefault(key, []).append(row)
             return
-        found = known or self._named(origin, name)
-        for one in (*self._pending.pop(key, ()), row):
-            yield found, one
+        host_name = known_name or self._named(origin, name)
+        for waiting_row in (*self._pending.pop(key, ()), row):
+            yield host_name, waiting_row
 
     def leftover_lines(self) -> Iterator[Labelled]:
         """Lines left over, of hosts that sent too little."""
         for (index, name), rows in self._pending.items():
-            found = self._named(index, name)
+            host_name = self._named(index, name)
             for row in rows:
-                yield found, row
+                yield host_name, row
         self._pending.clear()
 
     def _named(self, index: int, name: str) -> str:
-        found, number = name, 2
-        while self._owners.setdefault(found, index) != index:
-            found, number = f"{name}#{number}", number + 1
-        if found != name:
-            self._say(f"{name} is in several files; in file {index + 1} it is named {found}. "
+        host_name, number = name, 2
+        while self._owners.setdefault(host_name, index) != index:
+            host_name, number = f"{name}#{number}", number + 1
+        if host_name != name:
+            self._say(f"{name} is in several files; in file {index + 1} it is named {host_name}. "
                       "To name it yourself: --label")  # fmt: skip
-        self._names[index, name] = found
-        return found
+        self._names[index, name] = host_name
+        return host_name
 
 
 def _says_whose(row: Object) -> bool:

@@ -44,31 +44,33 @@ def second_object(second: MergedSecond, label: str) -> Object:
 
 def merged_object(merger: Merger, label: str) -> Object:
     """Totals of all hosts from start to end, and whether they are complete."""
-    whole = merger.rated()
-    found = certify_merge(merger)
-    slowest = whole.slowest
+    rates = merger.rated()
+    certificate = certify_merge(merger)
+    slowest = rates.slowest
     return {
         "event": "merged",
         "host": label,
         "schema": SCHEMA,
         "interval_s": merger.interval_s,
         "hosts": {
-            "total": found.hosts, "finished": found.finished, "failed": list(found.failed),
-            "interrupted": list(found.interrupted), "unseen": list(found.unseen),
+            "total": certificate.hosts, "finished": certificate.finished,
+            "failed": list(certificate.failed), "interrupted": list(certificate.interrupted),
+            "unseen": list(certificate.unseen),
         },
-        "lost": list(found.lost),
+        "lost": list(certificate.lost),
         "late": dict(sorted(merger.late.items())),
-        "count": _count(found),
+        "count": _count(certificate),
         "slowest": {"host": slowest[1], "p99": slowest[0]} if slowest else None,
-        "fio": whole.fio_object(),
+        "fio": rates.fio_object(),
         "kernel": None,
-        "device": whole.device.as_object(),
+        "device": rates.device.as_object(),
     }  # fmt: skip
 
 
-def _count(found: MergeCertificate) -> Object:
+def _count(certificate: MergeCertificate) -> Object:
     return {
-        "ios": found.ios, "bytes": found.bytes, "fio_ios": found.fio_ios,
-        "fio_bytes": found.fio_bytes, "exact": found.exact, "differs": list(found.differs),
-        "unchecked": list(found.unchecked), "ramp": list(found.ramp),
+        "ios": certificate.ios, "bytes": certificate.bytes, "fio_ios": certificate.fio_ios,
+        "fio_bytes": certificate.fio_bytes, "exact": certificate.exact,
+        "differs": list(certificate.differs), "unchecked": list(certificate.unchecked),
+        "ramp": list(certificate.ramp),
     }  # fmt: skip

@@ -32,12 +32,12 @@ COLUMNS = (
 
 def figures(point: ScalePoint, first: ScalePoint) -> dict[str, float | int | None]:
     """Return the figures by ids of ``COLUMNS``; ``first`` is the first point of the curve."""
-    each = point.each.values()
+    rates = point.each.values()
     return {
         "hosts": point.hosts, "iops": point.iops, "bw": point.bw,
         **{name: point.percentiles().get(name) for name in SHOWN_PERCENTILES},
-        "iops_host": point.iops / point.hosts, "iops_lowest": min(each, default=None),
-        "iops_highest": max(each, default=None), "linear": point.linear(first),
+        "iops_host": point.iops / point.hosts, "iops_lowest": min(rates, default=None),
+        "iops_highest": max(rates, default=None), "linear": point.linear(first),
     }  # fmt: skip
 
 
@@ -48,7 +48,7 @@ class ScalingSink(Protocol):
         """Take one; ``first`` is the first one of the curve."""
         ...
 
-    def end(self, found: Scaling) -> None:
+    def end(self, scaling: Scaling) -> None:
         """No more come."""
         ...
 
@@ -74,11 +74,11 @@ class ScalingTable:
             print_line(head_line(COLUMNS), self._out)
         print_line(row_line(COLUMNS, figures(point, first)), self._out)
 
-    def end(self, found: Scaling) -> None:
+    def end(self, scaling: Scaling) -> None:
         """Print the conclusions from all points."""
         print_line("", self._out)
-        for words in found.sentences():
-            for line in textwrap.wrap(words, WIDTH, subsequent_indent="  "):
+        for sentence in scaling.sentences():
+            for line in textwrap.wrap(sentence, WIDTH, subsequent_indent="  "):
                 print_line(line, self._out)
 
 
@@ -97,19 +97,19 @@ class ScalingLines:
             "fio": point.sums.fio_object(),
         })  # fmt: skip
 
-    def end(self, found: Scaling) -> None:
+    def end(self, scaling: Scaling) -> None:
         """Write the law."""
-        law = found.law
+        law = scaling.law
         self._write({
             "event": "scaling", "host": LABEL, "schema": SCHEMA,
-            "points": [[hosts, iops] for hosts, iops in found.points],
+            "points": [[hosts, iops] for hosts, iops in scaling.points],
             "rate": law.rate if law else None,
             "contention": law.contention if law else None,
             "coherency": law.coherency if law else None,
-            "residuals": law.residuals(found.points) if law else None,
-            "knee": found.knee, "knee_within": list(found.knees) if found.knees else None,
-            "beyond": found.knee_is_beyond, "doubt": found.doubt or None,
-            "words": found.sentences(),
+            "residuals": law.residuals(scaling.points) if law else None,
+            "knee": scaling.knee, "knee_within": list(scaling.knees) if scaling.knees else None,
+            "beyond": scaling.knee_is_beyond, "doubt": scaling.doubt or None,
+            "words": scaling.sentences(),
         })  # fmt: skip
 
     def _write(self, row: Object) -> None:
@@ -128,17 +128,17 @@ class ScalingCsv:
         """Write one."""
         self._file.row(figures(point, first).values())
 
-    def end(self, found: Scaling) -> None:
+    def end(self, scaling: Scaling) -> None:
         """The law has no row."""
-        for words in found.sentences():
-            print_line(words, self._err)
+        for sentence in scaling.sentences():
+            print_line(sentence, self._err)
 
 
 def scaling_texts(points: Sequence[ScalePoint]) -> tuple[str, ...]:
     """The table and the law in words, when there is no more to come."""
     out = io.StringIO()
     sink = ScalingTable(out)
-    for one in points:
-        sink.point(one, points[0])
-    sink.end(scaling([(one.hosts, one.iops) for one in points]))
+    for point in points:
+        sink.point(point, points[0])
+    sink.end(scaling([(p.hosts, p.iops) for p in points]))
     return tuple(out.getvalue().rstrip("\n").split("\n"))

@@ -48,18 +48,18 @@ class _LossMessages:
         self._before = self._device = ""
 
     def second(self, second: MergedSecond) -> None:
-        words = missing_hosts(second)
-        if words and words != self._before:
-            self._print_message(second, words)
-        self._before = words
+        message = missing_hosts(second)
+        if message and message != self._before:
+            self._print_message(second, message)
+        self._before = message
         all_of_them = second.sums.device.hosts == second.counted
         device = "" if all_of_them else second.sums.device.describe(second.counted)
         if device and device != self._device:
             self._print_message(second, device)
         self._device = device
 
-    def _print_message(self, second: MergedSecond, words: str) -> None:
-        print_line(f"[{(utc(second.wall_ms) or '')[11:19]}] {words}", self._err)
+    def _print_message(self, second: MergedSecond, message: str) -> None:
+        print_line(f"[{(utc(second.wall_ms) or '')[11:19]}] {message}", self._err)
 
     def whole(self, merger: Merger, out: TextIO) -> None:
         print_line("\n" + totals_text(merger.rated(), certify_merge(merger)), out)
@@ -94,7 +94,7 @@ class TotalCsv:
     def __init__(self, out: TextIO, err: TextIO) -> None:
         self._err = err
         self._words = _LossMessages(err)
-        self._file = CsvFile(out, (one.name for one in (*head_columns(), *figure_columns())))
+        self._file = CsvFile(out, (column.name for column in (*head_columns(), *figure_columns())))
 
     def second(self, second: MergedSecond) -> None:
         """Write one second."""
@@ -160,11 +160,11 @@ def _fio_row(second: MergedSecond) -> str:
 
 def _kernel_row(second: MergedSecond) -> str:
     kernel = second.sums.kernel
-    found = kernel.as_object() or {}
+    figures = kernel.as_object() or {}
     moved = [kernel.rate(name) for name in ("rMB/s", "wMB/s")]
-    known = [value for value in moved if value is not None]
+    amounts = [value for value in moved if value is not None]
     cells = [f"{number(kernel.rate(name)):>6}" for name in ("r/s", "w/s")]
-    cells.append(f"{number(sum(known)) if known else MISSING:>7}")
-    cells += [f"{milliseconds(found.get(name)):>7}" for name in ("r_await", "w_await")]
+    cells.append(f"{number(sum(amounts)) if amounts else MISSING:>7}")
+    cells += [f"{milliseconds(figures.get(name)):>7}" for name in ("r_await", "w_await")]
     cells.append(f"{number(kernel.rate('aqu-sz')):>7}")
     return f"{_start(second)} {' '.join(cells)}"

@@ -27,9 +27,9 @@ _HEADING = " ".join((
 
 def first_names(names: Sequence[str]) -> str:
     """The first few of them."""
-    told = ", ".join(printable(cut(name, 40)) for name in names[:MAX_NAMED])
+    text = ", ".join(printable(cut(name, 40)) for name in names[:MAX_NAMED])
     more = len(names) - MAX_NAMED
-    return f"{told} and {more} more" if more > 0 else told
+    return f"{text} and {more} more" if more > 0 else text
 
 
 def missing_hosts(second: MergedSecond) -> str:
@@ -49,72 +49,78 @@ def is_last(second: MergedSecond) -> bool:
     return not second.counted and not second.missing
 
 
-def executed_text(within: float, wrong: float, who: str) -> str:
+def executed_text(within: float, wrong: float, subject: str) -> str:
     """Largest difference between the hosts' start times (ms), by their clocks, with its error."""
     most = math.ceil((within + wrong) * 10) / 10
-    return (f"fio started within {most:.1f} ms on {who} ({within:.1f} ms by their clocks, which "
-            f"may be off by {wrong:.2f} ms)")  # fmt: skip
+    return (f"fio started within {most:.1f} ms on {subject} ({within:.1f} ms by their clocks, "
+            f"which may be off by {wrong:.2f} ms)")  # fmt: skip
 
 
-def ending(found: MergeCertificate) -> Iterator[str]:
+def ending(certificate: MergeCertificate) -> Iterator[str]:
     """Describe how the hosts ended, and whether their frames add up to fio's totals."""
-    words = [f"{counted(found.hosts, 'host')}: {found.finished} finished"]
-    for names, how in (
-        (found.failed, "failed"), (found.interrupted, "interrupted"),
-        (found.lost, "lost (their end was not seen)"),
+    lines = [f"{counted(certificate.hosts, 'host')}: {certificate.finished} finished"]
+    for names, outcome in (
+        (certificate.failed, "failed"), (certificate.interrupted, "interrupted"),
+        (certificate.lost, "lost (their end was not seen)"),
     ):  # fmt: skip
         if names:
-            words.append(f"{len(names)} {how}: {first_names(names)}")
-    yield "; ".join(words)
-    if found.fio_ios is not None:
-        yield _certificate(found)
+            lines.append(f"{len(names)} {outcome}: {first_names(names)}")
+    yield "; ".join(lines)
+    if certificate.fio_ios is not None:
+        yield _certificate(certificate)
 
 
-def _certificate(found: MergeCertificate) -> str:
-    held = f"{found.ios:,} I/Os, {found.bytes:,} bytes"
-    if found.exact == found.hosts:
-        if found.fio_bytes is None:
-            held = f"{found.ios:,} I/Os"
-        return f"Verified: the intervals of all hosts add up to fio's own totals ({held})."
-    words = f"Verified on {found.exact} of {found.hosts}"
-    if found.differs:
-        words += f"; different on {first_names(found.differs)}"
-        if found.ramp:
-            where = "" if found.ramp == found.differs else f" on {first_names(found.ramp)}"
-            words += f" (the difference{where} {RAMP_WORDS})"
-    if found.unchecked:
-        words += f"; not checked on {first_names(found.unchecked)}"
-    return f"{words}. In all: {held}."
+def _certificate(certificate: MergeCertificate) -> str:
+    totals = f"{certificate.ios:,} I/Os, {certificate.bytes:,} bytes"
+    if certificate.exact == certificate.hosts:
+        if certificate.fio_bytes is None:
+            totals = f"{certificate.ios:,} I/Os"
+        return f"Verified: the intervals of all hosts add up to fio's own totals ({totals})."
+    text = f"Verified on {certificate.exact} of {certificate.hosts}"
+    if certificate.differs:
+        text += f"; different on {first_names(certificate.differs)}"
+        if certificate.ramp:
+            hosts_text = (
+                ""
+                if certificate.ramp == certificate.differs
+                else f" on {first_names(certificate.ramp)}"
+            )
+            text += f" (the difference{hosts_text} {RAMP_WORDS})"
+    if certificate.unchecked:
+        text += f"; not checked on {first_names(certificate.unchecked)}"
+    return f"{text}. In all: {totals}."
 
 
-def _device_rows(whole: HostSums, found: MergeCertificate) -> Iterator[str]:
-    words = whole.device.describe(found.hosts)
-    if words:
-        yield f"{words}, from a request's issue to its completion"
-    for kind, part in whole.device.directions():
-        own = part.latencies
-        yield _row(kind, part.iops, None, own.mean_ns, own.percentiles, own.max_ns)
+def _device_rows(sums: HostSums, certificate: MergeCertificate) -> Iterator[str]:
+    lines = sums.device.describe(certificate.hosts)
+    if lines:
+        yield f"{lines}, from a request's issue to its completion"
+    for kind, part in sums.device.directions():
+        latencies = part.latencies
+        yield _row(
+            kind, part.iops, None, latencies.mean_ns, latencies.percentiles, latencies.max_ns
+        )
 
 
-def totals_text(whole: HostSums, found: MergeCertificate) -> str:
+def totals_text(sums: HostSums, certificate: MergeCertificate) -> str:
     """A table the whole run of all hosts in at most 80 columns, and how they ended."""
     lines = []
-    if whole.fio:
+    if sums.fio:
         lines.append(_HEADING)
-        lines += [direction_row(name, whole.fio[name]) for name in DIRECTIONS if name in whole.fio]
-    elif whole.device.hosts:
+        lines += [direction_row(name, sums.fio[name]) for name in DIRECTIONS if name in sums.fio]
+    elif sums.device.hosts:
         lines.append(_HEADING)
-    lines += _device_rows(whole, found)
-    for words in ending(found):
-        lines += textwrap.wrap(words, WIDTH)
+    lines += _device_rows(sums, certificate)
+    for line in ending(certificate):
+        lines += textwrap.wrap(line, WIDTH)
     return "\n".join(lines)
 
 
 def direction_row(name: str, part: DirectionSum) -> str:
     """Return the row of one direction."""
     _, main = part.main
-    own = (main.mean_ns, main.percentiles(), main.max_ns or None)
-    return _row(name, part.iops, part.bw, *own)
+    latencies = (main.mean_ns, main.percentiles(), main.max_ns or None)
+    return _row(name, part.iops, part.bw, *latencies)
 
 
 def _row(
@@ -127,20 +133,20 @@ def _row(
     return f"{name:<10} {number(iops):>9} {moved:>9} {' '.join(cells)}"
 
 
-def outcome_text(text: str, found: Mapping[str, Outcome]) -> str:
+def outcome_text(text: str, outcomes: Mapping[str, Outcome]) -> str:
     """Outcome of an --expect: of the totals (""), or of each host, the worst first."""
-    missed = sorted(name for name, one in found.items() if one.passed is False)
-    unknown = sorted(name for name, one in found.items() if one.passed is None)
-    verdict = "FAIL" if missed else "not measured" if unknown or not found else "PASS"
-    values = [one for name, one in found.items() if one.measured is not None]
-    words = f"{verdict}  {text}"
+    missed = sorted(name for name, outcome in outcomes.items() if outcome.passed is False)
+    unknown = sorted(name for name, outcome in outcomes.items() if outcome.passed is None)
+    verdict = "FAIL" if missed else "not measured" if unknown or not outcomes else "PASS"
+    values = [outcome for name, outcome in outcomes.items() if outcome.measured is not None]
+    text_ = f"{verdict}  {text}"
     if values:
         op = max if values[0].expectation.op == "<=" else min
-        worst = op(one.measured or 0.0 for one in values)
+        worst = op(value.measured or 0.0 for value in values)
         unit = values[0].expectation.unit
         measured = latency(worst) if unit == "ns" else f"{number(worst)} {unit}".strip()
-        words += f": {measured}{'' if '' in found else ' at the worst'}"
-    for names, what in ((missed, "not met by"), (unknown, "not measured on")):
+        text_ += f": {measured}{'' if '' in outcomes else ' at the worst'}"
+    for names, verb in ((missed, "not met by"), (unknown, "not measured on")):
         if names and names != [""]:
-            words += f"; {what} {first_names(names)}"
-    return words
+            text_ += f"; {verb} {first_names(names)}"
+    return text_

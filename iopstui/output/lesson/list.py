@@ -31,9 +31,9 @@ def list_lessons(
             yield from flowed(f"{length}; everything can be measured here", "    ")
         else:
             some = f"{runs - len(cannot)} of {counted(runs, 'run')}"
-            what = "no run" if len(cannot) == runs else some
-            why = " ".join(dict.fromkeys(one for one in cannot.values() if one))
-            yield from flowed(f"{length}; {what} possible here: {why}", "    ")
+            effect = "no run" if len(cannot) == runs else some
+            why = " ".join(dict.fromkeys(reason for reason in cannot.values() if reason))
+            yield from flowed(f"{length}; {effect} possible here: {why}", "    ")
     yield ""
     yield f"(here: {printable(target.path)} on {target.device or 'no block device'})"
     yield "Start one: iopstui lesson NAME [TARGET]  (NAME: number, name or file)"
@@ -77,5 +77,5 @@ def check_lesson(lesson: Lesson, target: Target, around: TargetFacts) -> Iterato
         if step.kind == RUN_STEP and step.name in cannot:
             yield from flowed(f"not on {target.path}. {cannot[step.name]}", " " * 12)
     # a missing job, or an option that fio does not know, is reported now
-    yield from check_runs(run, tuple(one for one in lesson.runs if one.name not in cannot))
+    yield from check_runs(run, tuple(run for run in lesson.runs if run.name not in cannot))
     yield f"{lesson.path}: no mistakes found"

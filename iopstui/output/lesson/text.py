@@ -19,12 +19,12 @@ def end_lines(run: LessonRun) -> list[str]:
     """Number of correct answers."""
     asks = [step.name for step in run.lesson.steps if isinstance(step, QuestionPage)]
     verdicts = [v for v in map(run.verdict, asks) if v is not None]
-    given = [v for v in verdicts if v.chosen]
+    answered = [v for v in verdicts if v.chosen]
     lines = ["", "=" * 8 + " the end"]
-    if given:
-        good = sum(1 for v in given if v.correct)
-        lines.append(f"{good} of {counted(len(given), 'answer')} confirmed by the measurement.")
-        unknown = sum(1 for v in given if v.correct is None)
+    if answered:
+        good = sum(1 for v in answered if v.correct)
+        lines.append(f"{good} of {counted(len(answered), 'answer')} confirmed by the measurement.")
+        unknown = sum(1 for v in answered if v.correct is None)
         if unknown:
             lines.append(f"{unknown} could not be checked here.")
     return lines

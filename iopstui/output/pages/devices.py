@@ -83,21 +83,21 @@ def format_hctxs(hctxs: tuple[Hctx, ...]) -> str:
     if len(set(everything)) < len(everything):
         return f"{count}: overlapping"
     low, high = min(sizes), max(sizes)
-    each = f"{low}" if low == high else f"{low}-{high}"
-    return f"{count}: {each} CPU{'' if high == 1 else 's'} each"
+    cpus = f"{low}" if low == high else f"{low}-{high}"
+    return f"{count}: {cpus} CPU{'' if high == 1 else 's'} each"
 
 
 def short_usage(device: BlockDevice, devices: Devices) -> str:
     """Uses of the device in a few words for a table; a dash if none is known."""
-    words = [_mount_text(mount.mountpoint, mount.elsewhere) for mount in device.mounts]
-    words += ["swap"] if device.swap else []
-    words += [_holder_text(devices.get(name), name) for name in device.holders]
-    if not words:
+    uses = [_mount_text(mount.mountpoint, mount.elsewhere) for mount in device.mounts]
+    uses += ["swap"] if device.swap else []
+    uses += [_holder_text(devices.get(name), name) for name in device.holders]
+    if not uses:
         reasons = usage(device.name, devices)
-        words += [_short_reason(device, devices)] if reasons else []
+        uses += [_short_reason(device, devices)] if reasons else []
     if device.read_only:
-        words.append("read-only")
-    return printable(", ".join(dict.fromkeys(words))) or units.MISSING
+        uses.append("read-only")
+    return printable(", ".join(dict.fromkeys(uses))) or units.MISSING
 
 
 def _mount_text(mountpoint: str, elsewhere: bool) -> str:
@@ -107,8 +107,8 @@ def _mount_text(mountpoint: str, elsewhere: bool) -> str:
 def _holder_text(holder: BlockDevice | None, name: str) -> str:
     if holder is None:
         return name
-    words = (_layer_word(holder) if holder.layer else None, holder.dm_name or holder.name)
-    return " ".join(word for word in words if word)
+    parts = (_layer_word(holder) if holder.layer else None, holder.dm_name or holder.name)
+    return " ".join(part for part in parts if part)
 
 
 def _layer_word(device: BlockDevice) -> str:
@@ -144,8 +144,8 @@ def _interesting(device: BlockDevice) -> bool:
 
 def _cells(device: BlockDevice, depth: int, devices: Devices) -> list[str]:
     if depth:
-        own = ["  " + printable(device.name), units.size(device.size), "partition"]
-        return [*own, "", "", "", "", "", short_usage(device, devices)]
+        cells = ["  " + printable(device.name), units.size(device.size), "partition"]
+        return [*cells, "", "", "", "", "", short_usage(device, devices)]
     queue = device.queue
     return [
         printable(device.name),
@@ -189,25 +189,25 @@ def _fit(columns: list[_Column], width: int) -> list[_Column]:
     for column in columns:
         column.width = max(len(column.title), *(len(cell) for cell in column.cells))
     for title, least in _SHRINK:
-        over = sum(column.width for column in columns) + len(_GAP) * (len(columns) - 1) - width
-        if over <= 0:
+        excess = sum(column.width for column in columns) + len(_GAP) * (len(columns) - 1) - width
+        if excess <= 0:
             break
         if least == 0:
             columns = [c for c in columns if c.title != title]
             continue
         for narrowed in (c for c in columns if c.title == title):
             floor = min(narrowed.width, max(least, len(title)))
-            narrowed.width = max(floor, narrowed.width - over)
+            narrowed.width = max(floor, narrowed.width - excess)
     return columns
 
 
 def _line(cells: list[str], columns: list[_Column]) -> str:
-    shown = []
+    texts = []
     for cell, column in zip(cells, columns, strict=True):
         text = cell if len(cell) <= column.width else cell[: column.width - 1] + "~"
         right = column.title in _RIGHT_ALIGNED
-        shown.append(text.rjust(column.width) if right else text.ljust(column.width))
-    return _GAP.join(shown)
+        texts.append(text.rjust(column.width) if right else text.ljust(column.width))
+    return _GAP.join(texts)
 
 
 def _json(device: BlockDevice, devices: Devices, online: Collection[int]) -> dict[str, object]:

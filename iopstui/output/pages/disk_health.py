@@ -18,7 +18,7 @@ def health_text(health: DiskHealth, width: int = 80) -> str:
     lines = _wrapped(f"Health (SMART): {', '.join(_words(health))}", width)
     if health.attributes:
         rows = [_row(("ID", "ATTRIBUTE", "VALUE", "WORST", "LIMIT"), "RAW")]
-        rows += [_attribute(one) for one in health.attributes]
+        rows += [_attribute(attribute) for attribute in health.attributes]
         lines += "".join(row[: max(width, 1)].rstrip() + "\n" for row in rows)
     return lines
 
@@ -34,25 +34,31 @@ def _words(health: DiskHealth) -> Iterator[str]:
     if health.hours is not None:
         yield f"{health.hours:,} h powered on"
     if health.grown_defects is not None:
-        found = f"{health.grown_defects:,}" if health.grown_defects else "none"
-        yield f"grown defects {found}"
+        grown = f"{health.grown_defects:,}" if health.grown_defects else "none"
+        yield f"grown defects {grown}"
     if health.uncorrected is not None:
-        each = ", ".join(f"{way} {count:,}" for way, count in health.uncorrected.items())
-        yield f"uncorrected errors: {each}"
-    failing = sum(one.failed == "now" for one in health.attributes)
+        counts = ", ".join(f"{kind} {count:,}" for kind, count in health.uncorrected.items())
+        yield f"uncorrected errors: {counts}"
+    failing = sum(attribute.failed == "now" for attribute in health.attributes)
     if failing:
         yield f"{failing} of its attributes below their limit now"
 
 
-def _attribute(one: Attribute) -> str:
-    cells = (one.number, one.name or units.MISSING, one.value, one.worst, one.limit)
-    failed = f"  failed: {one.failed}" if one.failed else ""
+def _attribute(attribute: Attribute) -> str:
+    cells = (
+        attribute.number,
+        attribute.name or units.MISSING,
+        attribute.value,
+        attribute.worst,
+        attribute.limit,
+    )
+    failed = f"  failed: {attribute.failed}" if attribute.failed else ""
     return _row(tuple(units.or_dash(cell) if cell is None else str(cell) for cell in cells),
-                (one.raw or units.MISSING) + failed)  # fmt: skip
+                (attribute.raw or units.MISSING) + failed)  # fmt: skip
 
 
 def _row(cells: tuple[str, ...], raw: str) -> str:
     number, name, *counts = cells
-    left = f"{number:>{_WIDTHS[0]}} {units.cut(name, _WIDTHS[1]):{_WIDTHS[1]}}"
-    right = " ".join(f"{one:>{size}}" for one, size in zip(counts, _WIDTHS[2:], strict=True))
-    return f"{left} {right}  {raw}"
+    title = f"{number:>{_WIDTHS[0]}} {units.cut(name, _WIDTHS[1]):{_WIDTHS[1]}}"
+    right = " ".join(f"{count:>{size}}" for count, size in zip(counts, _WIDTHS[2:], strict=True))
+    return f"{title} {right}  {raw}"

@@ -8,22 +8,22 @@ from iopstui.safety.scratch import DEFAULT_BYTES
 from iopstui.text import printable
 
 
-def translation_lines(found: Translation, given: bool, wanted: str | None) -> list[str]:
+def translation_lines(translation: Translation, is_given: bool, output: str | None) -> list[str]:
     """The job, what was left out, and what replaces the files named: a TARGET if one is
     ``given``, else a scratch file, ``wanted`` (--size) so large."""
     lines = ["iopstui: as a fio job:", ""]
-    lines += [f"    {printable(line)}".rstrip() for line in found.text.splitlines()]
+    lines += [f"    {printable(line)}".rstrip() for line in translation.text.splitlines()]
     lines.append("")
-    lines += [f"iopstui: {printable(note)}" for note in found.notes]
-    names = printable(", ".join(found.targets))
-    if given:
+    lines += [f"iopstui: {printable(note)}" for note in translation.notes]
+    names = printable(", ".join(translation.targets))
+    if is_given:
         lines.append(f"iopstui: TARGET replaces {names}")
-    elif found.creates is not None:
-        of = f" of {printable(wanted)} (--size)" if wanted is not None else ""
+    elif translation.creates is not None:
+        of = f" of {printable(output)} (--size)" if output is not None else ""
         lines.append(f"iopstui: a scratch file{of} replaces {names}; removed at the end")
-    if found.creates is not None and wanted is None and found.creates > DEFAULT_BYTES:
+    if translation.creates is not None and output is None and translation.creates > DEFAULT_BYTES:
         lines.append(
-            f"iopstui: -c asks for {size(found.creates)}; a scratch file has {size(DEFAULT_BYTES)}"
-            f" at most, unless --size {found.creates >> 20}m is given"
+            f"iopstui: -c asks for {size(translation.creates)}; a scratch file has "
+            f"{size(DEFAULT_BYTES)} at most, unless --size {translation.creates >> 20}m is given"
         )
     return lines

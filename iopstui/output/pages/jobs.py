@@ -74,10 +74,10 @@ def explain(job: ShippedJob, width: int) -> str:
     return "\n".join(lines)
 
 
-def _command(words: str, width: int) -> list[str]:
+def _command(text: str, width: int) -> list[str]:
     """A command that can be copied: its lines go on behind a backslash."""
     lines, line = list[str](), "   "
-    for part in words.replace(" --", "\n--").split("\n"):
+    for part in text.replace(" --", "\n--").split("\n"):
         if len(line) + len(part) + 3 > max(width, NARROWEST) and line.strip():
             lines.append(f"{line} \\")
             line = " " * 7

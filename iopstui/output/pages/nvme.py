@@ -47,10 +47,10 @@ class NamespaceReport:
         """As data: unknown is null, latencies are in ms, sizes in bytes."""
         rates = {
             name: {
-                "r/s": one.r_s, "w/s": one.w_s, "r_await": one.r_await, "w_await": one.w_await,
-                "in-flight": one.in_flight,
+                "r/s": rates.r_s, "w/s": rates.w_s, "r_await": rates.r_await,
+                "w_await": rates.w_await, "in-flight": rates.in_flight,
             }
-            for name, one in self.rates.items()
+            for name, rates in self.rates.items()
         }  # fmt: skip
         return {"namespace": asdict(self.topology), "rates": rates, "drive": asdict(self.facts)}
 
@@ -79,20 +79,24 @@ def _path_lines(paths: Sequence[NvmePath], rates: Rates) -> Iterator[str]:
     heads = ("PATH", "CONTROLLER", "STATE", "ANA", "TRANSPORT", "NODE", "QUEUES", "DEPTH")
     rows = [
         (
-            path.name, one.name, one.state, path.ana, one.transport, one.node, one.queues,
-            one.depth,
+            path.name, controller.name, controller.state, path.ana, controller.transport,
+            controller.node, controller.queues, controller.depth,
         )
         for path in paths
-        for one in (path.controller,)
+        for controller in (path.controller,)
     ]  # fmt: skip
     yield from _table(heads, rows)
     for path in paths:
-        one = path.controller
-        times = (("keep-alive", one.keep_alive_s), ("reconnects every", one.reconnect_delay_s),
-                 ("gives up after", one.loss_timeout_s))  # fmt: skip
-        known = [f"{name} {seconds} s" for name, seconds in times if seconds is not None]
-        if one.transport != "pcie" and known:
-            yield f"{one.name} ({one.address or units.MISSING}): {', '.join(known)}"
+        controller = path.controller
+        times = (
+            ("keep-alive", controller.keep_alive_s),
+            ("reconnects every", controller.reconnect_delay_s),
+            ("gives up after", controller.loss_timeout_s),
+        )
+        timeouts = [f"{name} {seconds} s" for name, seconds in times if seconds is not None]
+        if controller.transport != "pcie" and timeouts:
+            address = controller.address or units.MISSING
+            yield f"{controller.name} ({address}): {', '.join(timeouts)}"
     if rates:
         yield ""
         yield "In the last second:"
@@ -100,15 +104,16 @@ def _path_lines(paths: Sequence[NvmePath], rates: Rates) -> Iterator[str]:
         yield from _table(names, [_rates(path.name, rates.get(path.name)) for path in paths])
 
 
-def _rates(name: str, one: DiskRates | None) -> tuple[object, ...]:
-    if one is None:
+def _rates(name: str, rates: DiskRates | None) -> tuple[object, ...]:
+    if rates is None:
         return (name, *[None] * 6)
-    moved = None if one.bytes_s is None else one.bytes_s / MIB
+    moved = None if rates.bytes_s is None else rates.bytes_s / MIB
     waits = (
-        None if wait is None else units.latency(wait * 1e6) for wait in (one.r_await, one.w_await)
+        None if wait is None else units.latency(wait * 1e6)
+        for wait in (rates.r_await, rates.w_await)
     )
-    return (name, units.number(one.r_s), units.number(one.w_s), units.number(moved), *waits,
-            one.in_flight)  # fmt: skip
+    return (name, units.number(rates.r_s), units.number(rates.w_s), units.number(moved), *waits,
+            rates.in_flight)  # fmt: skip
 
 
 def _queue_lines(topology: NamespaceTopology, devices: Devices) -> Iterator[str]:
@@ -116,7 +121,7 @@ def _queue_lines(topology: NamespaceTopology, devices: Devices) -> Iterator[str]
     for path in topology.paths:
         device = devices.get(path.name)
         for hctx in device.hctxs if device else ():
-            irqs = {one.irq for one in device.irqs if _serves(one, hctx.index)} if device else ()
+            irqs = {irq.irq for irq in device.irqs if _serves(irq, hctx.index)} if device else ()
             cpus = units.ranges(hctx.cpus)
             kind = path.queue_types.get(hctx.index)
             rows.append((path.name, hctx.index, kind, cpus, units.ranges(irqs), hctx.nr_tags))
@@ -126,15 +131,15 @@ def _queue_lines(topology: NamespaceTopology, devices: Devices) -> Iterator[str]
     yield from _table(heads, rows[:MOST_QUEUES])
     if len(rows) > MOST_QUEUES:
         yield f"and {len(rows) - MOST_QUEUES} more queues"
-    asked = [
+    parameters = [
         f"{name}={number}"
         for name, number in (
             ("poll_queues", topology.poll_queues), ("write_queues", topology.write_queues)
         )
         if number is not None
     ]  # fmt: skip
-    if asked:
-        yield f"Module nvme was loaded with {', '.join(asked)}."
+    if parameters:
+        yield f"Module nvme was loaded with {', '.join(parameters)}."
 
 
 def _serves(vector: IrqVector, queue: int) -> bool:
@@ -146,9 +151,9 @@ def _drive_lines(facts: DriveFacts) -> Iterator[str]:
         yield f"Health: {', '.join(_health(facts))}"
     yield from _power(facts)
     if facts.controller is not None and facts.controller.host_memory:
-        used = "off" if not facts.host_memory else units.size(facts.host_memory)
-        wanted = units.size(facts.controller.host_memory)
-        yield f"Host memory buffer: {used}; the drive asks for {wanted}"
+        memory = "off" if not facts.host_memory else units.size(facts.host_memory)
+        preferred = units.size(facts.controller.host_memory)
+        yield f"Host memory buffer: {memory}; the drive asks for {preferred}"
     if facts.placement is not None:
         yield f"Flexible data placement (FDP): {'on' if facts.placement else 'off'}"
     if facts.firmware is not None:
@@ -173,17 +178,17 @@ def _health(facts: DriveFacts) -> Iterator[str]:
     yield f"critical warning {of['critical_warning']:#04x}"
     yield f"spare {of['spare']} % (threshold {of['spare_threshold']} %)"
     yield f"endurance used {of['used']} %"
-    for name, words in (("media_errors", "media errors"), ("error_entries", "error log entries"),
+    for name, title in (("media_errors", "media errors"), ("error_entries", "error log entries"),
                         ("unsafe_shutdowns", "unsafe shutdowns"),
                         ("power_on_hours", "hours on")):  # fmt: skip
         if name in of:
-            yield f"{of[name]:,} {words}"
-    for name, words in (("units_written", "written"), ("units_read", "read")):
+            yield f"{of[name]:,} {title}"
+    for name, title in (("units_written", "written"), ("units_read", "read")):
         if name in of:
-            yield f"{units.size(of[name] * UNIT_BYTES)} {words}"
-    for level, words in (("1", "lightly"), ("2", "heavily")):
+            yield f"{units.size(of[name] * UNIT_BYTES)} {title}"
+    for level, title in (("1", "lightly"), ("2", "heavily")):
         if of.get(f"thermal_{level}"):
-            yield f"throttled {words} {of[f'thermal_{level}']:,} times"
+            yield f"throttled {title} {of[f'thermal_{level}']:,} times"
 
 
 def _power(facts: DriveFacts) -> Iterator[str]:
@@ -191,30 +196,30 @@ def _power(facts: DriveFacts) -> Iterator[str]:
         return
     now = units.MISSING if facts.power_state is None else str(facts.power_state)
     if not facts.controller.autonomous_power:
-        how = "the drive changes its state only when told"
+        policy = "the drive changes its state only when told"
     elif not facts.transitions:
-        how = "autonomous transitions (APST) are off"
+        policy = "autonomous transitions (APST) are off"
     else:
-        how = "autonomous transitions (APST) are on"
-    yield f"Power: state {now}; {how}"
+        policy = "autonomous transitions (APST) are on"
+    yield f"Power: state {now}; {policy}"
     idle = {start: (end, ms) for start, end, ms in facts.transitions or ()}
     rows = []
     for number, state in enumerate(facts.controller.states):
-        goes = f"{idle[number][0]} after {idle[number][1]} ms" if number in idle else None
+        idle_text = f"{idle[number][0]} after {idle[number][1]} ms" if number in idle else None
         watts = None if state.watts is None else f"{state.watts:g}"
         times = (units.latency(us * 1e3) if us else None for us in (state.entry_us, state.exit_us))
-        rows.append((number, watts, "yes" if state.operational else "no", *times, goes))
+        rows.append((number, watts, "yes" if state.operational else "no", *times, idle_text))
     yield from _table(("STATE", "MAX W", "I/O", "ENTRY", "EXIT", "GOES TO"), rows)
 
 
 def _errors(facts: DriveFacts) -> str:
     if not facts.errors:
         return "empty"
-    each = "; ".join(
-        f"#{one.count} status {one.status:#x} queue {one.queue} block {one.lba}"
-        for one in facts.errors[:3]
+    entries = "; ".join(
+        f"#{error.count} status {error.status:#x} queue {error.queue} block {error.lba}"
+        for error in facts.errors[:3]
     )
-    return f"newest: {each}"
+    return f"newest: {entries}"
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> Iterator[str]:

@@ -34,22 +34,22 @@ class PromiseProgress:
         elif isinstance(event, Notice) and event.level != "info":
             self.write_note(f"{event.level}: {event.text}")
 
-    def write_note(self, words: str) -> None:
+    def write_note(self, message: str) -> None:
         """A line of its own."""
         self._line.clear()
-        self._err.write(replace_unprintable(f"{printable(words)}\n", self._err.encoding))
+        self._err.write(replace_unprintable(f"{printable(message)}\n", self._err.encoding))
         self._err.flush()
 
 
 def promise_text(
-    found: PromisedFigures, rows: Sequence[Verdict], titles: Sequence[str], width: int
+    promised: PromisedFigures, rows: Sequence[Verdict], titles: Sequence[str], width: int
 ) -> str:
     """The table and its last line; ``titles`` are those of ``rows``."""
-    size = f", {found.size_gib:,.4g} GiB" if found.size_gib else ""
-    instance = f", on {found.instance.id}" if found.instance is not None else ""
+    size = f", {promised.size_gib:,.4g} GiB" if promised.size_gib else ""
+    instance = f", on {promised.instance.id}" if promised.instance is not None else ""
     cells = [HEAD, *(_cells(row, title) for row, title in zip(rows, titles, strict=True))]
     widths = [max(len(row[n]) for row in cells) for n in range(len(HEAD))]
-    lines = [printable(f"{found.volume.id}: {found.volume.title}{size}{instance}"), ""]
+    lines = [printable(f"{promised.volume.id}: {promised.volume.title}{size}{instance}"), ""]
     lines += [
         "  ".join(f"{cell:<{w}}" for cell, w in zip(row, widths, strict=True)).rstrip()
         for row in cells
@@ -59,10 +59,10 @@ def promise_text(
         lines.append("")
     for title, why in notes:
         lines += _wrapped(f"{title}: {why}.", width)
-    warmup = found.volume.warmup
+    warmup = promised.volume.warmup
     if warmup is not None and any(row.result == FAIL for row in rows):
         lines += _wrapped(f"Warm-up: {warmup.text}", width)
-    old = outdated(found.volume)
+    old = outdated(promised.volume)
     if old and any(row.result == FAIL for row in rows):
         lines += _wrapped(old, width)
     return "\n".join([*lines, "", _verdict_line(rows)])
@@ -99,17 +99,17 @@ def _figure(row: Verdict, value: float | None, bare: bool = False) -> str:
 def _verdict_line(rows: Sequence[Verdict]) -> str:
     failed = sum(1 for row in rows if row.result == FAIL)
     passed = sum(1 for row in rows if row.result == PASS)
-    open_ = len(rows) - failed - passed
-    words = f"{passed} passed, {failed} failed, {open_} undecided"
-    return f"{'PASS' if is_kept(rows) else 'FAIL' if failed else 'UNDECIDED'}: {words}."
+    undecided = len(rows) - failed - passed
+    text = f"{passed} passed, {failed} failed, {undecided} undecided"
+    return f"{'PASS' if is_kept(rows) else 'FAIL' if failed else 'UNDECIDED'}: {text}."
 
 
 def promise_json(
-    found: PromisedFigures, rows: Sequence[Verdict], titles: Sequence[str]
+    promised: PromisedFigures, rows: Sequence[Verdict], titles: Sequence[str]
 ) -> dict[str, Any]:
     """Return the verdict as an object for JSON. IOPS and bytes per second; latencies in ns."""
     return {
-        "volume": volume_json(found.volume, found),
+        "volume": volume_json(promised.volume, promised),
         "rows": [_row_json(row, title) for row, title in zip(rows, titles, strict=True)],
         "met": is_kept(rows),
     }

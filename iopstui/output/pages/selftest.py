@@ -19,58 +19,64 @@ _NUMBER = re.compile(r"\d+$")
 NARROWEST = 40
 
 
-def selftest_text(checks: Sequence[Check], found: Evidence, width: int) -> str:
+def selftest_text(checks: Sequence[Check], evidence: Evidence, width: int) -> str:
     """The table, what failed, what could not be checked, and the verdict."""
-    shown = list(_together(checks))
-    rows = [HEAD, *((one.name, one.expected, one.measured, one.verdict) for one in shown)]
+    groups = list(_together(checks))
+    rows = [
+        HEAD,
+        *((group.name, group.expected, group.measured, group.verdict) for group in groups),
+    ]
     cells = [tuple(_short(printable(cell)) if n else cell for n, cell in enumerate(row))
              for row in rows]  # fmt: skip
     widths = [max(len(row[n]) for row in cells) for n in range(len(HEAD))]
     lines = ["  ".join(f"{cell:<{w}}" for cell, w in zip(row, widths, strict=True)).rstrip()
              for row in cells]  # fmt: skip
     for verdict, head in ((FAIL, "Failed"), (MISSING, "Not checked")):
-        those = [one for one in checks if one.verdict == verdict]
-        if those:
+        of_verdict = [check for check in checks if check.verdict == verdict]
+        if of_verdict:
             lines += ["", f"{head}:"]
-        for one in those:
-            more = f" (expected {one.expected}, measured {one.measured})" * (verdict == FAIL)
+        for unmet in of_verdict:
+            more = f" (expected {unmet.expected}, measured {unmet.measured})" * (verdict == FAIL)
             lines += textwrap.wrap(
-                printable(f"{one.name}: {one.meaning}{more}."), max(width, NARROWEST),
+                printable(f"{unmet.name}: {unmet.meaning}{more}."), max(width, NARROWEST),
                 initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False,
             )  # fmt: skip
-    count = {verdict: sum(one.verdict == verdict for one in checks)
+    count = {verdict: sum(check.verdict == verdict for check in checks)
              for verdict in (OK, FAIL, MISSING)}  # fmt: skip
-    word = "FAIL" if count[FAIL] else "OK"
-    lines += ["", f"{word}: {count[OK]} passed, {count[FAIL]} failed, {count[MISSING]} not "
-              f"checked ({found.seconds:.0f} s)."]  # fmt: skip
+    result = "FAIL" if count[FAIL] else "OK"
+    lines += ["", f"{result}: {count[OK]} passed, {count[FAIL]} failed, {count[MISSING]} not "
+              f"checked ({evidence.seconds:.0f} s)."]  # fmt: skip
     return "\n".join(lines)
 
 
 def _together(checks: Sequence[Check]) -> Iterator[Check]:
     """Many passed checks of one kind, one for each CPU, as one."""
-    for _, group in itertools.groupby(checks, lambda one: (_NUMBER.sub("", one.name), one.verdict)):
-        same = list(group)
-        if same[0].verdict != OK or len(same) < MIN_TOGETHER:
-            yield from same
+    for _, group in itertools.groupby(
+        checks, lambda check: (_NUMBER.sub("", check.name), check.verdict)
+    ):
+        equal = list(group)
+        if equal[0].verdict != OK or len(equal) < MIN_TOGETHER:
+            yield from equal
             continue
-        numbers = [match[0] for one in same if (match := _NUMBER.search(one.name))]
-        name = f"{_NUMBER.sub('', same[0].name)}{numbers[0]} to {numbers[-1]}"
-        yield Check(name, f"{len(same)} ranges", "each within its range", OK, "")
+        numbers = [match[0] for check in equal if (match := _NUMBER.search(check.name))]
+        name = f"{_NUMBER.sub('', equal[0].name)}{numbers[0]} to {numbers[-1]}"
+        yield Check(name, f"{len(equal)} ranges", "each within its range", OK, "")
 
 
 def _short(text: str) -> str:
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
-def selftest_json(checks: Sequence[Check], found: Evidence) -> dict[str, Any]:
+def selftest_json(checks: Sequence[Check], evidence: Evidence) -> dict[str, Any]:
     """For programs; ``result`` is "OK" or "FAIL"."""
     return {
-        "result": FAIL if any(one.verdict == FAIL for one in checks) else OK,
-        "seconds": found.seconds,
-        "machine": found.machine,
+        "result": FAIL if any(check.verdict == FAIL for check in checks) else OK,
+        "seconds": evidence.seconds,
+        "machine": evidence.machine,
         "checks": [
-            {"check": one.name, "expected": one.expected, "measured": one.measured,
-             "result": None if one.verdict == MISSING else one.verdict, "meaning": one.meaning}
-            for one in checks
+            {"check": check.name, "expected": check.expected, "measured": check.measured,
+             "result": None if check.verdict == MISSING else check.verdict,
+             "meaning": check.meaning}
+            for check in checks
         ],
     }  # fmt: skip

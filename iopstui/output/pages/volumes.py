@@ -41,42 +41,49 @@ def figure_text(kind: str, value: float | None) -> str:
 
 def volumes_table(catalog: Catalog, width: int) -> str:
     """Every class with its formulas, under its provider."""
-    first = max((len(one.id) for one in catalog.classes.values()), default=5)
+    first = max((len(volume.id) for volume in catalog.classes.values()), default=5)
     lines = [f"{'VOLUME':<{first}}  DESCRIPTION"]
     above = ""
-    for one in catalog.classes.values():
-        if one.provider != above:
-            above = one.provider
+    for entry in catalog.classes.values():
+        if entry.provider != above:
+            above = entry.provider
             lines += ["", printable(catalog.titles.get(above, above))]
-        words = f"{one.title}: {summary(one)}"
-        lines += _wrapped(words, width, f"{one.id:<{first}}  ", " " * (first + 2))
+        text = f"{entry.title}: {summary(entry)}"
+        lines += _wrapped(text, width, f"{entry.id:<{first}}  ", " " * (first + 2))
     lines += ["", "Explain one: iopstui volumes NAME [--size 500g]",
               "Test one:    iopstui promise [TARGET] --volume NAME"]  # fmt: skip
     return "\n".join(lines)
 
 
-def summary(one: VolumeClass) -> str:
+def summary(volume: VolumeClass) -> str:
     """The formulas in one line."""
-    parts = [one.formulas[key].text() for key in _distinct(one)]
-    if one.provision is not None and one.provision.iops is not None:
-        more = "more" if one.formulas.get((IOPS, READ)) else "as"
-        parts.append(f"{more} bought, up to {one.provision.iops.text()}")
+    parts = [volume.formulas[key].text() for key in _distinct(volume)]
+    if volume.provision is not None and volume.provision.iops is not None:
+        more = "more" if volume.formulas.get((IOPS, READ)) else "as"
+        parts.append(f"{more} bought, up to {volume.provision.iops.text()}")
     return "; ".join(parts)
 
 
-def _distinct(one: VolumeClass) -> Iterator[tuple[str, str]]:
-    seen: list[Formula] = []
-    for key, formula in one.formulas.items():
-        if formula not in seen:
-            seen.append(formula)
+def _distinct(volume: VolumeClass) -> Iterator[tuple[str, str]]:
+    formulas: list[Formula] = []
+    for key, formula in volume.formulas.items():
+        if formula not in formulas:
+            formulas.append(formula)
             yield key
 
 
-def instances_table(found: Iterable[Instance]) -> str:
+def instances_table(instances: Iterable[Instance]) -> str:
     """Instance sizes with their limits."""
     rows = [("INSTANCE", "UNCACHED", "CACHED", "BURST")]
-    for one in found:
-        rows.append((one.id, _limit(one.uncached), _limit(one.cached), _limit(one.burst)))
+    for instance in instances:
+        rows.append(
+            (
+                instance.id,
+                _limit(instance.uncached),
+                _limit(instance.cached),
+                _limit(instance.burst),
+            )
+        )
     widths = [max(len(row[n]) for row in rows) for n in range(4)]
     return "\n".join(
         "  ".join(f"{cell:<{w}}" for cell, w in zip(row, widths, strict=True)).rstrip()
@@ -84,40 +91,44 @@ def instances_table(found: Iterable[Instance]) -> str:
     )
 
 
-def _limit(one: InstanceLimit | None) -> str:
-    if one is None:
+def _limit(limit: InstanceLimit | None) -> str:
+    if limit is None:
         return "–"
-    iops = "–" if one.iops is None else f"{one.iops:,.0f} IOPS"
-    return f"{iops}, {megabytes(one.throughput)}"
+    iops = "–" if limit.iops is None else f"{limit.iops:,.0f} IOPS"
+    return f"{iops}, {megabytes(limit.throughput)}"
 
 
-def explain_volume(one: VolumeClass, found: PromisedFigures | None, width: int) -> str:
+def explain_volume(volume: VolumeClass, promised: PromisedFigures | None, width: int) -> str:
     """The formulas with their sources, and the figures of a volume (``found``), if it has a
     size."""
-    lines = [*_wrapped(f"{one.id}: {one.title}", width, "", ""), ""]
-    for label, text, source in _rows(one):
+    lines = [*_wrapped(f"{volume.id}: {volume.title}", width, "", ""), ""]
+    for label, text, source in _rows(volume):
         cited = f" [{source}]" if source else ""
         lines += _wrapped(text + cited, width, f"{label:<18}", " " * 18)
-    if found is not None:
-        size = f" of {found.size_gib:,g} GiB" if found.size_gib else ""
+    if promised is not None:
+        size = f" of {promised.size_gib:,g} GiB" if promised.size_gib else ""
         lines += ["", f"A volume{size}:"]
-        for label, text in _figures(found):
+        for label, text in _figures(promised):
             lines += _wrapped(text, width, f"  {label:<18}", " " * 20)
     lines += ["", "Sources:"]
-    for key in sorted(set(_cited_sources(one))):
-        page = one.sources[key]
+    for key in sorted(set(_cited_sources(volume))):
+        page = volume.sources[key]
         lines += _wrapped(f"[{key}] {page.text} {page.url}".rstrip(), width, "  ", "    ")
-    old = outdated(one)
+    old = outdated(volume)
     if old:
         lines += ["", *_wrapped(old, width, "", "")]
     return "\n".join(lines)
 
 
-def outdated(one: VolumeClass) -> str:
+def outdated(volume: VolumeClass) -> str:
     """A sentence if figures of the class are from pages older than two years; "" otherwise."""
     today = datetime.date.today()
     old = sorted(
-        {one.sources[key].date for key in _cited_sources(one) if one.sources[key].outdated(today)}
+        {
+            volume.sources[key].date
+            for key in _cited_sources(volume)
+            if volume.sources[key].outdated(today)
+        }
     )
     if not old:
         return ""
@@ -125,39 +136,47 @@ def outdated(one: VolumeClass) -> str:
             "provider's page.")  # fmt: skip
 
 
-def _rows(one: VolumeClass) -> Iterator[tuple[str, str, str]]:
-    if one.sizes is not None:
-        yield "Sizes", f"{one.sizes[0]:,g} to {one.sizes[1]:,g} GiB", one.cited["size"]
+def _rows(volume: VolumeClass) -> Iterator[tuple[str, str, str]]:
+    if volume.sizes is not None:
+        yield "Sizes", f"{volume.sizes[0]:,g} to {volume.sizes[1]:,g} GiB", volume.cited["size"]
     for kind, label in KINDS:
         for direction in (READ, WRITE):
-            formula = one.formulas.get((kind, direction))
-            both = one.formulas.get((kind, READ)) == one.formulas.get((kind, WRITE))
-            if formula is not None and not (both and direction == WRITE):
-                yield label if both else f"{label}, {direction}", formula.text(), formula.source
-    offer = one.provision
+            formula = volume.formulas.get((kind, direction))
+            are_equal = volume.formulas.get((kind, READ)) == volume.formulas.get((kind, WRITE))
+            if formula is not None and not (are_equal and direction == WRITE):
+                yield (
+                    label if are_equal else f"{label}, {direction}",
+                    formula.text(),
+                    formula.source,
+                )
+    offer = volume.provision
     if offer is not None and offer.iops is not None:
-        what = "on top, up to" if offer.adds else "up to"
-        yield "IOPS to buy", f"{what} {offer.iops.text()}", offer.iops.source
+        prefix = "on top, up to" if offer.adds else "up to"
+        yield "IOPS to buy", f"{prefix} {offer.iops.text()}", offer.iops.source
     if offer is not None and offer.throughput is not None:
         yield "MB/s to buy", f"up to {offer.throughput.text()}", offer.throughput.source
-    yield from _burst_rows(one)
-    if one.io_size is not None:
-        larger = "a larger one counts as several" if one.io_size.split else "of any size"
-        yield "One I/O", f"up to {one.io_size.bytes // 1024} KiB; {larger}", one.io_size.source
-    if one.latency is not None:
-        what = f"{latency(one.latency.mean_ns)} mean of {one.latency.rw}"
-        yield "Latency", what, one.latency.source
-    if one.delivers is not None:
-        share, often = one.delivers
-        yield "Delivers", f"at least {share * 100:g} % {often}".rstrip(), one.cited["delivers"]
-    if one.warmup is not None:
-        yield "Warm-up", one.warmup.text, one.warmup.source
-    for note in one.notes:
+    yield from _burst_rows(volume)
+    if volume.io_size is not None:
+        larger = "a larger one counts as several" if volume.io_size.split else "of any size"
+        yield (
+            "One I/O",
+            f"up to {volume.io_size.bytes // 1024} KiB; {larger}",
+            volume.io_size.source,
+        )
+    if volume.latency is not None:
+        prefix = f"{latency(volume.latency.mean_ns)} mean of {volume.latency.rw}"
+        yield "Latency", prefix, volume.latency.source
+    if volume.delivers is not None:
+        share, often = volume.delivers
+        yield "Delivers", f"at least {share * 100:g} % {often}".rstrip(), volume.cited["delivers"]
+    if volume.warmup is not None:
+        yield "Warm-up", volume.warmup.text, volume.warmup.source
+    for note in volume.notes:
         yield "Note", note.text, note.source
 
 
-def _burst_rows(one: VolumeClass) -> Iterator[tuple[str, str, str]]:
-    burst = one.burst
+def _burst_rows(volume: VolumeClass) -> Iterator[tuple[str, str, str]]:
+    burst = volume.burst
     if burst is None:
         return
     for formula in (burst.iops, burst.throughput):
@@ -171,22 +190,22 @@ def _burst_rows(one: VolumeClass) -> Iterator[tuple[str, str, str]]:
         yield "Burst bucket", lasts, burst.seconds_source
 
 
-def _figures(found: PromisedFigures) -> Iterator[tuple[str, str]]:
+def _figures(promised: PromisedFigures) -> Iterator[tuple[str, str]]:
     for kind, label in KINDS:
-        read, write = found.figure(kind, READ), found.figure(kind, WRITE)
+        read, write = promised.figure(kind, READ), promised.figure(kind, WRITE)
         if read is not None or write is not None:
-            both = f"{figure_text(kind, read)} read, {figure_text(kind, write)} write"
-            yield label, figure_text(kind, read) if read == write else both
-        burst = found.burst(kind, READ)
+            text = f"{figure_text(kind, read)} read, {figure_text(kind, write)} write"
+            yield label, figure_text(kind, read) if read == write else text
+        burst = promised.burst(kind, READ)
         if burst is not None:
-            bucket = found.bucket(kind)
+            bucket = promised.bucket(kind)
             yield (
                 f"{label} burst",
                 figure_text(kind, burst) + (_burst_text(bucket) if bucket else ""),
             )
-    if found.instance is not None:
-        yield "Instance", f"{found.instance.id}: {_limit(found.instance_limit())}"
-        tightest = found.limits(READ, found.volume.random_size)[0]
+    if promised.instance is not None:
+        yield "Instance", f"{promised.instance.id}: {_limit(promised.instance_limit())}"
+        tightest = promised.limits(READ, promised.volume.random_size)[0]
         yield "Tightest", f"{tightest.name}: {tightest.rate:,.0f} random reads/s"
 
 
@@ -196,72 +215,73 @@ def _burst_text(bucket: Bucket) -> str:
             f"{duration(refills or 0)} without I/O")  # fmt: skip
 
 
-def _cited_sources(one: VolumeClass) -> Iterator[str]:
-    yield from (source for _, _, source in _rows(one) if source)
+def _cited_sources(volume: VolumeClass) -> Iterator[str]:
+    yield from (source for _, _, source in _rows(volume) if source)
 
 
-def volume_json(one: VolumeClass, found: PromisedFigures | None = None) -> dict[str, Any]:
+def volume_json(volume: VolumeClass, promised: PromisedFigures | None = None) -> dict[str, Any]:
     """Return a class, ready for ``json.dumps``; rates per second, sizes in bytes unless named."""
     data: dict[str, Any] = {
-        "id": one.id, "provider": one.provider, "name": one.name, "title": one.title,
-        "drive": one.drive or None,
-        "size_gib": list(one.sizes) if one.sizes else None,
+        "id": volume.id, "provider": volume.provider, "name": volume.name, "title": volume.title,
+        "drive": volume.drive or None,
+        "size_gib": list(volume.sizes) if volume.sizes else None,
         "figures": [
             {"figure": label, "text": text, "source": source or None}
-            for label, text, source in _rows(one)
+            for label, text, source in _rows(volume)
         ],
         "sources": {
             key: {"page": source.page, "url": source.url or None, "date": source.date,
                   "read": source.read}
-            for key, source in one.sources.items() if key in set(_cited_sources(one))
+            for key, source in volume.sources.items() if key in set(_cited_sources(volume))
         },
     }  # fmt: skip
-    return data | {"volume": _promised_json(found) if found is not None else None}
+    return data | {"volume": _promised_json(promised) if promised is not None else None}
 
 
-def _promised_json(found: PromisedFigures) -> dict[str, Any]:
-    buckets = {IOPS: found.io_bucket, THROUGHPUT: found.byte_bucket}
+def _promised_json(promised: PromisedFigures) -> dict[str, Any]:
+    buckets = {IOPS: promised.io_bucket, THROUGHPUT: promised.byte_bucket}
     return {
-        "size_gib": found.size_gib or None,
-        "iops": found.iops,
-        "bytes_s": found.throughput,
+        "size_gib": promised.size_gib or None,
+        "iops": promised.iops,
+        "bytes_s": promised.throughput,
         "burst": {
-            "iops": found.burst(IOPS, READ),
-            "bytes_s": found.burst(THROUGHPUT, READ),
+            "iops": promised.burst(IOPS, READ),
+            "bytes_s": promised.burst(THROUGHPUT, READ),
             "buckets": {
-                kind: {"size": one.size, "lasts_s": one.lasts_s(), "refills_s": one.refills_s()}
-                for kind, one in buckets.items() if one is not None
+                kind: {"size": bucket.size, "lasts_s": bucket.lasts_s(),
+                       "refills_s": bucket.refills_s()}
+                for kind, bucket in buckets.items() if bucket is not None
             },
         },
-        "instance": instance_json(found.instance) if found.instance else None,
+        "instance": instance_json(promised.instance) if promised.instance else None,
         "limits": [
-            {"name": one.name, "random_reads_s": one.rate}
-            for one in found.limits(READ, found.volume.random_size)
+            {"name": limit.name, "random_reads_s": limit.rate}
+            for limit in promised.limits(READ, promised.volume.random_size)
         ],
     }  # fmt: skip
 
 
-def instance_json(one: Instance) -> dict[str, Any]:
+def instance_json(instance: Instance) -> dict[str, Any]:
     """Return an instance size, ready for ``json.dumps``; rates per second."""
-    return {"id": one.id} | {
+    return {"id": instance.id} | {
         key: None if limit is None else {"iops": limit.iops, "bytes_s": limit.throughput}
-        for key, limit in (("uncached", one.uncached), ("cached", one.cached),
-                           ("burst", one.burst))
+        for key, limit in (("uncached", instance.uncached), ("cached", instance.cached),
+                           ("burst", instance.burst))
     }  # fmt: skip
 
 
 def catalog_json(catalog: Catalog) -> dict[str, Any]:
     """Everything."""
     return {
-        "volumes": [volume_json(one) for one in catalog.classes.values()],
-        "instances": [instance_json(one) for one in catalog.instances.values()],
+        "volumes": [volume_json(volume) for volume in catalog.classes.values()],
+        "instances": [instance_json(instance) for instance in catalog.instances.values()],
         "problems": list(catalog.problems),
     }
 
 
 def problems_text(problems: Iterable[str]) -> list[str]:
     """Each as a line for standard error."""
-    return [f"warning: {printable(one)}" for one in problems]
+    return [f"warning: {printable(problem)}" for problem in problems]
 
 
 def _wrapped(text: str, width: int, head: str, indent: str) -> list[str]:

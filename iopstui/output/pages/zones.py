@@ -26,4 +26,4 @@ def zones_text(zones: Zones, width: int = 80) -> str:
     if zones.problem:
         lines.append(zones.problem)
     wrapped = (textwrap.wrap(line, width, subsequent_indent="  ") for line in lines)
-    return "".join(f"{line}\n" for each in wrapped for line in each)
+    return "".join(f"{line}\n" for wrapped_line in wrapped for line in wrapped_line)

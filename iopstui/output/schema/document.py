@@ -39,7 +39,10 @@ def schema(strict: bool = False) -> Schema:
         "title": "iopstui: one JSON line (--format jsonl), and documents in $defs",
         "$comment": f"schema {SCHEMA}; keys may be added, see docs/guide/data.md",
         "anyOf": [{"$ref": f"#/$defs/{name}"} for name in lines],
-        "$defs": {**lines, **{DOCUMENT + n: one for n, one in _documents(strict).items()}},
+        "$defs": {
+            **lines,
+            **{DOCUMENT + n: document for n, document in _documents(strict).items()},
+        },
     }
 
 
@@ -50,21 +53,23 @@ def schema_text() -> str:
 
 def _documents(strict: bool) -> dict[str, Schema]:
     """Schemas of `iopstui NAME --format json` and `iopstui report`."""
-    words = ("name", "title", "measures", "source", "look_at", "teaches", "path", "text")
-    job = record({**dict.fromkeys(words, TEXT), "writes": BOOLEAN, "run": or_null(TEXT)}, strict)
+    texts = ("name", "title", "measures", "source", "look_at", "teaches", "path", "text")
+    job = record({**dict.fromkeys(texts, TEXT), "writes": BOOLEAN, "run": or_null(TEXT)}, strict)
     field = record(dict.fromkeys(("id", "title", "unit", "source", "meaning"), TEXT), strict)
-    one = {"const": 1}
+    version = {"const": 1}
     return {
         "devices": _devices(strict),
         "jobs": {"anyOf": [array(job), job]},
         "fields": record({"schema": {"const": SCHEMA}, "fields": array(field)}, strict),
         "fleet_report": fleet_report_schema(strict),
-        "report": record({"report": one, "iopstui": TEXT, "recordings": array(_report())}, strict),
+        "report": record(
+            {"report": version, "iopstui": TEXT, "recordings": array(_report())}, strict
+        ),
     }
 
 
 def _devices(strict: bool) -> Schema:
-    found = record({"schema": {"const": 1}, "devices": array(_device(strict))}, strict)
+    devices = record({"schema": {"const": 1}, "devices": array(_device(strict))}, strict)
     rates = dict.fromkeys(("r/s", "w/s", "r_await", "w_await", "in-flight"), NUMBER)
     nvme = {
         "namespace": of_type(NamespaceTopology, strict),
@@ -72,10 +77,10 @@ def _devices(strict: bool) -> Schema:
         "drive": of_type(DriveFacts, strict),
     }
     # only of `devices DEVICE`, and of an NVMe drive, a zoned device, or a SATA or SAS disk
-    found["properties"]["nvme"] = record(nvme, strict)
-    found["properties"]["zones"] = of_type(Zones, strict)
-    found["properties"]["smart"] = of_type(DiskHealth, strict)
-    return found
+    devices["properties"]["nvme"] = record(nvme, strict)
+    devices["properties"]["zones"] = of_type(Zones, strict)
+    devices["properties"]["smart"] = of_type(DiskHealth, strict)
+    return devices
 
 
 def _device(strict: bool) -> Schema:
@@ -91,13 +96,13 @@ def _device(strict: bool) -> Schema:
 
 def _report() -> Schema:
     """Schema of the report of one recording; its parts are the events of the lines above."""
-    thing: Schema = {"type": "object"}
+    schema_: Schema = {"type": "object"}
     lists = ("devices", "experiments", "runs", "side_by_side", "findings", "marks", "changes",
              "notices")  # fmt: skip
     return record(
         {
-            "file": TEXT, "header": thing, "duration_s": NUMBER, "samples": INTEGER,
-            "incomplete": or_null(TEXT), **dict.fromkeys(lists, array(thing)),
+            "file": TEXT, "header": schema_, "duration_s": NUMBER, "samples": INTEGER,
+            "incomplete": or_null(TEXT), **dict.fromkeys(lists, array(schema_)),
             "series": keyed(array(NUMBER)),
         },
         strict=False,

@@ -58,8 +58,8 @@ def fleet_report_schema(strict: bool) -> Schema:
 
 
 def _fio(strict: bool) -> Schema:
-    found = {name: or_null(_direction_schema(True, strict)) for name in DIRECTIONS}
-    return record({**found, TOTAL: _direction_schema(False, strict)}, strict)
+    directions = {name: or_null(_direction_schema(True, strict)) for name in DIRECTIONS}
+    return record({**directions, TOTAL: _direction_schema(False, strict)}, strict)
 
 
 def _direction_schema(with_bins: bool, strict: bool) -> Schema:

@@ -60,17 +60,17 @@ def _object(path: tuple[str, ...], fields: Sequence[Field], strict: bool) -> Sch
 def _value(path: tuple[str, ...], fields: Sequence[Field], strict: bool) -> Schema:
     if len(fields[0].path) == len(path):
         return _leaf(fields[0])
-    found = _object(path, fields, strict)
+    object_ = _object(path, fields, strict)
     # what stands in a list, or under a key that is data, is there
-    return found if path[-1] in (*NEVER_NULL_CONTAINERS, ANY) else or_null(found)
+    return object_ if path[-1] in (*NEVER_NULL_CONTAINERS, ANY) else or_null(object_)
 
 
 def _leaf(field: Field) -> Schema:
     name = field.path[-1]
-    words = f"{field.meaning.strip()} ({field.unit})" if field.unit else field.meaning.strip()
+    description = f"{field.meaning.strip()} ({field.unit})" if field.unit else field.meaning.strip()
     if field.path == ("event",):
-        return {"const": "frame", "description": words}
+        return {"const": "frame", "description": description}
     text = name in TEXTS or field.path[0] == "flags"
     kind = "string" if text else "boolean" if name in BOOLEANS else "number"
-    known = name in NEVER_NULL or field.path[-1] == ANY
-    return {**({"type": kind} if known else or_null({"type": kind})), "description": words}
+    is_known = name in NEVER_NULL or field.path[-1] == ANY
+    return {**({"type": kind} if is_known else or_null({"type": kind})), "description": description}

@@ -80,33 +80,33 @@ def line_schemas(strict: bool) -> dict[str, Schema]:
     # of one host, and of many
     sessions = [record({"event": {"const": "session"}, **_SESSION}, strict),
                 _line("session", _MERGED_SESSION, strict)]  # fmt: skip
-    found: dict[str, Schema] = {"session": {"anyOf": sessions}}
-    for made in typing.get_args(Event):
-        if made is not FrameReady:
-            found[made.kind] = _line(made.kind, _event(made, strict), strict)
-    found["frame"] = frame_schema(strict)
+    schemas: dict[str, Schema] = {"session": {"anyOf": sessions}}
+    for event_type in typing.get_args(Event):
+        if event_type is not FrameReady:
+            schemas[event_type.kind] = _line(event_type.kind, _event(event_type, strict), strict)
+    schemas["frame"] = frame_schema(strict)
     for kind, keys in (_EXPERIMENTS | _MERGED | _SCALING).items():
-        found[kind] = _line(kind, keys, strict)
+        schemas[kind] = _line(kind, keys, strict)
     point = _event(PointFinished, strict)
     mean = {"place": INTEGER, **{key: point[key] for key in ("job", "settings", "point", "little")}}
-    found["point_mean"] = _line("point_mean", mean, strict)
+    schemas["point_mean"] = _line("point_mean", mean, strict)
     # of a sweep's point, not of a run of its own
     judged = {"index": INTEGER, **_event(ExpectationChecked, strict)}
     del judged["step"]
-    found["judged"] = {"anyOf": [found["judged"], _line("judged", judged, strict)]}
-    return found
+    schemas["judged"] = {"anyOf": [schemas["judged"], _line("judged", judged, strict)]}
+    return schemas
 
 
 def _line(kind: str, keys: Keys, strict: bool) -> Schema:
     return record({"event": {"const": kind}, "host": TEXT, **keys}, strict)
 
 
-def _event(made: type, strict: bool) -> Keys:
-    keys = of_dataclass(made, strict)
+def _event(event_type: type, strict: bool) -> Keys:
+    keys = of_dataclass(event_type, strict)
     keys.pop("document", None)
-    if made in (PointFinished, PointFailed):
+    if event_type in (PointFinished, PointFailed):
         keys["settings"] = keyed(TEXT)
-    if made is PointFinished:
+    if event_type is PointFinished:
         del keys["outcomes"]
         # the sweep's own
         keys["point"]["properties"]["in_flight"] = NUMBER

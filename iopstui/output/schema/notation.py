@@ -60,10 +60,10 @@ def record(properties: Mapping[str, Schema], strict: bool) -> Schema:
     }
 
 
-def of_dataclass(made: Any, strict: bool) -> dict[str, Schema]:
+def of_dataclass(type_: Any, strict: bool) -> dict[str, Schema]:
     """The keys of a dataclass with their schemas."""
-    hints = field_types(made)
-    return {one.name: of_type(hints[one.name], strict) for one in dataclasses.fields(made)}
+    hints = field_types(type_)
+    return {field.name: of_type(hints[field.name], strict) for field in dataclasses.fields(type_)}
 
 
 def of_type(hint: Any, strict: bool) -> Schema:
@@ -75,8 +75,8 @@ def of_type(hint: Any, strict: bool) -> Schema:
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
         parts = [of_type(part, strict) for part in arguments if part is not type(None)]
-        one = parts[0] if len(parts) == 1 else {"anyOf": parts}
-        return or_null(one) if type(None) in arguments else one
+        schema = parts[0] if len(parts) == 1 else {"anyOf": parts}
+        return or_null(schema) if type(None) in arguments else schema
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return keyed(of_type(arguments[1], strict))
     if isinstance(origin, type) and issubclass(origin, (Sequence, frozenset)):

@@ -38,16 +38,16 @@ class Scales:
     the axis that all share; ``None``: one is so much longer that the others would be dots."""
 
     def __init__(self, stories: Sequence[Story]) -> None:
-        each = [own_times(story) for story in stories]
-        whole = Times(min(one.begin for one in each), max(one.end for one in each))
-        shortest = min(one.end - one.begin for one in each)
-        self.times = whole if whole.end - whole.begin <= 2 * shortest else None
+        all_times = [own_times(story) for story in stories]
+        covered = Times(min(t.begin for t in all_times), max(t.end for t in all_times))
+        shortest = min(t.end - t.begin for t in all_times)
+        self.times = covered if covered.end - covered.begin <= 2 * shortest else None
         rows = [story.heat.rows for story in stories if story.heat.cells] or [(0, 0)]
         self.rows = min(row[0] for row in rows), max(row[1] for row in rows)
         self.iops = linear(_values(stories, IOPS))
-        shown = _values(stories, [name for name, _ in LATENCIES])
+        latencies = _values(stories, [name for name, _ in LATENCIES])
         means = _values([story for story in stories if story.foreign], ("mean",))
-        self.latency = logarithmic([*shown, *means])
+        self.latency = logarithmic([*latencies, *means])
         self.speed = linear(_values([story for story in stories if story.foreign], ("bw",)))
         self.queue = linear(_values(stories, ("aqu-sz",)))
         self.waits = linear([high for story in stories for high in _in_flight(story)])
@@ -85,7 +85,7 @@ def charts(story: Story, scales: Scales) -> list[str]:
         *([_histogram(run) for run in story.runs] if story.foreign
           else _kernel(story, scales, times, marks)),
     ]  # fmt: skip
-    return [f"<figure>{one}</figure>" for one in drawn if one]
+    return [f"<figure>{chart}</figure>" for chart in drawn if chart]
 
 
 def _points(story: Story, name: str, top: bool = False) -> Points:
@@ -148,28 +148,30 @@ def _waits(story: Story, scales: Scales, times: Times, marks: Marks) -> list[str
 def _wait_curves(story: Story) -> list[Curve]:
     """Return a curve for each place that ever held an I/O; of many devices the fullest by
     themselves."""
-    found = {
+    waits_by_name = {
         name: _points(story, name)
         for name in story.series
         if name.startswith("wait.") and any(value > 0 for value in story.series[name])
     }
-    layers = [name for name in found if name.startswith(WAIT_LAYERS)]
-    fullest = sorted(layers, key=lambda name: -sum(value or 0.0 for _, value in found[name]))
-    rest = fullest[len(LAYER_STYLES) - 1 :] if len(layers) > len(LAYER_STYLES) else []
+    layers = [name for name in waits_by_name if name.startswith(WAIT_LAYERS)]
+    fullest = sorted(
+        layers, key=lambda name: -sum(value or 0.0 for _, value in waits_by_name[name])
+    )
+    others = fullest[len(LAYER_STYLES) - 1 :] if len(layers) > len(LAYER_STYLES) else []
     styles = iter(LAYER_STYLES)
     curves = []
-    for name, values in found.items():
+    for name, values in waits_by_name.items():
         if name in OTHER_PLACES:
             curves.append(Curve(*OTHER_PLACES[name], values))
-        elif name not in rest:
+        elif name not in others:
             curves.append(Curve(name.removeprefix(WAIT_LAYERS), next(styles), values))
-    if rest:
-        together = [
+    if others:
+        others_sum = [
             (second[0][0], sum(value or 0.0 for _, value in second))
-            for second in zip(*(found[name] for name in rest), strict=True)
+            for second in zip(*(waits_by_name[name] for name in others), strict=True)
         ]
-        place = len(curves) - (WAIT_UNKNOWN in found)
-        curves.insert(place, Curve(f"{len(rest)} others", next(styles), together))
+        place = len(curves) - (WAIT_UNKNOWN in waits_by_name)
+        curves.insert(place, Curve(f"{len(others)} others", next(styles), others_sum))
     return curves
 
 

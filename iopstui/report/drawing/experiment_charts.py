@@ -19,14 +19,18 @@ from iopstui.text import printable
 PERCENTILES = ("p50", "p99", "p99.9")
 
 
-def experiment_charts(story: Story, one: Experiment) -> list[str]:
+def experiment_charts(story: Story, experiment: Experiment) -> list[str]:
     """Return the experiment's charts that have something to show."""
-    drawn = _compare_charts(story, one) if one.plan.variants else _sweep_charts(one)
+    drawn = (
+        _compare_charts(story, experiment)
+        if experiment.plan.variants
+        else _sweep_charts(experiment)
+    )
     return [f"<figure>{chart}</figure>" for chart in drawn if chart]
 
 
-def _sweep_charts(one: Experiment) -> list[str]:
-    curves, axis = one.curves, one.axis
+def _sweep_charts(experiment: Experiment) -> list[str]:
+    curves, axis = experiment.curves, experiment.axis
     if not curves:
         return []
     values = sorted(axis.values, key=int) if axis.name in LOADS else list(axis.values)
@@ -42,21 +46,21 @@ def _sweep_charts(one: Experiment) -> list[str]:
             f"IOPS against {name}{more}", places(values), linear(most), units.number, rates,
         ),
     ]  # fmt: skip
-    known = [curve for curve in drawn if all(e.point.latency_ns for e in curve.points)]
-    if axis.name in LOADS and known:
-        charts.append(_hockey_stick(known, name, linear(most), more))
+    with_latency = [curve for curve in drawn if all(e.point.latency_ns for e in curve.points)]
+    if axis.name in LOADS and with_latency:
+        charts.append(_hockey_stick(with_latency, name, linear(most), more))
     return charts
 
 
 def _rates(curve: LoadCurve[PointFinished], values: Sequence[str], style: str) -> XYCurve:
-    found = [
+    points = [
         (float(values.index(dict(event.settings)[curve.axis.name])), event.point.iops)
         for event in curve.points
     ]
     # a knee is one of load: along anything else the points are in no such order
     knee = curve.knee if curve.axis.name in LOADS else None
     bars = [event.point.iops_within for event in curve.points]
-    return XYCurve(_label(curve), style, found, flag=knee.index if knee else None, bars=bars)
+    return XYCurve(_label(curve), style, points, flag=knee.index if knee else None, bars=bars)
 
 
 def _hockey_stick(
@@ -65,12 +69,12 @@ def _hockey_stick(
     lines = []
     for curve, style in zip(curves, STYLES, strict=False):
         knee, events = curve.knee, curve.points
-        found = [(event.point.iops, event.point.latency_ns or 0.0) for event in events]
+        points = [(event.point.iops, event.point.latency_ns or 0.0) for event in events]
         beside = [f"{dict(event.settings)[curve.axis.name]}" for event in events]
         flag = knee.index if knee else None
         label = f"{_label(curve)} mean".strip()
         bars = [event.point.latency_within for event in events]
-        lines.append(XYCurve(label, style, found, beside, flag, bars=bars))
+        lines.append(XYCurve(label, style, points, beside, flag, bars=bars))
         tails = [(event.point.iops, event.point.p99_ns) for event in events]
         if len(curves) == 1 and all(tail for _, tail in tails):
             # of several curves the tails would be a tangle
@@ -86,29 +90,29 @@ def _label(curve: LoadCurve[PointFinished]) -> str:
     return " ".join(f"{name}={printable(value)}" for name, value in curve.fixed)
 
 
-def _compare_charts(story: Story, one: Experiment) -> list[str]:
+def _compare_charts(story: Story, experiment: Experiment) -> list[str]:
     """Every run of every variant over each other: the seconds, then the percentiles."""
     seconds, latencies = [], []
-    seen: set[int] = set()
-    runs = {one.steps[run.step]: run for run in story.runs if run.step in one.steps}
-    for event in one.ordered:
+    labelled: set[int] = set()
+    runs = {experiment.steps[run.step]: run for run in story.runs if run.step in experiment.steps}
+    for event in experiment.ordered:
         variant = event.variant
         style = STYLES[variant % len(STYLES)]
-        name = f"{variant_letter(variant)}: {one.plan.variants[variant].label}"
-        first = variant not in seen
-        seen.add(variant)
+        name = f"{variant_letter(variant)}: {experiment.plan.variants[variant].label}"
+        first = variant not in labelled
+        labelled.add(variant)
         line = _over_time(story, runs.get(event.index))
         seconds.append(XYCurve(name, style, line, dots=False, labelled=first))
         point = event.point
-        found = [(n, ns) for n, ns in enumerate((point.p50_ns, point.p99_ns, point.p999_ns)) if ns]
-        latencies.append(XYCurve(name, style, found, labelled=first))
-    length = one.plan.settle + one.plan.measure
+        points = [(n, ns) for n, ns in enumerate((point.p50_ns, point.p99_ns, point.p999_ns)) if ns]
+        latencies.append(XYCurve(name, style, points, labelled=first))
+    length = experiment.plan.settle + experiment.plan.measure
     rates = [y for curve in seconds for _, y in curve.points]
     tails = [y for curve in latencies for _, y in curve.points]
     return [
         xy_chart(
             "IOPS of every run over time", scaled(linear([length]), lambda s: f"{s:g} s"),
-            linear(rates), units.number, seconds, [(one.plan.settle, "measurement begins")],
+            linear(rates), units.number, seconds, [(experiment.plan.settle, "measurement begins")],
         ),
         xy_chart(
             "Latency percentiles of every run (logarithmic)", places(PERCENTILES),

@@ -59,10 +59,10 @@ class Scale:
 
     def y(self, value: float) -> float:
         """The height in the picture, inside its frame."""
-        low, high, found = self.low, self.high, value
+        low, high, at = self.low, self.high, value
         if self.log:
-            low, high, found = math.log(low), math.log(high), math.log(max(value, low))
-        share = (found - low) / (high - low) if high > low else 0.0
+            low, high, at = math.log(low), math.log(high), math.log(max(value, low))
+        share = (at - low) / (high - low) if high > low else 0.0
         inner = HEIGHT - TOP - BOTTOM
         return TOP + inner * (1 - min(1.0, max(0.0, share)))
 
@@ -71,8 +71,8 @@ class Scale:
         if self.log:
             decades = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
             steps = (1,) if len(decades) > 4 else (1, 2, 5)
-            found = [step * 10.0**decade for decade in decades for step in steps]
-            return [value for value in found if self.low <= value <= self.high]
+            ticks = [step * 10.0**decade for decade in decades for step in steps]
+            return [value for value in ticks if self.low <= value <= self.high]
         step = _round_up((self.high - self.low) / 4)
         return [self.low + n * step for n in range(int((self.high - self.low) / step + 1e-9) + 1)]
 
@@ -141,19 +141,21 @@ def stacked(
     parts = _frame(title, scale, unit, times)
     labels = []
     floor = [(t, 0.0) for t, _ in curves[0].points] if curves else []
-    totals = [sum(one.points[n][1] or 0.0 for one in curves) for n in range(len(floor))]
+    totals = [sum(curve.points[n][1] or 0.0 for curve in curves) for n in range(len(floor))]
     most = max(totals, default=0.0)
-    named = [n for n, total in enumerate(totals) if total > 0 and total >= LABELLED * most]
+    labelled = [n for n, total in enumerate(totals) if total > 0 and total >= LABELLED * most]
     for curve in reversed(curves):
         tops = [
             (t, low + (value or 0.0))
             for (t, low), (_, value) in zip(floor, curve.points, strict=True)
         ]
-        seen = [any(one.points[n][1] is not None for one in curves) for n in range(len(tops))]
-        path = "".join(_areas(floor, tops, seen, scale, times))
+        measured = [
+            any(curve.points[n][1] is not None for curve in curves) for n in range(len(tops))
+        ]
+        path = "".join(_areas(floor, tops, measured, scale, times))
         if path:
             parts.append(f'<path class="area {curve.style}" d="{path}"/>')
-        for last in named[-1:]:
+        for last in labelled[-1:]:
             middle = (floor[last][1] + tops[last][1]) / 2
             labels.append(Curve(curve.label, curve.style, [(tops[last][0], middle)]))
         floor = tops
@@ -163,14 +165,14 @@ def stacked(
 def _areas(
     floor: Sequence[tuple[float, float]],
     tops: Sequence[tuple[float, float]],
-    seen: Sequence[bool],
+    measured: Sequence[bool],
     scale: Scale,
     times: Times,
 ) -> Iterator[str]:
     """Each part without a gap as a closed path: along the top, and back along the floor."""
-    for there, group in groupby(range(len(tops)), lambda n: seen[n]):
+    for is_measured, group in groupby(range(len(tops)), lambda n: measured[n]):
         places = list(group)
-        if not there or all(tops[n][1] <= floor[n][1] for n in places):
+        if not is_measured or all(tops[n][1] <= floor[n][1] for n in places):
             continue
         ahead = [(times.x(tops[n][0]), scale.y(tops[n][1])) for n in places]
         back = [(times.x(floor[n][0]), scale.y(floor[n][1])) for n in reversed(places)]
@@ -201,8 +203,8 @@ def heat(
         return ""
     low, high = rows[0], rows[1] + 1
     scale = Scale(10 ** (low / per_decade), 10 ** (high / per_decade), log=True)
-    left = times.x(covered.begin)
-    width = (times.x(covered.end) - left) / columns
+    x0 = times.x(covered.begin)
+    width = (times.x(covered.end) - x0) / columns
     sums: dict[int, int] = {}
     for (column, _), count in cells.items():
         sums[column] = sums.get(column, 0) + count
@@ -212,7 +214,7 @@ def heat(
     for (column, row), count in sorted(cells.items()):
         top, bottom = edges[row + 1], edges[row]
         shade = _shade(count / sums[column])
-        x = left + column * width
+        x = x0 + column * width
         groups.setdefault(shade, []).append(
             f"M{x:.1f} {top:.1f}h{width + 0.3:.1f}v{bottom - top + 0.2:.1f}h-{width + 0.3:.1f}z"
         )
@@ -273,20 +275,20 @@ def _marks(marks: Sequence[tuple[float, str]], times: Times) -> list[str]:
     for t, text in marks[:MAX_MARKS]:
         x = times.x(t)
         parts.append(f'<path class="mark" d="M{x:.1f} {TOP - 6}V{HEIGHT - BOTTOM}"/>')
-        words = printable(text)
-        words = words if len(words) <= 28 else words[:27] + "…"
-        size = 6.2 * len(words) + 8
+        label = printable(text)
+        label = label if len(label) <= 28 else label[:27] + "…"
+        size = 6.2 * len(label) + 8
         start = min(x, WIDTH - size)
         if start >= free:
             parts.append(
-                f'<text class="flag" x="{start + 2:.1f}" y="{TOP - 9}">{escape(words)}</text>'
+                f'<text class="flag" x="{start + 2:.1f}" y="{TOP - 9}">{escape(label)}</text>'
             )
             free = start + size
     return parts
 
 
 def _path(points: Sequence[tuple[float, float | None]], scale: Scale, times: Times) -> str:
-    pieces = []
+    commands = []
     before = False
     for index, (t, value) in enumerate(points):
         if value is None:
@@ -295,14 +297,14 @@ def _path(points: Sequence[tuple[float, float | None]], scale: Scale, times: Tim
         x, y = times.x(t), scale.y(value)
         following = index + 1 < len(points) and points[index + 1][1] is not None
         if before:
-            pieces.append(f"L{x:.1f} {y:.1f}")
+            commands.append(f"L{x:.1f} {y:.1f}")
         elif following:
-            pieces.append(f"M{x:.1f} {y:.1f}")
+            commands.append(f"M{x:.1f} {y:.1f}")
         else:
             # a lonely value would be a line without length
-            pieces.append(f"M{x - 1.5:.1f} {y:.1f}h3")
+            commands.append(f"M{x - 1.5:.1f} {y:.1f}h3")
         before = True
-    return "".join(pieces)
+    return "".join(commands)
 
 
 def _labels(curves: Sequence[Curve], scale: Scale) -> list[str]:

@@ -94,9 +94,9 @@ def xy_chart(
         parts.append(f'<path class="grid" d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}"/>')
         parts.append(_text("axis", LEFT - 6, y + 4, short_label(unit(value)), "end"))
     parts += _ticks(axis)
-    for at, words in marks:
+    for at, label in marks:
         parts.append(f'<path class="mark" d="M{axis.x(at):.1f} {TOP}V{HEIGHT - BOTTOM}"/>')
-        parts.append(_text("flag", axis.x(at) + 4, TOP + 10, words))
+        parts.append(_text("flag", axis.x(at) + 4, TOP + 10, label))
     for curve in curves:
         parts += _drawn(curve, axis, scale)
     parts += _point_labels(curves, axis, scale)
@@ -112,12 +112,12 @@ def xy_chart(
 def _ticks(axis: Axis) -> list[str]:
     parts = []
     free = 0.0
-    for value, words in axis.ticks:
-        words = cut(printable(words), 14)
-        x, size = axis.x(value), 6.5 * len(words) + 6
+    for value, label in axis.ticks:
+        label = cut(printable(label), 14)
+        x, size = axis.x(value), 6.5 * len(label) + 6
         # so many values that their names would run into each other: only some are named
         if x - size / 2 >= free:
-            parts.append(_text("axis", x, HEIGHT - 8, words, "middle"))
+            parts.append(_text("axis", x, HEIGHT - 8, label, "middle"))
             free = x + size / 2
     return parts
 
@@ -141,25 +141,25 @@ def _drawn(curve: XYCurve, axis: Axis, scale: Scale) -> list[str]:
 
 def _point_labels(curves: Sequence[XYCurve], axis: Axis, scale: Scale) -> list[str]:
     """Labels beside the points, where there is room; the knees first."""
-    wanted = []
+    labels = []
     for curve in curves:
         for index, (x, y) in enumerate(curve.points):
             knee = index == curve.flag
-            words = curve.words[index] if curve.words else ""
-            words = f"knee {words}".strip() if knee else words
-            if words:
-                wanted.append((not knee, axis.x(x), scale.y(y), cut(printable(words), 20)))
-    parts, taken = [], list[tuple[float, float, float]]()
-    for rest, x, y, words in sorted(wanted, key=lambda one: one[0]):
-        size = 6.5 * len(words)
-        left = min(x + 8, WIDTH - size - 2)
+            label = curve.words[index] if curve.words else ""
+            label = f"knee {label}".strip() if knee else label
+            if label:
+                labels.append((not knee, axis.x(x), scale.y(y), cut(printable(label), 20)))
+    parts, placed = [], list[tuple[float, float, float]]()
+    for priority, x, y, label in sorted(labels, key=lambda candidate: candidate[0]):
+        size = 6.5 * len(label)
+        x0 = min(x + 8, WIDTH - size - 2)
         # curves of load rise: below them there is room
         top = y + 16 if y + 16 < HEIGHT - BOTTOM else y - 7
-        if any(abs(top - ty) < LABEL_APART and left < tr and tl < left + size
-               for ty, tl, tr in taken):  # fmt: skip
+        if any(abs(top - ty) < LABEL_APART and x0 < tr and tl < x0 + size
+               for ty, tl, tr in placed):  # fmt: skip
             continue
-        taken.append((top, left, left + size))
-        parts.append(_text("axis" if rest else "flag", left, top, words))
+        placed.append((top, x0, x0 + size))
+        parts.append(_text("axis" if priority else "flag", x0, top, label))
     return parts
 
 
@@ -168,17 +168,17 @@ def _legend(curves: Sequence[XYCurve]) -> list[str]:
     parts = []
     x = float(LEFT)
     for curve in curves:
-        words = cut(printable(curve.label), MAX_NAME)
-        if x + 26 + 6.5 * len(words) > WIDTH:
+        label = cut(printable(curve.label), MAX_NAME)
+        if x + 26 + 6.5 * len(label) > WIDTH:
             break
         parts.append(f'<path class="line {curve.style}" d="M{x:.1f} 27h20"/>')
-        parts.append(_text(f"name {curve.style}", x + 25, 31, words))
-        x += 25 + 6.8 * len(words) + 16
+        parts.append(_text(f"name {curve.style}", x + 25, 31, label))
+        x += 25 + 6.8 * len(label) + 16
     return parts
 
 
-def _text(style: str, x: float, y: float, words: str, anchor: str = "start") -> str:
+def _text(style: str, x: float, y: float, label: str, anchor: str = "start") -> str:
     return (
         f'<text class="{style}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">'
-        f"{escape(words)}</text>"
+        f"{escape(label)}</text>"
     )

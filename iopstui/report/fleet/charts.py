@@ -31,13 +31,13 @@ def charts(story: FleetStory) -> list[str]:
 
 
 def _curves(
-    story: FleetStory, named: Sequence[tuple[str, str]], of: Callable[[SecondRow], Figures]
+    story: FleetStory, series: Sequence[tuple[str, str]], of: Callable[[SecondRow], Figures]
 ) -> list[Curve]:
     """A curve for each name, in its style, of what a second has by that name."""
     middle = story.interval_s / 2
     return [
         Curve(name, style, [(row.t + middle, of(row).get(name)) for row in story.seconds])
-        for name, style in named
+        for name, style in series
     ]
 
 
@@ -46,8 +46,8 @@ def _values(curves: list[Curve]) -> list[float]:
 
 
 def _of_fio(story: FleetStory, times: Times) -> Iterator[str]:
-    both = _curves(story, (("read", "fio"), ("write", "device")), lambda row: row.rates)
-    rates = [one for one in both if _values([one])]
+    curves = _curves(story, (("read", "fio"), ("write", "device")), lambda row: row.rates)
+    rates = [curve for curve in curves if _values([curve])]
     yield chart("IOPS of all counted hosts", rates, linear(_values(rates)), units.number,
                 times)  # fmt: skip
     ranks = _curves(story, CHARTED_PERCENTILES, lambda row: row.latencies)
@@ -63,9 +63,9 @@ def _of_kernels(story: FleetStory, times: Times) -> Iterator[str]:
     """As /proc/diskstats has it; nothing of hosts whose files are on no disk."""
     if all(row.kernel["r/s"] is None for row in story.seconds):
         return
-    done = _curves(story, (("r/s", "fio"), ("w/s", "device")), lambda row: row.kernel)
-    yield chart("Requests per second at the devices of all hosts (kernel)", done,
-                linear(_values(done)), units.number, times)  # fmt: skip
+    curves = _curves(story, (("r/s", "fio"), ("w/s", "device")), lambda row: row.kernel)
+    yield chart("Requests per second at the devices of all hosts (kernel)", curves,
+                linear(_values(curves)), units.number, times)  # fmt: skip
     waiting = _curves(story, (("aqu-sz", "device"),), lambda row: row.kernel)
     yield chart("Requests in flight at the devices of all hosts (aqu-sz)", waiting,
                 linear(_values(waiting)), units.number, times)  # fmt: skip
@@ -77,17 +77,17 @@ def _of_kernels(story: FleetStory, times: Times) -> Iterator[str]:
 
 
 def _hosts(story: FleetStory, times: Times) -> Iterator[str]:
-    counted = _curves(story, (("hosts", "fio"),), lambda row: {"hosts": float(row.counted)})
+    curves = _curves(story, (("hosts", "fio"),), lambda row: {"hosts": float(row.counted)})
     top = linear([float(row.expected) for row in story.seconds])
-    yield chart("Counted hosts", counted, top, units.number, times)
+    yield chart("Counted hosts", curves, top, units.number, times)
 
 
-def _heat(title: str, story: FleetStory, found: FleetHeat, times: Times) -> str:
-    lows = [row for _, row in found.cells]
+def _heat(title: str, story: FleetStory, fleet_heat: FleetHeat, times: Times) -> str:
+    lows = [row for _, row in fleet_heat.cells]
     if not lows:
         return ""
-    covered = Times(0.0, found.columns * found.width * story.interval_s)
+    covered = Times(0.0, fleet_heat.columns * fleet_heat.width * story.interval_s)
     return heat(
-        title, found.cells, (min(lows), max(lows)), found.columns, HEAT_ROWS_PER_DECADE,
+        title, fleet_heat.cells, (min(lows), max(lows)), fleet_heat.columns, HEAT_ROWS_PER_DECADE,
         units.latency, Times(0.0, max(times.end, covered.end)), covered=covered,
     )  # fmt: skip

@@ -55,8 +55,8 @@ def _blocks(story: FleetStory, drawn: Sequence[str], most: int) -> Iterator[Bloc
     yield from (Heading(1, words.heading(story)), Pairs([*words.facts(story)]))
     if story.runs:
         yield from (Heading(2, "Runs"), Table(words.RUN_HEAD, words.run_rows(story), left=2))
-    if whole := [*words.totals_rows(story)]:
-        yield from (Heading(2, words.totals_title(story)), Table(words.WHOLE_HEAD, whole))
+    if rows := [*words.totals_rows(story)]:
+        yield from (Heading(2, words.totals_title(story)), Table(words.WHOLE_HEAD, rows))
     if drawn:
         yield from (Heading(2, "Charts"), Charts(drawn))
     hosts = words.host_rows(story)
@@ -72,7 +72,7 @@ def _markdown(story: FleetStory) -> str:
 
 
 def _html(story: FleetStory) -> str:
-    drawn = [f"<figure>{one}</figure>" for one in charts(story) if one]
+    drawn = [f"<figure>{chart}</figure>" for chart in charts(story) if chart]
     body = [*html(_blocks(story, drawn, sys.maxsize))]
     return html_of(f"iopstui: {words.heading(story)}", body, story.file)
 
@@ -84,7 +84,7 @@ def _json(story: FleetStory) -> str:
          "count": host.counted.as_object(), "fio": host.rated().fio_object()}
         for name, host in story.hosts.items()
     ]  # fmt: skip
-    whole = {
+    document = {
         "report": SCHEMA, "iopstui": __version__, "file": story.file,
         "interval_s": story.interval_s, "words": [*words.endings(story)],
         "spread_ms": story.spread[0] if story.spread else None,
@@ -99,7 +99,7 @@ def _json(story: FleetStory) -> str:
         ],
         "seconds": [asdict(row) for row in story.seconds],
     }  # fmt: skip
-    return json.dumps(clean(whole), indent=1, allow_nan=False) + "\n"
+    return json.dumps(clean(document), indent=1, allow_nan=False) + "\n"
 
 
 _RENDER: Mapping[str, Callable[[FleetStory], str]] = {

@@ -61,8 +61,8 @@ class Reading:
         put where they belong by that."""
         offset: Any = row.get("offset_ms")
         host = self.merger.hosts.get(name)
-        known = type(offset) in (int, float) and abs(offset) < MAX_WALL_MS
-        if row.get("event") == "executed" and host is not None and known:
+        is_valid = type(offset) in (int, float) and abs(offset) < MAX_WALL_MS
+        if row.get("event") == "executed" and host is not None and is_valid:
             host.offset_ms = float(offset)
 
     def left_out(self) -> Iterator[tuple[str, str]]:
@@ -74,7 +74,7 @@ class Reading:
         if self._unread:
             yield "not read", "lines that are not JSON objects, or cut off"
 
-    def _report_bad_line(self, words: str) -> None:
+    def _report_bad_line(self, message: str) -> None:
         """A line that is none is told of; which label it has is no matter."""
         self._unread = True
 
@@ -112,17 +112,17 @@ class Reading:
 
 def interval_of(path: Path) -> float:
     """The length of a row's second: that of the totals in it, or what holds its frames."""
-    found = []
-    for _, row in file_rows(path, "", lambda words: None):
+    intervals = []
+    for _, row in file_rows(path, "", lambda message: None):
         interval: Any = row.get("interval_s")
         seconds: Any = row.get("seconds")
         if row.get("event") == "total" and _is_length(interval):
             return float(interval)
         if row.get("event") == "frame" and _is_length(seconds):
-            found.append(float(seconds))
-        if len(found) >= LINES_EXAMINED:
+            intervals.append(float(seconds))
+        if len(intervals) >= LINES_EXAMINED:
             break
-    middle = statistics.median(found) if found else 1.0
+    middle = statistics.median(intervals) if intervals else 1.0
     return float(round(middle)) if middle > LONG_SAMPLE_FACTOR else 1.0
 
 

@@ -75,16 +75,16 @@ class _Rows:
             # who adds up the rows has less than fio
             print(f"iopstui: {self._left} I/Os are not in the rows, because a host measured only a "
                   "part of their second", file=sys.stderr)  # fmt: skip
-        for title, words in (
+        for title, entries in (
             *reading.left_out(),
             *([("no end seen", first_names(lost))] if lost else ()),
         ):
-            print(f"iopstui: {title}: {words}", file=sys.stderr)
+            print(f"iopstui: {title}: {entries}", file=sys.stderr)
 
-    def _slot(self, host: str, slot: HostInterval, counted: bool) -> None:
+    def _slot(self, host: str, slot: HostInterval, in_totals: bool) -> None:
         """A host's second is told before the totals that it is in."""
         self._runs[slot.number] = self._reading.run
-        if counted:
+        if in_totals:
             self._slots.setdefault(slot.number, {})[host] = slot
         elif (total := slot.sums.total) is not None:
             self._left += total.ios

@@ -44,12 +44,12 @@ class _Run:
     def done(self) -> RunRow:
         for _ in self.merger.finish():
             pass
-        words = self.over.get("said")
-        said = words[:MAX_SAID] if isinstance(words, list) else []
+        messages = self.over.get("said")
+        shown = messages[:MAX_SAID] if isinstance(messages, list) else []
         return RunRow(
             self.number, self.job, self.hosts, certify_merge(self.merger).finished,
             self.merger.rated(), printable(str(self.over.get("how") or "not seen")),
-            tuple(printable(str(one)) for one in said),
+            tuple(printable(str(message)) for message in shown),
         )  # fmt: skip
 
 

@@ -63,8 +63,8 @@ class FleetHeat:
         """The counts by latency (ns) of the ``place``-th second."""
         while place // self.width >= 2 * HEAT_COLUMNS:
             self.width *= 2
-            found, self.cells = self.cells, {}
-            for (column, row), count in found.items():
+            cells, self.cells = self.cells, {}
+            for (column, row), count in cells.items():
                 self._count(column // 2, row, count)
         for bins in histograms:
             for key, count in bins.items():
@@ -114,7 +114,7 @@ class FleetStory:
     @property
     def start_times(self) -> list[tuple[float, float]]:
         """Start times of the run whose hosts began farthest apart."""
-        return max(self._begins, key=lambda one: (_span_of_starts(one), len(one)))
+        return max(self._begins, key=lambda host: (_span_of_starts(host), len(host)))
 
     @property
     def has_several_runs(self) -> bool:
@@ -152,9 +152,9 @@ class FleetStory:
             place, (unpack(part.packed) for part in second.sums.device.parts.values())
         )
 
-    def slot(self, host: str, slot: HostInterval, counted: bool) -> None:
+    def slot(self, host: str, slot: HostInterval, in_totals: bool) -> None:
         """A host's second, told before the totals that it is in."""
-        if counted and slot.util is not None:
+        if in_totals and slot.util is not None:
             self._utils.setdefault(slot.number, []).append(slot.util)
 
     def note(self, host: str, row: Object) -> None:
@@ -164,12 +164,14 @@ class FleetStory:
         if row.get("event") == "step_finished" and row.get("error"):
             self.errors[host] = REDACTED if self.redact else printable(str(row["error"]))
         if row.get("event") == "executed":
-            found = [row.get(name) for name in ("wall_ms", "offset_ms", "error_ms")]
-            known = [
-                float(one) for one in found if isinstance(one, int | float) and abs(one) < 1e15
+            values = [row.get(name) for name in ("wall_ms", "offset_ms", "error_ms")]
+            numbers = [
+                float(value)
+                for value in values
+                if isinstance(value, int | float) and abs(value) < 1e15
             ]
-            if len(known) == len(found):
-                self._begins[-1].append((known[0] - known[1], known[2]))
+            if len(numbers) == len(values):
+                self._begins[-1].append((numbers[0] - numbers[1], numbers[2]))
 
 
 def _span_of_starts(began: Sequence[tuple[float, float]]) -> float:
@@ -200,9 +202,9 @@ def _moved(sums: HostSums) -> float | None:
 
 
 def _device_bytes(kernel: KernelSum) -> float | None:
-    found = [kernel.rate(name) for name in ("rMB/s", "wMB/s")]
-    known = [value for value in found if value is not None]
-    return MIB * sum(known) if known else None
+    rates = [kernel.rate(name) for name in ("rMB/s", "wMB/s")]
+    numbers = [value for value in rates if value is not None]
+    return MIB * sum(numbers) if numbers else None
 
 
 def gather_fleet(path: Path, redact: bool = False) -> FleetStory:
@@ -217,6 +219,6 @@ def gather_fleet(path: Path, redact: bool = False) -> FleetStory:
     story.hosts = merger.hosts
     story.broken, story.left_out = reading.broken, tuple(reading.left_out())
     if story.has_several_runs:
-        rows = without_repeats(file_rows(path, "", lambda words: None), Deduplicator())
+        rows = without_repeats(file_rows(path, "", lambda message: None), Deduplicator())
         story.runs = [*runs_of(rows, reading.interval_s)]
     return story

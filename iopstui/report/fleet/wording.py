@@ -57,12 +57,12 @@ def facts(story: FleetStory) -> Iterator[tuple[str, str]]:
 
 def endings(story: FleetStory) -> Iterator[str]:
     """Describe how the hosts ended, and whether the sums match fio's."""
-    found = story.certified
-    named = replace(found)
+    certificate = story.certified
+    certificate_ = replace(certificate)
     for kind in ("failed", "interrupted", "lost", "differs", "unchecked", "ramp"):
-        setattr(named, kind, tuple(map(story.name, getattr(found, kind))))
-    for words in ending(named):
-        yield f"{words[0].upper()}{words[1:].rstrip('.')}."
+        setattr(certificate_, kind, tuple(map(story.name, getattr(certificate, kind))))
+    for line in ending(certificate_):
+        yield f"{line[0].upper()}{line[1:].rstrip('.')}."
 
 
 def totals_rows(story: FleetStory) -> Iterator[Row]:
@@ -77,12 +77,13 @@ def totals_rows(story: FleetStory) -> Iterator[Row]:
                 *(latency(ranks.get(rank)) for rank in SHOWN), latency(main.max_ns or None),
             )  # fmt: skip
     device = story.whole.device
-    for kind, one in device.directions():
-        own = one.latencies
+    for kind, direction in device.directions():
+        latencies = direction.latencies
         yield (
             f"device {kind} ({device.hosts} of {counted(story.certified.hosts, 'host')})",
-            number(one.iops), MISSING, latency(own.mean_ns),
-            *(latency(own.percentiles.get(rank)) for rank in SHOWN), latency(own.max_ns),
+            number(direction.iops), MISSING, latency(latencies.mean_ns),
+            *(latency(latencies.percentiles.get(rank)) for rank in SHOWN),
+            latency(latencies.max_ns),
         )  # fmt: skip
 
 
@@ -93,42 +94,42 @@ def totals_title(story: FleetStory) -> str:
 
 def run_rows(story: FleetStory) -> list[Row]:
     """A row for each of several runs, with what was said of it."""
-    found = []
+    rows = []
     for row in story.runs:
         total = row.whole.total
         ranks = total.main[1].percentiles() if total is not None else {}
         # what was said names hosts
-        said = "; ".join((row.how, *(() if story.redact else row.said)))
-        found.append((
+        text = "; ".join((row.how, *(() if story.redact else row.said)))
+        rows.append((
             str(row.number), REDACTED if story.redact and "/" in row.job else row.job,
             f"{row.finished}/{row.hosts}",
             number(total.iops if total else None), number(total.bw / MIB if total else None),
-            *(latency(ranks.get(rank)) for rank in ("p50", "p99", "p99.9")), said,
+            *(latency(ranks.get(rank)) for rank in ("p50", "p99", "p99.9")), text,
         ))  # fmt: skip
-    return found
+    return rows
 
 
 def host_rows(story: FleetStory) -> list[Row]:
     """A row for each host, the one with the highest p99 first."""
-    found = []
+    rows = []
     for name, host in story.hosts.items():
         total = host.rated().total
         main = total.main[1] if total is not None else None
         ranks = main.percentiles() if main is not None else {}
-        ended = host.outcome or ("ended" if host.ended else "lost")
+        outcome = host.outcome or ("ended" if host.ended else "lost")
         error = story.errors.get(name, "")
-        found.append((-ranks.get("p99", 0), (
-            story.name(name), f"{ended}: {error}" if error and error != REDACTED else ended,
+        rows.append((-ranks.get("p99", 0), (
+            story.name(name), f"{outcome}: {error}" if error and error != REDACTED else outcome,
             number(total.iops if total else None), number(total.bw / MIB if total else None),
             *(latency(ranks.get(rank)) for rank in SHOWN), latency(main.max_ns if main else None),
             str(story.absent.get(name, 0)), host.counted.verdict,
         )))  # fmt: skip
-    return [row for _, row in sorted(found)]
+    return [row for _, row in sorted(rows)]
 
 
 def second_rows(story: FleetStory) -> list[Row]:
     """Totals by second; of many every n-th."""
-    each = max(1, -(-len(story.seconds) // MAX_SECONDS))
+    step = max(1, -(-len(story.seconds) // MAX_SECONDS))
     return [
         (
             (utc(row.wall_ms) or "")[11:19], f"{row.counted}/{row.expected}",
@@ -136,11 +137,11 @@ def second_rows(story: FleetStory) -> list[Row]:
             number(row.bw / MIB if row.bw is not None else None),
             *(latency(row.latencies.get(name)) for name in ("p50", "p99", "p99.9")), row.slowest,
         )
-        for row in story.seconds[::each]
+        for row in story.seconds[::step]
     ]  # fmt: skip
 
 
 def which_seconds(story: FleetStory) -> str:
     """Which of them ``second_rows`` has."""
-    each = max(1, -(-len(story.seconds) // MAX_SECONDS))
-    return "every row" if each == 1 else f"every {each}th row; CSV and JSON have all"
+    step = max(1, -(-len(story.seconds) // MAX_SECONDS))
+    return "every row" if step == 1 else f"every {step}th row; CSV and JSON have all"

@@ -19,14 +19,14 @@ NOTE = (
 )
 
 
-def title(found: PromisedFigures) -> str:
+def title(promised: PromisedFigures) -> str:
     """The section's heading."""
-    size = f", {found.size_gib:,.4g} GiB" if found.size_gib else ""
-    instance = f", on {found.instance.id}" if found.instance is not None else ""
-    return printable(f"Promised by {found.volume.id}{size}{instance}")
+    size = f", {promised.size_gib:,.4g} GiB" if promised.size_gib else ""
+    instance = f", on {promised.instance.id}" if promised.instance is not None else ""
+    return printable(f"Promised by {promised.volume.id}{size}{instance}")
 
 
-def rows(story: Story, found: PromisedFigures) -> Iterator[Row]:
+def rows(story: Story, promised: PromisedFigures) -> Iterator[Row]:
     """A row for each run and limit, the tightest limit first; runs without I/O have none."""
     writes = {run.step: _writes(story, run.step) for run in story.runs}
     for run in story.rows:
@@ -34,10 +34,10 @@ def rows(story: Story, found: PromisedFigures) -> Iterator[Row]:
             continue
         size = max(1, round(run.bw / run.iops))
         direction = WRITE if writes.get(run.step) else READ
-        base = found.limits(direction, size)
+        base = promised.limits(direction, size)
         for limit in base:
             yield _row(run, size, limit)
-        for limit in found.limits(direction, size, burst=True):
+        for limit in promised.limits(direction, size, burst=True):
             if limit not in base:
                 yield _row(run, size, limit, burst=True)
 

@@ -91,25 +91,25 @@ def _foreign_facts(story: Story) -> Iterator[tuple[str, str]]:
     versions = [run.started.fio_version for run in story.runs if run.started]
     if any(versions):
         yield "fio", ", ".join(map(printable, versions))
-    yield from ((f"disk {printable(name)}, fio's count", told) for name, told in story.disks)
+    yield from ((f"disk {printable(name)}, fio's count", value) for name, value in story.disks)
     yield from (("not in the file", printable(line)) for line in story.lacks)
 
 
 def _cpus(topology: Topology) -> str:
     """How many, and how they belong together."""
-    words = [str(len(topology.online))]
+    parts = [str(len(topology.online))]
     domains = len(set(topology.caches.values()))
     if domains:
-        words.append(f"{domains} last-level cache{'s' if domains > 1 else ''}")
+        parts.append(f"{domains} last-level cache{'s' if domains > 1 else ''}")
     if topology.numa:
-        words.append(f"{len(set(topology.nodes.values()))} NUMA nodes")
-    words += [f"{len(topology.isolated)} isolated"] if topology.isolated else []
-    return ", ".join(words)
+        parts.append(f"{len(set(topology.nodes.values()))} NUMA nodes")
+    parts += [f"{len(topology.isolated)} isolated"] if topology.isolated else []
+    return ", ".join(parts)
 
 
 def _filesystem(story: Story) -> str:
-    told = dict.fromkeys(map(_target_text, story.header.target.places))
-    return f" ({'; '.join(filter(None, told))})" if any(told) else ""
+    names = dict.fromkeys(map(_target_text, story.header.target.places))
+    return f" ({'; '.join(filter(None, names))})" if any(names) else ""
 
 
 def _target_text(place: TargetPath) -> str:
@@ -151,8 +151,8 @@ def run_rows(run: Run) -> Iterator[Row]:
     """fio's final figures of a run, exactly as fio states them."""
     summary: dict[str, Any] = dict(run.finished.summary) if run.finished else {}
     rows = summary.get("rows", ())
-    each = rows if len(rows) <= 16 else ()
-    for row in each:
+    per_cpu = rows if len(rows) <= 16 else ()
+    for row in per_cpu:
         name = printable(str(row["name"])) or "(no name)"
         for direction, figures in row["directions"].items():
             yield (
@@ -179,12 +179,12 @@ CAPTURED_HEAD = (
 def captured_rows(run: Run) -> Iterator[Row]:
     """A captured job's sections beside the run's figures."""
     for row in run.captured:
-        here = row.replayed
+        replayed = row.replayed
         yield (
             printable(row.section), row.direction,
-            units.number(row.captured.rate), units.number(here.rate if here else None),
+            units.number(row.captured.rate), units.number(replayed.rate if replayed else None),
             units.or_dash(row.ratio, "{:.2f}"),
-            units.size(row.captured.size), units.size(here.size if here else None),
+            units.size(row.captured.size), units.size(replayed.size if replayed else None),
         )  # fmt: skip
 
 
@@ -202,15 +202,15 @@ def wait_table(story: Story) -> tuple[Row, list[Row]]:
     """The mean number of I/Os at each place, a row for each run, else one without a job: the head
     and the rows; no rows where nothing is known."""
     runs = [(str(run.step), run.waits.value) for run in story.runs]
-    known = [(name, waits) for name, waits in runs or [("no job", story.watched.value)] if waits]
-    layers = list(dict.fromkeys(name for _, waits in known for name in waits.layers))
-    divided = any(waits.device is not None for _, waits in known)
-    unknown = any(waits.unknown > 0 for _, waits in known)
+    measured = [(name, waits) for name, waits in runs or [("no job", story.watched.value)] if waits]
+    layers = list(dict.fromkeys(name for _, waits in measured for name in waits.layers))
+    divided = any(waits.device is not None for _, waits in measured)
+    unknown = any(waits.unknown > 0 for _, waits in measured)
     head = ("run", "in flight", "waiting for a CPU", "above the device", *map(printable, layers),
             *(("unknown",) if unknown else ()),
             *(("of these: queue", "issued") if divided else ()))  # fmt: skip
     rows = []
-    for name, waits in known:
+    for name, waits in measured:
         values = [waits.ios, waits.cpu, waits.above, *map(waits.layers.get, layers)]
         values += [waits.unknown] if unknown else []
         values += [waits.queue, waits.device] if divided else []
@@ -236,7 +236,7 @@ def drive_rows(story: Story) -> list[Row]:
             rows.append((
                 str(run.step), printable(drive), units.or_dash(of["temperature"], "{:.0f}"),
                 *(units.size(of[name]) for name in ("bytes_written", "bytes_read")),
-                *(units.or_dash(one, "{:.0f}") for one in (of["media_errors"], throttled,
+                *(units.or_dash(cell, "{:.0f}") for cell in (of["media_errors"], throttled,
                                                            of["spare"], of["used"])),
                 units.or_dash(of["write_amplification"], "{:.2f}"),
             ))  # fmt: skip
@@ -280,10 +280,10 @@ def share_head(protocol: str) -> tuple[str, ...]:
 def share_rows(story: Story, protocol: str) -> list[Row]:
     """The operations on the target's mounts of this protocol, a row for each run and kind."""
     return [
-        (str(run.step), name, *texts(columns_of(protocol), one))
+        (str(run.step), name, *texts(columns_of(protocol), rates))
         for run in story.runs
-        for name, one in run.share.operations.items()
-        if one.ops and run.share.protocol == protocol
+        for name, rates in run.share.operations.items()
+        if rates.ops and run.share.protocol == protocol
     ]
 
 
@@ -345,8 +345,8 @@ def all_latencies(run: Run) -> str:
     """The percentiles of all I/Os together; "" where there is no histogram."""
     if not run.all_bins:
         return ""
-    told = ", ".join(f"{name} {units.latency(v)}" for name, v in run.latencies().items() if v)
-    return f"All {sum(run.all_bins.values())} I/Os, fio's {run.bins_of}: {told}."
+    text = ", ".join(f"{name} {units.latency(v)}" for name, v in run.latencies().items() if v)
+    return f"All {sum(run.all_bins.values())} I/Os, fio's {run.bins_of}: {text}."
 
 
 def device_rows(target: Target, runs: Sequence[Run]) -> Iterator[Row]:
@@ -354,17 +354,19 @@ def device_rows(target: Target, runs: Sequence[Run]) -> Iterator[Row]:
     there are several devices, or some below, each of them by itself, too."""
     several = len(target.devices_below) > 1
     for run in runs:
-        found = run.latencies()
-        how = "together" if target.opened else "without a sum"
+        overall = run.latencies()
+        manner = "together" if target.opened else "without a sum"
         name = (
-            f"{run.step}, {len(target.devices_below)} devices {how}" if several else str(run.step)
+            f"{run.step}, {len(target.devices_below)} devices {manner}"
+            if several
+            else str(run.step)
         )
-        latencies = (units.latency(found[name]) for name in ("p50", "p99", "p99.9", "p99.99"))
+        latencies = (units.latency(overall[name]) for name in ("p50", "p99", "p99.9", "p99.99"))
         yield (*_device_cells(name, run.device), *latencies)
         for layer in target.layers if several else target.layers[1:]:
             below = "└ " if layer.under else ""
-            one = run.each.get(layer.name, Device())
-            cells = _device_cells(f"{run.step}, {below}{printable(layer.name)}", one)
+            device = run.each.get(layer.name, Device())
+            cells = _device_cells(f"{run.step}, {below}{printable(layer.name)}", device)
             yield (*cells, "", "", "", "")
 
 
@@ -394,8 +396,8 @@ def reconciled(run: Run) -> str:
         return run.note
     if run.part:
         return "The recording starts during the run, so fio's final figures cover more."
-    words = reconciliation(run.finished.summary, run.total)
-    return words[0].upper() + words[1:]
+    text = reconciliation(run.finished.summary, run.total)
+    return text[0].upper() + text[1:]
 
 
 def ending(run: Run) -> str:
@@ -441,21 +443,21 @@ def verdicts(run: Run) -> Iterator[str]:
 def findings(story: Story) -> Iterator[str]:
     """Findings with the seconds they are about (in older recordings: when they were reported), and
     whether they ended."""
-    for place, found in enumerate(story.findings):
-        advice = f" → {found.finding.advice}" if found.finding.advice else ""
-        when = seconds_text(found.finding) or units.clock(found.t)
-        over = _ended_text(found, story.ends_of.get(place))
-        yield printable(f"{when}  {found.finding.text}{over}{advice}")
+    for place, finding in enumerate(story.findings):
+        advice = f" → {finding.finding.advice}" if finding.finding.advice else ""
+        when = seconds_text(finding.finding) or units.clock(finding.t)
+        end_text = _ended_text(finding, story.ends_of.get(place))
+        yield printable(f"{when}  {finding.finding.text}{end_text}{advice}")
 
 
-def _ended_text(found: FindingReported, ends: FindingEnds | None) -> str:
+def _ended_text(finding: FindingReported, ends: FindingEnds | None) -> str:
     if ends is None:
         return ""
     times = f" {ends.times} times, the last" if ends.times > 1 else ""
     in_all = " in total" if ends.times > 1 else ""
-    again = ", then again" if (found.finding.since or 0.0) > ends.until else ""
-    held = units.duration(ends.held_s)
-    return f" (ended{times} at {units.clock(ends.until)}, after {held}{in_all}{again})"
+    suffix = ", then again" if (finding.finding.since or 0.0) > ends.until else ""
+    duration = units.duration(ends.held_s)
+    return f" (ended{times} at {units.clock(ends.until)}, after {duration}{in_all}{suffix})"
 
 
 def happened(story: Story) -> Iterator[str]:

@@ -15,55 +15,57 @@ from iopstui.text import printable
 
 def repeat(story: Story, run: Run) -> str:
     """The iopstui command that repeats the run; "" where the job is unknown."""
-    asked, header = run.asked, story.header
-    if asked is None or story.foreign:
+    job_run, header = run.asked, story.header
+    if job_run is None or story.foreign:
         return ""
-    words = ["iopstui", "run", *targets_of(story, asked), "--job", job_of(asked)]
-    for name, value in asked.overrides.items():
-        words += ["--set", f"{name}={value}"]
-    words += ["--size", asked.size] if asked.size else []
-    words += ["--bind", "queues"] if asked.bind else []
+    args = ["iopstui", "run", *targets_of(story, job_run), "--job", job_of(job_run)]
+    for name, value in job_run.overrides.items():
+        args += ["--set", f"{name}={value}"]
+    args += ["--size", job_run.size] if job_run.size else []
+    args += ["--bind", "queues"] if job_run.bind else []
     for knob in header.knobs:
         after = f"@{knob.after_s:g}" if knob.after_s is not None else ""
-        words += ["--knob", f"{knob.name}={knob.value}{after}"]
+        args += ["--knob", f"{knob.name}={knob.value}{after}"]
     fixed = {knob.name for knob in header.knobs}
-    for name, value in asked.knobs:
-        words += ["--knob", f"{name}={value}"] if name not in fixed else []
-    words += ["--interval", f"{header.interval_s:g}"] if header.interval_s != 1 else []
-    return printable(shlex.join(words))
+    for name, value in job_run.knobs:
+        args += ["--knob", f"{name}={value}"] if name not in fixed else []
+    args += ["--interval", f"{header.interval_s:g}"] if header.interval_s != 1 else []
+    return printable(shlex.join(args))
 
 
-def targets_of(story: Story, asked: form.JobRun) -> list[str]:
+def targets_of(story: Story, job_run: form.JobRun) -> list[str]:
     """Every TARGET of a command that repeats it; none if the job named its files itself."""
     header = story.header
-    named = header.own_files
-    if named is None:
+    files = header.own_files
+    if files is None:
         # an older recording does not say: a file that fio opened was given, or named
-        named = header.target.kind != DIRECTORY and header.target.path not in asked.files
-    return [] if named else [place.path for place in header.target.places]
+        files = header.target.kind != DIRECTORY and header.target.path not in job_run.files
+    return [] if files else [place.path for place in header.target.places]
 
 
-def job_of(asked: form.JobRun) -> str:
+def job_of(job_run: form.JobRun) -> str:
     """JOB likewise. A DISKSPD command's file is gone: what fio was given takes its place."""
-    return "job.fio" if asked.job.endswith("/diskspd.fio") else asked.job
+    return "job.fio" if job_run.job.endswith("/diskspd.fio") else job_run.job
 
 
-def repeat_experiment(story: Story, one: Experiment) -> str:
+def repeat_experiment(story: Story, experiment: Experiment) -> str:
     """The command that repeats the whole experiment."""
-    asked = next((run.asked for run in story.runs if run.asked and run.step in one.steps), None)
+    job_run = next(
+        (run.asked for run in story.runs if run.asked and run.step in experiment.steps), None
+    )
     return report_experiment.repeat(
-        one,
-        targets_of(story, asked) if asked else [p.path for p in story.header.target.places],
-        asked.size if asked and not _varies(one, "size") else None,
-        bool(asked and asked.bind) and not _varies(one, "bind"),
-        [knob for knob in asked.knobs if not _varies(one, knob[0])] if asked else (),
+        experiment,
+        targets_of(story, job_run) if job_run else [p.path for p in story.header.target.places],
+        job_run.size if job_run and not _varies(experiment, "size") else None,
+        bool(job_run and job_run.bind) and not _varies(experiment, "bind"),
+        [knob for knob in job_run.knobs if not _varies(experiment, knob[0])] if job_run else (),
         story.header.interval_s,
     )
 
 
-def _varies(one: Experiment, name: str) -> bool:
-    varied = {axis.name for axis in one.plan.axes}
-    return name in varied | {s.name for v in one.plan.variants for s in v.settings}
+def _varies(experiment: Experiment, name: str) -> bool:
+    varied = {axis.name for axis in experiment.plan.axes}
+    return name in varied | {s.name for v in experiment.plan.variants for s in v.settings}
 
 
 def command(run: Run) -> str:

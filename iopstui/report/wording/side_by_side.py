@@ -21,19 +21,19 @@ NO_PROOF = (
 
 def subject(stories: Sequence[Story]) -> str:
     """ "Two recordings", with results of fio "Three results"."""
-    what = "results" if any(story.foreign for story in stories) else "recordings"
-    words = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine")
-    return f"{words[len(stories)] if len(stories) < len(words) else len(stories)} {what}"
+    noun = "results" if any(story.foreign for story in stories) else "recordings"
+    numerals = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine")
+    return f"{numerals[len(stories)] if len(stories) < len(numerals) else len(stories)} {noun}"
 
 
 def alignment_note(stories: Sequence[Story], shared: bool) -> str:
     """Note on the time axes of several recordings; "" if they share one and each begins with its
     recording."""
-    words = "Charts start at the beginning of each recording's longest run." if any(
+    text = "Charts start at the beginning of each recording's longest run." if any(
         story.zero for story in stories) else ""  # fmt: skip
     if shared:
-        return words
-    return f"{words} Their lengths differ a lot, so each has its own time axis."
+        return text
+    return f"{text} Their lengths differ a lot, so each has its own time axis."
 
 
 def comparison(stories: Sequence[Story]) -> tuple[Row, list[Row]]:
@@ -52,9 +52,9 @@ def comparison(stories: Sequence[Story]) -> tuple[Row, list[Row]]:
     ]
     values = [_compared(run) if run else {} for run in longest]
     for name, unit in _COMPARED.items():
-        found = [value.get(name) for value in values]
-        more = (_difference(found[0], other) for other in found[1:])
-        rows.append((name, *(unit(value) for value in found), *more))
+        cells = [value.get(name) for value in values]
+        more = (_difference(cells[0], cell) for cell in cells[1:])
+        rows.append((name, *(unit(value) for value in cells), *more))
     return head, rows
 
 
@@ -65,8 +65,8 @@ def _finally(run: Run, name: str) -> float | None:
         return None
     summary: dict[str, Any] = dict(run.finished.summary)
     total = (summary.get("total") or {}).values()
-    found = [one[name] for one in total if one.get(name) is not None]
-    return sum(found) if found else None
+    values = [totals[name] for totals in total if totals.get(name) is not None]
+    return sum(values) if values else None
 
 
 def _compared(run: Run) -> dict[str, float | None]:

@@ -30,24 +30,30 @@ COMMON = (
 
 def claims(story: Story) -> list[str]:
     """What the slowest of the whole recording have in common, compared with random ones of it."""
-    return [f"{printable(one.text)}." for one in in_common(story.slowest.compared())]
+    return [f"{printable(claim.text)}." for claim in in_common(story.slowest.compared())]
 
 
 def rows(story: Story) -> Iterator[tuple[str, ...]]:
     """A row for each, by direction, the slowest first."""
-    for t, one in story.slowest.all():
-        yield (units.clock(t), printable(one.disk), one.kind, one.flags, *_cells(one))
+    for t, request in story.slowest.all():
+        yield (
+            units.clock(t),
+            printable(request.disk),
+            request.kind,
+            request.flags,
+            *_cells(request),
+        )
 
 
-def _cells(one: Exemplar) -> tuple[str, ...]:
-    process = f"{printable(one.comm) or units.MISSING} ({one.pid})"
-    group = printable(one.group) or units.MISSING
-    sector = units.MISSING if one.sector is None else str(one.sector)
+def _cells(request: Exemplar) -> tuple[str, ...]:
+    process = f"{printable(request.comm) or units.MISSING} ({request.pid})"
+    group = printable(request.group) or units.MISSING
+    sector = units.MISSING if request.sector is None else str(request.sector)
     return (
-        sector, units.size(one.offset), units.size(one.size), process, group,
-        f"{one.cpu} → {one.cpu_done}",
-        *(units.latency(ns) for ns in (one.total_ns, one.tried_ns, one.plugged_ns, one.queued_ns,
-                                      one.device_ns)),
+        sector, units.size(request.offset), units.size(request.size), process, group,
+        f"{request.cpu} → {request.cpu_done}",
+        *(units.latency(ns) for ns in (request.total_ns, request.tried_ns, request.plugged_ns,
+                                      request.queued_ns, request.device_ns)),
     )  # fmt: skip
 
 
@@ -60,10 +66,10 @@ IOS_COMMON = "What they have in common beyond chance (not necessarily the cause)
 def io_rows(story: Story) -> Iterator[tuple[str, ...]]:
     """A row for each of the slowest I/Os of each run."""
     for run in story.runs:
-        for one in slow_ios(run.slowest_ios):
+        for io in slow_ios(run.slowest_ios):
             yield (
-                str(run.step), one.direction, units.latency(one.latency_ns), units.size(one.size),
-                units.size(one.offset), str(one.job), f"{one.t:.3f}",
+                str(run.step), io.direction, units.latency(io.latency_ns), units.size(io.size),
+                units.size(io.offset), str(io.job), f"{io.t:.3f}",
             )  # fmt: skip
 
 
