@@ -14,7 +14,7 @@ from typing import TypeVar
 from iopstui import format as f
 from iopstui.fleet.fleet_state import AWAIT, BW, IOPS, UTIL, WAIT, FleetState, natural_key
 from iopstui.fleet.merging.sums import Object
-from iopstui.model.findings.evidence import Finding
+from iopstui.model.findings.finding import Finding
 from iopstui.model.means import fmean, median, pstdev
 from iopstui.model.rates import MIB
 from iopstui.text import printable

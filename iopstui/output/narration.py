@@ -19,7 +19,7 @@ from iopstui.events import (
     StepStarted,
 )
 from iopstui.format import clock, replace_unprintable, size
-from iopstui.model.findings.evidence import ceased_text, seconds_text
+from iopstui.model.findings.finding import end_text, period_text
 from iopstui.output.status_line import ProgressShare, StatusLine
 from iopstui.output.summary import interruption
 from iopstui.text import printable
@@ -74,10 +74,10 @@ class Narrator:
                 yield event.text if event.level == "info" else f"{event.level}: {event.text}"
             case FindingReported():
                 advice = f" → {event.finding.advice}" if event.finding.advice else ""
-                when = seconds_text(event.finding)
+                when = period_text(event.finding)
                 yield f"finding{f' {when}' if when else ''}: {event.finding.text}{advice}"
             case FindingEnded():
-                yield f"finding {ceased_text(event.since, event.until, event.why)}: {event.text}"
+                yield f"finding {end_text(event.since, event.until, event.why)}: {event.text}"
             case StallFound():
                 yield f"stall: {event.stall.text}"
             case StepFinished():

@@ -38,7 +38,7 @@ from iopstui.model.experiment.baseline import BaselineFigure, Spread
 from iopstui.model.experiment.expectation import Expectation, Outcome
 from iopstui.model.experiment.plan import Axis, Plan, Setting, Variant
 from iopstui.model.experiment.point import LittlesLaw, Point
-from iopstui.model.findings.evidence import Finding
+from iopstui.model.findings.finding import Finding
 from iopstui.model.metrics.slow.stalls import Stall
 from iopstui.model.samples import (
     CpuTimes,

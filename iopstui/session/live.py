@@ -26,7 +26,7 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.block.topology import Topology
 from iopstui.model.block.tunable import TunableRequest
-from iopstui.model.findings.evidence import Finding
+from iopstui.model.findings.finding import Finding
 from iopstui.recording.writer import Recorder, RecordingBuffer
 from iopstui.session.fio.current_run import CurrentRun
 from iopstui.session.lazy_runs import LazyRuns

@@ -19,7 +19,7 @@ from iopstui.events import (
     StepStarted,
 )
 from iopstui.fleet.merging.row_events import event_of, target_of
-from iopstui.model.findings.evidence import Finding
+from iopstui.model.findings.finding import Finding
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.slow.stalls import Stall
 from iopstui.output.jsonl import event_object

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from iopstui.model.block.device import BlockDevice, Hctx, IrqVector, QueueLimits
 from iopstui.model.block.target import DeviceLinks
-from iopstui.model.findings.evidence import Finding
+from iopstui.model.findings.finding import Finding
 from iopstui.model.fio.interval import DirectionInterval, FioInterval
 from iopstui.model.metrics.cpus.cpu_frames import CpuFrame
 from iopstui.model.metrics.frame import Frame, JobFrame

@@ -22,7 +22,8 @@ from iopstui.model.block.target import DEVICE, DIRECTORY, Layer, Target, one_tar
 from iopstui.model.experiment.expectation import parse_expectation
 from iopstui.model.experiment.point import PointMeter
 from iopstui.model.findings import diagnosis as d
-from iopstui.model.findings.evidence import Evidence, names_text
+from iopstui.model.findings.evidence import Evidence
+from iopstui.model.findings.finding import device_names_text
 from iopstui.model.metrics.figures import Meter
 from iopstui.model.metrics.frame import FrameBuilder
 from iopstui.model.metrics.paths import TOTAL
@@ -328,8 +329,10 @@ def test_the_queues_of_all_devices_hold_the_requests() -> None:
 
 def test_names_in_a_sentence() -> None:
     many = [device(name=f"vd{letter}") for letter in "abcdefg"]
-    assert names_text(many[:1]) == "vda" and names_text(many[:3]) == "vda, vdb and vdc"
-    assert names_text(many) == "vda, vdb, vdc and 4 more" and names_text([]) == ""
+    assert (
+        device_names_text(many[:1]) == "vda" and device_names_text(many[:3]) == "vda, vdb and vdc"
+    )
+    assert device_names_text(many) == "vda, vdb, vdc and 4 more" and device_names_text([]) == ""
 
 
 def test_one_of_several_that_vanishes_ends_the_run() -> None:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.model.findings.active_findings import END_AFTER_S, ActiveFindings, EndedFinding
-from iopstui.model.findings.evidence import Finding, ceased_text
+from iopstui.model.findings.finding import Finding, end_text
 
 FULL = Finding("full", "CPU 1 is full", since=2.0, until=5.0)
 
@@ -51,7 +51,7 @@ def test_a_run_that_begins_ends_nothing() -> None:
 
 
 def test_its_words() -> None:
-    assert ceased_text(12.0, 36.0) == "ended at 0:36, after 24 s"
+    assert end_text(12.0, 36.0) == "ended at 0:36, after 24 s"
 
 
 @given(st.lists(st.booleans(), max_size=200))

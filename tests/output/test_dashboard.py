@@ -15,7 +15,7 @@ from session_frames import session
 
 from iopstui.events import ExpectationChecked, FindingReported
 from iopstui.model.block.target import Target
-from iopstui.model.findings.evidence import Finding
+from iopstui.model.findings.finding import Finding
 from iopstui.output.export.exposition import text_format
 from iopstui.output.export.metrics import Metrics
 

@@ -24,7 +24,7 @@ from iopstui.events import (
 from iopstui.model import histogram
 from iopstui.model.block.target import Target
 from iopstui.model.findings import rule_names as rules
-from iopstui.model.findings.evidence import Finding
+from iopstui.model.findings.finding import Finding
 from iopstui.model.samples import DriveReading
 from iopstui.output.export.buckets import BOUNDS_NS, Buckets
 from iopstui.output.export.exposition import openmetrics, text_format

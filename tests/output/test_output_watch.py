@@ -12,7 +12,7 @@ from watch_frames import frame, rates, watched
 from iopstui.events import FindingEnded, FindingReported, FrameReady, Mark
 from iopstui.model.block.target import DEVICE, Target, TargetPath, one_target
 from iopstui.model.cgroups.rates import DiskUse, GroupRates
-from iopstui.model.findings.evidence import Finding
+from iopstui.model.findings.finding import Finding
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.rates import DiskRates
 from iopstui.model.watch.totals import WatchTotals

@@ -25,7 +25,7 @@ from iopstui.events import (
     StepStarted,
 )
 from iopstui.model.block.target import DEVICE, Target
-from iopstui.model.findings.evidence import Finding
+from iopstui.model.findings.finding import Finding
 from iopstui.model.metrics.frame import LATE, Frame
 from iopstui.model.metrics.slow.stalls import Stall
 from iopstui.model.watch.totals import WatchTotals

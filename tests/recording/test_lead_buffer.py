@@ -14,7 +14,7 @@ from iopstui import events
 from iopstui.errors import UsageError
 from iopstui.model.experiment.plan import Plan, expand_plan, parse_axis
 from iopstui.model.experiment.point import Point, littles_law
-from iopstui.model.findings.evidence import Finding
+from iopstui.model.findings.finding import Finding
 from iopstui.model.samples import RawSample
 from iopstui.recording import layout as form
 from iopstui.recording import lead_buffer as module

@@ -9,7 +9,8 @@ from evidence_frames import device, disk, fio, frame, seconds
 from iopstui.fio.job_shape import shape_of, text_without_depth
 from iopstui.model.findings import diagnosis as of_rules
 from iopstui.model.findings.conditions import Conditions, DeviceState
-from iopstui.model.findings.evidence import Evidence, Finding, JobShape
+from iopstui.model.findings.evidence import Evidence, JobShape
+from iopstui.model.findings.finding import Finding
 from iopstui.model.metrics.frame import FINAL, LATE, Frame
 from iopstui.model.metrics.shares.share import Share, SmbClient
 from iopstui.model.samples import DriveReading

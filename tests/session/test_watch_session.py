@@ -13,7 +13,7 @@ from watch_frames import frame, rates, watched
 from iopstui.errors import UsageError
 from iopstui.events import Event, FindingReported, FrameReady, Mark, Notice
 from iopstui.model.block.target import DEVICE, Target
-from iopstui.model.findings.evidence import Finding
+from iopstui.model.findings.finding import Finding
 from iopstui.model.metrics.probe import ProbeInterval
 from iopstui.model.watch.trigger import parse_trigger
 from iopstui.session import watch as module

@@ -5,7 +5,7 @@ import ui_fakes as fakes
 from test_app import WIDE, make, running, screen_text, settle, shows
 
 from iopstui.events import FindingEnded, FindingReported, StepFinished, StepStarted
-from iopstui.model.findings.evidence import Finding
+from iopstui.model.findings.finding import Finding
 from iopstui.ui.dashboard import finding_line
 from iopstui.ui.dialogs.live_rows import LiveRows
 from iopstui.ui.draw.style import UTF8

@@ -8,7 +8,7 @@ from test_app import WIDE, make, running, screen_text, settle, shows
 
 from iopstui import format as f
 from iopstui.events import FindingReported, FrameReady
-from iopstui.model.findings.evidence import Finding
+from iopstui.model.findings.finding import Finding
 from iopstui.ui.app import IopstuiApp
 from iopstui.ui.dialogs.live_rows import LiveRows
 from iopstui.ui.draw.charts.chart import TimeWindow

@@ -24,7 +24,7 @@ from iopstui.model import histogram
 from iopstui.model.block.device import BlockDevice, Hctx, Mount, QueueLimits
 from iopstui.model.block.target import DEVICE, FILE, Target
 from iopstui.model.block.topology import Topology
-from iopstui.model.findings.evidence import Finding
+from iopstui.model.findings.finding import Finding
 from iopstui.model.fio.interval import DirectionInterval, FioInterval
 from iopstui.model.metrics.cpus.cpu_frames import CpuFrame
 from iopstui.model.metrics.frame import NO_FIO, NO_LATENCY, Frame

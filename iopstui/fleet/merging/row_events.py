@@ -29,7 +29,7 @@ from iopstui.fleet.merging.encoded_frame import EncodedFrame
 from iopstui.fleet.merging.packed import from_wire, unpack
 from iopstui.fleet.merging.sums import DirectionSum, Object
 from iopstui.model.block.target import DEVICE, DIRECTORY, Target
-from iopstui.model.findings.evidence import Finding
+from iopstui.model.findings.finding import Finding
 from iopstui.model.fio.interval import DirectionInterval, FioInterval
 from iopstui.model.histogram import PERCENTILES, Bins, merge, percentile_name
 from iopstui.model.metrics import frame as flags

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from iopstui.model.findings.evidence import Finding
+from iopstui.model.findings.finding import Finding
 
 END_AFTER_S = 10.0
 """A rule that fires again within so many measured seconds goes on: of a load that comes and goes by

@@ -6,7 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from iopstui import format as units
-from iopstui.model.findings.evidence import SAME_SHARE, Finding, SteadyRun, is_same_figure
+from iopstui.model.findings.evidence import SteadyRun
+from iopstui.model.findings.figures import SAME_SHARE, is_about_equal
+from iopstui.model.findings.finding import Finding
 
 CLEAR = 0.2
 
@@ -27,9 +29,9 @@ def answer_question(question: Finding, then: SteadyRun, now: SteadyRun) -> Findi
 
 
 def _limited(then: SteadyRun, now: SteadyRun) -> str:
-    if is_same_figure(then.iops, now.iops):
+    if is_about_equal(then.iops, now.iops):
         return "the limit is in IOPS"
-    if is_same_figure(then.bytes_s, now.bytes_s):
+    if is_about_equal(then.bytes_s, now.bytes_s):
         return "the limit is in bandwidth"
     return "neither stayed the same, so no fixed limit is shown"
 

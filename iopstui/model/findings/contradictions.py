@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from iopstui import format as units
-from iopstui.model.findings import evidence as e
-from iopstui.model.findings.evidence import ENOUGH_SECONDS, Evidence, Finding, recent
+from iopstui.model.findings.evidence import (
+    ENOUGH_SECONDS,
+    Evidence,
+    frame_start_s,
+    recent_frames,
+    recent_job_frames,
+)
+from iopstui.model.findings.figures import device_figures, fio_iops
+from iopstui.model.findings.finding import Finding
 
 # so much more than when it was found
 GAIN_FACTOR = 1.15
@@ -23,7 +30,7 @@ def contradiction(finding: Finding, evidence: Evidence) -> str:
 
 def _counts(finding: Finding, evidence: Evidence) -> str:
     for device in evidence.devices:
-        figures = e.device_figures(e.window(evidence)[-1:], [device], 1)
+        figures = device_figures(recent_frames(evidence)[-1:], [device], 1)
         off = device.queue is not None and device.queue.iostats is False
         if off and figures is not None and figures.ios_s > 0:
             return f"{device.name} does count its I/Os"
@@ -32,9 +39,9 @@ def _counts(finding: Finding, evidence: Evidence) -> str:
 
 def _came_back(finding: Finding, evidence: Evidence) -> str:
     since = finding.since or 0.0
-    first = [frame for frame in evidence.measured if e.frame_start_s(frame) >= since][:FIRST_FRAMES]
-    now = e.fio_iops(recent(evidence))
-    if len(first) < FIRST_FRAMES or now < RECOVERED_SHARE * e.fio_iops(first):
+    first = [frame for frame in evidence.measured if frame_start_s(frame) >= since][:FIRST_FRAMES]
+    now = fio_iops(recent_job_frames(evidence))
+    if len(first) < FIRST_FRAMES or now < RECOVERED_SHARE * fio_iops(first):
         return ""
     return f"IOPS are back at {units.number(now)}"
 
@@ -43,11 +50,11 @@ def _rise_text(finding: Finding, evidence: Evidence) -> str:
     if finding.since is None or finding.until is None:
         return ""
     then = [f for f in evidence.measured if finding.since < f.t <= finding.until]
-    now = recent(evidence)
+    now = recent_job_frames(evidence)
     if len(then) < ENOUGH_SECONDS or not now or now[0].t <= finding.until:
         return ""
-    rose = e.fio_iops(now) > GAIN_FACTOR * e.fio_iops(then)
-    return f"IOPS rose to {units.number(e.fio_iops(now))} since" if rose else ""
+    rose = fio_iops(now) > GAIN_FACTOR * fio_iops(then)
+    return f"IOPS rose to {units.number(fio_iops(now))} since" if rose else ""
 
 
 _CHECKS: Mapping[str, Callable[[Finding, Evidence], str]] = {

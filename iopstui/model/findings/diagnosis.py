@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from iopstui.model.findings import evidence as e
-from iopstui.model.findings.evidence import Evidence, Finding
+from iopstui.model.findings.evidence import Evidence, frame_start_s, recent_frames
+from iopstui.model.findings.finding import Finding
 from iopstui.model.findings.rules.cgroups import limit_reached, most_of_the_io
 from iopstui.model.findings.rules.counts import background, busy, disagreement, no_iostats
 from iopstui.model.findings.rules.cpus import (
@@ -159,9 +159,9 @@ def reported_findings(found: Sequence[Finding], evidence: Evidence) -> list[Find
 
 
 def _with_seconds(finding: Finding, evidence: Evidence) -> Finding:
-    frames = e.window(evidence)
+    frames = recent_frames(evidence)
     if not frames:
         return finding
-    since = e.frame_start_s(frames[0]) if finding.since is None else finding.since
+    since = frame_start_s(frames[0]) if finding.since is None else finding.since
     until = frames[-1].t if finding.until is None else finding.until
     return replace(finding, since=since, until=until)

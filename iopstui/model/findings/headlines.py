@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from iopstui.model.findings.evidence import Finding
+from iopstui.model.findings.finding import Finding
 
 INFO, WARNING, CRITICAL = "info", "warning", "critical"
 LONGEST = 60

@@ -12,8 +12,9 @@ from math import inf
 from iopstui import format as units
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.tunable import irq_of
-from iopstui.model.findings import evidence as e
-from iopstui.model.findings.evidence import Finding, cpus_text
+from iopstui.model.findings.evidence import frame_start_s, measured_frames
+from iopstui.model.findings.figures import device_figures, fio_iops, mean_by_cpu
+from iopstui.model.findings.finding import Finding, cpus_text
 from iopstui.model.means import fmean
 from iopstui.model.metrics.cpus.cpu_frames import rate_of
 from iopstui.model.metrics.frame import Frame
@@ -48,9 +49,9 @@ def frames_around(
     """(the last measured seconds wholly before the change, the first wholly after it), at most
     ``SECONDS_COMPARED`` each. Nothing that began before ``since`` (an earlier change) is used, and
     the second after the change is left out: what was in flight then is of both."""
-    usable = e.measured(frames)
-    before = [f for f in usable if f.t <= change.t and e.frame_start_s(f) >= since]
-    after = [f for f in usable if e.frame_start_s(f) > change.t]
+    usable = measured_frames(frames)
+    before = [f for f in usable if f.t <= change.t and frame_start_s(f) >= since]
+    after = [f for f in usable if frame_start_s(f) > change.t]
     return before[-SECONDS_COMPARED:], after[:SECONDS_COMPARED]
 
 
@@ -85,7 +86,7 @@ def _moved(
     irq = irq_of(change.name)
     if irq is not None:
         return _cpu_shift_text(f"interrupt {irq}", _vector(before, irq), _vector(after, irq))
-    then, now = e.device_figures(before, devices), e.device_figures(after, devices)
+    then, now = device_figures(before, devices), device_figures(after, devices)
     if then is None or now is None:
         return "the device was not measured"
     if change.name in MERGING:
@@ -116,8 +117,8 @@ def _completions(
 def _softirqs(
     frames: Sequence[Frame], devices: Sequence[BlockDevice]
 ) -> dict[int, float] | None:  # fmt: skip
-    counts = e.per_cpu(frames, "block_s")
-    figures = e.device_figures(frames, devices)
+    counts = mean_by_cpu(frames, "block_s")
+    figures = device_figures(frames, devices)
     own = figures.ios_s + figures.f_s if figures is not None else None
     if own is not None and sum(counts.values()) > max(QUIET_RATE, SOFTIRQS_PER_IO * own):
         return None
@@ -213,7 +214,7 @@ def _spread(counts: Mapping[int, float]) -> str:
 
 def _iops(before: Sequence[Frame], after: Sequence[Frame]) -> str:
     then, now = _iops_of_each(before), _iops_of_each(after)
-    first, second = e.fio_iops(before), e.fio_iops(after)
+    first, second = fio_iops(before), fio_iops(after)
     figures = f"IOPS {_with_range(first, then)} → {_with_range(second, now)}"
     if max(then) >= min(now) and max(now) >= min(then):
         return f"{figures}: no change beyond their spread from second to second"
@@ -223,7 +224,7 @@ def _iops(before: Sequence[Frame], after: Sequence[Frame]) -> str:
 
 
 def _iops_of_each(frames: Sequence[Frame]) -> list[float]:
-    return [e.fio_iops([frame]) for frame in frames]
+    return [fio_iops([frame]) for frame in frames]
 
 
 def _with_range(mean: float, each: Sequence[float]) -> str:

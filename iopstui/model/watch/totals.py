@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from iopstui.model.cgroups.rates import NOTHING, DiskUse, GroupRates, added
-from iopstui.model.findings.evidence import Finding
+from iopstui.model.findings.finding import Finding
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.shares.share import ShareTotal
 from iopstui.model.rates import DiskRates

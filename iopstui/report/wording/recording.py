@@ -11,7 +11,7 @@ from iopstui.events import FindingReported
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DIRECTORY, Target, TargetPath
 from iopstui.model.block.topology import Topology
-from iopstui.model.findings.evidence import seconds_text
+from iopstui.model.findings.finding import period_text
 from iopstui.model.metrics.run_history import RunRow
 from iopstui.model.metrics.shares.share import NFS_PROTOCOL, SMB_PROTOCOL
 from iopstui.model.metrics.summary import is_final
@@ -445,7 +445,7 @@ def findings(story: Story) -> Iterator[str]:
     whether they ended."""
     for place, finding in enumerate(story.findings):
         advice = f" → {finding.finding.advice}" if finding.finding.advice else ""
-        when = seconds_text(finding.finding) or units.clock(finding.t)
+        when = period_text(finding.finding) or units.clock(finding.t)
         end_text = _ended_text(finding, story.ends_of.get(place))
         yield printable(f"{when}  {finding.finding.text}{end_text}{advice}")
 

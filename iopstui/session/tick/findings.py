@@ -19,17 +19,14 @@ from iopstui.model.findings.diagnosis import fired_findings, reported_findings
 from iopstui.model.findings.evidence import (
     ENOUGH_SECONDS,
     LONG_ENOUGH,
-    NOT_READ,
+    NO_CONDITIONS,
     Evidence,
-    Finding,
     JobShape,
     SteadyRun,
-    fio_bytes,
-    fio_iops,
-    fio_latency,
-    measured,
-    spread,
+    measured_frames,
 )
+from iopstui.model.findings.figures import fio_bytes_s, fio_iops, fio_latency_ns, iops_spread
+from iopstui.model.findings.finding import Finding
 from iopstui.model.findings.rules.cgroups import suspects_group
 from iopstui.model.findings.rules.network.nfs import unanswered
 from iopstui.model.findings.rules.network.smb import unanswered as unanswered_smb
@@ -77,7 +74,7 @@ class FindingTracker:
         self._skip = 0
         self._quiet: tuple[Frame, ...] = ()
         self._idle: deque[Frame] = deque(maxlen=IDLE_FRAMES)
-        self._now = self._then = NOT_READ
+        self._now = self._then = NO_CONDITIONS
         self._asked: Finding | None = None
         self._question: tuple[Finding, SteadyRun] | None = None
         self._shape = JobShape()
@@ -128,7 +125,7 @@ class FindingTracker:
 
     def surroundings(self, now: Conditions) -> None:
         """Last readings of the devices and CPUs."""
-        if self._then is NOT_READ:
+        if self._then is NO_CONDITIONS:
             self._then = now
         if now.processes is None and self._now.processes is not None:
             # they are read only now and then
@@ -259,11 +256,13 @@ class FindingTracker:
 
     def _steady(self) -> SteadyRun | None:
         """The run's steady figures since the last change; ``None`` without enough seconds."""
-        frames = measured(self._same_settings())[-LONG_ENOUGH:]
-        latency = fio_latency(frames)
+        frames = measured_frames(self._same_settings())[-LONG_ENOUGH:]
+        latency = fio_latency_ns(frames)
         if len(frames) < ENOUGH_SECONDS or latency is None:
             return None
-        return SteadyRun(self._shape, fio_iops(frames), latency, fio_bytes(frames), spread(frames))
+        return SteadyRun(
+            self._shape, fio_iops(frames), latency, fio_bytes_s(frames), iops_spread(frames)
+        )
 
     def _keep_steady(self) -> SteadyRun | None:
         steady_run = self._steady()
@@ -276,7 +275,10 @@ class FindingTracker:
         """Answer of a run that was requested to decide a finding, once it has enough seconds."""
         if self._question is None:
             return
-        if len(measured(self._same_settings())) < ANSWER_AFTER_SECONDS and FINAL not in frame.flags:
+        if (
+            len(measured_frames(self._same_settings())) < ANSWER_AFTER_SECONDS
+            and FINAL not in frame.flags
+        ):
             return
         (question, before), self._question = self._question, None
         now = self._steady()

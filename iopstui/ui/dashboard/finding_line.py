@@ -9,8 +9,8 @@ from rich.cells import cell_len
 
 from iopstui import format as f
 from iopstui.model.findings import headlines
-from iopstui.model.findings.evidence import Finding, seconds_text
 from iopstui.model.findings.excluded import EXCLUDED
+from iopstui.model.findings.finding import Finding, period_text
 from iopstui.model.findings.headlines import CRITICAL, INFO, headline_of, severity_of
 from iopstui.session.tick.outcomes import FAIL, PASS, UNJUDGED, UNKNOWN, worst_outcome
 from iopstui.session.tick.steady import short_steady_text
@@ -98,7 +98,7 @@ def _head(entry: FindingEntry, state: LiveState) -> list[Piece]:
     """Sign and headline, and of which seconds it is."""
     finding = entry.finding
     sign, style = SIGNS[severity_of(finding)]
-    when = entry.ceased or seconds_text(finding) + _age_text(entry, state)
+    when = entry.ceased or period_text(finding) + _age_text(entry, state)
     pieces: list[Piece] = [(f" {sign} ", style), (printable(headline_of(finding)), BOLD)]
     return [*pieces, (f" ({when})", DIM)] if when else pieces
 
@@ -248,7 +248,7 @@ def _entry(entry: FindingEntry, active: bool, width: int, charset: Charset) -> S
     head.add("  active now" if active and not entry.ceased else "", FINDING)
     head.add(f"  {entry.ceased}" if entry.ceased else "")
     finding = _current_finding(entry)
-    seconds = seconds_text(finding)
+    seconds = period_text(finding)
     head.add(f"  seconds {seconds}" if seconds else "", DIM)
     body = wrap(width, charset, evidence_text(finding), None)
     if _advice_pieces(finding):

@@ -9,7 +9,7 @@ from textual.timer import Timer
 
 from iopstui.fio.library import ShippedJob
 from iopstui.model.block.target import DIRECTORY
-from iopstui.model.findings.evidence import Finding
+from iopstui.model.findings.finding import Finding
 from iopstui.text import printable
 from iopstui.ui.actions import EXPERIMENT, IDLE, LESSON, RUNNING, Action, Footer, Part
 from iopstui.ui.core import options as knobs

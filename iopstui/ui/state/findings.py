@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from iopstui.events import FindingEnded, FindingReported
-from iopstui.model.findings.evidence import Finding, ceased_text
+from iopstui.model.findings.finding import Finding, end_text
 
 NOT_REPEATED = ("moved",)
 MAX_KEPT = 60
@@ -54,7 +54,7 @@ class FindingList:
         for index in reversed(range(len(self.entries))):
             entry = self.entries[index]
             if entry.finding.rule == event.rule and not entry.ceased:
-                ceased = ceased_text(event.since, event.until, event.why)
+                ceased = end_text(event.since, event.until, event.why)
                 self.entries[index] = replace(entry, t=event.t, ceased=ceased)
                 return True
         return False

@@ -5,7 +5,8 @@ from dataclasses import replace
 from evidence_frames import device, disk, fio, frame, seconds
 
 from iopstui.model.findings.contradictions import contradiction
-from iopstui.model.findings.evidence import Evidence, Finding, ceased_text
+from iopstui.model.findings.evidence import Evidence
+from iopstui.model.findings.finding import Finding, end_text
 from iopstui.model.metrics.frame import Frame
 
 
@@ -40,5 +41,5 @@ def test_more_iops_than_a_cap_or_a_saturated_queue_allowed() -> None:
 
 
 def test_it_is_withdrawn_in_words() -> None:
-    assert ceased_text(1.0, 5.0, "IOPS are back") == "withdrawn: IOPS are back"
-    assert "ended at" in ceased_text(1.0, 5.0)
+    assert end_text(1.0, 5.0, "IOPS are back") == "withdrawn: IOPS are back"
+    assert "ended at" in end_text(1.0, 5.0)

@@ -11,12 +11,8 @@ from hypothesis import strategies as st
 from session_frames import whole_frames
 
 from iopstui.model.findings import diagnosis as d
-from iopstui.model.findings.evidence import (
-    Evidence,
-    Finding,
-    JobShape,
-    SteadyRun,
-)
+from iopstui.model.findings.evidence import Evidence, JobShape, SteadyRun
+from iopstui.model.findings.finding import Finding
 from iopstui.model.metrics.frame import PARTIAL, RAMP
 
 LIBAIO = JobShape(jobs=2, iodepth=32, engine="libaio", direct=True)

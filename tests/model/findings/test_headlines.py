@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from iopstui.model import findings
-from iopstui.model.findings.evidence import Finding
+from iopstui.model.findings.finding import Finding
 from iopstui.model.findings.headlines import HEADLINES, LONGEST, headline_of, severity_of
 
 NAMED = re.compile(r'(?:Finding\(|Finding, )\s*"([a-z-]+)"')

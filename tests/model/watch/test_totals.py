@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from watch_frames import frame, rates, watched
 
-from iopstui.model.findings.evidence import Finding
+from iopstui.model.findings.finding import Finding
 from iopstui.model.watch.totals import MAX_FINDINGS, WatchTotals
 
 counts = st.tuples(st.integers(0, 1000), st.integers(0, 1000), st.integers(0, 50))

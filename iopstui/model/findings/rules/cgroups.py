@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from iopstui import format as units
 from iopstui.model.cgroups.names import ROOT
 from iopstui.model.cgroups.rates import GroupRates, limits_reached
-from iopstui.model.findings import evidence as e
-from iopstui.model.findings.evidence import Evidence, Finding
+from iopstui.model.findings.evidence import Evidence, recent_frames
+from iopstui.model.findings.finding import Finding
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.rates import DiskRates
 
@@ -24,7 +24,7 @@ OLDEST_S = 15.0
 
 def most_of_the_io(evidence: Evidence) -> Finding | None:
     """Without a job: a unit, container or pod that does most of a busy disk's I/O."""
-    frames = e.window(evidence)
+    frames = recent_frames(evidence)
     if not frames or any(frame.step for frame in frames):
         return None
     for device in evidence.devices:
@@ -40,7 +40,7 @@ def most_of_the_io(evidence: Evidence) -> Finding | None:
 
 def suspects_group(evidence: Evidence) -> bool:
     """Whether it is worth reading which cgroups do I/O."""
-    frames = e.window(evidence)
+    frames = recent_frames(evidence)
     return bool(frames) and any(
         all(name in frame.disks and _used(frame.disks[name]) for frame in frames)
         for name in (device.name for device in evidence.devices)
@@ -49,7 +49,7 @@ def suspects_group(evidence: Evidence) -> bool:
 
 def limit_reached(evidence: Evidence) -> Finding | None:
     """A group does all that io.max lets it do, and its tasks wait."""
-    frames = e.window(evidence)
+    frames = recent_frames(evidence)
     readings = _readings(evidence, frames) if frames else None
     if not readings:
         return None

@@ -7,15 +7,22 @@ from dataclasses import replace
 
 from iopstui import format as units
 from iopstui.model.block.device import BlockDevice
-from iopstui.model.findings import evidence as e
 from iopstui.model.findings.evidence import (
     ENOUGH_SECONDS,
     LONG_ENOUGH,
-    DeviceFigures,
     Evidence,
-    Finding,
-    recent,
+    frame_start_s,
+    recent_frames,
+    recent_job_frames,
 )
+from iopstui.model.findings.figures import (
+    DeviceFigures,
+    device_figures,
+    fio_bytes_s,
+    fio_iops,
+    iops_by_second,
+)
+from iopstui.model.findings.finding import Finding, device_names_text
 from iopstui.model.fio.job_rules import PASSTHROUGH
 from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import SUBMITTED, Frame
@@ -48,7 +55,7 @@ def no_iostats(evidence: Evidence) -> Finding | None:
     has, its = ("have", "their") if len(silent) > 1 else ("has", "its")
     return Finding(
         "iostats",
-        f"{e.names_text(silent)} {has} iostats=0: the kernel does not count {its} I/Os, so "
+        f"{device_names_text(silent)} {has} iostats=0: the kernel does not count {its} I/Os, so "
         f"{its} figures mean nothing",
         "turn it on: --knob iostats=1",
     )
@@ -57,27 +64,27 @@ def no_iostats(evidence: Evidence) -> Finding | None:
 def _counts_nothing(device: BlockDevice, evidence: Evidence) -> bool:
     """Whether no I/O of the device is counted. Drivers without hardware queues (zram, dm, md) count
     by themselves, whatever iostats says: of them fio's direct I/O has to show it."""
-    window = e.window(evidence)
-    figures = e.device_figures(window, [device], 1)
+    window = recent_frames(evidence)
+    figures = device_figures(window, [device], 1)
     if figures is None or figures.ios_s > 0:
         return False
     if any(frame.fio is not None for frame in window):
-        return evidence.shape.direct is True and e.fio_iops(window) > 0
+        return evidence.shape.direct is True and fio_iops(window) > 0
     return bool(device.hctxs)
 
 
 def background(evidence: Evidence) -> Finding | None:
     """The disk was in use before the run began."""
     devices = evidence.devices
-    quiet = e.device_figures(evidence.before[-LONG_ENOUGH:], devices)
-    frames = recent(evidence, 1)
+    quiet = device_figures(evidence.before[-LONG_ENOUGH:], devices)
+    frames = recent_job_frames(evidence, 1)
     if quiet is None or not frames:
         return None
-    if quiet.r_s + quiet.w_s < max(20.0, 0.02 * e.fio_iops(frames)):
+    if quiet.r_s + quiet.w_s < max(20.0, 0.02 * fio_iops(frames)):
         return None
     return Finding(
         "background",
-        f"{e.names_text(devices)} {_was_or_were(devices)} not idle before this run: "
+        f"{device_names_text(devices)} {_was_or_were(devices)} not idle before this run: "
         f"{units.number(quiet.r_s)} r/s and "
         f"{units.number(quiet.w_s)} w/s that are not this job's",
         FIND_PROGRAM_ADVICE,
@@ -91,22 +98,22 @@ def _was_or_were(devices: Sequence[BlockDevice]) -> str:
 
 def disagreement(evidence: Evidence) -> Finding | None:
     """fio and the device count differently; diskstats shows why."""
-    devices, frames = evidence.devices, recent(evidence, SECONDS_APART)
-    theirs = e.device_figures(frames, devices)
+    devices, frames = evidence.devices, recent_job_frames(evidence, SECONDS_APART)
+    theirs = device_figures(frames, devices)
     if evidence.shape.engine in NO_DEVICE:
         return None
     if theirs is None or any(SUBMITTED in f.flags or (f.throttled or 0) >= 1 for f in frames):
         return None
     if any(device.queue and device.queue.iostats is False for device in devices):
         return None
-    own = e.fio_iops(frames)
-    each = e.each_second(frames, devices)
+    own = fio_iops(frames)
+    each = iops_by_second(frames, devices)
     # fio and the kernel are read at slightly different moments: one second proves nothing
     if own < 100 or len(each) < SECONDS_APART:
         return None
     sums = " together" if len(devices) > 1 else ""
-    head = f"fio does {units.number(own)} IOPS, {e.names_text(devices)}{sums} "
-    own_bytes = e.fio_bytes(frames)
+    head = f"fio does {units.number(own)} IOPS, {device_names_text(devices)}{sums} "
+    own_bytes = fio_bytes_s(frames)
     less = all(most < 0.9 * fio_s for fio_s, _, most in each)
     more = all(least > 1.1 * fio_s for fio_s, least, _ in each)
     # what takes longest to see is asked last: nearly always they agree in each second
@@ -118,13 +125,13 @@ def disagreement(evidence: Evidence) -> Finding | None:
     else:
         head += units.number(theirs.own_s)
         found = _device_does_more(evidence, theirs, head, own, own_bytes)
-    return replace(found, since=e.frame_start_s(frames[0]))
+    return replace(found, since=frame_start_s(frames[0]))
 
 
 def _agree_in_all(evidence: Evidence) -> bool:
     """Whether the counts of more seconds agree: on a busy machine fio reports late, and what one
     second lacks another has."""
-    each = e.each_second(evidence.measured[-LONG_ENOUGH:], evidence.devices)
+    each = iops_by_second(evidence.measured[-LONG_ENOUGH:], evidence.devices)
     own = sum(fio_s for fio_s, _, _ in each)
     least, most = (sum(one[side] for one in each) for side in (1, 2))
     return least <= 1.1 * own and most >= 0.9 * own
@@ -199,7 +206,7 @@ def _device_does_more(
 
 def busy(evidence: Evidence) -> Finding | None:
     """Without a job: I/O of others waits on the device."""
-    frames = e.window(evidence)
+    frames = recent_frames(evidence)
     if not frames or any(frame.fio for frame in frames):
         return None
     return next(filter(None, (_busy(device, frames) for device in evidence.devices)), None)

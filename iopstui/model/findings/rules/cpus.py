@@ -7,8 +7,15 @@ from collections.abc import Sequence
 from iopstui import format as units
 from iopstui.model.block.device import BlockDevice, IrqVector
 from iopstui.model.block.tunable import why_rq_affinity_cannot_matter
-from iopstui.model.findings import evidence as e
-from iopstui.model.findings.evidence import ENOUGH_SECONDS, Evidence, Finding, recent
+from iopstui.model.findings.evidence import (
+    ENOUGH_SECONDS,
+    Evidence,
+    frame_start_s,
+    recent_frames,
+    recent_job_frames,
+)
+from iopstui.model.findings.figures import busiest_cpu, device_figures, mean_by_cpu
+from iopstui.model.findings.finding import Finding, cpus_text, device_names_text
 from iopstui.model.findings.wait_figures import cpu_wait
 from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import Frame
@@ -25,7 +32,7 @@ CPU_WAIT_PERCENT = 25.0
 
 def cpu_throttled(evidence: Evidence) -> Finding | None:
     """A cgroup takes the CPU away from iopstui and fio."""
-    frames = recent(evidence)
+    frames = recent_job_frames(evidence)
     taken = [f.throttled for f in frames if f.throttled is not None]
     if not frames or len(taken) < ENOUGH_SECONDS or min(taken) < 1.0:
         return None
@@ -40,7 +47,7 @@ def cpu_throttled(evidence: Evidence) -> Finding | None:
 
 def steal(evidence: Evidence) -> Finding | None:
     """The hypervisor runs something else on a CPU that jobs (without a job: anything) need."""
-    frames = e.window(evidence)
+    frames = recent_frames(evidence)
     cpus = _job_cpus(frames) if frames and frames[0].fio else set(evidence.online)
     taken = {cpu: [load.steal for load in _loads(frames, cpu)] for cpu in cpus}
     stolen = {
@@ -50,7 +57,7 @@ def steal(evidence: Evidence) -> Finding | None:
     }
     if not stolen:
         return None
-    cpu, most = e.busiest_cpu(stolen)
+    cpu, most = busiest_cpu(stolen)
     where = " on which a job runs" if frames[0].fio else ""
     return Finding(
         "steal",
@@ -62,9 +69,9 @@ def steal(evidence: Evidence) -> Finding | None:
 
 def interrupts_fill_a_cpu(evidence: Evidence) -> Finding | None:
     """A CPU that completes this device's I/O is full of it, and no job runs there."""
-    frames = e.window(evidence)
+    frames = recent_frames(evidence)
     jobs = _job_cpus(frames)
-    for cpu, count in sorted(e.per_cpu(frames, "irq_s").items(), key=lambda item: -item[1]):
+    for cpu, count in sorted(mean_by_cpu(frames, "irq_s").items(), key=lambda item: -item[1]):
         shares = [load.irq + load.soft for load in _loads(frames, cpu)]
         if (
             count < MANY_COMPLETIONS_PER_S
@@ -73,7 +80,7 @@ def interrupts_fill_a_cpu(evidence: Evidence) -> Finding | None:
             or min(shares) < INTERRUPTED_PERCENT
         ):
             continue
-        names = e.names_text(evidence.devices)
+        names = device_names_text(evidence.devices)
         advice, key = _spread(evidence.devices, sorted(frames[-1].cpus))
         return Finding(
             "softirq-cpu",
@@ -106,7 +113,7 @@ def _spread(devices: Sequence[BlockDevice], cpus: Sequence[int]) -> tuple[str, s
 
 def one_cpu_completes(evidence: Evidence) -> Finding | None:
     """One CPU runs most completions while several submit."""
-    devices, frames = evidence.devices, recent(evidence)
+    devices, frames = evidence.devices, recent_job_frames(evidence)
     if not devices or not frames or evidence.shape.polls:
         return None
     # where jobs and kernel threads wait for CPUs, completions gather wherever one is free
@@ -118,13 +125,13 @@ def one_cpu_completes(evidence: Evidence) -> Finding | None:
         return None
     what, by_cpu = found
     total = sum(by_cpu.values())
-    cpu, most = e.busiest_cpu(by_cpu)
+    cpu, most = busiest_cpu(by_cpu)
     if total < 500 or most < SHARE_ON_ONE_CPU * total or _all_at_submitters(devices):
         return None
     text = (
         f"CPU {cpu} runs {100 * most / total:.0f} % of the {what} ({units.number(most)} of "
-        f"{units.number(total)}/s) that complete {e.names_text(devices)}'s I/O, while jobs submit "
-        f"from {len(submitters)} CPUs"
+        f"{units.number(total)}/s) that complete {device_names_text(devices)}'s I/O, while jobs "
+        f"submit from {len(submitters)} CPUs"
     )
     return Finding("one-cpu", text, *_spread(devices, sorted(frames[-1].cpus)))
 
@@ -140,27 +147,27 @@ def _completions(
     which complete inside the hard interrupt, the device's own interrupts tell; with one queue
     softirqs count as long as they are no more than its I/Os and run where its interrupt comes.
     ``None`` where neither can tell."""
-    block, irq = e.per_cpu(frames, "block_s"), e.per_cpu(frames, "irq_s")
+    block, irq = mean_by_cpu(frames, "block_s"), mean_by_cpu(frames, "irq_s")
     softirqs, interrupts = sum(block.values()), sum(irq.values())
     several = any(len(device.hctxs) > 1 for device in evidence.devices)
     if interrupts and (several or softirqs < 0.1 * interrupts):
         # rq_affinity may have passed completions on to submitters
-        elsewhere = softirqs - block.get(e.busiest_cpu(irq)[0], 0.0)
+        elsewhere = softirqs - block.get(busiest_cpu(irq)[0], 0.0)
         return None if elsewhere > 0.5 * interrupts else ("interrupts", irq)
-    figures = e.device_figures(frames, evidence.devices)
+    figures = device_figures(frames, evidence.devices)
     if not block or figures is None or softirqs > 1.5 * figures.ios_s:
         return None
-    if interrupts and e.busiest_cpu(block)[0] != e.busiest_cpu(irq)[0]:
+    if interrupts and busiest_cpu(block)[0] != busiest_cpu(irq)[0]:
         return None
     return "BLOCK softirqs", block
 
 
 def interrupt_outside(evidence: Evidence) -> Finding | None:
     """An interrupt that is served on none of its queue's CPUs."""
-    frames = e.window(evidence)
+    frames = recent_frames(evidence)
     for device, vector, where in _served(frames, evidence):
         cpus = next((h.cpus for h in device.hctxs if h.index == vector.hctx), ())
-        cpu, most = e.busiest_cpu(where)
+        cpu, most = busiest_cpu(where)
         usable = set(cpus) & set(frames[-1].cpus)
         if (
             not usable
@@ -172,7 +179,7 @@ def interrupt_outside(evidence: Evidence) -> Finding | None:
             "irq-outside",
             f"interrupt {vector.irq} ({vector.name}) of {device.name}'s queue {vector.hctx} is "
             f"served on CPU {cpu} ({units.number(most)}/s), but the queue belongs to "
-            f"{e.cpus_text(sorted(usable))}: each completion comes from another CPU's cache",
+            f"{cpus_text(sorted(usable))}: each completion comes from another CPU's cache",
             f"echo {min(usable)} > /proc/irq/{vector.irq}/smp_affinity_list (and stop irqbalance)",
         )
     return None
@@ -190,7 +197,7 @@ def interrupt_moved(evidence: Evidence) -> Finding | None:
         then = earlier.get(vector.irq)
         if then is None or min(sum(then.values()), sum(where.values())) < MANY_COMPLETIONS_PER_S:
             continue
-        (old, most_then), (new, most_now) = e.busiest_cpu(then), e.busiest_cpu(where)
+        (old, most_then), (new, most_now) = busiest_cpu(then), busiest_cpu(where)
         alone = most_then >= SHARE_ON_ONE_CPU * sum(
             then.values()
         ) and most_now >= SHARE_ON_ONE_CPU * sum(where.values())
@@ -200,7 +207,7 @@ def interrupt_moved(evidence: Evidence) -> Finding | None:
                 f"interrupt {vector.irq} ({vector.name}) of {device.name} moved from CPU {old} to "
                 f"CPU {new} during the run: do not compare the seconds before with those after",
                 "if it was not you: stop irqbalance while you measure",
-                since=e.frame_start_s(frames[0]),
+                since=frame_start_s(frames[0]),
             )
     return None
 
@@ -224,7 +231,7 @@ def _served(
 
 def other_node(evidence: Evidence) -> Finding | None:
     """Jobs run on one NUMA node, the disk hangs on another."""
-    nodes, frames = evidence.now.nodes, recent(evidence)
+    nodes, frames = evidence.now.nodes, recent_job_frames(evidence)
     if len(set(nodes.values())) < 2 or not frames:
         return None
     for device in evidence.devices:
@@ -249,7 +256,7 @@ def other_node(evidence: Evidence) -> Finding | None:
 
 def completions_cross(evidence: Evidence) -> Finding | None:
     """The probe sees requests completed on another NUMA node than they were allocated on."""
-    nodes, frames = evidence.now.nodes, e.window(evidence)
+    nodes, frames = evidence.now.nodes, recent_frames(evidence)
     if len(set(nodes.values())) < 2:
         return None
     shares = [crossing_share(f.probe.matrix, nodes) for f in frames if f.probe and f.probe.matrix]

@@ -11,8 +11,20 @@ from itertools import accumulate
 from operator import lt
 
 from iopstui import format as units
-from iopstui.model.findings import evidence as e
-from iopstui.model.findings.evidence import Evidence, Finding, SteadyRun, recent
+from iopstui.model.findings.evidence import Evidence, SteadyRun, frame_start_s, recent_job_frames
+from iopstui.model.findings.figures import (
+    cpus_have_time,
+    device_figures,
+    fio_bytes_s,
+    fio_iops,
+    fio_latency_ns,
+    iops_spread,
+    ios_in_flight,
+    is_about_equal,
+    is_latency_from_depth,
+    saturated_jobs,
+)
+from iopstui.model.findings.finding import Finding
 from iopstui.model.findings.rules.queues import limit_reached
 from iopstui.model.findings.wait_figures import (
     cpu_wait,
@@ -36,11 +48,11 @@ EACH_SIDE = 4
 
 def saturated(evidence: Evidence) -> Finding | None:
     """A deeper queue brought latency, not IOPS."""
-    frames, now = recent(evidence), evidence.shape
-    latency, inside = e.fio_latency(frames), e.in_flight(frames)
+    frames, now = recent_job_frames(evidence), evidence.shape
+    latency, inside = fio_latency_ns(frames), ios_in_flight(frames)
     if latency is None or inside is None or now.paced:
         return None
-    iops = e.fio_iops(frames)
+    iops = fio_iops(frames)
     shallower = [
         one
         for one in evidence.earlier
@@ -51,7 +63,7 @@ def saturated(evidence: Evidence) -> Finding | None:
         return None
     then = shallower[-1]
     deeper = now.depth / then.shape.depth
-    if iops > then.iops * 1.1 or not e.waits_longer(deeper, then.lat_ns, latency):
+    if iops > then.iops * 1.1 or not is_latency_from_depth(deeper, then.lat_ns, latency):
         return None
     return Finding(
         "saturated",
@@ -67,25 +79,25 @@ def saturated(evidence: Evidence) -> Finding | None:
 def cap(evidence: Evidence) -> Finding | None:
     """One flat figure at two depths, or one bandwidth at two block sizes, while the queue is full
     and the CPUs have time: something holds it there."""
-    frames = recent(evidence, 5)
-    spread, inside = e.spread(frames), e.in_flight(frames)
+    frames = recent_job_frames(evidence, 5)
+    spread, inside = iops_spread(frames), ios_in_flight(frames)
     if inside is None or spread is None or spread > FLAT_DEVIATION or evidence.shape.paced:
         return None
     if (
         inside < 0.7 * evidence.shape.depth
-        or e.full_jobs(frames)[1]
-        or not e.cpus_have_time(evidence)
+        or saturated_jobs(frames)[1]
+        or not cpus_have_time(evidence)
     ):
         return None
-    now = SteadyRun(evidence.shape, e.fio_iops(frames), e.fio_latency(frames) or 0.0,
-                 e.fio_bytes(frames), spread)  # fmt: skip
+    now = SteadyRun(evidence.shape, fio_iops(frames), fio_latency_ns(frames) or 0.0,
+                 fio_bytes_s(frames), spread)  # fmt: skip
     for then in reversed(evidence.earlier):
         if (
             then.spread is not None
             and then.spread <= FLAT_DEVIATION
             and (found := _deeper_without_gain(then, now, evidence))
         ):
-            return replace(found, since=e.frame_start_s(frames[0]))
+            return replace(found, since=frame_start_s(frames[0]))
     return _at_bought_limit(now, evidence, inside)
 
 
@@ -107,8 +119,8 @@ def _deeper_without_gain(then: SteadyRun, now: SteadyRun, evidence: Evidence) ->
     one_size = then.shape.block_size == now.shape.block_size
     figure = f"{units.number(now.iops)} IOPS"
     if one_size and deeper >= 1.5:
-        waits_longer = e.waits_longer(deeper, then.lat_ns, now.lat_ns)
-        if not e.is_same_figure(then.iops, now.iops) or not waits_longer:
+        waits_longer = is_latency_from_depth(deeper, then.lat_ns, now.lat_ns)
+        if not is_about_equal(then.iops, now.iops) or not waits_longer:
             return None
         what = f"depth {then.shape.depth} → {now.shape.depth}"
         words = f"stays at {figure} ({units.size(now.bytes_s)}/s)"
@@ -117,13 +129,9 @@ def _deeper_without_gain(then: SteadyRun, now: SteadyRun, evidence: Evidence) ->
     elif not one_size and deeper == 1 and now.shape.block_size and then.shape.block_size:
         sizes = f"bs {size_text(then.shape.block_size)} → {size_text(now.shape.block_size)}"
         what, advice, test = sizes, "compare with the limits of your volume or instance", ()
-        if e.is_same_figure(then.bytes_s, now.bytes_s) and not e.is_same_figure(
-            then.iops, now.iops
-        ):
+        if is_about_equal(then.bytes_s, now.bytes_s) and not is_about_equal(then.iops, now.iops):
             words = f"stays at {units.size(now.bytes_s)}/s: the limit is in bandwidth, not IOPS"
-        elif e.is_same_figure(then.iops, now.iops) and not e.is_same_figure(
-            then.bytes_s, now.bytes_s
-        ):
+        elif is_about_equal(then.iops, now.iops) and not is_about_equal(then.bytes_s, now.bytes_s):
             words = f"stays at {figure}: the limit is in IOPS, not bandwidth"
         else:
             return None
@@ -173,8 +181,8 @@ def burst(evidence: Evidence) -> Finding | None:
     if place is None:
         return None
     before, after = frames[:place], frames[place:]
-    was, now = e.fio_iops(before), e.fio_iops(after)
-    if e.full_jobs(after)[1] or _taken_by_others(before, after, evidence, now / was):
+    was, now = fio_iops(before), fio_iops(after)
+    if saturated_jobs(after)[1] or _taken_by_others(before, after, evidence, now / was):
         return None
     # a second in which it happened belongs to both
     late = after[1:]
@@ -196,7 +204,7 @@ def burst(evidence: Evidence) -> Finding | None:
         if credits
         else "leave the disk idle as long as it ran, then repeat: fast at "
         "first means a credit or a cache",
-        since=e.frame_start_s(before[0]),
+        since=frame_start_s(before[0]),
     )
 
 
@@ -211,7 +219,7 @@ def _credit_text(evidence: Evidence, late: Sequence[Frame]) -> tuple[str, str] |
 
     for one in gauges(found):
         bucket, rates = one.bucket, [rate for d in disks if (rate := one.used(d)) is not None]
-        if bucket is None or not rates or not e.is_same_figure(fmean(rates), bucket.refill):
+        if bucket is None or not rates or not is_about_equal(fmean(rates), bucket.refill):
             continue
         back = units.duration(bucket.refills_s() or 0.0)
         return (
@@ -224,7 +232,7 @@ def _credit_text(evidence: Evidence, late: Sequence[Frame]) -> tuple[str, str] |
 def _step(frames: Sequence[Frame]) -> int | None:
     """Index at which the seconds fall into two parts, the second lower by far more than each part
     varies; ``None`` if they don't."""
-    each = [e.fio_iops([frame]) for frame in frames]
+    each = [fio_iops([frame]) for frame in frames]
     if not all(each) or not _has_step_down(each):
         return None
     fits = []
@@ -322,7 +330,7 @@ def _throttled(frame: Frame) -> float:
 def _device_took_longer(before: Sequence[Frame], after: Sequence[Frame]) -> bool:
     """Whether the devices account for at least half of what each I/O takes longer; True where the
     places of the I/Os are not known."""
-    each = [(mean_waits(frames), e.fio_iops(frames)) for frames in (before, after)]
+    each = [(mean_waits(frames), fio_iops(frames)) for frames in (before, after)]
     (then, was), (now, is_now) = each
     if then is None or now is None or not was or not is_now:
         return True
@@ -335,8 +343,8 @@ def _taken_by_others(
     before: Sequence[Frame], after: Sequence[Frame], evidence: Evidence, share: float
 ) -> bool:
     """Whether a device of the stack still does what fio does no longer: another program has it."""
-    then = e.device_figures(before, evidence.devices)
-    now = e.device_figures(after, evidence.devices)
+    then = device_figures(before, evidence.devices)
+    now = device_figures(after, evidence.devices)
     if then is None or now is None or not then.ios_s:
         return True
     if now.ios_s / then.ios_s > share * 1.15:

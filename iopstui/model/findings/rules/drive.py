@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from iopstui import format as units
-from iopstui.model.findings import evidence as e
-from iopstui.model.findings.evidence import Evidence, Finding
+from iopstui.model.findings.evidence import Evidence, recent_frames
+from iopstui.model.findings.finding import Finding
 from iopstui.model.metrics.nvme import UNIT_BYTES, amplification, counter_growth, media_written
 from iopstui.model.samples import DriveReading
 
@@ -113,7 +113,7 @@ def write_amplification(evidence: Evidence) -> Finding | None:
 
 def _writes_per_day(evidence: Evidence, reading: DriveReading) -> str:
     """What that means for the drive's endurance; "" where its rate or size is not known."""
-    rates = [frame.total.w_bytes_s for frame in e.window(evidence) if frame.total is not None]
+    rates = [frame.total.w_bytes_s for frame in recent_frames(evidence) if frame.total is not None]
     known = [rate for rate in rates if rate is not None]
     capacity = reading.counts.get("capacity")
     if not known or not capacity or len(evidence.drives) > 1:

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from iopstui import format as units
-from iopstui.model.findings import evidence as e
 from iopstui.model.findings import wait_figures
 from iopstui.model.findings.conditions import DeviceState, Link
-from iopstui.model.findings.evidence import Evidence, Finding
+from iopstui.model.findings.evidence import (
+    ENOUGH_SECONDS,
+    Evidence,
+    device_state,
+    frame_start_s,
+    recent_frames,
+)
+from iopstui.model.findings.figures import device_figures
+from iopstui.model.findings.finding import Finding
 from iopstui.model.means import fmean
 
 # percent of the time in which some task waits for memory
@@ -33,10 +40,10 @@ def hot(evidence: Evidence) -> Finding | None:
 
 def slow_link(evidence: Evidence) -> Finding | None:
     """A PCIe link below what both ends can, while much of it is used."""
-    frames = e.window(evidence)
+    frames = recent_frames(evidence)
     for device in evidence.devices:
-        link = e.device_state(device, evidence).link
-        figures = e.device_figures(frames, [device])
+        link = device_state(device, evidence).link
+        figures = device_figures(frames, [device])
         if link is None or figures is None or not _reduced(link):
             continue
         carries = _bytes_s(link)
@@ -83,17 +90,15 @@ def io_errors(evidence: Evidence) -> Finding | None:
     """I/Os that failed while the job goes on (continue_on_error)."""
     frames = [frame for frame in evidence.frames if frame.fio is not None]
     failed = [frame.fio.failed for frame in frames if frame.fio is not None]
-    lately = sum(failed[-e.ENOUGH_SECONDS :])
+    lately = sum(failed[-ENOUGH_SECONDS:])
     if not lately:
         return None
-    done = sum(
-        frame.fio.total.ios for frame in frames[-e.ENOUGH_SECONDS :] if frame.fio is not None
-    )
+    done = sum(frame.fio.total.ios for frame in frames[-ENOUGH_SECONDS:] if frame.fio is not None)
     return Finding(
         "io-errors",
-        f"{lately} I/Os failed in the last {len(failed[-e.ENOUGH_SECONDS :])} s "
+        f"{lately} I/Os failed in the last {len(failed[-ENOUGH_SECONDS:])} s "
         f"({units.number(done)} completed), {sum(failed)} since "
-        f"{units.clock(e.frame_start_s(frames[0]))}: the job continues, "
+        f"{units.clock(frame_start_s(frames[0]))}: the job continues, "
         "and IOPS and latency may count I/Os that moved no data",
         "see the kernel's log: dmesg",
     )
@@ -101,9 +106,9 @@ def io_errors(evidence: Evidence) -> Finding | None:
 
 def memory_pressure(evidence: Evidence) -> Finding | None:
     """Tasks wait for memory: the kernel reclaims pages or swaps."""
-    frames = e.window(evidence)
+    frames = recent_frames(evidence)
     waited = [wait_figures.memory_pressure(frame) for frame in frames]
-    if len(waited) < e.ENOUGH_SECONDS or min(waited) < MEMORY_WAIT:
+    if len(waited) < ENOUGH_SECONDS or min(waited) < MEMORY_WAIT:
         return None
     return Finding(
         "memory",

@@ -5,15 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from iopstui import format as units
-from iopstui.model.findings import evidence as e
 from iopstui.model.findings.evidence import (
     ENOUGH_SECONDS,
     SYNCHRONOUS,
-    DeviceFigures,
     Evidence,
-    Finding,
-    recent,
+    device_state,
+    recent_frames,
+    recent_job_frames,
 )
+from iopstui.model.findings.figures import (
+    MUCH_IDLE,
+    DeviceFigures,
+    cpus_have_time,
+    device_figures,
+    fio_iops,
+    fio_latency_ns,
+    flush_await_ms,
+    idle_percents,
+    saturated_jobs,
+)
+from iopstui.model.findings.finding import Finding, device_names_text
 from iopstui.model.findings.wait_figures import cpu_wait, mean_waits
 from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import Frame
@@ -34,16 +45,16 @@ FLUSHING_MS = 100.0
 
 def job_saturated(evidence: Evidence) -> Finding | None:
     """A job's CPU has nothing left, so the job is a limit."""
-    frames = recent(evidence)
+    frames = recent_job_frames(evidence)
     if not frames or evidence.shape.polls or evidence.shape.paced:
         return None
-    busy, full = e.full_jobs(frames)
+    busy, full = saturated_jobs(frames)
     if not full:
         return None
     jobs = max(len(busy), evidence.shape.jobs if len(busy) >= FOLLOWED_JOBS else 1)
     if _full_queue(evidence, frames) or _writes_back(evidence, frames):
         return None
-    each = e.fio_iops(frames) / jobs
+    each = fio_iops(frames) / jobs
     who = f"job {next(iter(full))} is" if len(full) == 1 else f"{len(full)} of {jobs} jobs are"
     return Finding(
         "job-cpu",
@@ -56,7 +67,7 @@ def job_saturated(evidence: Evidence) -> Finding | None:
 
 def _full_queue(evidence: Evidence, frames: Sequence[Frame]) -> bool:
     """Whether the device holds all the job's I/Os: then it is the limit as well."""
-    theirs = e.device_figures(frames, evidence.devices)
+    theirs = device_figures(frames, evidence.devices)
     if theirs is None or theirs.aqu_sz is None or evidence.shape.depth < 2:
         return False
     return theirs.aqu_sz >= FULL_QUEUE * evidence.shape.depth
@@ -74,14 +85,14 @@ def _writes_back(evidence: Evidence, frames: Sequence[Frame]) -> bool:
 
 def more_jobs_than_cpus(evidence: Evidence) -> Finding | None:
     """Jobs wait for a CPU that other jobs of the same run use."""
-    frames = recent(evidence)
+    frames = recent_job_frames(evidence)
     cpus = len(evidence.online)
     if not frames or not cpus or evidence.shape.jobs <= cpus:
         return None
-    idle = e.idle_percents(evidence)
+    idle = idle_percents(evidence)
     if (
         len(idle) < ENOUGH_SECONDS
-        or max(idle) > e.MUCH_IDLE
+        or max(idle) > MUCH_IDLE
         or not _busy_by_themselves(frames, idle, cpus)
     ):
         return None
@@ -109,7 +120,7 @@ def _busy_by_themselves(frames: Sequence[Frame], idle: Sequence[float], cpus: in
 
 def depth_not_reached(evidence: Evidence) -> Finding | None:
     """The job asks for more I/Os at once than it gets."""
-    frames, shape = recent(evidence), evidence.shape
+    frames, shape = recent_job_frames(evidence), evidence.shape
     depth = shape.iodepth
     if not frames or depth is None or depth < 2:
         return None
@@ -155,12 +166,12 @@ def _buffered(depth: int, evidence: Evidence, frames: Sequence[Frame]) -> Findin
 
 def sync_cost(evidence: Evidence) -> Finding | None:
     """Flushes of the device's cache, which fsync, fdatasync and O_SYNC cost."""
-    frames = e.window(evidence)
-    theirs = e.device_figures(frames, evidence.devices)
-    each = e.flush_await(frames, evidence.devices)
+    frames = recent_frames(evidence)
+    theirs = device_figures(frames, evidence.devices)
+    each = flush_await_ms(frames, evidence.devices)
     if theirs is None or each is None or not _many_flushes(evidence, frames, theirs, each):
         return None
-    names, several = e.names_text(evidence.devices), len(evidence.devices) > 1
+    names, several = device_names_text(evidence.devices), len(evidence.devices) > 1
     caches = {d.queue.write_cache for d in evidence.devices if d.queue and d.queue.write_cache}
     because = f" (write_cache {', '.join(sorted(caches))})" if caches else ""
     return Finding(
@@ -185,7 +196,7 @@ def _many_flushes(
 
 def below_physical_block(evidence: Evidence) -> Finding | None:
     """Writes that are smaller than the disk's own blocks, or lie across them."""
-    shape, frames = evidence.shape, recent(evidence)
+    shape, frames = evidence.shape, recent_job_frames(evidence)
     if not frames or not shape.writes or shape.direct is not True:
         return None
     for device in evidence.devices:
@@ -206,7 +217,7 @@ def below_physical_block(evidence: Evidence) -> Finding | None:
                 f"physical block is {block} B: each may cross a block boundary",
                 f"an offset and blockalign of a multiple of {size_text(block)}",
             )
-        away = e.device_state(device, evidence).misaligned
+        away = device_state(device, evidence).misaligned
         if away:
             return Finding(
                 "misaligned",
@@ -219,8 +230,8 @@ def below_physical_block(evidence: Evidence) -> Finding | None:
 
 def cpu_sleeps(evidence: Evidence) -> Finding | None:
     """At depth 1 a CPU that sleeps deeply, or runs slowly, is a part of every latency."""
-    frames, shape = recent(evidence), evidence.shape
-    latency = e.fio_latency(frames)
+    frames, shape = recent_job_frames(evidence), evidence.shape
+    latency = fio_latency_ns(frames)
     if latency is None or shape.depth != 1 or shape.polls or not frames[-1].jobs:
         return None
     waits = mean_waits(frames)
@@ -253,10 +264,10 @@ def cpu_sleeps(evidence: Evidence) -> Finding | None:
 
 def scheduler_cost(evidence: Evidence) -> Finding | None:
     """Jobs or CPUs that are full, on a fast disk that has a scheduler."""
-    frames = recent(evidence)
+    frames = recent_job_frames(evidence)
     if not frames or evidence.shape.polls:
         return None
-    if not e.full_jobs(frames)[1] and e.cpus_have_time(evidence):
+    if not saturated_jobs(frames)[1] and cpus_have_time(evidence):
         return None
     for device in evidence.devices:
         queue = device.queue

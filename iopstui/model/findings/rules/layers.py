@@ -6,8 +6,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iopstui import format as units
-from iopstui.model.findings import evidence as e
-from iopstui.model.findings.evidence import ENOUGH_SECONDS, Evidence, Finding, recent
+from iopstui.model.findings.evidence import (
+    ENOUGH_SECONDS,
+    Evidence,
+    device_state,
+    recent_frames,
+    recent_job_frames,
+)
+from iopstui.model.findings.figures import busy_by_job, device_figures
+from iopstui.model.findings.finding import Finding, device_names_text
 from iopstui.model.findings.wait_figures import below, cpu_share, waits_of
 from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import Frame
@@ -35,11 +42,11 @@ FULL_UTIL = 85.0
 
 def parity(evidence: Evidence) -> Finding | None:
     """Small writes to RAID 4, 5 or 6 read before they write."""
-    frames = recent(evidence)
+    frames = recent_job_frames(evidence)
     for device in evidence.tree:
         if not frames or device.layer not in PARITY_RAID:
             continue
-        state = e.device_state(device, evidence).array
+        state = device_state(device, evidence).array
         each = [_parity(frame, device.name, below(device.name, evidence)) for frame in frames]
         known = [one for one in each if one is not None]
         if len(known) < ENOUGH_SECONDS or (state is not None and state.action not in ("idle", "")):
@@ -76,7 +83,7 @@ def _parity(
 def first_writes(evidence: Evidence) -> Finding | None:
     """A device-mapper device whose writes cause more writes or reads below: a snapshot or a thin
     volume copies or clears before the first write of a chunk."""
-    frames = recent(evidence)
+    frames = recent_job_frames(evidence)
     each = waits_of(frames)
     if not each or not evidence.shape.writes:
         return None
@@ -113,7 +120,7 @@ def _written(frame: Frame, name: str, lower: Sequence[str]) -> tuple[float, floa
 
 def starved(evidence: Evidence) -> Finding | None:
     """A scheduler that lets one direction wait far longer than the other."""
-    frames = e.window(evidence, STARVED_FRAMES) or e.window(evidence)
+    frames = recent_frames(evidence, STARVED_FRAMES) or recent_frames(evidence)
     for device in (*evidence.devices, *evidence.tree):
         scheduler = device.queue.scheduler if device.queue is not None else None
         disks = [frame.disks[device.name] for frame in frames if device.name in frame.disks]
@@ -145,12 +152,12 @@ def _mean_await(disks: Sequence[DiskRates], side: str) -> float:
 
 def write_back(evidence: Evidence) -> Finding | None:
     """Buffered writes that wait until the device has written dirty pages."""
-    frames, shape = recent(evidence), evidence.shape
+    frames, shape = recent_job_frames(evidence), evidence.shape
     each = waits_of(frames)
     if not each or shape.direct is not False or not shape.writes or shape.syncs or shape.paced:
         return None
-    busy = [value for values in e.job_busy(frames).values() for value in values]
-    theirs = e.device_figures(frames, evidence.devices)
+    busy = [value for values in busy_by_job(frames).values() for value in values]
+    theirs = device_figures(frames, evidence.devices)
     disks = [frame.combined([d.name for d in evidence.devices]) for frame in frames]
     if (
         theirs is None
@@ -168,7 +175,7 @@ def write_back(evidence: Evidence) -> Finding | None:
     return Finding(
         "write-back",
         f"{fmean(ios):.1f} buffered writes wait, without using the CPU, while "
-        f"{e.names_text(evidence.devices)} writes back {units.size(theirs.bytes_s)}/s at full "
+        f"{device_names_text(evidence.devices)} writes back {units.size(theirs.bytes_s)}/s at full "
         "utilisation: the limit of dirty pages is reached",
         "try direct=1 to measure the device; vm.dirty_bytes sets when writers wait",
     )

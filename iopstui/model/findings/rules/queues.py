@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from iopstui import format as units
 from iopstui.model.block.device import BlockDevice
-from iopstui.model.findings import evidence as e
 from iopstui.model.findings.conditions import (
     READ_BYTES,
     READ_IOPS,
@@ -15,7 +14,9 @@ from iopstui.model.findings.conditions import (
     WRITE_IOPS,
     IoLimit,
 )
-from iopstui.model.findings.evidence import Evidence, Finding, recent
+from iopstui.model.findings.evidence import Evidence, device_state, recent_job_frames
+from iopstui.model.findings.figures import busy_by_job, device_figures, ios_in_flight
+from iopstui.model.findings.finding import Finding, device_names_text
 from iopstui.model.findings.wait_figures import (
     directly_above,
     jobs_wait_for_cpus,
@@ -44,7 +45,7 @@ SPARE_CPU_PERCENT = 20.0
 
 def above(evidence: Evidence) -> Finding | None:
     """I/Os wait above the device, or above the layer that a cgroup's limit is on."""
-    frames = recent(evidence)
+    frames = recent_job_frames(evidence)
     each = waits_of(frames)
     if not each or evidence.unseen:
         return None
@@ -59,7 +60,7 @@ def above(evidence: Evidence) -> Finding | None:
     why = _iocost(evidence) or (_possible_cause(evidence, frames) if many else None)
     if why is None:
         return None
-    names = e.names_text(evidence.devices)
+    names = device_names_text(evidence.devices)
     inside = fmean(held), fmean(waits.ios for waits in each)
     return Finding(
         "above", f"{inside[0]:.1f} of {inside[1]:.1f} I/Os in flight wait above {names}{why[0]}",
@@ -160,7 +161,7 @@ def _near_limit(frames: Sequence[Frame], evidence: Evidence) -> bool:
 
 def _nearly_full(frames: Sequence[Frame], evidence: Evidence) -> bool:
     """Whether the queues that jobs reach are half full or more: the rest may wait for tags."""
-    theirs = e.device_figures(frames, evidence.devices)
+    theirs = device_figures(frames, evidence.devices)
     rooms = [_queue_room(device, frames) for device in evidence.devices]
     holds = sum(room.holds for room in rooms if room is not None)
     return theirs is not None and 0 < holds <= 2 * (theirs.aqu_sz or 0.0)
@@ -205,19 +206,19 @@ def cpus_are_not_it(evidence: Evidence, frames: Sequence[Frame]) -> bool:
 
 def jobs_have_time(frames: Sequence[Frame]) -> bool:
     """Whether no job uses a whole CPU for itself."""
-    known = [value for values in e.job_busy(frames).values() for value in values]
+    known = [value for values in busy_by_job(frames).values() for value in values]
     return bool(known) and max(known) < BUSY_JOB
 
 
 def tags(evidence: Evidence) -> Finding | None:
     """The queues that the jobs reach hold fewer requests than the job wants in flight."""
-    frames, shape, devices = recent(evidence), evidence.shape, evidence.devices
-    theirs = e.device_figures(frames, devices)
+    frames, shape, devices = recent_job_frames(evidence), evidence.shape, evidence.devices
+    theirs = device_figures(frames, devices)
     if theirs is None or theirs.aqu_sz is None or evidence.unseen or shape.direct is False:
         return None
     if len(devices) == 1 and (found := _queue_depth(devices[0], theirs.aqu_sz, evidence)):
         return found
-    wanted = e.in_flight(frames) or (0.0 if shape.paced else float(shape.depth))
+    wanted = ios_in_flight(frames) or (0.0 if shape.paced else float(shape.depth))
     rooms = [_queue_room(device, frames) for device in devices]
     each = [room for room in rooms if room is not None]
     holds = sum(room.holds for room in each)
@@ -237,7 +238,7 @@ def tags(evidence: Evidence) -> Finding | None:
 
 def _queue_depth(device: BlockDevice, aqu: float, evidence: Evidence) -> Finding | None:
     """Finding: a SCSI disk's queue depth is below the number of requests queued for it."""
-    depth = e.device_state(device, evidence).queue_depth
+    depth = device_state(device, evidence).queue_depth
     if depth is None or aqu < GAIN_FACTOR * depth + 0.5:
         return None
     return Finding(

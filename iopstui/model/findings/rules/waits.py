@@ -8,9 +8,16 @@ from functools import partial
 
 from iopstui import format as units
 from iopstui.model.block.device import BlockDevice
-from iopstui.model.findings import evidence as e
 from iopstui.model.findings.conditions import ProcessLoad
-from iopstui.model.findings.evidence import ENOUGH_SECONDS, Evidence, Finding, recent
+from iopstui.model.findings.evidence import (
+    ENOUGH_SECONDS,
+    Evidence,
+    frame_start_s,
+    newest_frames_while,
+    recent_job_frames,
+)
+from iopstui.model.findings.figures import cpus_have_time
+from iopstui.model.findings.finding import Finding, cpus_text, device_names_text
 from iopstui.model.findings.rules.counts import FIND_PROGRAM_ADVICE
 from iopstui.model.findings.rules.queues import jobs_have_time, limit_reached
 from iopstui.model.findings.wait_figures import below, cpu_share, cpu_wait, waits_of
@@ -45,7 +52,7 @@ LOOK_AT = {
 
 def waits_for_cpu(evidence: Evidence) -> Finding | None:
     """Jobs are ready to run and have no CPU."""
-    frames = recent(evidence)
+    frames = recent_job_frames(evidence)
     each = waits_of(frames)
     waited = [wait for frame in frames if (wait := cpu_wait(frame)) is not None]
     if not each or len(waited) < ENOUGH_SECONDS or min(waited) < CPU_WAIT:
@@ -69,7 +76,7 @@ def _who_has_the_cpu(frames: Sequence[Frame]) -> tuple[str, str]:
     cpus = sorted({job.cpu for job in jobs})
     own = fmean(sum(job.busy or 0.0 for job in frame.jobs) for frame in frames)
     others = max(0.0, _busy(frames, cpus) - own)
-    used = f"other programs use {others:.0f} % of a CPU on {e.cpus_text(cpus)}"
+    used = f"other programs use {others:.0f} % of a CPU on {cpus_text(cpus)}"
     if any(job.policy == IDLE_POLICY for job in jobs):
         return f"the job has policy SCHED_IDLE, and {used}", "run the job without chrt --idle"
     nice = max((job.nice or 0 for job in jobs), default=0)
@@ -91,12 +98,12 @@ def _busy(frames: Sequence[Frame], cpus: Sequence[int]) -> float:
 
 def held_by_layer(evidence: Evidence) -> Finding | None:
     """Most I/Os are in one layer of the stack and not below it."""
-    frames = recent(evidence)
+    frames = recent_job_frames(evidence)
     each = waits_of(frames)
     if not each or limit_reached(frames, evidence):
         return None
     # a layer's own worker may fill one CPU; where all are full, its I/Os may wait for them
-    if not jobs_have_time(frames) or not e.cpus_have_time(evidence):
+    if not jobs_have_time(frames) or not cpus_have_time(evidence):
         return None
     for name in each[-1].layers:
         lower = [one for one in below(name, evidence) if one in each[-1].layers]
@@ -120,7 +127,7 @@ def held_by_layer(evidence: Evidence) -> Finding | None:
 
 def stalled(evidence: Evidence) -> Finding | None:
     """A run in which nothing has completed for some seconds."""
-    quiet = e.newest_while(evidence, partial(_nothing_done, evidence))
+    quiet = newest_frames_while(evidence, partial(_nothing_done, evidence))
     seconds = sum(frame.seconds or 0.0 for frame in quiet)
     if len(quiet) < ENOUGH_SECONDS or seconds < ENOUGH_SECONDS - 0.5:
         return None
@@ -130,7 +137,7 @@ def stalled(evidence: Evidence) -> Finding | None:
     # without a request in a device nothing tells a stall from a job that is stopped
     if not held and not suspended:
         return None
-    names = e.names_text(evidence.devices) or "the target"
+    names = device_names_text(evidence.devices) or "the target"
     why, advice = ": it does not answer", "see the kernel's log: dmesg"
     if suspended:
         why = f": {suspended[0]} is suspended (dmsetup)"
@@ -138,7 +145,7 @@ def stalled(evidence: Evidence) -> Finding | None:
     return Finding(
         "stalled",
         f"no completions for {seconds:.0f} s, {held} requests in flight in {names}{why}",
-        advice, since=e.frame_start_s(quiet[0]), until=quiet[-1].t,
+        advice, since=frame_start_s(quiet[0]), until=quiet[-1].t,
     )  # fmt: skip
 
 
@@ -185,7 +192,7 @@ def suspects_neighbour(evidence: Evidence) -> bool:
 def _other_io(evidence: Evidence) -> tuple[str, float, float, float, float] | None:
     """(device, others' I/Os per second, all I/Os per second, others' in it at a time, others' bytes
     per second)."""
-    frames, shape = recent(evidence), evidence.shape
+    frames, shape = recent_job_frames(evidence), evidence.shape
     if not frames or shape.direct is not True or shape.syncs or evidence.unseen:
         return None
     for name, users in _single_path(evidence):

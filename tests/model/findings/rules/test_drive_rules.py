@@ -6,7 +6,8 @@ import pytest
 from evidence_frames import device, disk, fired, seconds
 
 from iopstui.model.findings.diagnosis import reported_findings
-from iopstui.model.findings.evidence import Evidence, Finding
+from iopstui.model.findings.evidence import Evidence
+from iopstui.model.findings.finding import Finding
 from iopstui.model.findings.rules.drive import media_errors, throttling, worn, write_amplification
 from iopstui.model.metrics.nvme import UNIT_BYTES
 from iopstui.model.samples import DriveReading

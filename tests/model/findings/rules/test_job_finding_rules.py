@@ -8,7 +8,8 @@ from evidence_frames import device, disk, fio, fired, seconds
 from iopstui.model.findings.answer import answer_question
 from iopstui.model.findings.conditions import Conditions, CpuState, DeviceState
 from iopstui.model.findings.diagnosis import diagnose
-from iopstui.model.findings.evidence import Evidence, Finding, JobShape, SteadyRun, seconds_text
+from iopstui.model.findings.evidence import Evidence, JobShape, SteadyRun
+from iopstui.model.findings.finding import Finding, period_text
 from iopstui.model.findings.rules import job as job_rules
 from iopstui.model.findings.rules.counts import busy
 from iopstui.model.metrics.waits import Waits
@@ -203,5 +204,5 @@ def test_the_deciding_run_answers(rule: str, now: SteadyRun, words: str) -> None
 
 def test_a_finding_says_its_seconds() -> None:
     found = diagnose(syncing(400.0, 2.0))[0]
-    assert (found.since, found.until) == (0.0, 3.0) and seconds_text(found) == "0:00-0:03"
-    assert seconds_text(Finding("moved", "...")) == ""
+    assert (found.since, found.until) == (0.0, 3.0) and period_text(found) == "0:00-0:03"
+    assert period_text(Finding("moved", "...")) == ""

@@ -6,8 +6,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iopstui import format as units
-from iopstui.model.findings import evidence as e
-from iopstui.model.findings.evidence import Evidence, Finding
+from iopstui.model.findings.evidence import (
+    ENOUGH_SECONDS,
+    Evidence,
+    frame_start_s,
+    newest_frames_while,
+    recent_frames,
+)
+from iopstui.model.findings.finding import Finding
 from iopstui.model.metrics.frame import FINAL, Frame
 from iopstui.model.metrics.shares.share import KIB, OperationRates, Share, sum_operations
 
@@ -24,10 +30,10 @@ ATTRIBUTES = ("getattr", "access", "lookup")
 
 def unanswered(evidence: Evidence) -> Finding | None:
     """A run of which no RPC has finished for some seconds."""
-    quiet = e.newest_while(evidence, _hangs)
+    quiet = newest_frames_while(evidence, _hangs)
     seconds = sum(frame.seconds or 0.0 for frame in quiet)
     waiting = quiet[-1].share.unanswered if quiet and quiet[-1].share else 0
-    if len(quiet) < e.ENOUGH_SECONDS or waiting <= 0:
+    if len(quiet) < ENOUGH_SECONDS or waiting <= 0:
         return None
     return Finding(
         "nfs-stalled",
@@ -35,7 +41,7 @@ def unanswered(evidence: Evidence) -> Finding | None:
         "server is down or cannot be reached",
         "check the server and the network (ping); a hard mount waits until the server is back, "
         "umount -f ends its requests",
-        since=e.frame_start_s(quiet[0]),
+        since=frame_start_s(quiet[0]),
         until=quiet[-1].t,
     )
 
@@ -50,11 +56,11 @@ def _hangs(frame: Frame) -> bool:
 
 def retransmissions(evidence: Evidence) -> Finding | None:
     """RPCs were sent again in the last seconds."""
-    frames = e.window(evidence)
+    frames = recent_frames(evidence)
     if not frames:
         return None
     # they are counted when the server is back, often in a second that stands for no whole one
-    since = e.frame_start_s(frames[0])
+    since = frame_start_s(frames[0])
     shares = [one.share for one in evidence.frames if one.share is not None and one.t > since]
     total = sum_shares(shares)
     if not total.retransmissions:
@@ -154,7 +160,7 @@ def attribute_storm(evidence: Evidence) -> Finding | None:
 
 def _shares(evidence: Evidence) -> list[Share]:
     """The NFS mount in the last seconds; empty if one of them lacks it."""
-    found = [frame.share for frame in e.window(evidence)]
+    found = [frame.share for frame in recent_frames(evidence)]
     known = [share for share in found if share is not None and share.smb is None]
     return known if len(known) == len(found) else []
 

@@ -6,8 +6,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iopstui import format as units
-from iopstui.model.findings import evidence as e
-from iopstui.model.findings.evidence import Evidence, Finding
+from iopstui.model.findings.evidence import (
+    ENOUGH_SECONDS,
+    Evidence,
+    frame_start_s,
+    newest_frames_while,
+    recent_frames,
+)
+from iopstui.model.findings.finding import Finding
 from iopstui.model.findings.rules.network.nfs import SLOW_RTT_MS, split_text, sum_shares
 from iopstui.model.metrics.frame import FINAL, Frame
 from iopstui.model.metrics.shares.share import Share
@@ -18,8 +24,8 @@ FEW_ANSWERS = 10
 
 def unanswered(evidence: Evidence) -> Finding | None:
     """A run to whose data no server has answered for some seconds."""
-    quiet = e.newest_while(evidence, _hangs)
-    if len(quiet) < e.ENOUGH_SECONDS:
+    quiet = newest_frames_while(evidence, _hangs)
+    if len(quiet) < ENOUGH_SECONDS:
         return None
     seconds, last = sum(frame.seconds or 0.0 for frame in quiet), quiet[-1].share
     if last is None or last.smb is None:
@@ -32,7 +38,7 @@ def unanswered(evidence: Evidence) -> Finding | None:
         "cannot be reached",
         "check the server and the network (ping); what is under way may fail; with the mount "
         "option hard, later I/O waits until the server is back; umount -f ends it",
-        since=e.frame_start_s(quiet[0]),
+        since=frame_start_s(quiet[0]),
         until=quiet[-1].t,
     )
 
@@ -51,11 +57,11 @@ def _hangs(frame: Frame) -> bool:
 
 def reconnects(evidence: Evidence) -> Finding | None:
     """Connections were lost in the last seconds."""
-    frames = e.window(evidence)
+    frames = recent_frames(evidence)
     if not frames:
         return None
     # while a server is gone, and in the second in which it is back, fio may report nothing
-    since, until = e.frame_start_s(frames[0]), evidence.frames[-1].t
+    since, until = frame_start_s(frames[0]), evidence.frames[-1].t
     states = [
         one.share.smb
         for one in evidence.frames
@@ -118,6 +124,6 @@ def small_requests(evidence: Evidence) -> Finding | None:
 
 def _shares(evidence: Evidence) -> Sequence[Share]:
     """The SMB mount in the last seconds; empty if one of them lacks it."""
-    found = [frame.share for frame in e.window(evidence)]
+    found = [frame.share for frame in recent_frames(evidence)]
     known = [share for share in found if share is not None and share.smb is not None]
     return known if len(known) == len(found) else []

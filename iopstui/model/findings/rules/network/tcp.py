@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iopstui import format as units
-from iopstui.model.findings import evidence as e
-from iopstui.model.findings.evidence import Evidence, Finding
+from iopstui.model.findings.evidence import ENOUGH_SECONDS, Evidence, recent_frames
+from iopstui.model.findings.finding import Finding
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.network.connections import Connection
 
@@ -26,7 +26,7 @@ def lost_packets(evidence: Evidence) -> Finding | None:
     lost = sum(one.retrans or 0 for one in each)
     sent = sum(one.segments or 0 for one in each)
     hit = [frame for frame in frames if any(one.retrans for one in frame.connections or ())]
-    if lost < LOST_SEGMENTS or 100 * lost < LOST_PERCENT * sent or len(hit) < e.ENOUGH_SECONDS:
+    if lost < LOST_SEGMENTS or 100 * lost < LOST_PERCENT * sent or len(hit) < ENOUGH_SECONDS:
         return None
     rtt = [one.rtt for one in frames[-1].connections or () if one.rtt is not None]
     return Finding(
@@ -76,7 +76,7 @@ def full_connection(evidence: Evidence) -> Finding | None:
 
 
 def _frames(evidence: Evidence) -> Sequence[Frame]:
-    frames = e.window(evidence)
+    frames = recent_frames(evidence)
     return frames if all(frame.connections for frame in frames) else []
 
 

@@ -1,0 +1,201 @@
+"""Figures over several frames, for the rules: means of what the frames say. A figure that no frame
+has is ``None`` or empty, never 0."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import fsum
+
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.findings.evidence import ENOUGH_SECONDS, Evidence, recent_job_frames
+from iopstui.model.means import fmean, pstdev
+from iopstui.model.metrics.cpus.cpu_frames import rate_of
+from iopstui.model.metrics.frame import (
+    NO_LATENCY,
+    SOME_LATENCY,
+    WRONG_LATENCY,
+    Frame,
+)
+
+SATURATED_BUSY = 93.0
+"""Percent of a CPU: a job that uses more has none left."""
+MUCH_IDLE = 10.0
+"""Percent of all CPUs."""
+SAME_SHARE = 0.05
+"""Two runs that differ by at most this share count as equal."""
+
+
+def ios_in_flight(frames: Sequence[Frame]) -> float | None:
+    """I/Os that fio has under way on average, by Little's law: N = X·R (``None``: no latency, or
+    not of all I/Os)."""
+    latency = fio_latency_ns(frames)
+    if latency is None or any({NO_LATENCY, SOME_LATENCY, WRONG_LATENCY} & f.flags for f in frames):
+        return None
+    return fio_iops(frames) * latency / 1e9
+
+
+def iops_spread(frames: Sequence[Frame]) -> float | None:
+    """Standard deviation of the seconds' IOPS over their mean; ``None`` of fewer than two."""
+    each = [f.fio.total.iops for f in frames if f.fio and f.fio.total.iops]
+    return pstdev(each) / fmean(each) if len(each) > 1 else None
+
+
+def fio_iops(frames: Sequence[Frame]) -> float:
+    """fio's completions per second over these frames."""
+    each = [f.fio for f in frames if f.fio]
+    seconds = sum([one.seconds or 0.0 for one in each])
+    return sum([one.total.ios for one in each]) / seconds if seconds else 0.0
+
+
+def fio_bytes_s(frames: Sequence[Frame]) -> float:
+    """fio's bytes per second over these frames."""
+    seconds = sum(f.fio.seconds or 0.0 for f in frames if f.fio)
+    return sum(f.fio.total.bytes for f in frames if f.fio) / seconds if seconds else 0.0
+
+
+def fio_latency_ns(frames: Sequence[Frame]) -> float | None:
+    """Mean latency (lat, else clat) in ns, weighted by the I/Os."""
+    weighted, count = 0.0, 0
+    for frame in frames:
+        total = frame.fio.total if frame.fio and WRONG_LATENCY not in frame.flags else None
+        mean = None if total is None else total.lat_ns or total.clat_ns
+        if total is not None and mean is not None:
+            weighted += mean * total.ios
+            count += total.ios
+    return weighted / count if count else None
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceFigures:
+    """Devices together over some frames: means of what ``DiskRates`` calls the same. ``own_s`` are
+    the I/Os without empty flushes, which Linux counts among a disk's writes, and some of them
+    twice (O_SYNC on a disk without FUA): at least so many I/Os carry data."""
+
+    r_s: float
+    w_s: float
+    ios_s: float
+    bytes_s: float
+    merges_s: float
+    f_s: float = 0.0
+    aqu_sz: float | None = None
+
+    @property
+    def own_s(self) -> float:
+        """I/Os that carry data, at least."""
+        return max(0.0, self.ios_s - self.f_s)
+
+
+def device_figures(
+    frames: Sequence[Frame], devices: Sequence[BlockDevice], least: int = ENOUGH_SECONDS
+) -> DeviceFigures | None:
+    """Means over the frames that measured all the devices; ``None`` if fewer than ``least``
+    did."""
+    least = max(least, 1)
+    # a dozen rules ask for it each second
+    if not devices or len(frames) < least:
+        return None
+    names = [device.name for device in devices]
+    each = [frame.combined(names) for frame in frames]
+    disks = [d for d in each if d is not None and d.r_s is not None and d.w_s is not None]
+    count = len(disks)
+    if count < least:
+        return None
+    return DeviceFigures(
+        r_s=fsum([d.r_s or 0.0 for d in disks]) / count,
+        w_s=fsum([d.w_s or 0.0 for d in disks]) / count,
+        ios_s=fsum([d.ios_s or 0.0 for d in disks]) / count,
+        bytes_s=fsum([d.bytes_s or 0.0 for d in disks]) / count,
+        merges_s=fsum([d.merges_s or 0.0 for d in disks]) / count,
+        f_s=fsum([d.f_s or 0.0 for d in disks]) / count,
+        aqu_sz=mean_of_all([d.aqu_sz for d in disks]),
+    )
+
+
+def mean_of_all(values: Sequence[float | None]) -> float | None:
+    """Mean of all values; ``None`` if one is missing."""
+    known = [value for value in values if value is not None]
+    return fmean(known) if known and len(known) == len(values) else None
+
+
+def iops_by_second(
+    frames: Sequence[Frame], devices: Sequence[BlockDevice]
+) -> list[tuple[float, float, float]]:
+    """(fio's IOPS, the fewest and the most I/Os with data that the devices' counters allow per
+    second) of each frame that has both."""
+    found = []
+    for frame in frames:
+        own, theirs = fio_iops([frame]), device_figures([frame], devices, 1)
+        if own and theirs is not None:
+            found.append((own, theirs.own_s, theirs.ios_s))
+    return found
+
+
+def mean_by_cpu(frames: Sequence[Frame], name: str) -> dict[int, float]:
+    """Mean of ``block_s``, ``irq_s`` or ``ipi_s`` for each CPU, over the frames that have it."""
+    found: dict[int, list[float]] = {}
+    for frame in frames:
+        for cpu, value in rate_of(frame.cpus, name).items():
+            found.setdefault(cpu, []).append(value)
+    return {cpu: fmean(values) for cpu, values in found.items()}
+
+
+def busy_by_job(frames: Sequence[Frame]) -> dict[int, list[float]]:
+    """Percent of a CPU by job, one value for each frame that knows it."""
+    busy: dict[int, list[float]] = {}
+    for frame in frames:
+        for job in frame.jobs:
+            if job.busy is not None:
+                busy.setdefault(job.index, []).append(job.busy)
+    return busy
+
+
+def saturated_jobs(frames: Sequence[Frame]) -> tuple[dict[int, list[float]], dict[int, float]]:
+    """(busy percents of all jobs, mean of those that had nothing left all the time)."""
+    busy = busy_by_job(frames)
+    full = {
+        n: fmean(b)
+        for n, b in busy.items()
+        if len(b) >= ENOUGH_SECONDS and min(b) >= SATURATED_BUSY
+    }
+    return busy, full
+
+
+def cpus_have_time(evidence: Evidence) -> bool:
+    """Whether the CPUs that can be used had idle time in each of the last seconds."""
+    idle = idle_percents(evidence)
+    return len(idle) >= ENOUGH_SECONDS and min(idle) > MUCH_IDLE
+
+
+def idle_percents(evidence: Evidence) -> list[float]:
+    """Idle percentage of all usable CPUs together, for each of the last seconds that have it."""
+    frames = recent_job_frames(evidence)
+    loads = [[f.cpus[c].load for c in evidence.online if c in f.cpus] for f in frames]
+    return [fmean(one.idle + one.iowait for one in row if one) for row in loads if any(row)]
+
+
+def flush_await_ms(frames: Sequence[Frame], devices: Sequence[BlockDevice]) -> float | None:
+    """How long a flush took in these frames, in ms; ``None`` if there was none."""
+    waited = count = 0.0
+    for frame in frames:
+        disk = frame.combined([device.name for device in devices])
+        if disk is not None and disk.f_s and disk.f_await is not None:
+            waited += disk.f_s * disk.f_await
+            count += disk.f_s
+    return waited / count if count else None
+
+
+def is_about_equal(one: float, other: float) -> bool:
+    """Whether two figures of different runs differ by no more than ``SAME_SHARE``, and aren't 0."""
+    return 0 < max(one, other) <= (1 + SAME_SHARE) * min(one, other)
+
+
+def is_latency_from_depth(deeper: float, then_ns: float, now_ns: float) -> bool:
+    """Whether latency grew at least by half of what Little's law gives a queue that is ``deeper``
+    times as deep and brings no more IOPS."""
+    return now_ns >= then_ns * (1 + 0.5 * (deeper - 1))
+
+
+def busiest_cpu(counts: Mapping[int, float]) -> tuple[int, float]:
+    """(CPU, count) of the busiest one; ``counts`` must not be empty."""
+    return max(counts.items(), key=lambda pair: (pair[1], -pair[0]))
