@@ -39,9 +39,9 @@ class ActiveFindings:
 
     def note_reported(self, finding: Finding, t: float) -> None:
         """Note that it was reported at second ``t``, for the first time or again."""
-        held = self._held.get(finding.rule)
-        if held is not None:
-            held.finding = finding
+        active = self._held.get(finding.rule)
+        if active is not None:
+            active.finding = finding
             return
         since = t if finding.since is None else finding.since
         self._held[finding.rule] = _ActiveFinding(finding, since, max(since, t))
@@ -49,24 +49,24 @@ class ActiveFindings:
     def feed(self, t: float, seconds: float, firing: Collection[str]) -> Iterator[EndedFinding]:
         """``seconds`` were measured up to ``t``, and these rules fire on them: what is over now,
         once. Seconds in which nothing was measured say nothing, and don't count."""
-        for rule, held in list(self._held.items()):
+        for rule, active in list(self._held.items()):
             if rule in firing:
-                held.until, held.quiet_s = max(held.until, t), 0.0
+                active.until, active.quiet_s = max(active.until, t), 0.0
                 continue
-            held.quiet_s += seconds
-            if held.quiet_s >= END_AFTER_S:
+            active.quiet_s += seconds
+            if active.quiet_s >= END_AFTER_S:
                 del self._held[rule]
-                yield EndedFinding(held.finding, held.since, held.until)
+                yield EndedFinding(active.finding, active.since, active.until)
 
     @property
     def findings(self) -> list[Finding]:
         """Findings that hold now."""
-        return [held.finding for held in self._held.values()]
+        return [active.finding for active in self._held.values()]
 
     def withdraw(self, rule: str, why: str) -> EndedFinding:
         """A finding that holds was not true, as ``why`` says."""
-        held = self._held.pop(rule)
-        return EndedFinding(held.finding, held.since, held.until, why)
+        active = self._held.pop(rule)
+        return EndedFinding(active.finding, active.since, active.until, why)
 
     def forget(self) -> None:
         """Other seconds follow (a run begins, or is over): what held before has no end in them."""

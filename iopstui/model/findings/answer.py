@@ -15,36 +15,37 @@ CLEAR = 0.2
 Verdict = Callable[[SteadyRun, SteadyRun], str]
 
 
-def answer_question(question: Finding, then: SteadyRun, now: SteadyRun) -> Finding:
-    """``then`` is the run that the question was asked of, ``now`` the one with its ``test``."""
+def answer_question(question: Finding, earlier: SteadyRun, now: SteadyRun) -> Finding:
+    """``earlier`` is the run that the question was asked of, ``now`` the one with its ``test``."""
     verdict = _VERDICTS.get(question.rule, _iops_change_text)
     return Finding(
         "answer",
-        f"{question.rule}, tested with {question.options}: IOPS {units.number(then.iops)} → "
-        f"{units.number(now.iops)}, {units.size(then.bytes_s)}/s → {units.size(now.bytes_s)}/s, "
-        f"latency {units.latency(then.lat_ns)} → {units.latency(now.lat_ns)}: {verdict(then, now)}",
+        f"{question.rule}, tested with {question.options}: IOPS {units.number(earlier.iops)} → "
+        f"{units.number(now.iops)}, {units.size(earlier.bytes_s)}/s → {units.size(now.bytes_s)}/s, "
+        f"latency {units.latency(earlier.lat_ns)} → {units.latency(now.lat_ns)}: "
+        f"{verdict(earlier, now)}",
         "one run each; a comparison (c) tests whether it is chance",
         "c",
     )
 
 
-def _limited(then: SteadyRun, now: SteadyRun) -> str:
-    if is_about_equal(then.iops, now.iops):
+def _limited(earlier: SteadyRun, now: SteadyRun) -> str:
+    if is_about_equal(earlier.iops, now.iops):
         return "the limit is in IOPS"
-    if is_about_equal(then.bytes_s, now.bytes_s):
+    if is_about_equal(earlier.bytes_s, now.bytes_s):
         return "the limit is in bandwidth"
     return "neither stayed the same, so no fixed limit is shown"
 
 
-def _each_costs(then: SteadyRun, now: SteadyRun) -> str:
-    if now.lat_ns <= then.lat_ns * (1 - CLEAR):
+def _each_costs(earlier: SteadyRun, now: SteadyRun) -> str:
+    if now.lat_ns <= earlier.lat_ns * (1 - CLEAR):
         return "yes, whole blocks are clearly faster"
     return "no, whole blocks are not clearly faster here"
 
 
-def _iops_change_text(then: SteadyRun, now: SteadyRun) -> str:
-    noise = 2 * max(then.spread or 0.0, now.spread or 0.0, SAME_SHARE / 2)
-    change = now.iops / then.iops - 1 if then.iops else 0.0
+def _iops_change_text(earlier: SteadyRun, now: SteadyRun) -> str:
+    noise = 2 * max(earlier.spread or 0.0, now.spread or 0.0, SAME_SHARE / 2)
+    change = now.iops / earlier.iops - 1 if earlier.iops else 0.0
     if abs(change) <= noise:
         return "no difference larger than the variation from second to second"
     return f"{'more' if change > 0 else 'fewer'} IOPS by {100 * abs(change):.0f} %"

@@ -38,8 +38,8 @@ def _counts(finding: Finding, evidence: Evidence) -> str:
 
 
 def _came_back(finding: Finding, evidence: Evidence) -> str:
-    since = finding.since or 0.0
-    first = [frame for frame in evidence.measured if frame_start_s(frame) >= since][:FIRST_FRAMES]
+    since_s = finding.since or 0.0
+    first = [frame for frame in evidence.measured if frame_start_s(frame) >= since_s][:FIRST_FRAMES]
     now = fio_iops(recent_job_frames(evidence))
     if len(first) < FIRST_FRAMES or now < RECOVERED_SHARE * fio_iops(first):
         return ""
@@ -49,11 +49,11 @@ def _came_back(finding: Finding, evidence: Evidence) -> str:
 def _rise_text(finding: Finding, evidence: Evidence) -> str:
     if finding.since is None or finding.until is None:
         return ""
-    then = [f for f in evidence.measured if finding.since < f.t <= finding.until]
+    first = [f for f in evidence.measured if finding.since < f.t <= finding.until]
     now = recent_job_frames(evidence)
-    if len(then) < ENOUGH_SECONDS or not now or now[0].t <= finding.until:
+    if len(first) < ENOUGH_SECONDS or not now or now[0].t <= finding.until:
         return ""
-    rose = fio_iops(now) > GAIN_FACTOR * fio_iops(then)
+    rose = fio_iops(now) > GAIN_FACTOR * fio_iops(first)
     return f"IOPS rose to {units.number(fio_iops(now))} since" if rose else ""
 
 

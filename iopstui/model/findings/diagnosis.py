@@ -148,14 +148,14 @@ def diagnose(evidence: Evidence) -> list[Finding]:
 
 def fired_findings(evidence: Evidence) -> list[Finding]:
     """Findings of all rules, with those that only add to another one."""
-    return [one for rule in RULES if (one := rule(evidence)) is not None]
+    return [finding for rule in RULES if (finding := rule(evidence)) is not None]
 
 
-def reported_findings(found: Sequence[Finding], evidence: Evidence) -> list[Finding]:
+def reported_findings(findings: Sequence[Finding], evidence: Evidence) -> list[Finding]:
     """The findings of ``fired_findings`` to report, with the seconds they are about."""
-    names = {one.rule for one in found}
-    kept = [one for one in found if not names & set(SAID_BY.get(one.rule, ()))]
-    return [_with_seconds(one, evidence) for one in kept]
+    names = {finding.rule for finding in findings}
+    reported = [finding for finding in findings if not names & set(SAID_BY.get(finding.rule, ()))]
+    return [_with_seconds(finding, evidence) for finding in reported]
 
 
 def _with_seconds(finding: Finding, evidence: Evidence) -> Finding:

@@ -120,8 +120,8 @@ def measured_frames(frames: Iterable[Frame]) -> list[Frame]:
 
 def recent_job_frames(evidence: Evidence, count: int = ENOUGH_SECONDS) -> list[Frame]:
     """The last ``count`` measured frames; empty if there are fewer."""
-    found = evidence.measured
-    return found[-count:] if len(found) >= count else []
+    frames = evidence.measured
+    return frames[-count:] if len(frames) >= count else []
 
 
 def frame_start_s(frame: Frame) -> float:
@@ -136,18 +136,18 @@ def recent_frames(evidence: Evidence, count: int = ENOUGH_SECONDS) -> list[Frame
     running = any(f.fio is not None for f in evidence.frames)
     if running:
         return recent_job_frames(evidence, count)
-    found = [f for f in evidence.frames if f.seconds and FINAL not in f.flags and f.step == 0]
-    return found[-count:] if len(found) >= count else []
+    frames = [f for f in evidence.frames if f.seconds and FINAL not in f.flags and f.step == 0]
+    return frames[-count:] if len(frames) >= count else []
 
 
-def newest_frames_while(evidence: Evidence, holds: Callable[[Frame], bool]) -> list[Frame]:
+def newest_frames_while(evidence: Evidence, condition: Callable[[Frame], bool]) -> list[Frame]:
     """The newest frames of the running step, oldest first, as far back as ``holds`` is true."""
-    found: list[Frame] = []
-    for frame in reversed([one for one in evidence.frames if one.seconds and one.step]):
-        if not holds(frame):
+    newest: list[Frame] = []
+    for frame in reversed([frame for frame in evidence.frames if frame.seconds and frame.step]):
+        if not condition(frame):
             break
-        found.insert(0, frame)
-    return found
+        newest.insert(0, frame)
+    return newest
 
 
 def device_state(device: BlockDevice, evidence: Evidence) -> DeviceState:

@@ -37,15 +37,15 @@ def ios_in_flight(frames: Sequence[Frame]) -> float | None:
 
 def iops_spread(frames: Sequence[Frame]) -> float | None:
     """Standard deviation of the seconds' IOPS over their mean; ``None`` of fewer than two."""
-    each = [f.fio.total.iops for f in frames if f.fio and f.fio.total.iops]
-    return pstdev(each) / fmean(each) if len(each) > 1 else None
+    iops = [f.fio.total.iops for f in frames if f.fio and f.fio.total.iops]
+    return pstdev(iops) / fmean(iops) if len(iops) > 1 else None
 
 
 def fio_iops(frames: Sequence[Frame]) -> float:
     """fio's completions per second over these frames."""
-    each = [f.fio for f in frames if f.fio]
-    seconds = sum([one.seconds or 0.0 for one in each])
-    return sum([one.total.ios for one in each]) / seconds if seconds else 0.0
+    intervals = [f.fio for f in frames if f.fio]
+    seconds = sum([interval.seconds or 0.0 for interval in intervals])
+    return sum([interval.total.ios for interval in intervals]) / seconds if seconds else 0.0
 
 
 def fio_bytes_s(frames: Sequence[Frame]) -> float:
@@ -96,8 +96,8 @@ def device_figures(
     if not devices or len(frames) < least:
         return None
     names = [device.name for device in devices]
-    each = [frame.combined(names) for frame in frames]
-    disks = [d for d in each if d is not None and d.r_s is not None and d.w_s is not None]
+    combined = [frame.combined(names) for frame in frames]
+    disks = [d for d in combined if d is not None and d.r_s is not None and d.w_s is not None]
     count = len(disks)
     if count < least:
         return None
@@ -114,8 +114,8 @@ def device_figures(
 
 def mean_of_all(values: Sequence[float | None]) -> float | None:
     """Mean of all values; ``None`` if one is missing."""
-    known = [value for value in values if value is not None]
-    return fmean(known) if known and len(known) == len(values) else None
+    present = [value for value in values if value is not None]
+    return fmean(present) if present and len(present) == len(values) else None
 
 
 def iops_by_second(
@@ -123,21 +123,21 @@ def iops_by_second(
 ) -> list[tuple[float, float, float]]:
     """(fio's IOPS, the fewest and the most I/Os with data that the devices' counters allow per
     second) of each frame that has both."""
-    found = []
+    rows = []
     for frame in frames:
-        own, theirs = fio_iops([frame]), device_figures([frame], devices, 1)
-        if own and theirs is not None:
-            found.append((own, theirs.own_s, theirs.ios_s))
-    return found
+        fio_s, device_io = fio_iops([frame]), device_figures([frame], devices, 1)
+        if fio_s and device_io is not None:
+            rows.append((fio_s, device_io.own_s, device_io.ios_s))
+    return rows
 
 
 def mean_by_cpu(frames: Sequence[Frame], name: str) -> dict[int, float]:
     """Mean of ``block_s``, ``irq_s`` or ``ipi_s`` for each CPU, over the frames that have it."""
-    found: dict[int, list[float]] = {}
+    values_by_cpu: dict[int, list[float]] = {}
     for frame in frames:
         for cpu, value in rate_of(frame.cpus, name).items():
-            found.setdefault(cpu, []).append(value)
-    return {cpu: fmean(values) for cpu, values in found.items()}
+            values_by_cpu.setdefault(cpu, []).append(value)
+    return {cpu: fmean(values) for cpu, values in values_by_cpu.items()}
 
 
 def busy_by_job(frames: Sequence[Frame]) -> dict[int, list[float]]:
@@ -171,7 +171,7 @@ def idle_percents(evidence: Evidence) -> list[float]:
     """Idle percentage of all usable CPUs together, for each of the last seconds that have it."""
     frames = recent_job_frames(evidence)
     loads = [[f.cpus[c].load for c in evidence.online if c in f.cpus] for f in frames]
-    return [fmean(one.idle + one.iowait for one in row if one) for row in loads if any(row)]
+    return [fmean(load.idle + load.iowait for load in row if load) for row in loads if any(row)]
 
 
 def flush_await_ms(frames: Sequence[Frame], devices: Sequence[BlockDevice]) -> float | None:
@@ -185,9 +185,9 @@ def flush_await_ms(frames: Sequence[Frame], devices: Sequence[BlockDevice]) -> f
     return waited / count if count else None
 
 
-def is_about_equal(one: float, other: float) -> bool:
+def is_about_equal(first: float, second: float) -> bool:
     """Whether two figures of different runs differ by no more than ``SAME_SHARE``, and aren't 0."""
-    return 0 < max(one, other) <= (1 + SAME_SHARE) * min(one, other)
+    return 0 < max(first, second) <= (1 + SAME_SHARE) * min(first, second)
 
 
 def is_latency_from_depth(deeper: float, then_ns: float, now_ns: float) -> bool:

@@ -56,5 +56,5 @@ def device_names_text(devices: Sequence[BlockDevice], most: int = 4) -> str:
 
 def cpus_text(cpus: Sequence[int], most: int = 6) -> str:
     """ "CPU 0, 1, 5", with long lists cut: "CPU 0, 1, 2 ... (64 CPUs)"."""
-    shown = ", ".join(map(str, cpus[:most]))
-    return f"CPU {shown}" + (f" ... ({len(cpus)} CPUs)" if len(cpus) > most else "")
+    listed = ", ".join(map(str, cpus[:most]))
+    return f"CPU {listed}" + (f" ... ({len(cpus)} CPUs)" if len(cpus) > most else "")

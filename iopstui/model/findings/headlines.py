@@ -81,8 +81,8 @@ def severity_of(finding: Finding) -> str:
 
 def headline_of(finding: Finding) -> str:
     """A rule without a headline has the first clause of its sentence."""
-    known = HEADLINES.get(finding.rule)
-    if known is not None:
-        return known[1]
+    entry = HEADLINES.get(finding.rule)
+    if entry is not None:
+        return entry[1]
     first = finding.text.partition(": ")[0].partition("; ")[0]
     return first if len(first) <= LONGEST else first[: LONGEST - 1].rpartition(" ")[0] + "…"

@@ -86,17 +86,17 @@ def _moved(
     irq = irq_of(change.name)
     if irq is not None:
         return _cpu_shift_text(f"interrupt {irq}", _vector(before, irq), _vector(after, irq))
-    then, now = device_figures(before, devices), device_figures(after, devices)
-    if then is None or now is None:
+    earlier, now = device_figures(before, devices), device_figures(after, devices)
+    if earlier is None or now is None:
         return "the device was not measured"
     if change.name in MERGING:
-        return f"merges {units.number(then.merges_s)} → {units.number(now.merges_s)}/s"
-    if change.name in SIZES and then.ios_s and now.ios_s:
+        return f"merges {units.number(earlier.merges_s)} → {units.number(now.merges_s)}/s"
+    if change.name in SIZES and earlier.ios_s and now.ios_s:
         return (
-            f"requests {units.size(then.bytes_s / then.ios_s)} → "
+            f"requests {units.size(earlier.bytes_s / earlier.ios_s)} → "
             f"{units.size(now.bytes_s / now.ios_s)}"
         )
-    return f"the device's I/Os {units.number(then.ios_s)} → {units.number(now.ios_s)}/s"
+    return f"the device's I/Os {units.number(earlier.ios_s)} → {units.number(now.ios_s)}/s"
 
 
 # -- where completions run
@@ -107,11 +107,11 @@ def _completions(
 ) -> str:
     """BLOCK softirqs are those of all disks: where they are more than these devices' I/Os, nobody
     can tell which are theirs."""
-    found = [_softirqs(frames, devices) for frames in (before, after)]
-    if None in found:
+    counts = [_softirqs(frames, devices) for frames in (before, after)]
+    if None in counts:
         return "most BLOCK softirqs are other disks', so this disk's cannot be counted"
-    then, now = (one or {} for one in found)
-    return _cpu_shift_text("BLOCK softirqs", then, now)
+    earlier, now = (count or {} for count in counts)
+    return _cpu_shift_text("BLOCK softirqs", earlier, now)
 
 
 def _softirqs(
@@ -119,8 +119,8 @@ def _softirqs(
 ) -> dict[int, float] | None:  # fmt: skip
     counts = mean_by_cpu(frames, "block_s")
     figures = device_figures(frames, devices)
-    own = figures.ios_s + figures.f_s if figures is not None else None
-    if own is not None and sum(counts.values()) > max(QUIET_RATE, SOFTIRQS_PER_IO * own):
+    ios_s = figures.ios_s + figures.f_s if figures is not None else None
+    if ios_s is not None and sum(counts.values()) > max(QUIET_RATE, SOFTIRQS_PER_IO * ios_s):
         return None
     return counts
 
@@ -129,17 +129,17 @@ def _function_calls(frames: Sequence[Frame], change: TunableChange, since: float
     """Wide machines read these in some seconds only, before the frame that has them, and then
     over the time since the last reading: what reaches over the change is left out. "" where
     nothing remains."""
-    read = [
+    readings = [
         (f.t - (f.ipi_age_s or 0.0), sum(rate_of(f.cpus, "ipi_s").values()))
         for f in frames
         if _has_ipi(f)
     ]
-    spans = [(a[0], b[0], b[1]) for a, b in pairwise(read)]
-    then = _mean_over([s for s in spans if s[0] >= since and s[1] <= change.t])
+    spans = [(a[0], b[0], b[1]) for a, b in pairwise(readings)]
+    earlier = _mean_over([s for s in spans if s[0] >= since and s[1] <= change.t])
     now = _mean_over([s for s in spans if s[0] > change.t])
-    if then is None or now is None:
+    if earlier is None or now is None:
         return ""
-    return f", function-call interrupts {units.number(then)} → {units.number(now)}/s"
+    return f", function-call interrupts {units.number(earlier)} → {units.number(now)}/s"
 
 
 def _has_ipi(frame: Frame) -> bool:
@@ -153,41 +153,42 @@ def _mean_over(spans: Sequence[tuple[float, float, float]]) -> float | None:
 
 
 def _vector(frames: Sequence[Frame], irq: int) -> dict[int, float]:
-    found: dict[int, list[float]] = {}
+    rates_by_cpu: dict[int, list[float]] = {}
     for frame in frames:
         for cpu, rate in frame.irqs.get(irq, {}).items():
-            found.setdefault(cpu, []).append(rate)
-    return {cpu: fmean(rates) for cpu, rates in found.items()}
+            rates_by_cpu.setdefault(cpu, []).append(rate)
+    return {cpu: fmean(rates) for cpu, rates in rates_by_cpu.items()}
 
 
-def _cpu_shift_text(what: str, then: Mapping[int, float], now: Mapping[int, float]) -> str:
+def _cpu_shift_text(label: str, earlier: Mapping[int, float], now: Mapping[int, float]) -> str:
     """How a count moved between CPUs: a move if a tenth of it is on other CPUs."""
-    total_then, total_now = sum(then.values()), sum(now.values())
-    if not then or not now:
-        return f"{what} not measured"
+    total_then, total_now = sum(earlier.values()), sum(now.values())
+    if not earlier or not now:
+        return f"{label} not measured"
     if total_then < QUIET_RATE and total_now < QUIET_RATE:
-        return f"no {what} before or after"
+        return f"no {label} before or after"
     if total_then < QUIET_RATE:
-        return f"{what} began on {_spread(now)}, {units.number(total_now)}/s"
+        return f"{label} began on {_spread(now)}, {units.number(total_now)}/s"
     if total_now < QUIET_RATE:
-        return f"{what} ended (were {units.number(total_then)}/s on {_spread(then)})"
+        return f"{label} ended (were {units.number(total_then)}/s on {_spread(earlier)})"
     rates = f"{units.number(total_then)} → {units.number(total_now)}/s"
-    share = moved_share(then, now)
+    share = moved_share(earlier, now)
     if share < MOVED_SHARE:
-        return f"{what} stayed on {_spread(now)}, {rates}"
+        return f"{label} stayed on {_spread(now)}, {rates}"
     return (
-        f"{100 * share:.0f} % of the {what} moved, from {_spread(then)} to {_spread(now)}, {rates}"
+        f"{100 * share:.0f} % of the {label} moved, from {_spread(earlier)} to {_spread(now)}, "
+        f"{rates}"
     )
 
 
-def moved_share(then: Mapping[int, float], now: Mapping[int, float]) -> float:
+def moved_share(earlier: Mapping[int, float], now: Mapping[int, float]) -> float:
     """The part of a count that is on other CPUs than before, 0 to 1, whatever its sum is."""
-    total_then, total_now = sum(then.values()), sum(now.values())
+    total_then, total_now = sum(earlier.values()), sum(now.values())
     if total_then <= 0 or total_now <= 0:
         return 0.0
-    cpus = {*then, *now}
-    apart = sum(abs(then.get(c, 0) / total_then - now.get(c, 0) / total_now) for c in cpus)
-    return min(1.0, apart / 2)
+    cpus = {*earlier, *now}
+    difference = sum(abs(earlier.get(c, 0) / total_then - now.get(c, 0) / total_now) for c in cpus)
+    return min(1.0, difference / 2)
 
 
 def _spread(counts: Mapping[int, float]) -> str:
@@ -203,20 +204,20 @@ def _spread(counts: Mapping[int, float]) -> str:
     if len(chosen) == 1:
         return f"CPU {chosen[0]} ({shares[0]} %)"
     if len(set(shares)) > 1 and len(chosen) <= MAX_NAMED:
-        named = zip(chosen, shares, strict=True)
-        return ", ".join(f"CPU {cpu} {share} %" for cpu, share in named)
-    each = shares[0] if len(set(shares)) == 1 else f"{shares[-1]}-{shares[0]}"
-    return f"{cpus_text(sorted(chosen))} ({each} % each)"
+        pairs = zip(chosen, shares, strict=True)
+        return ", ".join(f"CPU {cpu} {share} %" for cpu, share in pairs)
+    percent = shares[0] if len(set(shares)) == 1 else f"{shares[-1]}-{shares[0]}"
+    return f"{cpus_text(sorted(chosen))} ({percent} % each)"
 
 
 # -- what it did to IOPS
 
 
 def _iops(before: Sequence[Frame], after: Sequence[Frame]) -> str:
-    then, now = _iops_of_each(before), _iops_of_each(after)
+    earlier, now = _iops_of_each(before), _iops_of_each(after)
     first, second = fio_iops(before), fio_iops(after)
-    figures = f"IOPS {_with_range(first, then)} → {_with_range(second, now)}"
-    if max(then) >= min(now) and max(now) >= min(then):
+    figures = f"IOPS {_with_range(first, earlier)} → {_with_range(second, now)}"
+    if max(earlier) >= min(now) and max(now) >= min(earlier):
         return f"{figures}: no change beyond their spread from second to second"
     change = 100 * (second / first - 1) if first else None
     by = f" by {abs(change):.0f} %" if change is not None else ""
@@ -227,5 +228,5 @@ def _iops_of_each(frames: Sequence[Frame]) -> list[float]:
     return [fio_iops([frame]) for frame in frames]
 
 
-def _with_range(mean: float, each: Sequence[float]) -> str:
-    return f"{units.number(mean)} ({units.number(min(each))}-{units.number(max(each))})"
+def _with_range(mean: float, seconds: Sequence[float]) -> str:
+    return f"{units.number(mean)} ({units.number(min(seconds))}-{units.number(max(seconds))})"

@@ -16,8 +16,8 @@ MUCH_CPU_WAIT = 10.0
 
 def waits_of(frames: Sequence[Frame]) -> list[Waits]:
     """Waits of each frame; empty if one has none, or no I/O completed in it."""
-    found = [frame.waits for frame in frames if frame.waits is not None]
-    return found if len(found) == len(frames) and not any(w.stalled for w in found) else []
+    waits = [frame.waits for frame in frames if frame.waits is not None]
+    return waits if len(waits) == len(frames) and not any(w.stalled for w in waits) else []
 
 
 def mean_waits(frames: Sequence[Frame]) -> Waits | None:
@@ -30,30 +30,30 @@ def mean_waits(frames: Sequence[Frame]) -> Waits | None:
 
 def below(name: str, evidence: Evidence) -> tuple[str, ...]:
     """The devices directly below one."""
-    return next((one.below for one in evidence.links if one.name == name), ())
+    return next((link.below for link in evidence.links if link.name == name), ())
 
 
 def directly_above(name: str, evidence: Evidence) -> tuple[str, ...]:
     """The devices that lie directly on one."""
-    return tuple(one.name for one in evidence.links if name in one.below)
+    return tuple(link.name for link in evidence.links if name in link.below)
 
 
 def layers_from(name: str, evidence: Evidence) -> set[str]:
     """A layer and all below it; of a whole disk, its partitions that are layers."""
-    found: set[str] = set()
-    parts = (one.name for one in evidence.tree if one.disk == name)
+    layers: set[str] = set()
+    parts = (device.name for device in evidence.tree if device.disk == name)
     waiting = [name, *parts]
     while waiting:
-        one = waiting.pop()
-        if one not in found:
-            found.add(one)
-            waiting += below(one, evidence)
-    return found
+        layer = waiting.pop()
+        if layer not in layers:
+            layers.add(layer)
+            waiting += below(layer, evidence)
+    return layers
 
 
 def outside(waits: Waits, names: set[str]) -> float:
     """I/Os that are in none of these layers and don't wait for a CPU."""
-    inside = sum(held for name, held in waits.layers.items() if name in names)
+    inside = sum(ios for name, ios in waits.layers.items() if name in names)
     return waits.ios - inside - (waits.cpu or 0.0)
 
 
@@ -65,8 +65,8 @@ def cpu_share(waits: Waits) -> float:
 def cpu_wait(frame: Frame) -> float | None:
     """Percent of the interval in which a job was ready to run and had no CPU: the mean over all
     jobs; ``None`` if the kernel does not say."""
-    known = [job.cpu_wait for job in frame.jobs if job.cpu_wait is not None]
-    return sum(known) / len(known) if known else None
+    percents = [job.cpu_wait for job in frame.jobs if job.cpu_wait is not None]
+    return sum(percents) / len(percents) if percents else None
 
 
 def jobs_wait_for_cpus(frames: Sequence[Frame]) -> bool:

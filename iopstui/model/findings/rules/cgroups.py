@@ -32,9 +32,9 @@ def most_of_the_io(evidence: Evidence) -> Finding | None:
         seconds = [frame.disks[device.name] for frame in frames if device.name in frame.disks]
         if len(seconds) == len(frames) and all(map(_used, seconds)):
             readings = _readings(evidence, frames)
-            found = _owner_of_most(readings, name) if readings else None
-            if found is not None:
-                return found
+            finding = _owner_of_most(readings, name) if readings else None
+            if finding is not None:
+                return finding
     return None
 
 
@@ -54,31 +54,31 @@ def limit_reached(evidence: Evidence) -> Finding | None:
     if not readings:
         return None
     for group in readings[-1]:
-        each = [_of(group.path, groups) for groups in readings]
-        reached = [limits_reached(one)[:1] for one in each if one is not None]
+        states = [_of(group.path, groups) for groups in readings]
+        reached = [limits_reached(state)[:1] for state in states if state is not None]
         if len(reached) < len(readings) or not all(r and r[0][0] >= NEAR_LIMIT for r in reached):
             continue
-        _, what, value = reached[-1][0]
-        amount = f"{units.mib(value)} MiB/s" if what.endswith("bps") else f"{value} I/Os/s"
+        _, kind, value = reached[-1][0]
+        amount = f"{units.mib(value)} MiB/s" if kind.endswith("bps") else f"{value} I/Os/s"
         waits = group.pressure.get("io.some")
         waited = "" if waits is None else f"; its tasks wait for I/O {waits:.0f} % of the time"
         return Finding(
             "cgroup-limit",
-            f"{group.name.text} does all that io.max lets it: {what}={value} ({amount}){waited}",
+            f"{group.name.text} does all that io.max lets it: {kind}={value} ({amount}){waited}",
             f"raise or lift the limit if it should be faster (io.max of the cgroup {group.path})",
         )
     return None
 
 
-def _used(one: DiskRates) -> bool:
-    return (one.util or 0.0) >= USED_UTIL or (one.aqu_sz or 0.0) >= USED_QUEUE
+def _used(rates: DiskRates) -> bool:
+    return (rates.util or 0.0) >= USED_UTIL or (rates.aqu_sz or 0.0) >= USED_QUEUE
 
 
 def _readings(evidence: Evidence, frames: Sequence[Frame]) -> list[Sequence[GroupRates]]:
     """The groups of each second, or what was read of them beside the samples lately."""
-    found = [frame.groups for frame in frames if frame.groups is not None]
-    if len(found) == len(frames):
-        return list(found)
+    readings = [frame.groups for frame in frames if frame.groups is not None]
+    if len(readings) == len(frames):
+        return list(readings)
     now = evidence.now
     if now.groups is None or frames[-1].t - now.t > OLDEST_S:
         return []
@@ -88,12 +88,12 @@ def _readings(evidence: Evidence, frames: Sequence[Frame]) -> list[Sequence[Grou
 def _owner_of_most(readings: Sequence[Sequence[GroupRates]], disk: str) -> Finding | None:
     for reads in (False, True):
         owners = [_owners(groups, disk, reads) for groups in readings]
-        totals = [sum(moved for moved in each.values()) for each in owners]
+        totals = [sum(moved for moved in shares.values()) for shares in owners]
         last = owners[-1]
         top = max(last, key=lambda name: last[name], default="")
         shares = [
-            each.get(top, 0.0) / total if total else 0.0
-            for each, total in zip(owners, totals, strict=True)
+            bytes_s.get(top, 0.0) / total if total else 0.0
+            for bytes_s, total in zip(owners, totals, strict=True)
         ]
         if not top or min(shares) < MOST or not _matters(readings[-1], disk, reads):
             continue
@@ -112,7 +112,7 @@ def _owner_of_most(readings: Sequence[Sequence[GroupRates]], disk: str) -> Findi
 
 def _owners(groups: Sequence[GroupRates], disk: str, reads: bool) -> dict[str, float]:
     """Bytes per second by what people call it; containers of one pod are one."""
-    found: dict[str, float] = {}
+    bytes_by_owner: dict[str, float] = {}
     for group in groups:
         use, name = group.disks.get(disk), group.name
         if use is None:
@@ -120,17 +120,17 @@ def _owners(groups: Sequence[GroupRates], disk: str, reads: bool) -> dict[str, f
         text = f"pod {name.pod}" if name.pod else name.text
         moved = use.read_bytes_s if reads else use.write_bytes_s
         key = "" if name.kind == ROOT else text
-        found[key] = found.get(key, 0.0) + moved
-    return found
+        bytes_by_owner[key] = bytes_by_owner.get(key, 0.0) + moved
+    return bytes_by_owner
 
 
 def _matters(groups: Sequence[GroupRates], disk: str, reads: bool) -> bool:
     """Whether the disk moves more bytes in this direction than in the other."""
     uses = [group.disks[disk] for group in groups if disk in group.disks]
-    read = sum(use.read_bytes_s for use in uses)
-    written = sum(use.write_bytes_s for use in uses)
-    return read > written if reads else written >= read
+    read_bytes_s = sum(use.read_bytes_s for use in uses)
+    written_bytes_s = sum(use.write_bytes_s for use in uses)
+    return read_bytes_s > written_bytes_s if reads else written_bytes_s >= read_bytes_s
 
 
 def _of(path: str, groups: Sequence[GroupRates]) -> GroupRates | None:
-    return next((one for one in groups if one.path == path), None)
+    return next((group for group in groups if group.path == path), None)

@@ -55,8 +55,8 @@ def no_iostats(evidence: Evidence) -> Finding | None:
     has, its = ("have", "their") if len(silent) > 1 else ("has", "its")
     return Finding(
         "iostats",
-        f"{device_names_text(silent)} {has} iostats=0: the kernel does not count {its} I/Os, so "
-        f"{its} figures mean nothing",
+        f"{device_names_text(silent)} {has} iostats=0: the kernel does not count {its} I/Os, "
+        f"so {its} figures mean nothing",
         "turn it on: --knob iostats=1",
     )
 
@@ -99,46 +99,46 @@ def _was_or_were(devices: Sequence[BlockDevice]) -> str:
 def disagreement(evidence: Evidence) -> Finding | None:
     """fio and the device count differently; diskstats shows why."""
     devices, frames = evidence.devices, recent_job_frames(evidence, SECONDS_APART)
-    theirs = device_figures(frames, devices)
+    device_io = device_figures(frames, devices)
     if evidence.shape.engine in NO_DEVICE:
         return None
-    if theirs is None or any(SUBMITTED in f.flags or (f.throttled or 0) >= 1 for f in frames):
+    if device_io is None or any(SUBMITTED in f.flags or (f.throttled or 0) >= 1 for f in frames):
         return None
     if any(device.queue and device.queue.iostats is False for device in devices):
         return None
-    own = fio_iops(frames)
-    each = iops_by_second(frames, devices)
+    fio_s = fio_iops(frames)
+    seconds = iops_by_second(frames, devices)
     # fio and the kernel are read at slightly different moments: one second proves nothing
-    if own < 100 or len(each) < SECONDS_APART:
+    if fio_s < 100 or len(seconds) < SECONDS_APART:
         return None
     sums = " together" if len(devices) > 1 else ""
-    head = f"fio does {units.number(own)} IOPS, {device_names_text(devices)}{sums} "
-    own_bytes = fio_bytes_s(frames)
-    less = all(most < 0.9 * fio_s for fio_s, _, most in each)
-    more = all(least > 1.1 * fio_s for fio_s, least, _ in each)
+    head = f"fio does {units.number(fio_s)} IOPS, {device_names_text(devices)}{sums} "
+    fio_bytes = fio_bytes_s(frames)
+    less = all(most < 0.9 * ios for ios, _, most in seconds)
+    more = all(least > 1.1 * ios for ios, least, _ in seconds)
     # what takes longest to see is asked last: nearly always they agree in each second
     if not (less or more) or _agree_in_all(evidence):
         return None
     if less:
-        head += units.number(theirs.ios_s)
-        found = _device_does_less(evidence, theirs, head, own, own_bytes)
+        head += units.number(device_io.ios_s)
+        finding = _device_does_less(evidence, device_io, head, fio_s, fio_bytes)
     else:
-        head += units.number(theirs.own_s)
-        found = _device_does_more(evidence, theirs, head, own, own_bytes)
-    return replace(found, since=frame_start_s(frames[0]))
+        head += units.number(device_io.own_s)
+        finding = _device_does_more(evidence, device_io, head, fio_s, fio_bytes)
+    return replace(finding, since=frame_start_s(frames[0]))
 
 
 def _agree_in_all(evidence: Evidence) -> bool:
     """Whether the counts of more seconds agree: on a busy machine fio reports late, and what one
     second lacks another has."""
-    each = iops_by_second(evidence.measured[-LONG_ENOUGH:], evidence.devices)
-    own = sum(fio_s for fio_s, _, _ in each)
-    least, most = (sum(one[side] for one in each) for side in (1, 2))
-    return least <= 1.1 * own and most >= 0.9 * own
+    seconds = iops_by_second(evidence.measured[-LONG_ENOUGH:], evidence.devices)
+    fio_s = sum(ios for ios, _, _ in seconds)
+    least, most = (sum(second[side] for second in seconds) for side in (1, 2))
+    return least <= 1.1 * fio_s and most >= 0.9 * fio_s
 
 
 def _device_does_less(
-    evidence: Evidence, theirs: DeviceFigures, head: str, own: float, own_bytes: float
+    evidence: Evidence, device_io: DeviceFigures, head: str, fio_s: float, fio_bytes: float
 ) -> Finding:
     if evidence.shape.engine == PASSTHROUGH:
         return Finding(
@@ -148,19 +148,19 @@ def _device_does_less(
             "Linux 6.13 counts them after: echo 1 > /sys/block/"
             f"{evidence.devices[0].name}/queue/iostats_passthrough",
         )
-    if theirs.merges_s >= 0.5 * (own - theirs.ios_s):
+    if device_io.merges_s >= 0.5 * (fio_s - device_io.ios_s):
         return Finding(
             "disagree",
-            f"{head}: {units.number(theirs.merges_s)}/s were merged into larger requests "
+            f"{head}: {units.number(device_io.merges_s)}/s were merged into larger requests "
             "(rrqm/s, wrqm/s)",
             "nomerges=2 shows the device without merging",
         )
-    if theirs.ios_s and own_bytes and theirs.bytes_s >= 0.9 * own_bytes:
+    if device_io.ios_s and fio_bytes and device_io.bytes_s >= 0.9 * fio_bytes:
         return Finding(
             "disagree",
             f"{head} with no fewer bytes: read-ahead, write-back or batches make larger requests "
-            f"({units.size(own_bytes / own)} became "
-            f"{units.size(theirs.bytes_s / theirs.ios_s)} each)",
+            f"({units.size(fio_bytes / fio_s)} became "
+            f"{units.size(device_io.bytes_s / device_io.ios_s)} each)",
             "try direct=1" if evidence.shape.direct is False else "",
         )
     if evidence.shape.direct is False:
@@ -174,25 +174,25 @@ def _device_does_less(
             "disagree",
             f"{head}: no block device counts the rest ({'; '.join(evidence.unseen)})",
         )
-    them = "them" if len(evidence.devices) > 1 else "it"
+    pronoun = "them" if len(evidence.devices) > 1 else "it"
     return Finding(
         "disagree",
-        f"{head}: the rest never reached {them} (blocks of a file that were never written are "
+        f"{head}: the rest never reached {pronoun} (blocks of a file that were never written are "
         "answered by the file system)",
     )
 
 
 def _device_does_more(
-    evidence: Evidence, theirs: DeviceFigures, head: str, own: float, own_bytes: float
+    evidence: Evidence, device_io: DeviceFigures, head: str, fio_s: float, fio_bytes: float
 ) -> Finding:
-    if own_bytes and abs(theirs.bytes_s - own_bytes) <= 0.1 * own_bytes:
+    if fio_bytes and abs(device_io.bytes_s - fio_bytes) <= 0.1 * fio_bytes:
         return Finding(
             "disagree",
-            f"{head} with the same bytes: requests are split ({units.size(own_bytes / own)} became "
-            f"{units.size(theirs.bytes_s / theirs.own_s)} each)",
+            f"{head} with the same bytes: requests are split ({units.size(fio_bytes / fio_s)} "
+            f"became {units.size(device_io.bytes_s / device_io.own_s)} each)",
             "max_sectors_kb is the largest request",
         )
-    more = f"{units.number(theirs.own_s - own)} I/Os per second more"
+    more = f"{units.number(device_io.own_s - fio_s)} I/Os per second more"
     if evidence.shape.syncs:
         return Finding("disagree", f"{head}: {more}, because the job syncs, which makes the "
                        "file system or the disk write on its own")  # fmt: skip
@@ -214,11 +214,11 @@ def busy(evidence: Evidence) -> Finding | None:
 
 def _busy(device: BlockDevice, frames: Sequence[Frame]) -> Finding | None:
     seconds = [frame.disks[device.name] for frame in frames if device.name in frame.disks]
-    if len(seconds) < ENOUGH_SECONDS or not all(_waits(one) for one in seconds):
+    if len(seconds) < ENOUGH_SECONDS or not all(_waits(rates) for rates in seconds):
         return None
     name, await_ms, each_s = _slower_direction(seconds)
-    aqu = fmean(one.aqu_sz or 0.0 for one in seconds)
-    util = min(one.util or 0.0 for one in seconds)
+    aqu = fmean(rates.aqu_sz or 0.0 for rates in seconds)
+    util = min(rates.util or 0.0 for rates in seconds)
     return Finding(
         "busy",
         f"{device.name}: {name}_await {units.latency(await_ms * 1e6)} at aqu-sz {aqu:.0f}, device "
@@ -229,19 +229,19 @@ def _busy(device: BlockDevice, frames: Sequence[Frame]) -> Finding | None:
     )
 
 
-def _waits(one: DiskRates) -> bool:
-    slow = max(one.r_await or 0.0, one.w_await or 0.0) >= LONG_MS
-    return slow and (one.aqu_sz or 0.0) >= DEEP_QUEUE and (one.util or 0.0) >= BUSY_UTIL
+def _waits(rates: DiskRates) -> bool:
+    slow = max(rates.r_await or 0.0, rates.w_await or 0.0) >= LONG_MS
+    return slow and (rates.aqu_sz or 0.0) >= DEEP_QUEUE and (rates.util or 0.0) >= BUSY_UTIL
 
 
 def _slower_direction(seconds: Sequence[DiskRates]) -> tuple[str, float, float]:
     """("r" or "w", its await in ms, its requests per second) of the direction that waits more."""
-    found = []
+    directions = []
     for name in ("r", "w"):
-        counts = [getattr(one, f"{name}_s") or 0.0 for one in seconds]
-        waits = [getattr(one, f"{name}_await") or 0.0 for one in seconds]
+        counts = [getattr(rates, f"{name}_s") or 0.0 for rates in seconds]
+        waits = [getattr(rates, f"{name}_await") or 0.0 for rates in seconds]
         total = sum(counts)
-        each = sum(c * w for c, w in zip(counts, waits, strict=True)) / total if total else 0.0
-        found.append((total * each, name, each, fmean(counts)))
-    _, name, each, rate = max(found)
-    return name, each, rate
+        await_ms = sum(c * w for c, w in zip(counts, waits, strict=True)) / total if total else 0.0
+        directions.append((total * await_ms, name, await_ms, fmean(counts)))
+    _, name, await_ms, rate = max(directions)
+    return name, await_ms, rate

@@ -33,13 +33,13 @@ CPU_WAIT_PERCENT = 25.0
 def cpu_throttled(evidence: Evidence) -> Finding | None:
     """A cgroup takes the CPU away from iopstui and fio."""
     frames = recent_job_frames(evidence)
-    taken = [f.throttled for f in frames if f.throttled is not None]
-    if not frames or len(taken) < ENOUGH_SECONDS or min(taken) < 1.0:
+    percents = [f.throttled for f in frames if f.throttled is not None]
+    if not frames or len(percents) < ENOUGH_SECONDS or min(percents) < 1.0:
         return None
     # the kernel adds up the waiting of every CPU: it may be more than the time that passed
     return Finding(
         "throttled",
-        f"a cgroup limit (cpu.max) takes {fmean(taken):.0f} % of a CPU away from these "
+        f"a cgroup limit (cpu.max) takes {fmean(percents):.0f} % of a CPU away from these "
         "processes: IOPS and latency show the CPU limit, not the disk",
         "raise cpu.max of the cgroup, or run outside of it",
     )
@@ -49,10 +49,10 @@ def steal(evidence: Evidence) -> Finding | None:
     """The hypervisor runs something else on a CPU that jobs (without a job: anything) need."""
     frames = recent_frames(evidence)
     cpus = _job_cpus(frames) if frames and frames[0].fio else set(evidence.online)
-    taken = {cpu: [load.steal for load in _loads(frames, cpu)] for cpu in cpus}
+    percents = {cpu: [load.steal for load in _loads(frames, cpu)] for cpu in cpus}
     stolen = {
         c: fmean(s)
-        for c, s in taken.items()
+        for c, s in percents.items()
         if len(s) >= ENOUGH_SECONDS and min(s) >= STEAL_PERCENT
     }
     if not stolen:
@@ -119,17 +119,17 @@ def one_cpu_completes(evidence: Evidence) -> Finding | None:
     # where jobs and kernel threads wait for CPUs, completions gather wherever one is free
     if fmean(cpu_wait(frame) or 0.0 for frame in frames) >= CPU_WAIT_PERCENT:
         return None
-    found = _completions(frames, evidence)
+    completions = _completions(frames, evidence)
     submitters = set.intersection(*({j.cpu for j in f.jobs if (j.busy or 0) > 2} for f in frames))
-    if found is None or len(submitters) < 2:
+    if completions is None or len(submitters) < 2:
         return None
-    what, by_cpu = found
+    kind, by_cpu = completions
     total = sum(by_cpu.values())
     cpu, most = busiest_cpu(by_cpu)
     if total < 500 or most < SHARE_ON_ONE_CPU * total or _all_at_submitters(devices):
         return None
     text = (
-        f"CPU {cpu} runs {100 * most / total:.0f} % of the {what} ({units.number(most)} of "
+        f"CPU {cpu} runs {100 * most / total:.0f} % of the {kind} ({units.number(most)} of "
         f"{units.number(total)}/s) that complete {device_names_text(devices)}'s I/O, while jobs "
         f"submit from {len(submitters)} CPUs"
     )
@@ -165,14 +165,14 @@ def _completions(
 def interrupt_outside(evidence: Evidence) -> Finding | None:
     """An interrupt that is served on none of its queue's CPUs."""
     frames = recent_frames(evidence)
-    for device, vector, where in _served(frames, evidence):
+    for device, vector, counts in _served(frames, evidence):
         cpus = next((h.cpus for h in device.hctxs if h.index == vector.hctx), ())
-        cpu, most = busiest_cpu(where)
+        cpu, most = busiest_cpu(counts)
         usable = set(cpus) & set(frames[-1].cpus)
         if (
             not usable
             or cpu in usable
-            or most < max(MANY_COMPLETIONS_PER_S, SHARE_ON_ONE_CPU * sum(where.values()))
+            or most < max(MANY_COMPLETIONS_PER_S, SHARE_ON_ONE_CPU * sum(counts.values()))
         ):
             continue
         return Finding(
@@ -191,17 +191,17 @@ def interrupt_moved(evidence: Evidence) -> Finding | None:
     if len(frames) < 2 * ENOUGH_SECONDS:
         return None
     earlier = dict(
-        (vector.irq, where) for _, vector, where in _served(frames[:ENOUGH_SECONDS], evidence)
+        (vector.irq, counts) for _, vector, counts in _served(frames[:ENOUGH_SECONDS], evidence)
     )
-    for device, vector, where in _served(frames[-ENOUGH_SECONDS:], evidence):
+    for device, vector, now in _served(frames[-ENOUGH_SECONDS:], evidence):
         then = earlier.get(vector.irq)
-        if then is None or min(sum(then.values()), sum(where.values())) < MANY_COMPLETIONS_PER_S:
+        if then is None or min(sum(then.values()), sum(now.values())) < MANY_COMPLETIONS_PER_S:
             continue
-        (old, most_then), (new, most_now) = busiest_cpu(then), busiest_cpu(where)
-        alone = most_then >= SHARE_ON_ONE_CPU * sum(
+        (old, most_then), (new, most_now) = busiest_cpu(then), busiest_cpu(now)
+        is_alone = most_then >= SHARE_ON_ONE_CPU * sum(
             then.values()
-        ) and most_now >= SHARE_ON_ONE_CPU * sum(where.values())
-        if old != new and alone:
+        ) and most_now >= SHARE_ON_ONE_CPU * sum(now.values())
+        if old != new and is_alone:
             return Finding(
                 "irq-moved",
                 f"interrupt {vector.irq} ({vector.name}) of {device.name} moved from CPU {old} to "
@@ -216,17 +216,19 @@ def _served(
     frames: Sequence[Frame], evidence: Evidence
 ) -> list[tuple[BlockDevice, IrqVector, dict[int, float]]]:
     """Each device's interrupts with where they were served, CPU -> count per second."""
-    found = []
+    interrupts = []
     for device in evidence.devices:
         for vector in device.irqs:
             counts: dict[int, float] = {}
-            seen = [frame.irqs[vector.irq] for frame in frames if vector.irq in frame.irqs]
-            for one in seen:
-                for cpu, rate in one.items():
-                    counts[cpu] = counts.get(cpu, 0.0) + rate / len(seen)
+            rates_by_frame = [
+                frame.irqs[vector.irq] for frame in frames if vector.irq in frame.irqs
+            ]
+            for rates in rates_by_frame:
+                for cpu, rate in rates.items():
+                    counts[cpu] = counts.get(cpu, 0.0) + rate / len(rates_by_frame)
             if counts and any(counts.values()):
-                found.append((device, vector, counts))
-    return found
+                interrupts.append((device, vector, counts))
+    return interrupts
 
 
 def other_node(evidence: Evidence) -> Finding | None:
@@ -239,17 +241,17 @@ def other_node(evidence: Evidence) -> Finding | None:
         home = device.numa_node
         if home is None or home not in nodes.values() or not all(theirs):
             continue
-        if any(None in each or home in each for each in theirs):
+        if any(None in nodes_of_jobs or home in nodes_of_jobs for nodes_of_jobs in theirs):
             continue
-        near = sorted(cpu for cpu, node in nodes.items() if node == home)
-        others = sorted(node for node in set.union(*theirs) if node is not None)
-        away = " and ".join(map(str, others))
+        local_cpus = sorted(cpu for cpu, node in nodes.items() if node == home)
+        job_nodes = sorted(node for node in set.union(*theirs) if node is not None)
+        away = " and ".join(map(str, job_nodes))
         return Finding(
             "numa-remote",
             f"all jobs run on NUMA node {away}, {device.name} is on node {home}: data and "
             "completions cross between the sockets, which may cost latency",
-            f"compare with cpus_allowed={units.ranges(near)}",
-            test=(("cpus_allowed", units.ranges(near)),),
+            f"compare with cpus_allowed={units.ranges(local_cpus)}",
+            test=(("cpus_allowed", units.ranges(local_cpus)),),
         )
     return None
 
@@ -260,14 +262,14 @@ def completions_cross(evidence: Evidence) -> Finding | None:
     if len(set(nodes.values())) < 2:
         return None
     shares = [crossing_share(f.probe.matrix, nodes) for f in frames if f.probe and f.probe.matrix]
-    known = [share for share in shares if share is not None]
-    if len(known) < ENOUGH_SECONDS or min(known) < CROSSING_SHARE:
+    measured = [share for share in shares if share is not None]
+    if len(measured) < ENOUGH_SECONDS or min(measured) < CROSSING_SHARE:
         return None
     advice, key = _spread(evidence.devices, sorted(frames[-1].cpus))
     return Finding(
         "crossing",
-        f"{100 * fmean(known):.0f} % of the requests are completed on another NUMA node than the "
-        "one that submitted them (probe): their data crosses between the sockets once more",
+        f"{100 * fmean(measured):.0f} % of the requests are completed on another NUMA node than "
+        "the one that submitted them (probe): their data crosses between the sockets once more",
         advice,
         key,
     )

@@ -54,24 +54,24 @@ def saturated(evidence: Evidence) -> Finding | None:
         return None
     iops = fio_iops(frames)
     shallower = [
-        one
-        for one in evidence.earlier
-        if now.depth >= 1.5 * one.shape.depth and one.shape.block_size == now.block_size
+        run
+        for run in evidence.earlier
+        if now.depth >= 1.5 * run.shape.depth and run.shape.block_size == now.block_size
     ]
     # a queue that is not filled says nothing about its depth
     if not shallower or inside < 0.7 * now.depth:
         return None
-    then = shallower[-1]
-    deeper = now.depth / then.shape.depth
-    if iops > then.iops * 1.1 or not is_latency_from_depth(deeper, then.lat_ns, latency):
+    earlier = shallower[-1]
+    deeper = now.depth / earlier.shape.depth
+    if iops > earlier.iops * 1.1 or not is_latency_from_depth(deeper, earlier.lat_ns, latency):
         return None
     return Finding(
         "saturated",
-        f"depth {then.shape.depth} → {now.depth}: IOPS {units.number(then.iops)} → "
-        f"{units.number(iops)}, latency {units.latency(then.lat_ns)} → "
+        f"depth {earlier.shape.depth} → {now.depth}: IOPS {units.number(earlier.iops)} → "
+        f"{units.number(iops)}, latency {units.latency(earlier.lat_ns)} → "
         f"{units.latency(latency)}; the additional I/Os only wait (Little's law: N = X·R = "
         f"{units.number(iops)}/s × {units.latency(latency)} = {inside:.1f})",
-        f"depth {then.shape.depth} had about the same IOPS at a lower latency",
+        f"depth {earlier.shape.depth} had about the same IOPS at a lower latency",
         "[",
     )
 
@@ -91,56 +91,60 @@ def cap(evidence: Evidence) -> Finding | None:
         return None
     now = SteadyRun(evidence.shape, fio_iops(frames), fio_latency_ns(frames) or 0.0,
                  fio_bytes_s(frames), spread)  # fmt: skip
-    for then in reversed(evidence.earlier):
+    for earlier in reversed(evidence.earlier):
         if (
-            then.spread is not None
-            and then.spread <= FLAT_DEVIATION
-            and (found := _deeper_without_gain(then, now, evidence))
+            earlier.spread is not None
+            and earlier.spread <= FLAT_DEVIATION
+            and (finding := _deeper_without_gain(earlier, now, evidence))
         ):
-            return replace(found, since=frame_start_s(frames[0]))
+            return replace(finding, since=frame_start_s(frames[0]))
     return _at_bought_limit(now, evidence, inside)
 
 
 def _at_bought_limit(now: SteadyRun, evidence: Evidence, inside: float) -> Finding | None:
     """One reading is enough where the user says what was bought, and the figure stands there."""
-    own = _limit_text(evidence, now)
-    if not own or inside < QUEUED:
+    limit = _limit_text(evidence, now)
+    if not limit or inside < QUEUED:
         return None
     return Finding(
         "cap",
-        f"IOPS stay at {units.number(now.iops)} ({units.size(now.bytes_s)}/s){own}, with "
+        f"IOPS stay at {units.number(now.iops)} ({units.size(now.bytes_s)}/s){limit}, with "
         f"{inside:.1f} I/Os in flight and idle CPUs: the limit that was bought is reached",
         "buy a higher limit; a deeper queue only waits longer",
     )
 
 
-def _deeper_without_gain(then: SteadyRun, now: SteadyRun, evidence: Evidence) -> Finding | None:
-    deeper = now.shape.depth / then.shape.depth
-    one_size = then.shape.block_size == now.shape.block_size
+def _deeper_without_gain(earlier: SteadyRun, now: SteadyRun, evidence: Evidence) -> Finding | None:
+    deeper = now.shape.depth / earlier.shape.depth
+    one_size = earlier.shape.block_size == now.shape.block_size
     figure = f"{units.number(now.iops)} IOPS"
     if one_size and deeper >= 1.5:
-        waits_longer = is_latency_from_depth(deeper, then.lat_ns, now.lat_ns)
-        if not is_about_equal(then.iops, now.iops) or not waits_longer:
+        waits_longer = is_latency_from_depth(deeper, earlier.lat_ns, now.lat_ns)
+        if not is_about_equal(earlier.iops, now.iops) or not waits_longer:
             return None
-        what = f"depth {then.shape.depth} → {now.shape.depth}"
-        words = f"stays at {figure} ({units.size(now.bytes_s)}/s)"
+        change = f"depth {earlier.shape.depth} → {now.shape.depth}"
+        result = f"stays at {figure} ({units.size(now.bytes_s)}/s)"
         advice = "repeat with twice the block size: is it IOPS or bandwidth that is limited?"
         test = _other_size(now)
-    elif not one_size and deeper == 1 and now.shape.block_size and then.shape.block_size:
-        sizes = f"bs {size_text(then.shape.block_size)} → {size_text(now.shape.block_size)}"
-        what, advice, test = sizes, "compare with the limits of your volume or instance", ()
-        if is_about_equal(then.bytes_s, now.bytes_s) and not is_about_equal(then.iops, now.iops):
-            words = f"stays at {units.size(now.bytes_s)}/s: the limit is in bandwidth, not IOPS"
-        elif is_about_equal(then.iops, now.iops) and not is_about_equal(then.bytes_s, now.bytes_s):
-            words = f"stays at {figure}: the limit is in IOPS, not bandwidth"
+    elif not one_size and deeper == 1 and now.shape.block_size and earlier.shape.block_size:
+        sizes = f"bs {size_text(earlier.shape.block_size)} → {size_text(now.shape.block_size)}"
+        change, advice, test = sizes, "compare with the limits of your volume or instance", ()
+        if is_about_equal(earlier.bytes_s, now.bytes_s) and not is_about_equal(
+            earlier.iops, now.iops
+        ):
+            result = f"stays at {units.size(now.bytes_s)}/s: the limit is in bandwidth, not IOPS"
+        elif is_about_equal(earlier.iops, now.iops) and not is_about_equal(
+            earlier.bytes_s, now.bytes_s
+        ):
+            result = f"stays at {figure}: the limit is in IOPS, not bandwidth"
         else:
             return None
     else:
         return None
-    own = _limit_text(evidence, now)
+    limit = _limit_text(evidence, now)
     return Finding(
         "cap",
-        f"{what}: {words}{own}, latency {units.latency(then.lat_ns)} → "
+        f"{change}: {result}{limit}, latency {units.latency(earlier.lat_ns)} → "
         f"{units.latency(now.lat_ns)}, with idle CPUs: a limit is reached, the disk's own or a "
         "configured one",
         advice, test=test,
@@ -149,20 +153,20 @@ def _deeper_without_gain(then: SteadyRun, now: SteadyRun, evidence: Evidence) ->
 
 def _limit_text(evidence: Evidence, now: SteadyRun) -> str:
     """Names the bought volume's limit that the figure stands at; "" if it stands at none."""
-    found, size = evidence.volume, now.shape.block_size
-    if found is None or not size:
+    volume, size = evidence.volume, now.shape.block_size
+    if volume is None or not size:
         return ""
     from iopstui.model.volumes.gauge import fitting_limit
 
     direction, count = "write" if now.shape.writes else "read", max(1, len(evidence.devices))
     for burst, more in ((False, ""), (True, " in a burst")):
-        limit = fitting_limit(found, direction, size, now.iops, burst, count)
-        if limit is not None and limit.name.startswith("instance") and found.instance is not None:
-            together = " to all volumes together" if count > 1 else ""
-            return f", which is what {found.instance.id} allows{together} ({limit.name}{more})"
+        limit = fitting_limit(volume, direction, size, now.iops, burst, count)
+        if limit is not None and limit.name.startswith("instance") and volume.instance is not None:
+            suffix = " to all volumes together" if count > 1 else ""
+            return f", which is what {volume.instance.id} allows{suffix} ({limit.name}{more})"
         if limit is not None:
-            each = f"{count} volumes of " if count > 1 else ""
-            return f", which is what {each}{found.volume.id} allow{'' if each else 's'} " + (
+            prefix = f"{count} volumes of " if count > 1 else ""
+            return f", which is what {prefix}{volume.volume.id} allow{'' if prefix else 's'} " + (
                 f"({limit.name}{more})")  # fmt: skip
     return ""
 
@@ -211,19 +215,19 @@ def burst(evidence: Evidence) -> Finding | None:
 def _credit_text(evidence: Evidence, late: Sequence[Frame]) -> tuple[str, str] | None:
     """Headline and advice if the rate fell to the baseline of a bucket of the bought volume;
     ``None`` if not."""
-    found = evidence.volume
+    volume = evidence.volume
     disks = [disk for f in late if (disk := f.combined([d.name for d in evidence.devices]))]
-    if found is None or not disks:
+    if volume is None or not disks:
         return None
     from iopstui.model.volumes.gauge import gauges
 
-    for one in gauges(found):
-        bucket, rates = one.bucket, [rate for d in disks if (rate := one.used(d)) is not None]
+    for gauge in gauges(volume):
+        bucket, rates = gauge.bucket, [rate for d in disks if (rate := gauge.used(d)) is not None]
         if bucket is None or not rates or not is_about_equal(fmean(rates), bucket.refill):
             continue
         back = units.duration(bucket.refills_s() or 0.0)
         return (
-            f"the {one.noun} of {found.volume.id} are used up, and its baseline is left",
+            f"the {gauge.noun} of {volume.volume.id} are used up, and its baseline is left",
             f"leave it idle for {back} to fill them again, or buy a higher baseline",
         )
     return None
@@ -232,26 +236,26 @@ def _credit_text(evidence: Evidence, late: Sequence[Frame]) -> tuple[str, str] |
 def _step(frames: Sequence[Frame]) -> int | None:
     """Index at which the seconds fall into two parts, the second lower by far more than each part
     varies; ``None`` if they don't."""
-    each = [fio_iops([frame]) for frame in frames]
-    if not all(each) or not _has_step_down(each):
+    iops = [fio_iops([frame]) for frame in frames]
+    if not all(iops) or not _has_step_down(iops):
         return None
     fits = []
-    for place in range(EACH_SIDE, len(each) - EACH_SIDE + 1):
-        left, right = each[:place], each[place:]
-        apart = pstdev(left) ** 2 * len(left) + pstdev(right) ** 2 * len(right)
-        fits.append((apart, place))
+    for place in range(EACH_SIDE, len(iops) - EACH_SIDE + 1):
+        before, right = iops[:place], iops[place:]
+        variance = pstdev(before) ** 2 * len(before) + pstdev(right) ** 2 * len(right)
+        fits.append((variance, place))
     place = min(fits)[1]
-    left, right = each[:place], each[place:]
-    low, high = fmean(right), fmean(left)
-    clear = high - low >= CLEAR * max(pstdev(left), pstdev(right))
-    return place if clear and low <= STEP * high and max(right) < min(left) else None
+    before, right = iops[:place], iops[place:]
+    low, high = fmean(right), fmean(before)
+    clear = high - low >= CLEAR * max(pstdev(before), pstdev(right))
+    return place if clear and low <= STEP * high and max(right) < min(before) else None
 
 
-def _has_step_down(each: Sequence[float]) -> bool:
+def _has_step_down(iops: Sequence[float]) -> bool:
     """Whether all seconds from some place on are lower than all before it: a load without a step
     is looked at each second, and nearly always ends here."""
-    least = [*accumulate(each, min)][EACH_SIDE - 1 :]
-    most = [*accumulate(reversed(each), max)][EACH_SIDE - 1 :]
+    least = [*accumulate(iops, min)][EACH_SIDE - 1 :]
+    most = [*accumulate(reversed(iops), max)][EACH_SIDE - 1 :]
     # what is before the first place beside what is behind it, and so on
     return any(map(lt, most[-1 - EACH_SIDE :: -1], least))
 
@@ -260,10 +264,10 @@ def same_work(before: Sequence[Frame], after: Sequence[Frame]) -> bool:
     """Whether the same jobs do the same I/O: their processes, the sections that do anything, the
     size, the part of reads, and the devices. A job that changes its own phase does not."""
     pids = [{job.pid for job in f.jobs if job.pid is not None} for f in (*before, *after) if f.jobs]
-    if any(one != pids[0] for one in pids[1:]):
+    if any(process_ids != pids[0] for process_ids in pids[1:]):
         return False
-    then, now = _Work.of(before), _Work.of(after)
-    return then.alike(now)
+    earlier, now = _Work.of(before), _Work.of(after)
+    return earlier.alike(now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,17 +284,17 @@ class _Work:
     def of(cls, frames: Sequence[Frame]) -> _Work:
         """Work of these frames."""
         fios = [f.fio for f in frames if f.fio is not None]
-        ios = sum(one.total.ios for one in fios)
-        reads = sum(one.directions["read"].ios for one in fios if "read" in one.directions)
-        rows = frozenset(job.index for one in fios for job in one.jobs if job.ios)
-        opened = {name for frame in frames for name in frame.opened}
-        each = {name: sum((f.disks[name].ios_s or 0.0) for f in frames if name in f.disks)
-                for name in opened}  # fmt: skip
-        whole = sum(each.values())
-        moved = sum(one.total.bytes for one in fios)
+        ios = sum(fio.total.ios for fio in fios)
+        reads = sum(fio.directions["read"].ios for fio in fios if "read" in fio.directions)
+        rows = frozenset(job.index for fio in fios for job in fio.jobs if job.ios)
+        names = {name for frame in frames for name in frame.opened}
+        ios_s = {name: sum((f.disks[name].ios_s or 0.0) for f in frames if name in f.disks)
+                for name in names}  # fmt: skip
+        total_ios_s = sum(ios_s.values())
+        moved = sum(fio.total.bytes for fio in fios)
         return cls(
             rows, moved / ios if ios else 0.0, reads / ios if ios else 0.0,
-            {name: one / whole for name, one in each.items()} if whole else {},
+            {name: rate / total_ios_s for name, rate in ios_s.items()} if total_ios_s else {},
         )  # fmt: skip
 
     def alike(self, other: _Work) -> bool:
@@ -311,16 +315,16 @@ def _takes_cpu_or_memory(before: Sequence[Frame], after: Sequence[Frame]) -> boo
     for figure, least in (
         (cpu_wait, 8.0), (memory_pressure, 5.0), (_steal_share, 5.0), (_throttled, 1.0),
     ):  # fmt: skip
-        then, now = ([figure(frame) or 0.0 for frame in frames] for frames in (before, after))
-        if fmean(now) - fmean(then) >= least:
+        earlier, now = ([figure(frame) or 0.0 for frame in frames] for frames in (before, after))
+        if fmean(now) - fmean(earlier) >= least:
             return True
     return False
 
 
 def _steal_share(frame: Frame) -> float:
     loads = [frame.cpus[job.cpu].load for job in frame.jobs if job.cpu in frame.cpus]
-    known = [load.steal for load in loads if load is not None]
-    return fmean(known) if known else 0.0
+    steals = [load.steal for load in loads if load is not None]
+    return fmean(steals) if steals else 0.0
 
 
 def _throttled(frame: Frame) -> float:
@@ -330,12 +334,12 @@ def _throttled(frame: Frame) -> float:
 def _device_took_longer(before: Sequence[Frame], after: Sequence[Frame]) -> bool:
     """Whether the devices account for at least half of what each I/O takes longer; True where the
     places of the I/Os are not known."""
-    each = [(mean_waits(frames), fio_iops(frames)) for frames in (before, after)]
-    (then, was), (now, is_now) = each
-    if then is None or now is None or not was or not is_now:
+    sides = [(mean_waits(frames), fio_iops(frames)) for frames in (before, after)]
+    (earlier, was), (now, is_now) = sides
+    if earlier is None or now is None or not was or not is_now:
         return True
-    longer = now.ios / is_now - then.ios / was
-    inside = sum(now.layers.values()) / is_now - sum(then.layers.values()) / was
+    longer = now.ios / is_now - earlier.ios / was
+    inside = sum(now.layers.values()) / is_now - sum(earlier.layers.values()) / was
     return inside >= 0.5 * longer
 
 
@@ -343,16 +347,16 @@ def _taken_by_others(
     before: Sequence[Frame], after: Sequence[Frame], evidence: Evidence, share: float
 ) -> bool:
     """Whether a device of the stack still does what fio does no longer: another program has it."""
-    then = device_figures(before, evidence.devices)
+    earlier = device_figures(before, evidence.devices)
     now = device_figures(after, evidence.devices)
-    if then is None or now is None or not then.ios_s:
+    if earlier is None or now is None or not earlier.ios_s:
         return True
-    if now.ios_s / then.ios_s > share * 1.15:
+    if now.ios_s / earlier.ios_s > share * 1.15:
         return True
     tops = {device.name for device in evidence.devices}
-    for name in (one.name for one in evidence.tree if one.name not in tops):
-        done = [[f.disks[name].ios_s or 0.0 for f in frames if name in f.disks]
+    for name in (device.name for device in evidence.tree if device.name not in tops):
+        rates = [[f.disks[name].ios_s or 0.0 for f in frames if name in f.disks]
                 for frames in (before, after)]  # fmt: skip
-        if all(done) and fmean(done[0]) and fmean(done[1]) / fmean(done[0]) > share * 1.15:
+        if all(rates) and fmean(rates[0]) and fmean(rates[1]) / fmean(rates[0]) > share * 1.15:
             return True
     return False

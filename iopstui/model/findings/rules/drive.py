@@ -41,13 +41,13 @@ def throttling(evidence: Evidence) -> Finding | None:
 
 
 def _throttled(reading: DriveReading) -> Iterator[str]:
-    for level, how in ((1, "lightly"), (2, "heavily")):
+    for level, adverb in ((1, "lightly"), (2, "heavily")):
         times, seconds = (
             counter_growth(reading, f"thermal_{level}"),
             counter_growth(reading, f"thermal_{level}_s"),
         )
         if times or seconds:
-            yield f"throttled itself {how} ({times or 0} times, {seconds or 0} s)"
+            yield f"throttled itself {adverb} ({times or 0} times, {seconds or 0} s)"
     for kind in ("warning", "critical"):
         minutes = counter_growth(reading, f"{kind}_min")
         if minutes:
@@ -86,7 +86,7 @@ def worn(evidence: Evidence) -> Finding | None:
 def _worn(reading: DriveReading) -> Iterator[str]:
     counts = reading.counts
     warning = counts.get("critical_warning", 0)
-    yield from (words for bit, words in _WARNINGS if warning & 1 << bit)
+    yield from (text for bit, text in _WARNINGS if warning & 1 << bit)
     spare, least = counts.get("spare"), counts.get("spare_threshold")
     if spare is not None and least is not None and spare < least and not warning & 1:
         yield f"{spare} % of its spare blocks are left, its threshold is {least} %"
@@ -114,9 +114,9 @@ def write_amplification(evidence: Evidence) -> Finding | None:
 def _writes_per_day(evidence: Evidence, reading: DriveReading) -> str:
     """What that means for the drive's endurance; "" where its rate or size is not known."""
     rates = [frame.total.w_bytes_s for frame in recent_frames(evidence) if frame.total is not None]
-    known = [rate for rate in rates if rate is not None]
+    measured = [rate for rate in rates if rate is not None]
     capacity = reading.counts.get("capacity")
-    if not known or not capacity or len(evidence.drives) > 1:
+    if not measured or not capacity or len(evidence.drives) > 1:
         return ""
-    per_day = sum(known) / len(known) * DAY_S / capacity
+    per_day = sum(measured) / len(measured) * DAY_S / capacity
     return f"; at this rate hosts write the drive {per_day:.1f} times a day"

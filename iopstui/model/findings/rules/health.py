@@ -93,11 +93,13 @@ def io_errors(evidence: Evidence) -> Finding | None:
     lately = sum(failed[-ENOUGH_SECONDS:])
     if not lately:
         return None
-    done = sum(frame.fio.total.ios for frame in frames[-ENOUGH_SECONDS:] if frame.fio is not None)
+    completed = sum(
+        frame.fio.total.ios for frame in frames[-ENOUGH_SECONDS:] if frame.fio is not None
+    )
     return Finding(
         "io-errors",
         f"{lately} I/Os failed in the last {len(failed[-ENOUGH_SECONDS:])} s "
-        f"({units.number(done)} completed), {sum(failed)} since "
+        f"({units.number(completed)} completed), {sum(failed)} since "
         f"{units.clock(frame_start_s(frames[0]))}: the job continues, "
         "and IOPS and latency may count I/Os that moved no data",
         "see the kernel's log: dmesg",
@@ -128,8 +130,8 @@ def array(evidence: Evidence) -> Finding | None:
         md = state.array
         if md is None or (md.action in IDLE_STATES and not md.degraded):
             continue
-        whole = f" of {md.members}" if md.members else ""
-        missing = f"{md.degraded}{whole} members missing (degraded)" if md.degraded else ""
+        of_members = f" of {md.members}" if md.members else ""
+        missing = f"{md.degraded}{of_members} members missing (degraded)" if md.degraded else ""
         doing = f"{md.action} under way" if md.action not in IDLE_STATES else ""
         return Finding(
             "array",
@@ -145,10 +147,10 @@ def lost_paths(evidence: Evidence) -> Finding | None:
     for name, state in evidence.now.devices.items():
         if not state.lost:
             continue
-        those = ", ".join(f"{path} ({how})" for path, how in state.lost)
+        paths = ", ".join(f"{path} ({state})" for path, state in state.lost)
         return Finding(
             "paths",
-            f"{name} has lost {len(state.lost)} of its {state.paths} paths: {those}",
+            f"{name} has lost {len(state.lost)} of its {state.paths} paths: {paths}",
             "multipath -ll, or nvme list-subsys, shows them",
         )
     return None

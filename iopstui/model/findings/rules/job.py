@@ -54,12 +54,12 @@ def job_saturated(evidence: Evidence) -> Finding | None:
     jobs = max(len(busy), evidence.shape.jobs if len(busy) >= FOLLOWED_JOBS else 1)
     if _full_queue(evidence, frames) or _writes_back(evidence, frames):
         return None
-    each = fio_iops(frames) / jobs
-    who = f"job {next(iter(full))} is" if len(full) == 1 else f"{len(full)} of {jobs} jobs are"
+    iops_per_job = fio_iops(frames) / jobs
+    subject = f"job {next(iter(full))} is" if len(full) == 1 else f"{len(full)} of {jobs} jobs are"
     return Finding(
         "job-cpu",
-        f"{who} busy {min(fmean(full.values()), 100.0):.0f} % of a CPU at {units.number(each)} "
-        "IOPS per job: the CPU is the limit, not the disk",
+        f"{subject} busy {min(fmean(full.values()), 100.0):.0f} % of a CPU at "
+        f"{units.number(iops_per_job)} IOPS per job: the CPU is the limit, not the disk",
         "try more jobs (numjobs) or a cheaper engine (ioengine=io_uring)",
         "}",
     )
@@ -67,10 +67,10 @@ def job_saturated(evidence: Evidence) -> Finding | None:
 
 def _full_queue(evidence: Evidence, frames: Sequence[Frame]) -> bool:
     """Whether the device holds all the job's I/Os: then it is the limit as well."""
-    theirs = device_figures(frames, evidence.devices)
-    if theirs is None or theirs.aqu_sz is None or evidence.shape.depth < 2:
+    device_io = device_figures(frames, evidence.devices)
+    if device_io is None or device_io.aqu_sz is None or evidence.shape.depth < 2:
         return False
-    return theirs.aqu_sz >= FULL_QUEUE * evidence.shape.depth
+    return device_io.aqu_sz >= FULL_QUEUE * evidence.shape.depth
 
 
 def _writes_back(evidence: Evidence, frames: Sequence[Frame]) -> bool:
@@ -111,11 +111,15 @@ def more_jobs_than_cpus(evidence: Evidence) -> Finding | None:
 
 def _busy_by_themselves(frames: Sequence[Frame], idle: Sequence[float], cpus: int) -> bool:
     """Whether the jobs use most of the CPU time: else another program is why there is none."""
-    own = [sum(job.busy or 0.0 for job in frame.jobs) for frame in frames if frame.jobs]
-    used = (100 - fmean(idle)) * cpus
+    job_percents = [sum(job.busy or 0.0 for job in frame.jobs) for frame in frames if frame.jobs]
+    used_percent = (100 - fmean(idle)) * cpus
     followed = max((len(frame.jobs) for frame in frames), default=0)
     # of many jobs the first ones alone are followed
-    return not own or followed >= FOLLOWED_JOBS or fmean(own) >= OWN_SHARE * used
+    return (
+        not job_percents
+        or followed >= FOLLOWED_JOBS
+        or fmean(job_percents) >= OWN_SHARE * used_percent
+    )
 
 
 def depth_not_reached(evidence: Evidence) -> Finding | None:
@@ -167,30 +171,34 @@ def _buffered(depth: int, evidence: Evidence, frames: Sequence[Frame]) -> Findin
 def sync_cost(evidence: Evidence) -> Finding | None:
     """Flushes of the device's cache, which fsync, fdatasync and O_SYNC cost."""
     frames = recent_frames(evidence)
-    theirs = device_figures(frames, evidence.devices)
-    each = flush_await_ms(frames, evidence.devices)
-    if theirs is None or each is None or not _many_flushes(evidence, frames, theirs, each):
+    device_io = device_figures(frames, evidence.devices)
+    await_ms = flush_await_ms(frames, evidence.devices)
+    if (
+        device_io is None
+        or await_ms is None
+        or not _many_flushes(evidence, frames, device_io, await_ms)
+    ):
         return None
     names, several = device_names_text(evidence.devices), len(evidence.devices) > 1
     caches = {d.queue.write_cache for d in evidence.devices if d.queue and d.queue.write_cache}
     because = f" (write_cache {', '.join(sorted(caches))})" if caches else ""
     return Finding(
         "flush",
-        f"{units.number(theirs.f_s)} flushes a second of {names}'s write cache{because}, "
-        f"{units.latency(each * 1e6)} each (f_await): a synced write waits for "
+        f"{units.number(device_io.f_s)} flushes a second of {names}'s write cache{because}, "
+        f"{units.latency(await_ms * 1e6)} each (f_await): a synced write waits for "
         f"{'them' if several else 'one'}, and w/s counts them, too",
         "sync more writes at once (fsync=32), or use a disk whose cache survives a loss of power",
     )
 
 
 def _many_flushes(
-    evidence: Evidence, frames: Sequence[Frame], theirs: DeviceFigures, each_ms: float
+    evidence: Evidence, frames: Sequence[Frame], device_io: DeviceFigures, each_ms: float
 ) -> bool:
-    waiting = theirs.f_s * each_ms
+    waiting = device_io.f_s * each_ms
     if frames[0].fio is None:
-        return theirs.f_s >= BUSY_FLUSHES and waiting >= 2 * FLUSHING_MS
-    return evidence.shape.syncs and theirs.f_s >= 1 and (
-        waiting >= FLUSHING_MS or theirs.f_s >= 0.3 * theirs.w_s
+        return device_io.f_s >= BUSY_FLUSHES and waiting >= 2 * FLUSHING_MS
+    return evidence.shape.syncs and device_io.f_s >= 1 and (
+        waiting >= FLUSHING_MS or device_io.f_s >= 0.3 * device_io.w_s
     )  # fmt: skip
 
 

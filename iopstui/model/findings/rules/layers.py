@@ -34,6 +34,7 @@ STARVED_FACTOR = 5.0
 CROWDED_QUEUE = 3.0
 """aqu-sz of each disk: with less, the scheduler has nothing to choose from."""
 STARVED_FRAMES = 8
+NAMES = {"w": "writes", "r": "reads"}
 SCHEDULERS = ("kyber", "bfq", "mq-deadline")
 # a job whose writes wait for write-back: its CPU time, the device's utilisation
 COPYING_PERCENT = 60.0
@@ -47,11 +48,13 @@ def parity(evidence: Evidence) -> Finding | None:
         if not frames or device.layer not in PARITY_RAID:
             continue
         state = device_state(device, evidence).array
-        each = [_parity(frame, device.name, below(device.name, evidence)) for frame in frames]
-        known = [one for one in each if one is not None]
-        if len(known) < ENOUGH_SECONDS or (state is not None and state.action not in ("idle", "")):
+        costs = [_parity(frame, device.name, below(device.name, evidence)) for frame in frames]
+        measured = [cost for cost in costs if cost is not None]
+        if len(measured) < ENOUGH_SECONDS or (
+            state is not None and state.action not in ("idle", "")
+        ):
             continue
-        writes, reads, written = (fmean(values) for values in zip(*known, strict=True))
+        writes, reads, written = (fmean(values) for values in zip(*measured, strict=True))
         stripe = None
         if state is not None and state.chunk and state.members:
             stripe = state.chunk * (state.members - (2 if device.layer == "raid6" else 1))
@@ -74,31 +77,31 @@ def _parity(
     array, under = frame.disks.get(name), [frame.disks[m] for m in members if m in frame.disks]
     if array is None or not under or not array.w_s or array.w_s < FEW_IOPS:
         return None
-    reads = sum(one.r_s or 0.0 for one in under) - (array.r_s or 0.0)
+    reads = sum(member.r_s or 0.0 for member in under) - (array.r_s or 0.0)
     if reads < READS_FIRST * array.w_s:
         return None
-    return array.w_s, reads, sum(one.w_s or 0.0 for one in under)
+    return array.w_s, reads, sum(member.w_s or 0.0 for member in under)
 
 
 def first_writes(evidence: Evidence) -> Finding | None:
     """A device-mapper device whose writes cause more writes or reads below: a snapshot or a thin
     volume copies or clears before the first write of a chunk."""
     frames = recent_job_frames(evidence)
-    each = waits_of(frames)
-    if not each or not evidence.shape.writes:
+    waits_by_frame = waits_of(frames)
+    if not waits_by_frame or not evidence.shape.writes:
         return None
     for device in evidence.devices:
         lower = below(device.name, evidence)
-        held = [waits.layers.get(device.name, 0.0) for waits in each]
+        held_ios = [waits.layers.get(device.name, 0.0) for waits in waits_by_frame]
         if device.kind != "dm" or not lower or device.layer in ("dm-crypt", "dm-multipath"):
             continue
         pairs = [_written(frame, device.name, lower) for frame in frames]
-        known = [one for one in pairs if one is not None and one[1] >= COPIED * one[0]]
-        if len(known) < ENOUGH_SECONDS or any(
-            h < HOLDS * w.ios for h, w in zip(held, each, strict=True)
+        copies = [pair for pair in pairs if pair is not None and pair[1] >= COPIED * pair[0]]
+        if len(copies) < ENOUGH_SECONDS or any(
+            h < HOLDS * w.ios for h, w in zip(held_ios, waits_by_frame, strict=True)
         ):
             continue
-        above, under = (fmean(values) for values in zip(*known, strict=True))
+        above, under = (fmean(values) for values in zip(*copies, strict=True))
         return Finding(
             "first-write",
             f"{units.size(above)}/s written to {device.name} move {units.size(under)}/s below it, "
@@ -111,10 +114,13 @@ def first_writes(evidence: Evidence) -> Finding | None:
 
 def _written(frame: Frame, name: str, lower: Sequence[str]) -> tuple[float, float] | None:
     """(bytes written above, bytes moved below for them) of one second."""
-    top, under = frame.disks.get(name), [frame.disks[one] for one in lower if one in frame.disks]
+    top, under = (
+        frame.disks.get(name),
+        [frame.disks[below] for below in lower if below in frame.disks],
+    )
     if top is None or len(under) < len(lower) or not top.w_bytes_s or (top.w_s or 0.0) < FEW_IOPS:
         return None
-    moved = sum(one.bytes_s or 0.0 for one in under)
+    moved = sum(disk.bytes_s or 0.0 for disk in under)
     return top.w_bytes_s, moved - (top.r_bytes_s or 0.0)
 
 
@@ -132,12 +138,11 @@ def starved(evidence: Evidence) -> Finding | None:
             waits = _mean_await(disks, slow), _mean_await(disks, fast)
             if waits[0] < STARVED_MS or not waits[1] or waits[0] < STARVED_FACTOR * waits[1]:
                 continue
-            words = {"w": "writes", "r": "reads"}
             return Finding(
                 "starved",
-                f"{device.name}: {words[slow]} take {units.latency(waits[0] * 1e6)}, "
-                f"{words[fast]} {units.latency(waits[1] * 1e6)}: the scheduler {scheduler} may let "
-                f"{words[slow]} wait",
+                f"{device.name}: {NAMES[slow]} take {units.latency(waits[0] * 1e6)}, "
+                f"{NAMES[fast]} {units.latency(waits[1] * 1e6)}: the scheduler {scheduler} may let "
+                f"{NAMES[slow]} wait",
                 "compare with scheduler none", "s",
             )  # fmt: skip
     return None
@@ -153,29 +158,35 @@ def _mean_await(disks: Sequence[DiskRates], side: str) -> float:
 def write_back(evidence: Evidence) -> Finding | None:
     """Buffered writes that wait until the device has written dirty pages."""
     frames, shape = recent_job_frames(evidence), evidence.shape
-    each = waits_of(frames)
-    if not each or shape.direct is not False or not shape.writes or shape.syncs or shape.paced:
+    waits_by_frame = waits_of(frames)
+    if (
+        not waits_by_frame
+        or shape.direct is not False
+        or not shape.writes
+        or shape.syncs
+        or shape.paced
+    ):
         return None
     busy = [value for values in busy_by_job(frames).values() for value in values]
-    theirs = device_figures(frames, evidence.devices)
+    device_io = device_figures(frames, evidence.devices)
     disks = [frame.combined([d.name for d in evidence.devices]) for frame in frames]
     if (
-        theirs is None
+        device_io is None
         or not busy
         or max(busy) > COPYING_PERCENT
-        or max(map(cpu_share, each)) > HOLDS
+        or max(map(cpu_share, waits_by_frame)) > HOLDS
     ):
         return None
     if any(d is None or not d.w_s or (d.util or 0.0) < FULL_UTIL for d in disks):
         return None
-    ios = [waits.ios for waits in each]
+    ios = [waits.ios for waits in waits_by_frame]
     # most of the time a job has a write that has not returned
     if min(ios) < 0.5 * shape.jobs:
         return None
     return Finding(
         "write-back",
         f"{fmean(ios):.1f} buffered writes wait, without using the CPU, while "
-        f"{device_names_text(evidence.devices)} writes back {units.size(theirs.bytes_s)}/s at full "
-        "utilisation: the limit of dirty pages is reached",
+        f"{device_names_text(evidence.devices)} writes back {units.size(device_io.bytes_s)}/s at "
+        "full utilisation: the limit of dirty pages is reached",
         "try direct=1 to measure the device; vm.dirty_bytes sets when writers wait",
     )

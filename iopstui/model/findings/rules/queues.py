@@ -46,22 +46,29 @@ SPARE_CPU_PERCENT = 20.0
 def above(evidence: Evidence) -> Finding | None:
     """I/Os wait above the device, or above the layer that a cgroup's limit is on."""
     frames = recent_job_frames(evidence)
-    each = waits_of(frames)
-    if not each or evidence.unseen:
+    waits_by_frame = waits_of(frames)
+    if not waits_by_frame or evidence.unseen:
         return None
     limit = limit_reached(frames, evidence)
     if limit is not None:
-        return _limited_by(limit, each, evidence)
-    held = [waits.above or 0.0 for waits in each]
-    parts = [part / waits.ios if waits.ios else 0.0 for part, waits in zip(held, each, strict=True)]
-    if evidence.shape.direct is not True or min(held) < MIN_WAITING or min(parts) < SHARE_WAITING:
+        return _limited_by(limit, waits_by_frame, evidence)
+    waiting = [waits.above or 0.0 for waits in waits_by_frame]
+    parts = [
+        part / waits.ios if waits.ios else 0.0
+        for part, waits in zip(waiting, waits_by_frame, strict=True)
+    ]
+    if (
+        evidence.shape.direct is not True
+        or min(waiting) < MIN_WAITING
+        or min(parts) < SHARE_WAITING
+    ):
         return None
-    many = min(held) >= MANY_WAIT and min(parts) >= SHARE_MANY_WAIT
-    why = _iocost(evidence) or (_possible_cause(evidence, frames) if many else None)
+    most_wait = min(waiting) >= MANY_WAIT and min(parts) >= SHARE_MANY_WAIT
+    why = _iocost(evidence) or (_possible_cause(evidence, frames) if most_wait else None)
     if why is None:
         return None
     names = device_names_text(evidence.devices)
-    inside = fmean(held), fmean(waits.ios for waits in each)
+    inside = fmean(waiting), fmean(waits.ios for waits in waits_by_frame)
     return Finding(
         "above", f"{inside[0]:.1f} of {inside[1]:.1f} I/Os in flight wait above {names}{why[0]}",
         why[1],
@@ -72,28 +79,34 @@ Reached = tuple[str, IoLimit, float]
 """A disk, the cgroup's limit on it that is reached, and what the disk does of that per second."""
 
 
-def _limited_by(limit: Reached, each: Sequence[Waits], evidence: Evidence) -> Finding | None:
+def _limited_by(
+    limit: Reached, waits_by_frame: Sequence[Waits], evidence: Evidence
+) -> Finding | None:
     """A limit that is known leaves no doubt, also at depth 1."""
-    name, one, rate = limit
+    name, io_limit, rate = limit
     inside = layers_from(name, evidence)
-    held = [outside(waits, inside) for waits in each]
-    pairs = zip(held, each, strict=True)
+    waiting = [outside(waits, inside) for waits in waits_by_frame]
+    pairs = zip(waiting, waits_by_frame, strict=True)
     if any(part < max(MIN_WAITING / 2, SHARE_WAITING * waits.ios) for part, waits in pairs):
         return None
-    upper = [upper for upper in directly_above(name, evidence) if upper in each[-1].layers]
-    where = f"in {' and '.join(upper)}, above {name}" if upper else f"above {name}"
+    upper = [
+        upper for upper in directly_above(name, evidence) if upper in waits_by_frame[-1].layers
+    ]
+    location = f"in {' and '.join(upper)}, above {name}" if upper else f"above {name}"
     return Finding(
         "above",
-        f"{fmean(held):.1f} of {fmean(waits.ios for waits in each):.1f} I/Os in flight wait "
-        f"{where}: {one.file} of the cgroup {one.group} allows {one.what}={one.value} on {name} "
-        f"({_rate(one, rate)} now)",
-        _advice_to_lift(name, one, evidence),
+        f"{fmean(waiting):.1f} of {fmean(waits.ios for waits in waits_by_frame):.1f} I/Os in "
+        f"flight wait {location}: {io_limit.file} of the cgroup {io_limit.group} allows "
+        f"{io_limit.what}={io_limit.value} on {name} ({_rate(io_limit, rate)} now)",
+        _advice_to_lift(name, io_limit, evidence),
     )
 
 
 def _advice_to_lift(name: str, limit: IoLimit, evidence: Evidence) -> str:
     """How to lift a limit, as a command where the device's number is known."""
-    device = next((one for one in (*evidence.tree, *evidence.devices) if one.name == name), None)
+    device = next(
+        (device for device in (*evidence.tree, *evidence.devices) if device.name == name), None
+    )
     if device is None or device.disk:
         return f"raise or lift that limit in the cgroup {limit.group}"
     number, group = f"{device.major}:{device.minor}", limit.group.rstrip("/")
@@ -139,19 +152,19 @@ def _possible_cause(evidence: Evidence, frames: Sequence[Frame]) -> tuple[str, s
 def limit_reached(frames: Sequence[Frame], evidence: Evidence) -> Reached | None:
     """The cgroup limit that these frames reach; of several the one that binds: the I/Os stand
     closest to it."""
-    found: list[tuple[float, Reached]] = []
+    reached: list[tuple[float, Reached]] = []
     for name, state in evidence.now.devices.items():
         disks = [frame.disks[name] for frame in frames if name in frame.disks]
         for limit in state.limits if disks else ():
             rates = [_limited(disk, limit.what) for disk in disks]
-            known = [rate for rate in rates if rate is not None]
+            measured = [rate for rate in rates if rate is not None]
             # a stall of the machine takes some of a second, and the next one has more
-            if len(known) < len(rates) or min(known) < NEAR_LIMIT_EACH_SECOND * limit.value:
+            if len(measured) < len(rates) or min(measured) < NEAR_LIMIT_EACH_SECOND * limit.value:
                 continue
-            if (rate := fmean(known)) >= NEAR_LIMIT * limit.value:
-                found.append((rate / limit.value, (name, limit, rate)))
+            if (rate := fmean(measured)) >= NEAR_LIMIT * limit.value:
+                reached.append((rate / limit.value, (name, limit, rate)))
     # a partition has its disk's limits and figures that are no larger: the layer is named
-    return max(found, key=lambda one: round(one[0], 3), default=(0.0, None))[1]
+    return max(reached, key=lambda entry: round(entry[0], 3), default=(0.0, None))[1]
 
 
 def _near_limit(frames: Sequence[Frame], evidence: Evidence) -> bool:
@@ -161,17 +174,17 @@ def _near_limit(frames: Sequence[Frame], evidence: Evidence) -> bool:
 
 def _nearly_full(frames: Sequence[Frame], evidence: Evidence) -> bool:
     """Whether the queues that jobs reach are half full or more: the rest may wait for tags."""
-    theirs = device_figures(frames, evidence.devices)
+    device_io = device_figures(frames, evidence.devices)
     rooms = [_queue_room(device, frames) for device in evidence.devices]
-    holds = sum(room.holds for room in rooms if room is not None)
-    return theirs is not None and 0 < holds <= 2 * (theirs.aqu_sz or 0.0)
+    capacity = sum(tags.holds for tags in rooms if tags is not None)
+    return device_io is not None and 0 < capacity <= 2 * (device_io.aqu_sz or 0.0)
 
 
-def _limited(disk: DiskRates, what: str) -> float | None:
+def _limited(disk: DiskRates, kind: str) -> float | None:
     return {
         READ_IOPS: disk.r_s, WRITE_IOPS: disk.w_s,
         READ_BYTES: disk.r_bytes_s, WRITE_BYTES: disk.w_bytes_s,
-    }.get(what)  # fmt: skip
+    }.get(kind)  # fmt: skip
 
 
 def _rate(limit: IoLimit, rate: float) -> str:
@@ -206,30 +219,34 @@ def cpus_are_not_it(evidence: Evidence, frames: Sequence[Frame]) -> bool:
 
 def jobs_have_time(frames: Sequence[Frame]) -> bool:
     """Whether no job uses a whole CPU for itself."""
-    known = [value for values in busy_by_job(frames).values() for value in values]
-    return bool(known) and max(known) < BUSY_JOB
+    percents = [value for values in busy_by_job(frames).values() for value in values]
+    return bool(percents) and max(percents) < BUSY_JOB
 
 
 def tags(evidence: Evidence) -> Finding | None:
     """The queues that the jobs reach hold fewer requests than the job wants in flight."""
     frames, shape, devices = recent_job_frames(evidence), evidence.shape, evidence.devices
-    theirs = device_figures(frames, devices)
-    if theirs is None or theirs.aqu_sz is None or evidence.unseen or shape.direct is False:
+    device_io = device_figures(frames, devices)
+    if device_io is None or device_io.aqu_sz is None or evidence.unseen or shape.direct is False:
         return None
-    if len(devices) == 1 and (found := _queue_depth(devices[0], theirs.aqu_sz, evidence)):
-        return found
-    wanted = ios_in_flight(frames) or (0.0 if shape.paced else float(shape.depth))
+    if len(devices) == 1 and (finding := _queue_depth(devices[0], device_io.aqu_sz, evidence)):
+        return finding
+    expected = ios_in_flight(frames) or (0.0 if shape.paced else float(shape.depth))
     rooms = [_queue_room(device, frames) for device in devices]
-    each = [room for room in rooms if room is not None]
-    holds = sum(room.holds for room in each)
-    if len(each) < len(rooms) or wanted < GAIN_FACTOR * holds or theirs.aqu_sz < NEAR_LIMIT * holds:
+    reachable = [tags for tags in rooms if tags is not None]
+    capacity = sum(tags.holds for tags in reachable)
+    if (
+        len(reachable) < len(rooms)
+        or expected < GAIN_FACTOR * capacity
+        or device_io.aqu_sz < NEAR_LIMIT * capacity
+    ):
         return None
-    pairs = zip(each, devices, strict=True)
-    beside = any(room.reached < len(device.hctxs) for room, device in pairs)
+    pairs = zip(reachable, devices, strict=True)
+    beside = any(tags.reached < len(device.hctxs) for tags, device in pairs)
     return Finding(
         "tags",
-        f"the job wants {shape.depth} I/Os in flight and has {theirs.aqu_sz:.1f} (aqu-sz): "
-        f"{'; '.join(room.words for room in each)}; the rest waits for a tag",
+        f"the job wants {shape.depth} I/Os in flight and has {device_io.aqu_sz:.1f} (aqu-sz): "
+        f"{'; '.join(tags.words for tags in reachable)}; the rest waits for a tag",
         "jobs on other CPUs (cpus_allowed) reach its other queues; or use a smaller depth"
         if beside
         else "raise nr_requests if the device has the tags, or use a smaller depth",
@@ -260,17 +277,19 @@ class _ReachedTags:
 
 
 def _queue_room(device: BlockDevice, frames: Sequence[Frame]) -> _ReachedTags | None:
-    each = device.queue.nr_requests if device.queue is not None else None
-    if each is None or not device.hctxs:
+    nr_requests = device.queue.nr_requests if device.queue is not None else None
+    if nr_requests is None or not device.hctxs:
         return None
     cpus = {job.cpu for frame in frames for job in frame.jobs}
     reached = [hctx for hctx in device.hctxs if cpus & set(hctx.cpus)] or list(device.hctxs)
     plain = device.queue is not None and device.queue.scheduler in (None, "none")
-    holds = sum(min(each, hctx.nr_tags or each) if plain else each for hctx in reached)
-    hold = f"{'hold' if len(reached) > 1 else 'holds'} {holds} requests (nr_requests)"
+    capacity = sum(
+        min(nr_requests, hctx.nr_tags or nr_requests) if plain else nr_requests for hctx in reached
+    )
+    hold = f"{'hold' if len(reached) > 1 else 'holds'} {capacity} requests (nr_requests)"
     if len(device.hctxs) == 1:
-        return _ReachedTags(holds, 1, f"{device.name} has one queue, which {hold}")
-    words = (
+        return _ReachedTags(capacity, 1, f"{device.name} has one queue, which {hold}")
+    text = (
         f"its CPUs reach {len(reached)} of {device.name}'s {len(device.hctxs)} queues, which {hold}"
     )
-    return _ReachedTags(holds, len(reached), words)
+    return _ReachedTags(capacity, len(reached), text)

@@ -53,19 +53,21 @@ LOOK_AT = {
 def waits_for_cpu(evidence: Evidence) -> Finding | None:
     """Jobs are ready to run and have no CPU."""
     frames = recent_job_frames(evidence)
-    each = waits_of(frames)
+    waits_by_frame = waits_of(frames)
     waited = [wait for frame in frames if (wait := cpu_wait(frame)) is not None]
-    if not each or len(waited) < ENOUGH_SECONDS or min(waited) < CPU_WAIT:
+    if not waits_by_frame or len(waited) < ENOUGH_SECONDS or min(waited) < CPU_WAIT:
         return None
-    if min(map(cpu_share, each)) < CPU_PART:
+    if min(map(cpu_share, waits_by_frame)) < CPU_PART:
         return None
-    held, ios = fmean(w.cpu or 0.0 for w in each), fmean(w.ios for w in each)
+    waiting, ios = fmean(w.cpu or 0.0 for w in waits_by_frame), fmean(w.ios for w in waits_by_frame)
     why, advice = _who_has_the_cpu(frames)
     # fast I/Os are hardly ever in flight
-    where = f"{held:.1f} of {ios:.1f} I/Os in flight wait for a CPU: " if held >= FEW_IOS else ""
+    prefix = (
+        f"{waiting:.1f} of {ios:.1f} I/Os in flight wait for a CPU: " if waiting >= FEW_IOS else ""
+    )
     return Finding(
         "cpu-wait",
-        f"{where}jobs were ready to run {fmean(waited):.0f} % of the time and had no CPU; {why}",
+        f"{prefix}jobs were ready to run {fmean(waited):.0f} % of the time and had no CPU; {why}",
         advice,
     )
 
@@ -74,52 +76,52 @@ def _who_has_the_cpu(frames: Sequence[Frame]) -> tuple[str, str]:
     """Why jobs get no CPU, and what to do."""
     jobs = [job for frame in frames for job in frame.jobs]
     cpus = sorted({job.cpu for job in jobs})
-    own = fmean(sum(job.busy or 0.0 for job in frame.jobs) for frame in frames)
-    others = max(0.0, _busy(frames, cpus) - own)
-    used = f"other programs use {others:.0f} % of a CPU on {cpus_text(cpus)}"
+    job_percent = fmean(sum(job.busy or 0.0 for job in frame.jobs) for frame in frames)
+    other_percent = max(0.0, _busy(frames, cpus) - job_percent)
+    usage = f"other programs use {other_percent:.0f} % of a CPU on {cpus_text(cpus)}"
     if any(job.policy == IDLE_POLICY for job in jobs):
-        return f"the job has policy SCHED_IDLE, and {used}", "run the job without chrt --idle"
+        return f"the job has policy SCHED_IDLE, and {usage}", "run the job without chrt --idle"
     nice = max((job.nice or 0 for job in jobs), default=0)
     if nice > 0:
-        return f"the job runs at nice {nice}, and {used}", "run the job without nice"
-    if own >= 2 * others:
+        return f"the job runs at nice {nice}, and {usage}", "run the job without nice"
+    if job_percent >= 2 * other_percent:
         return "its own jobs share the CPUs", "try fewer jobs with a deeper queue (iodepth)"
     if jobs and all(job.pinned for job in jobs):
-        return f"it is pinned, and {used}", "pin it to another CPU (cpus_allowed), or to none"
-    return used, "find the other program: top, or pidstat 1"
+        return f"it is pinned, and {usage}", "pin it to another CPU (cpus_allowed), or to none"
+    return usage, "find the other program: top, or pidstat 1"
 
 
 def _busy(frames: Sequence[Frame], cpus: Sequence[int]) -> float:
     """Percent of one CPU that tasks use on these CPUs together."""
     loads = [f.cpus[cpu].load for f in frames for cpu in cpus if cpu in f.cpus]
-    used = [100 - load.idle - load.iowait - load.steal for load in loads if load is not None]
-    return sum(used) / len(frames)
+    percents = [100 - load.idle - load.iowait - load.steal for load in loads if load is not None]
+    return sum(percents) / len(frames)
 
 
 def held_by_layer(evidence: Evidence) -> Finding | None:
     """Most I/Os are in one layer of the stack and not below it."""
     frames = recent_job_frames(evidence)
-    each = waits_of(frames)
-    if not each or limit_reached(frames, evidence):
+    waits_by_frame = waits_of(frames)
+    if not waits_by_frame or limit_reached(frames, evidence):
         return None
     # a layer's own worker may fill one CPU; where all are full, its I/Os may wait for them
     if not jobs_have_time(frames) or not cpus_have_time(evidence):
         return None
-    for name in each[-1].layers:
-        lower = [one for one in below(name, evidence) if one in each[-1].layers]
-        held = [waits.layers.get(name, 0.0) for waits in each]
-        pairs = zip(held, each, strict=True)
+    for name in waits_by_frame[-1].layers:
+        lower = [layer for layer in below(name, evidence) if layer in waits_by_frame[-1].layers]
+        held_ios = [waits.layers.get(name, 0.0) for waits in waits_by_frame]
+        pairs = zip(held_ios, waits_by_frame, strict=True)
         if not lower or any(h < max(LAYER_IOS, LAYER_PART * w.ios) for h, w in pairs):
             continue
-        device = next((one for one in evidence.tree if one.name == name), None)
+        device = next((device for device in evidence.tree if device.name == name), None)
         if device is not None and device.layer in PARITY_RAID:
             continue
-        what = f" ({device.layer})" if device is not None and device.layer else ""
+        layer = f" ({device.layer})" if device is not None and device.layer else ""
         kind = device.kind if device is not None else ""
         return Finding(
             "layer",
-            f"{fmean(held):.1f} of {fmean(w.ios for w in each):.1f} I/Os in flight are in "
-            f"{name}{what} and not in {' or '.join(lower)} below it: it holds them back",
+            f"{fmean(held_ios):.1f} of {fmean(w.ios for w in waits_by_frame):.1f} I/Os in flight "
+            f"are in {name}{layer} and not in {' or '.join(lower)} below it: it holds them back",
             LOOK_AT.get(kind, "").format(device.path if device is not None else name),
         )
     return None
@@ -132,10 +134,10 @@ def stalled(evidence: Evidence) -> Finding | None:
     if len(quiet) < ENOUGH_SECONDS or seconds < ENOUGH_SECONDS - 0.5:
         return None
     disks = [quiet[-1].disks.get(device.name) for device in evidence.devices]
-    held = sum(disk.in_flight or 0 for disk in disks if disk is not None)
+    in_flight = sum(disk.in_flight or 0 for disk in disks if disk is not None)
     suspended = [name for name, state in evidence.now.devices.items() if state.suspended]
     # without a request in a device nothing tells a stall from a job that is stopped
-    if not held and not suspended:
+    if not in_flight and not suspended:
         return None
     names = device_names_text(evidence.devices) or "the target"
     why, advice = ": it does not answer", "see the kernel's log: dmesg"
@@ -144,7 +146,7 @@ def stalled(evidence: Evidence) -> Finding | None:
         advice = f"dmsetup resume /dev/{suspended[0]}"
     return Finding(
         "stalled",
-        f"no completions for {seconds:.0f} s, {held} requests in flight in {names}{why}",
+        f"no completions for {seconds:.0f} s, {in_flight} requests in flight in {names}{why}",
         advice, since=frame_start_s(quiet[0]), until=quiet[-1].t,
     )  # fmt: skip
 
@@ -160,26 +162,26 @@ def _nothing_done(evidence: Evidence, frame: Frame) -> bool:
 
 def neighbour(evidence: Evidence) -> Finding | None:
     """Another program's I/O on a device that the job's I/Os wait in."""
-    found = _other_io(evidence)
-    if found is None:
+    other_io = _other_io(evidence)
+    if other_io is None:
         return None
     processes = evidence.now.processes
     if processes is None and len(evidence.measured) < NAMELESS_AFTER_SECONDS:
         return None
-    name, others, all_of_them, held, moved = found
+    name, other_s, all_of_them, in_flight, moved = other_io
     fits = _fitting(processes or (), moved)
     text = (
-        f"{units.number(others)} of {units.number(all_of_them)} I/Os a second on {name} are not "
-        f"this job's; {held:.1f} of them are in flight on average"
+        f"{units.number(other_s)} of {units.number(all_of_them)} I/Os a second on {name} are not "
+        f"this job's; {in_flight:.1f} of them are in flight on average"
     )
     if fits is None:
         unknown = "" if processes is None else ": no process seen does that much I/O"
         return Finding("neighbour", text + unknown, FIND_PROGRAM_ADVICE, "u")
-    where = f" in {fits.group}" if fits.group else ""
+    location = f" in {fits.group}" if fits.group else ""
     return Finding(
         "neighbour",
-        f"{text}: it may be {fits.comm} (PID {fits.pid}{where}: {units.size(fits.read_s)}/s read, "
-        f"{units.size(fits.write_s)}/s written)",
+        f"{text}: it may be {fits.comm} (PID {fits.pid}{location}: "
+        f"{units.size(fits.read_s)}/s read, {units.size(fits.write_s)}/s written)",
         f"stop it while you measure: {fits.comm}, PID {fits.pid}",
     )
 
@@ -196,18 +198,20 @@ def _other_io(evidence: Evidence) -> tuple[str, float, float, float, float] | No
     if not frames or shape.direct is not True or shape.syncs or evidence.unseen:
         return None
     for name, users in _single_path(evidence):
-        each = [_other_io_in_second(frame, name, users) for frame in frames]
-        if None in each:
+        rates = [_other_io_in_second(frame, name, users) for frame in frames]
+        if None in rates:
             continue
-        known = [one for one in each if one is not None]
-        others, every, held, moved = (fmean(values) for values in zip(*known, strict=True))
-        clear = all(o >= max(OTHERS_IOPS, OTHER_IO_SHARE * a) for o, a, _, _ in known)
+        measured = [rate for rate in rates if rate is not None]
+        other_s, total_s, in_flight, moved = (
+            fmean(values) for values in zip(*measured, strict=True)
+        )
+        clear = all(o >= max(OTHERS_IOPS, OTHER_IO_SHARE * a) for o, a, _, _ in measured)
         if (
             clear
-            and held >= OTHERS_IN_FLIGHT
-            and min(one[2] for one in known) >= OTHERS_IN_FLIGHT / 3
+            and in_flight >= OTHERS_IN_FLIGHT
+            and min(rate[2] for rate in measured) >= OTHERS_IN_FLIGHT / 3
         ):
-            return name, others, every, held, moved
+            return name, other_s, total_s, in_flight, moved
     return None
 
 
@@ -217,18 +221,18 @@ def _single_path(evidence: Evidence) -> list[tuple[str, tuple[str, ...]]]:
     if len(evidence.devices) != 1:
         return []
     top = evidence.devices[0]
-    found: list[tuple[str, tuple[str, ...]]] = [(top.name, ())]
+    path: list[tuple[str, tuple[str, ...]]] = [(top.name, ())]
     current: BlockDevice | None = top
     while current is not None:
         if current.disk:
-            found.append((current.disk, (current.name,)))
+            path.append((current.disk, (current.name,)))
         lower = below(current.name, evidence)
         simple = current.kind in ("dm", "partition", "loop") or current.disk
         if len(lower) != 1 or not simple:
             break
-        found.append((lower[0], (current.name,)))
-        current = next((one for one in evidence.tree if one.name == lower[0]), None)
-    return found
+        path.append((lower[0], (current.name,)))
+        current = next((device for device in evidence.tree if device.name == lower[0]), None)
+    return path
 
 
 def _other_io_in_second(
@@ -237,24 +241,28 @@ def _other_io_in_second(
     """(others' I/Os per second, all, others' in the device, others' bytes) of one second. Split and
     merged requests are not others': bytes have to be more as well."""
     disk, total = frame.disks.get(name), frame.fio.total if frame.fio else None
-    uppers = [frame.disks[one] for one in users if one in frame.disks]
+    uppers = [frame.disks[user] for user in users if user in frame.disks]
     if disk is None or total is None or disk.ios_s is None or len(uppers) < len(users):
         return None
     ios, moved = total.iops or 0.0, total.bw or 0.0
     if users:
-        ios = sum(one.ios_s or 0.0 for one in uppers)
-        moved = sum(one.bytes_s or 0.0 for one in uppers)
+        ios = sum(upper.ios_s or 0.0 for upper in uppers)
+        moved = sum(upper.bytes_s or 0.0 for upper in uppers)
     theirs = min(disk.ios_s - (disk.f_s or 0.0) - ios, disk.ios_s)
     if not ios or (disk.bytes_s or 0.0) < 1.1 * moved or disk.aqu_sz is None:
         return 0.0, disk.ios_s, 0.0, 0.0
-    held = disk.aqu_sz * theirs / disk.ios_s if disk.ios_s else 0.0
-    return theirs, disk.ios_s, held, (disk.bytes_s or 0.0) - moved
+    in_flight = disk.aqu_sz * theirs / disk.ios_s if disk.ios_s else 0.0
+    return theirs, disk.ios_s, in_flight, (disk.bytes_s or 0.0) - moved
 
 
 def _fitting(processes: Sequence[ProcessLoad], moved: float) -> ProcessLoad | None:
     """The process whose I/O is closest to so many bytes per second. /proc/PID/io adds up all
     disks, so one that moves far more is busy on another."""
-    each = [(one.read_s + one.write_s, one) for one in processes]
-    near = [(max(total, moved) / min(total, moved), one) for total, one in each if total and moved]
-    found = min(near, key=lambda pair: pair[0], default=None)
-    return found[1] if found is not None and found[0] <= FITTING_FACTOR else None
+    processes_by_rate = [(process.read_s + process.write_s, process) for process in processes]
+    candidates = [
+        (max(total, moved) / min(total, moved), process)
+        for total, process in processes_by_rate
+        if total and moved
+    ]
+    best = min(candidates, key=lambda pair: pair[0], default=None)
+    return best[1] if best is not None and best[0] <= FITTING_FACTOR else None

@@ -47,9 +47,9 @@ def unanswered(evidence: Evidence) -> Finding | None:
 
 
 def _hangs(frame: Frame) -> bool:
-    done = frame.fio is not None and frame.fio.total.ios
+    completed = frame.fio is not None and frame.fio.total.ios
     share = frame.share
-    if done or FINAL in frame.flags:
+    if completed or FINAL in frame.flags:
         return False
     return share is not None and share.smb is None and not share.total.ops
 
@@ -61,7 +61,9 @@ def retransmissions(evidence: Evidence) -> Finding | None:
         return None
     # they are counted when the server is back, often in a second that stands for no whole one
     since = frame_start_s(frames[0])
-    shares = [one.share for one in evidence.frames if one.share is not None and one.t > since]
+    shares = [
+        frame.share for frame in evidence.frames if frame.share is not None and frame.t > since
+    ]
     total = sum_shares(shares)
     if not total.retransmissions:
         return None
@@ -78,8 +80,8 @@ def retransmissions(evidence: Evidence) -> Finding | None:
 def slow_server(evidence: Evidence) -> Finding | None:
     """Network and server take long for each answer, and this client little."""
     shares = _shares(evidence)
-    each = [share.data.rtt for share in shares]
-    if not shares or any(rtt is None or rtt < SLOW_RTT_MS for rtt in each):
+    rtts = [share.data.rtt for share in shares]
+    if not shares or any(rtt is None or rtt < SLOW_RTT_MS for rtt in rtts):
         return None
     total = sum_shares(shares, data=True)
     if total.rtt is None or total.exe is None or total.rtt < total.exe / 2:
@@ -141,14 +143,14 @@ def split_text(evidence: Evidence, shares: Sequence[Share], requests: str) -> st
 def attribute_storm(evidence: Evidence) -> Finding | None:
     """Most requests ask for attributes."""
     shares = _shares(evidence)
-    asked = [sum_operations(_attributes(share), share.seconds) for share in shares]
+    attributes_by_share = [sum_operations(_attributes(share), share.seconds) for share in shares]
     if not shares or not all(
-        one.ops_s >= MANY_ATTRIBUTES and one.ops >= ATTRIBUTES_PER_IO * share.data.ops
-        for one, share in zip(asked, shares, strict=True)
+        attributes.ops_s >= MANY_ATTRIBUTES and attributes.ops >= ATTRIBUTES_PER_IO * share.data.ops
+        for attributes, share in zip(attributes_by_share, shares, strict=True)
     ):
         return None
     seconds = sum(share.seconds for share in shares)
-    attributes, data = sum_operations(asked, seconds), sum_shares(shares, data=True)
+    attributes, data = sum_operations(attributes_by_share, seconds), sum_shares(shares, data=True)
     return Finding(
         "nfs-attributes",
         f"{units.number(attributes.ops_s)} requests/s ask for attributes (GETATTR, ACCESS, "
@@ -160,15 +162,15 @@ def attribute_storm(evidence: Evidence) -> Finding | None:
 
 def _shares(evidence: Evidence) -> list[Share]:
     """The NFS mount in the last seconds; empty if one of them lacks it."""
-    found = [frame.share for frame in recent_frames(evidence)]
-    known = [share for share in found if share is not None and share.smb is None]
-    return known if len(known) == len(found) else []
+    shares = [frame.share for frame in recent_frames(evidence)]
+    measured = [share for share in shares if share is not None and share.smb is None]
+    return measured if len(measured) == len(shares) else []
 
 
 def sum_shares(shares: Sequence[Share], data: bool = False) -> OperationRates:
     """All operations of these intervals together, or READ and WRITE alone (``data``)."""
-    each = [share.data if data else share.total for share in shares]
-    return sum_operations(each, sum(share.seconds for share in shares))
+    rates = [share.data if data else share.total for share in shares]
+    return sum_operations(rates, sum(share.seconds for share in shares))
 
 
 def _attributes(share: Share) -> list[OperationRates]:

@@ -46,8 +46,8 @@ def unanswered(evidence: Evidence) -> Finding | None:
 def _hangs(frame: Frame) -> bool:
     """Whether nothing was answered although something waits. Requests in flight are counted for all
     servers and shares: of several it is not known whose they are."""
-    share, done = frame.share, frame.fio is not None and frame.fio.total.ios
-    if done or FINAL in frame.flags or share is None or share.smb is None:
+    share, completed = frame.share, frame.fio is not None and frame.fio.total.ios
+    if completed or FINAL in frame.flags or share is None or share.smb is None:
         return False
     if share.data.bytes or share.smb.answers:
         return False
@@ -63,22 +63,22 @@ def reconnects(evidence: Evidence) -> Finding | None:
     # while a server is gone, and in the second in which it is back, fio may report nothing
     since, until = frame_start_s(frames[0]), evidence.frames[-1].t
     states = [
-        one.share.smb
-        for one in evidence.frames
-        if one.share is not None and one.share.smb is not None and one.t > since
+        frame.share.smb
+        for frame in evidence.frames
+        if frame.share is not None and frame.share.smb is not None and frame.t > since
     ]
-    times = sum(one.reconnects or 0 for one in states)
+    times = sum(state.reconnects or 0 for state in states)
     lost = states[-1].disconnected if states else 0
     if not times and not lost:
         return None
     # the kernel counts them for all servers together
-    one_server = bool(lost) or all(one.sessions == 1 for one in states)
-    whose = "the SMB server" if one_server else "an SMB server of this machine"
+    one_server = bool(lost) or all(state.sessions == 1 for state in states)
+    subject = "the SMB server" if one_server else "an SMB server of this machine"
     now = ", and is not there now" if lost else ""
     how_often = f" {units.counted(times, 'time')}" if times else ""
     return Finding(
         "smb-reconnect",
-        f"the connection to {whose} was lost{how_often} in the last {until - since:.0f} s"
+        f"the connection to {subject} was lost{how_often} in the last {until - since:.0f} s"
         f"{now}: what was under way failed or was sent again",
         'see the kernel\'s log ("has not responded", "reconnect"), packet loss (ss -ti, ip -s '
         "link), and whether the server was restarted",
@@ -91,8 +91,8 @@ def slow_server(evidence: Evidence) -> Finding | None:
     """Answers to reads and writes take long in all of the last seconds."""
     shares = _shares(evidence)
     if not shares or any(
-        one.latency is None or one.latency < SLOW_RTT_MS or (one.answers or 0) < FEW_ANSWERS
-        for one in (share.data for share in shares)
+        data.latency is None or data.latency < SLOW_RTT_MS or (data.answers or 0) < FEW_ANSWERS
+        for data in (share.data for share in shares)
     ):
         return None
     total = sum_shares(shares, data=True)
@@ -124,6 +124,6 @@ def small_requests(evidence: Evidence) -> Finding | None:
 
 def _shares(evidence: Evidence) -> Sequence[Share]:
     """The SMB mount in the last seconds; empty if one of them lacks it."""
-    found = [frame.share for frame in recent_frames(evidence)]
-    known = [share for share in found if share is not None and share.smb is not None]
-    return known if len(known) == len(found) else []
+    shares = [frame.share for frame in recent_frames(evidence)]
+    measured = [share for share in shares if share is not None and share.smb is not None]
+    return measured if len(measured) == len(shares) else []

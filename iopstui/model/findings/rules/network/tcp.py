@@ -22,17 +22,23 @@ WAITING_BYTES = 64 << 10
 def lost_packets(evidence: Evidence) -> Finding | None:
     """Segments are sent again on the way to a server."""
     frames = _frames(evidence)
-    each = [one for frame in frames for one in frame.connections or ()]
-    lost = sum(one.retrans or 0 for one in each)
-    sent = sum(one.segments or 0 for one in each)
-    hit = [frame for frame in frames if any(one.retrans for one in frame.connections or ())]
+    connections = [connection for frame in frames for connection in frame.connections or ()]
+    lost = sum(connection.retrans or 0 for connection in connections)
+    sent = sum(connection.segments or 0 for connection in connections)
+    hit = [
+        frame
+        for frame in frames
+        if any(connection.retrans for connection in frame.connections or ())
+    ]
     if lost < LOST_SEGMENTS or 100 * lost < LOST_PERCENT * sent or len(hit) < ENOUGH_SECONDS:
         return None
-    rtt = [one.rtt for one in frames[-1].connections or () if one.rtt is not None]
+    rtt = [
+        connection.rtt for connection in frames[-1].connections or () if connection.rtt is not None
+    ]
     return Finding(
         "net-loss",
-        f"{lost} of {units.number(sent)} TCP segments to {_servers(each)} were sent again in the "
-        f"last {len(frames)} s ({100 * lost / sent:.1f} %): packets are lost or late (RTT "
+        f"{lost} of {units.number(sent)} TCP segments to {_servers(connections)} were sent again "
+        f"in the last {len(frames)} s ({100 * lost / sent:.1f} %): packets are lost or late (RTT "
         f"{units.milliseconds(max(rtt, default=None))})",
         "look at the link: ip -s link, ethtool -S, the switch's drops; a too large MTU loses "
         "only long packets",
@@ -42,14 +48,15 @@ def lost_packets(evidence: Evidence) -> Finding | None:
 def full_window(evidence: Evidence) -> Finding | None:
     """A server does not read what was sent to it."""
     frames = _frames(evidence)
-    for one in frames[-1].connections or () if frames else ():
-        found = _same(one, frames)
-        if found and all((each.rwnd_limited or 0.0) >= WINDOW_PERCENT for each in found):
-            percent = min(each.rwnd_limited or 0.0 for each in found)
+    for connection in frames[-1].connections or () if frames else ():
+        history = _same(connection, frames)
+        if history and all((reading.rwnd_limited or 0.0) >= WINDOW_PERCENT for reading in history):
+            percent = min(reading.rwnd_limited or 0.0 for reading in history)
             return Finding(
                 "net-window",
-                f"{one.server} ({one.kind}) lets this machine send only when it has read: its "
-                f"receive window held the connection up at least {percent:.0f} % of the time",
+                f"{connection.server} ({connection.kind}) lets this machine send only "
+                f"when it has read: its receive window held the connection up at least "
+                f"{percent:.0f} % of the time",
                 "the server is the limit: its CPU, its disk, or its receive buffer (tcp_rmem)",
             )
     return None
@@ -60,17 +67,19 @@ def full_connection(evidence: Evidence) -> Finding | None:
     frames = _frames(evidence)
     if not frames or any(len(frame.connections or ()) != 1 for frame in frames):
         return None
-    each = [one for frame in frames for one in frame.connections or ()]
-    one = each[-1]
-    waits = all((found.unsent or 0) >= WAITING_BYTES for found in each)
-    held = any((found.rwnd_limited or 0.0) >= WINDOW_PERCENT or found.retrans for found in each)
-    if one.kind != "NFS" or not waits or held:
+    history = [connection for frame in frames for connection in frame.connections or ()]
+    connection = history[-1]
+    waits = all((reading.unsent or 0) >= WAITING_BYTES for reading in history)
+    limited = any(
+        (reading.rwnd_limited or 0.0) >= WINDOW_PERCENT or reading.retrans for reading in history
+    )
+    if connection.kind != "NFS" or not waits or limited:
         return None
-    least = min(found.unsent or 0 for found in each)
+    least = min(reading.unsent or 0 for reading in history)
     return Finding(
         "net-full",
-        f"the only connection to {one.server} is full: at least {units.size(least)} wait to be "
-        f"sent, {units.size(one.sent_s)}/s are",
+        f"the only connection to {connection.server} is full: at least {units.size(least)} wait "
+        f"to be sent, {units.size(connection.sent_s)}/s are",
         "mount with nconnect=4, so that several connections share the work",
     )
 
@@ -80,16 +89,16 @@ def _frames(evidence: Evidence) -> Sequence[Frame]:
     return frames if all(frame.connections for frame in frames) else []
 
 
-def _same(one: Connection, frames: Sequence[Frame]) -> list[Connection]:
+def _same(connection: Connection, frames: Sequence[Frame]) -> list[Connection]:
     """The connection in each of the frames; empty if it was not in one."""
-    found = [
-        each
+    history = [
+        reading
         for frame in frames
-        for each in frame.connections or ()
-        if (each.server, each.local_port) == (one.server, one.local_port)
+        for reading in frame.connections or ()
+        if (reading.server, reading.local_port) == (connection.server, connection.local_port)
     ]
-    return found if len(found) == len(frames) else []
+    return history if len(history) == len(frames) else []
 
 
-def _servers(each: Sequence[Connection]) -> str:
-    return ", ".join(sorted({one.server for one in each}))
+def _servers(connections: Sequence[Connection]) -> str:
+    return ", ".join(sorted({connection.server for connection in connections}))
