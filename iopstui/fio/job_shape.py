@@ -46,7 +46,7 @@ def shape_of(text: str) -> JobShape:
         syncs=_has_option(jobs, _SYNCS),
         block_size=_smallest(jobs),
         writes=any(may_write(options) for options in jobs),
-        aligned=_aligned(jobs),
+        alignment=_aligned(jobs),
         offloads=any(_offloads(options) for options in jobs),
     )
 

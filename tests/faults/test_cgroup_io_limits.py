@@ -21,7 +21,7 @@ import sys
 from iopstui.linux.counters.io_limits import IoLimits
 from iopstui.linux.roots import Roots
 for limit in IoLimits(Roots()).read().limits.get(sys.argv[1], ()):
-    print(limit.group, limit.file, limit.what, limit.value)
+    print(limit.group, limit.file, limit.kind, limit.value)
 """
 
 

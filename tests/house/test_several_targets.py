@@ -21,7 +21,7 @@ from iopstui.model.block.device_watch import DeviceWatch
 from iopstui.model.block.target import DEVICE, DIRECTORY, Layer, Target, one_target
 from iopstui.model.experiment.expectation import parse_expectation
 from iopstui.model.experiment.point import PointMeter
-from iopstui.model.findings import diagnosis as d
+from iopstui.model.findings import diagnosis
 from iopstui.model.findings.evidence import Evidence
 from iopstui.model.findings.finding import device_names_text
 from iopstui.model.metrics.figures import Meter
@@ -300,18 +300,18 @@ TWO = (device(name="loop0"), device(name="loop1"))
 
 def test_fio_is_held_against_the_sum_of_the_devices() -> None:
     frames = own(4, 10_000, {"loop0": 5_000.0, "loop1": 5_000.0})
-    assert d.disagreement(Evidence(frames, devices=TWO)) is None  # type: ignore[arg-type]
-    found = d.disagreement(Evidence(frames, devices=TWO[:1]))  # type: ignore[arg-type]
+    assert diagnosis.count_mismatch(Evidence(frames, devices=TWO)) is None  # type: ignore[arg-type]
+    found = diagnosis.count_mismatch(Evidence(frames, devices=TWO[:1]))  # type: ignore[arg-type]
     assert found is not None and "other devices" not in found.text
     less = own(4, 10_000, {"loop0": 3_000.0, "loop1": 3_000.0})
-    found = d.disagreement(Evidence(less, devices=TWO))  # type: ignore[arg-type]
+    found = diagnosis.count_mismatch(Evidence(less, devices=TWO))  # type: ignore[arg-type]
     assert found is not None and "loop0 and loop1 together 6" in found.text
 
 
 def test_what_is_on_no_device_is_where_the_rest_is() -> None:
     frames = own(4, 10_000, {"loop0": 5_000.0})
-    seen = Evidence(frames, devices=TWO[:1], unseen=("tmpfs keeps files in memory",))  # type: ignore[arg-type]
-    found = d.disagreement(seen)
+    seen = Evidence(frames, devices=TWO[:1], uncounted_targets=("tmpfs keeps files in memory",))  # type: ignore[arg-type]
+    found = diagnosis.count_mismatch(seen)
     assert found is not None and "tmpfs keeps files in memory" in found.text
 
 
@@ -321,10 +321,12 @@ def test_the_queues_of_all_devices_hold_the_requests() -> None:
     one = {name: replace(disk(5_000.0), aqu_sz=128.0) for name in ("loop0", "loop1")}
     frames = tuple(replace(f, disks=one) for f in own(4, 10_000, {"loop0": 1.0}))
     deep = JobShape(jobs=2, iodepth=150)
-    found = d.tags(Evidence(frames, devices=TWO, shape=deep))  # type: ignore[arg-type]
+    found = diagnosis.tag_shortage(Evidence(frames, devices=TWO, shape=deep))  # type: ignore[arg-type]
     assert found is not None and "has 256.0 (aqu-sz)" in found.text
     assert "loop0 has one queue" in found.text and "loop1 has one queue" in found.text
-    assert d.tags(Evidence(frames, devices=TWO, shape=JobShape(iodepth=256))) is None  # type: ignore[arg-type]
+    assert (
+        diagnosis.tag_shortage(Evidence(frames, devices=TWO, shape=JobShape(iodepth=256))) is None
+    )  # type: ignore[arg-type]
 
 
 def test_names_in_a_sentence() -> None:

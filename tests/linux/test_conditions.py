@@ -70,16 +70,18 @@ def test_every_device_has_what_its_kind_tells(tree: Tree) -> None:
     found = read(tree, "md0", "sda", "nvme0n1", t=7.0)
     assert found.t == 7.0
     assert found.devices == {
-        "md0": DeviceState(limits=(limit("wbps", 1000),), array=Array("idle", 1, 3), misaligned=0),
+        "md0": DeviceState(
+            limits=(limit("wbps", 1000),), array=Array("idle", 1, 3), alignment_offset=0
+        ),
         "sda": DeviceState(
-            queue_depth=32, limits=(limit("riops", 50),), errors=31, timeouts=2, misaligned=0
+            queue_depth=32, limits=(limit("riops", 50),), errors=31, timeouts=2, alignment_offset=0
         ),
         "nvme0n1": DeviceState(
             limits=(limit("rbps", 77),),
-            cost_wait_us=12,
+            iocost_wait_us=12,
             temperature=Temperature(45.85, 81.85, 84.85),
             link=Link(8.0, 16.0, 2, 4),
-            misaligned=0,
+            alignment_offset=0,
         ),
     }
 
@@ -88,12 +90,12 @@ def test_a_partition_has_what_its_disk_has_and_a_beginning_of_its_own(tree: Tree
     found = read(tree, "sda1", "sda").devices
     assert found["sda1"].limits == (limit("riops", 50),)
     assert (found["sda1"].queue_depth, found["sda1"].errors) == (32, 31)
-    assert (found["sda1"].misaligned, found["sda"].misaligned) == (3584, 0)
+    assert (found["sda1"].alignment_offset, found["sda"].alignment_offset) == (3584, 0)
 
 
 def test_a_stacked_device_may_be_misaligned_as_a_whole(tree: Tree) -> None:
     tree.attributes(tree.roots.sys / VIRTUAL / "md0", alignment_offset="-1")
-    assert read(tree, "md0").devices["md0"].misaligned == -1
+    assert read(tree, "md0").devices["md0"].alignment_offset == -1
 
 
 def test_a_suspended_device(tree: Tree) -> None:
@@ -108,7 +110,7 @@ def test_a_multipath_head_has_what_its_first_path_tells(tree: Tree) -> None:
     found = read(tree, "nvme1n1", "nvme1c1n1").devices
     assert found["nvme1n1"] == DeviceState(
         temperature=Temperature(41.0, 81.85, 84.85), link=Link(8.0, 16.0, 2, 4), paths=2,
-        misaligned=0,
+        alignment_offset=0,
     )  # fmt: skip
     assert (found["nvme1c1n1"].temperature, found["nvme1c1n1"].paths) == (
         Temperature(41.0, 81.85, 84.85), 0,
@@ -119,7 +121,7 @@ def test_a_path_that_is_lost_is_told_and_the_other_one_asked(tree: Tree) -> None
     controller = (tree.roots.sys / "class/block/nvme1c1n1/device").resolve()
     tree.attributes(controller, state="connecting")
     state = read(tree, "nvme1n1").devices["nvme1n1"]
-    assert (state.lost, state.paths) == ((("nvme1c1n1", "connecting"),), 2)
+    assert (state.lost_paths, state.paths) == ((("nvme1c1n1", "connecting"),), 2)
     assert state.temperature == Temperature(42.0, 81.85, 84.85)
 
 
@@ -155,12 +157,12 @@ def test_nodes_are_read_again_when_cpus_come_or_go(tree: Tree) -> None:
 
 def test_a_cpu_that_was_away_is_looked_at_anew(tree: Tree) -> None:
     files = ConditionsFiles(tree.roots)
-    assert files.read({}, (), 0.0).cpus[3].khz_most is None
+    assert files.read({}, (), 0.0).cpus[3].max_khz is None
     for online in ("0-2", "0-3"):
         tree.sys(f"{CPU}/online", f"{online}\n")
         tree.sys(f"{CPU}/cpu3/cpufreq/cpuinfo_max_freq", "3800000\n")
         found = files.read({}, (), 0.0).cpus
-    assert found[3].khz_most == 3800000
+    assert found[3].max_khz == 3800000
 
 
 def test_dm_multipath_leaves_temperature_and_link_to_its_disks(tree: Tree) -> None:
@@ -187,7 +189,7 @@ def test_each_reading_is_fresh(tree: Tree) -> None:
     assert (found["sda"].errors, found["sda"].limits) == (32, ())
     assert found["md0"].array == Array("resync", 1, 3)
     assert found["nvme0n1"].link == Link(8.0, 16.0, 1, 4)
-    assert found["nvme0n1"].cost_wait_us == 13
+    assert found["nvme0n1"].iocost_wait_us == 13
 
 
 def test_a_sensor_that_came_later_is_found_when_the_device_s_turn_comes(tree: Tree) -> None:
@@ -213,7 +215,7 @@ def test_another_disk_of_the_same_name_is_looked_at_anew(tree: Tree) -> None:
     tree.attributes(new, diskseq="2")
     # the turn is the other's
     state = files.read(read_devices(tree.roots), names, 1.0).devices["nvme0n1"]
-    assert (state.misaligned, state.temperature, state.link) == (512, Temperature(50.0), None)
+    assert (state.alignment_offset, state.temperature, state.link) == (512, Temperature(50.0), None)
 
 
 def test_a_device_that_vanished_tells_nothing_and_one_that_is_not_known_is_left_out(
@@ -225,10 +227,10 @@ def test_a_device_that_vanished_tells_nothing_and_one_that_is_not_known_is_left_
     shutil.rmtree(tree.roots.sys / "devices")
     found = files.read(devices, (*devices, "ghost"), 100.0)
     assert set(found.devices) == set(devices)
-    assert found.devices["nvme0n1"] == DeviceState(limits=(limit("rbps", 77),), cost_wait_us=12)
+    assert found.devices["nvme0n1"] == DeviceState(limits=(limit("rbps", 77),), iocost_wait_us=12)
     assert found.devices["sda"] == DeviceState(limits=(limit("riops", 50),))
     gone = (("nvme1c1n1", "gone"), ("nvme1c2n1", "gone"))
-    assert found.devices["nvme1n1"] == DeviceState(lost=gone, paths=2)
+    assert found.devices["nvme1n1"] == DeviceState(lost_paths=gone, paths=2)
     assert (found.cpus, found.nodes) == ({}, {})
 
 
@@ -307,7 +309,7 @@ def _files(tree: Tree) -> dict[Path, bytes]:
 def _printable(found: Conditions) -> bool:
     words = [one.governor or "" for one in found.cpus.values()]
     for state in found.devices.values():
-        words += [word for pair in state.lost for word in pair]
+        words += [word for pair in state.lost_paths for word in pair]
         words += [one.group for one in state.limits]
         words.append(state.array.action if state.array else "")
     return all(word.isprintable() for word in words)

@@ -95,7 +95,7 @@ def test_a_cpu_that_came_online_is_looked_at_anew(tree: Tree) -> None:
     assert states.read([0]) == {0: CpuState()}
     cpu(tree, 0)
     states.forget()
-    assert states.read([0])[0].khz_most == 3800000
+    assert states.read([0])[0].max_khz == 3800000
 
 
 def test_no_frequency_is_0(tree: Tree) -> None:

@@ -94,10 +94,10 @@ def test_counters_begin_at_0_and_not_with_what_they_first_count() -> None:
 def test_findings_begin_at_0_and_count_what_is_said() -> None:
     never = families(folded([]))["iopstui_findings"]
     assert {value for value in never.samples.values()} == {0} and len(never.samples) == len(
-        rules.NAMES
+        rules.RULE_NAMES
     )
     once = families(folded([FindingReported(1.0, Finding("cap", "x"))]))["iopstui_findings"]
-    assert len(once.samples) == len(rules.NAMES) and once.value("_total", rule="cap") == 1
+    assert len(once.samples) == len(rules.RULE_NAMES) and once.value("_total", rule="cap") == 1
 
 
 @pytest.mark.parametrize(

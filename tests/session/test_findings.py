@@ -7,7 +7,7 @@ import pytest
 from evidence_frames import device, disk, fio, frame, seconds
 
 from iopstui.fio.job_shape import shape_of, text_without_depth
-from iopstui.model.findings import diagnosis as of_rules
+from iopstui.model.findings import diagnosis
 from iopstui.model.findings.conditions import Conditions, DeviceState
 from iopstui.model.findings.evidence import Evidence, JobShape
 from iopstui.model.findings.finding import Finding
@@ -185,47 +185,47 @@ def test_rules_look_only_at_seconds_since_the_change() -> None:
 @pytest.mark.parametrize(
     ("text", "shape"),
     [
-        ("[a]\n", JobShape(1, 1, "psync", False, 1, block_size=4096, aligned=4096)),
-        (job(32), JobShape(1, 32, "libaio", True, 32, block_size=4096, aligned=4096)),
+        ("[a]\n", JobShape(1, 1, "psync", False, 1, block_size=4096, alignment=4096)),
+        (job(32), JobShape(1, 32, "libaio", True, 32, block_size=4096, alignment=4096)),
         (
             "[global]\nioengine=libaio\ndirect=1\nnumjobs=4\n[a]\niodepth=8\n[b]\niodepth=2\n",
-            JobShape(8, None, "libaio", True, 40, block_size=4096, aligned=4096),
+            JobShape(8, None, "libaio", True, 40, block_size=4096, alignment=4096),
         ),
         (
             "[global]\nstonewall\ndirect=1\n[a]\niodepth=8\nioengine=libaio\n[b]\nnumjobs=3\n",
-            JobShape(3, None, None, True, 8, block_size=4096, aligned=4096),
+            JobShape(3, None, None, True, 8, block_size=4096, alignment=4096),
         ),
         (
             "[a]\nioengine=sync\niodepth=64\nbuffered=0\n",
-            JobShape(1, 64, "sync", True, 1, block_size=4096, aligned=4096),
+            JobShape(1, 64, "sync", True, 1, block_size=4096, alignment=4096),
         ),
         (
             "[a]\nrate_iops=100\n",
-            JobShape(1, 1, "psync", False, 1, paced=True, block_size=4096, aligned=4096),
+            JobShape(1, 1, "psync", False, 1, paced=True, block_size=4096, alignment=4096),
         ),
         (
             "[a]\nhipri\n",
-            JobShape(1, 1, "psync", False, 1, polls=True, block_size=4096, aligned=4096),
+            JobShape(1, 1, "psync", False, 1, polls=True, block_size=4096, alignment=4096),
         ),
         (
             "[a]\nhipri=0\nfsync=1\n",
-            JobShape(1, 1, "psync", False, 1, syncs=True, block_size=4096, aligned=4096),
+            JobShape(1, 1, "psync", False, 1, syncs=True, block_size=4096, alignment=4096),
         ),
         (
             "[a]\niodepth=junk\nnumjobs=\n",
-            JobShape(1, 1, "psync", False, 1, block_size=4096, aligned=4096),
+            JobShape(1, 1, "psync", False, 1, block_size=4096, alignment=4096),
         ),
         (
             "[a]\nbs=512,8k\nrw=randrw\n",
-            JobShape(1, 1, "psync", False, 1, block_size=512, writes=True, aligned=512),
+            JobShape(1, 1, "psync", False, 1, block_size=512, writes=True, alignment=512),
         ),
         (
             "[a]\noffset=1m\nba=512\n",
-            JobShape(1, 1, "psync", False, 1, block_size=4096, aligned=512),
+            JobShape(1, 1, "psync", False, 1, block_size=4096, alignment=512),
         ),
         (
             "[a]\noffset=1536\n[b]\noffset=10%\n",
-            JobShape(2, 1, "psync", False, 2, block_size=4096, aligned=512),
+            JobShape(2, 1, "psync", False, 2, block_size=4096, alignment=512),
         ),
         ("[a]\nbsrange=1k-8k\nrw=write:8k\n", JobShape(1, 1, "psync", False, 1, writes=True)),
         ("[a]\nbs=junk\nrw=trim\n", JobShape(1, 1, "psync", False, 1)),
@@ -339,7 +339,7 @@ def test_what_was_found_has_an_end_and_is_said_anew(monkeypatch: pytest.MonkeyPa
         t = evidence.frames[-1].t
         return Finding("full", "CPU 1 is full", since=t - 1, until=t) if t in firing else None
 
-    monkeypatch.setattr(of_rules, "RULES", (fires,))
+    monkeypatch.setattr(diagnosis, "RULES", (fires,))
     findings, said, over = FindingTracker(), [], []
     for second in quiet(20, start=0.0):
         said += [second.t for _ in findings.feed(second, [device()])]
@@ -350,7 +350,7 @@ def test_what_was_found_has_an_end_and_is_said_anew(monkeypatch: pytest.MonkeyPa
 
 def test_a_run_that_begins_takes_the_end_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
     rule = Finding("full", "CPU 1 is full")
-    monkeypatch.setattr(of_rules, "RULES", (lambda e: rule if e.frames[-1].t < 3 else None,))
+    monkeypatch.setattr(diagnosis, "RULES", (lambda e: rule if e.frames[-1].t < 3 else None,))
     findings = FindingTracker()
     assert fed(findings, quiet(2))
     findings.begin_run(job())

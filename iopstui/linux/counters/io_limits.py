@@ -184,4 +184,4 @@ def _group(top: Path, place: Path) -> _Group:
 
 
 def _sorted(limits: list[IoLimit]) -> tuple[IoLimit, ...]:
-    return tuple(sorted(limits, key=lambda limit: (_KINDS.index(limit.what), limit.value)))
+    return tuple(sorted(limits, key=lambda limit: (_KINDS.index(limit.kind), limit.value)))

@@ -93,7 +93,7 @@ class ConditionsFiles:
                 disks[disk.name] = self._disk(disk, limits, t)
             place = self._files_of(devices[name])
             states[name] = replace(
-                disks[disk.name], misaligned=read_int(f"{place.directory}/alignment_offset")
+                disks[disk.name], alignment_offset=read_int(f"{place.directory}/alignment_offset")
             )
         return states
 
@@ -105,14 +105,14 @@ class ConditionsFiles:
         return DeviceState(
             queue_depth=read_queue_depth(place.directory) if scsi else None,
             limits=groups.limits.get(number, ()),
-            cost_wait_us=groups.cost_wait_us.get(number),
-            costed=number in groups.costed,
+            iocost_wait_us=groups.cost_wait_us.get(number),
+            has_iocost=number in groups.costed,
             temperature=self._temperature(place.sensors, t),
             link=_link(place.links),
             errors=errors,
             timeouts=timeouts,
             array=read_array(place.directory) if md else None,
-            lost=read_lost_paths(device, self._roots),
+            lost_paths=read_lost_paths(device, self._roots),
             paths=len(paths_of(device)),
             suspended=device.kind == "dm" and read_int(f"{place.directory}/dm/suspended") == 1,
         )

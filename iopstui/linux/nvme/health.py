@@ -87,7 +87,7 @@ def open_figures(roots: Roots, controller: str) -> dict[str, int]:
         temperature = read_temperature(sensor)
         if temperature is not None:
             # the kernel subtracts 273.15 from SMART's whole kelvins
-            return {"kelvin": round(temperature.now + 273.15)}
+            return {"kelvin": round(temperature.current + 273.15)}
     return {}
 
 

@@ -35,39 +35,39 @@ class ActiveFindings:
     """Reported findings that still hold. Rules are known by their names."""
 
     def __init__(self) -> None:
-        self._held: dict[str, _ActiveFinding] = {}
+        self._active: dict[str, _ActiveFinding] = {}
 
     def note_reported(self, finding: Finding, t: float) -> None:
         """Note that it was reported at second ``t``, for the first time or again."""
-        active = self._held.get(finding.rule)
+        active = self._active.get(finding.rule)
         if active is not None:
             active.finding = finding
             return
         since = t if finding.since is None else finding.since
-        self._held[finding.rule] = _ActiveFinding(finding, since, max(since, t))
+        self._active[finding.rule] = _ActiveFinding(finding, since, max(since, t))
 
     def feed(self, t: float, seconds: float, firing: Collection[str]) -> Iterator[EndedFinding]:
         """``seconds`` were measured up to ``t``, and these rules fire on them: what is over now,
         once. Seconds in which nothing was measured say nothing, and don't count."""
-        for rule, active in list(self._held.items()):
+        for rule, active in list(self._active.items()):
             if rule in firing:
                 active.until, active.quiet_s = max(active.until, t), 0.0
                 continue
             active.quiet_s += seconds
             if active.quiet_s >= END_AFTER_S:
-                del self._held[rule]
+                del self._active[rule]
                 yield EndedFinding(active.finding, active.since, active.until)
 
     @property
     def findings(self) -> list[Finding]:
         """Findings that hold now."""
-        return [active.finding for active in self._held.values()]
+        return [active.finding for active in self._active.values()]
 
     def withdraw(self, rule: str, why: str) -> EndedFinding:
         """A finding that holds was not true, as ``why`` says."""
-        active = self._held.pop(rule)
+        active = self._active.pop(rule)
         return EndedFinding(active.finding, active.since, active.until, why)
 
     def forget(self) -> None:
         """Other seconds follow (a run begins, or is over): what held before has no end in them."""
-        self._held.clear()
+        self._active.clear()

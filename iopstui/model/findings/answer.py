@@ -10,7 +10,7 @@ from iopstui.model.findings.evidence import SteadyRun
 from iopstui.model.findings.figures import SAME_SHARE, is_about_equal
 from iopstui.model.findings.finding import Finding
 
-CLEAR = 0.2
+CLEAR_GAIN = 0.2
 
 Verdict = Callable[[SteadyRun, SteadyRun], str]
 
@@ -29,7 +29,7 @@ def answer_question(question: Finding, earlier: SteadyRun, now: SteadyRun) -> Fi
     )
 
 
-def _limited(earlier: SteadyRun, now: SteadyRun) -> str:
+def _limit_kind_text(earlier: SteadyRun, now: SteadyRun) -> str:
     if is_about_equal(earlier.iops, now.iops):
         return "the limit is in IOPS"
     if is_about_equal(earlier.bytes_s, now.bytes_s):
@@ -37,8 +37,8 @@ def _limited(earlier: SteadyRun, now: SteadyRun) -> str:
     return "neither stayed the same, so no fixed limit is shown"
 
 
-def _each_costs(earlier: SteadyRun, now: SteadyRun) -> str:
-    if now.lat_ns <= earlier.lat_ns * (1 - CLEAR):
+def _block_cost_text(earlier: SteadyRun, now: SteadyRun) -> str:
+    if now.lat_ns <= earlier.lat_ns * (1 - CLEAR_GAIN):
         return "yes, whole blocks are clearly faster"
     return "no, whole blocks are not clearly faster here"
 
@@ -51,4 +51,4 @@ def _iops_change_text(earlier: SteadyRun, now: SteadyRun) -> str:
     return f"{'more' if change > 0 else 'fewer'} IOPS by {100 * abs(change):.0f} %"
 
 
-_VERDICTS: dict[str, Verdict] = {"cap": _limited, "misaligned": _each_costs}
+_VERDICTS: dict[str, Verdict] = {"cap": _limit_kind_text, "misaligned": _block_cost_text}

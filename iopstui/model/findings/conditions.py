@@ -17,14 +17,14 @@ READ_BYTES, WRITE_BYTES = "rbps", "wbps"
 class IoLimit:
     """A cgroup's limit on a disk: of this process's group or one above it, whose path below the
     hierarchy is ``group``. ``file`` is where it stands (io.max, blkio.throttle.read_iops_device);
-    ``what`` is riops, wiops (I/Os per second), rbps or wbps (bytes per second).
+    ``kind`` is riops, wiops (I/Os per second), rbps or wbps (bytes per second).
 
     Sources: Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/blkio-controller.rst.
     """
 
     group: str
     file: str
-    what: str
+    kind: str
     value: int
 
 
@@ -34,7 +34,7 @@ class Temperature:
     (Documentation/hwmon/sysfs-interface.rst): ``limit`` is where the disk warns (and may slow
     down), ``critical`` where it stops."""
 
-    now: float
+    current: float
     limit: float | None = None
     critical: float | None = None
 
@@ -44,9 +44,9 @@ class Link:
     """A PCIe link: speeds in GT/s, widths in lanes (Documentation/ABI/testing/sysfs-bus-pci)."""
 
     speed: float
-    speed_most: float
+    max_speed: float
     width: int
-    width_most: int
+    max_width: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,36 +64,36 @@ class Array:
 @dataclass(frozen=True, slots=True)
 class DeviceState:
     """Static facts of a block device. ``queue_depth`` is what a SCSI disk takes at once
-    (device/queue_depth). ``limits`` are those of cgroups; ``cost_wait_us`` is how long iocost has
-    made this group wait so far (io.stat, cost.wait), ``costed`` whether it is at work on the disk
-    (io.cost.qos). ``errors`` (device/ioerr_cnt) and ``timeouts`` (device/iotmo_cnt) are SCSI's
-    counters. ``lost`` names a multipath device's paths that are not usable, with their state.
-    ``misaligned`` is the disk's or partition's alignment_offset in bytes, 0 if aligned.
+    (device/queue_depth). ``limits`` are those of cgroups; ``iocost_wait_us`` is how long iocost has
+    made this group wait so far (io.stat, cost.wait), ``has_iocost`` whether iocost controls the
+    disk (io.cost.qos). ``errors`` (device/ioerr_cnt) and ``timeouts`` (device/iotmo_cnt) are SCSI's
+    counters. ``lost_paths`` names a multipath device's paths that are not usable, with their state.
+    ``alignment_offset`` is the disk's or partition's, in bytes, 0 if aligned.
     ``suspended``: a device-mapper device lets nothing pass (dm/suspended)."""
 
     queue_depth: int | None = None
     limits: tuple[IoLimit, ...] = ()
-    cost_wait_us: int | None = None
-    costed: bool = False
+    iocost_wait_us: int | None = None
+    has_iocost: bool = False
     temperature: Temperature | None = None
     link: Link | None = None
     errors: int | None = None
     timeouts: int | None = None
     array: Array | None = None
-    lost: tuple[tuple[str, str], ...] = ()
+    lost_paths: tuple[tuple[str, str], ...] = ()
     paths: int = 0
-    misaligned: int | None = None
+    alignment_offset: int | None = None
     suspended: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class CpuState:
     """State of a CPU: its cpufreq ``governor``, its frequencies in kHz (scaling_cur_freq,
-    cpuinfo_max_freq), and how long the deepest C-state that is not disabled takes to leave, in µ"""
+    cpuinfo_max_freq), and how many µs it takes to leave the deepest enabled C-state."""
 
     governor: str | None = None
     khz: int | None = None
-    khz_most: int | None = None
+    max_khz: int | None = None
     wake_us: int | None = None
 
 
@@ -105,8 +105,8 @@ class ProcessLoad:
 
     pid: int
     comm: str
-    read_s: float
-    write_s: float
+    read_bytes_s: float
+    write_bytes_s: float
     group: str = ""
 
 
@@ -115,7 +115,7 @@ class Conditions:
     """Everything at one moment; ``t`` in seconds of the session's clock. ``devices`` by name: those
     that jobs work on and what is below them. ``nodes``: CPU -> NUMA node, as far as known.
     ``processes`` are other programs that do I/O, the busiest first, ``groups`` the cgroups that do;
-    ``None`` while nobody asked."""
+    ``None``: not read."""
 
     t: float = 0.0
     devices: Mapping[str, DeviceState] = field(default_factory=dict)

@@ -28,7 +28,7 @@ def contradiction(finding: Finding, evidence: Evidence) -> str:
     return check(finding, evidence) if check is not None else ""
 
 
-def _counts(finding: Finding, evidence: Evidence) -> str:
+def _counted_ios_text(finding: Finding, evidence: Evidence) -> str:
     for device in evidence.devices:
         figures = device_figures(recent_frames(evidence)[-1:], [device], 1)
         off = device.queue is not None and device.queue.iostats is False
@@ -37,7 +37,7 @@ def _counts(finding: Finding, evidence: Evidence) -> str:
     return ""
 
 
-def _came_back(finding: Finding, evidence: Evidence) -> str:
+def _recovery_text(finding: Finding, evidence: Evidence) -> str:
     since_s = finding.since or 0.0
     first = [frame for frame in evidence.measured if frame_start_s(frame) >= since_s][:FIRST_FRAMES]
     now = fio_iops(recent_job_frames(evidence))
@@ -58,5 +58,6 @@ def _rise_text(finding: Finding, evidence: Evidence) -> str:
 
 
 _CHECKS: Mapping[str, Callable[[Finding, Evidence], str]] = {
-    "iostats": _counts, "burst": _came_back, "cap": _rise_text, "saturated": _rise_text,
+    "iostats": _counted_ios_text, "burst": _recovery_text, "cap": _rise_text,
+    "saturated": _rise_text,
 }  # fmt: skip

@@ -11,28 +11,33 @@ from dataclasses import replace
 
 from iopstui.model.findings.evidence import Evidence, frame_start_s, recent_frames
 from iopstui.model.findings.finding import Finding
-from iopstui.model.findings.rules.cgroups import limit_reached, most_of_the_io
-from iopstui.model.findings.rules.counts import background, busy, disagreement, no_iostats
+from iopstui.model.findings.rules.cgroups import cgroup_limit_reached, dominant_cgroup
+from iopstui.model.findings.rules.counts import (
+    busy_device,
+    count_mismatch,
+    io_before_run,
+    no_iostats,
+)
 from iopstui.model.findings.rules.cpus import (
-    completions_cross,
+    cpu_steal,
     cpu_throttled,
+    cross_node_completions,
     interrupt_moved,
     interrupt_outside,
     interrupts_fill_a_cpu,
     one_cpu_completes,
-    other_node,
-    steal,
+    remote_numa_node,
 )
-from iopstui.model.findings.rules.curve import burst, cap, saturated
+from iopstui.model.findings.rules.curve import end_of_burst, saturated_queue, throughput_limit
 from iopstui.model.findings.rules.drive import (
+    drive_throttling,
+    drive_wear,
     media_errors,
-    throttling,
-    worn,
     write_amplification,
 )
 from iopstui.model.findings.rules.health import (
-    array,
-    hot,
+    degraded_array,
+    device_temperature,
     io_errors,
     lost_paths,
     memory_pressure,
@@ -40,48 +45,58 @@ from iopstui.model.findings.rules.health import (
     slow_link,
 )
 from iopstui.model.findings.rules.job import (
-    below_physical_block,
+    cpu_bound_jobs,
     cpu_sleeps,
     depth_not_reached,
-    job_saturated,
+    misaligned_writes,
     more_jobs_than_cpus,
     scheduler_cost,
     sync_cost,
 )
-from iopstui.model.findings.rules.layers import first_writes, parity, starved, write_back
+from iopstui.model.findings.rules.layers import (
+    first_writes,
+    parity_reads,
+    starved_direction,
+    write_back,
+)
 from iopstui.model.findings.rules.network.nfs import (
     attribute_storm,
     client_queue,
     retransmissions,
     slow_server,
     small_requests,
-    unanswered,
+    unanswered_requests,
 )
 from iopstui.model.findings.rules.network.smb import reconnects
 from iopstui.model.findings.rules.network.smb import slow_server as slow_smb_server
 from iopstui.model.findings.rules.network.smb import small_requests as small_smb_requests
-from iopstui.model.findings.rules.network.smb import unanswered as unanswered_smb
+from iopstui.model.findings.rules.network.smb import unanswered_requests as unanswered_smb
 from iopstui.model.findings.rules.network.tcp import full_connection, full_window, lost_packets
-from iopstui.model.findings.rules.queues import above, tags
-from iopstui.model.findings.rules.waits import held_by_layer, neighbour, stalled, waits_for_cpu
+from iopstui.model.findings.rules.queues import tag_shortage, waits_above_device
+from iopstui.model.findings.rules.waits import (
+    no_completions,
+    other_program,
+    waits_for_cpu,
+    waits_in_layer,
+)
 
 Rule = Callable[[Evidence], "Finding | None"]
 
 RULES: tuple[Rule, ...] = (
-    stalled,
-    unanswered,
+    no_completions,
+    unanswered_requests,
     unanswered_smb,
     io_errors,
     no_iostats,
     cpu_throttled,
-    steal,
+    cpu_steal,
     scsi_errors,
     lost_paths,
-    array,
+    degraded_array,
     media_errors,
-    worn,
-    throttling,
-    hot,
+    drive_wear,
+    drive_throttling,
+    device_temperature,
     memory_pressure,
     retransmissions,
     reconnects,
@@ -94,42 +109,42 @@ RULES: tuple[Rule, ...] = (
     small_requests,
     small_smb_requests,
     attribute_storm,
-    above,
-    neighbour,
-    parity,
+    waits_above_device,
+    other_program,
+    parity_reads,
     first_writes,
-    held_by_layer,
+    waits_in_layer,
     write_back,
-    tags,
-    starved,
+    tag_shortage,
+    starved_direction,
     depth_not_reached,
     one_cpu_completes,
     interrupts_fill_a_cpu,
     interrupt_outside,
     interrupt_moved,
-    other_node,
-    completions_cross,
-    disagreement,
+    remote_numa_node,
+    cross_node_completions,
+    count_mismatch,
     sync_cost,
-    below_physical_block,
-    job_saturated,
+    misaligned_writes,
+    cpu_bound_jobs,
     scheduler_cost,
     more_jobs_than_cpus,
     waits_for_cpu,
-    burst,
-    cap,
-    saturated,
+    end_of_burst,
+    throughput_limit,
+    saturated_queue,
     slow_link,
     write_amplification,
     cpu_sleeps,
-    limit_reached,
-    most_of_the_io,
-    busy,
-    background,
+    cgroup_limit_reached,
+    dominant_cgroup,
+    busy_device,
+    io_before_run,
 )
 # a rule, and those that say more of the same
 _WAIT_RULES = ("above", "tags", "stalled", "layer", "neighbour", "cpu-wait", "more-jobs-than-cpus")
-SAID_BY: Mapping[str, tuple[str, ...]] = {
+MORE_SPECIFIC_RULES: Mapping[str, tuple[str, ...]] = {
     "saturated": ("cap", *_WAIT_RULES),
     "cap": _WAIT_RULES,
     "disagree": ("neighbour", "parity", "first-write"),
@@ -154,11 +169,15 @@ def fired_findings(evidence: Evidence) -> list[Finding]:
 def reported_findings(findings: Sequence[Finding], evidence: Evidence) -> list[Finding]:
     """The findings of ``fired_findings`` to report, with the seconds they are about."""
     names = {finding.rule for finding in findings}
-    reported = [finding for finding in findings if not names & set(SAID_BY.get(finding.rule, ()))]
-    return [_with_seconds(finding, evidence) for finding in reported]
+    reported = [
+        finding
+        for finding in findings
+        if not names & set(MORE_SPECIFIC_RULES.get(finding.rule, ()))
+    ]
+    return [_with_period(finding, evidence) for finding in reported]
 
 
-def _with_seconds(finding: Finding, evidence: Evidence) -> Finding:
+def _with_period(finding: Finding, evidence: Evidence) -> Finding:
     frames = recent_frames(evidence)
     if not frames:
         return finding

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 ENOUGH_SECONDS = 3
 LONG_ENOUGH = 10
 SYNCHRONOUS = frozenset({"sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"})
-
-
 NO_CONDITIONS = Conditions()
 
 
@@ -40,8 +38,8 @@ class JobShape:
     and again, so its CPU is always busy. ``offloads``: threads of fio's submit for the jobs
     (io_submit_mode=offload), so that a synchronous engine has a depth as well. ``syncs``: it calls
     fsync or the like, which writes more than it counts. ``block_size`` is its smallest I/O in bytes
-    (``None``: not told), ``writes`` whether it may write, ``aligned`` of what number of bytes all
-    its I/Os begin at multiples (``None``: not told)."""
+    (``None``: unknown), ``writes`` whether it may write, ``alignment``: all its
+    I/Os begin at multiples of so many bytes (``None``: unknown)."""
 
     jobs: int = 1
     iodepth: int | None = 1
@@ -53,7 +51,7 @@ class JobShape:
     syncs: bool = False
     block_size: int | None = None
     writes: bool = False
-    aligned: int | None = None
+    alignment: int | None = None
     offloads: bool = False
 
     @property
@@ -77,22 +75,22 @@ class SteadyRun:
 @dataclass(frozen=True)
 class Evidence:
     """Evidence for the rules. ``frames`` are the running step's (without a job: the last ones),
-    oldest first; ``before`` those of the quiet time right before it; ``online`` the CPUs that can
-    be used. ``devices`` are those that the job works on, ``tree`` these and all below them,
-    ``links`` what lies directly below each; ``unseen`` says what else the job works on, if that is
-    on no block device. ``now`` are the conditions read last, ``then`` those at the run's beginning.
-    ``volume`` is what was bought, if the user says so. ``drives`` are the
-    last readings of NVMe drives."""
+    oldest first; ``idle_frames`` those right before it; ``online`` the CPUs that can be used.
+    ``devices`` are those that the job works on, ``tree`` these and all below them, ``links`` what
+    lies directly below each; ``uncounted_targets`` is what else the job works on that is on no
+    block device. ``conditions`` were read last, ``start_conditions`` at the run's beginning.
+    ``volume`` is what was bought, if the user says so. ``drives`` are the last readings of NVMe
+    drives."""
 
     frames: Sequence[Frame]
-    before: Sequence[Frame] = ()
+    idle_frames: Sequence[Frame] = ()
     devices: Sequence[BlockDevice] = ()
     shape: JobShape = JobShape()
     online: tuple[int, ...] = ()
-    earlier: Sequence[SteadyRun] = ()
-    unseen: tuple[str, ...] = ()
-    now: Conditions = NO_CONDITIONS
-    then: Conditions = NO_CONDITIONS
+    earlier_runs: Sequence[SteadyRun] = ()
+    uncounted_targets: tuple[str, ...] = ()
+    conditions: Conditions = NO_CONDITIONS
+    start_conditions: Conditions = NO_CONDITIONS
     tree: Sequence[BlockDevice] = ()
     links: Sequence[DeviceLinks] = ()
     volume: PromisedFigures | None = None
@@ -152,4 +150,4 @@ def newest_frames_while(evidence: Evidence, condition: Callable[[Frame], bool]) 
 
 def device_state(device: BlockDevice, evidence: Evidence) -> DeviceState:
     """The last state read of this device."""
-    return evidence.now.devices.get(device.name, DeviceState())
+    return evidence.conditions.devices.get(device.name, DeviceState())

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-EXCLUDED: Mapping[str, str] = {
+EXCLUDED_CAUSES: Mapping[str, str] = {
     "above": "jobs that wait for a CPU, busy CPUs, tags",
     "amplification": "runs that write less than 1 GiB",
     "background": "writes left by an earlier run",

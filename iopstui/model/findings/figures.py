@@ -68,9 +68,9 @@ def fio_latency_ns(frames: Sequence[Frame]) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class DeviceFigures:
-    """Devices together over some frames: means of what ``DiskRates`` calls the same. ``own_s`` are
-    the I/Os without empty flushes, which Linux counts among a disk's writes, and some of them
-    twice (O_SYNC on a disk without FUA): at least so many I/Os carry data."""
+    """Devices together over some frames: means of what ``DiskRates`` calls the same.
+    ``data_ios_s`` are the I/Os without empty flushes, which Linux counts among a disk's writes,
+    and some of them twice (O_SYNC on a disk without FUA): at least so many I/Os carry data."""
 
     r_s: float
     w_s: float
@@ -81,7 +81,7 @@ class DeviceFigures:
     aqu_sz: float | None = None
 
     @property
-    def own_s(self) -> float:
+    def data_ios_s(self) -> float:
         """I/Os that carry data, at least."""
         return max(0.0, self.ios_s - self.f_s)
 
@@ -127,7 +127,7 @@ def iops_by_second(
     for frame in frames:
         fio_s, device_io = fio_iops([frame]), device_figures([frame], devices, 1)
         if fio_s and device_io is not None:
-            rows.append((fio_s, device_io.own_s, device_io.ios_s))
+            rows.append((fio_s, device_io.data_ios_s, device_io.ios_s))
     return rows
 
 

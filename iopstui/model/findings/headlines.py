@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from iopstui.model.findings.finding import Finding
 
 INFO, WARNING, CRITICAL = "info", "warning", "critical"
-LONGEST = 60
+MAX_HEADLINE_LENGTH = 60
 
 HEADLINES: Mapping[str, tuple[str, str]] = {
     "above": (WARNING, "I/Os wait above the device"),
@@ -85,4 +85,8 @@ def headline_of(finding: Finding) -> str:
     if entry is not None:
         return entry[1]
     first = finding.text.partition(": ")[0].partition("; ")[0]
-    return first if len(first) <= LONGEST else first[: LONGEST - 1].rpartition(" ")[0] + "…"
+    return (
+        first
+        if len(first) <= MAX_HEADLINE_LENGTH
+        else first[: MAX_HEADLINE_LENGTH - 1].rpartition(" ")[0] + "…"
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-NAMES = (
+RULE_NAMES = (
     "iostats", "throttled", "steal", "scsi-errors", "paths", "array", "hot",
     "thermal", "media-errors", "wear", "amplification", "above", "tags",
     "depth", "one-cpu", "softirq-cpu", "irq-outside", "irq-moved", "numa-remote", "crossing",

@@ -27,9 +27,9 @@ MOVED_SHARE = 0.1
 SOFTIRQS_PER_IO = 1.5
 MAX_NAMED = 4
 
-COMPLETIONS = ("rq_affinity",)
-MERGING = ("nomerges", "scheduler")
-SIZES = ("max_sectors_kb", "read_ahead_kb")
+COMPLETION_TUNABLES = ("rq_affinity",)
+MERGE_TUNABLES = ("nomerges", "scheduler")
+SIZE_TUNABLES = ("max_sectors_kb", "read_ahead_kb")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class TunableChange:
     device: str
     name: str
     before: str
-    now: str
+    after: str
 
 
 def frames_around(
@@ -65,19 +65,21 @@ def tunable_effect(
     before, after = frames_around(frames, change, since)
     if len(before) < ENOUGH_SECONDS or len(after) < ENOUGH_SECONDS:
         return None
-    if change.name in COMPLETIONS:
-        moved = _completions(before, after, devices) + _function_calls(frames, change, since)
+    if change.name in COMPLETION_TUNABLES:
+        moved = _completions_text(before, after, devices) + _function_calls_text(
+            frames, change, since
+        )
     else:
-        moved = _moved(change, before, after, devices)
-    text = f"{change.name} {change.before} → {change.now} on {change.device}: {moved}; "
+        moved = _moved_text(change, before, after, devices)
+    text = f"{change.name} {change.before} → {change.after} on {change.device}: {moved}; "
     return Finding(
         "moved",
-        text + _iops(before, after),
+        text + _iops_text(before, after),
         "one change proves little: change it back, then again",
     )
 
 
-def _moved(
+def _moved_text(
     change: TunableChange,
     before: Sequence[Frame],
     after: Sequence[Frame],
@@ -85,13 +87,15 @@ def _moved(
 ) -> str:
     irq = irq_of(change.name)
     if irq is not None:
-        return _cpu_shift_text(f"interrupt {irq}", _vector(before, irq), _vector(after, irq))
+        return _cpu_shift_text(
+            f"interrupt {irq}", _interrupts_by_cpu(before, irq), _interrupts_by_cpu(after, irq)
+        )
     earlier, now = device_figures(before, devices), device_figures(after, devices)
     if earlier is None or now is None:
         return "the device was not measured"
-    if change.name in MERGING:
+    if change.name in MERGE_TUNABLES:
         return f"merges {units.number(earlier.merges_s)} → {units.number(now.merges_s)}/s"
-    if change.name in SIZES and earlier.ios_s and now.ios_s:
+    if change.name in SIZE_TUNABLES and earlier.ios_s and now.ios_s:
         return (
             f"requests {units.size(earlier.bytes_s / earlier.ios_s)} → "
             f"{units.size(now.bytes_s / now.ios_s)}"
@@ -102,19 +106,19 @@ def _moved(
 # -- where completions run
 
 
-def _completions(
+def _completions_text(
     before: Sequence[Frame], after: Sequence[Frame], devices: Sequence[BlockDevice]
 ) -> str:
     """BLOCK softirqs are those of all disks: where they are more than these devices' I/Os, nobody
     can tell which are theirs."""
-    counts = [_softirqs(frames, devices) for frames in (before, after)]
+    counts = [_softirqs_by_cpu(frames, devices) for frames in (before, after)]
     if None in counts:
         return "most BLOCK softirqs are other disks', so this disk's cannot be counted"
     earlier, now = (count or {} for count in counts)
     return _cpu_shift_text("BLOCK softirqs", earlier, now)
 
 
-def _softirqs(
+def _softirqs_by_cpu(
     frames: Sequence[Frame], devices: Sequence[BlockDevice]
 ) -> dict[int, float] | None:  # fmt: skip
     counts = mean_by_cpu(frames, "block_s")
@@ -125,7 +129,7 @@ def _softirqs(
     return counts
 
 
-def _function_calls(frames: Sequence[Frame], change: TunableChange, since: float) -> str:
+def _function_calls_text(frames: Sequence[Frame], change: TunableChange, since: float) -> str:
     """Wide machines read these in some seconds only, before the frame that has them, and then
     over the time since the last reading: what reaches over the change is left out. "" where
     nothing remains."""
@@ -152,7 +156,7 @@ def _mean_over(spans: Sequence[tuple[float, float, float]]) -> float | None:
     return sum((end - begin) * rate for begin, end, rate in spans) / seconds if seconds else None
 
 
-def _vector(frames: Sequence[Frame], irq: int) -> dict[int, float]:
+def _interrupts_by_cpu(frames: Sequence[Frame], irq: int) -> dict[int, float]:
     rates_by_cpu: dict[int, list[float]] = {}
     for frame in frames:
         for cpu, rate in frame.irqs.get(irq, {}).items():
@@ -168,16 +172,16 @@ def _cpu_shift_text(label: str, earlier: Mapping[int, float], now: Mapping[int, 
     if total_then < QUIET_RATE and total_now < QUIET_RATE:
         return f"no {label} before or after"
     if total_then < QUIET_RATE:
-        return f"{label} began on {_spread(now)}, {units.number(total_now)}/s"
+        return f"{label} began on {_cpu_shares_text(now)}, {units.number(total_now)}/s"
     if total_now < QUIET_RATE:
-        return f"{label} ended (were {units.number(total_then)}/s on {_spread(earlier)})"
+        return f"{label} ended (were {units.number(total_then)}/s on {_cpu_shares_text(earlier)})"
     rates = f"{units.number(total_then)} → {units.number(total_now)}/s"
     share = moved_share(earlier, now)
     if share < MOVED_SHARE:
-        return f"{label} stayed on {_spread(now)}, {rates}"
+        return f"{label} stayed on {_cpu_shares_text(now)}, {rates}"
     return (
-        f"{100 * share:.0f} % of the {label} moved, from {_spread(earlier)} to {_spread(now)}, "
-        f"{rates}"
+        f"{100 * share:.0f} % of the {label} moved, from {_cpu_shares_text(earlier)} to "
+        f"{_cpu_shares_text(now)}, {rates}"
     )
 
 
@@ -191,7 +195,7 @@ def moved_share(earlier: Mapping[int, float], now: Mapping[int, float]) -> float
     return min(1.0, difference / 2)
 
 
-def _spread(counts: Mapping[int, float]) -> str:
+def _cpu_shares_text(counts: Mapping[int, float]) -> str:
     """The CPUs that make up nine tenths: "CPU 3 (100 %)", "CPU 0 71 %, CPU 1 29 %", and with
     many of them "CPU 0, 1, 2 ... (64 CPUs) (1-3 % each)"."""
     total = sum(counts.values())
@@ -213,10 +217,10 @@ def _spread(counts: Mapping[int, float]) -> str:
 # -- what it did to IOPS
 
 
-def _iops(before: Sequence[Frame], after: Sequence[Frame]) -> str:
-    earlier, now = _iops_of_each(before), _iops_of_each(after)
+def _iops_text(before: Sequence[Frame], after: Sequence[Frame]) -> str:
+    earlier, now = _iops_by_second(before), _iops_by_second(after)
     first, second = fio_iops(before), fio_iops(after)
-    figures = f"IOPS {_with_range(first, earlier)} → {_with_range(second, now)}"
+    figures = f"IOPS {_range_text(first, earlier)} → {_range_text(second, now)}"
     if max(earlier) >= min(now) and max(now) >= min(earlier):
         return f"{figures}: no change beyond their spread from second to second"
     change = 100 * (second / first - 1) if first else None
@@ -224,9 +228,9 @@ def _iops(before: Sequence[Frame], after: Sequence[Frame]) -> str:
     return f"{figures}: {'rose' if second > first else 'fell'}{by}, more than they varied before"
 
 
-def _iops_of_each(frames: Sequence[Frame]) -> list[float]:
+def _iops_by_second(frames: Sequence[Frame]) -> list[float]:
     return [fio_iops([frame]) for frame in frames]
 
 
-def _with_range(mean: float, seconds: Sequence[float]) -> str:
+def _range_text(mean: float, seconds: Sequence[float]) -> str:
     return f"{units.number(mean)} ({units.number(min(seconds))}-{units.number(max(seconds))})"

@@ -10,35 +10,35 @@ from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.waits import MeanWaits, Waits
 
-MUCH_CPU_WAIT = 10.0
+MUCH_CPU_WAIT_PERCENT = 10.0
 """Percent of the time in which jobs are ready to run and have no CPU."""
 
 
-def waits_of(frames: Sequence[Frame]) -> list[Waits]:
+def frame_waits(frames: Sequence[Frame]) -> list[Waits]:
     """Waits of each frame; empty if one has none, or no I/O completed in it."""
     waits = [frame.waits for frame in frames if frame.waits is not None]
     return waits if len(waits) == len(frames) and not any(w.stalled for w in waits) else []
 
 
 def mean_waits(frames: Sequence[Frame]) -> Waits | None:
-    """Return their mean; ``None`` if ``waits_of`` is empty."""
+    """Return their mean; ``None`` if ``frame_waits`` is empty."""
     total = MeanWaits()
-    for frame, waits in zip(frames, waits_of(frames), strict=False):
+    for frame, waits in zip(frames, frame_waits(frames), strict=False):
         total.add(waits, frame.seconds or 1.0)
     return total.value
 
 
-def below(name: str, evidence: Evidence) -> tuple[str, ...]:
+def devices_below(name: str, evidence: Evidence) -> tuple[str, ...]:
     """The devices directly below one."""
     return next((link.below for link in evidence.links if link.name == name), ())
 
 
-def directly_above(name: str, evidence: Evidence) -> tuple[str, ...]:
+def devices_above(name: str, evidence: Evidence) -> tuple[str, ...]:
     """The devices that lie directly on one."""
     return tuple(link.name for link in evidence.links if name in link.below)
 
 
-def layers_from(name: str, evidence: Evidence) -> set[str]:
+def layers_down_from(name: str, evidence: Evidence) -> set[str]:
     """A layer and all below it; of a whole disk, its partitions that are layers."""
     layers: set[str] = set()
     parts = (device.name for device in evidence.tree if device.disk == name)
@@ -47,22 +47,22 @@ def layers_from(name: str, evidence: Evidence) -> set[str]:
         layer = waiting.pop()
         if layer not in layers:
             layers.add(layer)
-            waiting += below(layer, evidence)
+            waiting += devices_below(layer, evidence)
     return layers
 
 
-def outside(waits: Waits, names: set[str]) -> float:
+def ios_outside(waits: Waits, names: set[str]) -> float:
     """I/Os that are in none of these layers and don't wait for a CPU."""
     inside = sum(ios for name, ios in waits.layers.items() if name in names)
     return waits.ios - inside - (waits.cpu or 0.0)
 
 
-def cpu_share(waits: Waits) -> float:
+def cpu_wait_share(waits: Waits) -> float:
     """The part (0..1) of the I/Os in flight that waits for a CPU."""
     return (waits.cpu or 0.0) / waits.ios if waits.ios else 0.0
 
 
-def cpu_wait(frame: Frame) -> float | None:
+def cpu_wait_percent(frame: Frame) -> float | None:
     """Percent of the interval in which a job was ready to run and had no CPU: the mean over all
     jobs; ``None`` if the kernel does not say."""
     percents = [job.cpu_wait for job in frame.jobs if job.cpu_wait is not None]
@@ -71,9 +71,9 @@ def cpu_wait(frame: Frame) -> float | None:
 
 def jobs_wait_for_cpus(frames: Sequence[Frame]) -> bool:
     """Whether jobs wait so long for a CPU that it may explain what a device seems to do."""
-    return fmean([cpu_wait(frame) or 0.0 for frame in frames]) >= MUCH_CPU_WAIT
+    return fmean([cpu_wait_percent(frame) or 0.0 for frame in frames]) >= MUCH_CPU_WAIT_PERCENT
 
 
-def memory_pressure(frame: Frame) -> float:
+def memory_wait_percent(frame: Frame) -> float:
     """Percent of the interval in which some task waited for memory (0 where it is not known)."""
     return frame.more.get("memory", {}).get("some") or 0.0

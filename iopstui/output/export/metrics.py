@@ -21,7 +21,7 @@ from iopstui.events import (
     StepStarted,
 )
 from iopstui.model.block.target import Target
-from iopstui.model.findings.rule_names import NAMES
+from iopstui.model.findings.rule_names import RULE_NAMES
 from iopstui.model.fio.interval import FioInterval
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.nvme import BY_NAME, UNIT_BYTES, counter_growth
@@ -180,7 +180,7 @@ class Metrics:
         # a counter that begins later than its exporter is taken for one that was never less
         for name in ("frames", "runs", "runs_failed"):
             self._count(name, 0)
-        for rule in NAMES:
+        for rule in RULE_NAMES:
             self._count("findings", 0, labels(rule=rule))
         self._buckets: dict[str, dict[Labels, Buckets]] = {name: {} for name in HISTOGRAMS}
         self._met: dict[Labels, float] = {}

@@ -27,10 +27,10 @@ from iopstui.model.findings.evidence import (
 )
 from iopstui.model.findings.figures import fio_bytes_s, fio_iops, fio_latency_ns, iops_spread
 from iopstui.model.findings.finding import Finding
-from iopstui.model.findings.rules.cgroups import suspects_group
-from iopstui.model.findings.rules.network.nfs import unanswered
-from iopstui.model.findings.rules.network.smb import unanswered as unanswered_smb
-from iopstui.model.findings.rules.waits import stalled, suspects_neighbour
+from iopstui.model.findings.rules.cgroups import needs_cgroup_readings
+from iopstui.model.findings.rules.network.nfs import unanswered_requests
+from iopstui.model.findings.rules.network.smb import unanswered_requests as unanswered_smb
+from iopstui.model.findings.rules.waits import needs_process_readings, no_completions
 from iopstui.model.findings.tunable_effect import (
     SECONDS_COMPARED,
     TunableChange,
@@ -160,7 +160,7 @@ class FindingTracker:
         yield from self._moved(frame, devices)
         yield from self._answered(frame)
         evidence = self._in_a_run(devices)
-        self.asks_for_processes = suspects_neighbour(evidence)
+        self.asks_for_processes = needs_process_readings(evidence)
         yield from self._new(evidence, frame)
 
     def _between_runs(self, frame: Frame, devices: Sequence[BlockDevice]) -> Iterator[Finding]:
@@ -173,13 +173,15 @@ class FindingTracker:
         self._before.append(frame)
         self._idle.append(frame)
         evidence = self._evidence(self._idle, devices)
-        self.asks_for_groups = suspects_group(evidence)
+        self.asks_for_groups = needs_cgroup_readings(evidence)
         yield from self._new(evidence, frame)
 
     def _hung_findings(self, devices: Sequence[BlockDevice], frame: Frame) -> Iterator[Finding]:
         """Return findings without a document of fio: only a stall can be found."""
         evidence = self._in_a_run(devices)
-        finding = stalled(evidence) or unanswered(evidence) or unanswered_smb(evidence)
+        finding = (
+            no_completions(evidence) or unanswered_requests(evidence) or unanswered_smb(evidence)
+        )
         if finding is not None:
             yield from self._report([finding], evidence, frame.t)
 
@@ -224,17 +226,17 @@ class FindingTracker:
         cpus = set(looked_at[-1].cpus) if looked_at else set()
         online = tuple(sorted(cpus & initial_cpus()))
         return Evidence(looked_at, devices=tuple(devices), online=online,
-                        now=self._now, then=self._then, tree=self._tree,
+                        conditions=self._now, start_conditions=self._then, tree=self._tree,
                         links=self._links, volume=self._volume,
                         drives=dict(self._drives))  # fmt: skip
 
     def _in_a_run(self, devices: Sequence[BlockDevice]) -> Evidence:
         return replace(
             self._evidence(self._same_settings(), devices),
-            before=self._quiet,
+            idle_frames=self._quiet,
             shape=self._shape,
-            earlier=tuple(self._earlier),
-            unseen=self._unseen,
+            earlier_runs=tuple(self._earlier),
+            uncounted_targets=self._unseen,
         )
 
     def _moved(self, frame: Frame, devices: Sequence[BlockDevice]) -> Iterator[Finding]:

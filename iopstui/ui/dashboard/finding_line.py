@@ -9,7 +9,7 @@ from rich.cells import cell_len
 
 from iopstui import format as f
 from iopstui.model.findings import headlines
-from iopstui.model.findings.excluded import EXCLUDED
+from iopstui.model.findings.excluded import EXCLUDED_CAUSES
 from iopstui.model.findings.finding import Finding, period_text
 from iopstui.model.findings.headlines import CRITICAL, INFO, headline_of, severity_of
 from iopstui.session.tick.outcomes import FAIL, PASS, UNJUDGED, UNKNOWN, worst_outcome
@@ -253,7 +253,7 @@ def _entry(entry: FindingEntry, active: bool, width: int, charset: Charset) -> S
     body = wrap(width, charset, evidence_text(finding), None)
     if _advice_pieces(finding):
         body += _flowed(_advice_pieces(finding), width, charset)
-    excluded = EXCLUDED.get(finding.rule)
+    excluded = EXCLUDED_CAUSES.get(finding.rule)
     if excluded is not None:
         body += wrap(width, charset, f"Excluded: {excluded}", DIM)
     return [title, head.finished(), *body, message(width, charset, "")]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from session_frames import whole_frames
 
-from iopstui.model.findings import diagnosis as d
+from iopstui.model.findings import diagnosis
 from iopstui.model.findings.evidence import Evidence, JobShape, SteadyRun
 from iopstui.model.findings.finding import Finding
 from iopstui.model.metrics.frame import PARTIAL, RAMP
@@ -26,20 +26,27 @@ def test_iostats_off_is_said_of_a_device_that_counts_nothing() -> None:
     direct = JobShape(direct=True)
     silent = tuple(seconds(3, interval=fio(900), disks={"vda": disk(0)}))
     counted = tuple(seconds(3, interval=fio(900), disks={"vda": disk(900)}))
-    assert "iostats=0" in fired(d.no_iostats(Evidence(silent, devices=[off], shape=direct))).text
-    assert d.no_iostats(Evidence(counted, devices=[off], shape=direct)) is None
-    assert d.no_iostats(Evidence((), devices=[off], shape=direct)) is None, "nothing is measured"
-    assert d.no_iostats(Evidence(silent, devices=[off])) is None, "the page cache may answer"
+    assert (
+        "iostats=0"
+        in fired(diagnosis.no_iostats(Evidence(silent, devices=[off], shape=direct))).text
+    )
+    assert diagnosis.no_iostats(Evidence(counted, devices=[off], shape=direct)) is None
+    assert diagnosis.no_iostats(Evidence((), devices=[off], shape=direct)) is None, (
+        "nothing is measured"
+    )
+    assert diagnosis.no_iostats(Evidence(silent, devices=[off])) is None, (
+        "the page cache may answer"
+    )
     on = device(iostats=True)
-    assert d.no_iostats(Evidence(silent, devices=[on], shape=direct)) is None
+    assert diagnosis.no_iostats(Evidence(silent, devices=[on], shape=direct)) is None
 
 
 def test_without_a_job_iostats_off_counts_for_drivers_with_queues_alone() -> None:
     """zram counts by itself, whatever queue/iostats says."""
     idle = tuple(seconds(3, step=0, disks={"vda": disk(0)}))
-    assert d.no_iostats(Evidence(idle, devices=[device(iostats=False)])) is not None
+    assert diagnosis.no_iostats(Evidence(idle, devices=[device(iostats=False)])) is not None
     zram = device((), kind="zram", iostats=False)
-    assert d.no_iostats(Evidence(idle, devices=[zram])) is None
+    assert diagnosis.no_iostats(Evidence(idle, devices=[zram])) is None
 
 
 # -- cgroup
@@ -47,19 +54,19 @@ def test_without_a_job_iostats_off_counts_for_drivers_with_queues_alone() -> Non
 
 def test_a_cgroup_limit_is_told_in_parts_of_a_cpu() -> None:
     held = Evidence(tuple(seconds(3, interval=fio(900), throttled=180.0)))
-    assert "180 % of a CPU" in fired(d.cpu_throttled(held)).text
+    assert "180 % of a CPU" in fired(diagnosis.cpu_throttled(held)).text
 
 
 @pytest.mark.parametrize("throttled", [None, 0.0, 0.5])
 def test_no_cgroup_limit_no_finding(throttled: float | None) -> None:
     frames = tuple(seconds(3, interval=fio(9), throttled=throttled))
-    assert d.cpu_throttled(Evidence(frames)) is None
+    assert diagnosis.cpu_throttled(Evidence(frames)) is None
 
 
 def test_one_throttled_second_of_three_is_not_enough() -> None:
     frames = seconds(3, interval=fio(900), throttled=50.0)
     frames[1] = replace(frames[1], throttled=0.0)
-    assert d.cpu_throttled(Evidence(tuple(frames))) is None
+    assert diagnosis.cpu_throttled(Evidence(tuple(frames))) is None
 
 
 # -- background
@@ -67,7 +74,7 @@ def test_one_throttled_second_of_three_is_not_enough() -> None:
 
 def background(before: float, own: float, count: int = 5) -> Finding | None:
     quiet = seconds(count, step=0, disks={"vda": disk(before, before)})
-    return d.background(
+    return diagnosis.io_before_run(
         Evidence(tuple(seconds(3, 10.0, interval=fio(own))), tuple(quiet), [device()])
     )
 
@@ -105,14 +112,14 @@ def completing(
 
 
 def test_one_cpu_completes_while_several_submit() -> None:
-    found = fired(d.one_cpu_completes(completing({3: 9_000.0, 1: 1_000.0}, {3: 9_000.0})))
+    found = fired(diagnosis.one_cpu_completes(completing({3: 9_000.0, 1: 1_000.0}, {3: 9_000.0})))
     assert "CPU 3 runs 90 % of the BLOCK softirqs (9.00k of 10.0k/s)" in found.text
     assert "from 3 CPUs" in found.text
     assert "rq_affinity 2 (now 1)" in found.advice and found.key == "a"
 
 
 def test_inline_completions_are_found_by_the_interrupts() -> None:
-    found = fired(d.one_cpu_completes(completing({}, {2: 5_000.0})))
+    found = fired(diagnosis.one_cpu_completes(completing({}, {2: 5_000.0})))
     assert "CPU 2 runs 100 % of the interrupts" in found.text
 
 
@@ -145,11 +152,11 @@ def test_inline_completions_are_found_by_the_interrupts() -> None:
     ],
 )
 def test_one_cpu_is_not_blamed(evidence: Evidence) -> None:
-    assert d.one_cpu_completes(evidence) is None
+    assert diagnosis.one_cpu_completes(evidence) is None
 
 
 def test_rq_affinity_is_not_offered_where_it_cannot_matter() -> None:
-    found = fired(d.one_cpu_completes(completing({3: 9_000.0}, kind="null_blk")))
+    found = fired(diagnosis.one_cpu_completes(completing({3: 9_000.0}, kind="null_blk")))
     assert "can't move it" in found.advice and not found.key
 
 
@@ -158,22 +165,25 @@ def test_rq_affinity_is_not_offered_where_it_cannot_matter() -> None:
 
 def test_a_busy_job_is_the_limit() -> None:
     frames = tuple(seconds(3, interval=fio(50_000), jobs=((0, 99.0), (1, 20.0))))
-    found = fired(d.job_saturated(Evidence(frames, shape=LIBAIO)))
+    found = fired(diagnosis.cpu_bound_jobs(Evidence(frames, shape=LIBAIO)))
     assert "job 0 is busy 99 %" in found.text and "25.0k IOPS per job" in found.text
 
 
 def test_a_job_that_polls_is_always_busy_and_that_says_nothing() -> None:
     frames = tuple(seconds(3, interval=fio(50_000), jobs=((0, 99.0),)))
-    assert d.job_saturated(Evidence(frames, shape=replace(LIBAIO, polls=True))) is None
+    assert diagnosis.cpu_bound_jobs(Evidence(frames, shape=replace(LIBAIO, polls=True))) is None
     # one that holds itself back does as much as it was asked to
-    assert d.job_saturated(Evidence(frames, shape=replace(LIBAIO, paced=True))) is None
+    assert diagnosis.cpu_bound_jobs(Evidence(frames, shape=replace(LIBAIO, paced=True))) is None
 
 
 def test_a_job_with_one_idle_second_or_without_figures_is_not_the_limit() -> None:
     frames = seconds(3, interval=fio(50_000), jobs=((0, 99.0),))
     frames[1] = frame(2.0, fio(50_000), jobs=((0, 60.0),))
-    assert d.job_saturated(Evidence(tuple(frames))) is None
-    assert d.job_saturated(Evidence(tuple(seconds(3, interval=fio(9), jobs=((0, None),))))) is None
+    assert diagnosis.cpu_bound_jobs(Evidence(tuple(frames))) is None
+    assert (
+        diagnosis.cpu_bound_jobs(Evidence(tuple(seconds(3, interval=fio(9), jobs=((0, None),)))))
+        is None
+    )
 
 
 # -- more jobs than CPUs
@@ -188,7 +198,9 @@ def test_jobs_wait_only_where_there_are_more_of_them_than_busy_cpus(
 ) -> None:
     # CPUs 2 and 3 are idle, but these processes may not use them
     frames = tuple(seconds(3, interval=fio(9_000), busy={0: busy, 1: busy, 2: 0.0, 3: 0.0}))
-    found = d.more_jobs_than_cpus(Evidence(frames, shape=replace(LIBAIO, jobs=jobs), online=(0, 1)))
+    found = diagnosis.more_jobs_than_cpus(
+        Evidence(frames, shape=replace(LIBAIO, jobs=jobs), online=(0, 1))
+    )
     assert (found is not None) is fires
     if found:
         assert f"{jobs} jobs share 2 CPUs, 99 % busy" in found.text
@@ -203,7 +215,7 @@ def saturation(
     frames = tuple(seconds(3, interval=fio(iops, lat_ns=1000 * lat_us)))
     shape = JobShape(jobs=1, iodepth=depth, engine="libaio")
     earlier = SteadyRun(replace(shape, iodepth=1), then[0], 1000 * then[1])
-    return d.saturated(Evidence(frames, shape=shape, earlier=(earlier,)))
+    return diagnosis.saturated_queue(Evidence(frames, shape=shape, earlier_runs=(earlier,)))
 
 
 def test_a_deeper_queue_that_gives_latency_only() -> None:
@@ -238,21 +250,23 @@ def test_saturation_never_claims_what_its_numbers_deny(
 def test_a_synchronous_engine_has_no_depth(engine: str) -> None:
     frames = tuple(seconds(3, interval=fio(900, levels={"1": 100.0})))
     shape = JobShape(iodepth=16, engine=engine)
-    assert engine in fired(d.depth_not_reached(Evidence(frames, shape=shape))).text
+    assert engine in fired(diagnosis.depth_not_reached(Evidence(frames, shape=shape))).text
 
 
 def test_depth_not_reached_and_reached() -> None:
     shape = JobShape(iodepth=32, engine="io_uring", direct=True)
     shallow = tuple(seconds(3, interval=fio(900, levels={"1": 60.0, "16": 35.0, "32": 5.0})))
     full = tuple(seconds(3, interval=fio(900, levels={"8": 1.0, "16": 2.0, "32": 97.0})))
-    found = fired(d.depth_not_reached(Evidence(shallow, shape=shape)))
+    found = fired(diagnosis.depth_not_reached(Evidence(shallow, shape=shape)))
     assert "95 % of the I/Os were issued at a depth of 16 or less" in found.text
-    assert d.depth_not_reached(Evidence(full, shape=shape)) is None
-    assert d.depth_not_reached(Evidence(shallow, shape=replace(shape, iodepth=1))) is None
+    assert diagnosis.depth_not_reached(Evidence(full, shape=shape)) is None
+    assert diagnosis.depth_not_reached(Evidence(shallow, shape=replace(shape, iodepth=1))) is None
     # a job that holds itself back is shallow because it was asked to be
-    assert d.depth_not_reached(Evidence(shallow, shape=replace(shape, paced=True))) is None
+    assert diagnosis.depth_not_reached(Evidence(shallow, shape=replace(shape, paced=True))) is None
     # sections of different depth: none of them is "the" depth
-    assert d.depth_not_reached(Evidence(shallow, shape=replace(shape, iodepth=None))) is None
+    assert (
+        diagnosis.depth_not_reached(Evidence(shallow, shape=replace(shape, iodepth=None))) is None
+    )
 
 
 def test_buffered_libaio_waits_in_the_submission() -> None:
@@ -260,8 +274,11 @@ def test_buffered_libaio_waits_in_the_submission() -> None:
         seconds(3, interval=fio(900, slat_ns=50_000, clat_ns=800_000, levels={"32": 100.0}))
     )
     shape = JobShape(iodepth=32, engine="libaio", direct=False)
-    assert "one I/O at a time" in fired(d.depth_not_reached(Evidence(frames, shape=shape))).text
-    assert d.depth_not_reached(Evidence(frames, shape=replace(shape, direct=True))) is None
+    assert (
+        "one I/O at a time"
+        in fired(diagnosis.depth_not_reached(Evidence(frames, shape=shape))).text
+    )
+    assert diagnosis.depth_not_reached(Evidence(frames, shape=replace(shape, direct=True))) is None
 
 
 @given(st.integers(2, 4096), st.sampled_from(["1", "2", "4", "8", "16", "32", ">=64"]))
@@ -272,7 +289,7 @@ def test_a_depth_that_is_filled_is_never_called_shallow(depth: int, _: str) -> N
     level = ">=64" if bucket >= 64 else str(bucket)
     frames = tuple(seconds(3, interval=fio(900, levels={level: 100.0})))
     shape = JobShape(iodepth=depth, engine="libaio", direct=True)
-    assert d.depth_not_reached(Evidence(frames, shape=shape)) is None
+    assert diagnosis.depth_not_reached(Evidence(frames, shape=shape)) is None
 
 
 # -- disagreement
@@ -282,7 +299,7 @@ def disagreement(
     own: float, theirs: float, shape: JobShape = LIBAIO, **figures: float
 ) -> Finding | None:
     frames = tuple(seconds(4, interval=fio(own), disks={"vda": disk(theirs, **figures)}))
-    return d.disagreement(Evidence(frames, devices=[device()], shape=shape))
+    return diagnosis.count_mismatch(Evidence(frames, devices=[device()], shape=shape))
 
 
 @pytest.mark.parametrize("engine", ["null", "cpuio"])
@@ -321,28 +338,41 @@ def test_agreement_and_what_can_t_be_compared_are_no_finding() -> None:
     assert disagreement(50, 500) is None  # too few to say
     assert disagreement(10_000, 0, d_s=10_000) is None  # trims are I/Os, too
     frames = tuple(seconds(4, interval=fio(10_000), disks={"vda": disk(100)}))
-    assert d.disagreement(Evidence(frames, devices=[device(iostats=False)], shape=LIBAIO)) is None
-    assert d.disagreement(Evidence(frames, devices=[], shape=LIBAIO)) is None
-    assert d.disagreement(Evidence(frames, devices=[device(name="vdb")], shape=LIBAIO)) is None
+    assert (
+        diagnosis.count_mismatch(Evidence(frames, devices=[device(iostats=False)], shape=LIBAIO))
+        is None
+    )
+    assert diagnosis.count_mismatch(Evidence(frames, devices=[], shape=LIBAIO)) is None
+    assert (
+        diagnosis.count_mismatch(Evidence(frames, devices=[device(name="vdb")], shape=LIBAIO))
+        is None
+    )
 
 
 def test_one_second_that_agrees_is_enough_to_doubt_a_disagreement() -> None:
     frames = seconds(4, interval=fio(10_000), disks={"vda": disk(13_000)})
     frames[1] = frame(2.0, fio(10_000), disks={"vda": disk(9_000)})
-    assert d.disagreement(Evidence(tuple(frames), devices=[device()], shape=LIBAIO)) is None
+    assert (
+        diagnosis.count_mismatch(Evidence(tuple(frames), devices=[device()], shape=LIBAIO)) is None
+    )
 
 
 def test_what_some_seconds_lack_and_others_have_is_no_disagreement() -> None:
     late = seconds(4, 7.0, interval=fio(1_000), disks={"vda": disk(1_600)})
     early = seconds(6, interval=fio(1_900), disks={"vda": disk(1_600)})
-    assert d.disagreement(Evidence(tuple(late), devices=[device()], shape=LIBAIO)) is not None
+    assert (
+        diagnosis.count_mismatch(Evidence(tuple(late), devices=[device()], shape=LIBAIO))
+        is not None
+    )
     both = Evidence(tuple(early + late), devices=[device()], shape=LIBAIO)
-    assert d.disagreement(both) is None
+    assert diagnosis.count_mismatch(both) is None
 
 
 def test_a_throttled_iopstui_compares_nothing() -> None:
     frames = seconds(4, interval=fio(1_000), disks={"vda": disk(1_600)}, throttled=50.0)
-    assert d.disagreement(Evidence(tuple(frames), devices=[device()], shape=LIBAIO)) is None
+    assert (
+        diagnosis.count_mismatch(Evidence(tuple(frames), devices=[device()], shape=LIBAIO)) is None
+    )
 
 
 @given(st.floats(100, 1e6), st.floats(0, 1e6), st.floats(0, 1e6), st.floats(512, 1 << 20))
@@ -365,11 +395,13 @@ def test_frames_that_stand_for_no_whole_second_prove_nothing() -> None:
             seconds(10, interval=fio(900, levels={"1": 100.0}), flags=frozenset({flag}),
                     throttled=50.0, jobs=((0, 99.0),), disks={"vda": disk(99_999)})
         )  # fmt: skip
-        assert not d.diagnose(Evidence(frames, devices=[device()], shape=LIBAIO, online=(0, 1)))
+        assert not diagnosis.diagnose(
+            Evidence(frames, devices=[device()], shape=LIBAIO, online=(0, 1))
+        )
 
 
 def test_nothing_is_found_in_nothing() -> None:
-    assert d.diagnose(Evidence(())) == []
+    assert diagnosis.diagnose(Evidence(())) == []
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -377,7 +409,7 @@ def test_recordings_give_sentences(name: str) -> None:
     frames = whole_frames(name)
     for end in range(len(frames) + 1):
         for shape in (LIBAIO, JobShape(), replace(LIBAIO, direct=False, engine="psync")):
-            for found in d.diagnose(
+            for found in diagnosis.diagnose(
                 Evidence(tuple(frames[:end]), devices=[device()], shape=shape, online=(0, 1))
             ):
                 assert found.text and "nan" not in found.text and "None" not in found.text

@@ -5,7 +5,12 @@ from pathlib import Path
 
 from iopstui.model import findings
 from iopstui.model.findings.finding import Finding
-from iopstui.model.findings.headlines import HEADLINES, LONGEST, headline_of, severity_of
+from iopstui.model.findings.headlines import (
+    HEADLINES,
+    MAX_HEADLINE_LENGTH,
+    headline_of,
+    severity_of,
+)
 
 NAMED = re.compile(r'(?:Finding\(|Finding, )\s*"([a-z-]+)"')
 
@@ -18,7 +23,7 @@ def test_every_rule_has_a_headline() -> None:
 
 def test_headlines_are_short_labels() -> None:
     for _, headline in HEADLINES.values():
-        assert len(headline) <= LONGEST
+        assert len(headline) <= MAX_HEADLINE_LENGTH
         assert headline[0].isupper() or headline.startswith("fio")
         assert not headline.endswith(".") and not any(char.isdigit() for char in headline)
 
@@ -26,5 +31,5 @@ def test_headlines_are_short_labels() -> None:
 def test_an_unknown_rule_has_the_beginning_of_its_sentence() -> None:
     assert headline_of(Finding("new", "tags are used up: 64 of 64")) == "tags are used up"
     long = headline_of(Finding("new", "word " * 30))
-    assert len(long) <= LONGEST and long.endswith("…")
+    assert len(long) <= MAX_HEADLINE_LENGTH and long.endswith("…")
     assert severity_of(Finding("new", "x")) == "info"

@@ -12,17 +12,17 @@ from iopstui.model.findings.finding import Finding
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.rates import DiskRates
 
-MOST = 0.6
+MAIN_SHARE = 0.6
 """Share of a disk's bytes in one direction from which on a group does most of them."""
 USED_UTIL, USED_QUEUE = 50.0, 1.0
 """A disk that is busier than one of these is worth a word on who uses it."""
 NEAR_LIMIT = 95.0
 """Percent of a limit: the kernel lets through a little less than it allows."""
-OLDEST_S = 15.0
+MAX_READING_AGE_S = 15.0
 """Readings beside the samples are believed for so long."""
 
 
-def most_of_the_io(evidence: Evidence) -> Finding | None:
+def dominant_cgroup(evidence: Evidence) -> Finding | None:
     """Without a job: a unit, container or pod that does most of a busy disk's I/O."""
     frames = recent_frames(evidence)
     if not frames or any(frame.step for frame in frames):
@@ -30,31 +30,31 @@ def most_of_the_io(evidence: Evidence) -> Finding | None:
     for device in evidence.devices:
         name = device.disk or device.name
         seconds = [frame.disks[device.name] for frame in frames if device.name in frame.disks]
-        if len(seconds) == len(frames) and all(map(_used, seconds)):
+        if len(seconds) == len(frames) and all(map(_is_in_use, seconds)):
             readings = _readings(evidence, frames)
-            finding = _owner_of_most(readings, name) if readings else None
+            finding = _dominant_owner(readings, name) if readings else None
             if finding is not None:
                 return finding
     return None
 
 
-def suspects_group(evidence: Evidence) -> bool:
+def needs_cgroup_readings(evidence: Evidence) -> bool:
     """Whether it is worth reading which cgroups do I/O."""
     frames = recent_frames(evidence)
     return bool(frames) and any(
-        all(name in frame.disks and _used(frame.disks[name]) for frame in frames)
+        all(name in frame.disks and _is_in_use(frame.disks[name]) for frame in frames)
         for name in (device.name for device in evidence.devices)
     )
 
 
-def limit_reached(evidence: Evidence) -> Finding | None:
+def cgroup_limit_reached(evidence: Evidence) -> Finding | None:
     """A group does all that io.max lets it do, and its tasks wait."""
     frames = recent_frames(evidence)
     readings = _readings(evidence, frames) if frames else None
     if not readings:
         return None
     for group in readings[-1]:
-        states = [_of(group.path, groups) for groups in readings]
+        states = [_cgroup_at(group.path, groups) for groups in readings]
         reached = [limits_reached(state)[:1] for state in states if state is not None]
         if len(reached) < len(readings) or not all(r and r[0][0] >= NEAR_LIMIT for r in reached):
             continue
@@ -70,7 +70,7 @@ def limit_reached(evidence: Evidence) -> Finding | None:
     return None
 
 
-def _used(rates: DiskRates) -> bool:
+def _is_in_use(rates: DiskRates) -> bool:
     return (rates.util or 0.0) >= USED_UTIL or (rates.aqu_sz or 0.0) >= USED_QUEUE
 
 
@@ -79,15 +79,15 @@ def _readings(evidence: Evidence, frames: Sequence[Frame]) -> list[Sequence[Grou
     readings = [frame.groups for frame in frames if frame.groups is not None]
     if len(readings) == len(frames):
         return list(readings)
-    now = evidence.now
-    if now.groups is None or frames[-1].t - now.t > OLDEST_S:
+    now = evidence.conditions
+    if now.groups is None or frames[-1].t - now.t > MAX_READING_AGE_S:
         return []
     return [now.groups]
 
 
-def _owner_of_most(readings: Sequence[Sequence[GroupRates]], disk: str) -> Finding | None:
+def _dominant_owner(readings: Sequence[Sequence[GroupRates]], disk: str) -> Finding | None:
     for reads in (False, True):
-        owners = [_owners(groups, disk, reads) for groups in readings]
+        owners = [_bytes_by_owner(groups, disk, reads) for groups in readings]
         totals = [sum(moved for moved in shares.values()) for shares in owners]
         last = owners[-1]
         top = max(last, key=lambda name: last[name], default="")
@@ -95,7 +95,7 @@ def _owner_of_most(readings: Sequence[Sequence[GroupRates]], disk: str) -> Findi
             bytes_s.get(top, 0.0) / total if total else 0.0
             for bytes_s, total in zip(owners, totals, strict=True)
         ]
-        if not top or min(shares) < MOST or not _matters(readings[-1], disk, reads):
+        if not top or min(shares) < MAIN_SHARE or not _is_main_direction(readings[-1], disk, reads):
             continue
         verb = "reads" if reads else "writes"
         share = 100 * sum(shares) / len(shares)
@@ -110,7 +110,7 @@ def _owner_of_most(readings: Sequence[Sequence[GroupRates]], disk: str) -> Findi
     return None
 
 
-def _owners(groups: Sequence[GroupRates], disk: str, reads: bool) -> dict[str, float]:
+def _bytes_by_owner(groups: Sequence[GroupRates], disk: str, reads: bool) -> dict[str, float]:
     """Bytes per second by what people call it; containers of one pod are one."""
     bytes_by_owner: dict[str, float] = {}
     for group in groups:
@@ -124,7 +124,7 @@ def _owners(groups: Sequence[GroupRates], disk: str, reads: bool) -> dict[str, f
     return bytes_by_owner
 
 
-def _matters(groups: Sequence[GroupRates], disk: str, reads: bool) -> bool:
+def _is_main_direction(groups: Sequence[GroupRates], disk: str, reads: bool) -> bool:
     """Whether the disk moves more bytes in this direction than in the other."""
     uses = [group.disks[disk] for group in groups if disk in group.disks]
     read_bytes_s = sum(use.read_bytes_s for use in uses)
@@ -132,5 +132,5 @@ def _matters(groups: Sequence[GroupRates], disk: str, reads: bool) -> bool:
     return read_bytes_s > written_bytes_s if reads else written_bytes_s >= read_bytes_s
 
 
-def _of(path: str, groups: Sequence[GroupRates]) -> GroupRates | None:
+def _cgroup_at(path: str, groups: Sequence[GroupRates]) -> GroupRates | None:
     return next((group for group in groups if group.path == path), None)

@@ -29,14 +29,14 @@ from iopstui.model.metrics.frame import SUBMITTED, Frame
 from iopstui.model.rates import DiskRates
 
 # another program's queue: so long, so full, so much of the time
-LONG_MS = 5.0
+LONG_AWAIT_MS = 5.0
 DEEP_QUEUE = 4.0
 BUSY_UTIL = 90.0
 # fio and the kernel have to be apart for so many seconds
 SECONDS_APART = 4
 
 # engines that do no I/O
-NO_DEVICE = ("null", "cpuio")
+NO_IO_ENGINES = ("null", "cpuio")
 
 FIND_PROGRAM_ADVICE = "find the program (iotop, pidstat -d 1)"
 
@@ -73,10 +73,10 @@ def _counts_nothing(device: BlockDevice, evidence: Evidence) -> bool:
     return bool(device.hctxs)
 
 
-def background(evidence: Evidence) -> Finding | None:
+def io_before_run(evidence: Evidence) -> Finding | None:
     """The disk was in use before the run began."""
     devices = evidence.devices
-    quiet = device_figures(evidence.before[-LONG_ENOUGH:], devices)
+    quiet = device_figures(evidence.idle_frames[-LONG_ENOUGH:], devices)
     frames = recent_job_frames(evidence, 1)
     if quiet is None or not frames:
         return None
@@ -96,11 +96,11 @@ def _was_or_were(devices: Sequence[BlockDevice]) -> str:
     return "were" if len(devices) > 1 else "was"
 
 
-def disagreement(evidence: Evidence) -> Finding | None:
+def count_mismatch(evidence: Evidence) -> Finding | None:
     """fio and the device count differently; diskstats shows why."""
     devices, frames = evidence.devices, recent_job_frames(evidence, SECONDS_APART)
     device_io = device_figures(frames, devices)
-    if evidence.shape.engine in NO_DEVICE:
+    if evidence.shape.engine in NO_IO_ENGINES:
         return None
     if device_io is None or any(SUBMITTED in f.flags or (f.throttled or 0) >= 1 for f in frames):
         return None
@@ -117,18 +117,18 @@ def disagreement(evidence: Evidence) -> Finding | None:
     less = all(most < 0.9 * ios for ios, _, most in seconds)
     more = all(least > 1.1 * ios for ios, least, _ in seconds)
     # what takes longest to see is asked last: nearly always they agree in each second
-    if not (less or more) or _agree_in_all(evidence):
+    if not (less or more) or _counts_agree(evidence):
         return None
     if less:
         head += units.number(device_io.ios_s)
         finding = _device_does_less(evidence, device_io, head, fio_s, fio_bytes)
     else:
-        head += units.number(device_io.own_s)
+        head += units.number(device_io.data_ios_s)
         finding = _device_does_more(evidence, device_io, head, fio_s, fio_bytes)
     return replace(finding, since=frame_start_s(frames[0]))
 
 
-def _agree_in_all(evidence: Evidence) -> bool:
+def _counts_agree(evidence: Evidence) -> bool:
     """Whether the counts of more seconds agree: on a busy machine fio reports late, and what one
     second lacks another has."""
     seconds = iops_by_second(evidence.measured[-LONG_ENOUGH:], evidence.devices)
@@ -163,16 +163,21 @@ def _device_does_less(
             f"{units.size(device_io.bytes_s / device_io.ios_s)} each)",
             "try direct=1" if evidence.shape.direct is False else "",
         )
+    return _io_without_device(evidence, head)
+
+
+def _io_without_device(evidence: Evidence, head: str) -> Finding:
+    """Why some of the job's I/Os reach no device that counts them."""
     if evidence.shape.direct is False:
         return Finding(
             "disagree",
             f"{head}: the page cache answers the rest, because the I/O is buffered (direct=0)",
             "try direct=1 to measure the disk",
         )
-    if evidence.unseen:
+    if evidence.uncounted_targets:
         return Finding(
             "disagree",
-            f"{head}: no block device counts the rest ({'; '.join(evidence.unseen)})",
+            f"{head}: no block device counts the rest ({'; '.join(evidence.uncounted_targets)})",
         )
     pronoun = "them" if len(evidence.devices) > 1 else "it"
     return Finding(
@@ -189,10 +194,10 @@ def _device_does_more(
         return Finding(
             "disagree",
             f"{head} with the same bytes: requests are split ({units.size(fio_bytes / fio_s)} "
-            f"became {units.size(device_io.bytes_s / device_io.own_s)} each)",
+            f"became {units.size(device_io.bytes_s / device_io.data_ios_s)} each)",
             "max_sectors_kb is the largest request",
         )
-    more = f"{units.number(device_io.own_s - fio_s)} I/Os per second more"
+    more = f"{units.number(device_io.data_ios_s - fio_s)} I/Os per second more"
     if evidence.shape.syncs:
         return Finding("disagree", f"{head}: {more}, because the job syncs, which makes the "
                        "file system or the disk write on its own")  # fmt: skip
@@ -204,17 +209,17 @@ def _device_does_more(
     )
 
 
-def busy(evidence: Evidence) -> Finding | None:
+def busy_device(evidence: Evidence) -> Finding | None:
     """Without a job: I/O of others waits on the device."""
     frames = recent_frames(evidence)
     if not frames or any(frame.fio for frame in frames):
         return None
-    return next(filter(None, (_busy(device, frames) for device in evidence.devices)), None)
+    return next(filter(None, (_busy_finding(device, frames) for device in evidence.devices)), None)
 
 
-def _busy(device: BlockDevice, frames: Sequence[Frame]) -> Finding | None:
+def _busy_finding(device: BlockDevice, frames: Sequence[Frame]) -> Finding | None:
     seconds = [frame.disks[device.name] for frame in frames if device.name in frame.disks]
-    if len(seconds) < ENOUGH_SECONDS or not all(_waits(rates) for rates in seconds):
+    if len(seconds) < ENOUGH_SECONDS or not all(_is_overloaded(rates) for rates in seconds):
         return None
     name, await_ms, each_s = _slower_direction(seconds)
     aqu = fmean(rates.aqu_sz or 0.0 for rates in seconds)
@@ -229,8 +234,8 @@ def _busy(device: BlockDevice, frames: Sequence[Frame]) -> Finding | None:
     )
 
 
-def _waits(rates: DiskRates) -> bool:
-    slow = max(rates.r_await or 0.0, rates.w_await or 0.0) >= LONG_MS
+def _is_overloaded(rates: DiskRates) -> bool:
+    slow = max(rates.r_await or 0.0, rates.w_await or 0.0) >= LONG_AWAIT_MS
     return slow and (rates.aqu_sz or 0.0) >= DEEP_QUEUE and (rates.util or 0.0) >= BUSY_UTIL
 
 

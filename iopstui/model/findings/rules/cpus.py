@@ -16,7 +16,7 @@ from iopstui.model.findings.evidence import (
 )
 from iopstui.model.findings.figures import busiest_cpu, device_figures, mean_by_cpu
 from iopstui.model.findings.finding import Finding, cpus_text, device_names_text
-from iopstui.model.findings.wait_figures import cpu_wait
+from iopstui.model.findings.wait_figures import cpu_wait_percent
 from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.request_path import crossing_share
@@ -45,7 +45,7 @@ def cpu_throttled(evidence: Evidence) -> Finding | None:
     )
 
 
-def steal(evidence: Evidence) -> Finding | None:
+def cpu_steal(evidence: Evidence) -> Finding | None:
     """The hypervisor runs something else on a CPU that jobs (without a job: anything) need."""
     frames = recent_frames(evidence)
     cpus = _job_cpus(frames) if frames and frames[0].fio else set(evidence.online)
@@ -81,7 +81,7 @@ def interrupts_fill_a_cpu(evidence: Evidence) -> Finding | None:
         ):
             continue
         names = device_names_text(evidence.devices)
-        advice, key = _spread(evidence.devices, sorted(frames[-1].cpus))
+        advice, key = _rq_affinity_advice(evidence.devices, sorted(frames[-1].cpus))
         return Finding(
             "softirq-cpu",
             f"CPU {cpu} spends {fmean(shares):.0f} % of its time in interrupts and softirqs, with "
@@ -93,7 +93,7 @@ def interrupts_fill_a_cpu(evidence: Evidence) -> Finding | None:
     return None
 
 
-def _spread(devices: Sequence[BlockDevice], cpus: Sequence[int]) -> tuple[str, str]:
+def _rq_affinity_advice(devices: Sequence[BlockDevice], cpus: Sequence[int]) -> tuple[str, str]:
     """Advice on rq_affinity for completions that one CPU runs: (advice, key)."""
     affinities = {device.queue.rq_affinity if device.queue else None for device in devices}
     # the CPUs of the machine: a completion may be moved to one that fio does not use, too
@@ -117,30 +117,30 @@ def one_cpu_completes(evidence: Evidence) -> Finding | None:
     if not devices or not frames or evidence.shape.polls:
         return None
     # where jobs and kernel threads wait for CPUs, completions gather wherever one is free
-    if fmean(cpu_wait(frame) or 0.0 for frame in frames) >= CPU_WAIT_PERCENT:
+    if fmean(cpu_wait_percent(frame) or 0.0 for frame in frames) >= CPU_WAIT_PERCENT:
         return None
-    completions = _completions(frames, evidence)
+    completions = _completions_by_cpu(frames, evidence)
     submitters = set.intersection(*({j.cpu for j in f.jobs if (j.busy or 0) > 2} for f in frames))
     if completions is None or len(submitters) < 2:
         return None
     kind, by_cpu = completions
     total = sum(by_cpu.values())
     cpu, most = busiest_cpu(by_cpu)
-    if total < 500 or most < SHARE_ON_ONE_CPU * total or _all_at_submitters(devices):
+    if total < 500 or most < SHARE_ON_ONE_CPU * total or _complete_at_submitters(devices):
         return None
     text = (
         f"CPU {cpu} runs {100 * most / total:.0f} % of the {kind} ({units.number(most)} of "
         f"{units.number(total)}/s) that complete {device_names_text(devices)}'s I/O, while jobs "
         f"submit from {len(submitters)} CPUs"
     )
-    return Finding("one-cpu", text, *_spread(devices, sorted(frames[-1].cpus)))
+    return Finding("one-cpu", text, *_rq_affinity_advice(devices, sorted(frames[-1].cpus)))
 
 
-def _all_at_submitters(devices: Sequence[BlockDevice]) -> bool:
+def _complete_at_submitters(devices: Sequence[BlockDevice]) -> bool:
     return {d.queue.rq_affinity if d.queue else None for d in devices} == {2}
 
 
-def _completions(
+def _completions_by_cpu(
     frames: Sequence[Frame], evidence: Evidence
 ) -> tuple[str, dict[int, float]] | None:
     """CPUs that ran the completions. BLOCK softirqs are those of all disks: with several queues,
@@ -165,7 +165,7 @@ def _completions(
 def interrupt_outside(evidence: Evidence) -> Finding | None:
     """An interrupt that is served on none of its queue's CPUs."""
     frames = recent_frames(evidence)
-    for device, vector, counts in _served(frames, evidence):
+    for device, vector, counts in _interrupts_by_cpu(frames, evidence):
         cpus = next((h.cpus for h in device.hctxs if h.index == vector.hctx), ())
         cpu, most = busiest_cpu(counts)
         usable = set(cpus) & set(frames[-1].cpus)
@@ -191,9 +191,10 @@ def interrupt_moved(evidence: Evidence) -> Finding | None:
     if len(frames) < 2 * ENOUGH_SECONDS:
         return None
     earlier = dict(
-        (vector.irq, counts) for _, vector, counts in _served(frames[:ENOUGH_SECONDS], evidence)
+        (vector.irq, counts)
+        for _, vector, counts in _interrupts_by_cpu(frames[:ENOUGH_SECONDS], evidence)
     )
-    for device, vector, now in _served(frames[-ENOUGH_SECONDS:], evidence):
+    for device, vector, now in _interrupts_by_cpu(frames[-ENOUGH_SECONDS:], evidence):
         then = earlier.get(vector.irq)
         if then is None or min(sum(then.values()), sum(now.values())) < MANY_COMPLETIONS_PER_S:
             continue
@@ -212,7 +213,7 @@ def interrupt_moved(evidence: Evidence) -> Finding | None:
     return None
 
 
-def _served(
+def _interrupts_by_cpu(
     frames: Sequence[Frame], evidence: Evidence
 ) -> list[tuple[BlockDevice, IrqVector, dict[int, float]]]:
     """Each device's interrupts with where they were served, CPU -> count per second."""
@@ -231,9 +232,9 @@ def _served(
     return interrupts
 
 
-def other_node(evidence: Evidence) -> Finding | None:
+def remote_numa_node(evidence: Evidence) -> Finding | None:
     """Jobs run on one NUMA node, the disk hangs on another."""
-    nodes, frames = evidence.now.nodes, recent_job_frames(evidence)
+    nodes, frames = evidence.conditions.nodes, recent_job_frames(evidence)
     if len(set(nodes.values())) < 2 or not frames:
         return None
     for device in evidence.devices:
@@ -256,16 +257,16 @@ def other_node(evidence: Evidence) -> Finding | None:
     return None
 
 
-def completions_cross(evidence: Evidence) -> Finding | None:
+def cross_node_completions(evidence: Evidence) -> Finding | None:
     """The probe sees requests completed on another NUMA node than they were allocated on."""
-    nodes, frames = evidence.now.nodes, recent_frames(evidence)
+    nodes, frames = evidence.conditions.nodes, recent_frames(evidence)
     if len(set(nodes.values())) < 2:
         return None
     shares = [crossing_share(f.probe.matrix, nodes) for f in frames if f.probe and f.probe.matrix]
     measured = [share for share in shares if share is not None]
     if len(measured) < ENOUGH_SECONDS or min(measured) < CROSSING_SHARE:
         return None
-    advice, key = _spread(evidence.devices, sorted(frames[-1].cpus))
+    advice, key = _rq_affinity_advice(evidence.devices, sorted(frames[-1].cpus))
     return Finding(
         "crossing",
         f"{100 * fmean(measured):.0f} % of the requests are completed on another NUMA node than "

@@ -27,10 +27,10 @@ from iopstui.model.findings.figures import (
 from iopstui.model.findings.finding import Finding
 from iopstui.model.findings.rules.queues import limit_reached
 from iopstui.model.findings.wait_figures import (
-    cpu_wait,
+    cpu_wait_percent,
     jobs_wait_for_cpus,
     mean_waits,
-    memory_pressure,
+    memory_wait_percent,
 )
 from iopstui.model.means import fmean, pstdev
 from iopstui.model.metrics.frame import Frame
@@ -38,15 +38,15 @@ from iopstui.model.sizes import size_text
 
 FLAT_DEVIATION = 0.06
 """Standard deviation of five seconds over their mean; 500 IOPS of a token bucket vary by 4 %."""
-QUEUED = 4.0
+MIN_IN_FLIGHT = 4.0
 """I/Os in flight below which a rate may be the latency's, and near a limit by chance."""
-STEP = 0.75
+MAX_STEP_SHARE = 0.75
 # standard deviations of the seconds on either side
-CLEAR = 4.0
-EACH_SIDE = 4
+MIN_STEP_DEVIATIONS = 4.0
+SECONDS_PER_SIDE = 4
 
 
-def saturated(evidence: Evidence) -> Finding | None:
+def saturated_queue(evidence: Evidence) -> Finding | None:
     """A deeper queue brought latency, not IOPS."""
     frames, now = recent_job_frames(evidence), evidence.shape
     latency, inside = fio_latency_ns(frames), ios_in_flight(frames)
@@ -55,7 +55,7 @@ def saturated(evidence: Evidence) -> Finding | None:
     iops = fio_iops(frames)
     shallower = [
         run
-        for run in evidence.earlier
+        for run in evidence.earlier_runs
         if now.depth >= 1.5 * run.shape.depth and run.shape.block_size == now.block_size
     ]
     # a queue that is not filled says nothing about its depth
@@ -76,7 +76,7 @@ def saturated(evidence: Evidence) -> Finding | None:
     )
 
 
-def cap(evidence: Evidence) -> Finding | None:
+def throughput_limit(evidence: Evidence) -> Finding | None:
     """One flat figure at two depths, or one bandwidth at two block sizes, while the queue is full
     and the CPUs have time: something holds it there."""
     frames = recent_job_frames(evidence, 5)
@@ -91,20 +91,20 @@ def cap(evidence: Evidence) -> Finding | None:
         return None
     now = SteadyRun(evidence.shape, fio_iops(frames), fio_latency_ns(frames) or 0.0,
                  fio_bytes_s(frames), spread)  # fmt: skip
-    for earlier in reversed(evidence.earlier):
+    for earlier in reversed(evidence.earlier_runs):
         if (
             earlier.spread is not None
             and earlier.spread <= FLAT_DEVIATION
             and (finding := _deeper_without_gain(earlier, now, evidence))
         ):
             return replace(finding, since=frame_start_s(frames[0]))
-    return _at_bought_limit(now, evidence, inside)
+    return _bought_limit_reached(now, evidence, inside)
 
 
-def _at_bought_limit(now: SteadyRun, evidence: Evidence, inside: float) -> Finding | None:
+def _bought_limit_reached(now: SteadyRun, evidence: Evidence, inside: float) -> Finding | None:
     """One reading is enough where the user says what was bought, and the figure stands there."""
     limit = _limit_text(evidence, now)
-    if not limit or inside < QUEUED:
+    if not limit or inside < MIN_IN_FLIGHT:
         return None
     return Finding(
         "cap",
@@ -125,7 +125,7 @@ def _deeper_without_gain(earlier: SteadyRun, now: SteadyRun, evidence: Evidence)
         change = f"depth {earlier.shape.depth} → {now.shape.depth}"
         result = f"stays at {figure} ({units.size(now.bytes_s)}/s)"
         advice = "repeat with twice the block size: is it IOPS or bandwidth that is limited?"
-        test = _other_size(now)
+        test = _double_block_size(now)
     elif not one_size and deeper == 1 and now.shape.block_size and earlier.shape.block_size:
         sizes = f"bs {size_text(earlier.shape.block_size)} → {size_text(now.shape.block_size)}"
         change, advice, test = sizes, "compare with the limits of your volume or instance", ()
@@ -171,32 +171,32 @@ def _limit_text(evidence: Evidence, now: SteadyRun) -> str:
     return ""
 
 
-def _other_size(now: SteadyRun) -> tuple[tuple[str, str], ...]:
+def _double_block_size(now: SteadyRun) -> tuple[tuple[str, str], ...]:
     size = now.shape.block_size
     return (("bs", size_text(2 * size)),) if size else ()
 
 
-def burst(evidence: Evidence) -> Finding | None:
+def end_of_burst(evidence: Evidence) -> Finding | None:
     """A step down at constant load that the device took: a credit is used up, or a cache full."""
     shape, frames = evidence.shape, evidence.measured
-    if shape.paced or shape.direct is not True or len(frames) < 2 * EACH_SIDE:
+    if shape.paced or shape.direct is not True or len(frames) < 2 * SECONDS_PER_SIDE:
         return None
-    place = _step(frames)
+    place = _step_down_index(frames)
     if place is None:
         return None
     before, after = frames[:place], frames[place:]
     was, now = fio_iops(before), fio_iops(after)
-    if saturated_jobs(after)[1] or _taken_by_others(before, after, evidence, now / was):
+    if saturated_jobs(after)[1] or _is_used_by_others(before, after, evidence, now / was):
         return None
     # a second in which it happened belongs to both
     late = after[1:]
-    if not same_work(before, late):
+    if not is_same_workload(before, late):
         return None
-    if jobs_wait_for_cpus(late) or _takes_cpu_or_memory(before, late):
+    if jobs_wait_for_cpus(late) or _lost_cpu_or_memory(before, late):
         return None
     if not _device_took_longer(before, late):
         return None
-    if limit_reached(after[-EACH_SIDE:], evidence) is not None:
+    if limit_reached(after[-SECONDS_PER_SIDE:], evidence) is not None:
         return None
     credits = _credit_text(evidence, late)
     return Finding(
@@ -233,55 +233,55 @@ def _credit_text(evidence: Evidence, late: Sequence[Frame]) -> tuple[str, str] |
     return None
 
 
-def _step(frames: Sequence[Frame]) -> int | None:
+def _step_down_index(frames: Sequence[Frame]) -> int | None:
     """Index at which the seconds fall into two parts, the second lower by far more than each part
     varies; ``None`` if they don't."""
     iops = [fio_iops([frame]) for frame in frames]
     if not all(iops) or not _has_step_down(iops):
         return None
     fits = []
-    for place in range(EACH_SIDE, len(iops) - EACH_SIDE + 1):
+    for place in range(SECONDS_PER_SIDE, len(iops) - SECONDS_PER_SIDE + 1):
         before, right = iops[:place], iops[place:]
         variance = pstdev(before) ** 2 * len(before) + pstdev(right) ** 2 * len(right)
         fits.append((variance, place))
     place = min(fits)[1]
     before, right = iops[:place], iops[place:]
     low, high = fmean(right), fmean(before)
-    clear = high - low >= CLEAR * max(pstdev(before), pstdev(right))
-    return place if clear and low <= STEP * high and max(right) < min(before) else None
+    clear = high - low >= MIN_STEP_DEVIATIONS * max(pstdev(before), pstdev(right))
+    return place if clear and low <= MAX_STEP_SHARE * high and max(right) < min(before) else None
 
 
 def _has_step_down(iops: Sequence[float]) -> bool:
     """Whether all seconds from some place on are lower than all before it: a load without a step
     is looked at each second, and nearly always ends here."""
-    least = [*accumulate(iops, min)][EACH_SIDE - 1 :]
-    most = [*accumulate(reversed(iops), max)][EACH_SIDE - 1 :]
+    least = [*accumulate(iops, min)][SECONDS_PER_SIDE - 1 :]
+    most = [*accumulate(reversed(iops), max)][SECONDS_PER_SIDE - 1 :]
     # what is before the first place beside what is behind it, and so on
-    return any(map(lt, most[-1 - EACH_SIDE :: -1], least))
+    return any(map(lt, most[-1 - SECONDS_PER_SIDE :: -1], least))
 
 
-def same_work(before: Sequence[Frame], after: Sequence[Frame]) -> bool:
+def is_same_workload(before: Sequence[Frame], after: Sequence[Frame]) -> bool:
     """Whether the same jobs do the same I/O: their processes, the sections that do anything, the
     size, the part of reads, and the devices. A job that changes its own phase does not."""
     pids = [{job.pid for job in f.jobs if job.pid is not None} for f in (*before, *after) if f.jobs]
     if any(process_ids != pids[0] for process_ids in pids[1:]):
         return False
-    earlier, now = _Work.of(before), _Work.of(after)
-    return earlier.alike(now)
+    earlier, now = _Workload.from_frames(before), _Workload.from_frames(after)
+    return earlier.is_similar(now)
 
 
 @dataclass(frozen=True, slots=True)
-class _Work:
+class _Workload:
     """I/O of some seconds: the rows of fio with I/O, the mean size, and the shares (0..1) of reads
     and of each device."""
 
     rows: frozenset[int]
-    size: float
-    reads: float
-    shares: Mapping[str, float]
+    mean_size: float
+    read_share: float
+    device_shares: Mapping[str, float]
 
     @classmethod
-    def of(cls, frames: Sequence[Frame]) -> _Work:
+    def from_frames(cls, frames: Sequence[Frame]) -> _Workload:
         """Work of these frames."""
         fios = [f.fio for f in frames if f.fio is not None]
         ios = sum(fio.total.ios for fio in fios)
@@ -297,23 +297,27 @@ class _Work:
             {name: rate / total_ios_s for name, rate in ios_s.items()} if total_ios_s else {},
         )  # fmt: skip
 
-    def alike(self, other: _Work) -> bool:
+    def is_similar(self, other: _Workload) -> bool:
         """Whether none of them differs by more than chance."""
-        sizes = sorted((self.size, other.size))
-        names = {*self.shares, *other.shares}
+        sizes = sorted((self.mean_size, other.mean_size))
+        names = {*self.device_shares, *other.device_shares}
         return (
             self.rows == other.rows
             and sizes[1] <= 1.15 * sizes[0]
-            and abs(self.reads - other.reads) <= 0.1
-            and all(abs(self.shares.get(n, 0.0) - other.shares.get(n, 0.0)) <= 0.2 for n in names)
+            and abs(self.read_share - other.read_share) <= 0.1
+            and all(
+                abs(self.device_shares.get(n, 0.0) - other.device_shares.get(n, 0.0)) <= 0.2
+                for n in names
+            )
         )
 
 
-def _takes_cpu_or_memory(before: Sequence[Frame], after: Sequence[Frame]) -> bool:
+def _lost_cpu_or_memory(before: Sequence[Frame], after: Sequence[Frame]) -> bool:
     """Whether the job lost CPU time (it waits for a CPU, a cgroup or the hypervisor takes it), or
     the machine ran short of memory."""
     for figure, least in (
-        (cpu_wait, 8.0), (memory_pressure, 5.0), (_steal_share, 5.0), (_throttled, 1.0),
+        (cpu_wait_percent, 8.0), (memory_wait_percent, 5.0), (_steal_share, 5.0),
+        (_throttled_percent, 1.0),
     ):  # fmt: skip
         earlier, now = ([figure(frame) or 0.0 for frame in frames] for frames in (before, after))
         if fmean(now) - fmean(earlier) >= least:
@@ -327,7 +331,7 @@ def _steal_share(frame: Frame) -> float:
     return fmean(steals) if steals else 0.0
 
 
-def _throttled(frame: Frame) -> float:
+def _throttled_percent(frame: Frame) -> float:
     return frame.throttled or 0.0
 
 
@@ -343,7 +347,7 @@ def _device_took_longer(before: Sequence[Frame], after: Sequence[Frame]) -> bool
     return inside >= 0.5 * longer
 
 
-def _taken_by_others(
+def _is_used_by_others(
     before: Sequence[Frame], after: Sequence[Frame], evidence: Evidence, share: float
 ) -> bool:
     """Whether a device of the stack still does what fio does no longer: another program has it."""

@@ -13,7 +13,7 @@ from iopstui.model.samples import DriveReading
 
 MUCH_AMPLIFICATION = 3.0
 DAY_S = 86_400
-_KELVIN = 273
+_ZERO_CELSIUS_KELVIN = 273
 # bits of the critical warning (Base Specification 2.0, figure 207); temperature is another finding
 _WARNINGS = (
     (0, "its spare blocks are below the threshold"),
@@ -23,14 +23,14 @@ _WARNINGS = (
 )
 
 
-def throttling(evidence: Evidence) -> Finding | None:
+def drive_throttling(evidence: Evidence) -> Finding | None:
     """A drive that slowed itself down, or was too hot, since the run began."""
     for name, reading in evidence.drives.items():
-        parts = [*_throttled(reading)]
+        parts = [*_throttling_texts(reading)]
         if not parts:
             continue
         kelvin = reading.counts.get("kelvin")
-        now = "" if kelvin is None else f"; it is at {kelvin - _KELVIN} °C now"
+        now = "" if kelvin is None else f"; it is at {kelvin - _ZERO_CELSIUS_KELVIN} °C now"
         return Finding(
             "thermal",
             f"{name} {' and '.join(parts)} since the run began (SMART){now}: figures before and "
@@ -40,7 +40,7 @@ def throttling(evidence: Evidence) -> Finding | None:
     return None
 
 
-def _throttled(reading: DriveReading) -> Iterator[str]:
+def _throttling_texts(reading: DriveReading) -> Iterator[str]:
     for level, adverb in ((1, "lightly"), (2, "heavily")):
         times, seconds = (
             counter_growth(reading, f"thermal_{level}"),
@@ -69,10 +69,10 @@ def media_errors(evidence: Evidence) -> Finding | None:
     return None
 
 
-def worn(evidence: Evidence) -> Finding | None:
+def drive_wear(evidence: Evidence) -> Finding | None:
     """A drive that warns of its own failure, or has used up its rated endurance."""
     for name, reading in evidence.drives.items():
-        parts = [*_worn(reading)]
+        parts = [*_wear_texts(reading)]
         if parts:
             return Finding(
                 "wear",
@@ -83,7 +83,7 @@ def worn(evidence: Evidence) -> Finding | None:
     return None
 
 
-def _worn(reading: DriveReading) -> Iterator[str]:
+def _wear_texts(reading: DriveReading) -> Iterator[str]:
     counts = reading.counts
     warning = counts.get("critical_warning", 0)
     yield from (text for bit, text in _WARNINGS if warning & 1 << bit)
@@ -105,13 +105,13 @@ def write_amplification(evidence: Evidence) -> Finding | None:
             "amplification",
             f"{name} wrote {units.size(media_written(reading))} to its media for "
             f"{units.size(host)} from the hosts: write amplification {factor:.1f}"
-            f"{_writes_per_day(evidence, reading)}",
+            f"{_writes_per_day_text(evidence, reading)}",
             "larger or sequential writes, TRIM, or more unused space lower it",
         )
     return None
 
 
-def _writes_per_day(evidence: Evidence, reading: DriveReading) -> str:
+def _writes_per_day_text(evidence: Evidence, reading: DriveReading) -> str:
     """What that means for the drive's endurance; "" where its rate or size is not known."""
     rates = [frame.total.w_bytes_s for frame in recent_frames(evidence) if frame.total is not None]
     measured = [rate for rate in rates if rate is not None]

@@ -17,22 +17,22 @@ from iopstui.model.findings.finding import Finding
 from iopstui.model.means import fmean
 
 # percent of the time in which some task waits for memory
-MEMORY_WAIT = 10.0
+MEMORY_WAIT_PERCENT = 10.0
 # a link is in question once half of what it can carry is used
-USED = 0.5
+LINK_USE_SHARE = 0.5
 IDLE_STATES = frozenset({"idle", "frozen", "none", ""})
 
 
-def hot(evidence: Evidence) -> Finding | None:
+def device_temperature(evidence: Evidence) -> Finding | None:
     """A disk at the temperature where it begins to slow itself down."""
-    for name, state in evidence.now.devices.items():
+    for name, state in evidence.conditions.devices.items():
         heat = state.temperature
-        if heat is None or heat.limit is None or heat.limit <= 0 or heat.now < heat.limit:
+        if heat is None or heat.limit is None or heat.limit <= 0 or heat.current < heat.limit:
             continue
         return Finding(
             "hot",
-            f"{name} is at {heat.now:.0f} °C, its limit is {heat.limit:.0f} °C: it may throttle "
-            "itself",
+            f"{name} is at {heat.current:.0f} °C, its limit is {heat.limit:.0f} °C: it may "
+            "throttle itself",
             "cool it, then run again and compare",
         )
     return None
@@ -44,25 +44,25 @@ def slow_link(evidence: Evidence) -> Finding | None:
     for device in evidence.devices:
         link = device_state(device, evidence).link
         figures = device_figures(frames, [device])
-        if link is None or figures is None or not _reduced(link):
+        if link is None or figures is None or not _is_below_maximum(link):
             continue
-        carries = _bytes_s(link)
-        if figures.bytes_s >= USED * carries:
+        carries = _link_bytes_s(link)
+        if figures.bytes_s >= LINK_USE_SHARE * carries:
             return Finding(
                 "link",
                 f"{device.name}'s PCIe link runs at x{link.width} {link.speed:g} GT/s of "
-                f"x{link.width_most} {link.speed_most:g} GT/s, about {units.size(carries)}/s, and "
+                f"x{link.max_width} {link.max_speed:g} GT/s, about {units.size(carries)}/s, and "
                 f"{units.size(figures.bytes_s)}/s go through it: the link may be the limit",
                 "check the slot and the cable: lspci -vv (LnkSta against LnkCap)",
             )
     return None
 
 
-def _reduced(link: Link) -> bool:
-    return link.width < link.width_most or link.speed < link.speed_most
+def _is_below_maximum(link: Link) -> bool:
+    return link.width < link.max_width or link.speed < link.max_speed
 
 
-def _bytes_s(link: Link) -> float:
+def _link_bytes_s(link: Link) -> float:
     """Bytes/s of a link: 8b/10b coding up to 5 GT/s, 128b/130b above; protocol left out."""
     coding = 8 / 10 if link.speed <= 5.0 else 128 / 130
     return link.speed * 1e9 / 8 * coding * link.width
@@ -70,16 +70,17 @@ def _bytes_s(link: Link) -> float:
 
 def scsi_errors(evidence: Evidence) -> Finding | None:
     """Commands that a SCSI disk answered with an error, or not at all, since the run began."""
-    for name, state in evidence.now.devices.items():
-        before = evidence.then.devices.get(name, DeviceState())
-        errors = _grown(before.errors, state.errors)
-        timeouts = _grown(before.timeouts, state.timeouts)
+    for name, state in evidence.conditions.devices.items():
+        before = evidence.start_conditions.devices.get(name, DeviceState())
+        errors = _growth(before.errors, state.errors)
+        timeouts = _growth(before.timeouts, state.timeouts)
         if errors or timeouts:
             counts = [f"{errors} commands with an error (ioerr_cnt)"] if errors else []
             counts += [f"{timeouts} with a timeout (iotmo_cnt)"] if timeouts else []
             return Finding(
                 "scsi-errors",
-                f"{name} ended {' and '.join(counts)} since {units.clock(evidence.then.t)}: "
+                f"{name} ended {' and '.join(counts)} since "
+                f"{units.clock(evidence.start_conditions.t)}: "
                 "retries and error handling count as latency",
                 "see the kernel's log: dmesg",
             )
@@ -109,8 +110,8 @@ def io_errors(evidence: Evidence) -> Finding | None:
 def memory_pressure(evidence: Evidence) -> Finding | None:
     """Tasks wait for memory: the kernel reclaims pages or swaps."""
     frames = recent_frames(evidence)
-    waited = [wait_figures.memory_pressure(frame) for frame in frames]
-    if len(waited) < ENOUGH_SECONDS or min(waited) < MEMORY_WAIT:
+    waited = [wait_figures.memory_wait_percent(frame) for frame in frames]
+    if len(waited) < ENOUGH_SECONDS or min(waited) < MEMORY_WAIT_PERCENT:
         return None
     return Finding(
         "memory",
@@ -120,13 +121,13 @@ def memory_pressure(evidence: Evidence) -> Finding | None:
     )
 
 
-def _grown(before: int | None, now: int | None) -> int:
+def _growth(before: int | None, now: int | None) -> int:
     return 0 if before is None or now is None else max(0, now - before)
 
 
-def array(evidence: Evidence) -> Finding | None:
+def degraded_array(evidence: Evidence) -> Finding | None:
     """An md array that is being rebuilt or checked, or lacks members."""
-    for name, state in evidence.now.devices.items():
+    for name, state in evidence.conditions.devices.items():
         md = state.array
         if md is None or (md.action in IDLE_STATES and not md.degraded):
             continue
@@ -144,13 +145,13 @@ def array(evidence: Evidence) -> Finding | None:
 
 def lost_paths(evidence: Evidence) -> Finding | None:
     """A multipath device of which some paths can't be used."""
-    for name, state in evidence.now.devices.items():
-        if not state.lost:
+    for name, state in evidence.conditions.devices.items():
+        if not state.lost_paths:
             continue
-        paths = ", ".join(f"{path} ({state})" for path, state in state.lost)
+        paths = ", ".join(f"{path} ({state})" for path, state in state.lost_paths)
         return Finding(
             "paths",
-            f"{name} has lost {len(state.lost)} of its {state.paths} paths: {paths}",
+            f"{name} has lost {len(state.lost_paths)} of its {state.paths} paths: {paths}",
             "multipath -ll, or nvme list-subsys, shows them",
         )
     return None

@@ -25,25 +25,25 @@ from iopstui.model.findings.figures import (
     saturated_jobs,
 )
 from iopstui.model.findings.finding import Finding, device_names_text
-from iopstui.model.findings.wait_figures import cpu_wait, mean_waits
+from iopstui.model.findings.wait_figures import cpu_wait_percent, mean_waits
 from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.sizes import size_text
 
 FOLLOWED_JOBS = 64
 # the jobs' part of the CPU time used, and percent of the time that a job waits for a CPU
-OWN_SHARE = 0.5
-WAITS_FOR_CPU = 10.0
-FULL_QUEUE = 0.9
+JOBS_SHARE_OF_CPU = 0.5
+CPU_WAIT_PERCENT = 10.0
+FULL_QUEUE_SHARE = 0.9
 # the deepest C-state counts where leaving it takes so large a part of the latency
-SHARE_OF_LATENCY = 0.2
-SLOW_CLOCK = 0.6
+WAKE_UP_SHARE = 0.2
+SLOW_CLOCK_SHARE = 0.6
 # flushes a second without a job, and what all of them wait together, in ms of a second
-BUSY_FLUSHES = 20
-FLUSHING_MS = 100.0
+MANY_FLUSHES_S = 20
+MIN_FLUSHING_MS = 100.0
 
 
-def job_saturated(evidence: Evidence) -> Finding | None:
+def cpu_bound_jobs(evidence: Evidence) -> Finding | None:
     """A job's CPU has nothing left, so the job is a limit."""
     frames = recent_job_frames(evidence)
     if not frames or evidence.shape.polls or evidence.shape.paced:
@@ -52,7 +52,7 @@ def job_saturated(evidence: Evidence) -> Finding | None:
     if not full:
         return None
     jobs = max(len(busy), evidence.shape.jobs if len(busy) >= FOLLOWED_JOBS else 1)
-    if _full_queue(evidence, frames) or _writes_back(evidence, frames):
+    if _is_queue_full(evidence, frames) or _is_writing_back(evidence, frames):
         return None
     iops_per_job = fio_iops(frames) / jobs
     subject = f"job {next(iter(full))} is" if len(full) == 1 else f"{len(full)} of {jobs} jobs are"
@@ -65,15 +65,15 @@ def job_saturated(evidence: Evidence) -> Finding | None:
     )
 
 
-def _full_queue(evidence: Evidence, frames: Sequence[Frame]) -> bool:
+def _is_queue_full(evidence: Evidence, frames: Sequence[Frame]) -> bool:
     """Whether the device holds all the job's I/Os: then it is the limit as well."""
     device_io = device_figures(frames, evidence.devices)
     if device_io is None or device_io.aqu_sz is None or evidence.shape.depth < 2:
         return False
-    return device_io.aqu_sz >= FULL_QUEUE * evidence.shape.depth
+    return device_io.aqu_sz >= FULL_QUEUE_SHARE * evidence.shape.depth
 
 
-def _writes_back(evidence: Evidence, frames: Sequence[Frame]) -> bool:
+def _is_writing_back(evidence: Evidence, frames: Sequence[Frame]) -> bool:
     """Whether the job fills the page cache faster than a full device writes it back: soon the
     device is the limit, however busy the job is until then."""
     shape = evidence.shape
@@ -93,11 +93,11 @@ def more_jobs_than_cpus(evidence: Evidence) -> Finding | None:
     if (
         len(idle) < ENOUGH_SECONDS
         or max(idle) > MUCH_IDLE
-        or not _busy_by_themselves(frames, idle, cpus)
+        or not _jobs_use_most_cpu_time(frames, idle, cpus)
     ):
         return None
-    waited = [wait for frame in frames if (wait := cpu_wait(frame)) is not None]
-    if waited and min(waited) < WAITS_FOR_CPU:
+    waited = [wait for frame in frames if (wait := cpu_wait_percent(frame)) is not None]
+    if waited and min(waited) < CPU_WAIT_PERCENT:
         return None
     some = f", each {fmean(waited):.0f} % of the time" if waited else ""
     return Finding(
@@ -109,7 +109,7 @@ def more_jobs_than_cpus(evidence: Evidence) -> Finding | None:
     )
 
 
-def _busy_by_themselves(frames: Sequence[Frame], idle: Sequence[float], cpus: int) -> bool:
+def _jobs_use_most_cpu_time(frames: Sequence[Frame], idle: Sequence[float], cpus: int) -> bool:
     """Whether the jobs use most of the CPU time: else another program is why there is none."""
     job_percents = [sum(job.busy or 0.0 for job in frame.jobs) for frame in frames if frame.jobs]
     used_percent = (100 - fmean(idle)) * cpus
@@ -118,7 +118,7 @@ def _busy_by_themselves(frames: Sequence[Frame], idle: Sequence[float], cpus: in
     return (
         not job_percents
         or followed >= FOLLOWED_JOBS
-        or fmean(job_percents) >= OWN_SHARE * used_percent
+        or fmean(job_percents) >= JOBS_SHARE_OF_CPU * used_percent
     )
 
 
@@ -135,11 +135,11 @@ def depth_not_reached(evidence: Evidence) -> Finding | None:
             "a time and job",
             "try ioengine=libaio or io_uring with direct=1, or more jobs",
         )
-    shallow = [_share_below(f.fio.iodepth_level, depth) for f in frames if f.fio]
+    shallow = [_percent_below(f.fio.iodepth_level, depth) for f in frames if f.fio]
     if shape.paced:
         return None
     if not shallow or min(shallow) < 50.0:
-        return _buffered(depth, evidence, frames)
+        return _buffered_libaio(depth, evidence, frames)
     return Finding(
         "depth",
         f"iodepth={depth} is not reached: {fmean(shallow):.0f} % of the I/Os were issued "
@@ -148,7 +148,7 @@ def depth_not_reached(evidence: Evidence) -> Finding | None:
     )
 
 
-def _buffered(depth: int, evidence: Evidence, frames: Sequence[Frame]) -> Finding | None:
+def _buffered_libaio(depth: int, evidence: Evidence, frames: Sequence[Frame]) -> Finding | None:
     """libaio with buffered I/O submits synchronously: its slat is the whole latency."""
     shape = evidence.shape
     if shape.engine != "libaio" or shape.direct is not False:
@@ -176,7 +176,7 @@ def sync_cost(evidence: Evidence) -> Finding | None:
     if (
         device_io is None
         or await_ms is None
-        or not _many_flushes(evidence, frames, device_io, await_ms)
+        or not _has_many_flushes(evidence, frames, device_io, await_ms)
     ):
         return None
     names, several = device_names_text(evidence.devices), len(evidence.devices) > 1
@@ -191,18 +191,18 @@ def sync_cost(evidence: Evidence) -> Finding | None:
     )
 
 
-def _many_flushes(
+def _has_many_flushes(
     evidence: Evidence, frames: Sequence[Frame], device_io: DeviceFigures, each_ms: float
 ) -> bool:
     waiting = device_io.f_s * each_ms
     if frames[0].fio is None:
-        return device_io.f_s >= BUSY_FLUSHES and waiting >= 2 * FLUSHING_MS
+        return device_io.f_s >= MANY_FLUSHES_S and waiting >= 2 * MIN_FLUSHING_MS
     return evidence.shape.syncs and device_io.f_s >= 1 and (
-        waiting >= FLUSHING_MS or device_io.f_s >= 0.3 * device_io.w_s
+        waiting >= MIN_FLUSHING_MS or device_io.f_s >= 0.3 * device_io.w_s
     )  # fmt: skip
 
 
-def below_physical_block(evidence: Evidence) -> Finding | None:
+def misaligned_writes(evidence: Evidence) -> Finding | None:
     """Writes that are smaller than the disk's own blocks, or lie across them."""
     shape, frames = evidence.shape, recent_job_frames(evidence)
     if not frames or not shape.writes or shape.direct is not True:
@@ -218,14 +218,14 @@ def below_physical_block(evidence: Evidence) -> Finding | None:
                 f"compare with bs={size_text(block)}",
                 test=(("bs", size_text(block)),),
             )
-        if block and shape.aligned and shape.aligned % block:
+        if block and shape.alignment and shape.alignment % block:
             return Finding(
                 "misaligned",
-                f"the job's writes begin at multiples of {shape.aligned} B, {device.name}'s "
+                f"the job's writes begin at multiples of {shape.alignment} B, {device.name}'s "
                 f"physical block is {block} B: each may cross a block boundary",
                 f"an offset and blockalign of a multiple of {size_text(block)}",
             )
-        away = device_state(device, evidence).misaligned
+        away = device_state(device, evidence).alignment_offset
         if away:
             return Finding(
                 "misaligned",
@@ -246,12 +246,12 @@ def cpu_sleeps(evidence: Evidence) -> Finding | None:
     if waits is not None and sum(waits.layers.values()) < waits.ios / 2:
         return None  # the page cache answers without an interrupt: no CPU is woken up
     cpu = frames[-1].jobs[0].cpu
-    state = evidence.now.cpus.get(cpu)
+    state = evidence.conditions.cpus.get(cpu)
     loads = [f.cpus[cpu].load for f in frames if cpu in f.cpus]
     idle = [load.idle + load.iowait for load in loads if load is not None]
     if state is None or len(idle) < ENOUGH_SECONDS:
         return None
-    if state.wake_us and min(idle) >= 20 and state.wake_us * 1e3 >= SHARE_OF_LATENCY * latency:
+    if state.wake_us and min(idle) >= 20 and state.wake_us * 1e3 >= WAKE_UP_SHARE * latency:
         return Finding(
             "cpu-sleep",
             f"at depth 1 CPU {cpu} sleeps between I/Os ({fmean(idle):.0f} % idle); leaving its "
@@ -259,10 +259,10 @@ def cpu_sleeps(evidence: Evidence) -> Finding | None:
             f"{units.latency(latency)}: the CPU may be a large part of it",
             f"without deep C-states: cpupower -c {cpu} idle-set -D 1, then compare",
         )
-    if state.khz and state.khz_most and state.khz < SLOW_CLOCK * state.khz_most:
+    if state.khz and state.max_khz and state.khz < SLOW_CLOCK_SHARE * state.max_khz:
         return Finding(
             "cpu-sleep",
-            f"at depth 1 CPU {cpu} runs at {state.khz / 1e6:.1f} of {state.khz_most / 1e6:.1f} GHz "
+            f"at depth 1 CPU {cpu} runs at {state.khz / 1e6:.1f} of {state.max_khz / 1e6:.1f} GHz "
             f"(governor {state.governor or 'unknown'}): it may be a part of the "
             f"{units.latency(latency)} that each I/O takes",
             f"cpupower -c {cpu} frequency-set -g performance, then compare",
@@ -300,7 +300,7 @@ def _half_depth_bucket(depth: int) -> int:
     return bucket
 
 
-def _share_below(levels: Mapping[str, float], depth: int) -> float:
+def _percent_below(levels: Mapping[str, float], depth: int) -> float:
     """Percent of I/Os issued at half the configured depth or less (fio's buckets 1, 2, 4 ...)."""
     limit = min(_half_depth_bucket(depth), 32)
     return sum(share for name, share in levels.items() if name.isdigit() and int(name) <= limit)

@@ -15,7 +15,7 @@ from iopstui.model.findings.evidence import (
 )
 from iopstui.model.findings.figures import busy_by_job, device_figures
 from iopstui.model.findings.finding import Finding, device_names_text
-from iopstui.model.findings.wait_figures import below, cpu_share, waits_of
+from iopstui.model.findings.wait_figures import cpu_wait_share, devices_below, frame_waits
 from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.waits import PARITY_RAID
@@ -24,31 +24,34 @@ from iopstui.model.sizes import size_text
 
 FEW_IOPS = 10.0
 # extra reads below a parity array for each write of it
-READS_FIRST = 0.5
+EXTRA_READS_PER_WRITE = 0.5
 # bytes below for each byte written above, and the part of the I/Os that the upper layer holds
-COPIED = 1.5
-HOLDS = 0.3
+BYTES_BELOW_PER_BYTE = 1.5
+HELD_SHARE = 0.3
 # of a scheduler: how much longer one direction waits, in ms and as a multiple
 STARVED_MS = 30.0
 STARVED_FACTOR = 5.0
 CROWDED_QUEUE = 3.0
 """aqu-sz of each disk: with less, the scheduler has nothing to choose from."""
 STARVED_FRAMES = 8
-NAMES = {"w": "writes", "r": "reads"}
+DIRECTION_NOUNS = {"w": "writes", "r": "reads"}
 SCHEDULERS = ("kyber", "bfq", "mq-deadline")
 # a job whose writes wait for write-back: its CPU time, the device's utilisation
 COPYING_PERCENT = 60.0
 FULL_UTIL = 85.0
 
 
-def parity(evidence: Evidence) -> Finding | None:
+def parity_reads(evidence: Evidence) -> Finding | None:
     """Small writes to RAID 4, 5 or 6 read before they write."""
     frames = recent_job_frames(evidence)
     for device in evidence.tree:
         if not frames or device.layer not in PARITY_RAID:
             continue
         state = device_state(device, evidence).array
-        costs = [_parity(frame, device.name, below(device.name, evidence)) for frame in frames]
+        costs = [
+            _parity_cost(frame, device.name, devices_below(device.name, evidence))
+            for frame in frames
+        ]
         measured = [cost for cost in costs if cost is not None]
         if len(measured) < ENOUGH_SECONDS or (
             state is not None and state.action not in ("idle", "")
@@ -70,7 +73,7 @@ def parity(evidence: Evidence) -> Finding | None:
     return None
 
 
-def _parity(
+def _parity_cost(
     frame: Frame, name: str, members: Sequence[str]
 ) -> tuple[float, float, float] | None:  # fmt: skip
     """(the array's writes, its members' extra reads and writes per second) of one second."""
@@ -78,7 +81,7 @@ def _parity(
     if array is None or not under or not array.w_s or array.w_s < FEW_IOPS:
         return None
     reads = sum(member.r_s or 0.0 for member in under) - (array.r_s or 0.0)
-    if reads < READS_FIRST * array.w_s:
+    if reads < EXTRA_READS_PER_WRITE * array.w_s:
         return None
     return array.w_s, reads, sum(member.w_s or 0.0 for member in under)
 
@@ -87,18 +90,20 @@ def first_writes(evidence: Evidence) -> Finding | None:
     """A device-mapper device whose writes cause more writes or reads below: a snapshot or a thin
     volume copies or clears before the first write of a chunk."""
     frames = recent_job_frames(evidence)
-    waits_by_frame = waits_of(frames)
+    waits_by_frame = frame_waits(frames)
     if not waits_by_frame or not evidence.shape.writes:
         return None
     for device in evidence.devices:
-        lower = below(device.name, evidence)
+        lower = devices_below(device.name, evidence)
         held_ios = [waits.layers.get(device.name, 0.0) for waits in waits_by_frame]
         if device.kind != "dm" or not lower or device.layer in ("dm-crypt", "dm-multipath"):
             continue
-        pairs = [_written(frame, device.name, lower) for frame in frames]
-        copies = [pair for pair in pairs if pair is not None and pair[1] >= COPIED * pair[0]]
+        pairs = [_bytes_above_and_below(frame, device.name, lower) for frame in frames]
+        copies = [
+            pair for pair in pairs if pair is not None and pair[1] >= BYTES_BELOW_PER_BYTE * pair[0]
+        ]
         if len(copies) < ENOUGH_SECONDS or any(
-            h < HOLDS * w.ios for h, w in zip(held_ios, waits_by_frame, strict=True)
+            h < HELD_SHARE * w.ios for h, w in zip(held_ios, waits_by_frame, strict=True)
         ):
             continue
         above, under = (fmean(values) for values in zip(*copies, strict=True))
@@ -112,7 +117,9 @@ def first_writes(evidence: Evidence) -> Finding | None:
     return None
 
 
-def _written(frame: Frame, name: str, lower: Sequence[str]) -> tuple[float, float] | None:
+def _bytes_above_and_below(
+    frame: Frame, name: str, lower: Sequence[str]
+) -> tuple[float, float] | None:
     """(bytes written above, bytes moved below for them) of one second."""
     top, under = (
         frame.disks.get(name),
@@ -124,7 +131,7 @@ def _written(frame: Frame, name: str, lower: Sequence[str]) -> tuple[float, floa
     return top.w_bytes_s, moved - (top.r_bytes_s or 0.0)
 
 
-def starved(evidence: Evidence) -> Finding | None:
+def starved_direction(evidence: Evidence) -> Finding | None:
     """A scheduler that lets one direction wait far longer than the other."""
     frames = recent_frames(evidence, STARVED_FRAMES) or recent_frames(evidence)
     for device in (*evidence.devices, *evidence.tree):
@@ -140,9 +147,9 @@ def starved(evidence: Evidence) -> Finding | None:
                 continue
             return Finding(
                 "starved",
-                f"{device.name}: {NAMES[slow]} take {units.latency(waits[0] * 1e6)}, "
-                f"{NAMES[fast]} {units.latency(waits[1] * 1e6)}: the scheduler {scheduler} may let "
-                f"{NAMES[slow]} wait",
+                f"{device.name}: {DIRECTION_NOUNS[slow]} take {units.latency(waits[0] * 1e6)}, "
+                f"{DIRECTION_NOUNS[fast]} {units.latency(waits[1] * 1e6)}"
+                f": the scheduler {scheduler} may let {DIRECTION_NOUNS[slow]} wait",
                 "compare with scheduler none", "s",
             )  # fmt: skip
     return None
@@ -158,7 +165,7 @@ def _mean_await(disks: Sequence[DiskRates], side: str) -> float:
 def write_back(evidence: Evidence) -> Finding | None:
     """Buffered writes that wait until the device has written dirty pages."""
     frames, shape = recent_job_frames(evidence), evidence.shape
-    waits_by_frame = waits_of(frames)
+    waits_by_frame = frame_waits(frames)
     if (
         not waits_by_frame
         or shape.direct is not False
@@ -174,7 +181,7 @@ def write_back(evidence: Evidence) -> Finding | None:
         device_io is None
         or not busy
         or max(busy) > COPYING_PERCENT
-        or max(map(cpu_share, waits_by_frame)) > HOLDS
+        or max(map(cpu_wait_share, waits_by_frame)) > HELD_SHARE
     ):
         return None
     if any(d is None or not d.w_s or (d.util or 0.0) < FULL_UTIL for d in disks):

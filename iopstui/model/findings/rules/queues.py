@@ -18,11 +18,11 @@ from iopstui.model.findings.evidence import Evidence, device_state, recent_job_f
 from iopstui.model.findings.figures import busy_by_job, device_figures, ios_in_flight
 from iopstui.model.findings.finding import Finding, device_names_text
 from iopstui.model.findings.wait_figures import (
-    directly_above,
+    devices_above,
+    frame_waits,
+    ios_outside,
     jobs_wait_for_cpus,
-    layers_from,
-    outside,
-    waits_of,
+    layers_down_from,
 )
 from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import Frame
@@ -31,27 +31,27 @@ from iopstui.model.rates import DiskRates
 
 # so many I/Os, and this part of all, wait above the device
 MIN_WAITING = 1.0
-SHARE_WAITING = 0.3
-MANY_WAIT = 4.0
-SHARE_MANY_WAIT = 0.5
-"""At least ``MANY_WAIT`` I/Os and this share of those in flight: most of them wait."""
+MIN_WAITING_SHARE = 0.3
+MANY_WAITING = 4.0
+MANY_WAITING_SHARE = 0.5
+"""At least ``MANY_WAITING`` I/Os and this share of those in flight: most of them wait."""
 NEAR_LIMIT = 0.85
 NEAR_LIMIT_EACH_SECOND = 0.6
 COST_ADVICE = "see io.cost.qos and io.weight of the cgroup"
 GAIN_FACTOR = 1.15
-BUSY_JOB = 60.0
+BUSY_JOB_PERCENT = 60.0
 SPARE_CPU_PERCENT = 20.0
 
 
-def above(evidence: Evidence) -> Finding | None:
+def waits_above_device(evidence: Evidence) -> Finding | None:
     """I/Os wait above the device, or above the layer that a cgroup's limit is on."""
     frames = recent_job_frames(evidence)
-    waits_by_frame = waits_of(frames)
-    if not waits_by_frame or evidence.unseen:
+    waits_by_frame = frame_waits(frames)
+    if not waits_by_frame or evidence.uncounted_targets:
         return None
     limit = limit_reached(frames, evidence)
     if limit is not None:
-        return _limited_by(limit, waits_by_frame, evidence)
+        return _waits_for_limit(limit, waits_by_frame, evidence)
     waiting = [waits.above or 0.0 for waits in waits_by_frame]
     parts = [
         part / waits.ios if waits.ios else 0.0
@@ -60,11 +60,11 @@ def above(evidence: Evidence) -> Finding | None:
     if (
         evidence.shape.direct is not True
         or min(waiting) < MIN_WAITING
-        or min(parts) < SHARE_WAITING
+        or min(parts) < MIN_WAITING_SHARE
     ):
         return None
-    most_wait = min(waiting) >= MANY_WAIT and min(parts) >= SHARE_MANY_WAIT
-    why = _iocost(evidence) or (_possible_cause(evidence, frames) if most_wait else None)
+    most_wait = min(waiting) >= MANY_WAITING and min(parts) >= MANY_WAITING_SHARE
+    why = _iocost_cause(evidence) or (_possible_cause(evidence, frames) if most_wait else None)
     if why is None:
         return None
     names = device_names_text(evidence.devices)
@@ -75,29 +75,27 @@ def above(evidence: Evidence) -> Finding | None:
     )  # fmt: skip
 
 
-Reached = tuple[str, IoLimit, float]
+ReachedLimit = tuple[str, IoLimit, float]
 """A disk, the cgroup's limit on it that is reached, and what the disk does of that per second."""
 
 
-def _limited_by(
-    limit: Reached, waits_by_frame: Sequence[Waits], evidence: Evidence
+def _waits_for_limit(
+    limit: ReachedLimit, waits_by_frame: Sequence[Waits], evidence: Evidence
 ) -> Finding | None:
     """A limit that is known leaves no doubt, also at depth 1."""
     name, io_limit, rate = limit
-    inside = layers_from(name, evidence)
-    waiting = [outside(waits, inside) for waits in waits_by_frame]
+    inside = layers_down_from(name, evidence)
+    waiting = [ios_outside(waits, inside) for waits in waits_by_frame]
     pairs = zip(waiting, waits_by_frame, strict=True)
-    if any(part < max(MIN_WAITING / 2, SHARE_WAITING * waits.ios) for part, waits in pairs):
+    if any(part < max(MIN_WAITING / 2, MIN_WAITING_SHARE * waits.ios) for part, waits in pairs):
         return None
-    upper = [
-        upper for upper in directly_above(name, evidence) if upper in waits_by_frame[-1].layers
-    ]
+    upper = [upper for upper in devices_above(name, evidence) if upper in waits_by_frame[-1].layers]
     location = f"in {' and '.join(upper)}, above {name}" if upper else f"above {name}"
     return Finding(
         "above",
         f"{fmean(waiting):.1f} of {fmean(waits.ios for waits in waits_by_frame):.1f} I/Os in "
         f"flight wait {location}: {io_limit.file} of the cgroup {io_limit.group} allows "
-        f"{io_limit.what}={io_limit.value} on {name} ({_rate(io_limit, rate)} now)",
+        f"{io_limit.kind}={io_limit.value} on {name} ({_rate_text(io_limit, rate)} now)",
         _advice_to_lift(name, io_limit, evidence),
     )
 
@@ -111,13 +109,13 @@ def _advice_to_lift(name: str, limit: IoLimit, evidence: Evidence) -> str:
         return f"raise or lift that limit in the cgroup {limit.group}"
     number, group = f"{device.major}:{device.minor}", limit.group.rstrip("/")
     if limit.file == "io.max":
-        return f"lift it: echo '{number} {limit.what}=max' > /sys/fs/cgroup{group}/io.max"
+        return f"lift it: echo '{number} {limit.kind}=max' > /sys/fs/cgroup{group}/io.max"
     return f"lift it: echo '{number} 0' > /sys/fs/cgroup/blkio{group}/{limit.file}"
 
 
-def _iocost(evidence: Evidence) -> tuple[str, str] | None:
+def _iocost_cause(evidence: Evidence) -> tuple[str, str] | None:
     """The end of the sentence and the advice, where iocost's counter leaves no doubt."""
-    waited = _cost_wait(evidence)
+    waited = _cost_wait_percent(evidence)
     if waited is None:
         return None
     return (
@@ -130,13 +128,13 @@ def _iocost(evidence: Evidence) -> tuple[str, str] | None:
 def _possible_cause(evidence: Evidence, frames: Sequence[Frame]) -> tuple[str, str] | None:
     """The same where nothing counts it; ``None`` where something else may be the cause."""
     # what waits for a job's own fsync waits in fio
-    if evidence.shape.syncs or tags(evidence) is not None:
+    if evidence.shape.syncs or tag_shortage(evidence) is not None:
         return None
-    if not cpus_are_not_it(evidence, frames) or jobs_wait_for_cpus(frames):
+    if not has_spare_cpus(evidence, frames) or jobs_wait_for_cpus(frames):
         return None
     if _near_limit(frames, evidence) or _nearly_full(frames, evidence):
         return None
-    costed = [name for name, state in evidence.now.devices.items() if state.costed]
+    costed = [name for name, state in evidence.conditions.devices.items() if state.has_iocost]
     if costed:
         return (
             f": iocost is active on {', '.join(costed)} (io.cost.qos) and may make this cgroup "
@@ -149,14 +147,14 @@ def _possible_cause(evidence: Evidence, frames: Sequence[Frame]) -> tuple[str, s
     )
 
 
-def limit_reached(frames: Sequence[Frame], evidence: Evidence) -> Reached | None:
+def limit_reached(frames: Sequence[Frame], evidence: Evidence) -> ReachedLimit | None:
     """The cgroup limit that these frames reach; of several the one that binds: the I/Os stand
     closest to it."""
-    reached: list[tuple[float, Reached]] = []
-    for name, state in evidence.now.devices.items():
+    reached: list[tuple[float, ReachedLimit]] = []
+    for name, state in evidence.conditions.devices.items():
         disks = [frame.disks[name] for frame in frames if name in frame.disks]
         for limit in state.limits if disks else ():
-            rates = [_limited(disk, limit.what) for disk in disks]
+            rates = [_limited_rate(disk, limit.kind) for disk in disks]
             measured = [rate for rate in rates if rate is not None]
             # a stall of the machine takes some of a second, and the next one has more
             if len(measured) < len(rates) or min(measured) < NEAR_LIMIT_EACH_SECOND * limit.value:
@@ -175,66 +173,73 @@ def _near_limit(frames: Sequence[Frame], evidence: Evidence) -> bool:
 def _nearly_full(frames: Sequence[Frame], evidence: Evidence) -> bool:
     """Whether the queues that jobs reach are half full or more: the rest may wait for tags."""
     device_io = device_figures(frames, evidence.devices)
-    rooms = [_queue_room(device, frames) for device in evidence.devices]
-    capacity = sum(tags.holds for tags in rooms if tags is not None)
+    rooms = [_reached_tags(device, frames) for device in evidence.devices]
+    capacity = sum(tags.capacity for tags in rooms if tags is not None)
     return device_io is not None and 0 < capacity <= 2 * (device_io.aqu_sz or 0.0)
 
 
-def _limited(disk: DiskRates, kind: str) -> float | None:
+def _limited_rate(disk: DiskRates, kind: str) -> float | None:
     return {
         READ_IOPS: disk.r_s, WRITE_IOPS: disk.w_s,
         READ_BYTES: disk.r_bytes_s, WRITE_BYTES: disk.w_bytes_s,
     }.get(kind)  # fmt: skip
 
 
-def _rate(limit: IoLimit, rate: float) -> str:
+def _rate_text(limit: IoLimit, rate: float) -> str:
     return (
         f"{units.size(rate)}/s"
-        if limit.what in (READ_BYTES, WRITE_BYTES)
+        if limit.kind in (READ_BYTES, WRITE_BYTES)
         else f"{units.number(rate)}/s"
     )
 
 
-def _cost_wait(evidence: Evidence) -> float | None:
+def _cost_wait_percent(evidence: Evidence) -> float | None:
     """Percent of the time since the run began that iocost made this group wait; ``None`` if less
     than a tenth."""
-    seconds = evidence.now.t - evidence.then.t
+    seconds = evidence.conditions.t - evidence.start_conditions.t
     most = 0.0
-    for name, state in evidence.now.devices.items():
-        before = evidence.then.devices.get(name)
-        if before is None or before.cost_wait_us is None or state.cost_wait_us is None:
+    for name, state in evidence.conditions.devices.items():
+        before = evidence.start_conditions.devices.get(name)
+        if before is None or before.iocost_wait_us is None or state.iocost_wait_us is None:
             continue
-        most = max(most, state.cost_wait_us - before.cost_wait_us)
+        most = max(most, state.iocost_wait_us - before.iocost_wait_us)
     share = most / (seconds * 1e4) if seconds > 0 else 0.0
     return share if share >= 10.0 else None
 
 
-def cpus_are_not_it(evidence: Evidence, frames: Sequence[Frame]) -> bool:
+def has_spare_cpus(evidence: Evidence, frames: Sequence[Frame]) -> bool:
     """Waiting for a CPU looks the same in N, before the device and after it: jobs must have time,
     and each CPU, whether it submits or completes."""
     loads = [cpu.load for frame in frames for cpu in frame.cpus.values()]
     idle = [load.idle + load.iowait for load in loads if load is not None]
-    return jobs_have_time(frames) and bool(idle) and min(idle) >= SPARE_CPU_PERCENT
+    return jobs_have_cpu_time(frames) and bool(idle) and min(idle) >= SPARE_CPU_PERCENT
 
 
-def jobs_have_time(frames: Sequence[Frame]) -> bool:
+def jobs_have_cpu_time(frames: Sequence[Frame]) -> bool:
     """Whether no job uses a whole CPU for itself."""
     percents = [value for values in busy_by_job(frames).values() for value in values]
-    return bool(percents) and max(percents) < BUSY_JOB
+    return bool(percents) and max(percents) < BUSY_JOB_PERCENT
 
 
-def tags(evidence: Evidence) -> Finding | None:
+def tag_shortage(evidence: Evidence) -> Finding | None:
     """The queues that the jobs reach hold fewer requests than the job wants in flight."""
     frames, shape, devices = recent_job_frames(evidence), evidence.shape, evidence.devices
     device_io = device_figures(frames, devices)
-    if device_io is None or device_io.aqu_sz is None or evidence.unseen or shape.direct is False:
+    if (
+        device_io is None
+        or device_io.aqu_sz is None
+        or evidence.uncounted_targets
+        or shape.direct is False
+    ):
         return None
-    if len(devices) == 1 and (finding := _queue_depth(devices[0], device_io.aqu_sz, evidence)):
+    if len(devices) == 1 and (
+        finding := _queue_depth_exceeded(devices[0], device_io.aqu_sz, evidence)
+    ):
         return finding
     expected = ios_in_flight(frames) or (0.0 if shape.paced else float(shape.depth))
-    rooms = [_queue_room(device, frames) for device in devices]
+    rooms = [_reached_tags(device, frames) for device in devices]
     reachable = [tags for tags in rooms if tags is not None]
-    capacity = sum(tags.holds for tags in reachable)
+    capacity = sum(tags.capacity for tags in reachable)
     if (
         len(reachable) < len(rooms)
         or expected < GAIN_FACTOR * capacity
@@ -242,18 +247,18 @@ def tags(evidence: Evidence) -> Finding | None:
     ):
         return None
     pairs = zip(reachable, devices, strict=True)
-    beside = any(tags.reached < len(device.hctxs) for tags, device in pairs)
+    beside = any(tags.queue_count < len(device.hctxs) for tags, device in pairs)
     return Finding(
         "tags",
         f"the job wants {shape.depth} I/Os in flight and has {device_io.aqu_sz:.1f} (aqu-sz): "
-        f"{'; '.join(tags.words for tags in reachable)}; the rest waits for a tag",
+        f"{'; '.join(tags.text for tags in reachable)}; the rest waits for a tag",
         "jobs on other CPUs (cpus_allowed) reach its other queues; or use a smaller depth"
         if beside
         else "raise nr_requests if the device has the tags, or use a smaller depth",
     )
 
 
-def _queue_depth(device: BlockDevice, aqu: float, evidence: Evidence) -> Finding | None:
+def _queue_depth_exceeded(device: BlockDevice, aqu: float, evidence: Evidence) -> Finding | None:
     """Finding: a SCSI disk's queue depth is below the number of requests queued for it."""
     depth = device_state(device, evidence).queue_depth
     if depth is None or aqu < GAIN_FACTOR * depth + 0.5:
@@ -269,14 +274,14 @@ def _queue_depth(device: BlockDevice, aqu: float, evidence: Evidence) -> Finding
 
 @dataclass(frozen=True, slots=True)
 class _ReachedTags:
-    """How many requests the reached queues hold, how many these are, and both in words."""
+    """``capacity``: requests that the reached queues hold together; ``text`` describes both."""
 
-    holds: int
-    reached: int
-    words: str
+    capacity: int
+    queue_count: int
+    text: str
 
 
-def _queue_room(device: BlockDevice, frames: Sequence[Frame]) -> _ReachedTags | None:
+def _reached_tags(device: BlockDevice, frames: Sequence[Frame]) -> _ReachedTags | None:
     nr_requests = device.queue.nr_requests if device.queue is not None else None
     if nr_requests is None or not device.hctxs:
         return None

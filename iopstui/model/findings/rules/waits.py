@@ -19,31 +19,36 @@ from iopstui.model.findings.evidence import (
 from iopstui.model.findings.figures import cpus_have_time
 from iopstui.model.findings.finding import Finding, cpus_text, device_names_text
 from iopstui.model.findings.rules.counts import FIND_PROGRAM_ADVICE
-from iopstui.model.findings.rules.queues import jobs_have_time, limit_reached
-from iopstui.model.findings.wait_figures import below, cpu_share, cpu_wait, waits_of
+from iopstui.model.findings.rules.queues import jobs_have_cpu_time, limit_reached
+from iopstui.model.findings.wait_figures import (
+    cpu_wait_percent,
+    cpu_wait_share,
+    devices_below,
+    frame_waits,
+)
 from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import FINAL, RAMP, Frame
 from iopstui.model.metrics.waits import PARITY_RAID
 
 # of all I/Os in flight, and percent of the time for each job
-CPU_PART = 0.15
-CPU_WAIT = 20.0
+CPU_WAIT_SHARE = 0.15
+CPU_WAIT_PERCENT = 20.0
 # held by one layer and not below it
-LAYER_IOS = 2.0
-LAYER_PART = 0.5
+MIN_LAYER_IOS = 2.0
+MIN_LAYER_SHARE = 0.5
 # other programs' requests: of all, a second, and in the device at a time
 OTHER_IO_SHARE = 0.3
-OTHERS_IOPS = 50.0
-OTHERS_IN_FLIGHT = 1.0
+OTHER_IOPS = 50.0
+OTHER_IN_FLIGHT = 1.0
 # how many times more or less than others move on the device a process may move in all
-FITTING_FACTOR = 3.0
+MAX_RATE_FACTOR = 3.0
 # seconds after which a neighbour is reported without its name
 NAMELESS_AFTER_SECONDS = 10
 
 FEW_IOS = 0.05
 """Fewer than these I/Os in flight would be written as 0.0."""
 IDLE_POLICY, BATCH_POLICY = 5, 3
-LOOK_AT = {
+ADVICE_BY_KIND = {
     "dm": "dmsetup table {0} shows what that layer does",
     "md": "see /proc/mdstat",
     "loop": "try losetup --direct-io=on {0}: a loop device works for all jobs in a few threads",
@@ -53,14 +58,14 @@ LOOK_AT = {
 def waits_for_cpu(evidence: Evidence) -> Finding | None:
     """Jobs are ready to run and have no CPU."""
     frames = recent_job_frames(evidence)
-    waits_by_frame = waits_of(frames)
-    waited = [wait for frame in frames if (wait := cpu_wait(frame)) is not None]
-    if not waits_by_frame or len(waited) < ENOUGH_SECONDS or min(waited) < CPU_WAIT:
+    waits_by_frame = frame_waits(frames)
+    waited = [wait for frame in frames if (wait := cpu_wait_percent(frame)) is not None]
+    if not waits_by_frame or len(waited) < ENOUGH_SECONDS or min(waited) < CPU_WAIT_PERCENT:
         return None
-    if min(map(cpu_share, waits_by_frame)) < CPU_PART:
+    if min(map(cpu_wait_share, waits_by_frame)) < CPU_WAIT_SHARE:
         return None
     waiting, ios = fmean(w.cpu or 0.0 for w in waits_by_frame), fmean(w.ios for w in waits_by_frame)
-    why, advice = _who_has_the_cpu(frames)
+    why, advice = _cpu_wait_cause(frames)
     # fast I/Os are hardly ever in flight
     prefix = (
         f"{waiting:.1f} of {ios:.1f} I/Os in flight wait for a CPU: " if waiting >= FEW_IOS else ""
@@ -72,12 +77,12 @@ def waits_for_cpu(evidence: Evidence) -> Finding | None:
     )
 
 
-def _who_has_the_cpu(frames: Sequence[Frame]) -> tuple[str, str]:
+def _cpu_wait_cause(frames: Sequence[Frame]) -> tuple[str, str]:
     """Why jobs get no CPU, and what to do."""
     jobs = [job for frame in frames for job in frame.jobs]
     cpus = sorted({job.cpu for job in jobs})
     job_percent = fmean(sum(job.busy or 0.0 for job in frame.jobs) for frame in frames)
-    other_percent = max(0.0, _busy(frames, cpus) - job_percent)
+    other_percent = max(0.0, _cpu_use_percent(frames, cpus) - job_percent)
     usage = f"other programs use {other_percent:.0f} % of a CPU on {cpus_text(cpus)}"
     if any(job.policy == IDLE_POLICY for job in jobs):
         return f"the job has policy SCHED_IDLE, and {usage}", "run the job without chrt --idle"
@@ -91,27 +96,29 @@ def _who_has_the_cpu(frames: Sequence[Frame]) -> tuple[str, str]:
     return usage, "find the other program: top, or pidstat 1"
 
 
-def _busy(frames: Sequence[Frame], cpus: Sequence[int]) -> float:
+def _cpu_use_percent(frames: Sequence[Frame], cpus: Sequence[int]) -> float:
     """Percent of one CPU that tasks use on these CPUs together."""
     loads = [f.cpus[cpu].load for f in frames for cpu in cpus if cpu in f.cpus]
     percents = [100 - load.idle - load.iowait - load.steal for load in loads if load is not None]
     return sum(percents) / len(frames)
 
 
-def held_by_layer(evidence: Evidence) -> Finding | None:
+def waits_in_layer(evidence: Evidence) -> Finding | None:
     """Most I/Os are in one layer of the stack and not below it."""
     frames = recent_job_frames(evidence)
-    waits_by_frame = waits_of(frames)
+    waits_by_frame = frame_waits(frames)
     if not waits_by_frame or limit_reached(frames, evidence):
         return None
     # a layer's own worker may fill one CPU; where all are full, its I/Os may wait for them
-    if not jobs_have_time(frames) or not cpus_have_time(evidence):
+    if not jobs_have_cpu_time(frames) or not cpus_have_time(evidence):
         return None
     for name in waits_by_frame[-1].layers:
-        lower = [layer for layer in below(name, evidence) if layer in waits_by_frame[-1].layers]
+        lower = [
+            layer for layer in devices_below(name, evidence) if layer in waits_by_frame[-1].layers
+        ]
         held_ios = [waits.layers.get(name, 0.0) for waits in waits_by_frame]
         pairs = zip(held_ios, waits_by_frame, strict=True)
-        if not lower or any(h < max(LAYER_IOS, LAYER_PART * w.ios) for h, w in pairs):
+        if not lower or any(h < max(MIN_LAYER_IOS, MIN_LAYER_SHARE * w.ios) for h, w in pairs):
             continue
         device = next((device for device in evidence.tree if device.name == name), None)
         if device is not None and device.layer in PARITY_RAID:
@@ -122,20 +129,20 @@ def held_by_layer(evidence: Evidence) -> Finding | None:
             "layer",
             f"{fmean(held_ios):.1f} of {fmean(w.ios for w in waits_by_frame):.1f} I/Os in flight "
             f"are in {name}{layer} and not in {' or '.join(lower)} below it: it holds them back",
-            LOOK_AT.get(kind, "").format(device.path if device is not None else name),
+            ADVICE_BY_KIND.get(kind, "").format(device.path if device is not None else name),
         )
     return None
 
 
-def stalled(evidence: Evidence) -> Finding | None:
+def no_completions(evidence: Evidence) -> Finding | None:
     """A run in which nothing has completed for some seconds."""
-    quiet = newest_frames_while(evidence, partial(_nothing_done, evidence))
+    quiet = newest_frames_while(evidence, partial(_is_idle, evidence))
     seconds = sum(frame.seconds or 0.0 for frame in quiet)
     if len(quiet) < ENOUGH_SECONDS or seconds < ENOUGH_SECONDS - 0.5:
         return None
     disks = [quiet[-1].disks.get(device.name) for device in evidence.devices]
     in_flight = sum(disk.in_flight or 0 for disk in disks if disk is not None)
-    suspended = [name for name, state in evidence.now.devices.items() if state.suspended]
+    suspended = [name for name, state in evidence.conditions.devices.items() if state.suspended]
     # without a request in a device nothing tells a stall from a job that is stopped
     if not in_flight and not suspended:
         return None
@@ -151,7 +158,7 @@ def stalled(evidence: Evidence) -> Finding | None:
     )  # fmt: skip
 
 
-def _nothing_done(evidence: Evidence, frame: Frame) -> bool:
+def _is_idle(evidence: Evidence, frame: Frame) -> bool:
     if {FINAL, RAMP} & frame.flags:
         return False
     if frame.fio is not None and (frame.fio.total.ios or frame.fio.total.bytes):
@@ -160,16 +167,16 @@ def _nothing_done(evidence: Evidence, frame: Frame) -> bool:
     return bool(disks) and all(disk.ios_s == 0 and not disk.f_s for disk in disks)
 
 
-def neighbour(evidence: Evidence) -> Finding | None:
+def other_program(evidence: Evidence) -> Finding | None:
     """Another program's I/O on a device that the job's I/Os wait in."""
     other_io = _other_io(evidence)
     if other_io is None:
         return None
-    processes = evidence.now.processes
+    processes = evidence.conditions.processes
     if processes is None and len(evidence.measured) < NAMELESS_AFTER_SECONDS:
         return None
     name, other_s, all_of_them, in_flight, moved = other_io
-    fits = _fitting(processes or (), moved)
+    fits = _likely_process(processes or (), moved)
     text = (
         f"{units.number(other_s)} of {units.number(all_of_them)} I/Os a second on {name} are not "
         f"this job's; {in_flight:.1f} of them are in flight on average"
@@ -181,12 +188,12 @@ def neighbour(evidence: Evidence) -> Finding | None:
     return Finding(
         "neighbour",
         f"{text}: it may be {fits.comm} (PID {fits.pid}{location}: "
-        f"{units.size(fits.read_s)}/s read, {units.size(fits.write_s)}/s written)",
+        f"{units.size(fits.read_bytes_s)}/s read, {units.size(fits.write_bytes_s)}/s written)",
         f"stop it while you measure: {fits.comm}, PID {fits.pid}",
     )
 
 
-def suspects_neighbour(evidence: Evidence) -> bool:
+def needs_process_readings(evidence: Evidence) -> bool:
     """Whether it is worth reading which processes do I/O."""
     return _other_io(evidence) is not None
 
@@ -195,7 +202,7 @@ def _other_io(evidence: Evidence) -> tuple[str, float, float, float, float] | No
     """(device, others' I/Os per second, all I/Os per second, others' in it at a time, others' bytes
     per second)."""
     frames, shape = recent_job_frames(evidence), evidence.shape
-    if not frames or shape.direct is not True or shape.syncs or evidence.unseen:
+    if not frames or shape.direct is not True or shape.syncs or evidence.uncounted_targets:
         return None
     for name, users in _single_path(evidence):
         rates = [_other_io_in_second(frame, name, users) for frame in frames]
@@ -205,11 +212,11 @@ def _other_io(evidence: Evidence) -> tuple[str, float, float, float, float] | No
         other_s, total_s, in_flight, moved = (
             fmean(values) for values in zip(*measured, strict=True)
         )
-        clear = all(o >= max(OTHERS_IOPS, OTHER_IO_SHARE * a) for o, a, _, _ in measured)
+        clear = all(o >= max(OTHER_IOPS, OTHER_IO_SHARE * a) for o, a, _, _ in measured)
         if (
             clear
-            and in_flight >= OTHERS_IN_FLIGHT
-            and min(rate[2] for rate in measured) >= OTHERS_IN_FLIGHT / 3
+            and in_flight >= OTHER_IN_FLIGHT
+            and min(rate[2] for rate in measured) >= OTHER_IN_FLIGHT / 3
         ):
             return name, other_s, total_s, in_flight, moved
     return None
@@ -226,7 +233,7 @@ def _single_path(evidence: Evidence) -> list[tuple[str, tuple[str, ...]]]:
     while current is not None:
         if current.disk:
             path.append((current.disk, (current.name,)))
-        lower = below(current.name, evidence)
+        lower = devices_below(current.name, evidence)
         simple = current.kind in ("dm", "partition", "loop") or current.disk
         if len(lower) != 1 or not simple:
             break
@@ -255,14 +262,16 @@ def _other_io_in_second(
     return theirs, disk.ios_s, in_flight, (disk.bytes_s or 0.0) - moved
 
 
-def _fitting(processes: Sequence[ProcessLoad], moved: float) -> ProcessLoad | None:
+def _likely_process(processes: Sequence[ProcessLoad], moved: float) -> ProcessLoad | None:
     """The process whose I/O is closest to so many bytes per second. /proc/PID/io adds up all
     disks, so one that moves far more is busy on another."""
-    processes_by_rate = [(process.read_s + process.write_s, process) for process in processes]
+    processes_by_rate = [
+        (process.read_bytes_s + process.write_bytes_s, process) for process in processes
+    ]
     candidates = [
         (max(total, moved) / min(total, moved), process)
         for total, process in processes_by_rate
         if total and moved
     ]
     best = min(candidates, key=lambda pair: pair[0], default=None)
-    return best[1] if best is not None and best[0] <= FITTING_FACTOR else None
+    return best[1] if best is not None and best[0] <= MAX_RATE_FACTOR else None

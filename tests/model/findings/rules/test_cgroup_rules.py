@@ -11,7 +11,11 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.cgroups.rates import DiskUse, GroupRates
 from iopstui.model.findings.conditions import Conditions
 from iopstui.model.findings.evidence import Evidence
-from iopstui.model.findings.rules.cgroups import limit_reached, most_of_the_io, suspects_group
+from iopstui.model.findings.rules.cgroups import (
+    cgroup_limit_reached,
+    dominant_cgroup,
+    needs_cgroup_readings,
+)
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.rates import DiskRates
 
@@ -39,7 +43,7 @@ def seconds(*groups: GroupRates, util: float = 90.0, count: int = 4) -> list[Fra
 
 def test_a_pod_s_containers_are_one() -> None:
     each = (group(ONE, written=5e6), group(OTHER, written=3e6), group("/a.service", written=2e6))
-    found = most_of_the_io(Evidence(seconds(*each), devices=[VDA]))
+    found = dominant_cgroup(Evidence(seconds(*each), devices=[VDA]))
     assert found is not None
     assert found.text.startswith(
         "pod 0123abcd-4567-89ab-cdef-0123456789ab does 80 % of the writes on vda (7.63 of 9.54"
@@ -49,7 +53,7 @@ def test_a_pod_s_containers_are_one() -> None:
 
 def test_the_direction_with_more_bytes_counts() -> None:
     each = (group("/db.service", read=9e6, written=1e5), group("/log.service", written=1e6))
-    found = most_of_the_io(Evidence(seconds(*each), devices=[VDA]))
+    found = dominant_cgroup(Evidence(seconds(*each), devices=[VDA]))
     assert found is not None and found.text.startswith("db.service does 100 % of the reads on vda")
 
 
@@ -69,31 +73,31 @@ def test_the_direction_with_more_bytes_counts() -> None:
 )  # fmt: skip
 def test_silence(frames: list[Frame]) -> None:
     """A quiet disk, two alike, the kernel's own, too few seconds, a job, nothing read, turns."""
-    assert most_of_the_io(Evidence(frames, devices=[VDA])) is None
-    assert limit_reached(Evidence(frames, devices=[VDA])) is None
+    assert dominant_cgroup(Evidence(frames, devices=[VDA])) is None
+    assert cgroup_limit_reached(Evidence(frames, devices=[VDA])) is None
 
 
 def test_what_was_read_beside_the_samples_is_enough_for_a_while() -> None:
     frames = [replace(one, groups=None, t=one.t + 20) for one in seconds()]
     groups = (group("/a.service", written=5e6),)
     for t, told in ((15.0, True), (2.0, False)):
-        evidence = Evidence(frames, devices=[VDA], now=Conditions(t, groups=groups))
-        assert (most_of_the_io(evidence) is not None) is told
-        assert suspects_group(evidence)
-    assert not suspects_group(Evidence(seconds(util=20.0), devices=[VDA]))
+        evidence = Evidence(frames, devices=[VDA], conditions=Conditions(t, groups=groups))
+        assert (dominant_cgroup(evidence) is not None) is told
+        assert needs_cgroup_readings(evidence)
+    assert not needs_cgroup_readings(Evidence(seconds(util=20.0), devices=[VDA]))
 
 
 def test_a_group_at_its_limit_in_all_seconds() -> None:
     limited = {"io_limits": {("vda", "wbps"): 1 << 20, ("vda", "riops"): 500}}
     full = group("/a.service", written=0.97 * (1 << 20), pressure={"io.some": 88.0}, **limited)
     idle = group("/a.service", written=0.5 * (1 << 20), **limited)
-    found = limit_reached(Evidence(seconds(idle, full, util=1.0), devices=[VDA]))
+    found = cgroup_limit_reached(Evidence(seconds(idle, full, util=1.0), devices=[VDA]))
     assert found is None, "the first of one path is meant"
-    found = limit_reached(Evidence(seconds(full, util=1.0), devices=[VDA]))
+    found = cgroup_limit_reached(Evidence(seconds(full, util=1.0), devices=[VDA]))
     assert found is not None
     assert found.text == (
         "a.service does all that io.max lets it: wbps=1048576 (1.00 MiB/s); its tasks wait for "
         "I/O 88 % of the time"
     )
     frames = [*seconds(full, count=3), *seconds(idle, count=1)]
-    assert limit_reached(Evidence(frames, devices=[VDA])) is None
+    assert cgroup_limit_reached(Evidence(frames, devices=[VDA])) is None

@@ -45,21 +45,21 @@ def evidence(frames: Sequence[Frame], **more: object) -> Evidence:
 
 
 def test_a_hypervisor_that_takes_a_job_s_cpu() -> None:
-    found = fired(cpu_rules.steal(evidence(running(loads={1: load(steal=12.0)}))))
+    found = fired(cpu_rules.cpu_steal(evidence(running(loads={1: load(steal=12.0)}))))
     assert "takes 12 % of CPU 1 on which a job runs" in found.text
 
 
 def test_steal_where_no_job_runs_or_hardly_any_is_nothing() -> None:
-    assert cpu_rules.steal(evidence(running(loads={3: load(steal=40.0)}))) is None
-    assert cpu_rules.steal(evidence(running(loads={1: load(steal=2.0)}))) is None
+    assert cpu_rules.cpu_steal(evidence(running(loads={3: load(steal=40.0)}))) is None
+    assert cpu_rules.cpu_steal(evidence(running(loads={1: load(steal=2.0)}))) is None
     frames = running(loads={1: load(steal=12.0)})
     frames[1] = running(1, 2.0)[0]
-    assert cpu_rules.steal(evidence(frames)) is None
+    assert cpu_rules.cpu_steal(evidence(frames)) is None
 
 
 def test_steal_is_seen_without_a_job() -> None:
     idle = seconds(3, step=0, loads={2: load(steal=30.0)})
-    assert "30 % of CPU 2 for others" in fired(cpu_rules.steal(evidence(idle))).text
+    assert "30 % of CPU 2 for others" in fired(cpu_rules.cpu_steal(evidence(idle))).text
 
 
 # -- interrupts that fill a CPU
@@ -140,7 +140,9 @@ NODES = {0: 0, 1: 0, 2: 1, 3: 1}
 def test_jobs_on_another_node_than_the_disk() -> None:
     far = replace(device(), numa_node=1)
     found = fired(
-        cpu_rules.other_node(evidence(running(), devices=[far], now=Conditions(nodes=NODES)))
+        cpu_rules.remote_numa_node(
+            evidence(running(), devices=[far], conditions=Conditions(nodes=NODES))
+        )
     )
     assert "all jobs run on NUMA node 0, vda is on node 1" in found.text
     assert found.test == (("cpus_allowed", "2-3"),)
@@ -149,10 +151,17 @@ def test_jobs_on_another_node_than_the_disk() -> None:
 def test_one_job_at_home_or_one_node_is_no_finding() -> None:
     far = replace(device(), numa_node=1)
     mixed = running(jobs=((0, 50.0), (2, 50.0)))
-    assert cpu_rules.other_node(evidence(mixed, devices=[far], now=Conditions(nodes=NODES))) is None
-    assert cpu_rules.other_node(evidence(running(), devices=[far])) is None
+    assert (
+        cpu_rules.remote_numa_node(
+            evidence(mixed, devices=[far], conditions=Conditions(nodes=NODES))
+        )
+        is None
+    )
+    assert cpu_rules.remote_numa_node(evidence(running(), devices=[far])) is None
     one = Conditions(nodes=dict.fromkeys(range(4), 0))
-    assert cpu_rules.other_node(evidence(running(), devices=[far], now=one)) is None
+    assert cpu_rules.remote_numa_node(evidence(running(), devices=[far], conditions=one)) is None
     unknown = replace(device(), numa_node=None)
     now = Conditions(nodes=NODES)
-    assert cpu_rules.other_node(evidence(running(), devices=[unknown], now=now)) is None
+    assert (
+        cpu_rules.remote_numa_node(evidence(running(), devices=[unknown], conditions=now)) is None
+    )

@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 from iopstui.catalog.library import read_catalog
 from iopstui.model.findings.conditions import Conditions, DeviceState, IoLimit
 from iopstui.model.findings.evidence import Evidence, JobShape, SteadyRun
-from iopstui.model.findings.rules.curve import CLEAR, EACH_SIDE, STEP, _step, burst, cap
+from iopstui.model.findings.rules.curve import (
+    MAX_STEP_SHARE,
+    MIN_STEP_DEVIATIONS,
+    SECONDS_PER_SIDE,
+    _step_down_index,
+    end_of_burst,
+    throughput_limit,
+)
 from iopstui.model.means import fmean, pstdev
 from iopstui.model.volumes.promised import promised_figures
 
@@ -39,7 +46,7 @@ def flat(
         for n, x in enumerate(each)
     ]  # fmt: skip
     return Evidence(
-        tuple(frames), shape=replace(SHAPE, iodepth=depth, **shape), earlier=earlier,  # type: ignore[arg-type]
+        tuple(frames), shape=replace(SHAPE, iodepth=depth, **shape), earlier_runs=earlier,  # type: ignore[arg-type]
         online=(0, 1, 2, 3),
     )  # fmt: skip
 
@@ -48,7 +55,7 @@ def flat(
 
 
 def test_two_depths_with_the_same_iops_show_a_limit() -> None:
-    found = fired(cap(flat()))
+    found = fired(throughput_limit(flat()))
     assert "depth 8 → 32: stays at 1.00k IOPS (3.91 MiB/s)" in found.text
     assert "latency 8.00 ms → 32.0 ms, with idle CPUs" in found.text
     assert found.test == (("bs", "8k"),)
@@ -75,16 +82,16 @@ def test_two_depths_with_the_same_iops_show_a_limit() -> None:
          "the same depth"],
 )  # fmt: skip
 def test_what_has_another_reason_is_no_limit(evidence: Evidence) -> None:
-    assert cap(evidence) is None
+    assert throughput_limit(evidence) is None
 
 
 def test_a_limit_of_the_bought_volume_is_named() -> None:
     bought = promised_figures(CATALOG.volume("google/pd-standard"), 1333)
-    told = fired(cap(replace(flat(), volume=bought))).text
+    told = fired(throughput_limit(replace(flat(), volume=bought))).text
     assert "stays at 1.00k IOPS (3.91 MiB/s), which is what google/pd-standard allows" in told
     assert "(volume IOPS)" in told
     other = promised_figures(CATALOG.volume("aws/gp3"), 100)
-    assert "allows" not in fired(cap(replace(flat(), volume=other))).text
+    assert "allows" not in fired(throughput_limit(replace(flat(), volume=other))).text
 
 
 def test_two_volumes_that_are_flat_together_stand_at_the_instance_s_limit() -> None:
@@ -93,45 +100,47 @@ def test_two_volumes_that_are_flat_together_stand_at_the_instance_s_limit() -> N
         CATALOG.volume("azure/p60"), instance=CATALOG.instance("Standard_D8ds_v4")
     )
     evidence = flat(12_800, earlier=(replace(EIGHT, iops=12_800, lat_ns=8 / 12_800 * 1e9),))
-    told = fired(cap(replace(evidence, volume=small, devices=both))).text
+    told = fired(throughput_limit(replace(evidence, volume=small, devices=both))).text
     assert (
         "which is what azure/Standard_D8ds_v4 allows to all volumes together (instance IOPS)"
         in told
     )
     two = promised_figures(CATALOG.volume("azure/p4"))
     evidence = flat(240, earlier=(replace(EIGHT, iops=240, lat_ns=8 / 240 * 1e9),))
-    told = fired(cap(replace(evidence, volume=two, devices=both))).text
+    told = fired(throughput_limit(replace(evidence, volume=two, devices=both))).text
     assert "which is what 2 volumes of azure/p4 allow (volume IOPS)" in told
 
 
 def test_one_reading_at_the_bought_limit_is_enough() -> None:
     bought = promised_figures(CATALOG.volume("aws/gp2"), 200)
     once = {"earlier": (), "iops": 605, "wobble": 0.02}
-    found = fired(cap(replace(flat(**once), volume=bought)))  # type: ignore[arg-type]
+    found = fired(throughput_limit(replace(flat(**once), volume=bought)))  # type: ignore[arg-type]
     assert found.text.startswith("IOPS stay at 603 (2.35 MiB/s), which is what aws/gp2 allows")
     for other in (flat(earlier=(), iops=500), flat(earlier=(), iops=605, depth=3),
                   flat(earlier=(), iops=605, busy=95.0), flat(earlier=(), iops=605, wobble=0.1),
                   flat(earlier=(), iops=605, inside=16)):  # fmt: skip
-        assert cap(replace(other, volume=bought)) is None
-    assert cap(flat(**once)) is None  # type: ignore[arg-type]
+        assert throughput_limit(replace(other, volume=bought)) is None
+    assert throughput_limit(flat(**once)) is None  # type: ignore[arg-type]
 
 
 def test_another_block_size_tells_bandwidth_from_iops() -> None:
     small = SteadyRun(SHAPE, 1_000, 32e6, 4_096_000, 0.002)
     wide = flat(500, earlier=(small,), block_size=8192)
     large = [replace(f, fio=fio(500, size=8192, lat_ns=32 / 500 * 1e9)) for f in wide.frames]
-    found = fired(cap(replace(wide, frames=tuple(large))))
+    found = fired(throughput_limit(replace(wide, frames=tuple(large))))
     assert "bs 4k → 8k" in found.text and "the limit is in bandwidth" in found.text
     assert found.test == ()
     same = flat(1_000, earlier=(small,), block_size=8192)
     large = [replace(f, fio=fio(1_000, size=8192, lat_ns=32e6)) for f in same.frames]
-    assert "the limit is in IOPS" in fired(cap(replace(same, frames=tuple(large)))).text
+    assert (
+        "the limit is in IOPS" in fired(throughput_limit(replace(same, frames=tuple(large)))).text
+    )
 
 
 @given(st.floats(100, 1e6), st.floats(100, 1e6), st.floats(1e4, 1e9), st.integers(1, 256))
 def test_a_limit_is_in_both_readings(now: float, then: float, lat: float, depth: int) -> None:
     earlier = SteadyRun(replace(SHAPE, iodepth=8), then, lat, then * 4096, 0.01)
-    found = cap(flat(now, depth=depth, earlier=(earlier,)))
+    found = throughput_limit(flat(now, depth=depth, earlier=(earlier,)))
     if found is not None:
         assert depth >= 12 and abs(now / then - 1) <= 0.0501
 
@@ -153,7 +162,7 @@ def stepped(
 
 
 def test_a_step_down_at_constant_load() -> None:
-    found = fired(burst(stepped((8, 3_000), (6, 1_000))))
+    found = fired(end_of_burst(stepped((8, 3_000), (6, 1_000))))
     assert "fell from 3.00k to 1.00k at 0:09" in found.text and "there for 6 s" in found.text
     assert "may be" in found.text and found.since == 0.0
 
@@ -161,18 +170,18 @@ def test_a_step_down_at_constant_load() -> None:
 def test_used_up_credits_of_the_bought_volume_are_named() -> None:
     bought = promised_figures(CATALOG.volume("aws/gp2"), 100)
     fallen = stepped((8, 3_000), (6, 300))
-    found = fired(burst(replace(fallen, volume=bought)))
+    found = fired(end_of_burst(replace(fallen, volume=bought)))
     assert "the I/O credits of aws/gp2 are used up, and its baseline is left" in found.text
     assert "leave it idle for 5 h to fill them again" in found.advice
     higher = stepped((8, 3_000), (6, 1_000))
-    assert "may be" in fired(burst(replace(higher, volume=bought))).text
+    assert "may be" in fired(end_of_burst(replace(higher, volume=bought))).text
 
 
 def test_a_step_stands_out_of_what_the_seconds_vary() -> None:
     wavy = [(1, iops) for iops in (1_400, 1_300, 1_450, 1_250, 1_400, 1_350, 300, 220, 360, 280)]
-    assert burst(stepped(*wavy)) is not None
+    assert end_of_burst(stepped(*wavy)) is not None
     wild = [(1, iops) for iops in (1_400, 900, 1_450, 850, 1_400, 950, 600, 220, 560, 280)]
-    assert burst(stepped(*wild)) is None
+    assert end_of_burst(stepped(*wild)) is None
 
 
 def later(evidence: Evidence, place: int, **now: object) -> Evidence:
@@ -197,14 +206,14 @@ def lower_disk(evidence: Evidence, ios: float) -> Evidence:
 
 def _step_by_trying_all(each: list[float]) -> int | None:
     fits = []
-    for place in range(EACH_SIDE, len(each) - EACH_SIDE + 1):
+    for place in range(SECONDS_PER_SIDE, len(each) - SECONDS_PER_SIDE + 1):
         parts = each[:place], each[place:]
         fits.append((sum(pstdev(part) ** 2 * len(part) for part in parts), place))
     place = min(fits)[1]
     left, right = each[:place], each[place:]
     high, low = fmean(left), fmean(right)
-    clear = high - low >= CLEAR * max(pstdev(left), pstdev(right))
-    return place if clear and low <= STEP * high and max(right) < min(left) else None
+    clear = high - low >= MIN_STEP_DEVIATIONS * max(pstdev(left), pstdev(right))
+    return place if clear and low <= MAX_STEP_SHARE * high and max(right) < min(left) else None
 
 
 @given(
@@ -217,7 +226,7 @@ def test_a_step_is_where_trying_all_places_finds_it(
 ) -> None:
     each = [100.0 * x for x in (*(x + higher for x in left), *right)]
     frames = [frame(1.0 + n, fio(x)) for n, x in enumerate(each)]
-    assert _step(frames) == _step_by_trying_all(each)
+    assert _step_down_index(frames) == _step_by_trying_all(each)
 
 
 @pytest.mark.parametrize(
@@ -232,7 +241,7 @@ def test_a_step_is_where_trying_all_places_finds_it(
         stepped((8, 3_000), (6, 1_000), others=2_000),
         replace(
             stepped((8, 3_000), (6, 1_000)),
-            now=Conditions(devices={"vda": DeviceState(limits=(LIMIT,))}),
+            conditions=Conditions(devices={"vda": DeviceState(limits=(LIMIT,))}),
         ),
         stepped((8, 3_000), (6, 1_000), job=99.0),
         stepped((8, 3_000), (6, 1_000), shape=replace(SHAPE, paced=True)),
@@ -253,4 +262,4 @@ def test_a_step_is_where_trying_all_places_finds_it(
          "another process of the job", "larger I/Os", "writes now", "another partition's"],
 )  # fmt: skip
 def test_what_is_no_burst(evidence: Evidence) -> None:
-    assert burst(evidence) is None
+    assert end_of_burst(evidence) is None

@@ -8,7 +8,12 @@ from evidence_frames import device, disk, fired, seconds
 from iopstui.model.findings.diagnosis import reported_findings
 from iopstui.model.findings.evidence import Evidence
 from iopstui.model.findings.finding import Finding
-from iopstui.model.findings.rules.drive import media_errors, throttling, worn, write_amplification
+from iopstui.model.findings.rules.drive import (
+    drive_throttling,
+    drive_wear,
+    media_errors,
+    write_amplification,
+)
 from iopstui.model.metrics.nvme import UNIT_BYTES
 from iopstui.model.samples import DriveReading
 
@@ -19,9 +24,9 @@ HEALTHY = {
     "capacity": 1 << 40,
 }  # fmt: skip
 RULES = (
-    throttling,
+    drive_throttling,
     media_errors,
-    worn,
+    drive_wear,
     write_amplification,
 )
 
@@ -41,21 +46,21 @@ def test_a_drive_s_past_is_no_finding(rule) -> None:  # type: ignore[no-untyped-
 
 
 def test_throttling_during_the_run() -> None:
-    found = fired(throttling(drive(kelvin=350, thermal_1=9, thermal_1_s=121)))
+    found = fired(drive_throttling(drive(kelvin=350, thermal_1=9, thermal_1_s=121)))
     assert "nvme0 throttled itself lightly (2 times, 31 s) since the run began" in found.text
     assert "at 77 °C now" in found.text and "heavily" not in found.text
-    found = fired(throttling(drive(thermal_2_s=5)))
+    found = fired(drive_throttling(drive(thermal_2_s=5)))
     assert "throttled itself heavily (0 times, 1 s)" in found.text
 
 
 def test_minutes_above_a_limit() -> None:
-    found = fired(throttling(drive(warning_min=8, critical_min=3)))
+    found = fired(drive_throttling(drive(warning_min=8, critical_min=3)))
     assert "above its warning temperature for 2 min and was above its critical" in found.text
 
 
 def test_throttling_says_more_than_heat() -> None:
     both = [
-        fired(throttling(drive(thermal_1=8))),
+        fired(drive_throttling(drive(thermal_1=8))),
         Finding("hot", "nvme0n1 is at 90", ""),
     ]
     assert [one.rule for one in reported_findings(both, drive())] == ["thermal"]
@@ -77,14 +82,14 @@ def test_new_media_errors() -> None:
     ],
 )
 def test_wear(now: dict[str, int], said: str) -> None:
-    found = fired(worn(drive(**now))).text
+    found = fired(drive_wear(drive(**now))).text
     assert said in found and found.count("spare") <= 1
 
 
 def test_warnings_that_are_no_wear() -> None:
     # heat has rules of its own; a drive without spare blocks to count says 0 of 0
-    assert worn(drive(critical_warning=2)) is None
-    assert worn(drive(spare=0, spare_threshold=0)) is None
+    assert drive_wear(drive(critical_warning=2)) is None
+    assert drive_wear(drive(spare=0, spare_threshold=0)) is None
 
 
 def test_write_amplification_and_what_it_means_for_endurance() -> None:

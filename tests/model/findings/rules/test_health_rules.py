@@ -17,19 +17,26 @@ def ailing(state: DeviceState, before: DeviceState | None = None, r_s: float = 0
     frames = seconds(3, step=0, disks={"vda": disk(r_s, size=131_072)})
     then = Conditions(2.0, {"vda": before or state})
     return Evidence(
-        tuple(frames), devices=[device()], now=Conditions(9.0, {"vda": state}), then=then
+        tuple(frames),
+        devices=[device()],
+        conditions=Conditions(9.0, {"vda": state}),
+        start_conditions=then,
     )
 
 
 def test_a_disk_at_its_limit_may_slow_down() -> None:
-    found = fired(health_rules.hot(ailing(DeviceState(temperature=Temperature(84.2, 84.0, 89.0)))))
+    found = fired(
+        health_rules.device_temperature(
+            ailing(DeviceState(temperature=Temperature(84.2, 84.0, 89.0)))
+        )
+    )
     assert "vda is at 84 °C, its limit is 84 °C: it may throttle itself" in found.text
 
 
 @pytest.mark.parametrize("heat", [None, Temperature(70.0, 84.0), Temperature(99.0), Temperature(
     50.0, 0.0)])  # fmt: skip
 def test_a_cool_disk_or_one_without_a_limit(heat: Temperature | None) -> None:
-    assert health_rules.hot(ailing(DeviceState(temperature=heat))) is None
+    assert health_rules.device_temperature(ailing(DeviceState(temperature=heat))) is None
 
 
 def test_a_reduced_link_that_is_used() -> None:
@@ -70,16 +77,16 @@ def test_old_errors_and_unknown_ones_are_no_finding() -> None:
     ],
 )
 def test_an_array_that_is_not_whole_or_at_work(state: Array, words: str) -> None:
-    assert words in fired(health_rules.array(ailing(DeviceState(array=state)))).text
+    assert words in fired(health_rules.degraded_array(ailing(DeviceState(array=state)))).text
 
 
 @pytest.mark.parametrize("action", ["idle", "frozen", "none", ""])
 def test_a_whole_array_at_rest(action: str) -> None:
-    assert health_rules.array(ailing(DeviceState(array=Array(action, 0, 2)))) is None
+    assert health_rules.degraded_array(ailing(DeviceState(array=Array(action, 0, 2)))) is None
 
 
 def test_lost_paths_are_named() -> None:
-    state = DeviceState(lost=(("nvme1c2n1", "connecting"),), paths=2)
+    state = DeviceState(lost_paths=(("nvme1c2n1", "connecting"),), paths=2)
     assert (
         "vda has lost 1 of its 2 paths: nvme1c2n1 (connecting)"
         in fired(health_rules.lost_paths(ailing(state))).text

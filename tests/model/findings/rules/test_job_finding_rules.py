@@ -11,7 +11,7 @@ from iopstui.model.findings.diagnosis import diagnose
 from iopstui.model.findings.evidence import Evidence, JobShape, SteadyRun
 from iopstui.model.findings.finding import Finding, period_text
 from iopstui.model.findings.rules import job as job_rules
-from iopstui.model.findings.rules.counts import busy
+from iopstui.model.findings.rules.counts import busy_device
 from iopstui.model.metrics.waits import Waits
 
 QUIET = dict.fromkeys(range(4), 40.0)
@@ -62,9 +62,11 @@ def writing(
     size: int | None, shape: JobShape = SYNCS, misaligned: int | None = 0
 ) -> Finding | None:
     frames = seconds(3, interval=fio(900))
-    now = Conditions(devices={"vda": DeviceState(misaligned=misaligned)})
-    return job_rules.below_physical_block(
-        Evidence(tuple(frames), devices=[device()], shape=replace(shape, block_size=size), now=now)
+    now = Conditions(devices={"vda": DeviceState(alignment_offset=misaligned)})
+    return job_rules.misaligned_writes(
+        Evidence(
+            tuple(frames), devices=[device()], shape=replace(shape, block_size=size), conditions=now
+        )
     )
 
 
@@ -86,9 +88,9 @@ def test_reads_and_buffered_writes_don_t_count() -> None:
 
 
 def test_whole_blocks_that_lie_across_two() -> None:
-    across = replace(SYNCS, aligned=512)
+    across = replace(SYNCS, alignment=512)
     assert "begin at multiples of 512 B" in fired(writing(4096, across)).text
-    assert writing(8192, replace(SYNCS, aligned=4096)) is None
+    assert writing(8192, replace(SYNCS, alignment=4096)) is None
 
 
 def test_a_partition_that_begins_within_a_block() -> None:
@@ -105,7 +107,7 @@ def alone(
     frames = [replace(frame, waits=waits) for frame in made]
     shape = JobShape(iodepth=depth, engine="libaio", direct=True)
     return job_rules.cpu_sleeps(
-        Evidence(tuple(frames), shape=shape, now=Conditions(cpus={2: state}))
+        Evidence(tuple(frames), shape=shape, conditions=Conditions(cpus={2: state}))
     )
 
 
@@ -157,9 +159,9 @@ def test_a_full_device_is_the_limit_though_the_cpu_is_full_as_well() -> None:
     shape = JobShape(iodepth=32, engine="libaio", direct=True)
     full = seconds(3, interval=fio(9_000), jobs=((0, 99.0),), disks={"vda": disk(9_000, aqu=31.0)})
     evidence = Evidence(tuple(full), devices=[device()], shape=shape)
-    assert job_rules.job_saturated(evidence) is None
+    assert job_rules.cpu_bound_jobs(evidence) is None
     empty = seconds(3, interval=fio(9_000), jobs=((0, 99.0),), disks={"vda": disk(9_000, aqu=2.0)})
-    assert job_rules.job_saturated(replace(evidence, frames=tuple(empty))) is not None
+    assert job_rules.cpu_bound_jobs(replace(evidence, frames=tuple(empty))) is not None
 
 
 # -- without a job
@@ -167,7 +169,7 @@ def test_a_full_device_is_the_limit_though_the_cpu_is_full_as_well() -> None:
 
 def test_another_program_s_queue_is_told_without_a_job() -> None:
     frames = seconds(3, step=0, disks={"vda": disk(0.0, 2_800, wait=45.0, aqu=128.0, util=100.0)})
-    found = fired(busy(Evidence(tuple(frames), devices=[device()])))
+    found = fired(busy_device(Evidence(tuple(frames), devices=[device()])))
     assert "vda: w_await 45.0 ms at aqu-sz 128, device util 100 %, 2.80k w/s" in found.text
 
 
@@ -175,7 +177,7 @@ def test_another_program_s_queue_is_told_without_a_job() -> None:
 def test_a_disk_with_time_is_not_busy(changes: dict[str, float]) -> None:
     figures = {"wait": 45.0, "aqu": 128.0, "util": 100.0, **changes}
     frames = seconds(3, step=0, disks={"vda": disk(0.0, 2_800, **figures)})
-    assert busy(Evidence(tuple(frames), devices=[device()])) is None
+    assert busy_device(Evidence(tuple(frames), devices=[device()])) is None
 
 
 # -- what a deciding run says

@@ -10,8 +10,13 @@ from iopstui.model.findings.conditions import Array, Conditions, DeviceState
 from iopstui.model.findings.diagnosis import diagnose
 from iopstui.model.findings.evidence import Evidence, JobShape
 from iopstui.model.findings.rules.health import io_errors, memory_pressure
-from iopstui.model.findings.rules.job import job_saturated
-from iopstui.model.findings.rules.layers import first_writes, parity, starved, write_back
+from iopstui.model.findings.rules.job import cpu_bound_jobs
+from iopstui.model.findings.rules.layers import (
+    first_writes,
+    parity_reads,
+    starved_direction,
+    write_back,
+)
 
 WRITES = JobShape(jobs=1, iodepth=4, engine="libaio", direct=True, writes=True)
 MEMBERS = ("sda", "sdb", "sdc")
@@ -29,11 +34,11 @@ def raid5(reads: float = 340.0, writes: float = 400.0, action: str = "idle") -> 
     md = replace(device(name="md0", kind="md"), layer="raid5")
     state = DeviceState(array=Array(action, 0, 3, 65536))
     return Evidence(tuple(frames), devices=[md], tree=[md], links=links, shape=WRITES,
-                    now=Conditions(1.0, {"md0": state}))  # fmt: skip
+                    conditions=Conditions(1.0, {"md0": state}))  # fmt: skip
 
 
 def test_small_writes_to_raid_5_read_first() -> None:
-    found = fired(parity(raid5()))
+    found = fired(parity_reads(raid5()))
     assert "500 writes/s cost 1.02k reads/s and 1.20k writes/s on its members, 4.4 for each" in (
         found.text.replace("500.0", "500")
     )
@@ -41,8 +46,8 @@ def test_small_writes_to_raid_5_read_first() -> None:
 
 
 def test_whole_stripes_and_a_rebuild_are_no_parity_cost() -> None:
-    assert parity(raid5(reads=5.0)) is None
-    assert parity(raid5(action="resync")) is None
+    assert parity_reads(raid5(reads=5.0)) is None
+    assert parity_reads(raid5(action="resync")) is None
 
 
 # -- first writes
@@ -80,7 +85,7 @@ def mixed(w_await: float, scheduler: str = "kyber", aqu: float = 20.0) -> Eviden
 
 
 def test_a_scheduler_that_lets_writes_wait() -> None:
-    found = fired(starved(mixed(200.0)))
+    found = fired(starved_direction(mixed(200.0)))
     assert "vda: writes take 200 ms, reads 2.00 ms: the scheduler kyber may" in found.text
     assert found.key == "s"
 
@@ -94,8 +99,10 @@ def test_writes_that_wait_so_long_that_few_complete() -> None:
         for number, one in enumerate((some, some, none, some, some, some, none, some))
     ]
     evidence = Evidence(tuple(frames), devices=[device(scheduler="kyber")], shape=WRITES)
-    assert "writes take 9.00 s, reads 2.00 ms" in fired(starved(evidence)).text
-    assert starved(replace(evidence, frames=tuple(frames[:4]))) is None, "six writes are too few"
+    assert "writes take 9.00 s, reads 2.00 ms" in fired(starved_direction(evidence)).text
+    assert starved_direction(replace(evidence, frames=tuple(frames[:4]))) is None, (
+        "six writes are too few"
+    )
 
 
 @pytest.mark.parametrize(
@@ -103,7 +110,7 @@ def test_writes_that_wait_so_long_that_few_complete() -> None:
     ids=["a little", "no scheduler", "no queue"],
 )  # fmt: skip
 def test_nobody_is_starved(evidence: Evidence) -> None:
-    assert starved(evidence) is None
+    assert starved_direction(evidence) is None
 
 
 # -- write-back
@@ -126,8 +133,8 @@ def test_buffered_writes_wait_for_write_back() -> None:
 
 
 def test_a_full_cpu_is_not_the_limit_while_the_device_writes_back() -> None:
-    assert job_saturated(dirty(busy=99.0)) is None
-    assert job_saturated(dirty(busy=99.0, util=20.0)) is not None
+    assert cpu_bound_jobs(dirty(busy=99.0)) is None
+    assert cpu_bound_jobs(dirty(busy=99.0, util=20.0)) is not None
 
 
 # -- memory and errors

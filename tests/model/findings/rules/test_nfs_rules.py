@@ -115,14 +115,14 @@ def hanging(count: int, waiting: int = 32, ops: int = 0, ios: int = 0, step: int
 
 
 def test_a_server_that_does_not_answer() -> None:
-    found = fired(nfs_rules.unanswered(hanging(5)))
+    found = fired(nfs_rules.unanswered_requests(hanging(5)))
     assert found.text.startswith("no NFS request has finished for 5 s, 32 wait for an answer")
     assert (found.since, found.until) == (0.0, 5.0), "not only the seconds in which fio answered"
-    assert nfs_rules.unanswered(hanging(2)) is None
-    assert nfs_rules.unanswered(hanging(5, waiting=0)) is None, "the job pauses"
-    assert nfs_rules.unanswered(hanging(5, ops=1)) is None
-    assert nfs_rules.unanswered(hanging(5, ios=1)) is None, "the page cache answers"
-    assert nfs_rules.unanswered(hanging(5, step=0)) is None, "no job runs"
+    assert nfs_rules.unanswered_requests(hanging(2)) is None
+    assert nfs_rules.unanswered_requests(hanging(5, waiting=0)) is None, "the job pauses"
+    assert nfs_rules.unanswered_requests(hanging(5, ops=1)) is None
+    assert nfs_rules.unanswered_requests(hanging(5, ios=1)) is None, "the page cache answers"
+    assert nfs_rules.unanswered_requests(hanging(5, step=0)) is None, "no job runs"
 
 
 def test_a_second_without_the_mount_silences_them() -> None:

@@ -12,8 +12,8 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DeviceLinks
 from iopstui.model.findings.conditions import Conditions, DeviceState, IoLimit
 from iopstui.model.findings.evidence import Evidence, JobShape
-from iopstui.model.findings.rules.queues import above, tags
-from iopstui.model.findings.rules.waits import held_by_layer
+from iopstui.model.findings.rules.queues import tag_shortage, waits_above_device
+from iopstui.model.findings.rules.waits import waits_in_layer
 
 DEEP = JobShape(jobs=1, iodepth=32, engine="libaio", direct=True)
 LIMIT = IoLimit("/work", "io.max", "riops", 1_000)
@@ -40,7 +40,8 @@ def waiting(
     )  # fmt: skip
     return Evidence(
         tuple(frames), devices=[on or device()], shape=shape, online=(0, 1, 2, 3),
-        now=Conditions(10.0, states or {}), then=earlier or Conditions(0.0, states or {}),
+        conditions=Conditions(10.0, states or {}),
+        start_conditions=earlier or Conditions(0.0, states or {}),
     )  # fmt: skip
 
 
@@ -48,7 +49,7 @@ def waiting(
 
 
 def test_a_limit_of_the_own_cgroup_is_named() -> None:
-    found = fired(above(waiting(states={"vda": DeviceState(limits=(LIMIT,))})))
+    found = fired(waits_above_device(waiting(states={"vda": DeviceState(limits=(LIMIT,))})))
     assert "31.0 of 32.0 I/Os in flight wait above vda" in found.text
     assert "io.max of the cgroup /work allows riops=1000 on vda (1.00k/s now)" in found.text
     assert found.advice == "lift it: echo '254:0 riops=max' > /sys/fs/cgroup/work/io.max"
@@ -59,11 +60,11 @@ def test_of_two_limits_the_one_that_binds_is_named() -> None:
     near, binds = replace(LIMIT, value=1_100), IoLimit("/work", "io.max", "rbps", 4_000_000)
     for limits in ((near, binds), (binds, near)):
         states = {"vda": DeviceState(limits=limits)}
-        assert "rbps=4000000" in fired(above(waiting(iops=976, states=states))).text
+        assert "rbps=4000000" in fired(waits_above_device(waiting(iops=976, states=states))).text
     binds = replace(LIMIT, value=980)
     far = IoLimit("/work", "io.max", "rbps", 4_300_000)
     states = {"vda": DeviceState(limits=(far, binds))}
-    assert "riops=980" in fired(above(waiting(iops=976, states=states))).text
+    assert "riops=980" in fired(waits_above_device(waiting(iops=976, states=states))).text
 
 
 def test_nothing_is_guessed_above_the_device_while_jobs_wait_for_a_cpu() -> None:
@@ -73,7 +74,7 @@ def test_nothing_is_guessed_above_the_device_while_jobs_wait_for_a_cpu() -> None
             replace(one, jobs=tuple(replace(job, cpu_wait=percent) for job in one.jobs))
             for one in evidence.frames
         ]
-        assert (above(replace(evidence, frames=tuple(frames))) is None) is silent
+        assert (waits_above_device(replace(evidence, frames=tuple(frames))) is None) is silent
 
 
 LOOPS = (DeviceLinks("loop2", ("loop1",)), DeviceLinks("loop1"))
@@ -96,61 +97,67 @@ def stacked(upper: float = 7.9, lower: float = 0.2, busy: float = 10.0,
 
 def test_a_limit_on_a_lower_layer_is_found_between_two_layers() -> None:
     limit = replace(LIMIT, value=400)
-    found = fired(above(stacked(now=Conditions(1.0, {"loop1": DeviceState(limits=(limit,))}))))
+    found = fired(
+        waits_above_device(
+            stacked(conditions=Conditions(1.0, {"loop1": DeviceState(limits=(limit,))}))
+        )
+    )
     assert (
         "I/Os in flight wait in loop2, above loop1: io.max of the cgroup /work allows" in found.text
     )
     assert (
-        held_by_layer(stacked(now=Conditions(1.0, {"loop1": DeviceState(limits=(limit,))}))) is None
+        waits_in_layer(stacked(conditions=Conditions(1.0, {"loop1": DeviceState(limits=(limit,))})))
+        is None
     )
 
 
 def test_where_no_limit_is_known_the_layer_that_holds_them_is_named() -> None:
-    found = fired(held_by_layer(stacked()))
+    found = fired(waits_in_layer(stacked()))
     assert "7.7 of 8.0 I/Os in flight are in loop2 and not in loop1 below it" in found.text
-    assert held_by_layer(stacked(lower=7.5)) is None, "they are in the lower device"
-    assert held_by_layer(stacked(upper=1.0)) is None, "they are above both"
-    assert held_by_layer(stacked(busy=90.0)) is None, "the job may be what they wait for"
+    assert waits_in_layer(stacked(lower=7.5)) is None, "they are in the lower device"
+    assert waits_in_layer(stacked(upper=1.0)) is None, "they are above both"
+    assert waits_in_layer(stacked(busy=90.0)) is None, "the job may be what they wait for"
 
 
 def test_a_worker_of_the_layer_may_fill_one_cpu() -> None:
     one_full = {**IDLE, 2: 100.0}
-    assert fired(held_by_layer(stacked(loads=one_full)))
-    assert held_by_layer(stacked(loads=dict.fromkeys(IDLE, 97.0))) is None, "all are full"
+    assert fired(waits_in_layer(stacked(loads=one_full)))
+    assert waits_in_layer(stacked(loads=dict.fromkeys(IDLE, 97.0))) is None, "all are full"
 
 
 def test_at_depth_1_a_known_limit_is_enough() -> None:
     states = {"vda": DeviceState(limits=(LIMIT,))}
-    assert above(waiting(inside=1.0, aqu=0.1, states=states)) is not None
-    assert above(waiting(inside=1.0, aqu=0.1)) is None
-    assert above(waiting(inside=1.0, aqu=0.8, states=states)) is None
+    assert waits_above_device(waiting(inside=1.0, aqu=0.1, states=states)) is not None
+    assert waits_above_device(waiting(inside=1.0, aqu=0.1)) is None
+    assert waits_above_device(waiting(inside=1.0, aqu=0.8, states=states)) is None
 
 
 @pytest.mark.parametrize("value", [2_000, 1_300])
 def test_a_limit_that_is_not_reached_is_not_blamed(value: int) -> None:
     far = {"vda": DeviceState(limits=(replace(LIMIT, value=value),))}
-    assert "may be a file system's" in fired(above(waiting(states=far))).text
+    assert "may be a file system's" in fired(waits_above_device(waiting(states=far))).text
 
 
 def test_a_limit_in_bytes() -> None:
     limit = IoLimit("/", "blkio.throttle.read_bps_device", "rbps", 4_096_000)
-    found = fired(above(waiting(states={"vda": DeviceState(limits=(limit,))})))
+    found = fired(waits_above_device(waiting(states={"vda": DeviceState(limits=(limit,))})))
     assert "blkio.throttle.read_bps_device of the cgroup /" in found.text
     assert "3.91 MiB/s now" in found.text
 
 
 def test_iocost_makes_the_group_wait() -> None:
-    then = Conditions(0.0, {"vda": DeviceState(cost_wait_us=1_000)})
-    now = {"vda": DeviceState(cost_wait_us=5_001_000)}
-    assert "iocost" in fired(above(waiting(states=now, earlier=then))).text
-    little = {"vda": DeviceState(cost_wait_us=901_000)}
-    assert "iocost" not in fired(above(waiting(states=little, earlier=then))).text
+    then = Conditions(0.0, {"vda": DeviceState(iocost_wait_us=1_000)})
+    now = {"vda": DeviceState(iocost_wait_us=5_001_000)}
+    assert "iocost" in fired(waits_above_device(waiting(states=now, earlier=then))).text
+    little = {"vda": DeviceState(iocost_wait_us=901_000)}
+    assert "iocost" not in fired(waits_above_device(waiting(states=little, earlier=then))).text
 
 
 def test_iocost_may_make_it_wait_where_its_count_is_not_told() -> None:
-    states = {"vda": DeviceState(costed=True)}
+    states = {"vda": DeviceState(has_iocost=True)}
     assert (
-        "iocost is active on vda (io.cost.qos) and may" in fired(above(waiting(states=states))).text
+        "iocost is active on vda (io.cost.qos) and may"
+        in fired(waits_above_device(waiting(states=states))).text
     )
 
 
@@ -168,7 +175,7 @@ def test_iocost_may_make_it_wait_where_its_count_is_not_told() -> None:
             replace(f, cpus={**f.cpus, 3: replace(f.cpus[3], load=load(95.0))})
             for f in waiting().frames
         )),
-        replace(waiting(), unseen=("tmpfs",)),
+        replace(waiting(), uncounted_targets=("tmpfs",)),
         replace(waiting(), frames=waiting().frames[:2]),
         replace(waiting(), frames=tuple(seconds(3, interval=fio(1_000)))),
     ],
@@ -177,34 +184,34 @@ def test_iocost_may_make_it_wait_where_its_count_is_not_told() -> None:
          "partly unseen", "two seconds", "no latency"],
 )  # fmt: skip
 def test_nothing_waits_above(evidence: Evidence) -> None:
-    assert above(evidence) is None
+    assert waits_above_device(evidence) is None
 
 
 def test_other_ios_than_the_device_s_say_nothing() -> None:
     cached = waiting()
     frames = seconds(3, interval=fio(9_000, lat_ns=3e6), disks={"vda": disk(1_000)})
-    assert above(replace(cached, frames=tuple(frames))) is None
+    assert waits_above_device(replace(cached, frames=tuple(frames))) is None
 
 
 def test_a_quarter_that_waits_is_told_where_the_limit_is_known() -> None:
     states = {"vda": DeviceState(limits=(LIMIT,))}
-    assert above(waiting(inside=8.0, aqu=5.0, states=states)) is not None
-    assert above(waiting(inside=8.0, aqu=5.0)) is None
+    assert waits_above_device(waiting(inside=8.0, aqu=5.0, states=states)) is not None
+    assert waits_above_device(waiting(inside=8.0, aqu=5.0)) is None
 
 
 @given(st.floats(1, 1e6), st.floats(0.1, 4096), st.floats(0, 4096))
 def test_it_fires_only_where_its_two_numbers_are_apart(
     iops: float, inside: float, aqu: float
 ) -> None:
-    found = above(waiting(iops, inside, aqu))
+    found = waits_above_device(waiting(iops, inside, aqu))
     if found is not None:
         assert inside - aqu >= max(4.0, 0.5 * inside) * 0.99
 
 
 def test_a_queue_that_is_half_full_leaves_doubt() -> None:
     """Of 32 I/Os 9 are in a queue that holds 16: in other seconds the rest may wait for tags."""
-    assert above(waiting(inside=32.0, aqu=9.0, on=device(nr_requests=16))) is None
-    assert above(waiting(inside=32.0, aqu=9.0, on=device(nr_requests=128))) is not None
+    assert waits_above_device(waiting(inside=32.0, aqu=9.0, on=device(nr_requests=16))) is None
+    assert waits_above_device(waiting(inside=32.0, aqu=9.0, on=device(nr_requests=128))) is not None
 
 
 def test_near_a_limit_nothing_else_is_named() -> None:
@@ -212,7 +219,7 @@ def test_near_a_limit_nothing_else_is_named() -> None:
     states = {"vda": DeviceState(limits=(replace(LIMIT, value=1_150),))}
     fast, slow = waiting(states=states), waiting(iops=300, states=states)
     frames = (*fast.frames[:2], replace(slow.frames[2]))
-    assert above(replace(fast, frames=frames)) is None
+    assert waits_above_device(replace(fast, frames=frames)) is None
 
 
 # -- tags
@@ -220,38 +227,38 @@ def test_near_a_limit_nothing_else_is_named() -> None:
 
 def test_one_job_reaches_one_queue() -> None:
     four = device(((0,), (1,), (2,), (3,)), nr_requests=8)
-    found = fired(tags(waiting(inside=32.0, aqu=8.0, on=four)))
+    found = fired(tag_shortage(waiting(inside=32.0, aqu=8.0, on=four)))
     assert "wants 32 I/Os in flight and has 8.0 (aqu-sz)" in found.text
     assert "its CPUs reach 1 of vda's 4 queues, which holds 8 requests" in found.text
     assert "jobs on other CPUs" in found.advice
-    assert above(waiting(inside=32.0, aqu=8.0, on=four)) is None
+    assert waits_above_device(waiting(inside=32.0, aqu=8.0, on=four)) is None
 
 
 def test_all_queues_together_hold_enough() -> None:
     four = device(((0,), (1,), (2,), (3,)), nr_requests=128)
-    assert tags(waiting(inside=32.0, aqu=32.0, on=four)) is None
+    assert tag_shortage(waiting(inside=32.0, aqu=32.0, on=four)) is None
 
 
 def test_one_queue_that_is_full() -> None:
-    found = fired(tags(waiting(inside=32.0, aqu=16.0, on=device(nr_requests=16))))
+    found = fired(tag_shortage(waiting(inside=32.0, aqu=16.0, on=device(nr_requests=16))))
     assert "vda has one queue, which holds 16 requests" in found.text
-    assert tags(waiting(inside=32.0, aqu=4.0, on=device(nr_requests=16))) is None
-    assert tags(waiting(inside=32.0, aqu=16.0, on=device(nr_requests=None))) is None
+    assert tag_shortage(waiting(inside=32.0, aqu=4.0, on=device(nr_requests=16))) is None
+    assert tag_shortage(waiting(inside=32.0, aqu=16.0, on=device(nr_requests=None))) is None
 
 
 def test_a_scsi_disk_takes_no_more_than_its_queue_depth() -> None:
     states = {"vda": DeviceState(queue_depth=4)}
-    found = fired(tags(waiting(inside=32.0, aqu=30.0, states=states)))
+    found = fired(tag_shortage(waiting(inside=32.0, aqu=30.0, states=states)))
     assert (
         "vda accepts 4 requests at once (device/queue_depth), and 30.0 are in its queue"
         in found.text
     )
     assert "26.0 wait" in found.text
-    assert tags(waiting(inside=4.0, aqu=4.0, states=states)) is None
+    assert tag_shortage(waiting(inside=4.0, aqu=4.0, states=states)) is None
 
 
 def test_without_latencies_the_depth_stands_for_what_is_wanted() -> None:
     blind = seconds(3, interval=fio(9_000), disks={"vda": disk(9_000, aqu=16.0)})
     evidence = replace(waiting(on=device(nr_requests=16)), frames=tuple(blind))
-    assert tags(evidence) is not None
-    assert tags(replace(evidence, shape=replace(DEEP, paced=True))) is None
+    assert tag_shortage(evidence) is not None
+    assert tag_shortage(replace(evidence, shape=replace(DEEP, paced=True))) is None

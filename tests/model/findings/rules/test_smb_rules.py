@@ -43,10 +43,12 @@ def hanging(share: Share, count: int = 5, ios: int = 0, step: int = 1) -> Eviden
 
 
 def test_a_server_that_does_not_answer() -> None:
-    found = fired(smb_rules.unanswered(hanging(SILENT)))
+    found = fired(smb_rules.unanswered_requests(hanging(SILENT)))
     assert found.text.startswith("no SMB read or write was answered for 5 s, 4 requests wait")
     assert (found.since, found.until) == (0.0, 5.0)
-    lost = fired(smb_rules.unanswered(hanging(client(SILENT, disconnected=1, in_flight=0))))
+    lost = fired(
+        smb_rules.unanswered_requests(hanging(client(SILENT, disconnected=1, in_flight=0)))
+    )
     assert "the connection is lost" in lost.text
 
 
@@ -58,11 +60,11 @@ def test_what_is_no_silent_server() -> None:
         client(SILENT, answers=None, shares=2),
         SHARE,
     ):
-        assert smb_rules.unanswered(hanging(share)) is None, share
-    assert smb_rules.unanswered(hanging(client(SILENT, answers=None))) is not None
-    assert smb_rules.unanswered(hanging(SILENT, 2)) is None
-    assert smb_rules.unanswered(hanging(SILENT, ios=1)) is None, "the page cache answers"
-    assert smb_rules.unanswered(hanging(SILENT, step=0)) is None, "no job runs"
+        assert smb_rules.unanswered_requests(hanging(share)) is None, share
+    assert smb_rules.unanswered_requests(hanging(client(SILENT, answers=None))) is not None
+    assert smb_rules.unanswered_requests(hanging(SILENT, 2)) is None
+    assert smb_rules.unanswered_requests(hanging(SILENT, ios=1)) is None, "the page cache answers"
+    assert smb_rules.unanswered_requests(hanging(SILENT, step=0)) is None, "no job runs"
 
 
 def test_lost_connections() -> None:

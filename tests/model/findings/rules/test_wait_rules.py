@@ -10,7 +10,12 @@ from iopstui.model.findings.conditions import Conditions, DeviceState, ProcessLo
 from iopstui.model.findings.diagnosis import diagnose
 from iopstui.model.findings.evidence import Evidence, JobShape
 from iopstui.model.findings.rules.job import more_jobs_than_cpus
-from iopstui.model.findings.rules.waits import neighbour, stalled, suspects_neighbour, waits_for_cpu
+from iopstui.model.findings.rules.waits import (
+    needs_process_readings,
+    no_completions,
+    other_program,
+    waits_for_cpu,
+)
 from iopstui.model.metrics.frame import FINAL, LATE, Frame
 
 DIRECT = JobShape(jobs=1, iodepth=4, engine="libaio", direct=True)
@@ -111,13 +116,13 @@ def stuck(
 
 @pytest.mark.parametrize("late", [False, True])
 def test_a_device_that_answers_nothing(late: bool) -> None:
-    found = fired(stalled(stuck(late=late)))
+    found = fired(no_completions(stuck(late=late)))
     assert "no completions for 4 s, 16 requests in flight in vda" in found.text
 
 
 def test_a_suspended_device_holds_them_where_nobody_counts() -> None:
     states = {"dm-0": DeviceState(suspended=True)}
-    found = fired(stalled(stuck(in_flight=0, now=Conditions(1.0, states))))
+    found = fired(no_completions(stuck(in_flight=0, conditions=Conditions(1.0, states))))
     assert "dm-0 is suspended" in found.text and "dmsetup resume" in found.advice
 
 
@@ -143,7 +148,7 @@ def test_a_suspended_device_holds_them_where_nobody_counts() -> None:
     ],
 )
 def test_what_is_no_stall(evidence: Evidence) -> None:
-    assert stalled(evidence) is None
+    assert no_completions(evidence) is None
 
 
 # -- a neighbour
@@ -174,19 +179,19 @@ def test_another_program_on_the_lower_disk_is_named() -> None:
     # what they do is over all disks: 1.5 GB/s is no neighbour of 6 MB/s
     busiest = (ProcessLoad(41, "bash", 1.5e9, 0.0), ProcessLoad(42, "backup", 7e6, 0.0),
                ProcessLoad(43, "sh", 10.0, 0.0))  # fmt: skip
-    found = fired(neighbour(shared(count=3, now=Conditions(1.0, processes=busiest))))
+    found = fired(other_program(shared(count=3, conditions=Conditions(1.0, processes=busiest))))
     assert "1.50k of 2.00k I/Os a second on vda are not this job's" in found.text
     assert "it may be backup (PID 42: 6.68 MiB/s read" in found.text
     assert found.advice.endswith("backup, PID 42")
 
 
 def test_until_it_is_named_it_waits_a_while() -> None:
-    assert neighbour(shared(count=3)) is None and suspects_neighbour(shared(count=3))
+    assert other_program(shared(count=3)) is None and needs_process_readings(shared(count=3))
     # who it is not is only said where the processes were read
-    unread = fired(neighbour(shared(count=10)))
+    unread = fired(other_program(shared(count=10)))
     assert "process" not in unread.text and unread.key == "u"
-    none_fits = shared(count=3, now=Conditions(1.0, processes=()))
-    assert "no process seen does that much I/O" in fired(neighbour(none_fits)).text
+    none_fits = shared(count=3, conditions=Conditions(1.0, processes=()))
+    assert "no process seen does that much I/O" in fired(other_program(none_fits)).text
 
 
 @pytest.mark.parametrize(
@@ -202,7 +207,7 @@ def test_until_it_is_named_it_waits_a_while() -> None:
     ids=["alone", "split requests", "it waits for none of them", "a few", "buffered", "syncs"],
 )
 def test_whose_disk_is_not_shared(evidence: Evidence) -> None:
-    assert not suspects_neighbour(evidence)
+    assert not needs_process_readings(evidence)
 
 
 def test_on_the_device_itself_it_is_a_neighbour_as_well() -> None:
@@ -211,5 +216,5 @@ def test_on_the_device_itself_it_is_a_neighbour_as_well() -> None:
     ]
     busiest = (ProcessLoad(42, "backup", 4e6, 0.0),)
     evidence = Evidence(tuple(frames), devices=[device()], shape=DIRECT,
-                        now=Conditions(1.0, processes=busiest))  # fmt: skip
-    assert "backup" in fired(neighbour(evidence)).text
+                        conditions=Conditions(1.0, processes=busiest))  # fmt: skip
+    assert "backup" in fired(other_program(evidence)).text

@@ -19,18 +19,18 @@ from iopstui.model.metrics.shares.share import KIB, OperationRates, Share, sum_o
 
 SLOW_RTT_MS = 20.0
 """A network in one building and a server with SSDs or a write cache answer faster."""
-QUEUED = 1.0
+MIN_QUEUED_RPCS = 1.0
 """At least this many RPCs wait in the client on average."""
-SPLIT = 2
+MIN_REQUESTS_PER_IO = 2
 """An I/O that takes at least this many RPCs is split."""
 MANY_ATTRIBUTES, ATTRIBUTES_PER_IO = 100.0, 5.0
 """Attribute operations per second, and for each READ and WRITE."""
-ATTRIBUTES = ("getattr", "access", "lookup")
+ATTRIBUTE_OPERATIONS = ("getattr", "access", "lookup")
 
 
-def unanswered(evidence: Evidence) -> Finding | None:
+def unanswered_requests(evidence: Evidence) -> Finding | None:
     """A run of which no RPC has finished for some seconds."""
-    quiet = newest_frames_while(evidence, _hangs)
+    quiet = newest_frames_while(evidence, _is_unanswered)
     seconds = sum(frame.seconds or 0.0 for frame in quiet)
     waiting = quiet[-1].share.unanswered if quiet and quiet[-1].share else 0
     if len(quiet) < ENOUGH_SECONDS or waiting <= 0:
@@ -46,7 +46,7 @@ def unanswered(evidence: Evidence) -> Finding | None:
     )
 
 
-def _hangs(frame: Frame) -> bool:
+def _is_unanswered(frame: Frame) -> bool:
     completed = frame.fio is not None and frame.fio.total.ios
     share = frame.share
     if completed or FINAL in frame.flags:
@@ -79,7 +79,7 @@ def retransmissions(evidence: Evidence) -> Finding | None:
 
 def slow_server(evidence: Evidence) -> Finding | None:
     """Network and server take long for each answer, and this client little."""
-    shares = _shares(evidence)
+    shares = _recent_shares(evidence)
     rtts = [share.data.rtt for share in shares]
     if not shares or any(rtt is None or rtt < SLOW_RTT_MS for rtt in rtts):
         return None
@@ -96,8 +96,8 @@ def slow_server(evidence: Evidence) -> Finding | None:
 
 def client_queue(evidence: Evidence) -> Finding | None:
     """RPCs spend more time in this client than with network and server."""
-    shares = _shares(evidence)
-    if not shares or not all(map(_queues, shares)):
+    shares = _recent_shares(evidence)
+    if not shares or not all(map(_has_client_queue, shares)):
         return None
     total = sum_shares(shares, data=True)
     waiting = total.waiting_ms / 1e3 / total.seconds
@@ -115,7 +115,7 @@ def client_queue(evidence: Evidence) -> Finding | None:
 
 def small_requests(evidence: Evidence) -> Finding | None:
     """Each direct I/O of the job is split into several RPCs."""
-    split = split_text(evidence, _shares(evidence), "RPCs")
+    split = split_text(evidence, _recent_shares(evidence), "RPCs")
     if split is None:
         return None
     return Finding(
@@ -132,7 +132,11 @@ def split_text(evidence: Evidence, shares: Sequence[Share], requests: str) -> st
     if not shares or not size or evidence.shape.direct is not True:
         return None
     total = sum_shares(shares, data=True)
-    if total.kb_op is None or total.ops < len(shares) or size < SPLIT * total.kb_op * KIB:
+    if (
+        total.kb_op is None
+        or total.ops < len(shares)
+        or size < MIN_REQUESTS_PER_IO * total.kb_op * KIB
+    ):
         return None
     return (
         f"each I/O of {units.size(size)} is split into {size / total.kb_op / KIB:.0f} {requests} "
@@ -142,8 +146,10 @@ def split_text(evidence: Evidence, shares: Sequence[Share], requests: str) -> st
 
 def attribute_storm(evidence: Evidence) -> Finding | None:
     """Most requests ask for attributes."""
-    shares = _shares(evidence)
-    attributes_by_share = [sum_operations(_attributes(share), share.seconds) for share in shares]
+    shares = _recent_shares(evidence)
+    attributes_by_share = [
+        sum_operations(_attribute_rates(share), share.seconds) for share in shares
+    ]
     if not shares or not all(
         attributes.ops_s >= MANY_ATTRIBUTES and attributes.ops >= ATTRIBUTES_PER_IO * share.data.ops
         for attributes, share in zip(attributes_by_share, shares, strict=True)
@@ -160,7 +166,7 @@ def attribute_storm(evidence: Evidence) -> Finding | None:
     )
 
 
-def _shares(evidence: Evidence) -> list[Share]:
+def _recent_shares(evidence: Evidence) -> list[Share]:
     """The NFS mount in the last seconds; empty if one of them lacks it."""
     shares = [frame.share for frame in recent_frames(evidence)]
     measured = [share for share in shares if share is not None and share.smb is None]
@@ -173,11 +179,11 @@ def sum_shares(shares: Sequence[Share], data: bool = False) -> OperationRates:
     return sum_operations(rates, sum(share.seconds for share in shares))
 
 
-def _attributes(share: Share) -> list[OperationRates]:
-    return [share.operations[name] for name in ATTRIBUTES if name in share.operations]
+def _attribute_rates(share: Share) -> list[OperationRates]:
+    return [share.operations[name] for name in ATTRIBUTE_OPERATIONS if name in share.operations]
 
 
-def _queues(share: Share) -> bool:
+def _has_client_queue(share: Share) -> bool:
     data = share.data
     waiting_ms = data.waiting_ms
-    return waiting_ms > (data.rtt_ms or 0) and waiting_ms >= QUEUED * 1e3 * share.seconds
+    return waiting_ms > (data.rtt_ms or 0) and waiting_ms >= MIN_QUEUED_RPCS * 1e3 * share.seconds

@@ -22,9 +22,9 @@ FEW_ANSWERS = 10
 """Times are counted in ticks: the mean of fewer is not known well enough."""
 
 
-def unanswered(evidence: Evidence) -> Finding | None:
+def unanswered_requests(evidence: Evidence) -> Finding | None:
     """A run to whose data no server has answered for some seconds."""
-    quiet = newest_frames_while(evidence, _hangs)
+    quiet = newest_frames_while(evidence, _is_unanswered)
     if len(quiet) < ENOUGH_SECONDS:
         return None
     seconds, last = sum(frame.seconds or 0.0 for frame in quiet), quiet[-1].share
@@ -43,7 +43,7 @@ def unanswered(evidence: Evidence) -> Finding | None:
     )
 
 
-def _hangs(frame: Frame) -> bool:
+def _is_unanswered(frame: Frame) -> bool:
     """Whether nothing was answered although something waits. Requests in flight are counted for all
     servers and shares: of several it is not known whose they are."""
     share, completed = frame.share, frame.fio is not None and frame.fio.total.ios
@@ -89,7 +89,7 @@ def reconnects(evidence: Evidence) -> Finding | None:
 
 def slow_server(evidence: Evidence) -> Finding | None:
     """Answers to reads and writes take long in all of the last seconds."""
-    shares = _shares(evidence)
+    shares = _recent_shares(evidence)
     if not shares or any(
         data.latency is None or data.latency < SLOW_RTT_MS or (data.answers or 0) < FEW_ANSWERS
         for data in (share.data for share in shares)
@@ -111,7 +111,7 @@ def slow_server(evidence: Evidence) -> Finding | None:
 
 def small_requests(evidence: Evidence) -> Finding | None:
     """Each direct I/O of the job is split into several requests."""
-    split = split_text(evidence, _shares(evidence), "requests")
+    split = split_text(evidence, _recent_shares(evidence), "requests")
     if split is None:
         return None
     return Finding(
@@ -122,7 +122,7 @@ def small_requests(evidence: Evidence) -> Finding | None:
     )
 
 
-def _shares(evidence: Evidence) -> Sequence[Share]:
+def _recent_shares(evidence: Evidence) -> Sequence[Share]:
     """The SMB mount in the last seconds; empty if one of them lacks it."""
     shares = [frame.share for frame in recent_frames(evidence)]
     measured = [share for share in shares if share is not None and share.smb is not None]

@@ -21,7 +21,7 @@ WAITING_BYTES = 64 << 10
 
 def lost_packets(evidence: Evidence) -> Finding | None:
     """Segments are sent again on the way to a server."""
-    frames = _frames(evidence)
+    frames = _recent_frames(evidence)
     connections = [connection for frame in frames for connection in frame.connections or ()]
     lost = sum(connection.retrans or 0 for connection in connections)
     sent = sum(connection.segments or 0 for connection in connections)
@@ -37,9 +37,9 @@ def lost_packets(evidence: Evidence) -> Finding | None:
     ]
     return Finding(
         "net-loss",
-        f"{lost} of {units.number(sent)} TCP segments to {_servers(connections)} were sent again "
-        f"in the last {len(frames)} s ({100 * lost / sent:.1f} %): packets are lost or late (RTT "
-        f"{units.milliseconds(max(rtt, default=None))})",
+        f"{lost} of {units.number(sent)} TCP segments to {_server_names(connections)} were sent "
+        f"again in the last {len(frames)} s ({100 * lost / sent:.1f} %): packets are lost or late "
+        f"(RTT {units.milliseconds(max(rtt, default=None))})",
         "look at the link: ip -s link, ethtool -S, the switch's drops; a too large MTU loses "
         "only long packets",
     )
@@ -47,9 +47,9 @@ def lost_packets(evidence: Evidence) -> Finding | None:
 
 def full_window(evidence: Evidence) -> Finding | None:
     """A server does not read what was sent to it."""
-    frames = _frames(evidence)
+    frames = _recent_frames(evidence)
     for connection in frames[-1].connections or () if frames else ():
-        history = _same(connection, frames)
+        history = _connection_history(connection, frames)
         if history and all((reading.rwnd_limited or 0.0) >= WINDOW_PERCENT for reading in history):
             percent = min(reading.rwnd_limited or 0.0 for reading in history)
             return Finding(
@@ -64,7 +64,7 @@ def full_window(evidence: Evidence) -> Finding | None:
 
 def full_connection(evidence: Evidence) -> Finding | None:
     """All I/O of a mount goes over one connection that always has more to send."""
-    frames = _frames(evidence)
+    frames = _recent_frames(evidence)
     if not frames or any(len(frame.connections or ()) != 1 for frame in frames):
         return None
     history = [connection for frame in frames for connection in frame.connections or ()]
@@ -84,12 +84,12 @@ def full_connection(evidence: Evidence) -> Finding | None:
     )
 
 
-def _frames(evidence: Evidence) -> Sequence[Frame]:
+def _recent_frames(evidence: Evidence) -> Sequence[Frame]:
     frames = recent_frames(evidence)
     return frames if all(frame.connections for frame in frames) else []
 
 
-def _same(connection: Connection, frames: Sequence[Frame]) -> list[Connection]:
+def _connection_history(connection: Connection, frames: Sequence[Frame]) -> list[Connection]:
     """The connection in each of the frames; empty if it was not in one."""
     history = [
         reading
@@ -100,5 +100,5 @@ def _same(connection: Connection, frames: Sequence[Frame]) -> list[Connection]:
     return history if len(history) == len(frames) else []
 
 
-def _servers(connections: Sequence[Connection]) -> str:
+def _server_names(connections: Sequence[Connection]) -> str:
     return ", ".join(sorted({connection.server for connection in connections}))
