@@ -242,20 +242,35 @@ class ExperimentRunner:
         if self.interrupted:
             self._session.stop_job()
         judge, settling = ExpectationChecker(self._expectations), Settling(*length)
-        finished = self._follow(before, meter, judge, settling)
-        if finished is None and self.interrupted:
+        if not self._is_complete(step, self._follow(before, meter, judge, settling)):
             return
+        point = self._measured_point(step, meter)
+        self._overheads.append(time.monotonic() - began - self.plan.settle - self.plan.measure)
+        outcomes = judge.outcomes()
+        if self.progress is not None:
+            self.progress.add(step.index, point, outcomes)
+        self._finish_point(step, point, outcomes)
+
+    def _is_complete(self, step: PlannedPoint, finished: StepFinished | None) -> bool:
+        """False if the run was interrupted, or failed at a point that a sweep leaves out. Raises
+        the error of any other failed run."""
         if finished is None:
+            if self.interrupted:
+                return False
             raise session_ended_error(self._session.exit_code)
         goes_on = not self.plan.variants and not self._session.budget.over
         if finished.error and finished.exit_code == EXIT_JOB_FAILED and goes_on:
             self._report_failed_point(step, finished.error)
-            return
+            return False
         if finished.error:
             raise error_for_exit_code(finished.exit_code, finished.error, finished.hint)
-        if finished.interrupted or self.interrupted:
+        if finished.interrupted:
             self.interrupted = True
-            return
+        return not self.interrupted
+
+    def _measured_point(self, step: PlannedPoint, meter: PointMeter) -> Point:
+        """The figures of a run, with a warning if it was shorter than planned. Raises JobFailed
+        if nothing was measured."""
         point = meter.point()
         if point is None:
             raise JobFailed(f"{step.label}: fio ended before the settle time.",
@@ -266,11 +281,7 @@ class ExperimentRunner:
                 f"{step.label}: only {point.seconds:.2g} of {self.plan.measure:g} s were measured; "
                 "fio ended early, or its jobs stalled",
             )
-        self._overheads.append(time.monotonic() - began - self.plan.settle - self.plan.measure)
-        outcomes = judge.outcomes()
-        if self.progress is not None:
-            self.progress.add(step.index, point, outcomes)
-        self._finish_point(step, point, outcomes)
+        return point
 
     def _report_failed_point(self, step: PlannedPoint, error: str) -> None:
         """A sweep goes on: what one value can't do (bs=1000 past the page cache) others can."""
