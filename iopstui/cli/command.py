@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 class Command(NamedTuple):
     """A command: ``add_arguments`` adds its arguments, ``run`` runs it and returns the exit code.
-    The help lists it at its ``place``."""
+    The help sorts commands by ``order``."""
 
     name: str
     order: int

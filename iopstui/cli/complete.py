@@ -40,8 +40,8 @@ def _complete_argument(
                 for word, meaning in _value_candidates(parser, actions[name], value)]  # fmt: skip
     if current.startswith("-") and "--" not in before:
         return _matching(current, _option_candidates(parser, before))
-    place = _next_positional(parser, before)
-    return _value_candidates(parser, place, current) if place is not None else []
+    positional = _next_positional(parser, before)
+    return _value_candidates(parser, positional, current) if positional is not None else []
 
 
 def _option_candidates(parser: argparse.ArgumentParser, before: Sequence[str]) -> list[Candidate]:
@@ -70,10 +70,10 @@ def _next_positional(
             value = action is not None and action.nargs != 0
         else:
             index += 1
-    places = [action for action in parser._actions if not action.option_strings]
-    if places and index >= len(places) and places[-1].nargs in ("*", "+"):
-        return places[-1]
-    return places[index] if index < len(places) else None
+    positionals = [action for action in parser._actions if not action.option_strings]
+    if positionals and index >= len(positionals) and positionals[-1].nargs in ("*", "+"):
+        return positionals[-1]
+    return positionals[index] if index < len(positionals) else None
 
 
 def _value_candidates(

@@ -101,8 +101,8 @@ class Parser(argparse.ArgumentParser):
     def _report_missing_value(self, names: Sequence[str]) -> NoReturn:
         """Behind the option of these names there is nothing, or what looks like an option."""
         action = self._option_string_actions[names[0]]
-        places = (place for place, arg in enumerate(self.args) if arg in names)
-        last = self.args[next(places, len(self.args)) :][:2]
+        indices = (index for index, arg in enumerate(self.args) if arg in names)
+        last = self.args[next(indices, len(self.args)) :][:2]
         if len(last) < 2:
             self._exit_with_usage(
                 f"{names[-1]} has no value", f"it takes one: {names[-1]} {action.metavar}"
@@ -140,17 +140,17 @@ class Parser(argparse.ArgumentParser):
         from iopstui.text import printable
 
         usage = f"usage: {short_usage(self)}"
-        below = [*([advice] if advice else []), usage, f"more: {self.prog} --help"]
-        lines = [f"iopstui: {printable(reason)}", *(f"  {printable(line)}" for line in below)]
+        details = [*([advice] if advice else []), usage, f"more: {self.prog} --help"]
+        lines = [f"iopstui: {printable(reason)}", *(f"  {printable(line)}" for line in details)]
         self.exit(EXIT_USAGE, "\n".join(lines) + "\n")
 
     def unknown_option(self) -> list[str]:
         """The first option that there is not, with the word behind it if that may be its value."""
-        for place, arg in enumerate(self.args):
+        for index, arg in enumerate(self.args):
             if arg == "--":
                 break
             if arg.startswith("-") and arg != "-" and not self._is_known(arg):
-                return [arg, *(x for x in self.args[place + 1 : place + 2] if x[:1] != "-")]
+                return [arg, *(x for x in self.args[index + 1 : index + 2] if x[:1] != "-")]
         return []
 
     def _is_known(self, arg: str) -> bool:
@@ -187,10 +187,10 @@ def _example_for(message: str) -> str:
 
 def short_usage(parser: argparse.ArgumentParser) -> str:
     """Return a one-line usage with the required arguments."""
-    places = [a for a in parser._actions if not a.option_strings]
+    positionals = [a for a in parser._actions if not a.option_strings]
     groups = [g for g in parser._mutually_exclusive_groups if g.required]
     grouped = {id(action) for group in groups for action in group._group_actions}
-    parts = [parser.prog, *map(_positional_text, places)]
+    parts = [parser.prog, *map(_positional_text, positionals)]
     parts += [_option(a) for a in parser._actions if a.required and a.option_strings]
     parts += ["(" + " | ".join(map(_option, g._group_actions)) + ")" for g in groups]
     optional = [a for a in parser._actions if a.option_strings and id(a) not in grouped]

@@ -238,13 +238,15 @@ class TopParser(Parser):
     def format_help(self) -> str:
         """Usage, commands, examples."""
         visible = [command for command in commands() if not command.hidden]
-        wide = max(len(command.name) for command in visible) + 2
+        column_width = max(len(command.name) for command in visible) + 2
         lines = [f"usage: {USAGE}", DESCRIPTION]
         lines += [
-            f"  {command.name:<{wide}}{command.help}" for command in visible if not command.minor
+            f"  {command.name:<{column_width}}{command.help}"
+            for command in visible
+            if not command.minor
         ]
         minor = ", ".join(command.name for command in visible if command.minor)
-        lines.append(f"  {'more':<{wide}}{minor}: iopstui COMMAND --help")
+        lines.append(f"  {'more':<{column_width}}{minor}: iopstui COMMAND --help")
         count = max(FEWEST_EXAMPLES, SCREEN - len(lines) - 2)
         return "\n".join([*lines, "", *(f"  {example}" for example in EXAMPLES[:count]), ""])
 
@@ -258,17 +260,17 @@ def build_parser(name: str = "", config: Config | None = None) -> Parser:
         title="commands", metavar="COMMAND", parser_class=Parser, prog="iopstui"
     )
     for command in commands(name) if name != VERSION else ():
-        below = choices.add_parser(
+        subparser = choices.add_parser(
             command.name,
             help=command.help,
             description=command.help[0].upper() + command.help[1:] + ".",
             epilog=command.epilog,
             formatter_class=Formatter,
         )
-        below.set_defaults(command=command, own_parser=below, line=COMMAND_LINE)
-        command.add_arguments(below)
+        subparser.set_defaults(command=command, own_parser=subparser, line=COMMAND_LINE)
+        command.add_arguments(subparser)
         if config is not None:
-            config.set_defaults(below, command.name)
+            config.set_defaults(subparser, command.name)
     return top
 
 

@@ -106,7 +106,7 @@ def parse_volume(text: str, option: str = "--volume") -> PromisedFigures:
                          "throughput=, instance=, cached") from error  # fmt: skip
 
 
-def take_volume_options(arguments: argparse.Namespace, text: str, option: str) -> str:
+def apply_volume_options(arguments: argparse.Namespace, text: str, option: str) -> str:
     """The class that ``text`` ("aws/gp3,size=500g") names; its options count like those of
     ``add_volume_details``. UsageError for one that is given both ways."""
     name, values = _name_and_options(text, option)

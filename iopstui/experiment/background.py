@@ -81,9 +81,9 @@ class BackgroundExperiments:
             self._session, setup.plan, setup.job_target, setup.conditions, sink, ready.progress,
             borrowed=True, t=t,
         )  # fmt: skip
-        running = RunningExperiment(runner, sink)
-        running.start()
-        return running
+        experiment = RunningExperiment(runner, sink)
+        experiment.start()
+        return experiment
 
     def variants(self) -> tuple[str, str]:
         """Two values that are worth comparing here."""

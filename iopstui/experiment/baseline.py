@@ -46,7 +46,7 @@ class _BaselineRun:
         for batch in self.batches.values():
             batch.add(frame)
 
-    def why(self, path: FieldPath) -> str:
+    def no_interval_reason(self, path: FieldPath) -> str:
         """Why a figure of the intervals has no confidence interval; "" if it has one, or if the
         file has final figures alone."""
         batches = self.batches.get(path)
@@ -94,13 +94,13 @@ def with_baseline(expected: Sequence[Expectation], file: str | None) -> tuple[Ex
 def _check_interval(expectation: Expectation) -> None:
     """UsageError for a figure that never has a confidence interval."""
     if expectation.of_job:
-        why = "fio reports the figures of a single job once, so they have no confidence interval"
+        reason = "fio reports the figures of a single job once, so they have no confidence interval"
         advice = f"Use a figure of all jobs, e.g. iops{expectation.op}95%"
     elif expectation.path[-1] == MAX:
-        why, advice = WHY_NO_MAX, f"Use {next_coarser_figure(expectation.name)}"
+        reason, advice = WHY_NO_MAX, f"Use {next_coarser_figure(expectation.name)}"
     else:
         return
-    raise UsageError(f"--expect {expectation.text!r} cannot be compared with a baseline: {why}.",
+    raise UsageError(f"--expect {expectation.text!r} cannot be compared with a baseline: {reason}.",
                      f"{advice}, or give an absolute limit.")  # fmt: skip
 
 
@@ -118,10 +118,10 @@ def _absolute_expectation(expectation: Expectation, run: _BaselineRun, name: str
             f"--expect {expectation.text!r} cannot be checked: "
             f"{'.'.join(expectation.path[1:])} is {value} in the baseline {printable(name)}."
         )
-    why = run.why(expectation.path)
-    if why:
+    reason = run.no_interval_reason(expectation.path)
+    if reason:
         raise UsageError(
-            f"--expect {expectation.text!r} cannot be compared with {printable(name)}: {why}.",
+            f"--expect {expectation.text!r} cannot be compared with {printable(name)}: {reason}.",
             f"Record a longer baseline, e.g. --set runtime=60{coarser_hint(expectation.name)}.",
         )
     return expectation.relative_to(base)
@@ -181,8 +181,8 @@ def _read_result(path: Path, paths: Sequence[FieldPath]) -> _BaselineRun:
 
 def _samples(statuses: Sequence[object]) -> Iterator[RawSample]:
     for number, status in enumerate(statuses):
-        at = status.timestamp_ms  # type: ignore[attr-defined]
-        yield RawSample(number, at * 1_000_000, at, None, status,  # type: ignore[arg-type]
+        timestamp_ms = status.timestamp_ms  # type: ignore[attr-defined]
+        yield RawSample(number, timestamp_ms * 1_000_000, timestamp_ms, None, status,  # type: ignore[arg-type]
                         number == len(statuses) - 1, 1)  # fmt: skip
 
 

@@ -51,7 +51,7 @@ def parse_expectations(
         expectation = parse_expectation(text, target.tree, tolerance, target.opened)
         _check_cpu(text, expectation)
         reasons = [why_not_measurable(expectation, sections) for sections in jobs]
-        problems = [why for why in reasons if why is not None]
+        problems = [reason for reason in reasons if reason is not None]
         if problems:
             scope = " at some of the points" if len(problems) < len(reasons) else ""
             raise UsageError(f"--expect {text!r} cannot be checked{scope}: {problems[0]}.",
@@ -73,13 +73,13 @@ def _check_cpu(text: str, expectation: Expectation) -> None:
         )
 
 
-def _advice_for(why: str, varied: Collection[str]) -> str:
+def _advice_for(reason: str, varied: Collection[str]) -> str:
     for name in varied:
-        if f"({name}=" in why:
+        if f"({name}=" in reason:
             return f"Remove that value from --axis {name}, or expect something else."
-    if "gtod_reduce" in why:
+    if "gtod_reduce" in reason:
         return "Add --set gtod_reduce=0, or use the kernel's r_await or w_await."
     for option in ("lat_percentiles", "unified_rw_reporting"):
-        if f"{option}=1" in why:
+        if f"{option}=1" in reason:
             return f"Add --set {option}=1"
     return ""

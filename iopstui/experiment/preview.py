@@ -103,7 +103,7 @@ def preview_plan(
     finally:
         remove(private)
     titles = {job: _title(texts, bool(plan.variants)) for job, texts in descriptions.items()}
-    return Preview(titles, writes, dict(_knobs(plan, target, devices, roots)), largest)
+    return Preview(titles, writes, dict(_current_knobs(plan, target, devices, roots)), largest)
 
 
 def _title(descriptions: Sequence[str], variants: bool) -> str:
@@ -160,7 +160,7 @@ def _check_second_run(job: str, prepared: PreparedJob, destroy_data: Sequence[st
         )
 
 
-def _knobs(
+def _current_knobs(
     plan: Plan, target: Target, devices: Mapping[str, BlockDevice], roots: Roots
 ) -> Iterator[tuple[str, str]]:
     values: dict[str, set[str]] = {}
@@ -185,8 +185,8 @@ def _check_knob(
     """The present value of a tunable, the same on all disks under the target."""
     disks = queued_disks(target, devices)
     if not disks:
-        place = ", ".join(target.devices_below) or target.path
-        raise UsageError(f"{name} can't be changed: {place} has no device with a request queue.")
+        subject = ", ".join(target.devices_below) or target.path
+        raise UsageError(f"{name} can't be changed: {subject} has no device with a request queue.")
     current = {}
     for disk in disks:
         refusal = why_not_changeable(disk, name, roots)

@@ -59,22 +59,22 @@ class ProgressFile:
             raise UsageError(f"Can't read {self.path}: {error.strerror}.") from error
         if not lines:
             return
-        head = _parse_line(lines[0])
-        if head.get("iopstui") != "experiment":
+        header = _parse_line(lines[0])
+        if header.get("iopstui") != "experiment":
             raise UsageError(f"{self.path} is not a state file of iopstui.",
                              "Choose another file with --state.")  # fmt: skip
-        if head.get("version") != VERSION or head.get("key") != self.key:
+        if header.get("version") != VERSION or header.get("key") != self.key:
             raise UsageError(
                 f"{self.path} holds another experiment (its job, axes, times or target differ).",
                 "Choose another file with --state, or remove this one.",
             )
         with contextlib.suppress(TypeError, ValueError):
-            self.started_at = float(head.get("made", self.started_at))
+            self.started_at = float(header.get("made", self.started_at))
         self._has_header = True
-        self.changed = self._changes(head.get("same"))
+        self.changed = self._changes(header.get("same"))
         if self.changed:
             return
-        seed = head.get("seed")
+        seed = header.get("seed")
         self.seed = seed if isinstance(seed, int) else self.seed
         for line in lines[1:]:
             row = _parse_line(line)
@@ -98,9 +98,9 @@ class ProgressFile:
         row = {"index": index, "point": point_json(point), "judged": self.judged[index]}
         rows: list[dict[str, Any]] = [row]
         if not self._has_header:
-            head = {"iopstui": "experiment", "version": VERSION, "key": self.key}
+            header = {"iopstui": "experiment", "version": VERSION, "key": self.key}
             more = {"made": self.started_at, "seed": self.seed, "same": self.environment}
-            rows.insert(0, {**head, **more})
+            rows.insert(0, {**header, **more})
         text = "".join(json.dumps(row) + "\n" for row in rows)
         try:
             fd = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)

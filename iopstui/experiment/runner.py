@@ -217,8 +217,10 @@ class ExperimentRunner:
         points = dict(self.progress.points) if self.progress else {}
         if not self.plan.variants:
             return points
-        cut = {step.repeat for step in self.steps if step.index not in points}
-        return {step.index: points[step.index] for step in self.steps if step.repeat not in cut}
+        incomplete = {step.repeat for step in self.steps if step.index not in points}
+        return {
+            step.index: points[step.index] for step in self.steps if step.repeat not in incomplete
+        }
 
     def _emit(self, event: Event) -> None:
         """Report an event of the experiment itself, which is recorded, too."""
@@ -398,11 +400,11 @@ def common_scratch_bytes(plan: Plan, job_target: Target | None) -> int | None:
     one size; ``None`` if no scratch files are made."""
     if job_target is None or job_target.kind != kinds.DIRECTORY:
         return None
-    most: dict[tuple[str, str], int] = {}
+    file_counts: dict[tuple[str, str], int] = {}
     for step in expand_plan(plan):
         key = step.job, step.settings_of(OPTION).get("numjobs", "")
-        if key not in most:
-            most[key] = files_of(point_job_text(plan, step))
-    job_count = len({job for job, _ in most}) if plan.variants else 1
+        if key not in file_counts:
+            file_counts[key] = files_of(point_job_text(plan, step))
+    job_count = len({job for job, _ in file_counts}) if plan.variants else 1
     space = min(DEFAULT_BYTES, room_for_all([Path(place.path) for place in job_target.places]))
-    return space // max(most.values()) // job_count
+    return space // max(file_counts.values()) // job_count

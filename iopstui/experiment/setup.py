@@ -32,7 +32,7 @@ from iopstui.text import printable
 
 MAX_LISTED_STEPS = 40
 MAX_BOUNDED_STEPS = 1000
-SEEDS = 1_000_000
+SEED_COUNT = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def preview_setup(
     preview = preview_plan(plan, target, job_target, conditions, devices, fio, roots)
     requested_seed = plan.seed
     if (plan.variants or plan.shuffle) and plan.seed is None:
-        plan = replace(plan, seed=random.SystemRandom().randrange(SEEDS))
+        plan = replace(plan, seed=random.SystemRandom().randrange(SEED_COUNT))
     if plan.variants:
         plan = replace(plan, variants=with_unvaried_tunables(plan.variants, preview.knobs))
     kernel = os.uname()

@@ -54,16 +54,16 @@ def read_target_facts(
     }
     facts |= _passthrough(target, roots)
     facts |= _device(target, devices, disks, online)
-    facts |= _knobs(states, disks, online)
+    facts |= _tunable_figures(states, disks, online)
     return TargetFacts(facts, {name: state.now for name, state in states.items()})
 
 
 def _passthrough(target: Target, roots: Roots) -> Figures:
-    why = _why_no_passthrough(target, roots)
-    return {"can.passthrough": not why, "why.passthrough": why or None}
+    reason = _no_passthrough_reason(target, roots)
+    return {"can.passthrough": not reason, "why.passthrough": reason or None}
 
 
-def _why_no_passthrough(target: Target, roots: Roots) -> str:
+def _no_passthrough_reason(target: Target, roots: Roots) -> str:
     node = generic_of(roots, target.device or "") if target.kind == kinds.DEVICE else None
     if node is None or target.has_several:
         return "only one whole NVMe namespace takes NVMe commands (iopstui lesson 9 /dev/nvme0n1)"
@@ -154,24 +154,24 @@ def _far_cpus(disk: BlockDevice, online: Sequence[int]) -> Iterator[tuple[int, f
     usable = sorted(set(online) & initial_cpus())
     for hctx in disk.hctxs:
         vectors = [v for v in disk.irqs if v.hctx == hctx.index or v.shared]
-        served = {cpu for vector in vectors for cpu in vector.effective_cpus}
-        for cpu in usable if len(served) == 1 else ():
-            if cpu in hctx.cpus and cpu not in served:
-                yield cpu, float(min(served))
+        irq_cpus = {cpu for vector in vectors for cpu in vector.effective_cpus}
+        for cpu in usable if len(irq_cpus) == 1 else ():
+            if cpu in hctx.cpus and cpu not in irq_cpus:
+                yield cpu, float(min(irq_cpus))
     if disk.hctxs and not disk.irqs and len(usable) > 1:
         yield usable[-1], None
 
 
-def _knobs(
+def _tunable_figures(
     states: Mapping[str, TunableState], disks: Sequence[BlockDevice], online: Sequence[int]
 ) -> Figures:
     figures: Figures = {}
     for name in CHANGED_TUNABLES:
-        why = _why_not(name, states.get(name), disks)
-        figures[f"can.{name}"] = not why
-        figures[f"why.{name}"] = why or None
+        reason = _unchangeable_reason(name, states.get(name), disks)
+        figures[f"can.{name}"] = not reason
+        figures[f"why.{name}"] = reason or None
     reasons_by_disk = [why_rq_affinity_cannot_matter(disk, online) for disk in disks]
-    reasons = [reason for reason in reasons_by_disk if reason is not None]
+    reasons = [text for text in reasons_by_disk if text is not None]
     matters = bool(disks) and len(reasons) < len(disks)
     figures["matters.rq_affinity"] = matters
     if not matters:
@@ -179,7 +179,9 @@ def _knobs(
     return figures
 
 
-def _why_not(name: str, state: TunableState | None, disks: Sequence[BlockDevice]) -> str:
+def _unchangeable_reason(
+    name: str, state: TunableState | None, disks: Sequence[BlockDevice]
+) -> str:
     if not disks:
         return "no device with a request queue can be seen under the target"
     if state is None:

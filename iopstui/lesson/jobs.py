@@ -41,7 +41,7 @@ class LessonJobs:
     def request(self, run: RunPage, interval_s: float) -> JobRequest:
         """Request for a session that samples every ``interval_s``. UsageError."""
         length_ms = round(1000 * run_length_s(run.settle, run.seconds, interval_s))
-        overrides = dict(self.filled(run.options))
+        overrides = dict(self.fill_values(run.options))
         overrides |= {"runtime": f"{length_ms}ms", "time_based": "1"}
         return JobRequest(
             self._job_file(run),
@@ -49,7 +49,7 @@ class LessonJobs:
             self._size,
             self._destroy_data,
             run.bind,
-            tuple(self._knobs_of(run)),
+            tuple(self._run_knobs(run)),
             self._shared_scratch(),
             size_bytes(self._state.lesson.size or "") or SCRATCH_BYTES,
         )
@@ -57,9 +57,9 @@ class LessonJobs:
     def job_text(self, run: RunPage) -> str:
         """The job file of a run with its options. UsageError if there is none."""
         text = run.fio + "\n" if run.fio is not None else read_job(self._job_path(run))
-        return jobfile.with_overrides(text, dict(self.filled(run.options)))
+        return jobfile.with_overrides(text, dict(self.fill_values(run.options)))
 
-    def filled(self, pairs: Sequence[tuple[str, Any]]) -> Iterator[tuple[str, str]]:
+    def fill_values(self, pairs: Sequence[tuple[str, Any]]) -> Iterator[tuple[str, str]]:
         """Names and values of options or tunables. UsageError for one that is not known here."""
         for name, template in pairs:
             value = template.fill(self._state.lookup, lambda _: "0")
@@ -109,9 +109,9 @@ class LessonJobs:
             self._scratch = SharedScratch([Path(place.path) for place in self._target.places])
         return self._scratch.scratch
 
-    def _knobs_of(self, run: RunPage) -> Iterator[tuple[str, str]]:
+    def _run_knobs(self, run: RunPage) -> Iterator[tuple[str, str]]:
         """A run's tunables; those that only other runs change have their original values."""
-        run_values = dict(self.filled(run.knobs))
+        run_values = dict(self.fill_values(run.knobs))
         values = {**dict(self.original_knobs()), **run_values}
         if "scheduler" in run_values:
             # the kernel sets these anew with another scheduler; that is part of the change

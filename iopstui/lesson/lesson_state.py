@@ -53,19 +53,19 @@ class LessonState:
                 return judge(step, self.answers.get(name), self.lookup, figures)
         return None
 
-    def is_askable(self, ask: QuestionPage) -> bool:
+    def is_askable(self, question: QuestionPage) -> bool:
         """False if the question or an answer refers to something unknown."""
-        answers = [choice.text.fill(self.lookup, unit_of) for choice in ask.choices]
-        return bool(self.texts(ask.paragraphs)) and None not in answers
+        answers = [choice.text.fill(self.lookup, unit_of) for choice in question.choices]
+        return bool(self.texts(question.paragraphs)) and None not in answers
 
     def skip_reason(self, step: Page) -> str:
         """The lesson's reason for a page that can't be shown here."""
         texts, _ = visible_paragraphs(step.why, self.lookup, unit_of)
         return " ".join(text.text for text in texts) or "not available here"
 
-    def is_decidable(self, ask: QuestionPage) -> bool:
+    def is_decidable(self, question: QuestionPage) -> bool:
         """False if a run that decides it was not made, or will not be."""
-        run_names = {name.partition(".")[0] for name in self.lesson.needed_names(ask.figures)}
+        run_names = {name.partition(".")[0] for name in self.lesson.needed_names(question.figures)}
         for run in self.lesson.runs:
             if run.name not in run_names or run.name in self.points:
                 continue
@@ -77,7 +77,7 @@ class LessonState:
         """Whether what is known already says that a run will not be made."""
         for formula in (run.when, run.needs):
             names = self.lesson.needed_names(formula.names) if formula is not None else ()
-            run_names = {_run_of(name) for name in names if name not in FACTS} - {run.name}
+            run_names = {_run_name(name) for name in names if name not in FACTS} - {run.name}
             undecided = any(
                 other.name not in self.failed and not self._is_impossible(other)
                 for other in self.lesson.runs
@@ -104,9 +104,9 @@ class LessonState:
         texts, missing = visible_paragraphs(paragraphs, self.lookup, unit_of)
         # of a run that was not made its own page has said so
         runs = self.points.keys() | {""}
-        note = missing_text(name for name in missing if _run_of(name) in runs or name in FACTS)
+        note = missing_text(name for name in missing if _run_name(name) in runs or name in FACTS)
         return [*texts, note] if note is not None and texts else texts
 
 
-def _run_of(name: str) -> str:
+def _run_name(name: str) -> str:
     return name.partition(".")[0]

@@ -17,9 +17,9 @@ READY, RUNNING, DONE, FAILED, SKIPPED = "ready", "running", "done", "failed", "s
 @dataclass(frozen=True, slots=True)
 class Table:
     """Rows of cells; the first cell of each row says what it is, the others are right-aligned
-    under ``head``."""
+    under ``header``."""
 
-    head: tuple[str, ...]
+    header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
 
@@ -57,12 +57,12 @@ class AnswerVerdict:
 
 
 def judge(
-    ask: QuestionPage, chosen: str | None, lookup: Lookup, figures: Iterable[str]
+    question: QuestionPage, chosen: str | None, lookup: Lookup, figures: Iterable[str]
 ) -> AnswerVerdict:
     """Compare an answer with what was measured; ``figures`` are those that decide it."""
-    verdicts = {choice.letter: choice.right.as_boolean(lookup) for choice in ask.choices}
+    verdicts = {choice.letter: choice.right.as_boolean(lookup) for choice in question.choices}
     right = tuple(letter for letter, value in verdicts.items() if value)
-    by_letter = {choice.letter: choice for choice in ask.choices}
+    by_letter = {choice.letter: choice for choice in question.choices}
     # an answer is wrong only where another is right: else the measurement decided nothing
     correct = verdicts.get(chosen) if chosen and right else None
     answer_text = f"You said {_choice_text(by_letter[chosen], lookup)}. " if chosen else ""
@@ -78,7 +78,7 @@ def judge(
         text = f"{answer_text}This cannot be decided here: a required figure is unknown."
     else:
         text = f"{answer_text}This measurement confirms none of the answers."
-    return AnswerVerdict(ask.name, chosen, right, correct, text)
+    return AnswerVerdict(question.name, chosen, right, correct, text)
 
 
 def _choice_text(choice: Choice, lookup: Lookup) -> str:
@@ -86,10 +86,10 @@ def _choice_text(choice: Choice, lookup: Lookup) -> str:
     return f"{choice.letter}) {text.rstrip('.')}"
 
 
-def figures_table(see: FiguresPage, runs: Sequence[str], lookup: Lookup) -> Table:
+def figures_table(page: FiguresPage, runs: Sequence[str], lookup: Lookup) -> Table:
     """The figures of those ``runs``, a column each; a figure that none has is left out."""
     rows = []
-    for figure in see.figures:
+    for figure in page.figures:
         values = [lookup(f"{run}.{figure}") for run in runs]
         if any(value is not None for value in values):
             unit = unit_of(f"run.{figure}")

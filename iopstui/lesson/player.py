@@ -146,8 +146,8 @@ class LessonRun:
             return None
         number, total = self._index + 1, len(self.lesson.steps)
         if step.header in self.skipped:
-            why = (ShownParagraph(self.skipped[step.header]),)
-            return ShownPage(step.kind, step.name, step.title, why, number, total, state=SKIPPED)
+            reason = (ShownParagraph(self.skipped[step.header]),)
+            return ShownPage(step.kind, step.name, step.title, reason, number, total, state=SKIPPED)
         return ShownPage(
             step.kind,
             step.name,
@@ -218,10 +218,10 @@ class LessonRun:
                 return True
         return False
 
-    def give_up(self, why: str) -> None:
+    def give_up(self, reason: str) -> None:
         """The run that is shown can't be made, or its session has ended."""
         if self.step is not None:
-            self.failed[self.step.name] = why
+            self.failed[self.step.name] = reason
         self._meter = None
 
     def _finish(self, run: RunPage, meter: PointMeter, event: StepFinished) -> None:

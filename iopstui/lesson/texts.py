@@ -42,27 +42,27 @@ class LessonTexts:
             blocks.append(figures_table(step, runs, self._state.lookup))
         blocks += self._state.texts(step.paragraphs)
         if isinstance(step, RunPage):
-            blocks += self._about(step)
+            blocks += self._describe_run(step)
         if isinstance(step, ReportPage):
             blocks += self._report(step)
         return blocks
 
-    def choices(self, ask: QuestionPage) -> Iterator[tuple[str, str]]:
+    def choices(self, question: QuestionPage) -> Iterator[tuple[str, str]]:
         """Letter and text of each answer."""
-        for choice in ask.choices:
+        for choice in question.choices:
             yield choice.letter, choice.text.fill(self._state.lookup, unit_of) or ""
 
-    def _about(self, run: RunPage) -> list[ShownParagraph]:
+    def _describe_run(self, run: RunPage) -> list[ShownParagraph]:
         """Describe the run to come, or its result."""
         if run.name in self._state.failed:
             return [ShownParagraph(f"This run failed: {self._state.failed[run.name]}")]
         try:
-            knobs = [f"{name}={value}" for name, value in self._jobs.filled(run.knobs)]
+            knobs = [f"{name}={value}" for name, value in self._jobs.fill_values(run.knobs)]
             description = describe_job(self._jobs.job_text(run))
         except UsageError as error:
             return [ShownParagraph(error.message)]
         lines = [description, f"{run.settle:g} s to settle, {run.seconds:g} s measured"]
-        set_ = [f"{name}={value}" for name, value in self._jobs.filled(run.options)]
+        set_ = [f"{name}={value}" for name, value in self._jobs.fill_values(run.options)]
         for label, parts in (("fio options: ", set_), ("tunables: ", knobs)):
             if parts:
                 lines.append(label + ", ".join(parts))

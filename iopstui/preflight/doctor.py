@@ -41,7 +41,7 @@ from iopstui.text import printable
 OK, LACKS, NEEDED = "ok", "lacks", "needed"
 MAX_LISTED = 4
 # a drive without a medium says nothing about rights
-_EMPTY = (errno.ENOMEDIUM, errno.ENXIO)
+_NO_MEDIUM_ERRNOS = (errno.ENOMEDIUM, errno.ENXIO)
 _ON_THE_HOST = "run the container with --privileged -v /sys:/sys, or run iopstui on the host"
 
 
@@ -61,7 +61,7 @@ def examine(roots: Roots | None = None) -> list[Check]:
     roots = roots or Roots()
     checks: tuple[Callable[[Roots], Check | None], ...] = (
         _fio, _kernel, _container, _diskstats, _interrupts, _softirqs, _block_devices, _raw_reading,
-        _settings, _fence, _probe, _energy, _shares, _smb, _direct, _udev, _terminal, _left_over,
+        _tunables, _fence, _probe, _energy, _shares, _smb, _direct, _udev, _terminal, _left_over,
     )  # fmt: skip
     return [result for check in checks if (result := check(roots)) is not None]
 
@@ -123,8 +123,8 @@ def _block_devices(roots: Roots) -> Check:
         return Check("block devices", LACKS, f"{roots.sys}/class/block shows none",
                      "In a container: docker run -v /sys:/sys:ro ...")  # fmt: skip
     empty = sum(not device.size for device in devices.values())
-    of_these = f", {empty} of them without a size (iopstui devices --all)" if empty else ""
-    return Check("block devices", OK, f"{count} found{of_these}")
+    note = f", {empty} of them without a size (iopstui devices --all)" if empty else ""
+    return Check("block devices", OK, f"{count} found{note}")
 
 
 def _raw_reading(roots: Roots) -> Check | None:
@@ -133,23 +133,23 @@ def _raw_reading(roots: Roots) -> Check | None:
              if d.size and d.kind != "partition" and not d.hidden]  # fmt: skip
     if not disks:
         return None
-    why = {disk.path: error for disk in disks if (error := why_closed(disk.path)) is not None}
-    why = {path: error for path, error in why.items() if error.errno not in _EMPTY}
-    if not why:
+    errors = {disk.path: error for disk in disks if (error := why_closed(disk.path)) is not None}
+    errors = {path: error for path, error in errors.items() if error.errno not in _NO_MEDIUM_ERRNOS}
+    if not errors:
         return Check("raw reading", OK, "block devices can be opened")
-    texts = [f"{path} ({error.strerror})" for path, error in why.items()]
+    texts = [f"{path} ({error.strerror})" for path, error in errors.items()]
     more = f" and {len(texts) - MAX_LISTED} more" if len(texts) > MAX_LISTED else ""
     return Check("raw reading", LACKS, f"{', '.join(texts[:MAX_LISTED])}{more} cannot be "
                                        "opened; files and directories "
-                                       "work", _how_to_open(why))  # fmt: skip
+                                       "work", _how_to_open(errors))  # fmt: skip
 
 
-def _how_to_open(why: Mapping[str, OSError]) -> str:
+def _how_to_open(errors: Mapping[str, OSError]) -> str:
     """How the first of the disks that can't be opened could be."""
-    for path, error in why.items():
+    for path, error in errors.items():
         if error.errno in PERMISSION_ERRNOS:
             return how_to_open(path)
-    for path, error in why.items():
+    for path, error in errors.items():
         if error.errno == errno.ENOENT:
             return (
                 f"In a container: pass it the device (docker run --device={printable(path)}) "
@@ -158,23 +158,23 @@ def _how_to_open(why: Mapping[str, OSError]) -> str:
     return "See: iopstui devices"
 
 
-def _settings(roots: Roots) -> Check | None:
-    places = sorted((roots.sys / "block").glob("*/queue/rq_affinity"))
-    if not places:
+def _tunables(roots: Roots) -> Check | None:
+    paths = sorted((roots.sys / "block").glob("*/queue/rq_affinity"))
+    if not paths:
         return None
-    if any(os.access(place, os.W_OK) for place in places):
+    if any(os.access(path, os.W_OK) for path in paths):
         return Check("tunables", OK, "can be changed")
     fix = "sudo iopstui ..." if os.geteuid() else f"In a container: {_ON_THE_HOST}"
     return Check("tunables", LACKS, "can be read, not changed", fix)
 
 
 def _energy(roots: Roots) -> Check:
-    why = why_no_energy(roots)
-    if not why:
+    reason = why_no_energy(roots)
+    if not reason:
         return Check("energy", OK, "the CPU's energy counters (RAPL) can be read")
-    message = f"{why}; watts and I/Os per joule are not shown"
+    message = f"{reason}; watts and I/Os per joule are not shown"
     # most machines without them are virtual, and nothing would change that
-    return Check("energy", LACKS, message, "sudo iopstui ...") if "root" in why else Check(
+    return Check("energy", LACKS, message, "sudo iopstui ...") if "root" in reason else Check(
         "energy", OK, message)  # fmt: skip
 
 
@@ -198,11 +198,11 @@ def _smb(roots: Roots) -> Check | None:
     shares = dict.fromkeys(mount.source for mount in read_own_mounts(roots) if mount.fstype in SMB)
     if not shares:
         return None
-    why = {share: reason for share in shares if (reason := why_not_whole(share, roots))}
-    if not why:
+    reasons = {share: reason for share in shares if (reason := why_not_whole(share, roots))}
+    if not reasons:
         return Check("SMB", OK, f"{counted(len(shares), 'share')}: operations and latencies")
-    share, reason = next(iter(why.items()))
-    more = f" (and {len(why) - 1} more)" if len(why) > 1 else ""
+    share, reason = next(iter(reasons.items()))
+    more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
     return Check("SMB", LACKS, f"{printable(share)}{more}: {reason}")
 
 

@@ -61,16 +61,16 @@ def prepare_in_directories(
 def _directory_options(job: Section, index: int, scratch: Scratch) -> dict[str, str]:
     """The options that put the files of the job's section there."""
     name, spread = shared_name(job), len(scratch.paths)
-    placed = {"directory": escape_path(str(scratch.path))}
+    options = {"directory": escape_path(str(scratch.path))}
     if spread > 1:
-        placed |= _spread_names(job, index, name, spread)
+        options |= _spread_names(job, index, name, spread)
     elif name:
-        placed["filename"] = name
-    return placed
+        options["filename"] = name
+    return options
 
 
-def _need_direct(places: Sequence[Path]) -> None:
-    for path in places:
+def _need_direct(directories: Sequence[Path]) -> None:
+    for path in directories:
         if not supports_direct(path):
             raise UsageError(
                 f"The file system of {path.parent} has no O_DIRECT, which the job needs.",
@@ -81,17 +81,17 @@ def _need_direct(places: Sequence[Path]) -> None:
 def _prepare_on_scratch(examined: ExaminedRequest, scratch: Scratch) -> PreparedJob:
     request = examined.request
     jobs = jobfile.effective_sections(jobfile.with_overrides(examined.text, examined.overrides))
-    places = scratch.paths
+    directories = scratch.paths
     per_section = {index: _directory_options(job, index, scratch) for index, job in enumerate(jobs)}
     text = jobfile.with_overrides(
         examined.text, group_reporting(examined.text, examined.overrides), per_section
     )
     facts = examined.inspect(text, scratch.path)
     if any(uses_direct_io(job) for job in jobs):
-        _need_direct(places)
-    free_bytes = room_for_all([path.parent for path in places]) + scratch.used_bytes()
+        _need_direct(directories)
+    free_bytes = room_for_all([path.parent for path in directories]) + scratch.used_bytes()
     sizes = scratch_sizes(
-        jobs, facts.sections, request.size, free_bytes, request.max_scratch_bytes, len(places)
+        jobs, facts.sections, request.size, free_bytes, request.max_scratch_bytes, len(directories)
     )
     sized = {index: {"size": str(size)} for index, size in enumerate(sizes)}
     timed = time_based_values(jobs, sizes)
@@ -112,10 +112,10 @@ def _prepare_on_scratch(examined: ExaminedRequest, scratch: Scratch) -> Prepared
         examined.label, describe_job(text), text, facts, files, scratch.path, layout, total
     )
     prepared.scratch, prepared.logs, prepared.file_sizes = scratch, logs, by_name
-    most = max(by_name.values(), default=0)
+    largest_bytes = max(by_name.values(), default=0)
     # fio makes the first files of several longer by a block (filesetup.c)
-    longer = most + max(map(largest_block, jobs), default=0)
-    prepared.max_file_bytes = longer if len(by_name) * longer <= free_bytes else most
+    longer = largest_bytes + max(map(largest_block, jobs), default=0)
+    prepared.max_file_bytes = longer if len(by_name) * longer <= free_bytes else largest_bytes
     return prepared
 
 

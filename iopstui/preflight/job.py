@@ -69,10 +69,10 @@ def _prepare(
     _check_replay(request, target)
     check_part(request.part, target)
     overrides = {**_without_verify_state(text), **_implied_options(request.overrides)}
-    placed = {"filename", "directory"} & overrides.keys()
-    if target is not None and placed:
+    conflicting = {"filename", "directory"} & overrides.keys()
+    if target is not None and conflicting:
         raise UsageError(
-            f"--set {placed.pop()}= conflicts with the target. Both set where the job runs.",
+            f"--set {conflicting.pop()}= conflicts with the target. Both set where the job runs.",
             "Use only TARGET: iopstui run TARGET --job ...",
         )
     refuse_odd_values(

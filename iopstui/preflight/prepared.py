@@ -87,9 +87,9 @@ class PreparedJob:
     @property
     def cleanup(self) -> tuple[Path, ...]:
         """Directories to remove after the run."""
-        linked = self.staging.link_directory if self.staging is not None else None
+        links = self.staging.link_directory if self.staging is not None else None
         logs = self.logs.directory if self.logs is not None else None
-        return (*self.directories, *filter(None, (linked, logs)))
+        return (*self.directories, *filter(None, (links, logs)))
 
     def used_bytes(self) -> int:
         """Bytes allocated in files that were made for this run."""
@@ -133,10 +133,10 @@ class PreparedJob:
 
     def overrun_reason(self) -> str:
         """Why the run has to end, because its files grow beyond what was planned; "" if not."""
-        for place in self.directories:
+        for directory in self.directories:
             with contextlib.suppress(UsageError):
-                if scratch.room_for(place) == 0:
-                    return f"the file system of {place.parent} has only 5 % free space left"
+                if scratch.room_for(directory) == 0:
+                    return f"the file system of {directory.parent} has only 5 % free space left"
         if self.scratch is not None and self.layout_bytes is not None:
             used_bytes, most = self.scratch.used_bytes(), self.layout_bytes + SPARE_BYTES
             if used_bytes > most:

@@ -124,8 +124,8 @@ class Staging:
 
     def check(self) -> None:
         """Raises Refused if the files are not those that the job means."""
-        for why in (*self.publish(), *self._missing_files()):
-            raise Refused(f"The job is not run: {why}.",
+        for reason in (*self.publish(), *self._missing_files()):
+            raise Refused(f"The job is not run: {reason}.",
                           "Choose another file, or use a smaller size=.")  # fmt: skip
 
     def _missing_files(self) -> Iterator[str]:
@@ -189,9 +189,9 @@ class Staging:
         if self._link_directory is None:
             self._link_directory = private_directory()
         # not all in one directory: two may have the same name
-        place = self._link_directory / str(len(self._links))
-        place.mkdir()
-        staged = str(place / os.path.basename(final_path))
+        directory = self._link_directory / str(len(self._links))
+        directory.mkdir()
+        staged = str(directory / os.path.basename(final_path))
         self._symlink(path, staged)
         self._links[final_path] = staged
         return staged
@@ -228,16 +228,16 @@ class Staging:
 def _make_staging(parent: str) -> _StagingDirectory:
     flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
-        above = os.open(parent, flags)
+        parent_fd = os.open(parent, flags)
     except OSError as error:
         raise UsageError(
             f"The job uses the directory {printable(parent)}, which does not exist.",
             "Create it, or choose another target: iopstui run TARGET --job ...",
         ) from error
     try:
-        return _StagingDirectory(make_scratch(Path(parent)), above)
+        return _StagingDirectory(make_scratch(Path(parent)), parent_fd)
     except BaseException:
-        os.close(above)
+        os.close(parent_fd)
         raise
 
 

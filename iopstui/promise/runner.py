@@ -95,8 +95,8 @@ class PromiseRunner:
                     self._single_latencies[check.rw] = measured.latency_ns
             for check in self.setup.todo:
                 self._check(check, scratch)
-            for check, why in self.setup.skipped.items():
-                self.verdicts += untested(check, why)
+            for check, reason in self.setup.skipped.items():
+                self.verdicts += untested(check, reason)
         finally:
             self._session.close()
             if shared_scratch is not None:
@@ -117,10 +117,10 @@ class PromiseRunner:
             return
         measured = self._measure_check(check, depth, scratch)
         for _ in range(MAX_DEEPER_RUNS):
-            more = deeper_queue(depth)
-            if check.kind == LATENCY or more is None or not too_shallow(check, measured):
+            deeper = deeper_queue(depth)
+            if check.kind == LATENCY or deeper is None or not too_shallow(check, measured):
                 break
-            depth = more
+            depth = deeper
             self._notify("the queue was too shallow: again with a deeper one")
             measured = self._measure_check(check, depth, scratch)
         self.verdicts += judge(check, measured, self.setup.tolerance)

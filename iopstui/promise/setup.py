@@ -131,8 +131,8 @@ def set_up(promised: PromisedFigures, options: PromiseOptions) -> PromiseSetup:
         raise UsageError("A promise is about one volume: give one TARGET.")
     all_checks = checks(promised)
     may_write = target.kind == kinds.DIRECTORY or bool(options.destroy_data)
-    why = f"writing needs --destroy-data {printable(target.path)}"
-    skipped = {} if may_write else {check: why for check in all_checks if check.writes}
+    reason = f"writing needs --destroy-data {printable(target.path)}"
+    skipped = {} if may_write else {check: reason for check in all_checks if check.writes}
     todo = tuple(check for check in all_checks if check not in skipped)
     if not todo:
         raise UsageError(f"No figure of {promised.volume.id} can be tested by only reading.",
@@ -210,8 +210,8 @@ def plan_lines(setup: PromiseSetup) -> Iterator[str]:
         yield f"  {check_title(check)}: {options.measure:g} s"
     for check, seconds in drained_checks(setup).items():
         yield f"  first {check_title(check)} until the credits are used up: {duration(seconds)}"
-    for check, why in setup.skipped.items():
-        yield f"  {check_title(check)}: not tested; {why}"
+    for check, reason in setup.skipped.items():
+        yield f"  {check_title(check)}: not tested; {reason}"
     yield from _write_lines(setup)
     for kind, unit in ((IOPS, "I/O credits"), (THROUGHPUT, "bytes of credits")):
         bucket = setup.promised.bucket(kind)
@@ -219,9 +219,9 @@ def plan_lines(setup: PromiseSetup) -> Iterator[str]:
         spent = credits_used(setup.promised, setup.todo, kind, length)
         if bucket is not None and spent:
             spent = bucket.size if drained_checks(setup) else min(spent, bucket.size)
-            back = bucket.refills_s(level=bucket.size - spent) or 0.0
+            refill_s = bucket.refills_s(level=bucket.size - spent) or 0.0
             yield (f"credits: uses up to {spent:,.0f} of {bucket.size:,.0f} {unit}; full again "
-                   f"after {duration(back)} without I/O")  # fmt: skip
+                   f"after {duration(refill_s)} without I/O")  # fmt: skip
 
 
 def _write_lines(setup: PromiseSetup) -> Iterator[str]:

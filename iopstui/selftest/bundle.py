@@ -30,8 +30,8 @@ def check_writable(path: Path) -> None:
     if path.exists():
         raise UsageError(f"{path} exists already.", "Give another path with -o.")
     if not os.access(path.parent, os.W_OK):
-        why = "you may not write there" if path.parent.is_dir() else "there is no such directory"
-        raise UsageError(f"Cannot write {path}: {why}.", "Give another path with -o.")
+        reason = "you may not write there" if path.parent.is_dir() else "there is no such directory"
+        raise UsageError(f"Cannot write {path}: {reason}.", "Give another path with -o.")
 
 
 def read_bundle(path: Path) -> Evidence:
@@ -43,8 +43,8 @@ def read_bundle(path: Path) -> Evidence:
         with gzip.open(path) as file:
             data = file.read(MAX_BYTES + 1)
     except OSError as error:
-        why = error.strerror or "it is not gzipped"
-        raise UsageError(f"Cannot read {path}: {why}.") from error
+        reason = error.strerror or "it is not gzipped"
+        raise UsageError(f"Cannot read {path}: {reason}.") from error
     except (EOFError, zlib.error) as error:
         raise UsageError(f"{path} is cut off or damaged.") from error
     if len(data) > MAX_BYTES:

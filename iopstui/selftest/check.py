@@ -37,9 +37,9 @@ def check_within(name: str, low: float, high: float, measured: float, meaning: s
     return Check(name, limits, _text(measured), verdict, meaning)
 
 
-def unchecked(name: str, why: str) -> Check:
+def unchecked(name: str, reason: str) -> Check:
     """It could not be made."""
-    return Check(name, "–", "–", MISSING, why)
+    return Check(name, "–", "–", MISSING, reason)
 
 
 def _text(value: object) -> str:

@@ -115,14 +115,14 @@ def _log_fio(evidence: Evidence, fio: Fio, scratch: Path, direct: bool) -> None:
 
 def _run_iopstui(evidence: Evidence, directory: Path) -> None:
     """A run of the program itself, in a process of its own, with the counters beside it."""
-    with contextlib.ExitStack() as beside:
+    with contextlib.ExitStack() as stack:
         if evidence.disk:
             log = counters.CounterLog(evidence.disk, counters.read_vector_labels(evidence.disk))
             log.start()
             iostat = IostatLog(evidence.disk)
             iostat.begin()
             # also after Ctrl-C
-            beside.callback(iostat.finish)
+            stack.callback(iostat.finish)
             time.sleep(SETTLE_S)
         result = _run_job(directory, RUN_S)
         if evidence.disk:

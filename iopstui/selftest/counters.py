@@ -57,11 +57,11 @@ def _now_ms() -> float:
 def read_vector_labels(disk: str) -> tuple[str, ...]:
     """Labels in /proc/interrupts ("35:") of the disk's interrupts, by msi_irqs of its device or of
     one above it; empty if there are none."""
-    place = Path("/sys/block", disk, "device").resolve()
-    while place != Path("/sys") and place != place.parent:
-        if (place / "msi_irqs").is_dir():
-            return tuple(f"{entry.name}:" for entry in (place / "msi_irqs").iterdir())
-        place = place.parent
+    directory = Path("/sys/block", disk, "device").resolve()
+    while directory != Path("/sys") and directory != directory.parent:
+        if (directory / "msi_irqs").is_dir():
+            return tuple(f"{entry.name}:" for entry in (directory / "msi_irqs").iterdir())
+        directory = directory.parent
     return ()
 
 

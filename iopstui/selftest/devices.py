@@ -25,10 +25,10 @@ NOT_ROOT = "needs root"
 def disk_below(directory: Path) -> str:
     """Name of the disk that the directory's file system is on; "" for none of its own."""
     number = os.stat(directory).st_dev
-    place = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
-    if not place.exists():
+    device_path = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
+    if not device_path.exists():
         return ""
-    real = place.resolve()
+    real = device_path.resolve()
     return real.parent.name if (real / "partition").exists() else real.name
 
 
@@ -86,17 +86,17 @@ def try_known_latency(evidence: Evidence) -> None:
 
 
 def _measure_null_blk(evidence: Evidence) -> None:
-    place = NULL_BLK / NULL_NAME
+    directory = NULL_BLK / NULL_NAME
     try:
-        place.mkdir()
+        directory.mkdir()
     except OSError as error:
         evidence.missing["latency"] = f"no null_blk can be made here ({error.strerror})"
         return
     try:
         for name, value in (("size", 64), ("irqmode", 2), ("completion_nsec", LATENCY_NS),
                             ("power", 1)):  # fmt: skip
-            (place / name).write_text(str(value))
-        number = (place / "index").read_text().strip()
+            (directory / name).write_text(str(value))
+        number = (directory / "index").read_text().strip()
         disk = next((path for path in (f"/dev/{NULL_NAME}", f"/dev/nullb{number}")
                      if os.path.exists(path)), "")  # fmt: skip
         if disk:
@@ -107,9 +107,9 @@ def _measure_null_blk(evidence: Evidence) -> None:
         evidence.missing["latency"] = f"no null_blk can be set up here ({error.strerror})"
     finally:
         with contextlib.suppress(OSError):
-            (place / "power").write_text("0")
+            (directory / "power").write_text("0")
         with contextlib.suppress(OSError):
-            place.rmdir()
+            directory.rmdir()
 
 
 def _measure_latency(disk: str) -> dict[str, float]:

@@ -51,10 +51,10 @@ def _queues(evidence: Evidence) -> Iterator[Check]:
                       "the queue map would be wrong")  # fmt: skip
     expected: dict[str, int] = {}
     for irq, name in evidence.vector_names.items():
-        for place, pattern in enumerate(_QUEUE_OF):
+        for offset, pattern in enumerate(_QUEUE_OF):
             match = pattern.fullmatch(name)
-            if match is not None and int(match[1]) - place >= 0:
-                expected[irq] = int(match[1]) - place
+            if match is not None and int(match[1]) - offset >= 0:
+                expected[irq] = int(match[1]) - offset
     reported = {
         str(vector["irq"]): vector["hctx"]
         for vector in evidence.vectors

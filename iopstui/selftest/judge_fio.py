@@ -85,8 +85,10 @@ def _intervals(evidence: Evidence) -> list[FioInterval]:
         if status is None:
             continue
         # fio may write its last document twice
-        soon = statuses and status.timestamp_ms - statuses[-1].timestamp_ms < REPEAT_WINDOW_MS
-        if soon and is_repetition(status, statuses[-1]):
+        is_soon_after = (
+            statuses and status.timestamp_ms - statuses[-1].timestamp_ms < REPEAT_WINDOW_MS
+        )
+        if is_soon_after and is_repetition(status, statuses[-1]):
             statuses.pop()
         statuses.append(status)
     builder = FrameBuilder()

@@ -48,10 +48,10 @@ def _device(evidence: Evidence, frames: Sequence[Frame]) -> Iterator[Check]:
         yield unchecked("device", COUNTERS_RESET)
         return
     span = begin_ms(frames[0]), float(frames[-1]["wall_ms"])
-    for name, field, measured, meaning, more in _device_sums(frames):
+    for name, field, measured, meaning, slack in _device_sums(frames):
         low, high = growth(stats, field, *span)
         yield check_within(
-            f"device: {name}", round_down(low) - more, round_up(high) + more, measured, meaning
+            f"device: {name}", round_down(low) - slack, round_up(high) + slack, measured, meaning
         )
     wrong_seconds = 0
     for frame in frames:

@@ -20,7 +20,7 @@ from iopstui.selftest.kernel_counters import (
 
 NS_PER_MS = 1e6
 SECOND_MS, LATE_MS = 1000.0, 100.0
-MOST_QUEUED = 64
+MAX_QUEUE_RATIO = 64
 """Of the time until a request completes at least one part in so many is in the device."""
 WRONG_LATENCIES = "the probe would show wrong latencies of the device"
 SECTOR_BYTES = 512
@@ -63,7 +63,7 @@ def judge_probe(evidence: Evidence) -> Iterator[Check]:
             low, high = growth(stats, field + 3, begin, end)
             yield check_within(
                 f"probe: ms of {key}s in the device",
-                round_down(low / MOST_QUEUED),
+                round_down(low / MAX_QUEUE_RATIO),
                 round_up(high),
                 spent,
                 WRONG_LATENCIES,
@@ -91,16 +91,16 @@ def judge_iostat(evidence: Evidence) -> Iterator[Check]:
     if was_reset([(at, row[:8] + row[9:]) for at, row in stats]):
         return
     span = begin_ms(frames[0]), float(frames[-1]["wall_ms"])
-    inside = _reports_within(evidence.iostat, *span)
-    if len(inside) < 2:
+    reports = _reports_within(evidence.iostat, *span)
+    if len(reports) < 2:
         yield unchecked("iostat", evidence.missing.get("iostat", "fewer than two of its seconds"))
         return
     # its rates are for its own seconds, which are known by when it printed them
-    if any(abs(after - before - SECOND_MS) > LATE_MS for before, after, _ in inside):
+    if any(abs(after - before - SECOND_MS) > LATE_MS for before, after, _ in reports):
         yield unchecked("iostat", "its reports came late: this machine is too busy")
         return
-    for name, field, measured, reported, rounding in _sums(frames, inside):
-        low, high = _growth_outside(stats, field, span, inside)
+    for name, field, measured, reported, rounding in _sums(frames, reports):
+        low, high = _growth_outside(stats, field, span, reports)
         yield check_within(
             f"iostat: {name}",
             round_down(reported + low) - rounding,

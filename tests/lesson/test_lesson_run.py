@@ -136,7 +136,7 @@ def test_predict_run_see_explain(play: LessonRun) -> None:
     measure(play)
     play.advance()
     (table,) = play.page().blocks  # type: ignore[union-attr]
-    assert isinstance(table, Table) and table.head == ("", "one", "deep")
+    assert isinstance(table, Table) and table.header == ("", "one", "deep")
     assert [row[0] for row in table.rows] == [
         "I/Os per second, reads and writes", "99th percentile",
         "requests merged into others per second",
@@ -230,7 +230,7 @@ def test_a_run_that_fails_in_the_middle(play: LessonRun) -> None:
     assert "No space left Make room." in words(play)
     play.advance()
     (table,) = play.page().blocks  # type: ignore[union-attr]
-    assert isinstance(table, Table) and table.head == ("", "one")
+    assert isinstance(table, Table) and table.header == ("", "one")
     play.advance()
     assert words(play) == (
         "You said b) no. This cannot be decided here: a required figure is unknown."

@@ -69,7 +69,7 @@ def capture(options: CaptureOptions) -> int:
     _check_choice(options)
     stop = _Stop()
     with handling_stop_signals(stop):
-        phases, disk_counted, why = _capture_disk(options, stop, trace)
+        phases, disk_counted, reason = _capture_disk(options, stop, trace)
         workload = phases.whole
         if not workload.ios:
             raise JobFailed(
@@ -80,7 +80,7 @@ def capture(options: CaptureOptions) -> int:
         if trace is not None and options.trace is not None:
             _write_trace(trace, Path(options.trace))
         comparison = None
-        if options.check is not None and not why:
+        if options.check is not None and not reason:
             from iopstui.cli.capturing.check import replay_and_compare
 
             print_message(f"running the {options.loop}-loop job in {options.check} and capturing "
@@ -93,8 +93,8 @@ def capture(options: CaptureOptions) -> int:
         show(json.dumps(workload_json(workload, disk_counted, comparison, phases.all), indent=2))
     else:
         show(workload_text(workload, disk_counted, comparison, job_files, width(), phases.all))
-    if why:
-        print_message(why)
+    if reason:
+        print_message(reason)
         return EXIT_INTERRUPTED if stop.requested else EXIT_JOB_FAILED
     close = comparison is None or all(distance.close is not False for distance in comparison)
     return EXIT_OK if close else EXIT_VERDICT
@@ -107,37 +107,41 @@ def _capture_disk(
     texts = [options.target] if options.target is not None else []
     target = choose_watch_target(texts, read_devices(Roots()), Roots())
     regions, layer = disk_regions(target)
-    running = start_capture(", ".join(region.name for region in regions), regions,
-                            Choice(options.pids, options.cgroup), trace)  # fmt: skip
+    workload_capture = start_capture(", ".join(region.name for region in regions), regions,
+                                     Choice(options.pids, options.cgroup), trace)  # fmt: skip
     try:
         length = f"for {duration(options.for_s)}" if options.for_s else "until Ctrl-C"
         print_message(f"capturing requests of {layer}, {length}")
         deadline = time.monotonic() + options.for_s if options.for_s else None
-        phases, why = _capture_phases(running, deadline, options.span_s, stop)
-        if why and options.for_s is None and stop.requested:
-            why = ""
-        return phases, running.disk_counted(), why
+        phases, reason = _capture_phases(workload_capture, deadline, options.span_s, stop)
+        if reason and options.for_s is None and stop.requested:
+            reason = ""
+        return phases, workload_capture.disk_counted(), reason
     finally:
-        running.close()
+        workload_capture.close()
 
 
 def _capture_phases(
-    running: WorkloadCapture, deadline: float | None, span_s: float | None, stop: _Stop
+    workload_capture: WorkloadCapture, deadline: float | None, span_s: float | None, stop: _Stop
 ) -> tuple[Phases, str]:
-    """Capture until then, cut into spans of ``span_s``; why it ended before, "" if it did not."""
-    phases, why, cut = Phases(), "", None
+    """Capture until ``deadline`` in spans of ``span_s``; the reason if it ended early, or ""."""
+    phases, reason, span_end = Phases(), "", None
     while True:
         if span_s is not None:
-            cut = (time.monotonic() if cut is None else cut) + span_s
-        last = cut is None or (deadline is not None and deadline <= cut)
-        why = poll_until(running, deadline if last else cut, lambda: stop.requested)
-        phases.add(running.cut())
-        if why or last:
-            return phases, why
+            span_end = (time.monotonic() if span_end is None else span_end) + span_s
+        last = span_end is None or (deadline is not None and deadline <= span_end)
+        reason = poll_until(
+            workload_capture, deadline if last else span_end, lambda: stop.requested
+        )
+        phases.add(workload_capture.cut())
+        if reason or last:
+            return phases, reason
 
 
-def poll_until(running: WorkloadCapture, deadline: float | None, stop: Callable[[], bool]) -> str:
-    """Capture until then (monotonic seconds); why it ended before, "" if it did not."""
+def poll_until(
+    workload_capture: WorkloadCapture, deadline: float | None, stop: Callable[[], bool]
+) -> str:
+    """Capture until ``deadline`` (monotonic seconds); the reason if it ended early, or ""."""
     next_check_s = time.monotonic() + _CHECK_INTERVAL_S
     while True:
         now = time.monotonic()
@@ -147,10 +151,10 @@ def poll_until(running: WorkloadCapture, deadline: float | None, stop: Callable[
             return "Interrupted: what was captured until then is kept."
         if now >= next_check_s:
             next_check_s = now + _CHECK_INTERVAL_S
-            if running.gone():
+            if workload_capture.gone():
                 return "The disk has vanished: what was captured until then is kept."
         time.sleep(POLL_S if deadline is None else min(POLL_S, max(0.0, deadline - now)))
-        running.poll()
+        workload_capture.poll()
 
 
 def _check_choice(options: CaptureOptions) -> None:

@@ -47,18 +47,18 @@ def _capture_run(job: Path, directory: Path, stop: Callable[[], bool]) -> Worklo
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                              stderr=subprocess.PIPE, text=True)  # fmt: skip
     try:
-        running = start_capture(", ".join(region.name for region in regions), regions,
-                                Choice((child.pid,)))  # fmt: skip
+        workload_capture = start_capture(", ".join(region.name for region in regions), regions,
+                                         Choice((child.pid,)))  # fmt: skip
         try:
-            return _capture_job(child, running, stop)
+            return _capture_job(child, workload_capture, stop)
         finally:
-            running.close()
+            workload_capture.close()
     finally:
         _end_child(child)
 
 
 def _capture_job(
-    child: subprocess.Popen[str], running: WorkloadCapture, stop: Callable[[], bool]
+    child: subprocess.Popen[str], workload_capture: WorkloadCapture, stop: Callable[[], bool]
 ) -> Workload:
     """What the job does from its start to its end, without the making of its files."""
     assert child.stdout is not None and child.stderr is not None
@@ -72,18 +72,20 @@ def _capture_job(
             raise Interrupted("Interrupted: the job was not compared.")
         for line in _queued_lines(lines):
             if line is None:
-                why = stderr[-1].strip().removeprefix("iopstui: ") if stderr else "no reason given"
-                raise JobFailed(f"The captured job did not run: {why}")
+                reason = (
+                    stderr[-1].strip().removeprefix("iopstui: ") if stderr else "no reason given"
+                )
+                raise JobFailed(f"The captured job did not run: {reason}")
             kind = line.get("event")
             if kind == "step_started" and "--create_only=1" not in line["command"]:
-                running.begin()
+                workload_capture.begin()
                 job_started = True
             elif kind == "step_finished" and line["exit_code"]:
                 raise JobFailed(f"The captured job did not run: {line['error']}")
             elif kind == "step_finished" and job_started:
-                return running.result(active=True)
+                return workload_capture.result(active=True)
         time.sleep(POLL_S)
-        running.poll()
+        workload_capture.poll()
 
 
 def _queue_lines(stream: IO[str], lines: queue.SimpleQueue[dict[str, Any] | None]) -> None:

@@ -29,15 +29,19 @@ def disk_regions(target: Target) -> tuple[list[Region], str]:
     if len(layers) > 1:
         raise UsageError("A stacked device and a disk cannot be captured together.",
                          "Capture one of them: iopstui devices")  # fmt: skip
-    below = [name for name in target.tree if name not in names]
-    names_of = ", ".join(disk.name for disk in disks)
+    lower_devices = [name for name in target.tree if name not in names]
+    disk_names = ", ".join(disk.name for disk in disks)
     if disks[0].bios:
-        on = f"; {', '.join(below)} below may see other sizes and another order" if below else ""
+        on = (
+            f"; {', '.join(lower_devices)} below may see other sizes and another order"
+            if lower_devices
+            else ""
+        )
         return (
             disks,
-            f"{names_of}: as they are sent to this layer, before it maps or splits them{on}",
+            f"{disk_names}: as they are sent to this layer, before it maps or splits them{on}",
         )
-    return disks, f"{names_of}: as they are sent to the disk, after merging and splitting"
+    return disks, f"{disk_names}: as they are sent to the disk, after merging and splitting"
 
 
 def start_capture(

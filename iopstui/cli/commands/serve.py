@@ -63,8 +63,8 @@ def run(arguments: argparse.Namespace) -> int:
                 f"{option} is an option of serve: it belongs before {command_line[0]}.",
                 f"iopstui serve {option} VALUE {command_line[0]} ...",
             )
-    served = arguments.line.parse(command_line)
-    if served.plain or getattr(served, "format", None):
+    served_args = arguments.line.parse(command_line)
+    if served_args.plain or getattr(served_args, "format", None):
         raise UsageError("--plain and --format replace the screen, which is what is served.",
                          "Leave them out.")  # fmt: skip
     if arguments.viewers_cpu is not None and arguments.viewers_cpu not in os.sched_getaffinity(0):
@@ -76,11 +76,11 @@ def run(arguments: argparse.Namespace) -> int:
 
     options = ServeOptions(arguments.host, arguments.port, arguments.viewers, arguments.viewers_cpu)
     if command_line[0] == "replay":
-        return serve_replay(served, options)
-    if not served.target:
+        return serve_replay(served_args, options)
+    if not served_args.target:
         raise UsageError("`iopstui serve live` needs a target: a device, a file or a directory.",
                          "List of devices: iopstui devices")  # fmt: skip
-    return serve_live(served, command_line, options)
+    return serve_live(served_args, command_line, options)
 
 
 def _require_extra() -> None:

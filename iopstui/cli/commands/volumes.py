@@ -9,8 +9,8 @@ from iopstui.cli.command import Command
 from iopstui.cli.terminal import print_message, show, width
 from iopstui.cli.volume_options import (
     add_volume_details,
+    apply_volume_options,
     read_promised_figures,
-    take_volume_options,
 )
 from iopstui.errors import EXIT_OK, UsageError
 
@@ -34,9 +34,9 @@ def run(arguments: argparse.Namespace) -> int:
     from iopstui.catalog.library import read_catalog
 
     if arguments.name and not arguments.instances:
-        arguments.name = take_volume_options(arguments, arguments.name, "NAME")
-    bought = (arguments.size, arguments.iops, arguments.throughput, arguments.instance)
-    has_options = any(value is not None for value in bought)
+        arguments.name = apply_volume_options(arguments, arguments.name, "NAME")
+    volume_options = (arguments.size, arguments.iops, arguments.throughput, arguments.instance)
+    has_options = any(value is not None for value in volume_options)
     if not arguments.name and has_options:
         raise UsageError("--size, --iops, --throughput and --instance describe one volume.",
                          "Name it: iopstui volumes NAME --size 500g")  # fmt: skip

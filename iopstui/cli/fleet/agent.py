@@ -87,7 +87,7 @@ class Agent:
 
     def __init__(self, parse: ParseArguments) -> None:
         self._parse = parse
-        self.lines = LineWriter(lambda why: self.conversation.abort(why))
+        self.lines = LineWriter(lambda reason: self.conversation.abort(reason))
         self.conversation = Conversation(
             0, self.lines.write_row, self._handle_order, self._stop_everything, self._note_heartbeat
         )
@@ -131,11 +131,11 @@ class Agent:
         """Be the gateway to some hosts."""
         from iopstui.cli.fleet.gateway import SubFleet
 
-        below = self._sub_fleet = SubFleet(order, self.lines.write_row)
-        StopSignals(below.fleet.interrupt, below.fleet.kill)
+        sub_fleet = self._sub_fleet = SubFleet(order, self.lines.write_row)
+        StopSignals(sub_fleet.fleet.interrupt, sub_fleet.fleet.kill)
         if self._stop_reason:  # perhaps before there was anything to stop
-            below.fleet.interrupt()
-        return below.run()
+            sub_fleet.fleet.interrupt()
+        return sub_fleet.run()
 
     def _run(self, job: AgentJob, plan: bool) -> int:
         session = self._session = job.session()
@@ -190,10 +190,10 @@ class Agent:
 
     def _report_missing_probe(self) -> None:
         """Why there is none though it was asked for, once, before it is missed."""
-        why = self._session.no_probe if self._session is not None else ""
-        if why != self._probe_problem:
-            self._probe_problem = why
-            self.lines.write_row({"event": "no_probe", "why": why})
+        reason = self._session.no_probe if self._session is not None else ""
+        if reason != self._probe_problem:
+            self._probe_problem = reason
+            self.lines.write_row({"event": "no_probe", "why": reason})
 
     # -- in the conversation's threads
 
@@ -249,9 +249,9 @@ class Agent:
 
         session.change_tunable(name, str(order["value"]), done)
 
-    def _stop_everything(self, why: str) -> None:
-        self._stop_reason = why
-        print(f"iopstui agent: {why}: everything stopped", file=sys.stderr)
+    def _stop_everything(self, reason: str) -> None:
+        self._stop_reason = reason
+        print(f"iopstui agent: {reason}: everything stopped", file=sys.stderr)
         self._first_order.put(None)
         if self._sub_fleet is not None:
             self._sub_fleet.fleet.interrupt()

@@ -39,7 +39,7 @@ class AgentOrders:
         self._record = record or bool(arguments.record)
         self._job = _job_for_agents(arguments.job) if arguments.job is not None else None
         self._targets = list(arguments.target)
-        self._positions = {node.name: place for place, node in enumerate(nodes)}
+        self._positions = {node.name: index for index, node in enumerate(nodes)}
         self._rotation = _check_rotation(arguments, len(nodes)) if arguments.split else None
         self._agent_options = _agent_options(arguments, self._job is None)
         self._interval = arguments.interval

@@ -51,13 +51,13 @@ def host_counts(arguments: argparse.Namespace, hosts: int) -> list[int]:
 
 
 def judge_point(
-    fleet: Fleet, merger: Merger, hosts: int, least: int, met: bool | None
+    fleet: Fleet, merger: Merger, hosts: int, min_hosts: int, met: bool | None
 ) -> tuple[ScalePoint | None, list[str]]:
-    """The point of a run on ``hosts`` that is over, of which ``least`` would do, and what is to be
-    said of it; ``None`` if it does not count. ``met`` as in ``ScalePoint``."""
+    """The point of a finished run on ``hosts``, of which ``min_hosts`` are enough, and notes on it;
+    ``None`` if it does not count. ``met`` as in ``ScalePoint``."""
     began = sum(member.executed_ns is not None for member in fleet.members.values())
     finished = certify_merge(merger).finished
-    if finished < max(began, least) or fleet.stopped:
+    if finished < max(began, min_hosts) or fleet.stopped:
         return None, [f"not counted: the job finished on {finished} of {hosts}"]
     notes = (
         []
@@ -68,21 +68,21 @@ def judge_point(
 
 
 class _HostSweep:
-    """Runs points one after another. ``code`` is the exit code so far; ``least`` hosts are enough
-    for a point of more."""
+    """Runs points one after another. ``code`` is the exit code so far; ``min_hosts`` are enough for
+    a point of more."""
 
     def __init__(
         self,
         arguments: argparse.Namespace,
         nodes: Sequence[Node],
         expected: Sequence[FleetExpectation],
-        least: int | None,
+        min_hosts: int | None,
     ) -> None:
         self.code = EXIT_OK
         self._arguments = arguments
         self._nodes = nodes
         self._expected = expected
-        self._min_hosts = least
+        self._min_hosts = min_hosts
         self._orders = AgentOrders(arguments, nodes)
         self._record = (
             RecordFile(new_record_path(arguments.record), print_message)
@@ -106,13 +106,13 @@ class _HostSweep:
         if self._fleet is not None:
             self._fleet.kill()
 
-    def run(self, place: SweepPosition) -> ScalePoint | None:
+    def run(self, position: SweepPosition) -> ScalePoint | None:
         """Run one point; ``None`` if it does not count. Raises what Fleet.run raises."""
         self._number += 1
-        hosts = place.hosts
+        hosts = position.hosts
         names = tuple(node.name for node in self._nodes[:hosts])
         job = self._arguments.job
-        event = FleetRunStarted(self._number, names, time.time(), job, place=place)
+        event = FleetRunStarted(self._number, names, time.time(), job, place=position)
         self._record_row(run_started_object(event, self._arguments.interval))
         code, messages = EXIT_JOB_FAILED, ["it did not finish"]
         try:
@@ -134,13 +134,13 @@ class _HostSweep:
             arguments.interval, keep_bins=any(expectation.each for expectation in self._expected)
         )
         self._aborts = [AbortCondition(text) for text in arguments.abort]
-        least = hosts if self._min_hosts is None else min(self._min_hosts, hosts)
+        min_hosts = hosts if self._min_hosts is None else min(self._min_hosts, hosts)
         fleet = self._fleet = Fleet(
             self._nodes[:hosts],
             lambda node: launch_command(node, arguments.launcher, arguments.bring, arguments.sudo),
             lambda node: self._orders.order_for(node, hosts),
             merger,
-            fleet_options(arguments, least),
+            fleet_options(arguments, min_hosts),
             FleetCallbacks(
                 print_message, lambda second: None, self._record_host_row, self._stop_reason
             ),
@@ -150,7 +150,7 @@ class _HostSweep:
         if self._stopped:
             return EXIT_INTERRUPTED, [], None
         met, outcomes = judge_expectations(merger, self._expected)
-        point, notes = judge_point(fleet, merger, hosts, least, met if self._expected else None)
+        point, notes = judge_point(fleet, merger, hosts, min_hosts, met if self._expected else None)
         if point is None:
             return EXIT_JOB_FAILED, notes, None
         return EXIT_OK if met else EXIT_VERDICT, [*notes, *outcomes], point
@@ -184,11 +184,11 @@ def run_host_sweep(
     arguments: argparse.Namespace,
     nodes: Sequence[Node],
     expected: Sequence[FleetExpectation],
-    least: int | None,
+    min_hosts: int | None,
 ) -> int:
-    """The exit code. ``least``: as ``_HostSweep`` has it."""
+    """The exit code. ``min_hosts`` as in ``_HostSweep``."""
     counts = host_counts(arguments, len(nodes))
-    curve = _HostSweep(arguments, nodes, expected, least)
+    curve = _HostSweep(arguments, nodes, expected, min_hosts)
     with contextlib.closing(curve), exit_on_closed_output(arguments.expect):
         _run_points(curve, counts, arguments.format)
     return curve.code
@@ -198,9 +198,9 @@ def _run_points(curve: _HostSweep, counts: Sequence[int], kind: str) -> None:
     sink = scaling_sink(kind, sys.stdout, sys.stderr)
     points: list[ScalePoint] = []
     try:
-        for place, hosts in enumerate(counts):
-            print_message(f"hosts={hosts} ({place + 1} of {len(counts)})")
-            point = curve.run(SweepPosition(tuple(counts), place))
+        for index, hosts in enumerate(counts):
+            print_message(f"hosts={hosts} ({index + 1} of {len(counts)})")
+            point = curve.run(SweepPosition(tuple(counts), index))
             if point is not None:
                 points.append(point)
                 sink.point(point, points[0])

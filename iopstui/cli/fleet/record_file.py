@@ -19,8 +19,10 @@ LABEL = "fleet"
 
 def run_started_object(event: FleetRunStarted, interval_s: float) -> dict[str, Any]:
     """The line that begins a run in a recording; of a sweep it has all points' hosts."""
-    place = event.place
-    sweep = {"axis": list(place.counts), "point": place.number} if place is not None else {}
+    position = event.place
+    sweep = (
+        {"axis": list(position.counts), "point": position.number} if position is not None else {}
+    )
     return {
         "event": FLEET, "host": LABEL, "wall_ms": event.wall_s * 1000, "run": event.number,
         "job": event.job, "watching": event.watching, "interval_s": interval_s,

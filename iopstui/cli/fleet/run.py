@@ -68,9 +68,9 @@ def _run_on_hosts(arguments: argparse.Namespace) -> int:
     nodes = parse_nodes(arguments.hosts)
     orders = AgentOrders(arguments, nodes)
     expected = [wanted(text, parse_tolerance(arguments.tolerance)) for text in arguments.expect]
-    least = len(nodes) if arguments.min_hosts is None else arguments.min_hosts
-    if not 1 <= least <= len(nodes):
-        raise UsageError(f"--min-hosts {least}: there are {len(nodes)} hosts.")
+    min_hosts = len(nodes) if arguments.min_hosts is None else arguments.min_hosts
+    if not 1 <= min_hosts <= len(nodes):
+        raise UsageError(f"--min-hosts {min_hosts}: there are {len(nodes)} hosts.")
     if arguments.rotate and not arguments.split:
         raise UsageError("--rotate is for the parts of --split.",
                          "For example: iopstui fleet node[1-4] FILE --split --rotate --job "
@@ -82,7 +82,7 @@ def _run_on_hosts(arguments: argparse.Namespace) -> int:
     _require_probe(arguments, expected)
     prepare_for_hosts(len(nodes))
     if arguments.gateways is not None:
-        return _run_through_gateways(arguments, nodes, orders, expected, least)
+        return _run_through_gateways(arguments, nodes, orders, expected, min_hosts)
     on_screen = arguments.format is None and has_screen()
     if arguments.axis and not on_screen:
         from iopstui.cli.fleet.host_sweep import run_host_sweep
@@ -91,8 +91,8 @@ def _run_on_hosts(arguments: argparse.Namespace) -> int:
     if on_screen:
         from iopstui.cli.fleet.screen import show_fleet
 
-        return show_fleet(arguments, nodes, expected, least)
-    return _run_without_screen(arguments, nodes, orders.order_for, expected, least)
+        return show_fleet(arguments, nodes, expected, min_hosts)
+    return _run_without_screen(arguments, nodes, orders.order_for, expected, min_hosts)
 
 
 def _run_through_gateways(
@@ -100,7 +100,7 @@ def _run_through_gateways(
     nodes: Sequence[Node],
     orders: AgentOrders,
     expected: Sequence[FleetExpectation],
-    least: int,
+    min_hosts: int,
 ) -> int:
     """Run a fleet of fleets; the exit code."""
     refused = [
@@ -109,9 +109,9 @@ def _run_through_gateways(
         (bool(arguments.record), "does not work with --record: hosts send totals only"),
         (any(expectation.each for expectation in expected), "does not work with --expect each."),
     ]
-    for applies, why in refused:
+    for applies, reason in refused:
         if applies:
-            raise UsageError(f"--gateways {why}.")
+            raise UsageError(f"--gateways {reason}.")
     gateways = parse_nodes(arguments.gateways)
     if len(gateways) > len(nodes):
         raise UsageError(f"--gateways: {len(gateways)} gateways for {len(nodes)} hosts.")
@@ -121,16 +121,16 @@ def _run_through_gateways(
         "parts": arguments.split, "interval": arguments.interval,
         "connect_timeout": arguments.connect_timeout,
     }  # fmt: skip
-    may_lack, below = len(nodes) - least, {}
-    for place, gateway in enumerate(gateways):
+    may_lack, gateway_orders = len(nodes) - min_hosts, {}
+    for index, gateway in enumerate(gateways):
         hosts = nodes[
-            place * len(nodes) // len(gateways) : (place + 1) * len(nodes) // len(gateways)
+            index * len(nodes) // len(gateways) : (index + 1) * len(nodes) // len(gateways)
         ]
-        below[gateway.name] = orders.build_fleet_orders(
+        gateway_orders[gateway.name] = orders.build_fleet_orders(
             hosts, {**limits, "least": max(1, len(hosts) - may_lack)}
         )
     return _run_without_screen(
-        arguments, gateways, lambda gateway: below[gateway.name], expected, least
+        arguments, gateways, lambda gateway: gateway_orders[gateway.name], expected, min_hosts
     )
 
 
@@ -139,7 +139,7 @@ def _run_without_screen(
     nodes: Sequence[Node],
     order: Callable[[Node], Object],
     expected: Sequence[FleetExpectation],
-    least: int,
+    min_hosts: int,
 ) -> int:
     """Run the fleet and print its totals; the exit code. ``nodes`` are gateways or hosts."""
     merger = Merger(arguments.interval, keep_bins=any(expectation.each for expectation in expected))
@@ -149,7 +149,7 @@ def _run_without_screen(
         lambda node: launch_command(node, arguments.launcher, arguments.bring, arguments.sudo),
         order,
         merger,
-        fleet_options(arguments, least),
+        fleet_options(arguments, min_hosts),
         # where lines are kept they are asked for as JSON
         FleetCallbacks(
             print_message, run.print_second, run.record_row, run.stop_reason, lambda: run.is_steady

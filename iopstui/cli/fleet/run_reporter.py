@@ -74,8 +74,8 @@ class FleetRunReporter:
             if abort.feed(second):
                 self.aborted = True
                 return f"--abort {abort.text}"
-        if self.until_steady and (why := self._steady_reason(second)):
-            return why
+        if self.until_steady and (reason := self._steady_reason(second)):
+            return reason
         if self.length_s is None:
             return ""
         self._deadline = self._deadline or time.monotonic() + self.length_s
@@ -103,10 +103,10 @@ class FleetRunReporter:
             self._record.close()
 
 
-def fleet_options(arguments: argparse.Namespace, least: int) -> FleetOptions:
-    """Fleet options from the command line; ``least`` hosts are enough."""
+def fleet_options(arguments: argparse.Namespace, min_hosts: int) -> FleetOptions:
+    """Fleet options from the command line; ``min_hosts`` are enough."""
     return FleetOptions(
-        least, arguments.on_loss == "stop", arguments.job is None, arguments.assume_apart,
+        min_hosts, arguments.on_loss == "stop", arguments.job is None, arguments.assume_apart,
         arguments.connect_timeout, arguments.split,
     )  # fmt: skip
 

@@ -87,25 +87,29 @@ class FleetRunPlanner:
         arguments: argparse.Namespace,
         nodes: Sequence[Node],
         expected: Sequence[FleetExpectation],
-        least: int,
+        min_hosts: int,
         recorder: FleetRecorder,
         settings: HostTunables,
     ) -> None:
         self._arguments = arguments
         self._nodes = nodes
         self._expected = expected
-        self._min_hosts = least
+        self._min_hosts = min_hosts
         self._recorder = recorder
         self._settings = settings
         self._devices_by_host: dict[str, list[str]] = {}
 
     def __call__(
-        self, number: int, job: str, options: Mapping[str, str], place: SweepPosition | None = None
+        self,
+        number: int,
+        job: str,
+        options: Mapping[str, str],
+        position: SweepPosition | None = None,
     ) -> PlannedRun:
         """Run ``number``, on all hosts or, as a point of a sweep, on the first of them. Raises what
         the command line would raise."""
-        nodes = self._nodes if place is None else self._nodes[: place.hosts]
-        least = min(self._min_hosts, len(nodes))
+        nodes = self._nodes if position is None else self._nodes[: position.hosts]
+        min_hosts = min(self._min_hosts, len(nodes))
         arguments = argparse.Namespace(**vars(self._arguments))
         changed = [f"{name}={value}" for name, value in options.items()]
         arguments.set = [*self._arguments.set, *changed]
@@ -115,7 +119,7 @@ class FleetRunPlanner:
         merger = Merger(arguments.interval, keep_bins=keep_bins)
         run = FleetRunReporter(arguments, sys.stdout, sys.stderr)
         names = tuple(node.name for node in nodes)
-        event = FleetRunStarted(number, names, time.time(), job, not job, place=place)
+        event = FleetRunStarted(number, names, time.time(), job, not job, place=position)
         self._recorder.write(run_started_object(event, arguments.interval))
 
         def fleet(callbacks: FleetCallbacks) -> Fleet:
@@ -124,12 +128,12 @@ class FleetRunPlanner:
                 self._launch_command,
                 lambda node: self._with_tunables(node, orders.order_for(node, len(nodes))),
                 merger,
-                fleet_options(arguments, least),
+                fleet_options(arguments, min_hosts),
                 callbacks,
             )
 
         def judge(fleet: Fleet) -> RunVerdict:
-            return self._judge(fleet, merger, run, least if place is not None else None)
+            return self._judge(fleet, merger, run, min_hosts if position is not None else None)
 
         return PlannedRun(
             fleet, merger, event, _ignore_second, self._record_row, run.stop_reason, judge,
@@ -174,15 +178,15 @@ class FleetRunPlanner:
         self._recorder.write_host_row(name, row)
 
     def _judge(
-        self, fleet: Fleet, merger: Merger, run: FleetRunReporter, least: int | None
+        self, fleet: Fleet, merger: Merger, run: FleetRunReporter, min_hosts: int | None
     ) -> RunVerdict:
-        """Exit code of a run. ``least``: hosts needed for a point of a sweep."""
+        """Exit code of a run. ``min_hosts``: needed for a point of a sweep."""
         met, outcomes = judge_expectations(merger, self._expected)
         code, point, spread = run_exit_code(fleet, run, met), None, start_spread_text(fleet)
         messages = [*outcomes, *([spread] if spread else ())]
-        if least is not None:
+        if min_hosts is not None:
             passed = met if self._expected else None
-            point, notes = judge_point(fleet, merger, len(fleet.members), least, passed)
+            point, notes = judge_point(fleet, merger, len(fleet.members), min_hosts, passed)
             code = _point_exit_code(code, point, met)
             failed = failed_hosts(fleet)
             notes = (
@@ -207,8 +211,8 @@ def failure_reason(fleet: Fleet) -> str:
     """Names of hosts that failed or were lost, or why all were stopped."""
     failed = failed_hosts(fleet)
     if fleet.stopped:
-        why = f"; {failure_text(failed)}" if failed else ""
-        return f"all hosts were stopped: {fleet.stopped}{why}"
+        reason = f"; {failure_text(failed)}" if failed else ""
+        return f"all hosts were stopped: {fleet.stopped}{reason}"
     return (
         f"{len(failed)} of {len(fleet.members)} hosts failed or were lost: {failure_text(failed)}"
     )
@@ -222,7 +226,7 @@ def show_fleet(
     arguments: argparse.Namespace,
     nodes: Sequence[Node],
     expected: Sequence[FleetExpectation],
-    least: int,
+    min_hosts: int,
 ) -> int:
     """The screen, until it is left; the exit code."""
     require_for_screen(arguments)
@@ -234,7 +238,7 @@ def show_fleet(
     )
     recorder = FleetRecorder(arguments.record)
     settings = HostTunables()
-    planner = FleetRunPlanner(arguments, nodes, expected, least, recorder, settings)
+    planner = FleetRunPlanner(arguments, nodes, expected, min_hosts, recorder, settings)
     session = FleetSession(
         planner, lambda row: recorder.write({**row, "host": LABEL}), planner.plan_watch, settings,
         [node.name for node in nodes], scaling_texts,

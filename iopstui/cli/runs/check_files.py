@@ -86,8 +86,8 @@ def _check_writable(path: Path) -> None:
         raise _cannot_write(path, "permission denied")
 
 
-def _cannot_write(path: Path, why: str | None) -> UsageError:
+def _cannot_write(path: Path, reason: str | None) -> UsageError:
     return UsageError(
-        f"Cannot write {printable(str(path))}: {why}.",
+        f"Cannot write {printable(str(path))}: {reason}.",
         "Name a file in a directory that exists and that you can write to.",
     )

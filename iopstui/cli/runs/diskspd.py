@@ -35,10 +35,10 @@ def _default_target(translation: Translation) -> tuple[str, ...]:
     """Default target: a scratch file beside the one that -c would create, the existing file itself,
     or none (the job names several files)."""
     if translation.creates is not None:
-        places = {os.path.dirname(target) or "." for target in translation.targets}
-        if len(places) > 1:
+        directories = {os.path.dirname(target) or "." for target in translation.targets}
+        if len(directories) > 1:
             raise UsageError("The DISKSPD command creates files in several directories.",
                              "Choose one as TARGET: iopstui run DIRECTORY --diskspd ...",
                              )  # fmt: skip
-        return (places.pop(),)
+        return (directories.pop(),)
     return translation.targets if len(translation.targets) == 1 else ()

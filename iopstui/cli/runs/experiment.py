@@ -53,10 +53,10 @@ def _run_experiment(options: ExperimentOptions, checks: CheckCollector) -> int:
     expected = expectations_at_every_point(options.run, setup)
     progress = load_progress(setup, options, expected, print_message)
     setup = setup.resumed(progress)
-    first = options.run.precondition and not (progress is not None and progress.points)
+    needs_precondition = options.run.precondition and not (progress is not None and progress.points)
     if options.dry_run:
-        return _dry_run(options, setup, progress, first)
-    if first:
+        return _dry_run(options, setup, progress, needs_precondition)
+    if needs_precondition:
         options = replace(options, run=run_precondition_job(options.run))
     setup = replace(setup, write_budget=options.run.write_budget)
     print_line(writes_text(setup), sys.stderr)
@@ -111,8 +111,8 @@ def _dry_run(
     """Print what would be done; the exit code."""
     check_record(options.run, progress)
     if precondition:
-        place = check_target(options.run, setup.devices)[0].path
-        print_line(f"first: writes {place} twice (--precondition)", sys.stdout)
+        target_path = check_target(options.run, setup.devices)[0].path
+        print_line(f"first: writes {target_path} twice (--precondition)", sys.stdout)
     for line in dry_run_lines(setup, progress):
         print_line(line, sys.stdout)
     return EXIT_OK

@@ -48,16 +48,16 @@ def parse_answers(text: str | None, lesson: Lesson) -> dict[str, str]:
             f"See them with: iopstui lesson --check {lesson.name}",
         )
     answers = {}
-    for ask, letter in zip(questions, entries, strict=False):
-        letters = [choice.letter for choice in ask.choices]
+    for question, letter in zip(questions, entries, strict=False):
+        letters = [choice.letter for choice in question.choices]
         if letter in ("", "-"):
             continue
         if letter not in letters:
             raise UsageError(
-                f"--answers: {letter!r} is not an answer to {ask.title!r}, which has "
+                f"--answers: {letter!r} is not an answer to {question.title!r}, which has "
                 f"{', '.join(letters)}.", "Give one letter for each question, - for none.",
             )  # fmt: skip
-        answers[ask.name] = letter
+        answers[question.name] = letter
     return answers
 
 

@@ -9,7 +9,7 @@ import sys
 from iopstui.catalog.library import read_catalog
 from iopstui.catalog.visible_facts import read_visible_facts
 from iopstui.cli.terminal import kill_without_waiting, print_message, show, width
-from iopstui.cli.volume_options import GIB, read_promised_figures, take_volume_options
+from iopstui.cli.volume_options import GIB, apply_volume_options, read_promised_figures
 from iopstui.errors import EXIT_OK, EXIT_VERDICT, UsageError
 from iopstui.format import print_line
 from iopstui.linux.devices.sysfs import read_devices
@@ -64,7 +64,7 @@ def _set_up(arguments: argparse.Namespace) -> PromiseSetup:
     guessed = guess(facts, catalog.classes.values()) if facts is not None else Guess()
     if arguments.volume is None:
         raise UsageError(*_missing_volume_error(guessed, device, arguments.target))
-    volume = catalog.volume(take_volume_options(arguments, arguments.volume, "--volume"))
+    volume = catalog.volume(apply_volume_options(arguments, arguments.volume, "--volume"))
     providers = {volume_class.provider for volume_class in catalog.classes.values()}
     if guessed.provider in providers - {volume.provider, "drive"} and volume.provider != "drive":
         print_message(f"warning: this looks like a volume of {guessed.provider} ({guessed.why}), "
@@ -94,18 +94,19 @@ def _missing_volume_error(
     guessed: Guess, device: BlockDevice | None, target: str | None
 ) -> tuple[str, str]:
     """The error without --volume: what it looks like."""
-    place = f" {printable(target)}" if target else ""
+    target_text = f" {printable(target)}" if target else ""
     if guessed.volume is not None:
         return (
             f"This looks like {guessed.volume.id} ({guessed.volume.title}): {guessed.why}.",
-            f"Confirm it: iopstui promise{place} --volume {guessed.volume.id}",
+            f"Confirm it: iopstui promise{target_text} --volume {guessed.volume.id}",
         )
     size = f" of {guessed.size_gib:,.4g} GiB" if guessed.size_gib else ""
     if guessed.provider:
         return (
             f"This looks like a volume of {guessed.provider}{size}: {guessed.why}. The class "
             "cannot be seen from inside.",
-            f"Name it: iopstui promise{place} --volume {guessed.provider}/CLASS (iopstui volumes)",
+            f"Name it: iopstui promise{target_text} --volume {guessed.provider}/CLASS "
+            "(iopstui volumes)",
         )
     subject = f"this disk{size}" if device is not None else "this place"
     return (

@@ -50,7 +50,7 @@ FULL_TEXT = "As many viewers as allowed are watching. Trying again every 5 secon
 
 
 @dataclass
-class Served:
+class ServeState:
     """What is served: the ``recording`` that viewers follow, and the presenter's screen."""
 
     access: Access
@@ -60,23 +60,23 @@ class Served:
     presenter: ScreenProcess | None = None
     viewers: set[ScreenProcess] = field(default_factory=set)
     most_viewers: int = 0
-    ready: bool = False
+    has_sample: bool = False
 
     def is_ready(self) -> bool:
         """Whether the recording has a sample that viewers can be shown."""
-        if not self.ready:
+        if not self.has_sample:
             with contextlib.suppress(RecordingTooShort, OSError):
                 if self.recording.exists():
                     with Recording(self.recording) as recording:
-                        self.ready = recording.extend_index().samples > 0
-        return self.ready
+                        self.has_sample = recording.extend_index().samples > 0
+        return self.has_sample
 
 
 class Server:
     """Answers requests until it is stopped."""
 
-    def __init__(self, served: Served) -> None:
-        self._served = served
+    def __init__(self, state: ServeState) -> None:
+        self._state = state
         self._static = _static_files()
         self._tasks: set[asyncio.Task[None]] = set()
         self._pages: set[web.WebSocketResponse] = set()
@@ -100,9 +100,9 @@ class Server:
             in_use = error.errno in (errno.EADDRINUSE, errno.EACCES)
             number = error.errno or 0
             # a name that is not found has a number of its own
-            why = os.strerror(number) if number > 0 else error.strerror
+            reason = os.strerror(number) if number > 0 else error.strerror
             raise UsageError(
-                f"Cannot listen on {host}, port {port}: {why}.",
+                f"Cannot listen on {host}, port {port}: {reason}.",
                 "Choose another port: --port 8001"
                 if in_use
                 else "Choose an address of this machine, or all: --host 0.0.0.0",
@@ -113,12 +113,12 @@ class Server:
         """End all pages and viewers."""
         for page in tuple(self._pages):
             await page.close()
-        await asyncio.gather(*(viewer.end() for viewer in tuple(self._served.viewers)))
+        await asyncio.gather(*(viewer.end() for viewer in tuple(self._state.viewers)))
 
     # -- requests
 
     def _role(self, request: web.Request) -> str:
-        role = self._served.access.role(request.match_info["token"], request.remote or "")
+        role = self._state.access.role(request.match_info["token"], request.remote or "")
         if role is None:
             raise web.HTTPNotFound
         return role
@@ -132,11 +132,11 @@ class Server:
         return web.Response(body=body, content_type=kind)
 
     async def _page(self, request: web.Request) -> web.Response:
-        served = self._served
+        state = self._state
         if self._role(request) != PRESENTER:
-            if not served.is_ready():
+            if not state.is_ready():
                 return _notice(WAITING_TEXT, 1)
-            if len(served.viewers) >= served.max_viewers:
+            if len(state.viewers) >= state.max_viewers:
                 return _notice(FULL_TEXT, 5, status=503)
         return web.Response(body=self._static["serve.html"][0], content_type="text/html")
 
@@ -147,18 +147,16 @@ class Server:
         size = valid_size(request.query)
         if size is None:
             raise web.HTTPBadRequest
-        served = self._served
-        if role != PRESENTER and (
-            not served.is_ready() or len(served.viewers) >= served.max_viewers
-        ):
+        state = self._state
+        if role != PRESENTER and (not state.is_ready() or len(state.viewers) >= state.max_viewers):
             raise web.HTTPServiceUnavailable
         page = web.WebSocketResponse(heartbeat=HEARTBEAT_S, max_msg_size=MAX_MESSAGE)
         await page.prepare(request)
         self._pages.add(page)
         try:
             if role == PRESENTER:
-                assert served.presenter is not None
-                await self._show(page, served.presenter, size)
+                assert state.presenter is not None
+                await self._show(page, state.presenter, size)
             else:
                 await self._view(page, size)
         finally:
@@ -167,16 +165,16 @@ class Server:
 
     async def _view(self, page: web.WebSocketResponse, size: tuple[int, int]) -> None:
         """Show this page a viewer of its own, until either ends."""
-        served = self._served
-        process = served.host.start(*size, served.recording)
+        state = self._state
+        process = state.host.start(*size, state.recording)
         viewer = ScreenProcess(
-            process.output, process.input, lambda: served.host.kill(process.pid)
+            process.output, process.input, lambda: state.host.kill(process.pid)
         )  # fmt: skip
-        served.viewers.add(viewer)
-        served.most_viewers = max(served.most_viewers, len(served.viewers))
-        running = asyncio.create_task(viewer.run())
-        self._tasks.add(running)
-        running.add_done_callback(self._tasks.discard)
+        state.viewers.add(viewer)
+        state.most_viewers = max(state.most_viewers, len(state.viewers))
+        task = asyncio.create_task(viewer.run())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
         try:
             await self._show(page, viewer, size)
         finally:
@@ -184,7 +182,7 @@ class Server:
 
     async def _end(self, viewer: ScreenProcess) -> None:
         await viewer.end()
-        self._served.viewers.discard(viewer)
+        self._state.viewers.discard(viewer)
 
     async def _show(
         self, page: web.WebSocketResponse, screen: ScreenProcess, size: tuple[int, int]
@@ -239,10 +237,10 @@ def _static_files() -> dict[str, tuple[bytes, str]]:
     return contents | {"serve.html": ((data / "serve.html").read_bytes(), "text/html")}
 
 
-def _notice(text: str, again_s: int, status: int = 200) -> web.Response:
+def _notice(text: str, retry_s: int, status: int = 200) -> web.Response:
     body = (
         '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>iopstui</title>'
-        f'<meta http-equiv="refresh" content="{again_s}">'
+        f'<meta http-equiv="refresh" content="{retry_s}">'
         '<meta name="viewport" content="width=device-width">'
         '<link rel="stylesheet" href="serve.css"></head>'
         f'<body><p class="notice">{text}</p></body></html>'

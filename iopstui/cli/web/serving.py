@@ -85,20 +85,20 @@ def serve_replay(arguments: argparse.Namespace, options: ServeOptions) -> int:
 async def _serve(
     host: ViewerHost, options: ServeOptions, recording: Path, command_line: Sequence[str]
 ) -> int:
-    from iopstui.cli.web.server import Served, Server
+    from iopstui.cli.web.server import Server, ServeState
 
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, stopped.set)
-    served = Served(
+    state = ServeState(
         Access(new_token() if command_line else ""), recording, host, options.max_viewers
     )
-    server = Server(served)
+    server = Server(state)
     stop, port = await server.start(options.host, options.port)
     presenter = await _Presenter.start(command_line) if command_line else None
-    served.presenter = presenter.screen if presenter else None
-    _print_addresses(options, port, served.access)
+    state.presenter = presenter.screen if presenter else None
+    _print_addresses(options, port, state.access)
     try:
         waiting: list[asyncio.Task[Any]] = [asyncio.create_task(stopped.wait())]
         if presenter:
@@ -109,7 +109,7 @@ async def _serve(
     finally:
         await server.close()
         await stop()
-        print_message(f"ended; up to {served.most_viewers} viewers at a time")
+        print_message(f"ended; up to {state.most_viewers} viewers at a time")
 
 
 class _Presenter:

@@ -48,8 +48,8 @@ def _block_lines(block: Block) -> list[str]:
 
 def table_lines(table: Table) -> list[str]:
     """A table with its columns aligned; the first column is as wide as it has to be."""
-    rows = [table.head, *table.rows]
-    widths = [max(len(row[n]) for row in rows) for n in range(len(table.head))]
+    rows = [table.header, *table.rows]
+    widths = [max(len(row[n]) for row in rows) for n in range(len(table.header))]
     return [
         f"{row[0]:<{widths[0]}}  "
         + "  ".join(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))

@@ -159,7 +159,7 @@ class LessonPage(Screen[None]):
         """Figures: the first column says what a row is."""
         grid = Grid(box=None, padding=(0, 0, 0, 2), pad_edge=False, header_style=BOLD)
         grid.add_column("", style=DIM)
-        for name in table.head[1:]:
+        for name in table.header[1:]:
             grid.add_column(Text(self._clean(name)), justify="right", no_wrap=True)
         for row in table.rows:
             grid.add_row(*(Text(self._clean(cell)) for cell in row))
