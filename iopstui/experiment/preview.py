@@ -26,9 +26,9 @@ from iopstui.model.fio import job_rules, jobfile
 from iopstui.model.fio.job_rules import FILE_LOGS, PREFIX_LOGS
 from iopstui.preflight.inspection import JOB, inspect_text
 from iopstui.preflight.job import prepare, require_target
-from iopstui.preflight.prepared import PreparedJob
+from iopstui.preflight.job_request import JobRequest
+from iopstui.preflight.prepared_job import PreparedJob
 from iopstui.preflight.queues import bind_jobs
-from iopstui.preflight.request import JobRequest
 from iopstui.safety.scratch import room_for_all
 from iopstui.safety.scratch_sizes import scratch_total
 from iopstui.safety.tunable_states import queued_disks

@@ -47,7 +47,7 @@ from iopstui.model.experiment.point import Point, PointMeter, Settling, littles_
 from iopstui.model.findings.evidence import SYNCHRONOUS
 from iopstui.model.fio import jobfile
 from iopstui.model.means import median
-from iopstui.preflight.request import JobRequest
+from iopstui.preflight.job_request import JobRequest
 from iopstui.preflight.shared_scratch import SharedScratch
 from iopstui.safety.scratch import DEFAULT_BYTES, Scratch, room_for_all
 from iopstui.safety.scratch_sizes import files_of

@@ -26,7 +26,7 @@ from iopstui.model.block.target import Target
 from iopstui.model.experiment.plan import Plan, check_name, expand_plan, with_unvaried_tunables
 from iopstui.model.experiment.sensitivity import planned_sensitivity
 from iopstui.model.fio import jobfile
-from iopstui.preflight.own_target import target_named_by_job
+from iopstui.preflight.target_from_job import target_named_by_job
 from iopstui.session.fio.write_budget import max_writes_text, short_budget_text
 from iopstui.text import printable
 

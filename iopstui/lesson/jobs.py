@@ -18,7 +18,7 @@ from iopstui.model.experiment.point import run_length_s
 from iopstui.model.fio import jobfile
 from iopstui.model.fio.sizes import size_bytes
 from iopstui.model.lesson.pages import RunPage
-from iopstui.preflight.request import JobRequest
+from iopstui.preflight.job_request import JobRequest
 from iopstui.preflight.shared_scratch import SharedScratch
 
 # small enough to be laid out in seconds, large enough for 4k blocks to differ

@@ -24,7 +24,7 @@ from iopstui.model.lesson.figures import asked_figures, run_figures
 from iopstui.model.lesson.formula import Value
 from iopstui.model.lesson.pages import ASK, RUN_STEP, Lesson, Page, QuestionPage, RunPage
 from iopstui.model.lesson.text import ShownParagraph
-from iopstui.preflight.request import JobRequest
+from iopstui.preflight.job_request import JobRequest
 
 
 class LessonRun:

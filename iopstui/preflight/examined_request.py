@@ -15,8 +15,8 @@ from iopstui.linux.roots import Roots
 from iopstui.model.block.target import Target
 from iopstui.model.fio import jobfile
 from iopstui.preflight.inspection import inspect_text
-from iopstui.preflight.prepared import PreparedJob
-from iopstui.preflight.request import JobRequest
+from iopstui.preflight.job_request import JobRequest
+from iopstui.preflight.prepared_job import PreparedJob
 
 ROWS_BEFORE_GROUPING = 16
 

@@ -22,7 +22,7 @@ from iopstui.model.block.target import Target
 from iopstui.model.fio import job_rules, jobfile
 from iopstui.model.fio.jobfile import Section
 from iopstui.preflight.examined_request import ExaminedRequest, group_reporting, refuse_unfenced
-from iopstui.preflight.prepared import PreparedJob
+from iopstui.preflight.prepared_job import PreparedJob
 from iopstui.safety.scratch import Scratch, make_scratches, room_for_all, supports_direct
 from iopstui.safety.scratch_sizes import (
     bytes_by_file,

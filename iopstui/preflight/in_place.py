@@ -26,7 +26,7 @@ from iopstui.model.fio import job_rules, jobfile
 from iopstui.model.fio.sizes import size_bytes
 from iopstui.preflight.examined_request import ExaminedRequest, group_reporting, refuse_unfenced
 from iopstui.preflight.passthrough import passthrough_options
-from iopstui.preflight.prepared import PreparedJob
+from iopstui.preflight.prepared_job import PreparedJob
 from iopstui.preflight.staging import Staging
 from iopstui.preflight.target_area import area_options
 from iopstui.safety import scratch

@@ -20,10 +20,10 @@ from iopstui.model.fio import jobfile
 from iopstui.preflight.examined_request import ExaminedRequest
 from iopstui.preflight.in_directories import prepare_in_directories
 from iopstui.preflight.in_place import prepare_in_place
+from iopstui.preflight.job_request import JobRequest
 from iopstui.preflight.passthrough import passthrough_options
-from iopstui.preflight.prepared import PreparedJob
+from iopstui.preflight.prepared_job import PreparedJob
 from iopstui.preflight.queues import bind_jobs
-from iopstui.preflight.request import JobRequest
 from iopstui.preflight.target_area import check_part
 
 

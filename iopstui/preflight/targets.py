@@ -29,7 +29,7 @@ def choose_targets(
     for text in texts:
         _refuse_result(Path(text))
     if not texts and job is not None:
-        from iopstui.preflight.own_target import target_named_by_job
+        from iopstui.preflight.target_from_job import target_named_by_job
 
         job_target = target_named_by_job(job, devices, roots)
         if job_target is not None:

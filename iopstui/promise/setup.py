@@ -30,7 +30,7 @@ from iopstui.model.promise.checks import (
 from iopstui.model.volumes.promised import PromisedFigures
 from iopstui.model.volumes.volume import IOPS, THROUGHPUT
 from iopstui.preflight.job import prepare
-from iopstui.preflight.request import JobRequest
+from iopstui.preflight.job_request import JobRequest
 from iopstui.preflight.targets import choose_targets
 from iopstui.recording.writer import check_creatable
 from iopstui.safety.scratch import DEFAULT_BYTES, Scratch

@@ -12,7 +12,7 @@ from iopstui.errors import EXIT_OK
 from iopstui.linux.counters.signal_flag import SignalFlag
 
 if TYPE_CHECKING:
-    from iopstui.preflight.request import JobRequest
+    from iopstui.preflight.job_request import JobRequest
     from iopstui.session.fio.fio_run import FioRun
     from iopstui.session.runs import Runs
     from iopstui.session.start_signal import StartSignal

@@ -41,7 +41,7 @@ from iopstui.text import printable
 
 if TYPE_CHECKING:
     from iopstui.model.experiment.expectation import Expectation, Outcome
-    from iopstui.preflight.request import JobRequest
+    from iopstui.preflight.job_request import JobRequest
     from iopstui.safety.tunable_states import TunableState
     from iopstui.session.start_signal import StartSignal
 
@@ -138,7 +138,7 @@ class LiveSession:
     def run_job(self, job: str, overrides: Mapping[str, str], plan: bool = False) -> None:
         """Run this job; a running one is stopped first. Failures arrive as events. ``plan``:
         ``Planned`` comes first, and ``lay_out`` has it go on."""
-        from iopstui.preflight.request import JobRequest
+        from iopstui.preflight.job_request import JobRequest
 
         self.run_request(
             JobRequest(

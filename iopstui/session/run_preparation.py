@@ -17,8 +17,8 @@ from iopstui.linux.shares.served_work import work_on
 from iopstui.model.block import target as kinds
 from iopstui.model.block.target import Target
 from iopstui.preflight.job import prepare
-from iopstui.preflight.prepared import PreparedJob
-from iopstui.preflight.request import JobRequest
+from iopstui.preflight.job_request import JobRequest
+from iopstui.preflight.prepared_job import PreparedJob
 from iopstui.session.fio.session_scratch import SessionScratch
 from iopstui.session.fio.write_budget import WriteBudget
 from iopstui.session.tick.context import Context

@@ -19,7 +19,7 @@ from iopstui.linux.process.private import private_directory
 from iopstui.model.block.binding import Binding
 from iopstui.model.block.target import Target
 from iopstui.model.metrics.summary import fio_summary, without_bins
-from iopstui.preflight.request import JobRequest, recorded_job
+from iopstui.preflight.job_request import JobRequest, recorded_job
 from iopstui.session.fio.current_run import CurrentRun
 from iopstui.session.fio.final_document import is_repeated, without_repeats
 from iopstui.session.fio.fio_run import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from iopstui import events
-from iopstui.preflight.prepared import PreparedJob
+from iopstui.preflight.prepared_job import PreparedJob
 from iopstui.session.tick.context import Context
 
 

@@ -27,7 +27,7 @@ from iopstui.linux.devices.target import resolve_target
 from iopstui.linux.roots import Roots
 from iopstui.model.block.target import Target
 from iopstui.model.experiment.plan import Plan, parse_axis, parse_variant
-from iopstui.preflight.request import JobRequest
+from iopstui.preflight.job_request import JobRequest
 from iopstui.session.live import LiveSession
 from iopstui.session.session_options import RunPolicy, SamplingOptions
 

@@ -34,7 +34,7 @@ from iopstui.linux.roots import Roots
 from iopstui.model.block.target import Target
 from iopstui.model.fio import job_rules
 from iopstui.preflight.job import prepare
-from iopstui.preflight.request import JobRequest
+from iopstui.preflight.job_request import JobRequest
 from iopstui.session.fio.fio_run import FioRun, PhaseFinished
 
 LONGEST_S = 0.6

@@ -23,7 +23,7 @@ from iopstui.model.experiment.options import RunOptions
 from iopstui.model.experiment.plan import Plan, parse_axis, parse_variant
 from iopstui.model.fio.jobfile import effective_sections
 from iopstui.preflight.job import prepare
-from iopstui.preflight.request import JobRequest
+from iopstui.preflight.job_request import JobRequest
 from iopstui.preflight.targets import choose_targets
 from iopstui.session.live import LiveSession
 from iopstui.ui.start import run_screen

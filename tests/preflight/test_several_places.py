@@ -19,8 +19,8 @@ from iopstui.model.fio import job_rules
 from iopstui.model.fio.jobfile import Section
 from iopstui.preflight import queues as module
 from iopstui.preflight.job import prepare
-from iopstui.preflight.prepared import PreparedJob
-from iopstui.preflight.request import JobRequest
+from iopstui.preflight.job_request import JobRequest
+from iopstui.preflight.prepared_job import PreparedJob
 from iopstui.preflight.shared_scratch import SharedScratch
 from iopstui.safety import scratch
 from iopstui.safety.scratch_sizes import scratch_sizes

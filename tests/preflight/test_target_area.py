@@ -17,7 +17,7 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DEVICE, DIRECTORY, FILE, Target, TargetPart, one_target
 from iopstui.model.fio import jobfile
 from iopstui.preflight.job import prepare
-from iopstui.preflight.request import JobRequest
+from iopstui.preflight.job_request import JobRequest
 from iopstui.preflight.target_area import area_options
 
 MIB = 1 << 20

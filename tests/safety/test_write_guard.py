@@ -16,7 +16,7 @@ from iopstui.fio.fence import Grant
 from iopstui.fio.inspect import JobFacts, SectionFiles, opened_files
 from iopstui.linux.roots import Roots
 from iopstui.model.fio import job_rules
-from iopstui.preflight.prepared import PreparedJob
+from iopstui.preflight.prepared_job import PreparedJob
 from iopstui.safety import write_guard
 from iopstui.safety.write_guard import GuardedJob, WriteGuard
 from iopstui.session import run_preparation

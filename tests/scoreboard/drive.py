@@ -42,7 +42,7 @@ from iopstui.events import (
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.target import resolve_targets
 from iopstui.linux.roots import Roots
-from iopstui.preflight.request import JobRequest
+from iopstui.preflight.job_request import JobRequest
 from iopstui.session.live import LiveSession
 from iopstui.session.session_options import RunPolicy
 

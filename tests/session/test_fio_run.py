@@ -14,7 +14,7 @@ from iopstui.errors import Refused
 from iopstui.fio.inspect import Fio, JobFacts
 from iopstui.fio.process import FioProcess
 from iopstui.linux.process.private import private_directory
-from iopstui.preflight.prepared import PreparedJob
+from iopstui.preflight.prepared_job import PreparedJob
 from iopstui.session.fio import fio_run
 from iopstui.session.fio.fio_run import FioRun, PhaseFinished
 

@@ -17,8 +17,8 @@ from iopstui.fio.inspect import JobFacts
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.target import resolve_target
 from iopstui.linux.roots import Roots
-from iopstui.preflight.prepared import PreparedJob
-from iopstui.preflight.request import JobRequest
+from iopstui.preflight.job_request import JobRequest
+from iopstui.preflight.prepared_job import PreparedJob
 from iopstui.safety import journal
 from iopstui.safety.scratch import make_scratch
 from iopstui.session.fio.session_scratch import SessionScratch

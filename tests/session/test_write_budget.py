@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.fio.inspect import JobFacts, SectionFiles
-from iopstui.preflight.prepared import PreparedJob
+from iopstui.preflight.prepared_job import PreparedJob
 from iopstui.session.fio.write_budget import (
     STOP_TIME_S,
     WriteBudget,

@@ -14,7 +14,7 @@ from iopstui.lesson.player import LessonRun
 from iopstui.model.block.target import Target
 from iopstui.model.lesson.file import parse_lesson
 from iopstui.model.lesson.pages import Lesson
-from iopstui.preflight.request import JobRequest
+from iopstui.preflight.job_request import JobRequest
 from iopstui.ui.app import IopstuiApp
 from iopstui.ui.core.backend import Appearance, Backend, FirstView
 from iopstui.ui.draw.style import UTF8, Charset

@@ -116,7 +116,7 @@ def _preflight(job: str, options: RunOptions) -> None:
     ``run_job``."""
     from iopstui.cli.runs.preconditioning import check_target
     from iopstui.preflight.job import prepare
-    from iopstui.preflight.request import JobRequest
+    from iopstui.preflight.job_request import JobRequest
 
     devices = read_devices(Roots())
     check_target(options, devices)

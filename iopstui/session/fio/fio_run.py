@@ -30,7 +30,7 @@ from iopstui.model.block.device_watch import DeviceWatch
 from iopstui.model.fio import jobfile
 from iopstui.model.fio.jobfile import Section
 from iopstui.model.samples import FioStatus, JobThread, RawSample
-from iopstui.preflight.prepared import PreparedJob, write_job
+from iopstui.preflight.prepared_job import PreparedJob, write_job
 from iopstui.session.fio.patient_call import PatientCall
 from iopstui.session.fio.write_budget import bytes_written
 from iopstui.text import printable

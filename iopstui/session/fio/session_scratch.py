@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from iopstui.preflight.prepared import PreparedJob
-from iopstui.preflight.request import JobRequest
+from iopstui.preflight.job_request import JobRequest
+from iopstui.preflight.prepared_job import PreparedJob
 from iopstui.preflight.shared_scratch import SharedScratch
 from iopstui.session.fio.fio_run import FioRun
 

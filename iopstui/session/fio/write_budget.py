@@ -16,7 +16,7 @@ from iopstui.model.samples import FioStatus
 
 if TYPE_CHECKING:
     from iopstui.fio.write_bound import WriteBound
-    from iopstui.preflight.prepared import PreparedJob
+    from iopstui.preflight.prepared_job import PreparedJob
 
 STOP_TIME_S = 0.5
 """What fio may still write after it was told to end, at the highest rate seen: looks are up to a
