@@ -197,7 +197,7 @@ class IopstuiApp(KeysInOrder):
     def _save_layout(self) -> None:
         """Save the layout of the dashboard being left, for the next one."""
         dashboard = self.main_dashboard
-        if dashboard is None or not dashboard.keeps_layout or self.actions.mode == LESSON:
+        if dashboard is None or not dashboard.saves_layout or self.actions.mode == LESSON:
             return
         layout, key = str(dashboard.saved_layout), dashboard.layout_key
         if layout != self._saved_layout(key):
@@ -244,9 +244,9 @@ class IopstuiApp(KeysInOrder):
         """Shows the dashboard of a session, which begins."""
         state = LiveState(session.target.opened, volume=self._volume(session.target.opened))
         dashboard = self.make_dashboard(session, state)
-        dashboard.turns = not self._is_replay
-        if dashboard.keeps_layout:
-            dashboard.begin_with(self._saved_layout(dashboard.layout_key))
+        dashboard.has_controls = not self._is_replay
+        if dashboard.saves_layout:
+            dashboard.restore_layout(self._saved_layout(dashboard.layout_key))
         self._sessions.append((session.target, state))
         self.experiments.forget()
         self.port.begin(session, state, dashboard)

@@ -100,7 +100,7 @@ class Port:
     @property
     def in_cell(self) -> bool:
         """Whether a cell of the heat map is chosen."""
-        return self.dashboard is not None and self.dashboard.cell is not None
+        return self.dashboard is not None and self.dashboard.chosen_cell is not None
 
     @property
     def screen(self) -> Screen[Any]:

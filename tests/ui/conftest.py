@@ -88,7 +88,7 @@ def _note_as_painted(screen: Screen[object]) -> None:
     """Take what has changed as seen. A headless app shows its updates to nobody."""
     if screen is screen.app.screen:
         if isinstance(screen, CanvasScreen):
-            screen.canvas.changed()
+            screen.canvas.take_changes()
         screen._dirty_widgets.clear()
         screen._compositor._dirty_regions.clear()
         screen.app._update_mouse_over(screen)

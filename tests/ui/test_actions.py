@@ -113,4 +113,4 @@ async def test_what_the_palette_offers_can_be_done_by_id() -> None:
         app.actions.perform("iodepth", 1)
         assert app.jobs.overrides["iodepth"] == "8"
         app.actions.perform("heat_map")
-        assert app.dashboard is not None and app.dashboard.heat_shown
+        assert app.dashboard is not None and app.dashboard.heat_enabled

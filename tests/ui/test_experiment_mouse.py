@@ -94,7 +94,7 @@ async def test_small_screens_have_no_boxes() -> None:
 SPEC = XYSpec(
     "t", linear_axis(100, str), plotting.Scale(0.0, 100.0, False), str,
     (XYLine("o", ((0.0, 0.0), (100.0, 100.0)), None), XYLine("", ((50.0, 50.0),), None)),
-    says=lambda point: f"at {point[0]:g}",
+    value_text=lambda point: f"at {point[0]:g}",
 )  # fmt: skip
 
 

@@ -396,7 +396,7 @@ async def test_a_page_that_covers_the_end_of_a_run_leaves_no_picture_that_stands
         await pilot.press("space")
         # all that has changed is sent to the terminal, though no second comes any more
         await until(
-            pilot, lambda: app.fleet_screen is not None and not app.fleet_screen.canvas.waits
+            pilot, lambda: app.fleet_screen is not None and not app.fleet_screen.canvas.has_changes
         )
         assert shows(app, "FROZEN")
 
@@ -564,7 +564,7 @@ async def test_between_two_runs_the_disks_are_watched_and_the_run_s_end_stays_sa
         # what is shown grows old where nothing comes
         app.feed._last_frame_s -= 3000
         app.feed.paint_if_old(SHOW_AGE_AFTER_S)
-        assert app.fleet_screen is not None and (app.fleet_screen.own.age_s or 0) >= 3000
+        assert app.fleet_screen is not None and (app.fleet_screen.own_cost.age_s or 0) >= 3000
         await pilot.press("enter")
         await until(pilot, lambda: shows(app, "node01 /dev/nvme0n1"))
 

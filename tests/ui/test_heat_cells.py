@@ -54,7 +54,7 @@ def board(app: IopstuiApp) -> Dashboard:
 
 
 def cell(app: IopstuiApp) -> ChosenCell:
-    found = board(app).cell
+    found = board(app).chosen_cell
     assert found is not None
     return found
 
@@ -65,7 +65,7 @@ async def test_keys_choose_a_cell_and_list_its_requests(size: tuple[int, int]) -
     async with app.run_test(size=size) as pilot:
         await probed(app, pilot)
         await pilot.press("up")
-        assert board(app).cell is None, "there is no heat map"
+        assert board(app).chosen_cell is None, "there is no heat map"
         await pilot.press("2", "h", "h", "up")
         await settle(pilot)
         # the slowest of the newest second: 4 of them
@@ -87,7 +87,7 @@ async def test_keys_choose_a_cell_and_list_its_requests(size: tuple[int, int]) -
         assert column(page, "KEPT") == ["random", *["slow"] * 3]
         await pilot.press("escape", "escape")
         await settle(pilot)
-        assert board(app).cell is None and board(app).frozen_at == 4.0
+        assert board(app).chosen_cell is None and board(app).frozen_at == 4.0
         await pilot.press("escape")
         assert board(app).frozen_at is None
 
@@ -98,7 +98,7 @@ async def test_clicks_choose_a_cell_and_list_its_requests() -> None:
         await probed(app, pilot)
         await pilot.press("h", "h")
         await settle(pilot)
-        heat = board(app).heats.device
+        heat = board(app).heat_maps.device
         place = (heat.axis.box.x + AXIS_WIDTH + 3, heat.axis.box.y + heat.cells(4.0)[0].row)
         await pilot.click(offset=place)
         await settle(pilot)
@@ -110,7 +110,7 @@ async def test_clicks_choose_a_cell_and_list_its_requests() -> None:
         # nothing is counted there: only the second is shown
         await pilot.click(offset=(place[0] + 1, place[1] + 2))
         await settle(pilot)
-        assert board(app).frozen_at == 5.0 and board(app).cell is None
+        assert board(app).frozen_at == 5.0 and board(app).chosen_cell is None
 
 
 async def test_of_fio_s_map_the_list_says_what_is_compared() -> None:
@@ -157,7 +157,7 @@ async def test_the_chosen_cell_is_shown_reversed_and_its_column_stays_visible() 
         await probed(app, pilot)
         await pilot.press("2", "h", "h", "up")
         await settle(pilot)
-        heat = board(app).heats.device
+        heat = board(app).heat_maps.device
         assert heat.chosen is not None
         ((text, style),) = heat.tiles[0].part(heat.chosen.row, 4, 5)
         assert text == "+" and style is not None and style.reverse

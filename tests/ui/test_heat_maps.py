@@ -35,7 +35,7 @@ async def test_h_goes_from_fio_s_to_the_device_s_to_both_and_back(size: tuple[in
         await probed(app, pilot)
         await pilot.press("2")
         assert app.dashboard is not None
-        heats, seen = app.dashboard.heats, []
+        heats, seen = app.dashboard.heat_maps, []
         for _ in range(4):
             await pilot.press("h")
             await settle(pilot)
@@ -52,7 +52,7 @@ async def test_both_have_one_scale_and_the_same_seconds() -> None:
         for _ in range(3):
             await pilot.press("h")
         assert app.dashboard is not None
-        heats = app.dashboard.heats
+        heats = app.dashboard.heat_maps
         for seconds in (0, 1, 30):
             fake.tick(seconds)
             await settle(pilot)
@@ -68,9 +68,9 @@ async def test_in_few_rows_there_is_one_at_a_time_and_without_a_probe_one_alone(
     async with app.run_test(size=(80, 18)) as pilot:
         fake = await running(app, pilot)
         await pilot.press("2", "h")
-        assert app.dashboard is not None and app.dashboard.heats.placed == FIO
+        assert app.dashboard is not None and app.dashboard.heat_maps.placed == FIO
         await pilot.press("h")
-        assert app.dashboard.heats.placed == "" and not app.dashboard.heat_shown
+        assert app.dashboard.heat_maps.placed == "" and not app.dashboard.heat_enabled
         await pilot.press("r")
         assert ("stop",) in fake.calls
         await probed(app, pilot)
@@ -78,7 +78,7 @@ async def test_in_few_rows_there_is_one_at_a_time_and_without_a_probe_one_alone(
         for _ in range(3):
             await pilot.press("h")
             await settle(pilot)
-            placed.append(app.dashboard.heats.placed)
+            placed.append(app.dashboard.heat_maps.placed)
         assert placed == [FIO, DEVICE, ""]
 
 
@@ -110,9 +110,9 @@ async def test_before_the_first_job_the_kernel_s_means_are_shown_and_h_says_when
         await pilot.press("h")
         await settle(pilot)
         board = app.dashboard
-        assert board is not None and board.heat_shown and not board.heat_seen
+        assert board is not None and board.heat_enabled and not board.heat_visible
         assert shows(app, "r_await") and shows(app, "the heat map begins with a job")
         await pilot.press("r")
         fake.tick(4)
         await settle(pilot)
-        assert board.heat_seen and shows(app, "share of I/Os")
+        assert board.heat_visible and shows(app, "share of I/Os")

@@ -73,7 +73,7 @@ def test_no_word_is_ever_cut(marks: list[tuple[int, str]], rows: int) -> None:
 def test_a_low_chart_has_one_row_for_them(height: int) -> None:
     one = Chart(ChartSpec("rates", "IOPS", (), False, str, 0), UTF8)
     one.place(Box(0, 0, 60, height))
-    rows = len(one._flags([(0, "QD 32")]))
+    rows = len(one._flag_lines([(0, "QD 32")]))
     assert rows == (2 if height >= FLAGS_FROM else 1)
     assert one.title.box.height + one.axis.box.height + one.time.box.height == height
     assert one.axis.box.y == one.title.box.height == 1 + rows

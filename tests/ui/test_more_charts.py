@@ -27,14 +27,14 @@ async def test_they_stand_below_the_others_or_beside_them_where_there_is_room(
     async with app.run_test(size=size) as pilot:
         await running(app, pilot, 12)
         assert app.dashboard is not None
-        queue, bandwidth = app.dashboard.more.charts
+        queue, bandwidth = app.dashboard.more_charts.charts
         text = screen_text(app)
         assert queue.shown is bandwidth.shown is ("Device queue" in text) is there
         assert (any(tile.text().strip() for tile in queue.tiles)) is there
         # two runs over each other have no queue of their own, and one pane has the whole screen
         for steps, alone in (((1, 2), None), ((), 0)):
             app.dashboard.overlay.steps = steps
-            app.dashboard.show_alone(alone)
+            app.dashboard.show_fullscreen(alone)
             await settle(pilot)
             assert not queue.shown
 
@@ -44,7 +44,7 @@ async def test_a_share_has_no_queue_to_draw() -> None:
     async with app.run_test(size=(250, 70)) as pilot:
         await settle(pilot)
         assert app.dashboard is not None
-        assert not any(chart.shown for chart in app.dashboard.more.charts)
+        assert not any(chart.shown for chart in app.dashboard.more_charts.charts)
 
 
 async def test_what_they_show_is_what_the_kernel_counted() -> None:
@@ -66,7 +66,7 @@ async def test_beside_the_others_they_show_the_same_stretch_of_time(width: int) 
         await running(app, pilot, 3)
         assert app.dashboard is not None
         iops, latency = app.dashboard.charts[0], app.dashboard._latencies["fio"]
-        queue, bandwidth = app.dashboard.more.charts
+        queue, bandwidth = app.dashboard.more_charts.charts
         assert queue.dots == bandwidth.dots and iops.dots == latency.dots
         assert 0 <= queue.dots - iops.dots <= 2 * 2
         boxes = [one.title.box for one in (iops, latency, queue)]

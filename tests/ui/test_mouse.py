@@ -53,14 +53,14 @@ async def test_a_click_focuses_a_panel_and_two_give_it_the_whole_screen() -> Non
         await running(app, pilot)
         at = middle(board(app).panels["cpus"].box)
         await click(pilot, at)
-        assert board(app).focus_shown and board(app).tab == 3 and not board(app).alone
+        assert board(app).focus_shown and board(app).tab == 3 and not board(app).fullscreen
         await click(pilot, at, 2)
-        assert board(app).alone and shows(app, "[ 4 CPUs ]")
+        assert board(app).fullscreen and shows(app, "[ 4 CPUs ]")
         await click(pilot, where(app, "3 Numbers"))
-        assert board(app).alone and shows(app, "[ 3 Numbers ]")
+        assert board(app).fullscreen and shows(app, "[ 3 Numbers ]")
         await pilot.press("escape")
         await settle(pilot)
-        assert not board(app).alone
+        assert not board(app).fullscreen
 
 
 async def test_a_click_on_a_chart_shows_that_second_in_all_panels() -> None:
@@ -93,7 +93,7 @@ async def test_the_values_of_the_second_under_the_mouse_are_shown(size: tuple[in
         newest = border(app, "IOPS" if size != SMALL else "── IOPS")
         await pilot.hover(offset=(left + 9, y))
         await settle(pilot)
-        assert board(app).pointed == 10.0 and board(app).frozen_at is None
+        assert board(app).mouse_t == 10.0 and board(app).frozen_at is None
         top = border(app, "at 0:10")
         frame = board(app).state.recent_seconds.at(10.0).frame
         disk = frame.combined(board(app).state.devices)
@@ -110,7 +110,7 @@ async def test_the_values_of_the_second_under_the_mouse_are_shown(size: tuple[in
         # nothing was measured there
         await pilot.hover(offset=(left + 40, y))
         await settle(pilot)
-        assert board(app).pointed is None and "at 0:" not in screen_text(app)
+        assert board(app).mouse_t is None and "at 0:" not in screen_text(app)
         await pilot.hover(offset=(left + 9, y))
         await pilot.hover(offset=(5, 0))
         await settle(pilot)
@@ -123,7 +123,7 @@ async def test_the_heat_map_has_the_percentiles_of_the_second_under_the_mouse() 
         await running(app, pilot, 20)
         await pilot.press("h")
         await settle(pilot)
-        chart = board(app).heats.fio
+        chart = board(app).heat_maps.fio
         assert shows(app, "share of I/Os")
         at = (chart.axis.box.x + AXIS_WIDTH + 4, chart.axis.box.y + 3)
         await pilot.hover(offset=at)
@@ -142,7 +142,7 @@ async def test_a_mouse_that_was_left_on_a_chart_gives_the_newest_values_back(
         await running(app, pilot, 20)
         chart = board(app).charts[0]
         await pilot.hover(offset=(chart.axis.box.x + AXIS_WIDTH + 9, chart.axis.box.y + 3))
-        while board(app).pointed is not None:
+        while board(app).mouse_t is not None:
             await pilot.pause(0.01)
         assert "at 0:10" not in screen_text(app)
 
@@ -186,7 +186,7 @@ async def test_a_click_in_the_footer_does_the_key() -> None:
         await running(app, pilot)
         x, y = where(app, "h heat map")
         await click(pilot, (x + 4, y))
-        assert board(app).heat_shown
+        assert board(app).heat_enabled
         x, y = where(app, "[ ] iodepth")
         await click(pilot, (x + 2, y))
         assert "iodepth" in app.state.next_run.pending

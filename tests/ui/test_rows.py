@@ -28,7 +28,7 @@ def test_a_line_is_exactly_as_wide_as_it_must_be(parts: list[str], width: int) -
     line = Line(width, UTF8)
     for one in parts:
         line.add(one)
-    assert cell_len(plain(line.finished())) == width
+    assert cell_len(plain(line.build())) == width
 
 
 @given(
@@ -96,10 +96,10 @@ def test_regions_stay_on_the_screen_and_do_not_overlap(
     plan = layout.plan(width, height, disks, cpus, tab, strip, more)
     regions = [getattr(plan, name) for name in plan.__slots__]
     boxes = [
-        box for box in (*regions, *plan.more.values())
+        box for box in (*regions, *plan.extra.values())
         if isinstance(box, layout.Box) and box.width and box.height
     ]  # fmt: skip
-    assert set(plan.more) == set(more)
+    assert set(plan.extra) == set(more)
     taken: set[tuple[int, int, int]] = set()
     for box in boxes:
         assert box.x >= 0 and box.y >= 0 and box.height > 0

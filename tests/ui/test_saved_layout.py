@@ -51,7 +51,7 @@ async def test_what_was_left_is_there_at_the_next_start(kept: Kept) -> None:
         await running(app, pilot)
         await pilot.press("h", "p", "minus", "2", "2")
         await settle(pilot)
-        assert app.dashboard is not None and app.dashboard.alone
+        assert app.dashboard is not None and app.dashboard.fullscreen
         assert kept == []
         await pilot.press("q")
     assert kept == [("layout", "latency zoomed heat-map percentiles 2s")]
@@ -61,9 +61,9 @@ async def test_what_was_left_is_there_at_the_next_start(kept: Kept) -> None:
         board = app.dashboard
         assert isinstance(board, Dashboard)
         assert str(board.saved_layout) == kept[0][1]
-        assert board.panels["cpus"].shown is False and board.heats.fio.shown
+        assert board.panels["cpus"].shown is False and board.heat_maps.fio.shown
         await pilot.press("escape", "h", "p", "h", "plus", "1")
-        assert not board.alone
+        assert not board.fullscreen
         await pilot.press("q")
     assert kept[1:] == [("layout", "percentiles")]
 
@@ -99,7 +99,7 @@ async def test_another_device_has_the_same_layout(kept: Kept) -> None:
         await settle(pilot)
         app.targets.begin(("/dev/nvme0n1",), False)
         await settle(pilot)
-        assert app.dashboard is not None and app.dashboard.heat_shown
+        assert app.dashboard is not None and app.dashboard.heat_enabled
     assert kept == [("layout", "heat-map")]
 
 

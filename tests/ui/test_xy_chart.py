@@ -24,10 +24,10 @@ from iopstui.ui.draw.style import ASCII, UTF8, Charset
 TENTHS = XAxis(0.0, 10.0, ((0.0, "0"), (5.0, "5"), (10.0, "10")))
 
 
-def spec(*lines: XYLine, flags: tuple[Flag, ...] = (), upright: tuple[float, ...] = ()) -> XYSpec:
+def spec(*lines: XYLine, flags: tuple[Flag, ...] = (), verticals: tuple[float, ...] = ()) -> XYSpec:
     names = (("a one   ", None), ("b two", None))
     return XYSpec("title", TENTHS, plotting.Scale(0.0, 100.0), f.axis_number, lines, names,
-                  flags, upright)  # fmt: skip
+                  flags, verticals)  # fmt: skip
 
 
 def texts(rows: list[object]) -> list[str]:
@@ -60,7 +60,7 @@ def test_words_at_a_point_stay_inside() -> None:
 
 def test_an_upright_line_lies_under_the_points() -> None:
     line = XYLine("o", ((5.0, 50.0),), None)
-    shown = texts(chart_rows(spec(line, upright=(5.0,)), 49, 13, ASCII))
+    shown = texts(chart_rows(spec(line, verticals=(5.0,)), 49, 13, ASCII))
     assert [row[28] for row in shown[2:12]].count("|") == 9 and shown[6][28] == "o"
 
 

@@ -67,11 +67,11 @@ def device_line(
         line.add("  on " if target.device else "")
     if device is None:
         line.add(printable(target.device or ""), BOLD)
-        return line.finished()
+        return line.build()
     line.add(printable(device.name), BOLD)
     for fact in _facts(device, cpus):
         line.try_add(("  " + fact, None))
-    return line.finished()
+    return line.build()
 
 
 def _targets_text(
@@ -87,7 +87,7 @@ def _targets_text(
         texts = (", " if index else "", printable(name), on)
         more = f" and {len(places) - index} more"
         # behind all but the last there must be room to say how many are left out
-        space = line.left - (len(more) if index + 1 < len(places) else 0)
+        space = line.free - (len(more) if index + 1 < len(places) else 0)
         if index and sum(map(cell_len, texts)) > space:
             line.add(more)
             break
@@ -96,7 +96,7 @@ def _targets_text(
     present = [devices[name] for name in target.devices_below if name in devices]
     for fact in _common(present, cpus) if present else ():
         line.try_add(("  " + fact, None))
-    return line.finished()
+    return line.build()
 
 
 def _common(devices: Sequence[BlockDevice], cpus: Sequence[int]) -> list[str]:
@@ -161,7 +161,7 @@ def job_line(state: LiveState, job: str, width: int, charset: Charset) -> Row:
     step = state.step
     if step is None:
         if state.experiment is not None and state.experiment.active:
-            return line.add(state.experiment.progress(), BOLD).finished()
+            return line.add(state.experiment.progress(), BOLD).build()
         if state.next_run.requested and job:
             line.add(f"{printable(job)} ", BOLD).add("is about to start", DIM)
             line.add("  r ", KEY).add("stops it")
@@ -170,7 +170,7 @@ def job_line(state: LiveState, job: str, width: int, charset: Charset) -> Row:
             # one host of many, or hosts that are watched: nothing can be run
             if job:
                 line.add("  r ", KEY).add(f"runs {printable(job)}")
-        return line.add_right((f.clock(state.t) + " ", DIM), *_wall_clock(state)).finished()
+        return line.add_right((f.clock(state.t) + " ", DIM), *_wall_clock(state)).build()
     name, title = printable(step.job), printable(step.title)
     state_word = "●" if state.running else "done" if not _failed(state) else "failed"
     style = FIO if state.running else ERROR if _failed(state) else DIM
@@ -178,7 +178,7 @@ def job_line(state: LiveState, job: str, width: int, charset: Charset) -> Row:
     pending = state.next_run.pending
     pending = f"  → {printable(pending)}" if pending else ""
     if name and not title.startswith(name) and (
-        not pending or len(name) + len(title) + len(pending) + 2 <= line.left
+        not pending or len(name) + len(title) + len(pending) + 2 <= line.free
     ):  # fmt: skip
         line.add(f"{name}  ", BOLD)
     line.add(title, BOLD).add(pending, WARNING)
@@ -186,15 +186,15 @@ def job_line(state: LiveState, job: str, width: int, charset: Charset) -> Row:
     experiment = state.experiment
     if experiment is not None and experiment.active:
         long, short = experiment.progress(), experiment.progress(short=True)
-        progress = long if len(long) + 2 <= line.left else short
-        return line.add_right((f" {progress} ", BOLD)).finished()
+        progress = long if len(long) + 2 <= line.free else short
+        return line.add_right((f" {progress} ", BOLD)).build()
     before: Piece = (" ", None)
     forms = [[before, *_progress(state, charset, bar)] for bar in (BAR, SHORT_BAR, 0)]
     clock = _wall_clock(state)
     # the clock is told rather than a long bar
     choices = [*([*form, *clock] for form in forms), *forms]
-    fits = (form for form in choices if sum(len(text) for text, _ in form) <= line.left)
-    return line.add_right(*next(fits, forms[-1])).finished()
+    fits = (form for form in choices if sum(len(text) for text, _ in form) <= line.free)
+    return line.add_right(*next(fits, forms[-1])).build()
 
 
 def _wall_clock(state: LiveState) -> list[Piece]:
@@ -266,14 +266,14 @@ def summary_line(state: LiveState, target: Target, width: int, charset: Charset)
     if target.shares and not target.devices_below:
         share = state.frame.share if state.frame else None
         protocol = "SMB" if target.smb_shares else "NFS"
-        return line.add(f" {protocol} ", DEVICE).add(_share_text(share)).finished()
+        return line.add(f" {protocol} ", DEVICE).add(_share_text(share)).build()
     if not target.devices_below:
-        return line.add(" kernel ", DEVICE).add("sees no block device", DIM).finished()
+        return line.add(" kernel ", DEVICE).add("sees no block device", DIM).build()
     line.add(f" {printable(target.name)[:10]} ", DEVICE)
     if disk is None:
         first = state.frame is None or state.frame.seconds is None
-        return line.add("no rates yet" if first else "not measured now").finished()
-    return line.add(_disk(disk, several=len(target.devices_below) > 1)).finished()
+        return line.add("no rates yet" if first else "not measured now").build()
+    return line.add(_disk(disk, several=len(target.devices_below) > 1)).build()
 
 
 def _disk(disk: DiskRates, several: bool) -> str:
@@ -295,7 +295,7 @@ def tabs_line(titles: Sequence[str], active: int, width: int, charset: Charset) 
             line.add(f"[{label}]", SELECTED)
         else:
             line.add(f" {label} ", DIM)
-    return line.fill_to(width, charset.rule, DIM).finished()
+    return line.fill_to(width, charset.rule, DIM).build()
 
 
 def message_line(
@@ -313,14 +313,14 @@ def message_rows(
     width: int,
     more: int,
     charset: Charset,
-    turns: bool = True,
+    has_controls: bool = True,
 ) -> list[Row]:
     """Return rows like ``message_line``; a message longer than its row continues in up to ``more``
-    rows below. ``turns``: whether keys here run anything."""
+    rows below. ``has_controls``: whether keys here run anything."""
     cost_text = cost.text(width) if cost is not None else ""
     text, style = _message(state)
     head = _head(state, frozen, cell_len(text), width, charset)
-    keys = f"   {state.next_keys}" if state.next_keys and turns else ""
+    keys = f"   {state.next_keys}" if state.next_keys and has_controls else ""
     notice = state.visible_notice()
     ending = notice is not None and (notice.ending or notice.level == "error")
     if head.used + cell_len(text + keys) >= width - (0 if ending else len(cost_text)):
@@ -333,7 +333,7 @@ def message_rows(
         text, remainder = (first, text[len(first) :].strip()) if first else (text, "")
     line = Line(width - len(cost_text), charset).extend(head._pieces).add(text, style)
     line.try_add((keys, DIM))
-    row = (*line.finished(), (charset.text(cost_text), DIM)) if cost_text else line.finished()
+    row = (*line.build(), (charset.text(cost_text), DIM)) if cost_text else line.build()
     return [row, *_wrapped_rest(remainder, width, more, style, charset)] if remainder else [row]
 
 
@@ -392,4 +392,4 @@ def _footer(hints: tuple[KeyHint, ...], width: int, charset: Charset, q_does: st
     footer = Line(width, charset).extend(line._pieces)
     for hint in ends:
         footer.add(hint.key, KEY).add(f" {hint.description}  ")
-    return footer.finished()
+    return footer.build()

@@ -42,7 +42,7 @@ def rows(state: LiveState, width: int, height: int, charset: Charset) -> list[Ro
     if height < 2:
         line = Line(width - len(more), charset).extend(head)
         line.extend([("  ", None), *next_] if next_ else [(": ", None), _evidence(finding)])
-        return [(*line.finished(), (more, DIM))]
+        return [(*line.build(), (more, DIM))]
     first = Line(width - len(more), charset).extend(head)
     second = Line(width, charset)
     if sum(cell_len(text) for text, _ in next_) + 3 <= width:
@@ -50,7 +50,7 @@ def rows(state: LiveState, width: int, height: int, charset: Charset) -> list[Ro
         second.add("   ").extend(next_)
     else:
         _over_two(first, second, next_)
-    return pad([(*first.finished(), (more, DIM)), second.finished()], height, width)
+    return pad([(*first.build(), (more, DIM)), second.build()], height, width)
 
 
 def boxed(state: LiveState, width: int, height: int, charset: Charset) -> list[Row]:
@@ -68,13 +68,13 @@ def boxed(state: LiveState, width: int, height: int, charset: Charset) -> list[R
     space = height - 2 - len(last)
     head = _head(entries[0], state)[1:]
     evidence = wrap(inner, charset, evidence_text(finding), None)
-    body = [Line(inner, charset).add(" ").extend(head).finished(), *evidence][:space]
+    body = [Line(inner, charset).add(" ").extend(head).build(), *evidence][:space]
     if len(evidence) + 1 > space > 1:
         last_line = "".join(text for text, _ in body[-1]).strip()
         body[-1] = message(inner, charset, f"{last_line} …", None)
     elif space == 1:
         body = [Line(inner, charset).add(" ").extend(head).add(": ").extend(
-            [_evidence(finding)]).finished()]  # fmt: skip
+            [_evidence(finding)]).build()]  # fmt: skip
     rows = [*pad(body, space, inner), *last]
     sign = SIGNS[severity_of(finding)]
     return _in_box("Finding", (sign,), _count(len(entries)), rows, width, charset)
@@ -136,7 +136,7 @@ def _flowed(pieces: Sequence[Piece], width: int, charset: Charset) -> list[Row]:
             if lines[-1].used + cell_len(word.rstrip()) > width and lines[-1].used > 1:
                 lines.append(Line(width, charset).add(" "))
             lines[-1].add(word, style)
-    return [line.finished() for line in lines] if pieces else []
+    return [line.build() for line in lines] if pieces else []
 
 
 def _current_finding(entry: FindingEntry) -> Finding:
@@ -173,7 +173,7 @@ def _over_two(first: Line, second: Line, next_: Sequence[Piece]) -> None:
     target = first
     for text, style in next_:
         for word in text.replace(" ", " \n").split("\n"):
-            if target is first and cell_len(word.rstrip()) > first.left:
+            if target is first and cell_len(word.rstrip()) > first.free:
                 target = second
             target.add(word, style)
 
@@ -185,7 +185,7 @@ def _verdict(state: LiveState, width: int, height: int, charset: Charset) -> lis
     second = Line(width, charset).add(" " * 10)
     if state.steady is not None:
         second.add(short_steady_text(state.steady))
-    return [(*first.finished(), (_more_text(0), DIM)), second.finished()][:height]
+    return [(*first.build(), (_more_text(0), DIM)), second.build()][:height]
 
 
 def _verdicts(state: LiveState, width: int, charset: Charset) -> list[Row]:
@@ -193,7 +193,7 @@ def _verdicts(state: LiveState, width: int, charset: Charset) -> list[Row]:
     if not state.outcomes:
         return []
     title = f" outcomes of run {state.outcomes[0].step}"
-    page: list[Row] = [Line(width, charset).add(title, BOLD).finished()]
+    page: list[Row] = [Line(width, charset).add(title, BOLD).build()]
     for judged in state.outcomes:
         level, text = worst_outcome([judged])
         page += wrap(width, charset, printable(text), VERDICTS[level])
@@ -243,7 +243,7 @@ def _entry(entry: FindingEntry, active: bool, width: int, charset: Charset) -> S
     run = f"  run {entry.step}" if entry.step else "  no job"
     sign, style = SIGNS[severity_of(entry.finding)]
     headline = printable(headline_of(entry.finding))
-    title = Line(width, charset).add(f" {sign} ", style).add(headline, BOLD).finished()
+    title = Line(width, charset).add(f" {sign} ", style).add(headline, BOLD).build()
     head = Line(width, charset).add(f" {when}", DIM).add(run, DIM)
     head.add("  active now" if active and not entry.ceased else "", FINDING)
     head.add(f"  {entry.ceased}" if entry.ceased else "")
@@ -256,4 +256,4 @@ def _entry(entry: FindingEntry, active: bool, width: int, charset: Charset) -> S
     excluded = EXCLUDED_CAUSES.get(finding.rule)
     if excluded is not None:
         body += wrap(width, charset, f"Excluded: {excluded}", DIM)
-    return [title, head.finished(), *body, message(width, charset, "")]
+    return [title, head.build(), *body, message(width, charset, "")]

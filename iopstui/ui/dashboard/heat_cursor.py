@@ -32,14 +32,14 @@ class ChosenCell:
         """ "1.00 ms to 1.26 ms"."""
         return f"{f.latency(self.cell.low)} to {f.latency(self.cell.high)}"
 
-    def has(self, request: Exemplar) -> bool:
+    def contains(self, request: Exemplar) -> bool:
         """Whether this request took so long: in the device, as its heat map counts, or from
         allocation to completion, which is nearest to what fio measures, and to what a device above
         the request's does."""
         if self.by_device:
             took = request.total_ns if request.level else request.device_ns
-            return request.kind in KINDS and self.cell.has(took)
-        return self.cell.has(request.total_ns)
+            return request.kind in KINDS and self.cell.contains(took)
+        return self.cell.contains(request.total_ns)
 
 
 class HeatCursor:
@@ -48,16 +48,16 @@ class HeatCursor:
 
     def __init__(self, maps: Mapping[str, HeatMap]) -> None:
         self._maps = maps
-        self._wanted: tuple[str, float] | None = None
+        self._chosen: tuple[str, float] | None = None
 
     @property
     def active(self) -> bool:
         """Whether a cell was chosen."""
-        return self._wanted is not None
+        return self._chosen is not None
 
     def clear(self) -> None:
         """Choose none."""
-        self._wanted = None
+        self._chosen = None
         self.mark(None)
 
     def at(self, t: float) -> ChosenCell | None:
@@ -90,7 +90,7 @@ class HeatCursor:
             now = next(named_cell for named_cell in cells if named_cell[0] == lowest)
         else:
             now = cells[min(len(cells) - 1, max(0, cells.index(now) + by))]
-        self._wanted = (now[0], now[1].middle)
+        self._chosen = (now[0], now[1].middle)
         return True
 
     def choose(self, chart: object, row: int, t: float) -> None:
@@ -103,15 +103,15 @@ class HeatCursor:
             ),
             None,
         )
-        self._wanted = None if target is None else (target[0], target[1].middle)
+        self._chosen = None if target is None else (target[0], target[1].middle)
 
     def _cells(self, t: float) -> Iterator[tuple[str, HeatCell]]:
         return ((name, cell) for name, heat_map in self._maps.items() for cell in heat_map.cells(t))
 
     def _nearest(self, t: float) -> tuple[str, HeatCell] | None:
-        if self._wanted is None:
+        if self._chosen is None:
             return None
-        chosen_map, latency = self._wanted
+        chosen_map, latency = self._chosen
         return min(
             self._cells(t), default=None,
             key=lambda pair: (pair[0] != chosen_map, abs(log(pair[1].middle / latency))),
@@ -154,5 +154,5 @@ def note(state: LiveState, chosen: ChosenCell) -> list[Piece]:
     probes = [frame.probe for frame in frames if frame.probe is not None]
     if not any(probe.by == OWN or probe.exemplars for probe in probes):
         return [*pieces, (", requests not kept", DIM)]
-    count = sum(map(chosen.has, requests_of(state, frames)))
+    count = sum(map(chosen.contains, requests_of(state, frames)))
     return [*pieces, (f", {count} kept", DIM)]

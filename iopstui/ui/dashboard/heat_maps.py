@@ -35,7 +35,7 @@ class HeatMaps:
             replace(fio, id="device-heat", title="device latency", curves=device_curves), charset
         )
         self.placed = ""
-        self._wanted = FIO
+        self._choice = FIO
         self.cursor = HeatCursor({FIO: self.fio, DEVICE: self.device})
 
     @property
@@ -43,7 +43,7 @@ class HeatMaps:
         """fio's and the device's."""
         return (self.fio, self.device)
 
-    def fitting(self, state: LiveState, height: int) -> tuple[str, ...]:
+    def available(self, state: LiveState, height: int) -> tuple[str, ...]:
         """Heat maps that fit into so many rows. The device's needs the probe."""
         if state.probed is None:
             return (FIO,)
@@ -51,16 +51,16 @@ class HeatMaps:
             return (DEVICE,)
         return (FIO, DEVICE, BOTH) if height >= BOTH_MAPS_ROWS else (FIO, DEVICE)
 
-    def now(self, state: LiveState, height: int) -> str:
+    def current(self, state: LiveState, height: int) -> str:
         """The one that was chosen, or where it can't be shown another."""
-        choices = self.fitting(state, height)
-        return self._wanted if self._wanted in choices else choices[0]
+        choices = self.available(state, height)
+        return self._choice if self._choice in choices else choices[0]
 
-    def next(self, state: LiveState, height: int) -> bool:
+    def choose_next(self, state: LiveState, height: int) -> bool:
         """Choose the next one; False (and the first is chosen) if there was none left."""
-        choices = self.fitting(state, height)
-        at = choices.index(self.now(state, height)) + 1
-        self._wanted = choices[at % len(choices)]
+        choices = self.available(state, height)
+        at = choices.index(self.current(state, height)) + 1
+        self._choice = choices[at % len(choices)]
         return at < len(choices)
 
     def place(self, box: Box, placed: str, framed: bool = False) -> list[Lines]:
@@ -70,8 +70,8 @@ class HeatMaps:
         first = replace(box, height=above) if placed in (FIO, BOTH) else NO_BOX
         below = replace(box, y=box.y + above, height=box.height - above)
         second = {BOTH: below, DEVICE: box}.get(placed, NO_BOX)
-        self.fio.title_words = "fio latency" if placed == BOTH else "latency"
-        self.fio.least = self.device.least = None
+        self.fio.title_text = "fio latency" if placed == BOTH else "latency"
+        self.fio.min_scale = self.device.min_scale = None
         return [*self.fio.place(first, framed), *self.device.place(second, framed)]
 
     def paint(
@@ -109,9 +109,9 @@ class HeatMaps:
             return self.fio.show(state.latencies, state.history, window, notes[0], lines, cursor)
 
         fio()
-        self.device.least = self.fio.scale if self.placed == BOTH else None
+        self.device.min_scale = self.fio.scale if self.placed == BOTH else None
         self.device.show(state.device_latencies, state.history, window, notes[1], lines, cursor)
         if self.placed == BOTH and self.device.scale != self.fio.scale:
-            self.fio.least = self.device.scale
+            self.fio.min_scale = self.device.scale
             fio()
-            self.fio.least = None
+            self.fio.min_scale = None

@@ -46,7 +46,7 @@ class Overlay:
         self.charts = [Chart(spec, charset) for spec in _specs(charset)]
         self._charset = charset
         self._history = History([f"{of} {at}" for of in COMPARED_FIGURES for at in (0, 1)])
-        self._made: object = None
+        self._history_key: object = None
         self._window = TimeWindow()
 
     @property
@@ -74,8 +74,8 @@ class Overlay:
         if len(rows) < 2 or not dots:
             return
         source = (self.steps, *(row.end for row in rows if row.ended == RUNS))
-        if source != self._made:
-            self._made, self._history = source, overlaid(state.history, rows)
+        if source != self._history_key:
+            self._history_key, self._history = source, overlaid(state.history, rows)
             for chart in self.charts:
                 chart.forget()
         self._window.dot_s = max(1.0, -(-(self._history.end or 0.0) // dots)) / self._charset.dots

@@ -120,26 +120,26 @@ class ViewState:
     """Choices of the user for the view."""
 
     tab: int
-    heat_shown: bool
+    heat_enabled: bool
 
 
 class Dashboard(CanvasScreen):
     """Draws a ``LiveState``. It is painted when ``paint`` is called, and only what changed. Who
     shows it binds its keys."""
 
-    q_does = "quit"
-    zooms = True
+    quit_label = "quit"
+    allows_fullscreen = True
     """Whether Enter gives the focused panel the whole screen."""
-    keeps_layout = True
+    saves_layout = True
     """Whether the next start begins with its layout."""
-    has_cells = True
+    has_heat_cells = True
     """Whether cells of the heat map can be chosen."""
     layout_key = "layout"
     """Where the configuration keeps it."""
-    _pointed_at: float | None = None
+    _mouse_t: float | None = None
     """The moment under the mouse."""
-    _rests: Timer | None = None
-    turns = True
+    _mouse_timer: Timer | None = None
+    has_controls = True
     """Whether keys here run jobs and change settings of the disks."""
 
     def __init__(
@@ -155,30 +155,30 @@ class Dashboard(CanvasScreen):
         self.tab = 0
         self.focus_shown = False
         """Whether the panel that keys and the mouse have chosen stands out."""
-        self.alone = False
+        self.fullscreen = False
         """One pane has the whole screen, which has room for all."""
-        self._still: LiveState | None = None
-        self._looked_at: LiveState | None = None
-        self.own = OwnCost()
+        self._frozen: LiveState | None = None
+        self._shown_second: LiveState | None = None
+        self.own_cost = OwnCost()
         self.next_job = ""
         self.hints: Sequence[KeyHint] = ()
         self._strip = strip
         # the same each second until a setting is changed
-        self._what: Row = ()
-        self._what_of: tuple[int, Target, list[int], list[BlockDevice | None], str] | None = None
+        self._title_row: Row = ()
+        self._title_key: tuple[int, Target, list[int], list[BlockDevice | None], str] | None = None
         self.window = TimeWindow(0.0, ZOOMS[0] / charset.dots)
         self._zoom = 0
         self.span: tuple[float, float] | None = None
         """The stretch of time that was chosen with the mouse."""
         self._drag: tuple[Chart, int] | None = None
         self._dragged = False
-        self._cells_placed = -1
-        self._placed_in = (0, 0)
+        self._placed_cpus = -1
+        self._placed_size = (0, 0)
         self._topology = Topology()
         self._topology_of: tuple[tuple[int, ...], int] = ((), -1)
         self._plan: layout.LayoutPlan | None = None
         self._make_charts(several or len(controller.target.devices_below) > 1)
-        self.heat_shown = self.percentiles_shown = False
+        self.heat_enabled = self.percentiles_enabled = False
         self._make_panels(panes, titles)
 
     def _make_panels(self, panes: Sequence[registry.Panel], titles: Sequence[str]) -> None:
@@ -198,36 +198,36 @@ class Dashboard(CanvasScreen):
         other_specs = _other_latencies(latency, charset)
         self._latencies = {FIO_LATENCY: Chart(latency, charset)}
         self._latencies |= {name: Chart(spec, charset) for name, spec in other_specs.items()}
-        self._latency_of = FIO_LATENCY
-        self.heats = HeatMaps(latency, other_specs[DEVICE_LATENCY], charset)
+        self._latency_source = FIO_LATENCY
+        self.heat_maps = HeatMaps(latency, other_specs[DEVICE_LATENCY], charset)
         latencies = self._latencies.values()
-        self.charts = [Chart(rates, charset), *latencies, *self.heats.maps]
+        self.charts = [Chart(rates, charset), *latencies, *self.heat_maps.maps]
         self.overlay = Overlay(charset)
-        self.more = MoreCharts(charset)
-        self.charts += [*self.overlay.charts, *self.more.charts]
+        self.more_charts = MoreCharts(charset)
+        self.charts += [*self.overlay.charts, *self.more_charts.charts]
 
     @property
     def saved_layout(self) -> object:
-        """Layout to keep for the next start; its text is what ``begin_with`` takes."""
+        """Layout to keep for the next start; its text is what ``restore_layout`` takes."""
         return SavedLayout(
-            PANELS[self.tab], self.alone, self.heat_shown, self.percentiles_shown,
-            self.seconds_shown,
+            PANELS[self.tab], self.fullscreen, self.heat_enabled, self.percentiles_enabled,
+            self.column_seconds,
         )  # fmt: skip
 
     @property
-    def seconds_shown(self) -> int:
+    def column_seconds(self) -> int:
         """Seconds of a column of the charts."""
         return DOT_SECONDS[self._zoom]
 
-    def begin_with(self, layout: str) -> None:
+    def restore_layout(self, layout: str) -> None:
         """Begin as an earlier one was left. Before it is shown."""
         saved = parse_layout(layout)
-        self.alone = saved.zoomed
-        self.lay_out(PANELS.index(saved.panel), saved.heat_map, saved.percentiles, saved.seconds)
+        self.fullscreen = saved.zoomed
+        self.set_layout(PANELS.index(saved.panel), saved.heat_map, saved.percentiles, saved.seconds)
 
-    def lay_out(self, tab: int, heat_map: bool, percentiles: bool, seconds: int) -> None:
+    def set_layout(self, tab: int, heat_map: bool, percentiles: bool, seconds: int) -> None:
         """Open this tab, with these charts."""
-        self.tab, self.heat_shown, self.percentiles_shown = tab, heat_map, percentiles
+        self.tab, self.heat_enabled, self.percentiles_enabled = tab, heat_map, percentiles
         self._zoom = DOT_SECONDS.index(seconds)
         self.window.dot_s = ZOOMS[self._zoom] / self.charset.dots
 
@@ -235,21 +235,21 @@ class Dashboard(CanvasScreen):
     def frozen_at(self) -> float | None:
         """The moment that is shown while it stands still, in seconds of the session; ``None`` if it
         does not."""
-        return self.shown.t if self._still is not None else None
+        return self.shown.t if self._frozen is not None else None
 
     @property
     def shown(self) -> LiveState:
         """State shown by panels and charts: the newest one, or the frozen moment."""
-        return self._looked_at or self._still or self.state
+        return self._shown_second or self._frozen or self.state
 
     @property
     def view(self) -> ViewState:
         """Return the view for ``show_view``."""
-        return ViewState(self.tab, self.heat_shown)
+        return ViewState(self.tab, self.heat_enabled)
 
     def show_view(self, view: ViewState) -> None:
         """Shows what was shown before."""
-        self.tab, self.heat_shown = view.tab, view.heat_shown
+        self.tab, self.heat_enabled = view.tab, view.heat_enabled
         self.relayout()
 
     def show_keys(self, hints: Sequence[KeyHint], next_job: str) -> None:
@@ -258,7 +258,7 @@ class Dashboard(CanvasScreen):
 
     def show_cost(self, cost: OwnCost) -> None:
         """Show iopstui's own cost with the next paint."""
-        self.own = cost
+        self.own_cost = cost
 
     def restart_state(self, state: LiveState) -> None:
         """Another place in a recording: its charts are drawn from their beginning."""
@@ -269,56 +269,56 @@ class Dashboard(CanvasScreen):
 
     def freeze(self) -> None:
         """Stand still with what is shown now, or go on."""
-        if self._still is not None:
-            self.go_on()
+        if self._frozen is not None:
+            self.unfreeze()
             return
-        self._still = self.state.snapshot()
+        self._frozen = self.state.snapshot()
         # its figures are those of the newest frame: a state's time may be a little later
-        self._look_at(self._still.recent_seconds.near(self._still.t, 0))
+        self._show_second(self._frozen.recent_seconds.near(self._frozen.t, 0))
 
     def walk(self, step: int, seconds: float = 0.0) -> bool:
         """While it stands still: show the moment that is ``step`` moments and ``seconds`` later
         (less than 0: earlier), as far as they are kept. False if that is where it was."""
-        if self._still is None:
+        if self._frozen is None:
             self.freeze()
-        if self._still is None:
+        if self._frozen is None:
             return False
         before = self.shown.t
-        moments = self._still.recent_seconds
-        self._look_at(moments.at(before + seconds) if seconds else moments.near(before, step))
+        moments = self._frozen.recent_seconds
+        self._show_second(moments.at(before + seconds) if seconds else moments.near(before, step))
         return self.shown.t != before
 
-    def _look_at(self, moment: HistoryEntry | None) -> None:
-        if self._still is not None and moment is not None:
-            self._looked_at = self._still.at(moment)
+    def _show_second(self, moment: HistoryEntry | None) -> None:
+        if self._frozen is not None and moment is not None:
+            self._shown_second = self._frozen.at(moment)
 
-    def go_on(self) -> None:
+    def unfreeze(self) -> None:
         """Stand still no more."""
-        self._still = self._looked_at = None
-        self.heats.cursor.clear()
+        self._frozen = self._shown_second = None
+        self.heat_maps.cursor.clear()
 
     @property
-    def cell(self) -> ChosenCell | None:
+    def chosen_cell(self) -> ChosenCell | None:
         """The chosen cell of the heat map."""
         t = self.frozen_at
-        return self.heats.cursor.at(t) if t is not None and self.heat_seen else None
+        return self.heat_maps.cursor.at(t) if t is not None and self.heat_visible else None
 
     def move_cell(self, by: int) -> bool:
         """Stand still, and choose the next cell of the heat map below (``by`` 1) or above (-1).
         False if this second has none."""
-        if self._still is None:
+        if self._frozen is None:
             self.freeze()
             self.paint(even_if_frozen=True)
         t = self.frozen_at
-        return t is not None and self.heats.cursor.move(t, by)
+        return t is not None and self.heat_maps.cursor.move(t, by)
 
     def leave_cell(self) -> None:
         """Choose no cell of the heat map any more; the second stays."""
-        self.heats.cursor.clear()
+        self.heat_maps.cursor.clear()
 
     def on_resize(self, event: events.Resize) -> None:
         """Places everything anew; a new screen is told its size twice."""
-        if self._plan is None or self._placed_in != self.app.size:
+        if self._plan is None or self._placed_size != self.app.size:
             self.relayout()
 
     def on_screen_resume(self) -> None:
@@ -328,26 +328,28 @@ class Dashboard(CanvasScreen):
 
     def relayout(self) -> None:
         """Gives every widget its place for this size and tab, and paints it."""
-        width, height = self._placed_in = self.app.size
+        width, height = self._placed_size = self.app.size
         if layout.too_small(width, height):
             self._place_nothing(width, height)
             return
         self.small.place(NO_BOX)
-        self._cells_placed = self.cells()
-        plan = self._plan = self.planned(width, height, len(self._strip(width, height, False)))
+        self._placed_cpus = self.cpu_rows()
+        plan = self._plan = self.make_plan(width, height, len(self._strip(width, height, False)))
         for name, panel in self.panels.items():
             panel.place(plan.box(name))
-        self._latency_of = self._wanted_latency()
+        self._latency_source = self._current_latency_source()
         iops, latency = (plan.iops, plan.latency) if not self.overlay.active else (NO_BOX, NO_BOX)
         framed = plan.framed
         new = [
             *self.overlay.place(plan.iops, plan.latency, framed),
-            *self.more.place(plan.box(layout.CHARTS), framed),
+            *self.more_charts.place(plan.box(layout.CHARTS), framed),
             *self.charts[0].place(iops, framed),
-            *self.heats.place(latency if self.heat_seen else NO_BOX, self._heat(), framed),
+            *self.heat_maps.place(
+                latency if self.heat_visible else NO_BOX, self._heat_choice(), framed
+            ),
         ]
         for name, chart in self._latencies.items():
-            visible = name == self._latency_of and not self.heat_seen
+            visible = name == self._latency_source and not self.heat_visible
             new += chart.place(latency if visible else NO_BOX, framed)
         self._show_focus()
         self.canvas.add(new)
@@ -356,18 +358,18 @@ class Dashboard(CanvasScreen):
     def _show_focus(self) -> None:
         """The chart of the focused panel has the border of the focus."""
         rates = [self.charts[0], self.overlay.charts[0]]
-        further = [*rates, *self.more.charts]
+        further = [*rates, *self.more_charts.charts]
         latencies = [chart for chart in self.charts if chart not in further]
         for index, charts in enumerate((rates, latencies)):
             for chart in charts:
                 chart.number = str(index + 1)
                 chart.focused = self.focus_shown and self.tab == index
 
-    def cells(self) -> int:
+    def cpu_rows(self) -> int:
         """How many CPUs there are: their panel is as high as they need."""
         return len(self.shown.frame.cpus) if self.shown.frame else 0
 
-    def planned(self, width: int, height: int, strip: int) -> layout.LayoutPlan:
+    def make_plan(self, width: int, height: int, strip: int) -> layout.LayoutPlan:
         """The layout of everything."""
         disks = max(1, kernel_panel.rows_of(self.controller.target)) + bool(self.shown.drives)
         # two runs over each other have the room of all charts; a share has no queue to draw
@@ -375,8 +377,8 @@ class Dashboard(CanvasScreen):
         without = self.overlay.active or (target is not None and not target.devices_below)
         further = {} if without else {layout.CHARTS: more_charts.HEIGHT}
         return layout.plan(
-            width, height, disks, self.cells(), self.tab, strip,
-            registry.heights(self.panes) | further, self.alone,
+            width, height, disks, self.cpu_rows(), self.tab, strip,
+            registry.heights(self.panes) | further, self.fullscreen,
         )  # fmt: skip
 
     def _place_nothing(self, width: int, height: int) -> None:
@@ -404,9 +406,9 @@ class Dashboard(CanvasScreen):
         self.relayout()
         return True
 
-    def show_alone(self, tab: int | None) -> None:
+    def show_fullscreen(self, tab: int | None) -> None:
         """Gives a pane the whole screen, however large that is; ``None``: everything again."""
-        self.alone = tab is not None
+        self.fullscreen = tab is not None
         self.tab = self.tab if tab is None else tab % len(self.tabs)
         self.relayout()
 
@@ -434,23 +436,23 @@ class Dashboard(CanvasScreen):
 
     def show_heat(self, shown: bool) -> None:
         """The heat map in place of the percentile lines, or the other way round."""
-        self.heat_shown = shown
+        self.heat_enabled = shown
         if self._plan is not None:
             if self._plan.tabbed:
                 self.tab = TABS.index("latency")
             self.relayout()
 
-    def _heat(self) -> str:
-        return self.heats.now(self.shown, self._plan.latency.height if self._plan else 0)
+    def _heat_choice(self) -> str:
+        return self.heat_maps.current(self.shown, self._plan.latency.height if self._plan else 0)
 
     def next_heat_map(self) -> None:
         """Switch from the lines to the heat map, to the next one, and back."""
         height = self._plan.latency.height if self._plan else 0
-        self.show_heat(not self.heat_shown or self.heats.next(self.shown, height))
+        self.show_heat(not self.heat_enabled or self.heat_maps.choose_next(self.shown, height))
 
     def toggle_percentiles(self) -> None:
         """Over the heat map, or not any more; with them it is opened."""
-        self.percentiles_shown = not self.heat_shown or not self.percentiles_shown
+        self.percentiles_enabled = not self.heat_enabled or not self.percentiles_enabled
         self.show_heat(True)
 
     def zoom(self, out: bool) -> str:
@@ -475,9 +477,9 @@ class Dashboard(CanvasScreen):
             return
         box = self._plan.strip
         strip = self._strip(self.app.size.width, self.app.size.height, self._plan.tabbed)
-        outdated = self._latency_of != self._wanted_latency()
-        outdated |= self.heats.placed not in ("", self._heat())
-        if self.cells() != self._cells_placed or len(strip) != box.height or outdated:
+        outdated = self._latency_source != self._current_latency_source()
+        outdated |= self.heat_maps.placed not in ("", self._heat_choice())
+        if self.cpu_rows() != self._placed_cpus or len(strip) != box.height or outdated:
             self.relayout()
             return
         if strip:
@@ -489,7 +491,7 @@ class Dashboard(CanvasScreen):
         if top is not self:
             self.paint_below()
 
-    def _wanted_latency(self) -> str:
+    def _current_latency_source(self) -> str:
         """Latencies to chart: the probe's with fio's, else fio's, and before the first job the
         kernel's means."""
         state = self.shown
@@ -500,9 +502,9 @@ class Dashboard(CanvasScreen):
         return FIO_LATENCY
 
     @property
-    def heat_seen(self) -> bool:
+    def heat_visible(self) -> bool:
         """Whether the heat map is there: the kernel's means, before the first job, have none."""
-        return self.heat_shown and self._latency_of != AWAIT
+        return self.heat_enabled and self._latency_source != AWAIT
 
     def _paint_lines(self, plan: layout.LayoutPlan) -> None:
         state, width, charset = self.shown, plan.header.width, self.charset
@@ -519,15 +521,16 @@ class Dashboard(CanvasScreen):
         box = plan.finding
         in_box = plan.framed and box.height >= layout.FINDING_BOX
         message, *more_rows = bars.message_rows(
-            self.state, self._frozen_frame(), self.own, width,
-            box.height if finding_line.empty(state) and not in_box else 0, charset, self.turns,
+            self.state, self._frozen_frame(), self.own_cost, width,
+            box.height if finding_line.empty(state) and not in_box else 0, charset,
+            self.has_controls,
         )  # fmt: skip
         self.panels["message"].show([message])
         rows = pad(more_rows, box.height, width) if more_rows else None
         draw = finding_line.boxed if in_box else finding_line.rows
         rows = rows or draw(state, box.width, box.height, charset)
         self.panels["finding"].show(rows)
-        self.panels["footer"].show([bars.footer_line(self.hints, width, charset, self.q_does)])
+        self.panels["footer"].show([bars.footer_line(self.hints, width, charset, self.quit_label)])
 
     def title_line(self, width: int) -> Row:
         """The line that says what is measured."""
@@ -536,13 +539,13 @@ class Dashboard(CanvasScreen):
         measured = [devices.get(name or "") for name in (target.device, *target.devices_below)]
         volume = self.shown.volume.text if self.shown.volume is not None else ""
         of = (width, target, cpus, measured, volume)
-        if of != self._what_of:
-            self._what_of = of
-            self._what = bars.device_line(target, devices, width, self.charset, cpus, volume)
-        return self._what
+        if of != self._title_key:
+            self._title_key = of
+            self._title_row = bars.device_line(target, devices, width, self.charset, cpus, volume)
+        return self._title_row
 
     def _frozen_frame(self) -> Frame | None:
-        return self.shown.frame if self._still is not None else None
+        return self.shown.frame if self._frozen is not None else None
 
     def topology(self) -> Topology:
         """Read again when there are other CPUs, and with each run until all of it is known."""
@@ -566,7 +569,7 @@ class Dashboard(CanvasScreen):
             panels["tabs"].show([bars.tabs_line(self.tabs, self.tab, width, charset)])
         data = registry.PanelData(
             state, target, self.controller.devices, self.topology, self.next_job, charset,
-            self.frozen_at, self.turns,
+            self.frozen_at, self.has_controls,
         )  # fmt: skip
         for panel in self.panes:
             if not panels[panel.name].shown:
@@ -575,7 +578,7 @@ class Dashboard(CanvasScreen):
             if plan.framed:
                 index = self.index_of(panel.name)
                 focused = self.focus_shown and self.tab == index
-                rows = panel.boxed(data, box.width, box.height, str(index + 1), focused)
+                rows = panel.box_rows(data, box.width, box.height, str(index + 1), focused)
             else:
                 rows = panel.rows(data, box.width, box.height)
             panels[panel.name].show(rows)
@@ -593,30 +596,30 @@ class Dashboard(CanvasScreen):
             self.window.follow(self.shown.history.end or 0.0, dots)
             if cursor is not None:
                 self.window.extend_to(cursor, dots)
-        pointed = self.pointed
+        pointed = self.mouse_t
         cursor = cursor if pointed is None else pointed
         fio, frame = self.shown.fio_now, self.shown.frame
         disk = frame.combined(self.shown.devices) if frame else None
-        rates, latency = self.charts[0], self._latencies[self._latency_of]
+        rates, latency = self.charts[0], self._latencies[self._latency_source]
         bought = self.shown.volume
         newest = [f.number(disk.ios_s) if disk else "", f.number(fio.total.iops) if fio else ""]
         rates.paint(
             self.shown.history, self.window, self._values(rates, newest),
-            self._pointed_note(self._iops_note()), cursor, self._mark_means(),
+            self._mouse_note(self._iops_note()), cursor, self._mark_means(),
             bought.iops if bought is not None else (),
         )  # fmt: skip
         note = self._latency_note()
         latency.paint(
             self.shown.history, self.window, self._values(latency, self._latency_labels(disk)),
-            self._pointed_note(note), cursor,
+            self._mouse_note(note), cursor,
         )  # fmt: skip
-        if pointed is not None and self.heat_shown:
-            note = self._pointed_note([]) + self._values_note(latency)
+        if pointed is not None and self.heat_enabled:
+            note = self._mouse_note([]) + self._values_note(latency)
         at = cursor
-        if self.heats.cursor.active:
+        if self.heat_maps.cursor.active:
             at, note = self.frozen_at, self._latency_note()
-        self.heats.paint(self.shown, self.window, note, self.percentiles_shown, at)
-        self.more.paint(
+        self.heat_maps.paint(self.shown, self.window, note, self.percentiles_enabled, at)
+        self.more_charts.paint(
             self.shown.history, self.window, disk, cursor, pointed,
             bought.mib if bought is not None else (),
         )  # fmt: skip
@@ -624,17 +627,17 @@ class Dashboard(CanvasScreen):
     # -- the values under the mouse
 
     @property
-    def pointed(self) -> float | None:
+    def mouse_t(self) -> float | None:
         """The moment that the mouse points at, if something was measured there."""
-        t, end = self._pointed_at, self.shown.history.end
+        t, end = self._mouse_t, self.shown.history.end
         return t if t is not None and end is not None and t <= end + self.window.dot_s else None
 
     def _values(self, chart: Chart, newest: list[str]) -> list[str]:
-        t = self.pointed
+        t = self.mouse_t
         return newest if t is None else chart.values_at(self.shown.history, self.window, t)
 
-    def _pointed_note(self, note: list[Piece]) -> list[Piece]:
-        t = self.pointed
+    def _mouse_note(self, note: list[Piece]) -> list[Piece]:
+        t = self.mouse_t
         return note if t is None else [(f"at {f.clock(t)}", BOLD), ("  ", None)]
 
     def _values_note(self, chart: Chart) -> list[Piece]:
@@ -652,22 +655,22 @@ class Dashboard(CanvasScreen):
         chart = mouse.chart_at(self.charts, event.screen_x, event.screen_y)
         column = chart.column_at(event.screen_x, event.screen_y) if chart is not None else None
         if column is None or self.overlay.active:
-            self._point_at(None)
+            self._set_mouse_t(None)
         else:
             column_s = self.window.dot_s * self.charset.dots
-            self._point_at(self.window.start + (column + 1) * column_s)
+            self._set_mouse_t(self.window.start + (column + 1) * column_s)
 
     def on_leave(self, event: events.Leave) -> None:
         """The mouse points at nothing any more."""
-        self._point_at(None)
+        self._set_mouse_t(None)
 
-    def _point_at(self, t: float | None) -> None:
-        if self._rests is not None:
-            self._rests.stop()
-            self._rests = None
+    def _set_mouse_t(self, t: float | None) -> None:
+        if self._mouse_timer is not None:
+            self._mouse_timer.stop()
+            self._mouse_timer = None
         if t is not None:
-            self._rests = self.set_timer(TOOLTIP_S, lambda: self._point_at(None))
-        before, self._pointed_at = self._pointed_at, t
+            self._mouse_timer = self.set_timer(TOOLTIP_S, lambda: self._set_mouse_t(None))
+        before, self._mouse_t = self._mouse_t, t
         if t != before and self._plan is not None and self.is_current:
             self._paint_charts()
 
@@ -711,53 +714,53 @@ class Dashboard(CanvasScreen):
             self._dragged = False
             return
         if mouse.inside(plan.footer, x, y):
-            key = mouse.footer_key_at(self.hints, plan.footer.width, x, self.q_does)
+            key = mouse.footer_key_at(self.hints, plan.footer.width, x, self.quit_label)
             if key is not None:
                 self.post_message(KeyClicked(key))
         elif mouse.inside(plan.tabs, x, y):
             tab = mouse.tab_at(self.tabs, x)
             if tab is not None and not self.show_tab(tab):
-                self.show_alone(tab)
+                self.show_fullscreen(tab)
         elif mouse.inside(plan.finding, x, y):
             self.post_message(KeyClicked("f"))
         else:
-            self._panel_clicked(x, y, event.chain)
+            self._click_panel(x, y, event.chain)
 
-    def _panel_clicked(self, x: int, y: int, chain: int) -> None:
+    def _click_panel(self, x: int, y: int, chain: int) -> None:
         tab = self._panel_at(x, y)
         if tab is not None and not self.tabbed and not (self.focus_shown and self.tab == tab):
             self.focus_panel(tab)
         if self._is_chosen(x, y):
             self.post_message(KeyClicked("Enter"))
             return
-        if chain == 2 and tab is not None and self.zooms:
-            if self.alone:
-                self.show_alone(None)
+        if chain == 2 and tab is not None and self.allows_fullscreen:
+            if self.fullscreen:
+                self.show_fullscreen(None)
             elif not self.tabbed:
-                self.show_alone(tab)
+                self.show_fullscreen(tab)
             return
         chart = mouse.chart_at(self.charts, x, y)
         column = chart.column_at(x, y) if chart is not None else None
         if column is not None and chain == 1 and not self.overlay.active:
             column_s = self.window.dot_s * self.charset.dots
-            self.look_at(self.window.start + (column + 0.5) * column_s)
-            heat, t = self._heat_at(x, y), self.frozen_at
+            self.freeze_at(self.window.start + (column + 0.5) * column_s)
+            heat, t = self._heat_map_at(x, y), self.frozen_at
             if heat is not None and t is not None:
-                self.heats.cursor.choose(heat, heat.row_at(y), t)
+                self.heat_maps.cursor.choose(heat, heat.row_at(y), t)
                 self.post_message(ViewChanged())
                 self.paint(even_if_frozen=True)
 
-    def _heat_at(self, x: int, y: int) -> HeatMap | None:
+    def _heat_map_at(self, x: int, y: int) -> HeatMap | None:
         """The heat map there, if this is the column of the second that is looked at."""
         chart, t = mouse.chart_at(self.charts, x, y), self.frozen_at
         column_s = self.window.dot_s * self.charset.dots
-        if not self.has_cells or not isinstance(chart, HeatMap) or t is None:
+        if not self.has_heat_cells or not isinstance(chart, HeatMap) or t is None:
             return None
         return chart if chart.column_at(x, y) == self.window.column(t, column_s) else None
 
     def _is_chosen(self, x: int, y: int) -> bool:
         """Whether the chosen cell of a heat map is there."""
-        heat = self._heat_at(x, y)
+        heat = self._heat_map_at(x, y)
         return heat is not None and heat.chosen is not None and heat.row_at(y) == heat.chosen.row
 
     def _panel_at(self, x: int, y: int) -> int | None:
@@ -770,22 +773,22 @@ class Dashboard(CanvasScreen):
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         """Over a chart: a longer stretch of time."""
-        self._scrolled(event, True)
+        self._scroll(event, True)
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         """Over a chart: a shorter stretch of time."""
-        self._scrolled(event, False)
+        self._scroll(event, False)
 
-    def _scrolled(self, event: events.MouseEvent, down: bool) -> None:
+    def _scroll(self, event: events.MouseEvent, down: bool) -> None:
         event.stop()
         if mouse.chart_at(self.charts, event.screen_x, event.screen_y) is not None:
             self.zoom(down)
 
-    def look_at(self, t: float) -> None:
+    def freeze_at(self, t: float) -> None:
         """Stand still at the second that ``t`` is in, in all panels."""
-        if self._still is None:
-            self._still = self.state.snapshot()
-        self._look_at(self._still.recent_seconds.at(t))
+        if self._frozen is None:
+            self._frozen = self.state.snapshot()
+        self._show_second(self._frozen.recent_seconds.at(t))
         self.post_message(ViewChanged())
         self.paint(even_if_frozen=True)
 
@@ -799,7 +802,7 @@ class Dashboard(CanvasScreen):
             self.post_message(ViewChanged())
             self.paint(even_if_frozen=True)
 
-    def drop_span(self) -> None:
+    def clear_span(self) -> None:
         """Show the charts as before a span was chosen."""
         if self.span is not None:
             self.span = None
@@ -826,11 +829,11 @@ class Dashboard(CanvasScreen):
     def _latency_labels(self, disk: DiskRates | None) -> list[str]:
         """The newest value of each line."""
         state = self.shown
-        if self._latency_of == AWAIT:
+        if self._latency_source == AWAIT:
             return [f.milliseconds(ms, "") if ms is not None else ""
                     for ms in ((disk.w_await, disk.r_await) if disk else (None, None))]  # fmt: skip
         fio = state.fio_now.total.percentiles if state.fio_now else {}
-        if self._latency_of == FIO_LATENCY:
+        if self._latency_source == FIO_LATENCY:
             return [f.latency(fio[n], "") if n in fio else "" for n in ("p99.9", "p99", "p50")]
         probe = state.probed.probe if state.probed is not None else None
         combined = probe.combined(state.devices) if probe is not None else None
@@ -848,8 +851,8 @@ class Dashboard(CanvasScreen):
         frame = self.shown.fio
         if frame is not None and NO_LATENCY in frame.flags:
             return [("this job measures no latency (gtod_reduce)", WARNING)]
-        if self._latency_of == AWAIT:
+        if self._latency_source == AWAIT:
             return [("no job: means from /proc/diskstats; P: percentiles", DIM)]
-        if frame is None and self._latency_of != DEVICE_LATENCY:
+        if frame is None and self._latency_source != DEVICE_LATENCY:
             return [("measured by fio: needs a job", DIM)]
         return []

@@ -239,7 +239,7 @@ def cell_list(state: LiveState, chosen: ChosenCell, charset: Charset) -> SlowLis
     kept."""
     frames = frames_of(state, chosen)
     exemplars = requests_of(state, frames)
-    in_cell = {id(exemplar) for exemplar in exemplars if chosen.has(exemplar)}
+    in_cell = {id(exemplar) for exemplar in exemplars if chosen.contains(exemplar)}
     below = not any(exemplar.disk in state.devices for exemplar in exemplars)
     requests = [
         ListedRequest(second_of(exemplar, frame.probe, frame.t), exemplar, id(exemplar) in in_cell)

@@ -42,25 +42,25 @@ class Canvas(Widget):
         self.lines: list[Lines] = []
         self._by_row: dict[int, list[_Part]] | None = None
         self._changed: list[Region] = []
-        self._coloured_by: list[LineFilter] = []
-        self._coloured: dict[Style, Style] = {}
+        self._filters: list[LineFilter] = []
+        self._filtered_styles: dict[Style, Style] = {}
         self.add(lines)
 
     def add(self, lines: Iterable[Lines]) -> None:
         """Add these tiles."""
         for tile in lines:
             self.lines.append(tile)
-            tile.shown_by(self._parts_moved, self._change)
+            tile.attach(self._forget_parts, self._note_changes)
         self._by_row = None
 
-    def _parts_moved(self) -> None:
+    def _forget_parts(self) -> None:
         self._by_row = None
         self.refresh()
 
-    def _change(self, *regions: Region) -> None:
+    def _note_changes(self, *regions: Region) -> None:
         """Remembered here; Textual is only told that there is something to send at all. In a box
         of other widgets Textual composes the screen: it is told of every region."""
-        if self._in_a_box:
+        if self._is_embedded:
             self.refresh(*regions)
             return
         # those that it keeps from when another screen lay over this one are sent with all of it,
@@ -71,7 +71,7 @@ class Canvas(Widget):
         self._changed += regions
 
     @property
-    def _in_a_box(self) -> bool:
+    def _is_embedded(self) -> bool:
         """Whether it is one of several widgets of a screen."""
         return self.parent is not None and not isinstance(self.parent, CanvasScreen)
 
@@ -86,11 +86,11 @@ class Canvas(Widget):
         return current
 
     @property
-    def waits(self) -> bool:
+    def has_changes(self) -> bool:
         """Whether something has changed that was not sent yet."""
         return bool(self._changed)
 
-    def changed(self) -> list[Region]:
+    def take_changes(self) -> list[Region]:
         """Parts that changed since the last call."""
         changed, self._changed = self._changed, []
         return changed
@@ -126,18 +126,18 @@ class Canvas(Widget):
             pieces.append((" " * (end - at), None))
         return [Segment(text, style) for text, style in pieces]
 
-    def filtered(self, y: int, begin: int, end: int) -> list[Segment]:
+    def filtered_part(self, y: int, begin: int, end: int) -> list[Segment]:
         """Return the row in the colours of the theme."""
         segments, filters = self.part(y, begin, end), self.get_line_filters()
-        if self._coloured_by != filters:
-            self._coloured_by, self._coloured = list(filters), {}
+        if self._filters != filters:
+            self._filters, self._filtered_styles = list(filters), {}
         segments_shown = []
         for text, style, control in segments:
             if style is not None:
                 # a filter makes the same of a style each time
-                coloured = self._coloured.get(style)
+                coloured = self._filtered_styles.get(style)
                 if coloured is None:
-                    coloured = self._coloured[style] = self._filtered_style(filters, style)
+                    coloured = self._filtered_styles[style] = self._filtered_style(filters, style)
                 if coloured.underline and " " in text:
                     segments_shown += self._filter_segment(filters, Segment(text, style, control))
                     continue
@@ -161,7 +161,7 @@ class Canvas(Widget):
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """Textual keeps rows, and is told which of them have changed in a box only."""
-        if not self._in_a_box:
+        if not self._is_embedded:
             self._styles_cache.clear()
         return super().render_lines(crop)
 
@@ -199,11 +199,11 @@ class CanvasScreen(Screen[None]):
         boxes = [box for screen in above for box in _covered_regions(screen)]
         tints = [screen.styles.background for screen in above if screen.styles.background.a > 0]
         screen_region = self.size.region
-        regions = [region.intersection(screen_region) for region in canvas.changed()]
+        regions = [region.intersection(screen_region) for region in canvas.take_changes()]
         spans = self._compositor._regions_to_spans(region for region in regions if region)
         cut_pieces = []
         for y, begin, end in [gap for span in spans for gap in _free(span, boxes)]:
-            segments = canvas.filtered(y, begin, end)
+            segments = canvas.filtered_part(y, begin, end)
             if tints:
                 base = canvas.base_style
                 segments = [Segment(text, base + (style or PLAIN)) for text, style, _ in segments]
@@ -251,13 +251,13 @@ class _Cutter(Compositor):
 
     def render_full_update(self, simplify: bool = False) -> LayoutUpdate:
         """Render all of it, including earlier changes."""
-        self._canvas.changed()
+        self._canvas.take_changes()
         return super().render_full_update(simplify)
 
     def render_partial_update(self) -> ChopsUpdate | None:
         """The changes since the last update; ``None`` if there are none."""
         canvas = self._canvas
-        regions = [*canvas.changed(), *self._dirty_regions]
+        regions = [*canvas.take_changes(), *self._dirty_regions]
         visible = self.visible_widgets.keys() - {self.root}
         if visible != {canvas} or not regions:
             self._dirty_regions.update(regions)
@@ -272,7 +272,7 @@ class _Cutter(Compositor):
             (
                 y,
                 begin,
-                [(text, style or PLAIN) for text, style, _ in canvas.filtered(y, begin, end)],
+                [(text, style or PLAIN) for text, style, _ in canvas.filtered_part(y, begin, end)],
             )
             for y, begin, end in spans
         ]

@@ -65,10 +65,10 @@ def _head(
             node = "" if domain.node is None else f"{domain.node}"
             groups.fill_to(column).add(node[:size], DIM)
             column += size + 1
-        return [groups.finished(), names.finished()][2 - height :]
+        return [groups.build(), names.build()][2 - height :]
     ends = (f"{line[0].cpus[0]}-{line[-1].cpus[-1]}" for line in lines)
     spans = "line by line " + ", ".join(ends)
-    return [Line(width, charset).add("cpu".ljust(LABEL), DIM).add(spans, DIM).finished()]
+    return [Line(width, charset).add("cpu".ljust(LABEL), DIM).add(spans, DIM).build()]
 
 
 def _span(domain: Domain) -> str:
@@ -91,11 +91,11 @@ def _measure(
         for text, style in _cells(row, domains, charset):
             line.add(text, style)
         if beside and not index:
-            line.add("  ").add(_busiest_text(row, line.left))
-        measure_rows.append(line.finished())
+            line.add("  ").add(_busiest_text(row, line.free))
+        measure_rows.append(line.build())
     if not beside:
         measure_rows.append(
-            Line(width, charset).fill_to(LABEL).add(_busiest_text(row, width - LABEL)).finished()
+            Line(width, charset).fill_to(LABEL).add(_busiest_text(row, width - LABEL)).build()
         )
     return measure_rows
 

@@ -51,7 +51,7 @@ def top(
     if groups:
         border.fill_to(width - 4 - size, line, style).add(" ", style).extend(groups).add(" ", style)
     border.fill_to(width - 2, line, style)
-    return (*border.finished(), (charset.text(line + right), style))
+    return (*border.build(), (charset.text(line + right), style))
 
 
 def _without_last_group(value: list[Piece]) -> list[Piece]:
@@ -72,7 +72,7 @@ def bottom(width: int, charset: Charset, foot: Row = (), focused: bool = False) 
         inner = Line(space, charset).extend(foot_pieces)
         border.extend(inner._pieces).add(" ", style)
     border.fill_to(width - 1, line, style)
-    return (*border.finished(), (charset.text(right), style))
+    return (*border.build(), (charset.text(right), style))
 
 
 def stripped(row: Row) -> list[Piece]:

@@ -58,11 +58,11 @@ class LayoutPlan:
     framed: bool = False
     """Panels are boxes."""
     strip: Box = NO_BOX
-    more: Mapping[str, Box] = field(default_factory=dict)
+    extra: Mapping[str, Box] = field(default_factory=dict)
 
     def box(self, name: str) -> Box:
         """Box of this panel; ``NO_BOX`` if it is not shown."""
-        return self.more[name] if name in self.more else getattr(self, name, NO_BOX)
+        return self.extra[name] if name in self.extra else getattr(self, name, NO_BOX)
 
 
 def too_small(width: int, height: int) -> bool:
@@ -78,18 +78,18 @@ def plan(
     tab: int,
     strip: int = 0,
     more: Mapping[str, int] | None = None,
-    alone: bool = False,
+    fullscreen: bool = False,
 ) -> LayoutPlan:
     """The regions for a terminal of this size; ``tab`` counts where there are tabs. ``disks``
     rows stand in the kernel's panel, as far as there is room. ``strip`` rows are kept free above
     the message. ``more`` are further panels, with the rows each wants where there are no tabs.
-    ``alone``: one pane at a time however large the terminal is."""
+    ``fullscreen``: one pane at a time however large the terminal is."""
     if strip:
-        shrunk = plan(width, height - strip, disks, cpus, tab, more=more, alone=alone)
+        shrunk = plan(width, height - strip, disks, cpus, tab, more=more, fullscreen=fullscreen)
         return replace(_plan_moved_down(shrunk, strip), strip=Box(0, _bottom(shrunk), width, strip))
     if more:
-        return _with_more(width, height, disks, cpus, tab, more, alone)
-    if alone or width < FULL_WIDTH or height < FULL_HEIGHT:
+        return _with_more(width, height, disks, cpus, tab, more, fullscreen)
+    if fullscreen or width < FULL_WIDTH or height < FULL_HEIGHT:
         return _tabbed(width, height, disks, tab)
     return _full_plan(width, height, disks, cpus, _finding_rows(height))
 
@@ -123,14 +123,14 @@ def _with_more(
     cpus: int,
     tab: int,
     more: Mapping[str, int],
-    alone: bool,
+    fullscreen: bool,
 ) -> LayoutPlan:
-    if alone or width < FULL_WIDTH or height < FULL_HEIGHT:
-        layout = plan(width, height, disks, cpus, tab, alone=alone)
+    if fullscreen or width < FULL_WIDTH or height < FULL_HEIGHT:
+        layout = plan(width, height, disks, cpus, tab, fullscreen=fullscreen)
         pane = Box(0, layout.tabs.y + 1, width, _bottom(layout) - layout.tabs.y - 1)
         own_tab = tab - len(TABS)
         boxes = {name: pane if at == own_tab else NO_BOX for at, name in enumerate(more)}
-        return replace(layout, more=boxes)
+        return replace(layout, extra=boxes)
     boxes, used_rows = {}, 0
     for name, rows in more.items():
         fits = height - used_rows - rows >= FULL_HEIGHT
@@ -151,7 +151,7 @@ def _with_more(
     if boxes.get(CHARTS) == NO_BOX and width >= THREE_WIDE and layout.iops.height >= THREE_HIGH:
         iops, latency, placed[CHARTS] = _three_columns(layout.iops, width)
         layout = replace(layout, iops=iops, latency=latency)
-    return replace(_plan_moved_down(layout, used_rows), more=placed)
+    return replace(_plan_moved_down(layout, used_rows), extra=placed)
 
 
 def _three_columns(first: Box, width: int) -> tuple[Box, Box, Box]:

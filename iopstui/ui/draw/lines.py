@@ -33,12 +33,12 @@ class Lines:
         """Its place."""
         self.shown = False
         """While it has no place on the screen it must not be painted."""
-        self._moved: Callable[[], None] = lambda: None
+        self._on_move: Callable[[], None] = lambda: None
         self._refresh: Refresh = lambda *regions: None
 
-    def shown_by(self, moved: Callable[[], None], refresh: Refresh) -> None:
+    def attach(self, moved: Callable[[], None], refresh: Refresh) -> None:
         """Tell this canvas from now on about moves and changes."""
-        self._moved, self._refresh = moved, refresh
+        self._on_move, self._refresh = moved, refresh
 
     def place(self, box: Box) -> None:
         """Moves it; only a resize or another tab does."""
@@ -48,7 +48,7 @@ class Lines:
         self.box = box
         self.shown = box.width > 0 and box.height > 0
         self._rows = []
-        self._moved()
+        self._on_move()
 
     def show(self, rows: Sequence[Row]) -> int:
         """Shows ``rows`` from the top; how many of them changed."""

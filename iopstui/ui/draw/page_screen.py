@@ -60,7 +60,7 @@ class PageScreen(CanvasScreen):
         self.paint()
 
     @property
-    def more(self) -> bool:
+    def has_more(self) -> bool:
         """Whether there are rows below the last one seen."""
         return self._top + self.panels[1].box.height < self._rows
 
@@ -79,7 +79,7 @@ class PageScreen(CanvasScreen):
         if self._rows > height:
             last = min(self._rows, self._top + height)
             line.add_right((f"{self._top + 1}-{last} of {self._rows} ", DIM))
-        foot.show([line.finished()])
+        foot.show([line.build()])
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         """The wheel scrolls."""

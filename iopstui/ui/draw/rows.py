@@ -75,7 +75,7 @@ class Line:
         self.used = 0
 
     @property
-    def left(self) -> int:
+    def free(self) -> int:
         """Cells that are still free."""
         return max(0, self._width - self.used)
 
@@ -94,7 +94,7 @@ class Line:
 
     def try_add(self, *pieces: Piece) -> bool:
         """Appends all ``pieces``, or nothing if they don't fit as a whole."""
-        if sum(cells(text) for text, _ in pieces) > self.left:
+        if sum(cells(text) for text, _ in pieces) > self.free:
             return False
         for text, style in pieces:
             self.add(text, style)
@@ -114,13 +114,13 @@ class Line:
     def add_right(self, *pieces: Piece) -> Line:
         """Puts ``pieces`` at the right end if they fit."""
         size = sum(cells(text) for text, _ in pieces)
-        if size <= self.left:
+        if size <= self.free:
             self.fill_to(self._width - size)
             for text, style in pieces:
                 self.add(text, style)
         return self
 
-    def finished(self) -> Row:
+    def build(self) -> Row:
         """The finished row, exactly ``width`` cells."""
         self.fill_to(self._width)
         return tuple(self._pieces)
@@ -143,17 +143,17 @@ def _rule(width: int, charset: Charset, pieces: tuple[Piece, ...], right: tuple[
         line.add(text, style)
     line.add(" ")
     size = sum(cells(text) for text, _ in right)
-    if right and line.left > size + 4:
+    if right and line.free > size + 4:
         line.fill_to(width - size - 4, charset.rule, DIM).add(" ")
         for text, style in right:
             line.add(text, style)
         line.add(" ")
-    return line.fill_to(width, charset.rule, DIM).finished()
+    return line.fill_to(width, charset.rule, DIM).build()
 
 
 def message(width: int, charset: Charset, text: str, style: Style | None = DIM) -> Row:
     """A row of words, one cell in."""
-    return Line(width, charset).add(" ").add(charset.sentence(text), style).finished()
+    return Line(width, charset).add(" ").add(charset.sentence(text), style).build()
 
 
 def wrap(width: int, charset: Charset, text: str, style: Style | None = DIM) -> list[Row]:
@@ -239,7 +239,7 @@ class Table(Generic[T]):
         line.add(fit(label, self._label), BOLD if strong and label == strong else DIM)
         for column, width in self._columns:
             line.add(column.title.rjust(width), BOLD if column.title == strong else DIM)
-        return line.finished()
+        return line.build()
 
     def spans(self, label: str) -> list[tuple[int, int, str]]:
         """(begin, end, title) of the label and of each column that is shown."""
@@ -262,7 +262,7 @@ class Table(Generic[T]):
                 line.add(run, style)
                 run = ""
             run, style = run + cell, cell_style
-        return line.add(run, style).finished()
+        return line.add(run, style).build()
 
 
 def pad(rows: Iterable[Row], height: int, width: int) -> list[Row]:

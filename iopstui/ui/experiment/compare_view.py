@@ -131,8 +131,8 @@ def seconds_spec(state: ExperimentState) -> XYSpec:
         tuple(lines),
         tuple(names),
         tuple(Flag(point, variant_letter(number)) for number, point in ends),
-        upright=(plan.settle,) if plan.settle else (),
-        says=lambda point: f"{point[0]:.1f} s: {f.number(point[1])} IOPS",
+        verticals=(plan.settle,) if plan.settle else (),
+        value_text=lambda point: f"{point[0]:.1f} s: {f.number(point[1])} IOPS",
     )
 
 
@@ -173,7 +173,7 @@ def runs(
             line.add(iops.rjust(table.columns[0][1]), FIO).add(
                 f"  {state.activity_text()}", WARNING
             )
-        rows.append(line.finished())
+        rows.append(line.build())
     visible_rows, _ = window(rows, visible, width, 0, 0)
     parts = (order.words if order is not None else "", place_note(first, visible, len(steps)))
     head = table.header("    #", order.title if order is not None else "")
@@ -206,7 +206,7 @@ def _figures(
     name = max(12, min(NAME_WIDTH, width - 47))
     first, second = variant_letter(0), variant_letter(number)
     head = f" {'':{name}}{first:>8}{second:>9}  {second} against {first} (95 %)"
-    yield Line(width, charset).add(head, DIM).finished()
+    yield Line(width, charset).add(head, DIM).build()
     for comparison in tested:
         means = [
             _without_blanks(value_text(comparison.metric.unit, mean))
@@ -218,7 +218,7 @@ def _figures(
             difference_text(comparison) + (" *" if comparison.shown else ""),
             FINDING if comparison.shown else None,
         )
-        yield line.finished()
+        yield line.build()
 
 
 def _without_blanks(text: str) -> str:
@@ -232,9 +232,9 @@ def _cpus(number: int, shifts: Sequence[CpuShift], width: int, charset: Charset)
     chosen = sorted(shifts[:CPUS_SHOWN], key=lambda shift: shift.cpu)
     more = f" of {len(shifts)}" if len(shifts) > len(chosen) else ""
     head = f" {'CPU' + more:<13}load {first:>6}{second:>7}   completions {first:>5}{second:>6}"
-    yield Line(width, charset).add(head, DIM).finished()
+    yield Line(width, charset).add(head, DIM).build()
     for shift in chosen:
         loads = f"{shift.load[0]:>9.1f}%{shift.load[1]:>6.1f}%{' *' if shift.shown else '  '}"
         completions = "".join(f"{100 * share:>5.0f}%" for share in shift.completions)
         text = f" {shift.cpu:>3}{'':11}{loads}{'':12}{completions}{' *' if shift.moved else ''}"
-        yield Line(width, charset).add(text).finished()
+        yield Line(width, charset).add(text).build()

@@ -69,7 +69,7 @@ def sentences(lines: Sequence[str], width: int, charset: Charset) -> list[Row]:
     for line in lines:
         for number, row in enumerate(wrap(width - 2, charset, line, None)):
             indent: Piece = ("  " if number else "", None)
-            rows.append(Line(width, charset).extend([indent, *row]).finished())
+            rows.append(Line(width, charset).extend([indent, *row]).build())
     return rows
 
 

@@ -204,7 +204,7 @@ class ExperimentScreen(CanvasScreen):
         for text in settings:
             line.try_add((f"  {printable(text)}", None))
         line.try_add((f"  on {printable(self._target.name)}", DIM))
-        return line.add_right((f"{plan.settle:g} s + {plan.measure:g} s each ", DIM)).finished()
+        return line.add_right((f"{plan.settle:g} s + {plan.measure:g} s each ", DIM)).build()
 
     def _status(self, width: int) -> Row:
         state, charset = self.state, self._charset
@@ -217,7 +217,7 @@ class ExperimentScreen(CanvasScreen):
             label, now = f"{printable(state.current_point.label)}: ", state.activity_text()
             if not line.try_add(("   " + label, None), (now, WARNING)):
                 line.try_add(("   " + now, WARNING))
-        return line.finished()
+        return line.build()
 
     def _tabs(self, width: int) -> Row:
         line = Line(width, self._charset).add(self._charset.rule, DIM)
@@ -227,7 +227,7 @@ class ExperimentScreen(CanvasScreen):
                 line.add(f"[{label}]", SELECTED)
             else:
                 line.add(f" {label} ", DIM)
-        return line.fill_to(width, self._charset.rule, DIM).finished()
+        return line.fill_to(width, self._charset.rule, DIM).build()
 
     def _tab_names(self) -> list[tuple[int, str]]:
         """Each tab's key and name."""

@@ -158,7 +158,7 @@ def table(
         if event is not None and step.index != running:
             rows.append(points.row(text, event, label_style=None))
         elif step.index in failed and step.index != running:
-            rows.append(Line(width, charset).add(text, BOLD).add("  failed", WARNING).finished())
+            rows.append(Line(width, charset).add(text, BOLD).add("  failed", WARNING).build())
         else:
             rows.append(_unmeasured(text, state, step.index == running, width, points, charset))
     visible_rows, _ = window(rows, visible, width, 0, 0)
@@ -198,7 +198,7 @@ def _unmeasured(
         first = table.columns[0][1]
         iops = "" if state.iops is None else f.number(state.iops)
         line.add(iops.rjust(first), FIO).add(f"  {state.activity_text()}", WARNING)
-    return line.finished()
+    return line.build()
 
 
 # -- the charts
@@ -245,7 +245,7 @@ def iops_spec(state: ExperimentState) -> XYSpec:
         tuple(_names(state, tails=False)),
         tuple(flags),
         note=_title_note(state),
-        says=lambda point: f"{_at_x(state, places, point[0])}: {f.number(point[1])} IOPS",
+        value_text=lambda point: f"{_at_x(state, places, point[0])}: {f.number(point[1])} IOPS",
     )
 
 
@@ -278,7 +278,7 @@ def latency_spec(state: ExperimentState) -> XYSpec:
         tuple(_names(state, tails=True)),
         tuple(flags),
         note=_title_note(state) or _tails(values, several),
-        says=lambda point: f"{f.number(point[0])} IOPS: {f.latency(point[1])}",
+        value_text=lambda point: f"{f.number(point[0])} IOPS: {f.latency(point[1])}",
     )
 
 

@@ -177,7 +177,7 @@ class CurvePage(CanvasScreen):
         line.add(f" {printable(curve.job)}", BOLD)
         line.try_add((f"  hosts × {len(curve.counts)}", None))
         line.try_add((f"  on {printable(self._where)}", DIM))
-        return line.finished()
+        return line.build()
 
     def _status(self, curve: ScalingCurve, width: int) -> Row:
         charset, count = self._charset, len(curve.counts)
@@ -186,12 +186,12 @@ class CurvePage(CanvasScreen):
         line = Line(width, charset).add(" ").add(charset.full * filled, FIO)
         line.add(charset.empty * (bars.BAR - filled), DIM).add(f" {progress(curve)}", BOLD)
         if curve.at is None:
-            return line.finished()
+            return line.build()
         iops = so_far(self._scene)
         line.try_add((f"   {now(self._scene)}", WARNING))
         if iops is not None:
             line.try_add((f"   {number(iops)} IOPS", FIO))
-        return line.finished()
+        return line.build()
 
     def _hints(self) -> list[KeyHint]:
         return [KeyHint("Esc", "all hosts"), *self._own_hints(), KeyHint("m", "mark"),

@@ -142,7 +142,7 @@ class CurveView:
             line.add(f"  {now(fleet)}", WARNING)
         elif number in curve.notes:
             line.add(f"  {printable(curve.notes[number])}", WARNING)
-        return line.finished()
+        return line.build()
 
     # -- the curve
 
@@ -198,7 +198,7 @@ def spec(curve: ScalingCurve, scaling: Scaling) -> XYSpec:
         plotting.linear_scale([y for _, y in (*points, *law)], None, True), f.axis_number,
         (XYLine("", law, DIM), measured) if law else (measured,), tuple(names),
         tuple(_knee(scaling, points)), note="" if points else "no point yet",
-        says=lambda point: f"{counted(int(point[0]), 'host')}: {f.number(point[1])} IOPS",
+        value_text=lambda point: f"{counted(int(point[0]), 'host')}: {f.number(point[1])} IOPS",
     )  # fmt: skip
 
 

@@ -55,7 +55,7 @@ KERNEL: tuple[Column[DiskRates], ...] = (
 class FleetDashboard(TypeToFilter, Dashboard):
     """Letters that are no key narrow the hosts; Enter opens the one under the cursor."""
 
-    zooms = has_cells = False
+    allows_fullscreen = has_heat_cells = False
     layout_key = "fleet-layout"
     about = (
         "Many hosts: their totals, and a row (or a line of the map) for each. Type to filter them: "
@@ -102,14 +102,14 @@ class FleetDashboard(TypeToFilter, Dashboard):
         """Layout to keep for the next start."""
         hosts = self.hosts
         return FleetLayout(
-            PANELS[self.tab], self.heat_shown, self.percentiles_shown, self.seconds_shown,
+            PANELS[self.tab], self.heat_enabled, self.percentiles_enabled, self.column_seconds,
             hosts.order, hosts.reverse, hosts.mapped,
         )  # fmt: skip
 
-    def begin_with(self, layout: str) -> None:
+    def restore_layout(self, layout: str) -> None:
         """Begin as an earlier one was left."""
         saved = parse_fleet_layout(layout)
-        self.lay_out(PANELS.index(saved.panel), saved.heat_map, saved.percentiles, saved.seconds)
+        self.set_layout(PANELS.index(saved.panel), saved.heat_map, saved.percentiles, saved.seconds)
         self.hosts.order, self.hosts.reverse = saved.order, saved.reverse
         self.hosts.mapped = saved.mapped
 
@@ -119,17 +119,17 @@ class FleetDashboard(TypeToFilter, Dashboard):
         self.hosts.begin_at_the_top()
         self.paint(even_if_frozen=True)
 
-    def cells(self) -> int:
+    def cpu_rows(self) -> int:
         """Return as many rows as the hosts want."""
         return len(self.scene.hosts)
 
-    def planned(self, width: int, height: int, strip: int) -> layout.LayoutPlan:
+    def make_plan(self, width: int, height: int, strip: int) -> layout.LayoutPlan:
         """The hosts have what the charts can spare."""
-        plan = super().planned(width, height, strip)
+        plan = super().make_plan(width, height, strip)
         if plan.tabbed or not plan.cpus.height:
             return plan
-        wanted_height = min(self.cells(), FEW_HOSTS) + (3 if plan.framed else 2)
-        if self.cells() > FEW_HOSTS:
+        wanted_height = min(self.cpu_rows(), FEW_HOSTS) + (3 if plan.framed else 2)
+        if self.cpu_rows() > FEW_HOSTS:
             wanted_height = max(wanted_height, height)
         total = plan.iops.height + plan.cpus.height
         least = max(MIN_CHARTS, total * 2 // 5)
@@ -154,14 +154,14 @@ class FleetDashboard(TypeToFilter, Dashboard):
         if spread is not None:
             line.try_add((f"  started within {f.latency((spread[0] + spread[1]) * 1e6)}", None))
             line.try_add((f" (clocks ±{f.latency(spread[1] * 1e6)})", DIM))
-        return line.finished()
+        return line.build()
 
     def _host_rows(self, data: PanelData, width: int, height: int) -> Sequence[Row]:
         frame = data.state.frame
         second = self.scene.number if frame is None or self.frozen_at is None else frame.seq
         return self.hosts.rows(self.scene, second, width, height)
 
-    def _panel_clicked(self, x: int, y: int, chain: int) -> None:
+    def _click_panel(self, x: int, y: int, chain: int) -> None:
         """On a column's title: sort by it, again: from the other end. On a host: the cursor there,
         twice: open it."""
         plan, hosts, fio = self._plan, self.hosts, not self.fleet.watching
@@ -181,7 +181,7 @@ class FleetDashboard(TypeToFilter, Dashboard):
                 if chain == 2:
                     self.post_message(KeyClicked("Enter"))
                 return
-        super()._panel_clicked(x, y, chain)
+        super()._click_panel(x, y, chain)
 
     def _fio_value(self, data: PanelData) -> Sequence[Piece]:
         return () if self.fleet.watching else fio_panel.value(data.state)

@@ -162,8 +162,8 @@ class HostDashboard(Dashboard):
     """A host's dashboard, with its name at the top."""
 
     about = "One host of the fleet. Esc returns to all hosts."
-    q_does = "back"
-    turns = keeps_layout = has_cells = False
+    quit_label = "back"
+    has_controls = saves_layout = has_heat_cells = False
 
     def __init__(self, view: HostView, charset: Charset) -> None:
         panes = tuple(
@@ -189,4 +189,4 @@ class HostDashboard(Dashboard):
             line.add(f" on {devices}" if target.path else devices)
         if not devices:
             line.add(f"  {target.no_device}", DIM)
-        return line.finished()
+        return line.build()

@@ -107,7 +107,7 @@ class HostMap:
         line = Line(label, self._charset).add(names, BOLD)
         if line.used >= label:
             line = Line(label, self._charset).add(names[: label - 2] + "… ", BOLD)
-        return (*line.finished(), *plotting.runs(cells))
+        return (*line.build(), *plotting.runs(cells))
 
     def _time(self, fleet: FleetState, label: int, width: int) -> Row:
         line = Line(width, self._charset)
@@ -116,7 +116,7 @@ class HostMap:
         for column in range(0, width - label - 8, MARK_SPACING):
             text = (utc((self._start + column) * interval_ms) or "")[11:19]
             line.fill_to(label + column).add(text, DIM)
-        return line.finished()
+        return line.build()
 
 
 def groups(lines: Sequence[HostState], rows: int) -> list[list[HostState]]:

@@ -251,7 +251,7 @@ class HostsView:
             span = "minute" if second_s == 1 else f"{MINUTE} samples"
             head.add(f"  last {span}, IOPS", DIM)
         first = first_of_line(fleet.begun, second)
-        rows = [head.finished()]
+        rows = [head.build()]
         for index, host in enumerate(visible_hosts, self._top):
             rows.append(
                 self._row(host, table, (first, second), width, spare, top, index == self.cursor)
@@ -274,11 +274,11 @@ class HostsView:
             _first_cells(table.row(printable(host.name), host, label_style=style), table.used_width)
         )
         if host.state in ABSENT_STATES and host.error:
-            return row.add(f"  {host.error}", STYLES[host.state]).finished()
+            return row.add(f"  {host.error}", STYLES[host.state]).build()
         if spare >= MIN_LINE:
             cells = min(MINUTE, spare - 2)
             row.add("  ").add(small_line(host, *seconds, cells, top, self._charset), FIO)
-        return row.finished()
+        return row.build()
 
     def _table(self, fleet: FleetState, second: int, width: int, line: bool) -> Table[HostState]:
         names = max((len(name) for name in fleet.hosts), default=0)

@@ -217,7 +217,7 @@ class LessonKeys(Part):
             return
         playing.watch()
         self._close_page()
-        dashboard.go_on()
+        dashboard.unfreeze()
         self._show_looked_at()
         self.port.state.request_run()
         if step is not None:

@@ -107,7 +107,7 @@ def strip_rows(
         line = Line(width, charset).add(" ")
         for text, style in pieces:
             line.add(text, style)
-        rows.append(line.finished())
+        rows.append(line.build())
     return pad(rows, 1 + body_rows, width)
 
 

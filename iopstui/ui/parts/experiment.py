@@ -144,7 +144,7 @@ class ExperimentKeys(Part):
         self.screen = ExperimentScreen(
             port.state.experiment,
             lambda: port.state,
-            lambda: dashboard.own if dashboard is not None else OwnCost(),
+            lambda: dashboard.own_cost if dashboard is not None else OwnCost(),
             self._hints,
             port.session.target,
             port.charset,

@@ -14,7 +14,7 @@ class PanelKeys(Part):
     def can_open(self) -> bool:
         """Whether a panel can be given the whole screen."""
         dashboard = self.port.dashboard
-        return dashboard is not None and dashboard.zooms and not dashboard.tabbed
+        return dashboard is not None and dashboard.allows_fullscreen and not dashboard.tabbed
 
     @property
     def can_close(self) -> bool:
@@ -22,14 +22,18 @@ class PanelKeys(Part):
         dashboard = self.port.dashboard
         return (
             dashboard is not None
-            and dashboard.cell is None
-            and (dashboard.alone or dashboard.frozen_at is not None or dashboard.span is not None)
+            and dashboard.chosen_cell is None
+            and (
+                dashboard.fullscreen
+                or dashboard.frozen_at is not None
+                or dashboard.span is not None
+            )
         )
 
     def open(self) -> None:
         """Give the focused panel the whole screen."""
         if self.port.dashboard is not None:
-            self.port.dashboard.show_alone(self.port.dashboard.tab)
+            self.port.dashboard.show_fullscreen(self.port.dashboard.tab)
             self.port.refresh_footer()
 
     def close(self) -> None:
@@ -37,10 +41,10 @@ class PanelKeys(Part):
         dashboard = self.port.dashboard
         if dashboard is None:
             return
-        if dashboard.alone:
-            dashboard.show_alone(None)
+        if dashboard.fullscreen:
+            dashboard.show_fullscreen(None)
         elif dashboard.span is not None:
-            dashboard.drop_span()
+            dashboard.clear_span()
         else:
             dashboard.freeze()
         self.port.refresh_footer()
@@ -50,19 +54,19 @@ class PanelKeys(Part):
         """Move the focus to a panel; the focused one gets the whole screen, or gives it back. On a
         small screen: show that pane."""
         dashboard = self.port.dashboard
-        if dashboard is None or (not dashboard.alone and dashboard.show_tab(tab)):
+        if dashboard is None or (not dashboard.fullscreen and dashboard.show_tab(tab)):
             return
-        if dashboard.alone:
-            dashboard.show_alone(None if dashboard.tab == tab else tab)
+        if dashboard.fullscreen:
+            dashboard.show_fullscreen(None if dashboard.tab == tab else tab)
         elif dashboard.focus_shown and dashboard.tab == tab:
-            dashboard.show_alone(tab)
+            dashboard.show_fullscreen(tab)
         else:
             dashboard.focus_panel(tab)
 
     def show_all(self) -> None:
         """Show all panels again, where there is room for them."""
-        if self.port.dashboard is not None and self.port.dashboard.alone:
-            self.port.dashboard.show_alone(None)
+        if self.port.dashboard is not None and self.port.dashboard.fullscreen:
+            self.port.dashboard.show_fullscreen(None)
 
     def next_tab(self, by: int) -> None:
         """Move the focus to the next or the previous panel."""
@@ -70,8 +74,8 @@ class PanelKeys(Part):
         if dashboard is None:
             return
         following = (dashboard.tab + by) % len(dashboard.tabs)
-        if dashboard.alone:
-            dashboard.show_alone(following)
+        if dashboard.fullscreen:
+            dashboard.show_fullscreen(following)
         elif not dashboard.show_tab(following):
             dashboard.focus_by(by)
 

@@ -241,7 +241,9 @@ class ViewKeys(Part):
     def has_heat(self) -> bool:
         """Whether a heat map is shown."""
         dashboard = self.port.dashboard
-        return dashboard is not None and any(heat_map.shown for heat_map in dashboard.heats.maps)
+        return dashboard is not None and any(
+            heat_map.shown for heat_map in dashboard.heat_maps.maps
+        )
 
     def move_cell(self, by: int) -> None:
         """Choose a cell of the heat map."""
@@ -256,7 +258,7 @@ class ViewKeys(Part):
     def open_cell(self) -> None:
         """List the requests that were kept of the chosen cell."""
         dashboard = self.port.dashboard
-        chosen = dashboard.cell if dashboard is not None else None
+        chosen = dashboard.chosen_cell if dashboard is not None else None
         if chosen is None:
             return
         from iopstui.ui.dialogs.slow_list import cell_list
@@ -336,7 +338,7 @@ class ViewKeys(Part):
 
     def _say_if_no_heat(self) -> None:
         dashboard = self.port.dashboard
-        if dashboard is not None and dashboard.heat_shown and not dashboard.heat_seen:
+        if dashboard is not None and dashboard.heat_enabled and not dashboard.heat_visible:
             self.port.show_message("info", "the heat map begins with a job, or with the probe (P)")
 
     def log(self) -> None:

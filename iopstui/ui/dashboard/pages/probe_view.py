@@ -117,7 +117,7 @@ def _bar(path: RequestPath, width: int, charset: Charset) -> Iterator[Row]:
         line = Line(width, charset).add(" in the kernel ").add(f.latency(total), BOLD).add(" = ")
     for number, (name, ns, style, mark) in enumerate(parts):
         line.add(" + " if number else "").add(f"{mark} {name} ", style).add(f.latency(ns), BOLD)
-    yield line.finished()
+    yield line.build()
     bar_width = max(10, width - 2)
     bar, used_width = Line(width, charset).add(" "), 0
     for number, (_, ns, style, mark) in enumerate(parts):
@@ -125,7 +125,7 @@ def _bar(path: RequestPath, width: int, charset: Charset) -> Iterator[Row]:
         cells = bar_width - used_width if last else round(bar_width * ns / total) if total else 0
         bar.add(mark * cells, style)
         used_width += cells
-    yield bar.finished()
+    yield bar.build()
 
 
 def _path_text_rows(path: RequestPath, width: int, charset: Charset) -> list[Row]:
@@ -186,13 +186,13 @@ def _matrix(matrix: CompletionMatrix, width: int, charset: Charset) -> list[Row]
     head = Line(width, charset).add(f" {matrix.of}".ljust(first), DIM)
     for name in matrix.names:
         head.add(name.rjust(wide), DIM)
-    grid = [head.finished()]
+    grid = [head.build()]
     for number, (name, row) in enumerate(zip(matrix.names, matrix.rates, strict=True)):
         line = Line(width, charset).add(f" {name} →".ljust(first), BOLD)
         for column, rate in enumerate(row):
             text = f.number(rate) if rate else "·"
             line.add(text.rjust(wide), DEVICE if number == column else None if rate else DIM)
-        grid.append(line.finished())
+        grid.append(line.build())
     note = (
         "Rows: CPU that allocated the request; columns: CPU that completed it. rq_affinity 0: CPU "
         "of the interrupt; 1: a CPU that shares a cache with the submitter; 2: the submitter "

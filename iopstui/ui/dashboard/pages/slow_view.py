@@ -68,7 +68,7 @@ def _against_sample(
     line = Line(width, charset).add(" " * LABEL).add("total".rjust(FIGURE), DIM)
     for name, mark, style in PARTS:
         line.add(f"{mark} {name}".rjust(FIGURE + 2), style)
-    yield line.finished()
+    yield line.build()
     longest = max(1, request.total_ns)
     yield from _bar("this request", parts_of(request), longest, width, charset)
     sample = [parts_of(o) for o in others if o.sampled and o.kind == request.kind]
@@ -87,11 +87,11 @@ def _bar(
     line.add(f.latency(sum(parts)).rjust(FIGURE), BOLD)
     for ns in parts:
         line.add((f.latency(ns) if ns else f.MISSING).rjust(FIGURE + 2))
-    yield line.finished()
+    yield line.build()
     bar_width, bar = max(10, width - 2), Line(width, charset).add(" ")
     for ns, (_, mark, style) in zip(parts, PARTS, strict=True):
         bar.add(mark * round(bar_width * ns / longest), style)
-    yield bar.finished()
+    yield bar.build()
 
 
 def _meanwhile(
@@ -135,7 +135,7 @@ def _lane(other: Exemplar, request: Exemplar, lane_width: int, width: int, chars
         # a short part that lies within is not left out altogether
         shortest = 1 if place == len(PARTS) - 1 else 0
         line.add(mark * max(shortest, last - max(first, line.used)), style)
-    return line.finished()
+    return line.build()
 
 
 def _cell(at: float, lane_width: int) -> int:

@@ -99,7 +99,7 @@ def _head(width: int, charset: Charset, seconds: int) -> Row:
     head = Line(width, charset).add("PLACE".ljust(NAME), BOLD)
     for title in ("now", "share", "mean"):
         head.add(title.rjust(NUMBER), BOLD)
-    return head.add(f"   last {seconds} s", BOLD).finished()
+    return head.add(f"   last {seconds} s", BOLD).build()
 
 
 def _row(
@@ -112,9 +112,7 @@ def _row(
     for text in (value_text(now), share, value_text(mean)):
         line.add(text.rjust(NUMBER))
     curve_width = width - line.used - 3
-    return (
-        line.add("   ").extend([(_curve(history[-curve_width:], most, charset), style)]).finished()
-    )
+    return line.add("   ").extend([(_curve(history[-curve_width:], most, charset), style)]).build()
 
 
 def _curve(history: Sequence[float | None], most: float, charset: Charset) -> str:
@@ -137,6 +135,6 @@ def _explained(parts_shown: Sequence[Part], width: int, charset: Charset) -> lis
         meaning = LAYER_MEANINGS.get(name, "in this device, and not in one below it")
         label = f.cut(name, NAME - 1).ljust(NAME)
         for line in textwrap.wrap(meaning, max(NAME, width - NAME)):
-            lines.append(Line(width, charset).add(label, style).add(line, DIM).finished())
+            lines.append(Line(width, charset).add(label, style).add(line, DIM).build())
             label = " " * NAME
     return lines

@@ -48,7 +48,7 @@ def _page(workload: Workload, width: int, charset: Charset) -> list[Row]:
         return [*out, message(width, charset, "no requests yet")]
     out += [*_map(workload, width, charset), message(width, charset, "")]
     for process in workload.processes[:MAX_PROCESSES]:
-        out.append(Line(width, charset).add(printable(process), BOLD).finished())
+        out.append(Line(width, charset).add(printable(process), BOLD).build())
         for stream in workload.of(process).values():
             out += wrap(width, charset, "  " + _words(stream), None)
     more = len(workload.processes) - MAX_PROCESSES
@@ -80,7 +80,7 @@ def _map(workload: Workload, width: int, charset: Charset) -> list[Row]:
     head = Line(width, charset).add(" " * _LABEL)
     for n in columns:
         head.add(_size(n).rjust(_CELL), DIM)
-    grid, out = grid_cells(charset), [head.finished()]
+    grid, out = grid_cells(charset), [head.build()]
     for stream, share in zip(streams, shares, strict=True):
         line = Line(width, charset).add(f"{stream.kind}s".ljust(_LABEL),
                                         DEVICE if stream.kind == "read" else None)  # fmt: skip
@@ -89,7 +89,7 @@ def _map(workload: Workload, width: int, charset: Charset) -> list[Row]:
             level = -(-share[n] * (len(grid) - 1) // top) if top else 0
             text, style = grid[int(level)]
             line.add(" " * (_CELL - 3) + text * 3, style)
-        out.append(line.finished())
+        out.append(line.build())
     return out
 
 

@@ -29,13 +29,13 @@ def rows(
     height: int,
     charset: Charset,
     cursor: float | None = None,
-    turns: bool = True,
+    has_controls: bool = True,
 ) -> list[Row]:
     """A row for each CPU, for several neighbours where they are many; a column for each second, the
     darker the larger its share of that second's completions. ``cursor``: the second that is looked
-    at; ``turns``: whether a key here moves them."""
+    at; ``has_controls``: whether a key here moves them."""
     history, columns = state.completions, width - LABEL
-    title = rule(width, charset, *_legend(charset), right=_title_note(turns))
+    title = rule(width, charset, *_legend(charset), right=_title_note(has_controls))
     if history.end is None or columns < 10 or height < FRAME_ROWS + 1:
         return pad([title, message(width, charset, EMPTY)], height, width)
     start = begin_of(history.end if cursor is None else max(cursor, history.end - columns), columns)
@@ -89,7 +89,7 @@ def _row(
     # "CPU 128-255" is longer than the room for it
     head_label = label if len(label) < LABEL else label.removeprefix("CPU ")
     return (
-        *Line(LABEL, charset).add(f.cut(head_label, LABEL - 1), DIM).finished(),
+        *Line(LABEL, charset).add(f.cut(head_label, LABEL - 1), DIM).build(),
         *plotting.runs(cells),
     )
 
@@ -105,7 +105,7 @@ def _time(start: float, width: int, charset: Charset) -> Row:
             break
         if column >= line.used:
             line.fill_to(column).add(label, DIM)
-    return line.finished()
+    return line.build()
 
 
 def _legend(charset: Charset) -> list[Piece]:
@@ -121,5 +121,5 @@ def value(charset: Charset) -> list[Piece]:
     return [("share of the second's", DIM), *_legend(charset)[2:]]
 
 
-def _title_note(turns: bool) -> list[Piece]:
-    return [("BLOCK softirqs" + ": a moves them" * turns, DIM)]
+def _title_note(has_controls: bool) -> list[Piece]:
+    return [("BLOCK softirqs" + ": a moves them" * has_controls, DIM)]

@@ -140,7 +140,7 @@ def _blocks(
             else:
                 part = ((" " * block_width, None),)
             row += [(" ", None)] * bool(block) + list(part)
-        block_rows.append(Line(width, charset).extend(row).finished())
+        block_rows.append(Line(width, charset).extend(row).build())
     return block_rows
 
 
@@ -156,7 +156,7 @@ def _head(table: Table[CpuRow], blocks: int, width: int, charset: Charset, with_
     line = Line(width, charset).extend(part)
     for _ in range(1, blocks):
         line.add(" ", None).extend(part)
-    return line.finished()
+    return line.build()
 
 
 def _bar_head(shown: bool, charset: Charset) -> Row:

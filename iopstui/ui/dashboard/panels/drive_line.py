@@ -33,7 +33,7 @@ def line(drives: Seen, now: float, width: int, charset: Charset) -> Row | None:
     first = True
     for piece in (*_pieces(readings), *_age(age)):
         first = not row.try_add(*((piece,) if first else (SEPARATOR, piece))) and first
-    return row.finished()
+    return row.build()
 
 
 def _pieces(readings: Mapping[str, DriveReading]) -> Iterator[Piece]:

@@ -109,7 +109,7 @@ def _load(fio: FioInterval, width: int, charset: Charset) -> Row:
         )  # fmt: skip
     if fio.ctx_s is not None:
         line.try_add(("   ctx/s", DIM), (f"{f.number(fio.ctx_s):>6}", None))
-    return line.finished()
+    return line.build()
 
 
 def status(state: LiveState, job: str) -> tuple[str, bool]:

@@ -34,7 +34,7 @@ class PanelData:
     charset: Charset
     cursor: float | None = None
     """The moment that is looked at while the screen stands still."""
-    turns: bool = True
+    has_controls: bool = True
     """Whether keys here run jobs and change settings of the disks."""
 
 
@@ -56,7 +56,7 @@ class Panel:
     foot: bool = False
     """In a box the last of its rows stands on the lower border."""
 
-    def boxed(
+    def box_rows(
         self, data: PanelData, width: int, height: int, number: str, focused: bool
     ) -> Sequence[Row]:
         """``rows`` in a box: the first and the last one stand on its borders."""
@@ -107,7 +107,7 @@ PANELS: tuple[Panel, ...] = (
     Panel(
         "completions",
         lambda s, width, height: completions_panel.rows(
-            s.state, width, height, s.charset, s.cursor, s.turns
+            s.state, width, height, s.charset, s.cursor, s.has_controls
         ),
         tab="by CPU",
         height=completions_panel.HEIGHT,

@@ -56,10 +56,10 @@ def line(waits: Waits | None, width: int, charset: Charset) -> Row | None:
     if bar_width:
         row.extend([*_bar(all_parts, waits.ios, bar_width, charset), ("  ", None)])
     parts_shown, pieces = all_parts, _part_pieces(all_parts)
-    while len(parts_shown) > 1 and _size(pieces) > row.left:
+    while len(parts_shown) > 1 and _size(pieces) > row.free:
         parts_shown = _without_least(parts_shown)
         pieces = _part_pieces(parts_shown)
-    return row.extend(pieces).finished()
+    return row.extend(pieces).build()
 
 
 def _part_pieces(parts_shown: Sequence[Part]) -> list[Piece]:

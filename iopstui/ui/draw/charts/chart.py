@@ -36,7 +36,7 @@ class Curve:
     marker: str
     style: Style
     sample: str
-    how: str = "mean"
+    merge: str = "mean"
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Mean:
     start: float
     end: float
     value: float
-    words: str
+    text: str
 
 
 @dataclass
@@ -105,7 +105,7 @@ class Chart:
         self.time = Lines(f"{spec.id}-time")
         self.sides = (Lines(f"{spec.id}-left"), Lines(f"{spec.id}-right"))
         self.framed = self.focused = False
-        self._edges_of: object = None
+        self._border_key: object = None
         self.number = ""
         """In a box: the key of its panel."""
         self.tiles: list[Lines] = []
@@ -113,11 +113,11 @@ class Chart:
         self._columns = self._rows = 0
         self._flag_rows = 1
         self._scale: plotting.Scale | None = None
-        self._painted: dict[int, object] = {}
-        self._looks: object = None
+        self._tile_keys: dict[int, object] = {}
+        self._painted_look: object = None
         self._window_start: float | None = None
         self._had_data = False
-        self._memo = _Values()
+        self._curve_cache = _Values()
 
     def widgets(self) -> Iterator[Lines]:
         """Everything that a canvas must show."""
@@ -157,8 +157,8 @@ class Chart:
             first = index * plotting.TILE_COLUMNS
             width = max(0, min(plotting.TILE_COLUMNS, columns - first))
             tile.place(Box(x + first, y, width, rows) if width and not hidden else NO_BOX)
-        self._painted.clear()
-        self._scale = self._looks = self._edges_of = None
+        self._tile_keys.clear()
+        self._scale = self._painted_look = self._border_key = None
         self._window_start = None
         return new
 
@@ -174,7 +174,7 @@ class Chart:
         column_s = window.dot_s * self._charset.dots
         begin = window.start + window.column(t, column_s) * column_s
         means = (
-            history.window(curve.name, begin, column_s, 1, curve.how)[0]
+            history.window(curve.name, begin, column_s, 1, curve.merge)[0]
             for curve in self.spec.curves
         )
         format_value = (lambda value: latency(value, "")) if self.spec.log else number
@@ -190,7 +190,7 @@ class Chart:
 
     def forget(self) -> None:
         """The history is another one from now on."""
-        self._memo = _Values()
+        self._curve_cache = _Values()
         self._scale = None
         self._window_start = None
 
@@ -202,7 +202,7 @@ class Chart:
         self._had_data = bool(values_shown)
         if scale != self._scale or moved:
             self._scale = scale
-            self.axis.show(self._axis(scale))
+            self.axis.show(self._axis_rows(scale))
         return scale
 
     def paint(
@@ -223,56 +223,60 @@ class Chart:
             return
         moved = self._window_start != window.start
         self._window_start = window.start
-        series = [self._memo.get(history, curve, window, self.dots) for curve in self.spec.curves]
+        series = [
+            self._curve_cache.get(history, curve, window, self.dots) for curve in self.spec.curves
+        ]
         data, first_changed = [values for values, _ in series], min(first for _, first in series)
         all_values = [value for values in data for value in values if value is not None]
         nearby_limits = [
             limit for limit in limits if all_values and limit <= LIMIT_NEAR * max(all_values)
         ]
         scale = self._rescale(all_values + nearby_limits, moved)
-        self._edges(window)
+        self._show_borders(window)
         column_s = window.dot_s * self._charset.dots
         marks = history.flagged_columns(window.start, column_s, self._columns)
         levels = [self._level(mean, window, column_s, scale) for mean in means]
         levels += [(0, self._columns, scale.row(limit, self._rows)) for limit in nearby_limits]
-        mean_texts = {int((mean.start - window.start) / column_s): mean.words for mean in means}
-        self.title.show([self._title(values, note), *self._edged(self._flags(marks, mean_texts))])
+        mean_texts = {int((mean.start - window.start) / column_s): mean.text for mean in means}
+        self.title.show(
+            [self._title_row(values, note), *self._with_sides(self._flag_lines(marks, mean_texts))]
+        )
         at = None if cursor is None else window.column(cursor, column_s)
         looks = (scale, [column for column, _ in marks], at, levels)
         # all but the newest columns are as they were
-        as_before, self._looks = looks == self._looks, looks
-        ends = self._ends(data, scale)
-        self._tiles(data, *looks, max(0, first_changed - 1) if as_before else 0, ends)
-        self.labels.show(self._labels(ends))
+        as_before, self._painted_look = looks == self._painted_look, looks
+        ends = self._curve_labels(data, scale)
+        self._draw_tiles(data, *looks, max(0, first_changed - 1) if as_before else 0, ends)
+        self.labels.show(self._label_rows(ends))
 
-    def _edges(self, window: TimeWindow) -> None:
+    def _show_borders(self, window: TimeWindow) -> None:
         """The time axis, and the sides of the box."""
         key = (window.start, window.dot_s, self._box, self.focused)
-        if key == self._edges_of:
+        if key == self._border_key:
             return
-        self._edges_of = key
+        self._border_key = key
         if not self.framed:
-            self.time.show([self._time(window, self._box.width)])
+            self.time.show([self._time_row(window, self._box.width)])
             return
         charset, style = self._charset, frame.colour(self.focused)
         for side in self.sides:
             side.show([((charset.text(frame.side(charset)), style),)] * self._rows)
         first, last = frame.corners(charset)
-        time_row = self._time(window, self._box.width - 2)
+        time_row = self._time_row(window, self._box.width - 2)
         row: list[Piece] = [(first, style)]
         for text, looks in time_row:
             # between the labels the border goes on
             row.append((text, looks) if text.strip() else (charset.rule * len(text), style))
         self.time.show([(*row, (last, style))])
 
-    def _edged(self, rows: Sequence[Row]) -> list[Row]:
+    def _with_sides(self, rows: Sequence[Row]) -> list[Row]:
         """Add the sides of the box."""
         if not self.framed:
             return list(rows)
         side = (self._charset.text(frame.side(self._charset)), frame.colour(self.focused))
         return [(side, *row, side) for row in rows]
 
-    def _tiles(
+    def _draw_tiles(
         self,
         data: Sequence[Sequence[float | None]],
         scale: plotting.Scale,
@@ -308,9 +312,9 @@ class Chart:
                 ends_here,
                 tuple(tuple(values[low:high]) for values in data),
             )
-            if self._painted.get(index) == key:
+            if self._tile_keys.get(index) == key:
                 continue
-            self._painted[index] = key
+            self._tile_keys[index] = key
             section = plotting.Section(first, columns, self._rows, scale, self._charset)
             tile.show(
                 plotting.draw_tile(
@@ -324,10 +328,10 @@ class Chart:
             for values, curve in zip(data, self.spec.curves, strict=True)
         ]
 
-    def _title(self, values: Sequence[str], note: Sequence[Piece]) -> Row:
+    def _title_row(self, values: Sequence[str], note: Sequence[Piece]) -> Row:
         pieces: list[Piece] = [(capital(self.spec.title), BOLD)]
         if self.framed:
-            return self._border(values, note)
+            return self._border_row(values, note)
         if note and not any(values):
             return rule(self._box.width, self._charset, *pieces, right=note)
         # what is drawn last, over the others, is named first
@@ -341,7 +345,7 @@ class Chart:
             pieces += more
         return rule(self._box.width, self._charset, *pieces, right=note)
 
-    def _border(self, values: Sequence[str], note: Sequence[Piece]) -> Row:
+    def _border_row(self, values: Sequence[str], note: Sequence[Piece]) -> Row:
         """The upper border: each curve's sample, name and newest value."""
         value_pieces: list[Piece] = []
         for curve, value in reversed([*zip(self.spec.curves, values, strict=True)]):
@@ -364,16 +368,16 @@ class Chart:
             self.focused,
         )
 
-    def _axis(self, scale: plotting.Scale) -> list[Row]:
+    def _axis_rows(self, scale: plotting.Scale) -> list[Row]:
         labelled = plotting.ticks(scale, self._rows)
         rows: list[Row] = []
         for row in range(self._rows):
             text = self.spec.unit(labelled[row]) if row in labelled else ""
             line = Line(AXIS_WIDTH, self._charset)
-            rows.append(line.add(text.rjust(AXIS_WIDTH - 1), DIM).add(" ").finished())
+            rows.append(line.add(text.rjust(AXIS_WIDTH - 1), DIM).add(" ").build())
         return rows
 
-    def _time(self, window: TimeWindow, width: int) -> Row:
+    def _time_row(self, window: TimeWindow, width: int) -> Row:
         column_s = window.dot_s * self._charset.dots
         step = next((s for s in TIME_STEPS if s / column_s >= 10), TIME_STEPS[-1])
         line = Line(width, self._charset)
@@ -387,7 +391,7 @@ class Chart:
                 break
             if column >= line.used:
                 line.fill_to(column).add(label, DIM)
-        return line.finished()
+        return line.build()
 
     def _level(
         self, mean: Mean, window: TimeWindow, column_s: float, scale: plotting.Scale
@@ -396,7 +400,7 @@ class Chart:
         last = min(self._columns, window.column(mean.end, column_s) + 1)
         return first, last, scale.row(mean.value, self._rows)
 
-    def _flags(
+    def _flag_lines(
         self, marks: Sequence[tuple[int, str | None]], means: Mapping[int, str] | None = None
     ) -> list[Row]:
         worded = [(column, text) for column, text in marks if text is not None]
@@ -405,7 +409,9 @@ class Chart:
             self._flag_rows, self._charset, means or {},
         )  # fmt: skip
 
-    def _ends(self, data: Sequence[Sequence[float | None]], scale: plotting.Scale) -> list[End]:
+    def _curve_labels(
+        self, data: Sequence[Sequence[float | None]], scale: plotting.Scale
+    ) -> list[End]:
         """The curves' names behind their newest points, each in a row of its own; those that would
         meet keep the order of their curves."""
         if not self.spec.right:
@@ -426,13 +432,13 @@ class Chart:
             if row < self._rows
         ]
 
-    def _labels(self, ends: Sequence[End]) -> list[Row]:
+    def _label_rows(self, ends: Sequence[End]) -> list[Row]:
         """The labels behind the plot."""
         width = self.spec.right
         lines = [Line(width, self._charset) for _ in range(self._rows)]
         for row, column, text, style in ends:
             lines[row].add(text[max(0, self._columns - column) :], style)
-        return [line.finished() for line in lines]
+        return [line.build() for line in lines]
 
 
 def rows_apart(preferred: Sequence[int]) -> list[int]:
@@ -462,14 +468,14 @@ class _Values:
         cached = self._cache.get(curve.name)
         end, first = history.end or 0.0, 0
         if cached is None or cached[0] != key:
-            values = history.window(curve.name, window.start, window.dot_s, dots, curve.how)
+            values = history.window(curve.name, window.start, window.dot_s, dots, curve.merge)
         else:
             values = cached[1]
             first = max(0, int((cached[2] - window.start) / window.dot_s) - 2)
             count = min(dots, int((end - window.start) / window.dot_s) + 2) - first
             start = window.start + first * window.dot_s
             values[first : first + max(count, 0)] = history.window(
-                curve.name, start, window.dot_s, max(count, 0), curve.how
+                curve.name, start, window.dot_s, max(count, 0), curve.merge
             )
         self._cache[curve.name] = (key, values, end)
         return values, first

@@ -47,7 +47,7 @@ class HeatCell:
         """A latency (ns) in the middle of its range."""
         return math.sqrt(self.low * self.high)
 
-    def has(self, latency_ns: int) -> bool:
+    def contains(self, latency_ns: int) -> bool:
         """Whether an I/O that took so long is counted in this row."""
         bucket_middle = middle_of(step_of(bucket_key(latency_ns)))
         # an I/O of this map is never beyond its scale
@@ -64,9 +64,9 @@ class HeatMap(Chart):
         self._data: list[_Steps | None] = []
         self._levels: list[_Levels | None] = []
         self._key: object = None
-        self._done = 0.0
-        self.title_words = spec.title
-        self.least: plotting.Scale | None = None
+        self._computed_until = 0.0
+        self.title_text = spec.title
+        self.min_scale: plotting.Scale | None = None
         """What the axis shows at least: that of a map beside this one."""
         self.chosen: HeatCell | None = None
         """The cell that is marked."""
@@ -93,24 +93,24 @@ class HeatMap(Chart):
         moved = self._window_start != window.start
         self._window_start = window.start
         self._column_s = column_s = window.dot_s * self._charset.dots
-        first, after = self._renew(latencies, window, column_s)
+        first, after = self._read_columns(latencies, window, column_s)
         scale = self._heat_scale(moved)
         if scale != self._scale:
             self._scale = scale
-            self._painted.clear()
+            self._tile_keys.clear()
             first, self._levels = 0, [None] * self._columns
-            self.axis.show(self._axis(scale))
-        self._edges(window)
+            self.axis.show(self._axis_rows(scale))
+        self._show_borders(window)
         for column in range(first, after):
             self._levels[column] = self._shade(self._data[column], scale)
         marks = history.flagged_columns(window.start, column_s, self._columns)
-        self.title.show([self._legend(note), *self._edged(self._flags(marks))])
+        self.title.show([self._legend(note), *self._with_sides(self._flag_lines(marks))])
         curves = self._curves(history, window) if lines else []
         at = None if cursor is None else window.column(cursor, column_s)
         self._heat_tiles(scale, [column for column, _ in marks], curves, at)
-        ends = self._ends(curves, scale) if curves else []
+        ends = self._curve_labels(curves, scale) if curves else []
         self.labels.show(
-            self._labels([(row, self._columns, text, style) for row, _, text, style in ends])
+            self._label_rows([(row, self._columns, text, style) for row, _, text, style in ends])
         )
         return after - first
 
@@ -140,7 +140,7 @@ class HeatMap(Chart):
         """The row of the plot in a line of the screen."""
         return y - self.axis.box.y
 
-    def _renew(
+    def _read_columns(
         self, latencies: LatencyHistory, window: TimeWindow, column_s: float
     ) -> tuple[int, int]:
         """Reads the columns that may have changed; which ones these are."""
@@ -148,14 +148,14 @@ class HeatMap(Chart):
         end = latencies.end or 0.0
         after = min(self._columns, max(0, int((end - window.start) / column_s) + 1))
         # an interval belongs to the column of its middle, which lies before its end
-        first = max(0, int((self._done - window.start) / column_s) - 1)
+        first = max(0, int((self._computed_until - window.start) / column_s) - 1)
         if key != self._key:
             self._key = key
             self._data, self._levels = [None] * self._columns, [None] * self._columns
             first = 0
-        elif end == self._done:
+        elif end == self._computed_until:
             first = after
-        self._done = end
+        self._computed_until = end
         for column in range(first, after):
             low = window.start + column * column_s
             self._data[column] = latencies.column(low, low + column_s)
@@ -164,13 +164,13 @@ class HeatMap(Chart):
     def _heat_scale(self, moved: bool) -> plotting.Scale:
         columns = [steps for steps in self._data if steps]
         ends = [middle_of(end) for steps in columns for end in (min(steps), max(steps))]
-        scale = plotting.log_scale(ends, self._scale, moved or not self._had(columns))
-        least = self.least
+        scale = plotting.log_scale(ends, self._scale, moved or not self._had_data_before(columns))
+        least = self.min_scale
         if least is None:
             return scale
         return replace(scale, low=min(scale.low, least.low), high=max(scale.high, least.high))
 
-    def _had(self, columns: Sequence[object]) -> bool:
+    def _had_data_before(self, columns: Sequence[object]) -> bool:
         before, self._had_data = self._had_data, bool(columns)
         return before
 
@@ -191,17 +191,17 @@ class HeatMap(Chart):
             return rule(
                 self._box.width,
                 self._charset,
-                (f"{capital(self.title_words)}, heat map", BOLD),
+                (f"{capital(self.title_text)}, heat map", BOLD),
                 right=note,
             )
-        pieces: list[Piece] = [(capital(self.title_words), BOLD), ("  share of I/Os", DIM)]
+        pieces: list[Piece] = [(capital(self.title_text), BOLD), ("  share of I/Os", DIM)]
         shades = density.shades(self._charset)
         for shade, style, text in zip(shades, density.HEAT, LEGEND, strict=True):
             pieces += [(f" {shade}", style), (f" {text}", DIM)]
         return rule(self._box.width, self._charset, *pieces)
 
     def _framed_legend(self, note: Sequence[Piece]) -> Row:
-        title = capital(self.title_words)
+        title = capital(self.title_text)
         value_pieces: list[Piece] = list(note)
         if not note:
             value_pieces.append(("share of I/Os", DIM))
@@ -218,7 +218,9 @@ class HeatMap(Chart):
         )
 
     def _curves(self, history: History, window: TimeWindow) -> list[list[float | None]]:
-        series = [self._memo.get(history, curve, window, self.dots) for curve in self.spec.curves]
+        series = [
+            self._curve_cache.get(history, curve, window, self.dots) for curve in self.spec.curves
+        ]
         return [values for values, _ in series]
 
     def _heat_tiles(
@@ -240,8 +242,8 @@ class HeatMap(Chart):
             at = cursor - first if cursor is not None and first <= cursor < last else None
             chosen = self.chosen
             key = (marks_here, drawn, at, chosen, [level and tuple(level) for level in levels])
-            if self._painted.get(index) != key:
-                self._painted[index] = key
+            if self._tile_keys.get(index) != key:
+                self._tile_keys[index] = key
                 tile.show(self._tile(levels, [mark - first for mark in marks_here], drawn, at))
 
     def _line_rows(self, values: Sequence[float | None], scale: plotting.Scale) -> list[int | None]:

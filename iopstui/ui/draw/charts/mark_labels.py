@@ -40,7 +40,7 @@ def flags(
             if line is not None:
                 line.fill_to(start).add(text, MARK)
                 break
-    return [line.finished() for line in lines]
+    return [line.build() for line in lines]
 
 
 def _texts(start: int, label: str, last: bool, mean: str) -> Iterator[tuple[int, str]]:

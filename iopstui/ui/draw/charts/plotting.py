@@ -246,7 +246,7 @@ class Section:
     scale: Scale
     charset: Charset
 
-    def has(self, column: int) -> bool:
+    def contains(self, column: int) -> bool:
         """Whether this column of the plot is in it."""
         return self.first <= column < self.first + self.columns
 
@@ -268,7 +268,7 @@ def draw_tile(
     for curve in series:
         if curve.kind == AREA:
             _fill(cells, curve, first, columns, section.scale, charset)
-    for column in filter(section.has, marks):
+    for column in filter(section.contains, marks):
         _vertical(cells, column - first, (charset.mark, mark_style))
     for begin, end, row in levels:
         for column in range(max(begin, first), min(end, first + columns)):
@@ -279,7 +279,7 @@ def draw_tile(
             overlay(cells, text, curve.style)
     for row, begin, label, style in labels:
         for column, char in enumerate(charset.text(label), begin):
-            if section.has(column):
+            if section.contains(column):
                 cells[row][column - first] = (char, style)
     if cursor is not None:
         _vertical(cells, cursor - first, (charset.cursor, CURSOR))

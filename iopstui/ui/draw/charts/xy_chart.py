@@ -62,7 +62,7 @@ class Flag:
 
 @dataclass(frozen=True, slots=True)
 class XYSpec:
-    """A whole chart. Later lines are drawn over earlier ones. ``upright`` are x values with a
+    """A whole chart. Later lines are drawn over earlier ones. ``verticals`` are x values with a
     vertical line."""
 
     title: str
@@ -72,9 +72,9 @@ class XYSpec:
     lines: tuple[XYLine, ...]
     names: tuple[Piece, ...] = ()
     flags: tuple[Flag, ...] = ()
-    upright: tuple[float, ...] = ()
+    verticals: tuple[float, ...] = ()
     note: str = ""
-    says: Callable[[Point], str] | None = field(default=None, compare=False)
+    value_text: Callable[[Point], str] | None = field(default=None, compare=False)
     """A point's values in words, for the one that is pointed at."""
 
 
@@ -83,7 +83,7 @@ class XYChart:
 
     def __init__(self, charset: Charset) -> None:
         self._charset = charset
-        self._made: tuple[object, list[Row]] | None = None
+        self._cached_rows: tuple[object, list[Row]] | None = None
 
     def rows(
         self, spec: XYSpec, width: int, height: int, at: tuple[int, int] | None = None
@@ -91,12 +91,12 @@ class XYChart:
         """Exactly ``height`` rows of ``width`` cells. The values of the point nearest to the cell
         ``at`` (column, row) stand in the title."""
         point = nearest(spec, width, height, at) if at is not None else None
-        if point is not None and spec.says is not None:
-            spec = replace(spec, note=spec.says(point), flags=(*spec.flags, Flag(point, "")))
+        if point is not None and spec.value_text is not None:
+            spec = replace(spec, note=spec.value_text(point), flags=(*spec.flags, Flag(point, "")))
         key = (spec, width, height)
-        if self._made is None or self._made[0] != key:
-            self._made = (key, chart_rows(spec, width, height, self._charset))
-        return self._made[1]
+        if self._cached_rows is None or self._cached_rows[0] != key:
+            self._cached_rows = (key, chart_rows(spec, width, height, self._charset))
+        return self._cached_rows[1]
 
 
 def nearest(spec: XYSpec, width: int, height: int, at: tuple[int, int]) -> Point | None:
@@ -137,9 +137,9 @@ def chart_rows(spec: XYSpec, width: int, height: int, charset: Charset) -> list[
     for number, plotted in enumerate(_plot(spec, columns, rows, charset)):
         text = spec.unit(labelled[number]) if number in labelled else ""
         line = Line(width, charset).add(text.rjust(AXIS_WIDTH - 1), DIM).add(" ")
-        body.append(line.extend(plotted).finished())
+        body.append(line.extend(plotted).build())
     return pad(
-        [title, names.finished(), *body, _ticks(spec.x, columns, width, charset)], height, width
+        [title, names.build(), *body, _ticks(spec.x, columns, width, charset)], height, width
     )
 
 
@@ -157,7 +157,7 @@ def _fitting(pieces: Sequence[Piece], width: int) -> list[Piece]:
 
 def _plot(spec: XYSpec, columns: int, rows: int, charset: Charset) -> list[Row]:
     cells = plotting.blank_cells(columns, rows, spec.y, charset)
-    for x in spec.upright:
+    for x in spec.verticals:
         column = _column(spec.x.fraction(x), columns)
         for line in cells:
             line[column] = (charset.mark, MARK)
@@ -223,7 +223,7 @@ def _ticks(axis: XAxis, columns: int, width: int, charset: Charset) -> Row:
     line = Line(width, charset)
     for start, label in sorted(placed):
         line.fill_to(start).add(label, DIM)
-    return line.finished()
+    return line.build()
 
 
 def linear_axis(high: float, unit: Callable[[float], str], low: float = 0.0) -> XAxis:
