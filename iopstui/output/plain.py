@@ -187,7 +187,7 @@ class PlainSink:
         self._history = RunHistory(target.opened)
         self._total = FramesTotal()
         self._rates, self._last_rates = _Rates(), _Rates()
-        self._due: float | None = None
+        self._next_status_t: float | None = None
         self._quarter = 0
         self._flags: frozenset[str] = frozenset()
         self._log: list[str] = []
@@ -233,7 +233,7 @@ class PlainSink:
         self._quarter = 0
         if event.phase == LAYOUT:
             return f"Creating the files for {event.job}"
-        self._total, self._due = FramesTotal(), None
+        self._total, self._next_status_t = FramesTotal(), None
         self._rates, self._last_rates, self._flags = _Rates(), _Rates(), frozenset()
         return f"Run {event.step} starts: {event.job}, {event.title} on {self._name}"
 
@@ -247,10 +247,10 @@ class PlainSink:
         self._total.add(frame.fio)
         yield from self._state(frame)
         self._rates.add(frame, self._devices)
-        if self._rates.empty or (self._due is not None and frame.t < self._due):
+        if self._rates.empty or (self._next_status_t is not None and frame.t < self._next_status_t):
             return
         rates, self._rates = self._rates, _Rates()
-        self._due = frame.t + self._every_s
+        self._next_status_t = frame.t + self._every_s
         if rates.differs(self._last_rates):
             self._last_rates = rates
             yield rates.text(self._name)

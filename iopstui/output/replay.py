@@ -130,13 +130,13 @@ class ReplayedExperiments:
         self._kind, self._header = kind, header
         self._out, self._err = out, err
         self._lines = JsonlSink(out, header.host, header.target) if kind == "jsonl" else None
-        self._words = Narrator(err)
+        self._narrator = Narrator(err)
         self._sink: SweepOut | CompareOut | None = None
 
     def handle(self, event: Event) -> None:
         """Take one event."""
         if isinstance(event, Notice | TunableChanged):
-            self._words.handle(event)
+            self._narrator.handle(event)
         match event:
             case ExperimentStarted():
                 self._end()
@@ -164,4 +164,4 @@ class ReplayedExperiments:
         self._end()
         if self._lines is not None:
             self._lines.close()
-        self._words.close()
+        self._narrator.close()

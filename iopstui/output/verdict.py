@@ -17,7 +17,7 @@ class VerdictSink:
 
     def __init__(self, inner: EventSink, stream: TextIO) -> None:
         self._inner = inner
-        self._words = stream
+        self._stream = stream
         self._interrupted = False
         self.judged: list[ExpectationChecked] = []
 
@@ -43,10 +43,10 @@ class VerdictSink:
         lines = [f"Expectations for {span}:"] if self.judged else []
         lines += [wrapped(outcome_event_text(judged), 2, 8) for judged in self.judged]
         lines.append(wrapped(steady.text, 0, 2))
-        self._words.write(
-            units.replace_unprintable("\n" + "\n".join(lines) + "\n", self._words.encoding)
+        self._stream.write(
+            units.replace_unprintable("\n" + "\n".join(lines) + "\n", self._stream.encoding)
         )
-        self._words.flush()
+        self._stream.flush()
 
 
 def wrapped(text: str, first: int, rest: int, width: int = 80) -> str:

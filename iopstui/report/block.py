@@ -35,7 +35,7 @@ class Block:
         self._tree: Sequence[str] = header.target.tree
         self._opened: Sequence[str] = header.target.opened
         self.series = series.empty(self._tree)
-        self.watched = MeanWaits()
+        self.idle_waits = MeanWaits()
         self.slowest = SlowestTotal()
         self.heat = Heat(duration)
         self.runs: dict[int, Run] = {}
@@ -57,7 +57,7 @@ class Block:
                     figures = self.figures[step] = RunFigures(self._opened)
                 figures.add(frame)
         else:
-            self.watched.add(frame.waits, frame.seconds)
+            self.idle_waits.add(frame.waits, frame.seconds)
         self.slowest.add(frame)
         self.first = min(self.first, middle_of_frame(frame))
         self.measured.add(frame, self._opened)

@@ -26,7 +26,7 @@ from iopstui.report.run import Run
 from iopstui.report.series import points
 from iopstui.report.story import Story
 from iopstui.report.wording import recording as words
-from iopstui.report.wording import repeat_command, side_by_side, slowest
+from iopstui.report.wording import repeat_command, side_by_side, slowest_requests
 from iopstui.session.run_rows import MARK_COLUMNS, run_columns
 
 if TYPE_CHECKING:
@@ -50,8 +50,8 @@ def comparison(stories: Sequence[Story], scales: Scales | None) -> Iterator[Bloc
 def story_blocks(story: Story, scales: Scales | None) -> Iterator[Block]:
     """One recording; without ``scales`` there are no charts, and not their numbers."""
     yield Heading(1, words.heading(story))
-    if story.ends:
-        yield Text(f"{story.ends}.", "warn")
+    if story.ending:
+        yield Text(f"{story.ending}.", "warn")
     yield Pairs([*words.facts(story)])
     for experiment in story.experiments:
         yield from _experiment(story, experiment, scales)
@@ -83,20 +83,20 @@ def story_blocks(story: Story, scales: Scales | None) -> Iterator[Block]:
 
 
 def _slowest(story: Story) -> Iterator[Block]:
-    rows = [*slowest.rows(story)]
+    rows = [*slowest_requests.rows(story)]
     if rows:
-        yield from (Heading(2, slowest.TITLE), Text(slowest.NOTE))
-        yield Table(slowest.HEAD, rows, left=slowest.LEFT)
-        claims = slowest.claims(story)
+        yield from (Heading(2, slowest_requests.TITLE), Text(slowest_requests.NOTE))
+        yield Table(slowest_requests.HEAD, rows, left_columns=slowest_requests.LEFT)
+        claims = slowest_requests.claims(story)
         if claims:
-            yield from (Text(slowest.COMMON), Bullets(claims))
-    of_fio = [*slowest.io_rows(story)]
+            yield from (Text(slowest_requests.COMMON), Bullets(claims))
+    of_fio = [*slowest_requests.io_rows(story)]
     if of_fio:
-        yield from (Heading(2, slowest.IOS_TITLE), Text(slowest.IOS_NOTE))
-        yield Table(slowest.IOS_HEAD, of_fio, left=2)
-        shared = slowest.io_claims(story)
+        yield from (Heading(2, slowest_requests.IOS_TITLE), Text(slowest_requests.IOS_NOTE))
+        yield Table(slowest_requests.IOS_HEAD, of_fio, left_columns=2)
+        shared = slowest_requests.io_claims(story)
         if shared:
-            yield from (Text(slowest.IOS_COMMON), Bullets(shared))
+            yield from (Text(slowest_requests.IOS_COMMON), Bullets(shared))
 
 
 def _beside(story: Story) -> Iterator[Block]:
@@ -104,25 +104,28 @@ def _beside(story: Story) -> Iterator[Block]:
     drives = words.drive_rows(story)
     if drives:
         yield Heading(2, words.DRIVES)
-        yield from (Text(words.DRIVES_NOTE), Table(words.DRIVE_HEAD, drives, left=2))
+        yield from (Text(words.DRIVES_NOTE), Table(words.DRIVE_HEAD, drives, left_columns=2))
     energy = words.energy_rows(story)
     if energy:
         yield Heading(2, words.ENERGY)
-        yield from (Text(words.ENERGY_NOTE), Table(words.ENERGY_HEAD, energy, left=1))
+        yield from (Text(words.ENERGY_NOTE), Table(words.ENERGY_HEAD, energy, left_columns=1))
     for protocol, note in words.SHARE_NOTES.items():
         shares = words.share_rows(story, protocol)
         if shares:
             yield Heading(2, f"{protocol} mount")
-            yield from (Text(note), Table(words.share_head(protocol), shares, left=2))
+            yield from (Text(note), Table(words.share_head(protocol), shares, left_columns=2))
 
 
 def _promised(story: Story, figures: PromisedFigures) -> Iterator[Block]:
-    from iopstui.report.wording import promised
+    from iopstui.report.wording import promised_volume
 
-    rows = [*promised.rows(story, figures)]
-    yield Heading(2, promised.title(figures))
+    rows = [*promised_volume.rows(story, figures)]
+    yield Heading(2, promised_volume.title(figures))
     if rows:
-        yield from (Table(promised.HEAD, rows, left=4), Text(promised.NOTE, "dim"))
+        yield from (
+            Table(promised_volume.HEAD, rows, left_columns=4),
+            Text(promised_volume.NOTE, "dim"),
+        )
     else:
         yield Text("No run did any I/O.")
 
@@ -149,7 +152,8 @@ def _experiment(story: Story, experiment: Experiment, scales: Scales | None) -> 
         "dim",
     )
     yield Table(
-        *experiment_pages.points_table(experiment), left=3 if experiment.plan.variants else 1
+        *experiment_pages.points_table(experiment),
+        left_columns=3 if experiment.plan.variants else 1,
     )
     if experiment.plan.variants:
         for head, rows in (
@@ -161,7 +165,7 @@ def _experiment(story: Story, experiment: Experiment, scales: Scales | None) -> 
         return
     head, rows = experiment_pages.point_cpus(experiment)
     if rows:
-        yield Table(head, rows, left=2)
+        yield Table(head, rows, left_columns=2)
     grid = experiment_pages.verdict_grid(experiment)
     if grid:
         yield Code(grid)
@@ -211,14 +215,14 @@ def _run(run: Run) -> Iterator[Block]:
         yield Text(ending, "warn")
     rows = [*words.run_rows(run)]
     if rows:
-        yield from (Text(words.run_title(run)), Table(words.RUN_HEAD, rows, left=3))
+        yield from (Text(words.run_title(run)), Table(words.RUN_HEAD, rows, left_columns=3))
     yield Text(words.reconciled(run))
     captured = [*words.captured_rows(run)]
     if captured:
-        yield from (Text(words.CAPTURED), Table(words.CAPTURED_HEAD, captured, left=2))
+        yield from (Text(words.CAPTURED), Table(words.CAPTURED_HEAD, captured, left_columns=2))
     probed = [*words.probe_rows(run)]
     if probed:
-        yield from (Text(words.PROBED), Table(words.PROBE_HEAD, probed, left=2))
+        yield from (Text(words.PROBED), Table(words.PROBE_HEAD, probed, left_columns=2))
     if bound := words.bound_cpus(run):
         yield Text(bound)
 
@@ -237,12 +241,12 @@ def _repeat(story: Story, run: Run) -> Iterator[Block]:
         yield Code(command)
     if run.started is not None and run.started.command:
         yield from (Text("fio command:"), Code(repeat_command.command(run)))
-    if run.asked is not None and run.asked.text:
+    if run.job_run is not None and run.job_run.text:
         summary = (
             f"{words.job_file_title(story)} (save it as job.fio, name a file of yours in it, and: "
             "fio job.fio)"
         )
-        yield FoldedBlocks(summary, [Code(words.block(run.asked.text))])
+        yield FoldedBlocks(summary, [Code(words.block(run.job_run.text))])
 
 
 def _seconds(story: Story) -> Block:

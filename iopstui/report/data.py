@@ -42,17 +42,17 @@ def _story(story: Story) -> dict[str, Any]:
         "header": asdict(story.header),
         "duration_s": story.duration,
         "samples": story.samples,
-        "incomplete": story.ends or None,
+        "incomplete": story.ending or None,
         "devices": [asdict(device) for device in story.devices],
         "foreign": story.foreign or None,
-        "not_in_it": story.lacks,
+        "not_in_it": story.missing_facts,
         "experiments": [
             {**as_data(experiment), "repeat": repeat_experiment(story, experiment)}
             for experiment in story.experiments
         ],
         "runs": [_run(story, run) for run in story.runs],
         "side_by_side": [asdict(row) for row in story.rows],
-        "wait_without_job": wait_data(story.watched.value),
+        "wait_without_job": wait_data(story.idle_waits.value),
         "findings": [
             {"t": finding.t, **asdict(finding.finding), "ceased": _ends(story, place)}
             for place, finding in enumerate(story.findings)
@@ -80,7 +80,7 @@ def _run(story: Story, run: Run) -> dict[str, Any]:
         "title": run.title,
         "begin": run.begin,
         "end": run.end,
-        "whole": not run.part,
+        "whole": not run.is_partial,
         "error": finished.error if finished else None,
         "interrupted": finished.interrupted if finished else None,
         "summary": finished.summary if finished else None,
@@ -92,14 +92,14 @@ def _run(story: Story, run: Run) -> dict[str, Any]:
         "nvme": dict(run.drives.rows()) or None,
         "energy": run.energy.data(),
         **_shares(run),
-        "verdicts": [asdict(judged) for judged in run.judged],
-        "steady": asdict(run.steady) if run.steady else None,
+        "verdicts": [asdict(judged) for judged in run.outcomes],
+        "steady": asdict(run.steady_state) if run.steady_state else None,
         "repeat": None if run.point else repeat(story, run) or None,
         "command": command(run) or None,
-        "job_file": run.asked.text if run.asked else None,
-        "overrides": run.asked.overrides if run.asked else None,
+        "job_file": run.job_run.text if run.job_run else None,
+        "overrides": run.job_run.overrides if run.job_run else None,
         "captured": [asdict(row) for row in run.captured] or None,
-        "binding": asdict(run.asked.binding) if run.asked and run.asked.binding else None,
+        "binding": asdict(run.job_run.binding) if run.job_run and run.job_run.binding else None,
     }
 
 
@@ -113,5 +113,5 @@ def _shares(run: Run) -> dict[str, Any]:
 
 
 def _ends(story: Story, place: int) -> dict[str, Any] | None:
-    ends = story.ends_of.get(place)
+    ends = story.finding_ends.get(place)
     return asdict(ends) if ends is not None else None

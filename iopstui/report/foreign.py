@@ -51,7 +51,7 @@ def gather_foreign(source: Source, redact: bool = False) -> Story:
         _of_result(story, run, result)
     if files:
         _of_logs(story, run, logs, result)
-    story.lacks = [*_missing_facts(result, logs, files, redact)]
+    story.missing_facts = [*_missing_facts(result, logs, files, redact)]
     story.disks = [_disk(disk) for disk in result.disks] if result else []
     story.foreign = " and ".join(_of_what(result, logs))
     return story if private is None else _redacted(story, private)
@@ -100,7 +100,7 @@ def _of_result(story: Story, run: Run, result: FioResult) -> None:
                                        else "")  # fmt: skip
     names = ", ".join(dict.fromkeys(job.name for job in final.jobs))
     run.started = events.StepStarted(0.0, 1, names, _title(final), (), True, "run", final.version)
-    run.asked = form.JobRun(1, "", {}, None, False, _job_file(result.options))
+    run.job_run = form.JobRun(1, "", {}, None, False, _job_file(result.options))
     run.finished = events.StepFinished(
         story.duration, 1, 1 if failed else 0, error if failed else "", False, summary
     )
@@ -178,16 +178,16 @@ def _job_file(options: Mapping[str, Mapping[str, str]]) -> str:
 
 
 def _of_logs(story: Story, run: Run, logs: Logs, result: FioResult | None) -> None:
-    story.logged = True
+    story.from_logs = True
     for row in logs.rows():
         story.samples += 1
         take_row(story, row)
     bins = logs.bins()
     if bins and not run.all_bins:
-        run.bins_of, run.added = logs.bins_of, {}
+        run.bins_of, run.bins_by_direction = logs.bins_of, {}
         for direction, buckets in bins.items():
             run.add_bins(direction, buckets)
-        run.added_all.add(histogram.merge(bins.values()))
+        run.total_bins.add(histogram.merge(bins.values()))
         run.max_ns = max((f["lat_max_ns"] or 0 for f in logs.directions().values()), default=None)
     if result is not None:
         run.note = run.note or ""
@@ -267,6 +267,6 @@ def _redacted(story: Story, private: Redactor) -> Story:
     story.header = private.redacted(story.header)
     story.notices = private.redacted(story.notices)
     for run in story.runs:
-        run.started, run.asked = private.redacted(run.started), private.redacted(run.asked)
+        run.started, run.job_run = private.redacted(run.started), private.redacted(run.job_run)
         run.finished = private.redacted(run.finished)
     return story

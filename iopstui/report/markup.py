@@ -51,7 +51,7 @@ class Table:
 
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
-    left: int = 1
+    left_columns: int = 1
 
     @classmethod
     def from_rows(
@@ -79,7 +79,7 @@ class Charts:
 class FoldedBlocks:
     """Blocks that HTML shows on request."""
 
-    summary: str
+    title: str
     blocks: Sequence[Block]
 
 

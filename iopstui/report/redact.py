@@ -35,7 +35,7 @@ _PATH = re.compile(r"(?:^|(?<=[\s=\"'(:,\[<`]))~?/[^\s\"'`;,)\]}>]+", re.MULTILI
 # with all that stands before it: a process's name may hold anything
 _PROCESS = re.compile(r"[^.;,\n]*\(pid \d+\)")
 # what findings say of others: a cgroup's or program's name, a server's address
-_SAID = (
+_NAMES_IN_FINDINGS = (
     (re.compile(r"^.+(?= does (?:\d+ % of the (?:reads|writes) on |all that io\.max ))"), REDACTED),
     (re.compile(r"(?<=it may be )[^(\n]*\(PID \d+[^:\n]*:"), f"{REDACTED} (PID:"),
     (re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.])|\[[0-9a-f]*:[0-9a-f:]*\]"), REDACTED),
@@ -137,7 +137,7 @@ class Redactor:
     def _text(self, text: str) -> str:
         if self._pattern is not None:
             text = self._pattern.sub(REDACTED, text)
-        for pattern, replacement in _SAID:
+        for pattern, replacement in _NAMES_IN_FINDINGS:
             text = pattern.sub(replacement, text)
         text = _PROCESS.sub(f"{REDACTED} (pid)", _OPTION.sub(rf"\1\2{REDACTED}", text))
         return _PATH.sub(REDACTED, text)

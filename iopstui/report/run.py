@@ -84,35 +84,36 @@ def _in_order() -> BinsTotal:
 
 @dataclass
 class Run:
-    """A fio run: what was asked for, fio's final figures, and the sums of the frames. ``added`` has
-    all latencies of a direction, ``added_all`` those of every I/O once. ``part``: the recording
-    began or ended within the run, so the frames can't add up to fio's count. ``point`` is the label
-    of the experiment's point that it is, "" outside of one. ``device`` are the devices together,
-    ``each`` every one of them by itself, and what lies below. ``note`` is said where nothing can be
-    checked."""
+    """A fio run: its job, fio's final figures, and the sums of the frames.
+
+    ``bins_by_direction`` has all latencies of a direction, ``total_bins`` those of every I/O once.
+    ``is_partial``: the recording began or ended within the run, so the frames cannot add up to
+    fio's count. ``point`` is the label of the experiment's point, "" outside of one. ``device`` is
+    the sum of the target's devices, ``devices`` has each of them and those below. ``note`` replaces
+    the check of the sums where there is nothing to check."""
 
     step: int
     started: events.StepStarted | None = None
-    asked: form.JobRun | None = None
+    job_run: form.JobRun | None = None
     finished: events.StepFinished | None = None
     total: FramesTotal = field(default_factory=FramesTotal)
-    probed: ProbeTotal = field(default_factory=ProbeTotal)
+    probe: ProbeTotal = field(default_factory=ProbeTotal)
     waits: RunWaits = field(default_factory=RunWaits)
     drives: RunDrives = field(default_factory=RunDrives)
     energy: RunEnergy = field(default_factory=RunEnergy)
     share: RunShare = field(default_factory=RunShare)
     device: Device = field(default_factory=Device)
-    each: dict[str, Device] = field(default_factory=dict)
-    added: dict[str, BinsTotal] = field(default_factory=dict)
-    added_all: BinsTotal = field(default_factory=_in_order)
+    devices: dict[str, Device] = field(default_factory=dict)
+    bins_by_direction: dict[str, BinsTotal] = field(default_factory=dict)
+    total_bins: BinsTotal = field(default_factory=_in_order)
     max_ns: int | None = None
     bins_of: str = "clat"
-    part: bool = False
+    is_partial: bool = False
     begin: float | None = None
     end: float = 0.0
-    judged: list[events.ExpectationChecked] = field(default_factory=list)
+    outcomes: list[events.ExpectationChecked] = field(default_factory=list)
     point: str = ""
-    steady: events.SteadyState | None = None
+    steady_state: events.SteadyState | None = None
     note: str = ""
 
     @property
@@ -123,19 +124,19 @@ class Run:
     @property
     def bins(self) -> dict[str, dict[int, int]]:
         """All latencies (ns) of each direction in one histogram."""
-        return {name: total.bins for name, total in self.added.items()}
+        return {name: total.bins for name, total in self.bins_by_direction.items()}
 
     @property
     def all_bins(self) -> dict[int, int]:
         """The latencies of every I/O once."""
-        return self.added_all.bins
+        return self.total_bins.bins
 
     @property
     def captured(self) -> list[CapturedRow]:
         """What `iopstui capture` had captured, if the job is one of its jobs."""
-        if self.asked is None or self.finished is None:
+        if self.job_run is None or self.finished is None:
             return []
-        return captured_rows(self.asked.text, self.finished.summary)
+        return captured_rows(self.job_run.text, self.finished.summary)
 
     @property
     def title(self) -> str:
@@ -158,20 +159,20 @@ class Run:
             self.begin = max(0.0, frame.t - (fio.seconds or 0.0))
         self.end = frame.t
         self.total.add(fio)
-        self.probed.add(frame.probe, frame.opened)
+        self.probe.add(frame.probe, frame.opened)
         self.waits.add(frame)
         self.energy.add(frame)
         ramp, idle = RAMP in frame.flags, ends_idle(frame)
         self.device.add(frame.total, ramp, idle)
         for name in tree:
-            device = self.each.get(name)
+            device = self.devices.get(name)
             if device is None:
-                device = self.each[name] = Device()
+                device = self.devices[name] = Device()
             device.add(frame.disks.get(name), ramp, idle)
         self.bins_of = fio.total.bins_of
         for name, part in fio.directions.items():
             self.add_bins(name, part.bins)
-        self.added_all.add(fio.total.bins)
+        self.total_bins.add(fio.total.bins)
         if fio.total.max_ns is not None:
             self.max_ns = max(self.max_ns or 0, fio.total.max_ns)
 
@@ -184,24 +185,24 @@ class Run:
         self.begin = later.begin if self.begin is None else self.begin
         self.end = later.end
         self.total.join(later.total)
-        self.probed.join(later.probed)
+        self.probe.join(later.probe)
         self.waits.join(later.waits)
         self.energy.join(later.energy)
         self.device.join(later.device)
-        for name, device in later.each.items():
-            self.each.setdefault(name, Device()).join(device)
+        for name, device in later.devices.items():
+            self.devices.setdefault(name, Device()).join(device)
         self.bins_of = later.bins_of
         for name, bins in later.bins.items():
             self.add_bins(name, bins)
-        self.added_all.add(later.all_bins)
+        self.total_bins.add(later.all_bins)
         if later.max_ns is not None:
             self.max_ns = max(self.max_ns or 0, later.max_ns)
 
     def add_bins(self, name: str, bins: Mapping[int, int]) -> None:
         """More latencies of one direction."""
-        total = self.added.get(name)
+        total = self.bins_by_direction.get(name)
         if total is None:
-            total = self.added[name] = _in_order()
+            total = self.bins_by_direction[name] = _in_order()
         total.add(bins)
 
     def latencies(self) -> dict[str, int | None]:

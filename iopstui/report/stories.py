@@ -23,5 +23,5 @@ def stories(sources: Sequence[Source], options: ReportOptions = DEFAULT_OPTIONS)
         story.promised = options.against
     for story in stories_ if len(stories_) > 1 else ():
         run = story.longest
-        story.zero = run.begin or 0.0 if run is not None and not story.experiments else 0.0
+        story.origin_t = run.begin or 0.0 if run is not None and not story.experiments else 0.0
     return stories_

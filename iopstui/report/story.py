@@ -34,7 +34,7 @@ from iopstui.text import printable
 if TYPE_CHECKING:
     from iopstui.model.volumes.promised import PromisedFigures
 
-MAX_SAID = 200
+MAX_EVENTS = 200
 
 
 @dataclass
@@ -65,7 +65,7 @@ class Story:
     runs: list[Run] = field(default_factory=list)
     rows: list[RunRow] = field(default_factory=list)
     """The same runs side by side."""
-    watched: MeanWaits = field(default_factory=MeanWaits)
+    idle_waits: MeanWaits = field(default_factory=MeanWaits)
     """Where the I/Os of other programs waited while no job ran."""
     slowest: SlowestTotal = field(default_factory=SlowestTotal)
     experiments: list[Experiment] = field(default_factory=list)
@@ -73,17 +73,17 @@ class Story:
     stretches: list[MarkInterval] = field(default_factory=list)
     changes: list[events.TunableChanged] = field(default_factory=list)
     findings: list[events.FindingReported] = field(default_factory=list)
-    ends_of: dict[int, FindingEnds] = field(default_factory=dict)
+    finding_ends: dict[int, FindingEnds] = field(default_factory=dict)
     """Of the findings that ceased, by their place in ``findings``."""
     notices: list[events.Notice] = field(default_factory=list)
     stalls: list[Stall] = field(default_factory=list)
     devices: tuple[BlockDevice, ...] = ()
-    ends: str = ""
+    ending: str = ""
     foreign: str = ""
-    lacks: list[str] = field(default_factory=list)
+    missing_facts: list[str] = field(default_factory=list)
     disks: list[tuple[str, str]] = field(default_factory=list)
-    logged: bool = False
-    zero: float = 0.0
+    from_logs: bool = False
+    origin_t: float = 0.0
     promised: PromisedFigures | None = None
 
     @property
@@ -108,7 +108,7 @@ def gather(path: Path, redact: bool = False) -> Story:
             story = _read_story(recording, False)
     story.runs = [run for run in story.runs if run.total.frames or run.finished]
     for run in story.runs:
-        run.part |= run.finished is None
+        run.is_partial |= run.finished is None
     return story
 
 
@@ -134,13 +134,13 @@ def _read_story(recording: Recording, several: bool) -> Story:
             add_run_event(history, event)
             add_mark_event(stretches, event)
         if fold.run is not None:
-            _run(story, fold.run.step).asked = fold.run
+            _run(story, fold.run.step).job_run = fold.run
         story.devices = story.devices or tuple(fold.devices.values())
     if fold.begins_within and story.runs:
-        story.runs[0].part = True
+        story.runs[0].is_partial = True
     story.rows = history.rows
     story.stretches = stretches.all if stretches.marked else []
-    story.ends = why_incomplete(recording, fold.whole)
+    story.ending = why_incomplete(recording, fold.whole)
     return story
 
 
@@ -159,7 +159,7 @@ def take_block(story: Story, block: Block) -> None:
         _run(story, step).join(run)
     extend(story.series, story.header.interval_s, block.series)
     story.heat.join(block.heat)
-    story.watched.join(block.watched)
+    story.idle_waits.join(block.idle_waits)
     story.slowest.join(block.slowest)
 
 
@@ -188,9 +188,9 @@ def _add_event(story: Story, event: events.Event) -> None:
         case events.StepFinished():
             _run(story, event.step).finished = event
         case events.ExpectationChecked():
-            _run(story, event.step).judged.append(event)
+            _run(story, event.step).outcomes.append(event)
         case events.SteadyState():
-            _run(story, event.step).steady = event
+            _run(story, event.step).steady_state = event
         case _:
             _add_message(story, event)
 
@@ -206,7 +206,7 @@ def _finding_ended(story: Story, event: events.FindingEnded) -> None:
     """An end belongs to the newest of its rule."""
     of_rule = [n for n, finding in enumerate(story.findings) if finding.finding.rule == event.rule]
     if of_rule:
-        ends = story.ends_of.setdefault(of_rule[-1], FindingEnds())
+        ends = story.finding_ends.setdefault(of_rule[-1], FindingEnds())
         ends.times += 1
         ends.held_s += event.until - event.since
         ends.until = max(ends.until, event.until)
@@ -215,11 +215,11 @@ def _finding_ended(story: Story, event: events.FindingEnded) -> None:
 def _add_message(story: Story, event: events.Event) -> None:
     """Take in a message, up to the number that a report can hold."""
     match event:
-        case events.Mark() if len(story.marks) < MAX_SAID:
+        case events.Mark() if len(story.marks) < MAX_EVENTS:
             story.marks.append(event)
-        case events.TunableChanged() if len(story.changes) < MAX_SAID:
+        case events.TunableChanged() if len(story.changes) < MAX_EVENTS:
             story.changes.append(event)
-        case events.FindingReported() if len(story.findings) < MAX_SAID:
+        case events.FindingReported() if len(story.findings) < MAX_EVENTS:
             # a finding is said again while it lasts: the report says the newest words of each once
             step = story.runs[-1].step if story.runs else 0
             for place, before in enumerate(story.findings):
@@ -232,7 +232,7 @@ def _add_message(story: Story, event: events.Event) -> None:
             _finding_ended(story, event)
         case events.StallFound():
             _stall(story, event.stall)
-        case events.Notice() if len(story.notices) < MAX_SAID:
+        case events.Notice() if len(story.notices) < MAX_EVENTS:
             # passing messages (fio's progress) are not part of a report
             story.notices += [event] if event.level != "info" else []
 
@@ -242,7 +242,7 @@ def _stall(story: Story, stall: Stall) -> None:
     last = story.stalls[-1] if story.stalls else None
     if last is not None and (last.disk, last.start) == (stall.disk, stall.start):
         story.stalls[-1] = stall
-    elif len(story.stalls) < MAX_SAID:
+    elif len(story.stalls) < MAX_EVENTS:
         story.stalls.append(stall)
 
 

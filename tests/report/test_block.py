@@ -55,7 +55,7 @@ def blocks(frames: Sequence[Frame], cuts: Sequence[bool]) -> list[Block]:
 
 
 def figures_of(run: Run) -> dict[str, Any]:
-    devices = {"": run.device, **run.each}
+    devices = {"": run.device, **run.devices}
     return {
         "frames": run.total.frames, "ios": run.total.ios, "bytes": run.total.bytes,
         "rows": [run.total.row(index) for index in range(4)],
@@ -64,8 +64,8 @@ def figures_of(run: Run) -> dict[str, Any]:
         "devices": {name: (one.ios, one.mean(COMPLETED), one.mean(BUSY))
                     for name, one in devices.items()},
         "probed": [(kind, one.bins, waited and waited.bins)
-                   for kind, one, waited in run.probed.parts()],
-        "probed_s": run.probed.seconds, "doubtful": run.probed.doubtful,
+                   for kind, one, waited in run.probe.parts()],
+        "probed_s": run.probe.seconds, "doubtful": run.probe.doubtful,
     }  # fmt: skip
 
 
@@ -79,7 +79,7 @@ def test_a_run(name: str, cuts: list[bool]) -> None:
     for block in blocks(frames, cuts):
         joined.join(block.runs[1])
     assert_nearly(figures_of(joined), figures_of(whole))
-    assert whole.max_ns and whole.probed.seconds and whole.device.ios
+    assert whole.max_ns and whole.probe.seconds and whole.device.ios
 
 
 @pytest.mark.parametrize("name", RUNS)

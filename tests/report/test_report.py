@@ -362,7 +362,7 @@ def test_side_by_side_stand_fio_s_own_figures(path: Path) -> None:
     story = gather(path)
     rows = {name: values for name, *values in side_by_side.comparison([story, story])[1]}
     finished = story.runs[0].finished
-    assert finished is not None and not story.runs[0].part
+    assert finished is not None and not story.runs[0].is_partial
     iops = sum(one["iops"] for one in finished.summary["total"].values())
     assert rows["fio IOPS"] == [number(iops), number(iops), "+0.0 %"]
 

@@ -29,20 +29,20 @@ class ProgressReporter:
         self._narrator = Narrator(stream, out)
         self._seconds = seconds
         self._line = self._narrator.line
-        self._whole_s = 0.0
+        self._total_s = 0.0
         self._printed: set[str] = set()
         self._point: PointStarted | None = None
         self._elapsed = 0.0
-        self._what = "point"
+        self._unit = "point"
 
     def handle(self, event: Event) -> None:
         """Show this event."""
         match event:
             case ExperimentStarted():
-                self._what = event.plan.unit
+                self._unit = event.plan.unit
             case PointStarted():
                 self._point, self._elapsed = event, 0.0
-                self._whole_s = max(self._whole_s, event.left_s)
+                self._total_s = max(self._total_s, event.left_s)
                 if not self._line.alive:
                     left = f"{clock(event.left_s)} left"
                     print_line(f"[{clock(event.t)}] {self._point_text()}, {left}", self._stream)
@@ -74,7 +74,7 @@ class ProgressReporter:
     def _point_text(self) -> str:
         point = self._point
         assert point is not None
-        return f"{self._what} {point.index + 1} of {point.total}: {printable(point.label)}"
+        return f"{self._unit} {point.index + 1} of {point.total}: {printable(point.label)}"
 
     def _frame(self, event: FrameReady) -> None:
         fio = event.frame.fio
@@ -83,6 +83,6 @@ class ProgressReporter:
             return
         self._elapsed += fio.seconds or 0.0
         left = max(0.0, point.left_s - self._elapsed)
-        share = 1 - left / self._whole_s if self._whole_s else 1.0
+        share = 1 - left / self._total_s if self._total_s else 1.0
         now = f"{self._elapsed:.0f} of {self._seconds:g} s, {number(fio.total.iops)} IOPS"
         self._line.draw(f"{share_progress_text(share, left)}: {self._point_text()}, {now}")

@@ -145,18 +145,18 @@ class ReportedExperiment:
     goes to ``out``."""
 
     def __init__(self, sink: ExperimentSink[Any], err: TextIO, out: TextIO | None = None) -> None:
-        self._teller = ProgressReporter(err, sink.plan.settle + sink.plan.measure, out)
+        self._reporter = ProgressReporter(err, sink.plan.settle + sink.plan.measure, out)
         self._sink = sink
 
     def handle(self, event: Event) -> None:
         """Take one event."""
-        self._teller.handle(event)
+        self._reporter.handle(event)
         self._sink.handle(event)
         text = self._sink.midway() if isinstance(event, PointFinished) else ""
         if text:
-            self._teller.write_note(event.t, text)
+            self._reporter.write_note(event.t, text)
 
     def end(self) -> None:
         """Write the conclusions."""
-        self._teller.clear()
+        self._reporter.clear()
         self._sink.end()

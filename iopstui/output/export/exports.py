@@ -44,11 +44,11 @@ class Exports:
     def __init__(self, textfile: str | None, port: int | None, host: str, keep: bool) -> None:
         self._metrics = Metrics(host)
         self._lock = threading.Lock()
-        self._tell: Tell | None = None
+        self._report: Tell | None = None
         self._failed = False
         self._keep = keep
-        self._over = False
-        self._news = threading.Event()
+        self._is_closing = False
+        self._wakeup = threading.Event()
         self._file = Textfile(textfile) if textfile is not None else None
         self._listener = None
         if port is not None:
@@ -56,12 +56,12 @@ class Exports:
             from iopstui.output.export.listener import Listener
 
             self._listener = Listener(port, self.families)
-        self._thread = threading.Thread(target=self._write_on, name="textfile", daemon=True)
+        self._thread = threading.Thread(target=self._write_file, name="textfile", daemon=True)
         if self._file is not None:
-            self._first(self._file, textfile or "")
+            self._write_first(self._file, textfile or "")
             self._thread.start()
 
-    def _first(self, file: Textfile, name: str) -> None:
+    def _write_first(self, file: Textfile, name: str) -> None:
         """Check before measuring that the file can be written."""
         try:
             file.write(text_format(self.families()))
@@ -81,7 +81,7 @@ class Exports:
         user."""
         with self._lock:
             self._metrics.watches(target)
-            self._tell = report
+            self._report = report
         return self.handle
 
     def handle(self, event: Event) -> None:
@@ -89,7 +89,7 @@ class Exports:
         with self._lock:
             self._metrics.handle(event)
         if isinstance(event, FrameReady | StepFinished):
-            self._news.set()
+            self._wakeup.set()
 
     def families(self) -> list[Family]:
         """Return everything known now as metric families."""
@@ -100,21 +100,21 @@ class Exports:
         """Close; may be called again. Idempotent."""
         with self._lock:
             self._metrics.end()
-            self._over = True
-        self._news.set()
+            self._is_closing = True
+        self._wakeup.set()
         if self._listener is not None:
             self._listener.close()
             self._listener = None
         if self._file is not None and self._thread.is_alive():
             self._thread.join(CLOSE_WITHIN_S)
 
-    def _write_on(self) -> None:
+    def _write_file(self) -> None:
         """The thread of the file."""
         assert self._file is not None
         while True:
-            self._news.wait()
-            self._news.clear()
-            file_over = self._over
+            self._wakeup.wait()
+            self._wakeup.clear()
+            file_over = self._is_closing
             self._try(file_over)
             if file_over:
                 self._file.close()
@@ -130,6 +130,6 @@ class Exports:
             self._failed = False
         except OSError as error:
             # once: the next second says the same
-            if not self._failed and self._tell is not None:
-                self._tell(f"cannot write --textfile ({error.strerror}); measuring continues")
+            if not self._failed and self._report is not None:
+                self._report(f"cannot write --textfile ({error.strerror}); measuring continues")
             self._failed = True

@@ -61,8 +61,8 @@ class Listener:
 
 
 class _Server(HTTPServer):
-    _asking: socket.socket | None = None
-    _over = False
+    _open_request: socket.socket | None = None
+    _is_closing = False
 
     def server_bind(self) -> None:
         # not HTTPServer's: it asks the network for this machine's name
@@ -73,8 +73,8 @@ class _Server(HTTPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """A timeout of the socket would be one for each of the bytes that it sends."""
-        self._asking = request
-        if self._over:
+        self._open_request = request
+        if self._is_closing:
             _shut_down(request)
         patience = threading.Timer(REQUEST_TIMEOUT_S, _shut_down, (request,))
         patience.daemon = True
@@ -86,9 +86,9 @@ class _Server(HTTPServer):
 
     def hang_up(self) -> None:
         """Disconnect the current client, and every later one at once."""
-        self._over = True
-        if self._asking is not None:
-            _shut_down(self._asking)
+        self._is_closing = True
+        if self._open_request is not None:
+            _shut_down(self._open_request)
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Whoever hangs up is not told of on the screen."""

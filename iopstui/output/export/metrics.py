@@ -176,22 +176,22 @@ class Metrics:
     def __init__(self, host: str) -> None:
         self._host = host
         self._target = ""
-        self._counted: dict[str, dict[Labels, float]] = {name: {} for name in COUNTERS}
+        self._totals: dict[str, dict[Labels, float]] = {name: {} for name in COUNTERS}
         # a counter that begins later than its exporter is taken for one that was never less
         for name in ("frames", "runs", "runs_failed"):
             self._count(name, 0)
         for rule in RULE_NAMES:
             self._count("findings", 0, labels(rule=rule))
         self._buckets: dict[str, dict[Labels, Buckets]] = {name: {} for name in HISTOGRAMS}
-        self._met: dict[Labels, float] = {}
+        self._expectations: dict[Labels, float] = {}
         self._drives: dict[str, DriveReading] = {}
-        self._newest: Frame | None = None
-        self._over = False
+        self._latest_frame: Frame | None = None
+        self._has_ended = False
 
     def watches(self, target: Target) -> None:
         """Use this target for the events that follow."""
         self._target = target.path
-        self._newest = None
+        self._latest_frame = None
         self._drives = {}
 
     def handle(self, event: Event) -> None:
@@ -207,23 +207,23 @@ class Metrics:
                 self._count("findings", 1, labels(rule=event.finding.rule))
             case ExpectationChecked() if event.passed is not None:
                 expectation = printable(event.expectation)
-                self._met[labels(expectation=expectation)] = float(event.passed)
+                self._expectations[labels(expectation=expectation)] = float(event.passed)
 
     def end(self) -> None:
         """End: drop the gauges of the last interval."""
-        self._over = True
+        self._has_ended = True
 
     def families(self) -> Iterator[Family]:
         """Return all families, in a fixed order."""
         about = labels(version=__version__, host=self._host, target=printable(self._target))
         yield Family("iopstui", INFO, "what is measured, and the version",
                      [Sample("", about, 1)])  # fmt: skip
-        yield _gauge("up", "1 while it measures", {(): float(not self._over)})
-        if self._newest is not None:
+        yield _gauge("up", "1 while it measures", {(): float(not self._has_ended)})
+        if self._latest_frame is not None:
             yield _gauge("last_sample_timestamp_seconds", "when the newest interval ended",
-                         {(): round(self._newest.wall_ms / 1000, 3)})  # fmt: skip
+                         {(): round(self._latest_frame.wall_ms / 1000, 3)})  # fmt: skip
         for name, meaning in COUNTERS.items():
-            rows = self._counted[name].items()
+            rows = self._totals[name].items()
             yield Family(
                 PREFIX + name,
                 COUNTER,
@@ -237,14 +237,14 @@ class Metrics:
                 for sample in b.samples(bucket_labels)
             ]
             yield Family(PREFIX + name, HISTOGRAM, meaning, samples)
-        yield _gauge("expectation_met", "1 if the last run met it", self._met)
-        if self._newest is not None and not self._over:
-            yield from _moment(self._newest)
+        yield _gauge("expectation_met", "1 if the last run met it", self._expectations)
+        if self._latest_frame is not None and not self._has_ended:
+            yield from _moment(self._latest_frame)
             yield from _drive_gauges(self._drives)
 
     def _count(self, name: str, by: float | None = 1, series: Labels = ()) -> None:
         if by is not None:
-            values = self._counted[name]
+            values = self._totals[name]
             values[series] = values.get(series, 0) + by
 
     def _begin(self, run: StepStarted) -> None:
@@ -255,7 +255,7 @@ class Metrics:
                 self._count(name, 0, labels(direction=direction))
 
     def _frame(self, frame: Frame) -> None:
-        self._newest = frame
+        self._latest_frame = frame
         self._count("frames")
         self._count("own_cpu_seconds", _seconds_of_share(frame.own_cpu, frame.seconds or 0.0, 100))
         for name, disk in frame.disks.items():

@@ -37,7 +37,7 @@ class LabelledLines:
     def feed(self, line: bytes) -> Iterator[tuple[str, Object]]:
         """The objects that this line completes, each with its label ("": none)."""
         for label, part in self._split_at_tags(line.removeprefix(BOM_UTF8)):
-            row = self._joined(label, part)
+            row = self._join(label, part)
             if row is not None:
                 yield label_name(label), row
 
@@ -50,13 +50,13 @@ class LabelledLines:
     def _split_at_tags(self, line: bytes) -> Iterator[tuple[bytes, bytes]]:
         tags = list(_TAG.finditer(line)) if line.startswith(b"[") else []
         if not tags or tags[0].start() > 0:
-            yield self._divided(line)
+            yield self._split_label(line)
             return
         ends = [*(tag.start() for tag in tags[1:]), len(line)]
         for tag, end in zip(tags, ends, strict=True):
-            yield self._learned(tag.group()), line[tag.end() : end]
+            yield self._register_label(tag.group()), line[tag.end() : end]
 
-    def _divided(self, line: bytes) -> tuple[bytes, bytes]:
+    def _split_label(self, line: bytes) -> tuple[bytes, bytes]:
         """Label and content of a line."""
         for length in self._lengths:
             if line[:length] in self._pending:
@@ -64,9 +64,9 @@ class LabelledLines:
         start = line.find(_BEGIN)
         if not 0 < start <= LONGEST_LABEL or b'"' in line[:start]:
             return b"", line
-        return self._learned(line[:start]), line[start:]
+        return self._register_label(line[:start]), line[start:]
 
-    def _learned(self, label: bytes) -> bytes:
+    def _register_label(self, label: bytes) -> bytes:
         if label not in self._pending:
             if len(self._pending) >= MAX_LABELS:
                 return b""
@@ -74,7 +74,7 @@ class LabelledLines:
             self._lengths.add(len(label))
         return label
 
-    def _joined(self, label: bytes, part: bytes) -> Object | None:
+    def _join(self, label: bytes, part: bytes) -> Object | None:
         """The object that this piece completes; ``None``: none, or not yet."""
         pending = self._pending.get(label, b"")
         if pending and part.startswith(_BEGIN):

@@ -152,7 +152,7 @@ class _HostNames:
     """Gives hosts that are in several sources a name for each, once it is known that they are."""
 
     def __init__(self, deduplicator: Deduplicator, say: Say) -> None:
-        self._once = deduplicator
+        self._deduplicator = deduplicator
         self._say = say
         self._owners: dict[str, int] = {}
         self._names: dict[tuple[int, str], str] = {}
@@ -162,10 +162,10 @@ class _HostNames:
         """A row, and those that waited for it to say whose they are. What comes again is left
         out."""
         key = index, name
-        if self._once.is_repeat(index, name, row):
+        if self._deduplicator.is_repeat(index, name, row):
             self._pending.pop(key, None)
             return
-        origin = self._once.origin(index, name)
+        origin = self._deduplicator.origin(index, name)
         known_name = self._names.get((origin, name))
         if known_name is None and self._owners.get(name, index) != index and not _says_whose(row):
             self._pending.setdefault(key, []).append(row)

@@ -65,12 +65,12 @@ class ScalingTable:
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
-        self._any = False
+        self._has_rows = False
 
     def point(self, point: ScalePoint, first: ScalePoint) -> None:
         """Print one."""
-        if not self._any:
-            self._any = True
+        if not self._has_rows:
+            self._has_rows = True
             print_line(head_line(COLUMNS), self._out)
         print_line(row_line(COLUMNS, figures(point, first)), self._out)
 

@@ -45,23 +45,23 @@ class _LossMessages:
 
     def __init__(self, err: TextIO) -> None:
         self._err = err
-        self._before = self._device = ""
+        self._last_missing = self._last_device = ""
 
     def second(self, second: MergedSecond) -> None:
         message = missing_hosts(second)
-        if message and message != self._before:
+        if message and message != self._last_missing:
             self._print_message(second, message)
-        self._before = message
+        self._last_missing = message
         all_of_them = second.sums.device.hosts == second.counted
         device = "" if all_of_them else second.sums.device.describe(second.counted)
-        if device and device != self._device:
+        if device and device != self._last_device:
             self._print_message(second, device)
-        self._device = device
+        self._last_device = device
 
     def _print_message(self, second: MergedSecond, message: str) -> None:
         print_line(f"[{(utc(second.wall_ms) or '')[11:19]}] {message}", self._err)
 
-    def whole(self, merger: Merger, out: TextIO) -> None:
+    def print_totals(self, merger: Merger, out: TextIO) -> None:
         print_line("\n" + totals_text(merger.rated(), certify_merge(merger)), out)
 
 
@@ -70,18 +70,18 @@ class TotalLines:
 
     def __init__(self, out: TextIO, err: TextIO, label: str) -> None:
         self._out, self._err, self._label = out, err, label
-        self._words = _LossMessages(err)
+        self._messages = _LossMessages(err)
         self._write(session_object(label))
 
     def second(self, second: MergedSecond) -> None:
         """Write one second."""
-        self._words.second(second)
+        self._messages.second(second)
         self._write(second_object(second, self._label))
 
     def end(self, merger: Merger) -> None:
         """Write the totals of all hosts."""
         self._write(merged_object(merger, self._label))
-        self._words.whole(merger, self._err)
+        self._messages.print_totals(merger, self._err)
 
     def _write(self, row: Object) -> None:
         self._out.write(dumps(row) + "\n")
@@ -93,17 +93,17 @@ class TotalCsv:
 
     def __init__(self, out: TextIO, err: TextIO) -> None:
         self._err = err
-        self._words = _LossMessages(err)
+        self._messages = _LossMessages(err)
         self._file = CsvFile(out, (column.name for column in (*head_columns(), *figure_columns())))
 
     def second(self, second: MergedSecond) -> None:
         """Write one second."""
-        self._words.second(second)
+        self._messages.second(second)
         self._file.row(map(cell_text, (*head_cells(second), *figure_cells(second.sums))))
 
     def end(self, merger: Merger) -> None:
         """End: no more events follow."""
-        self._words.whole(merger, self._err)
+        self._messages.print_totals(merger, self._err)
 
 
 class TotalTable:
@@ -111,7 +111,7 @@ class TotalTable:
 
     def __init__(self, out: TextIO, err: TextIO) -> None:
         self._out = out
-        self._words = _LossMessages(err)
+        self._messages = _LossMessages(err)
         self._rows = 0
         self._fio = True
 
@@ -119,7 +119,7 @@ class TotalTable:
         """Print one second."""
         if is_last(second):
             return
-        self._words.second(second)
+        self._messages.second(second)
         fio = bool(second.sums.fio) or (not second.sums.kernel.hosts and self._fio)
         if self._rows % HEADER_EVERY == 0 or fio != self._fio:
             self._rows, self._fio = 0, fio
@@ -129,7 +129,7 @@ class TotalTable:
 
     def end(self, merger: Merger) -> None:
         """Print the totals of all hosts."""
-        self._words.whole(merger, self._out)
+        self._messages.print_totals(merger, self._out)
 
 
 def _head(fio: bool) -> str:

@@ -57,7 +57,7 @@ class Scales:
 
 def own_times(story: Story) -> Times:
     """Return the times from a story's beginning to its end, as charts beside others count."""
-    return Times(-story.zero, story.duration - story.zero)
+    return Times(-story.origin_t, story.duration - story.origin_t)
 
 
 def _values(stories: Sequence[Story], names: Iterable[str]) -> list[float]:
@@ -74,8 +74,8 @@ def _values(stories: Sequence[Story], names: Iterable[str]) -> list[float]:
 def charts(story: Story, scales: Scales) -> list[str]:
     """The figures of a page, those that have something to show."""
     times = scales.times or own_times(story)
-    marks = [(mark.t - story.zero, mark.text) for mark in story.marks]
-    marks += [(stall.start - story.zero, stall.flag) for stall in story.stalls]
+    marks = [(mark.t - story.origin_t, mark.text) for mark in story.marks]
+    marks += [(stall.start - story.origin_t, stall.flag) for stall in story.stalls]
     marks.sort()
     drawn = [
         *(_foreign(story, scales, times) if story.foreign else _first(story, scales, times, marks)),
@@ -89,7 +89,7 @@ def charts(story: Story, scales: Scales) -> list[str]:
 
 
 def _points(story: Story, name: str, top: bool = False) -> Points:
-    return [(t - story.zero, value) for t, value in points(story.series, name, top)]
+    return [(t - story.origin_t, value) for t, value in points(story.series, name, top)]
 
 
 Marks = Sequence[tuple[float, str]]

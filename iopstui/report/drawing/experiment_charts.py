@@ -60,7 +60,9 @@ def _rates(curve: LoadCurve[PointFinished], values: Sequence[str], style: str) -
     # a knee is one of load: along anything else the points are in no such order
     knee = curve.knee if curve.axis.name in LOADS else None
     bars = [event.point.iops_within for event in curve.points]
-    return XYCurve(_label(curve), style, points, flag=knee.index if knee else None, bars=bars)
+    return XYCurve(
+        _label(curve), style, points, highlighted=knee.index if knee else None, bars=bars
+    )
 
 
 def _hockey_stick(

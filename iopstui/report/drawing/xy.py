@@ -36,8 +36,8 @@ class XYCurve:
     label: str
     style: str
     points: Sequence[tuple[float, float]]
-    words: Sequence[str] = ()
-    flag: int | None = None
+    point_labels: Sequence[str] = ()
+    highlighted: int | None = None
     dots: bool = True
     labelled: bool = True
     bars: Sequence[tuple[float, float] | None] = ()
@@ -133,8 +133,8 @@ def _drawn(curve: XYCurve, axis: Axis, scale: Scale) -> list[str]:
         if bar is not None:
             low, high = (scale.y(end) for end in bar)
             parts.append(f'<path class="line {curve.style}" d="M{at:.1f} {low:.1f}V{high:.1f}"/>')
-    if curve.flag is not None:
-        x, y = places[curve.flag]
+    if curve.highlighted is not None:
+        x, y = places[curve.highlighted]
         parts.append(f'<circle class="knee" cx="{x:.1f}" cy="{y:.1f}" r="7"/>')
     return parts
 
@@ -144,8 +144,8 @@ def _point_labels(curves: Sequence[XYCurve], axis: Axis, scale: Scale) -> list[s
     labels = []
     for curve in curves:
         for index, (x, y) in enumerate(curve.points):
-            knee = index == curve.flag
-            label = curve.words[index] if curve.words else ""
+            knee = index == curve.highlighted
+            label = curve.point_labels[index] if curve.point_labels else ""
             label = f"knee {label}".strip() if knee else label
             if label:
                 labels.append((not knee, axis.x(x), scale.y(y), cut(printable(label), 20)))

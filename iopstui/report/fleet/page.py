@@ -54,16 +54,22 @@ def _blocks(story: FleetStory, drawn: Sequence[str], most: int) -> Iterator[Bloc
     """Its content, with at most ``most`` hosts."""
     yield from (Heading(1, words.heading(story)), Pairs([*words.facts(story)]))
     if story.runs:
-        yield from (Heading(2, "Runs"), Table(words.RUN_HEAD, words.run_rows(story), left=2))
+        yield from (
+            Heading(2, "Runs"),
+            Table(words.RUN_HEAD, words.run_rows(story), left_columns=2),
+        )
     if rows := [*words.totals_rows(story)]:
         yield from (Heading(2, words.totals_title(story)), Table(words.WHOLE_HEAD, rows))
     if drawn:
         yield from (Heading(2, "Charts"), Charts(drawn))
     hosts = words.host_rows(story)
-    yield from (Heading(2, "Hosts, slowest first"), Table(words.HOST_HEAD, hosts[:most], left=2))
+    yield from (
+        Heading(2, "Hosts, slowest first"),
+        Table(words.HOST_HEAD, hosts[:most], left_columns=2),
+    )
     if len(hosts) > most:
         yield Text(f"{len(hosts) - most} more hosts: see CSV and JSON.")
-    seconds = Table(words.SECOND_HEAD, words.second_rows(story), left=2)
+    seconds = Table(words.SECOND_HEAD, words.second_rows(story), left_columns=2)
     yield FoldedBlocks(f"Seconds ({words.which_seconds(story)})", [seconds])
 
 
@@ -79,8 +85,8 @@ def _html(story: FleetStory) -> str:
 
 def _json(story: FleetStory) -> str:
     hosts = [
-        {"host": story.name(name), "outcome": host.outcome or None, "ended": host.ended,
-         "error": story.errors.get(name), "seconds_not_counted": story.absent.get(name, 0),
+        {"host": story.names(name), "outcome": host.outcome or None, "ended": host.ended,
+         "error": story.errors.get(name), "seconds_not_counted": story.absent_seconds.get(name, 0),
          "count": host.counted.as_object(), "fio": host.rated().fio_object()}
         for name, host in story.hosts.items()
     ]  # fmt: skip
@@ -89,12 +95,12 @@ def _json(story: FleetStory) -> str:
         "interval_s": story.interval_s, "words": [*words.endings(story)],
         "spread_ms": story.spread[0] if story.spread else None,
         "clocks_within_ms": story.spread[1] if story.spread else None,
-        "left_out": story.broken, "fio": story.whole.fio_object(),
-        "device": story.whole.device.as_object(), "hosts": hosts,
+        "left_out": story.broken_lines, "fio": story.totals.fio_object(),
+        "device": story.totals.device.as_object(), "hosts": hosts,
         "runs": [
             {"run": row.number, "job": job, "hosts": row.hosts, "finished": row.finished,
-             "how": row.how, "said": [] if story.redact else list(row.said),
-             "fio": row.whole.fio_object()}
+             "how": row.ending, "said": [] if story.redact else list(row.messages),
+             "fio": row.totals.fio_object()}
             for row, (_, job, *_) in zip(story.runs, words.run_rows(story), strict=True)
         ],
         "seconds": [asdict(row) for row in story.seconds],

@@ -47,14 +47,14 @@ class Reading:
         self.interval_s = interval_of(path)
         self.merger = Merger(self.interval_s, keep_bins=keep_bins)
         self.run: int | None = None
-        self.broken = 0
-        self._once = Deduplicator()
+        self.broken_lines = 0
+        self._deduplicator = Deduplicator()
         self._unread = False
 
     @property
     def repeated(self) -> int:
         """Frames and totals that came twice."""
-        return sum(self._once.repeated.values())
+        return sum(self._deduplicator.repeated.values())
 
     def _correct(self, name: str, row: Object) -> None:
         """By how much a host's clock is ahead, as it was told at its start: live its seconds were
@@ -65,12 +65,12 @@ class Reading:
         if row.get("event") == "executed" and host is not None and is_valid:
             host.offset_ms = float(offset)
 
-    def left_out(self) -> Iterator[tuple[str, str]]:
+    def omissions(self) -> Iterator[tuple[str, str]]:
         """Lines read but not part of the seconds, in words."""
         if self.repeated:
             yield "counted once", f"{counted(self.repeated, 'second')} of hosts that are duplicate"
-        if self.broken:
-            yield "left out", f"{counted(self.broken, 'line')} that iopstui did not write"
+        if self.broken_lines:
+            yield "left out", f"{counted(self.broken_lines, 'line')} that iopstui did not write"
         if self._unread:
             yield "not read", "lines that are not JSON objects, or cut off"
 
@@ -85,12 +85,12 @@ class Reading:
         has no frame."""
         merger = self.merger
         for name, row in without_repeats(
-            file_rows(self.path, "", self._report_bad_line), self._once
+            file_rows(self.path, "", self._report_bad_line), self._deduplicator
         ):
             try:
                 merger.feed(name, row)
             except MalformedRow:
-                self.broken += 1
+                self.broken_lines += 1
                 continue
             if row.get("event") == FLEET:
                 self.run = (self.run or 0) + 1
@@ -102,8 +102,8 @@ class Reading:
             yield from merger.closed(early=False)
         yield from merger.finish()
         if not (merger.merged or any(host.frames for host in merger.hosts.values())):
-            broken = counted(self.broken, "line")
-            none = f" ({broken} that iopstui did not write)" if self.broken else ""
+            broken = counted(self.broken_lines, "line")
+            none = f" ({broken} that iopstui did not write)" if self.broken_lines else ""
             raise UsageError(
                 f"{printable(str(self.path))} has JSON lines of iopstui, but no frames{none}.",
                 "To record hosts: iopstui fleet HOSTS --job JOB --record FILE",

@@ -76,7 +76,7 @@ class _Rows:
             print(f"iopstui: {self._left} I/Os are not in the rows, because a host measured only a "
                   "part of their second", file=sys.stderr)  # fmt: skip
         for title, entries in (
-            *reading.left_out(),
+            *reading.omissions(),
             *([("no end seen", first_names(lost))] if lost else ()),
         ):
             print(f"iopstui: {title}: {entries}", file=sys.stderr)

@@ -14,22 +14,23 @@ from iopstui.fleet.merging.sums import HostSums, MalformedRow
 from iopstui.text import printable
 
 Object = dict[str, Any]
-MAX_SAID = 20
+MAX_MESSAGES = 20
 
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """One run: its ``number``, its ``job`` ("": watching), how many ``hosts`` it was for and on how
-    many it ``finished``, what all did in the ``whole`` of it, ``how`` it ended and what was
-    ``said`` of it ("": the file ends before it did)."""
+    """One run of a fleet.
+
+    ``job`` is "" if the hosts only watched. ``hosts`` were to run it, ``finished`` of them did.
+    ``ending`` is "not seen" if the file ends first."""
 
     number: int
     job: str
     hosts: int
     finished: int
-    whole: HostSums
-    how: str
-    said: tuple[str, ...]
+    totals: HostSums
+    ending: str
+    messages: tuple[str, ...]
 
 
 class _Run:
@@ -38,17 +39,17 @@ class _Run:
         self.number = number
         self.job = printable(str(row.get("job") or ""))
         self.hosts = len(names) if isinstance(names, list) else 0
-        self.over: Object = {}
+        self.end_row: Object = {}
         self.merger = Merger(interval_s)
 
-    def done(self) -> RunRow:
+    def row(self) -> RunRow:
         for _ in self.merger.finish():
             pass
-        messages = self.over.get("said")
-        shown = messages[:MAX_SAID] if isinstance(messages, list) else []
+        messages = self.end_row.get("said")
+        shown = messages[:MAX_MESSAGES] if isinstance(messages, list) else []
         return RunRow(
             self.number, self.job, self.hosts, certify_merge(self.merger).finished,
-            self.merger.rated(), printable(str(self.over.get("how") or "not seen")),
+            self.merger.rated(), printable(str(self.end_row.get("how") or "not seen")),
             tuple(printable(str(message)) for message in shown),
         )  # fmt: skip
 
@@ -61,15 +62,15 @@ def runs_of(rows: Iterable[tuple[str, Object]], interval_s: float) -> Iterator[R
         kind = row.get("event")
         if kind == FLEET:
             if run is not None:
-                yield run.done()
+                yield run.row()
             number += 1
             run = _Run(row, number, interval_s)
         elif kind == FLEET_OVER and run is not None:
-            run.over = row
+            run.end_row = row
         elif run is not None:
             with contextlib.suppress(MalformedRow):
                 run.merger.feed(name, row)
             for _ in run.merger.closed(early=False):
                 pass
     if run is not None:
-        yield run.done()
+        yield run.row()

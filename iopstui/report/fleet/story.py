@@ -77,10 +77,11 @@ class FleetHeat:
 
 @dataclass
 class FleetStory:
-    """Everything a report says of many hosts. ``absent`` counts the seconds in which a host is not
-    in the totals, ``began`` are the instants (ms, our clock) at which fio was executed, with their
-    errors, those of each run by themselves; of several ``runs`` each is told. ``broken`` lines were
-    none of ours; ``left_out`` says of these and others that they are not in it (reading.py)."""
+    """Everything a report shows of many hosts.
+
+    ``absent_seconds`` are the seconds of each host that are not in the totals. ``_begins`` are the
+    times (ms, our clock) at which fio was executed, with their errors, for each run.
+    ``broken_lines`` counts lines that could not be read; ``omissions`` names what is left out."""
 
     path: Path
     interval_s: float
@@ -88,16 +89,16 @@ class FleetStory:
     seconds: list[SecondRow] = field(default_factory=list)
     heat: FleetHeat = field(default_factory=FleetHeat)
     device_heat: FleetHeat = field(default_factory=FleetHeat)
-    absent: dict[str, int] = field(default_factory=dict)
+    absent_seconds: dict[str, int] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)
     hosts: dict[str, HostTimeline] = field(default_factory=dict)
-    whole: HostSums = field(default_factory=HostSums)
-    certified: MergeCertificate = field(default_factory=MergeCertificate)
+    totals: HostSums = field(default_factory=HostSums)
+    certificate: MergeCertificate = field(default_factory=MergeCertificate)
     runs: list[RunRow] = field(default_factory=list)
-    broken: int = 0
-    left_out: tuple[tuple[str, str], ...] = ()
+    broken_lines: int = 0
+    omissions: tuple[tuple[str, str], ...] = ()
     _begins: list[list[tuple[float, float]]] = field(default_factory=lambda: [[]])
-    name: Names = field(default_factory=lambda: Names(False))
+    names: Names = field(default_factory=lambda: Names(False))
     _first: int | None = None
     _utils: dict[int, list[float]] = field(default_factory=dict)
 
@@ -123,8 +124,8 @@ class FleetStory:
 
     @property
     def spread(self) -> tuple[float, float] | None:
-        """Between the first and the last of ``began``, and how wrong that can be (ms); ``None``:
-        fewer than two have said."""
+        """Time between the first and the last start and its error (ms); ``None`` with fewer than
+        two start times."""
         if len(self.start_times) < 2:
             return None
         return start_spread(self.start_times)
@@ -135,7 +136,7 @@ class FleetStory:
         if is_last(second):
             return
         for host in (*second.missing, *second.incomplete):
-            self.absent[host] = self.absent.get(host, 0) + 1
+            self.absent_seconds[host] = self.absent_seconds.get(host, 0) + 1
         if not second.counted:
             return
         self._first = second.number if self._first is None else self._first
@@ -144,7 +145,7 @@ class FleetStory:
         self.seconds.append(SecondRow(
             place * self.interval_s, second.wall_ms, second.counted, second.expected,
             _rates(second.sums), _moved(second.sums), total.main[1].percentiles() if total else {},
-            self.name(slowest[1]) if slowest else "",
+            self.names(slowest[1]) if slowest else "",
             {name: second.sums.kernel.rate(name) for name in KERNEL}, _of_hosts(utils),
         ))  # fmt: skip
         self.heat.add(place, (part.main[1].numbered() for part in split(second.sums.fio)))
@@ -211,13 +212,13 @@ def gather_fleet(path: Path, redact: bool = False) -> FleetStory:
     """Story of a file of JSON lines. UsageError for one that holds no frames."""
     reading = Reading(path, redact, keep_bins=True)
     merger = reading.merger
-    story = FleetStory(path, reading.interval_s, redact, name=reading.name)
+    story = FleetStory(path, reading.interval_s, redact, names=reading.name)
     merger.on_slot = story.slot
     for second in reading.seconds(story.note):
         story.add(second)
-    story.whole, story.certified = merger.rated(), certify_merge(merger)
+    story.totals, story.certificate = merger.rated(), certify_merge(merger)
     story.hosts = merger.hosts
-    story.broken, story.left_out = reading.broken, tuple(reading.left_out())
+    story.broken_lines, story.omissions = reading.broken_lines, tuple(reading.omissions())
     if story.has_several_runs:
         rows = without_repeats(file_rows(path, "", lambda message: None), Deduplicator())
         story.runs = [*runs_of(rows, reading.interval_s)]

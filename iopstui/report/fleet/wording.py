@@ -32,7 +32,7 @@ Row = tuple[str, ...]
 
 def heading(story: FleetStory) -> str:
     """Return its title."""
-    return f"{counted(story.certified.hosts, 'host')} together"
+    return f"{counted(story.certificate.hosts, 'host')} together"
 
 
 def facts(story: FleetStory) -> Iterator[tuple[str, str]]:
@@ -52,15 +52,15 @@ def facts(story: FleetStory) -> Iterator[tuple[str, str]]:
     if story.spread is not None:
         yield "started", executed_text(*story.spread, f"{len(story.start_times)} hosts")
     yield "hosts", " ".join(endings(story))
-    yield from story.left_out
+    yield from story.omissions
 
 
 def endings(story: FleetStory) -> Iterator[str]:
     """Describe how the hosts ended, and whether the sums match fio's."""
-    certificate = story.certified
+    certificate = story.certificate
     certificate_ = replace(certificate)
     for kind in ("failed", "interrupted", "lost", "differs", "unchecked", "ramp"):
-        setattr(certificate_, kind, tuple(map(story.name, getattr(certificate, kind))))
+        setattr(certificate_, kind, tuple(map(story.names, getattr(certificate, kind))))
     for line in ending(certificate_):
         yield f"{line[0].upper()}{line[1:].rstrip('.')}."
 
@@ -68,7 +68,7 @@ def endings(story: FleetStory) -> Iterator[str]:
 def totals_rows(story: FleetStory) -> Iterator[Row]:
     """The whole run of all hosts by direction: fio's I/Os, and the requests that probes counted."""
     for name in DIRECTIONS:
-        part = story.whole.fio.get(name)
+        part = story.totals.fio.get(name)
         if part is not None:
             main = part.main[1]
             ranks = main.percentiles()
@@ -76,11 +76,11 @@ def totals_rows(story: FleetStory) -> Iterator[Row]:
                 name, number(part.iops), number(part.bw / MIB), latency(main.mean_ns),
                 *(latency(ranks.get(rank)) for rank in SHOWN), latency(main.max_ns or None),
             )  # fmt: skip
-    device = story.whole.device
+    device = story.totals.device
     for kind, direction in device.directions():
         latencies = direction.latencies
         yield (
-            f"device {kind} ({device.hosts} of {counted(story.certified.hosts, 'host')})",
+            f"device {kind} ({device.hosts} of {counted(story.certificate.hosts, 'host')})",
             number(direction.iops), MISSING, latency(latencies.mean_ns),
             *(latency(latencies.percentiles.get(rank)) for rank in SHOWN),
             latency(latencies.max_ns),
@@ -96,10 +96,10 @@ def run_rows(story: FleetStory) -> list[Row]:
     """A row for each of several runs, with what was said of it."""
     rows = []
     for row in story.runs:
-        total = row.whole.total
+        total = row.totals.total
         ranks = total.main[1].percentiles() if total is not None else {}
         # what was said names hosts
-        text = "; ".join((row.how, *(() if story.redact else row.said)))
+        text = "; ".join((row.ending, *(() if story.redact else row.messages)))
         rows.append((
             str(row.number), REDACTED if story.redact and "/" in row.job else row.job,
             f"{row.finished}/{row.hosts}",
@@ -119,10 +119,10 @@ def host_rows(story: FleetStory) -> list[Row]:
         outcome = host.outcome or ("ended" if host.ended else "lost")
         error = story.errors.get(name, "")
         rows.append((-ranks.get("p99", 0), (
-            story.name(name), f"{outcome}: {error}" if error and error != REDACTED else outcome,
+            story.names(name), f"{outcome}: {error}" if error and error != REDACTED else outcome,
             number(total.iops if total else None), number(total.bw / MIB if total else None),
             *(latency(ranks.get(rank)) for rank in SHOWN), latency(main.max_ns if main else None),
-            str(story.absent.get(name, 0)), host.counted.verdict,
+            str(story.absent_seconds.get(name, 0)), host.counted.verdict,
         )))  # fmt: skip
     return [row for _, row in sorted(rows)]
 

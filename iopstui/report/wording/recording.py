@@ -92,7 +92,7 @@ def _foreign_facts(story: Story) -> Iterator[tuple[str, str]]:
     if any(versions):
         yield "fio", ", ".join(map(printable, versions))
     yield from ((f"disk {printable(name)}, fio's count", value) for name, value in story.disks)
-    yield from (("not in the file", printable(line)) for line in story.lacks)
+    yield from (("not in the file", printable(line)) for line in story.missing_facts)
 
 
 def _cpus(topology: Topology) -> str:
@@ -202,7 +202,9 @@ def wait_table(story: Story) -> tuple[Row, list[Row]]:
     """The mean number of I/Os at each place, a row for each run, else one without a job: the head
     and the rows; no rows where nothing is known."""
     runs = [(str(run.step), run.waits.value) for run in story.runs]
-    measured = [(name, waits) for name, waits in runs or [("no job", story.watched.value)] if waits]
+    measured = [
+        (name, waits) for name, waits in runs or [("no job", story.idle_waits.value)] if waits
+    ]
     layers = list(dict.fromkeys(name for _, waits in measured for name in waits.layers))
     divided = any(waits.device is not None for _, waits in measured)
     unknown = any(waits.unknown > 0 for _, waits in measured)
@@ -289,7 +291,7 @@ def share_rows(story: Story, protocol: str) -> list[Row]:
 
 def probe_rows(run: Run) -> Iterator[Row]:
     """The probe's counts for a run, by direction: device times and waiting times."""
-    for kind, device, waiting in run.probed.parts():
+    for kind, device, waiting in run.probe.parts():
         yield (
             str(run.step), kind, str(device.ios), units.latency(device.mean_ns),
             *(units.latency(device.percentiles.get(p)) for p in ("p50", "p99", "p99.9")),
@@ -365,7 +367,7 @@ def device_rows(target: Target, runs: Sequence[Run]) -> Iterator[Row]:
         yield (*_device_cells(name, run.device), *latencies)
         for layer in target.layers if several else target.layers[1:]:
             below = "└ " if layer.under else ""
-            device = run.each.get(layer.name, Device())
+            device = run.devices.get(layer.name, Device())
             cells = _device_cells(f"{run.step}, {below}{printable(layer.name)}", device)
             yield (*cells, "", "", "", "")
 
@@ -394,7 +396,7 @@ def reconciled(run: Run) -> str:
         return "fio reported no figures."
     if run.note:
         return run.note
-    if run.part:
+    if run.is_partial:
         return "The recording starts during the run, so fio's final figures cover more."
     text = reconciliation(run.finished.summary, run.total)
     return text[0].upper() + text[1:]
@@ -412,7 +414,7 @@ def ending(run: Run) -> str:
 
 def bound_cpus(run: Run) -> str:
     """Return which CPU each fio job was bound to; "" if none was."""
-    binding = run.asked.binding if run.asked else None
+    binding = run.job_run.binding if run.job_run else None
     if binding is None:
         return ""
     pairs = [f"job {job} on CPU {cpu} (hctx {hctx})" for job, cpu, hctx in binding.rows[:MAX_BOUND]]
@@ -434,10 +436,10 @@ def job_file_title(story: Story) -> str:
 
 def verdicts(run: Run) -> Iterator[str]:
     """The expectations with their outcomes, and whether the run was steady."""
-    for judged in run.judged:
+    for judged in run.outcomes:
         yield outcome_event_text(judged)
-    if run.steady is not None:
-        yield printable(run.steady.text)
+    if run.steady_state is not None:
+        yield printable(run.steady_state.text)
 
 
 def findings(story: Story) -> Iterator[str]:
@@ -446,7 +448,7 @@ def findings(story: Story) -> Iterator[str]:
     for place, finding in enumerate(story.findings):
         advice = f" → {finding.finding.advice}" if finding.finding.advice else ""
         when = period_text(finding.finding) or units.clock(finding.t)
-        end_text = _ended_text(finding, story.ends_of.get(place))
+        end_text = _ended_text(finding, story.finding_ends.get(place))
         yield printable(f"{when}  {finding.finding.text}{end_text}{advice}")
 
 
@@ -468,5 +470,5 @@ def happened(story: Story) -> Iterator[str]:
     lines += [(stall.start, f"stall: {stall.text}") for stall in story.stalls]
     for t, text in sorted(lines):
         yield printable(f"{units.clock(t)}  {text}")
-    if story.ends:
-        yield printable(story.ends)
+    if story.ending:
+        yield printable(story.ending)

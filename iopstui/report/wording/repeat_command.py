@@ -15,7 +15,7 @@ from iopstui.text import printable
 
 def repeat(story: Story, run: Run) -> str:
     """The iopstui command that repeats the run; "" where the job is unknown."""
-    job_run, header = run.asked, story.header
+    job_run, header = run.job_run, story.header
     if job_run is None or story.foreign:
         return ""
     args = ["iopstui", "run", *targets_of(story, job_run), "--job", job_of(job_run)]
@@ -51,7 +51,7 @@ def job_of(job_run: form.JobRun) -> str:
 def repeat_experiment(story: Story, experiment: Experiment) -> str:
     """The command that repeats the whole experiment."""
     job_run = next(
-        (run.asked for run in story.runs if run.asked and run.step in experiment.steps), None
+        (run.job_run for run in story.runs if run.job_run and run.step in experiment.steps), None
     )
     return report_experiment.repeat(
         experiment,

@@ -30,7 +30,7 @@ def alignment_note(stories: Sequence[Story], shared: bool) -> str:
     """Note on the time axes of several recordings; "" if they share one and each begins with its
     recording."""
     text = "Charts start at the beginning of each recording's longest run." if any(
-        story.zero for story in stories) else ""  # fmt: skip
+        story.origin_t for story in stories) else ""  # fmt: skip
     if shared:
         return text
     return f"{text} Their lengths differ a lot, so each has its own time axis."
@@ -61,7 +61,7 @@ def comparison(stories: Sequence[Story]) -> tuple[Row, list[Row]]:
 def _finally(run: Run, name: str) -> float | None:
     """fio's own final figure of a whole run, all directions together: what stands elsewhere in
     the report, too. fio's seconds may be longer than those of the frames."""
-    if run.finished is None or run.part:
+    if run.finished is None or run.is_partial:
         return None
     summary: dict[str, Any] = dict(run.finished.summary)
     total = (summary.get("total") or {}).values()
