@@ -35,12 +35,12 @@ def queue_order(hctxs: Sequence[Hctx], usable: Collection[int]) -> list[tuple[in
 
     CPUs that are offline or not allowed are left out: cpu_list names possible CPUs.
     """
-    seen: set[int] = set()
+    assigned: set[int] = set()
     columns = []
     for hctx in sorted(hctxs, key=lambda h: h.index):
         # the queues of several types overlap (read, poll): the first one that has a CPU keeps it
-        cpus = [cpu for cpu in hctx.cpus if cpu in usable and cpu not in seen]
-        seen.update(cpus)
+        cpus = [cpu for cpu in hctx.cpus if cpu in usable and cpu not in assigned]
+        assigned.update(cpus)
         columns.append([(cpu, hctx.index) for cpu in cpus])
     return [pair for rank in zip_longest(*columns) for pair in rank if pair is not None]
 
@@ -70,15 +70,15 @@ def _binding_notes(
             f"{jobs} jobs on {queues} hardware queue{'s' if queues > 1 else ''}: "
             "some jobs share one"
         )
-    named = [cpu for hctx in hctxs for cpu in hctx.cpus]
-    if len(set(named)) < len(named):
+    cpus = [cpu for hctx in hctxs for cpu in hctx.cpus]
+    if len(set(cpus)) < len(cpus):
         notes.append("some CPUs are in the lists of several queues (read or poll queues)")
-    absent = sorted(set(named) - set(usable))
+    absent = sorted(set(cpus) - set(usable))
     if absent:
         notes.append(f"not used (offline or not allowed): CPU  {_listed(absent)}")
     return notes
 
 
 def _listed(cpus: Sequence[int]) -> str:
-    shown = ", ".join(map(str, cpus[:8]))
-    return f"{shown}, ... ({len(cpus)} CPUs)" if len(cpus) > 8 else shown
+    text = ", ".join(map(str, cpus[:8]))
+    return f"{text}, ... ({len(cpus)} CPUs)" if len(cpus) > 8 else text

@@ -29,13 +29,13 @@ class DeviceWatch:
     def _vanished(self, raw: RawSample) -> str:
         if raw.kernel is None:
             return ""
-        gone = [name for name in self._devices if name in self._seen - raw.kernel.disks.keys()]
+        missing = [name for name in self._devices if name in self._seen - raw.kernel.disks.keys()]
         self._seen |= raw.kernel.disks.keys()
-        if not gone:
+        if not missing:
             return ""
-        plural = "have disappeared from the kernel" if len(gone) > 1 else (
+        plural = "have disappeared from the kernel" if len(missing) > 1 else (
             "has disappeared from the kernel")  # fmt: skip
-        return f"{', '.join(gone)} {plural}"
+        return f"{', '.join(missing)} {plural}"
 
     def _moves_nothing(self, fio: FioStatus | None) -> str:
         """Completions without a byte. Submissions alone must go on for two intervals: a device
@@ -45,24 +45,24 @@ class DeviceWatch:
         before, self._before = self._before, _counted(fio)
         if before is None:
             return ""
-        issued, completed, moved = (now - then for now, then in zip(self._before, before,
+        issued, completed, moved = (now - earlier for now, earlier in zip(self._before, before,
                                                                    strict=True))  # fmt: skip
         empty = moved == 0 and max(issued, completed) >= MANY_IOS
         self._empty = self._empty + 1 if empty else 0
         if not empty or (completed < MANY_IOS and self._empty < 2):
             return ""
-        what = " or ".join(self._devices) or "the device"
+        devices = " or ".join(self._devices) or "the device"
         return (
-            f"{what} has failed or was removed: fio counts {max(issued, completed)} I/Os "
+            f"{devices} has failed or was removed: fio counts {max(issued, completed)} I/Os "
             "without data"
         )
 
 
 def _counted(fio: FioStatus) -> tuple[int, int, int]:
     """(submitted, completed, bytes) so far, all jobs and directions."""
-    found = [one for job in fio.jobs for one in job.directions.values()]
+    statuses = [direction for job in fio.jobs for direction in job.directions.values()]
     return (
-        sum(one.issued for one in found),
-        sum(one.completed or 0 for one in found),
-        sum(one.io_bytes for one in found),
+        sum(status.issued for status in statuses),
+        sum(status.completed or 0 for status in statuses),
+        sum(status.io_bytes for status in statuses),
     )

@@ -98,29 +98,33 @@ class Stack:
     def overlapping(self, name: str) -> dict[str, str]:
         """Other devices with blocks of this one, each with the device below that both have:
         everything on what lies below it that is not shared out, and on loop devices of one file."""
-        found: dict[str, str] = {}
-        own = {*self.above(name), *self.below(name)}
+        overlaps: dict[str, str] = {}
+        related = {*self.above(name), *self.below(name)}
         for current in (name, *self.below(name)):
             for lower in self.directly_below(current):
                 for child in self.directly_above(lower):
-                    if child in own or self._shares(current, child):
+                    if child in related or self._shares(current, child):
                         continue
-                    found.update({one: lower for one in self.above(child) if one not in own})
+                    overlaps.update(
+                        {device: lower for device in self.above(child) if device not in related}
+                    )
             for twin in self.same_file(current):
-                found.update({one: current for one in self.above(twin) if one not in own})
-        return found
+                overlaps.update(
+                    {device: current for device in self.above(twin) if device not in related}
+                )
+        return overlaps
 
     def snapshots(self, name: str) -> tuple[str, ...]:
         """LVM snapshots with the old blocks of what is written by this name, and all on them: each
         write to their origin takes room of theirs, and a full one is lost."""
-        found: dict[str, None] = {}
+        snapshots: dict[str, None] = {}
         for current in (name, *self.below(name)):
             lower = self.directly_below(current)
             # a snapshot lies on a second device, too, which has its own blocks
             if len(lower) == 1 and self._is_below_snapshots(lower[0]):
                 for child in self.directly_above(lower[0]):
-                    found.update(dict.fromkeys(self.above(child) if child != current else ()))
-        return tuple(found)
+                    snapshots.update(dict.fromkeys(self.above(child) if child != current else ()))
+        return tuple(snapshots)
 
     def _is_below_snapshots(self, name: str) -> bool:
         device = self.devices.get(name)
@@ -128,9 +132,9 @@ class Stack:
             return False
         return _BELOW_SNAPSHOTS.fullmatch(device.dm_name or "") is not None
 
-    def _shares(self, one: str, other: str) -> bool:
+    def _shares(self, name: str, other_name: str) -> bool:
         """Whether two devices on the same one never have a block in common."""
-        first, second = self.devices.get(one), self.devices.get(other)
+        first, second = self.devices.get(name), self.devices.get(other_name)
         if first is None or second is None:
             return False
         if first.disk and second.disk:
@@ -140,14 +144,14 @@ class Stack:
         return first.layer in _SHARING_LAYERS and first.layer == second.layer
 
     def _followed(self, name: str, step: Callable[[str], Iterable[str]]) -> tuple[str, ...]:
-        found: dict[str, None] = {}
+        reached: dict[str, None] = {}
         waiting = [name]
         while waiting:
             current = waiting.pop(0)
-            if current in self.devices and current not in found:
-                found[current] = None
+            if current in self.devices and current not in reached:
+                reached[current] = None
                 waiting.extend(step(current))
-        return tuple(found)
+        return tuple(reached)
 
     def _backing_device(self, loop: BlockDevice) -> str | None:
         backing = self._backings.get(loop.name)
@@ -155,27 +159,29 @@ class Stack:
             return self._by_number.get(backing.number) if backing.number else None
         return self._by_path.get(loop.backing_file or "")
 
-    def _same_storage(self, one: BlockDevice, other: BlockDevice) -> bool:
-        first, second = self._backings.get(one.name), self._backings.get(other.name)
+    def _same_storage(self, loop: BlockDevice, other: BlockDevice) -> bool:
+        first, second = self._backings.get(loop.name), self._backings.get(other.name)
         if first is not None and second is not None:
             return (first.device, first.inode) == (second.device, second.inode)
-        return one.backing_file == other.backing_file
+        return loop.backing_file == other.backing_file
 
 
-def _overlap(one: BlockDevice, other: BlockDevice) -> bool:
+def _overlap(partition: BlockDevice, other: BlockDevice) -> bool:
     """Whether two partitions of a disk have blocks in common, or one has the other's table."""
-    if _is_table_of(one, other) or _is_table_of(other, one):
+    if _is_table_of(partition, other) or _is_table_of(other, partition):
         return True
-    if None in (one.start, other.start):
+    if None in (partition.start, other.start):
         return False
-    first, second = sorted(((one.start or 0, one.size or 0), (other.start or 0, other.size or 0)))
+    first, second = sorted(
+        ((partition.start or 0, partition.size or 0), (other.start or 0, other.size or 0))
+    )
     return first[0] + first[1] > second[0]
 
 
-def _is_table_of(one: BlockDevice, logical: BlockDevice) -> bool:
-    if one.size is None or one.size > _EXTENDED_BYTES:
+def _is_table_of(device: BlockDevice, logical: BlockDevice) -> bool:
+    if device.size is None or device.size > _EXTENDED_BYTES:
         return False
-    return _number(one) < _FIRST_LOGICAL <= _number(logical)
+    return _number(device) < _FIRST_LOGICAL <= _number(logical)
 
 
 def _number(partition: BlockDevice) -> int:
@@ -186,5 +192,5 @@ def _number(partition: BlockDevice) -> int:
 
 def backing_files(names: Iterable[str], backings: Backings) -> set[tuple[tuple[int, int], int]]:
     """The files, as (device, inode), that the loop devices among ``names`` are made of."""
-    found = (backings[name] for name in names if name in backings)
-    return {(one.device, one.inode) for one in found if one.number is None}
+    files = (backings[name] for name in names if name in backings)
+    return {(file.device, file.inode) for file in files if file.number is None}

@@ -126,10 +126,10 @@ class Target(TargetPath):
     @property
     def stacks(self) -> dict[str, tuple[str, ...]]:
         """Devices below each device of ``devices_below``, nearest first."""
-        found: dict[str, tuple[str, ...]] = {}
+        stacks: dict[str, tuple[str, ...]] = {}
         for place in self.places:
-            found |= {name: below for name, below in _stacks(place) if name not in found}
-        return found
+            stacks |= {name: below for name, below in _stacks(place) if name not in stacks}
+        return stacks
 
     @property
     def nested(self) -> tuple[str, str] | None:
@@ -150,8 +150,8 @@ class Target(TargetPath):
     def shares(self) -> tuple[str, ...]:
         """Mount points of the NFS or SMB mounts that the places are on, each once. Of places on
         both only those of the first one's protocol are measured."""
-        found = {place.mountpoint: place.fstype for place in self.places if place.mountpoint}
-        served = {path: fstype for path, fstype in found.items() if fstype in (*NFS, *SMB)}
+        fstypes = {place.mountpoint: place.fstype for place in self.places if place.mountpoint}
+        served = {path: fstype for path, fstype in fstypes.items() if fstype in (*NFS, *SMB)}
         first = next(iter(served.values()), None)
         protocol = NFS if first in NFS else SMB
         return tuple(path for path, fstype in served.items() if fstype in protocol)
@@ -166,8 +166,8 @@ class Target(TargetPath):
     @property
     def smb_shares(self) -> tuple[str, ...]:
         """What the SMB mounts of ``shares`` are mounted from ("//server/share"), each once."""
-        found = [place for place in self.places if place.mountpoint in self.shares]
-        return tuple(dict.fromkeys(place.share for place in found if place.fstype in SMB))
+        share_places = [place for place in self.places if place.mountpoint in self.shares]
+        return tuple(dict.fromkeys(place.share for place in share_places if place.fstype in SMB))
 
     @property
     def layers(self) -> tuple[Layer, ...]:
@@ -175,25 +175,25 @@ class Target(TargetPath):
         and in the end those that are below several of them."""
         on, stacks = self.devices_below, self.stacks
         under = {name: sum(name in below for below in stacks.values()) for name in self.tree}
-        found: list[Layer] = []
+        layers: list[Layer] = []
         for top in on:
-            found.append(Layer(top))
+            layers.append(Layer(top))
             below = stacks.get(top, ())
-            found += [Layer(name, 1) for name in below if name not in on and under[name] == 1]
+            layers += [Layer(name, 1) for name in below if name not in on and under[name] == 1]
         shared = [name for name in self.tree if name not in on and under[name] > 1]
-        return (*found, *(Layer(name, under[name]) for name in shared))
+        return (*layers, *(Layer(name, under[name]) for name in shared))
 
     @property
     def levels(self) -> dict[str, int]:
         """How many layers are above each device of ``tree``, at most. A partition and its disk are
         one layer."""
-        found = dict.fromkeys(self.tree, 0)
+        levels = dict.fromkeys(self.tree, 0)
         # as often as there are layers at most, whatever order they are listed in
         for _ in self.links:
-            for one in self.links:
-                for other in one.below:
-                    found[other] = max(found.get(other, 0), found.get(one.name, 0) + 1)
-        return found
+            for link in self.links:
+                for lower in link.below:
+                    levels[lower] = max(levels.get(lower, 0), levels.get(link.name, 0) + 1)
+        return levels
 
     @property
     def name(self) -> str:
@@ -209,7 +209,7 @@ def one_target(places: Sequence[Target | TargetPath]) -> Target:
     flat = tuple(_flat(places))
     first = flat[0]
     if len(flat) == 1:
-        return Target(**{one.name: getattr(first, one.name) for one in fields(TargetPath)})
+        return Target(**{field.name: getattr(first, field.name) for field in fields(TargetPath)})
     tree = dict.fromkeys(name for place in flat for name in place.tree)
     return Target(
         kind=first.kind,
@@ -219,7 +219,7 @@ def one_target(places: Sequence[Target | TargetPath]) -> Target:
         no_device="; ".join(dict.fromkeys(p.no_device for p in flat if p.no_device)),
         fstype=first.fstype,
         mountpoint=first.mountpoint,
-        links=tuple({one.name: one for place in flat for one in place.links}.values()),
+        links=tuple({link.name: link for place in flat for link in place.links}.values()),
         parts=flat,
     )
 
@@ -232,8 +232,8 @@ def _stacks(place: TargetPath) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Each device of a place with what its tree lists behind it."""
     on = _devices_of(place)
     for top in on:
-        rest = place.tree[place.tree.index(top) + 1 :] if top in place.tree else ()
-        yield top, tuple(takewhile(lambda name: name not in on, rest))
+        below = place.tree[place.tree.index(top) + 1 :] if top in place.tree else ()
+        yield top, tuple(takewhile(lambda name: name not in on, below))
 
 
 def _flat(places: Sequence[Target | TargetPath]) -> Iterator[TargetPath]:
@@ -241,4 +241,6 @@ def _flat(places: Sequence[Target | TargetPath]) -> Iterator[TargetPath]:
         if isinstance(place, Target) and place.parts:
             yield from place.parts
         else:
-            yield TargetPath(**{one.name: getattr(place, one.name) for one in fields(TargetPath)})
+            yield TargetPath(
+                **{field.name: getattr(place, field.name) for field in fields(TargetPath)}
+            )

@@ -49,8 +49,8 @@ RESET_BY_SCHEDULER = ("nr_requests", "wbt_lat_usec")
 
 def with_side_effects(names: Iterable[str]) -> frozenset[str]:
     """``names`` and the tunables that the kernel resets when these change."""
-    found = frozenset(names)
-    return found | frozenset(RESET_BY_SCHEDULER) if "scheduler" in found else found
+    all_names = frozenset(names)
+    return all_names | frozenset(RESET_BY_SCHEDULER) if "scheduler" in all_names else all_names
 
 
 SCHEDULERS_OWN = "iosched/"
@@ -66,8 +66,8 @@ NEVER_WRITTEN = frozenset({
 
 def in_snapshot(name: str) -> bool:
     """Whether a file below ``queue`` is one that may be restored."""
-    own = name.removeprefix(SCHEDULERS_OWN)
-    return _FILE.fullmatch(own) is not None and name not in NEVER_WRITTEN
+    value_name = name.removeprefix(SCHEDULERS_OWN)
+    return _FILE.fullmatch(value_name) is not None and name not in NEVER_WRITTEN
 
 
 def restore_rank(name: str) -> tuple[int, str]:
@@ -112,13 +112,17 @@ def parse_tunable(text: str) -> TunableRequest:
     if match is None or not match[1].strip() or not match[2].strip():
         raise UsageError(f"{text!r} is not NAME=VALUE or NAME=VALUE@SECONDS")
     name, value = match[1].strip(), match[2].strip()
-    known = TUNABLES.get(name)
-    if known is None and irq_of(name) is None:
+    tunable = TUNABLES.get(name)
+    if tunable is None and irq_of(name) is None:
         raise UsageError(f"{name!r} is not a tunable; known are {', '.join(TUNABLES)}, irq/NUMBER")
-    if known is not None and known.values and value not in known.values:
-        raise UsageError(f"{name} takes {', '.join(known.values)}, not {value!r}")
-    if known is not None and known.minimum is not None and not _at_least(value, known.minimum):
-        raise UsageError(f"{name} takes a whole number from {known.minimum} up, not {value!r}")
+    if tunable is not None and tunable.values and value not in tunable.values:
+        raise UsageError(f"{name} takes {', '.join(tunable.values)}, not {value!r}")
+    if (
+        tunable is not None
+        and tunable.minimum is not None
+        and not _at_least(value, tunable.minimum)
+    ):
+        raise UsageError(f"{name} takes a whole number from {tunable.minimum} up, not {value!r}")
     return TunableRequest(name, value, None if match[3] is None else float(match[3]))
 
 

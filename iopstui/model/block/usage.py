@@ -31,8 +31,8 @@ def stacked_on(name: str, devices: Devices, backings: Backings | None = None) ->
 
 def describe_stacked(device: BlockDevice) -> str:
     """Name and kind of a stacked device: "dm-0 (LVM vg-root)", "md0 (raid1)"."""
-    words = " ".join(word for word in (device.layer, device.dm_name) if word)
-    return printable(f"{device.name} ({words})" if words else device.name)
+    kind = " ".join(word for word in (device.layer, device.dm_name) if word)
+    return printable(f"{device.name} ({kind})" if kind else device.name)
 
 
 def _reasons(name: str, stack: Stack) -> Iterator[str]:
@@ -42,19 +42,19 @@ def _reasons(name: str, stack: Stack) -> Iterator[str]:
             yield from _part_of(member, child, stack)
     for member in stack.below(name):
         yield from _reasons_in_use(stack.devices[member])
-    for other, lower in stack.overlapping(name).items():
-        if other in stack.directly_above(lower):
-            yield from _part_of(lower, other, stack)
-        elif other in stack.same_file(lower):
+    for overlapping, lower in stack.overlapping(name).items():
+        if overlapping in stack.directly_above(lower):
+            yield from _part_of(lower, overlapping, stack)
+        elif overlapping in stack.same_file(lower):
             file = printable(stack.devices[lower].backing_file or "")
-            yield f"{other} uses the same file, {file}"
-        yield from _reasons_in_use(stack.devices[other])
-        for child in stack.directly_above(other):
-            yield from _part_of(other, child, stack)
-    for other in stack.snapshots(name):
-        yield from _reasons_in_use(stack.devices[other])
-        for child in stack.directly_above(other):
-            yield from _part_of(other, child, stack)
+            yield f"{overlapping} uses the same file, {file}"
+        yield from _reasons_in_use(stack.devices[overlapping])
+        for child in stack.directly_above(overlapping):
+            yield from _part_of(overlapping, child, stack)
+    for overlapping in stack.snapshots(name):
+        yield from _reasons_in_use(stack.devices[overlapping])
+        for child in stack.directly_above(overlapping):
+            yield from _part_of(overlapping, child, stack)
     for lower in stack.below(name):
         # a holder that has no description
         for holder in stack.devices[lower].holders:
@@ -64,17 +64,17 @@ def _reasons(name: str, stack: Stack) -> Iterator[str]:
 
 def _reasons_in_use(device: BlockDevice) -> Iterator[str]:
     for mount in device.mounts:
-        where = " in another mount namespace" if mount.elsewhere else ""
+        location = " in another mount namespace" if mount.elsewhere else ""
         place = printable(mount.mountpoint)
-        yield f"{device.name} is mounted at {place} ({printable(mount.fstype)}){where}"
+        yield f"{device.name} is mounted at {place} ({printable(mount.fstype)}){location}"
     if device.swap:
         yield f"{device.name} is in use as swap"
 
 
 def _part_of(name: str, child: str, stack: Stack) -> Iterator[str]:
     """Describe that ``child`` on the device has it in use; a partition alone has not."""
-    found = stack.devices.get(child)
+    device = stack.devices.get(child)
     if child in stack.devices[name].holders:
-        yield f"{name} is part of {describe_stacked(found) if found else printable(child)}"
+        yield f"{name} is part of {describe_stacked(device) if device else printable(child)}"
     elif child in stack.loops_on(name):
         yield f"{name} is attached to {child}"

@@ -58,7 +58,7 @@ def group_name(path: str) -> GroupName:
     parts = [part for part in path.split("/") if part]
     if not parts:
         return GroupName(ROOT, "(no group)")
-    pod = next((found["uid"] for part in parts if (found := _POD.fullmatch(part))), None)
+    pod = next((match["uid"] for part in parts if (match := _POD.fullmatch(part))), None)
     if pod is not None:
         return _in_pod(pod.replace("_", "-"), parts)
     return _container(parts) or _machine(parts) or _job(parts) or _systemd(parts, path)
@@ -66,9 +66,9 @@ def group_name(path: str) -> GroupName:
 
 def _in_pod(uid: str, parts: list[str]) -> GroupName:
     for part in parts:
-        found = _ID.fullmatch(part)
-        if found is not None:
-            return GroupName(POD, f"{uid[:8]} {_short(found['id'])}", True, uid)
+        match = _ID.fullmatch(part)
+        if match is not None:
+            return GroupName(POD, f"{uid[:8]} {_short(match['id'])}", True, uid)
     if _POD.fullmatch(parts[-1]):
         return GroupName(POD, uid[:8], pod=uid)
     return GroupName(POD, f"{uid[:8]} {unescape(parts[-1])}", True, uid)
@@ -77,16 +77,16 @@ def _in_pod(uid: str, parts: list[str]) -> GroupName:
 def _container(parts: list[str]) -> GroupName | None:
     for place, part in enumerate(parts):
         # nested drivers write "system.slice:cri-containerd:ID"
-        found = _ID.fullmatch(part.rpartition(":")[2])
-        if found is None:
+        match = _ID.fullmatch(part.rpartition(":")[2])
+        if match is None:
             continue
-        runtime = found["runtime"] or ""
+        runtime = match["runtime"] or ""
         if not runtime and place:
             runtime = _PARENTS.get(parts[place - 1], "")
         if runtime.endswith("-conmon"):
-            return GroupName(CONTAINER, f"{_short(found['id'])} (conmon)", whole=True)
+            return GroupName(CONTAINER, f"{_short(match['id'])} (conmon)", whole=True)
         runtime = _RUNTIMES.get(runtime, runtime)
-        return GroupName(CONTAINER, f"{runtime} {_short(found['id'])}".strip(), whole=True)
+        return GroupName(CONTAINER, f"{runtime} {_short(match['id'])}".strip(), whole=True)
     return None
 
 
@@ -109,12 +109,12 @@ def _machine(parts: list[str]) -> GroupName | None:
 def _job(parts: list[str]) -> GroupName | None:
     if not any(part.startswith("slurm") for part in parts):
         return None
-    found = next((match[1] for part in parts if (match := _SLURM_JOB.fullmatch(part))), None)
-    return GroupName(JOB, f"Slurm {found}", whole=True) if found else None
+    number = next((match[1] for part in parts if (match := _SLURM_JOB.fullmatch(part))), None)
+    return GroupName(JOB, f"Slurm {number}", whole=True) if number else None
 
 
 def _systemd(parts: list[str], path: str) -> GroupName:
-    user = next((found[1] for part in parts if (found := _USER_SLICE.fullmatch(part))), None)
+    user = next((match[1] for part in parts if (match := _USER_SLICE.fullmatch(part))), None)
     of_user = f" (user {user})" if user else ""
     for part in parts:
         unit = part.endswith((".service", ".scope", ".socket", ".mount", ".swap"))
@@ -131,7 +131,7 @@ def _systemd(parts: list[str], path: str) -> GroupName:
 
 def unescape(name: str) -> str:
     r"""systemd's ``\x2d`` undone (systemd-escape(1))."""
-    return _ESCAPE.sub(lambda found: chr(int(found[1], 16)), name)
+    return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), name)
 
 
 def _short(identifier: str) -> str:

@@ -26,45 +26,49 @@ class OwnCounts:
         """What each group of this reading has done by itself so far."""
         paths = {path for path, _ in totals}
         self._note_gone(totals, paths)
-        rest = {where: _minus(n, self._gone.get(where)) for where, n in totals.items()}
+        remaining = {key: _minus(n, self._gone.get(key)) for key, n in totals.items()}
         for (path, disk), counts in totals.items():
             above = nearest_above(path, paths)
-            if above is not None and (above, disk) in rest:
-                rest[above, disk] = _minus(rest[above, disk], counts)
-        found = {}
-        for where, counts in rest.items():
-            before = self._own.get(where, (0,) * len(counts))
-            found[where] = tuple(map(max, before, counts))
-        self._last, self._own = dict(totals), found
-        return found
+            if above is not None and (above, disk) in remaining:
+                remaining[above, disk] = _minus(remaining[above, disk], counts)
+        own = {}
+        for key, counts in remaining.items():
+            before = self._own.get(key, (0,) * len(counts))
+            own[key] = tuple(map(max, before, counts))
+        self._last, self._own = dict(totals), own
+        return own
 
     def _note_gone(self, totals: Totals, paths: set[str]) -> None:
         """What a group did before it was removed was told: it is not the work of the one above."""
         for (path, disk), counts in self._last.items():
             now = totals.get((path, disk))
-            again = now is not None and any(a < b for a, b in zip(now, counts, strict=True))
-            if now is not None and not again:
+            restarted = now is not None and any(a < b for a, b in zip(now, counts, strict=True))
+            if now is not None and not restarted:
                 continue
             self._own.pop((path, disk), None)
             self._gone.pop((path, disk), None)
-            known = {one for one, of in self._last if of == disk}
-            if nearest_above(path, known) == nearest_above(path, paths):
+            last_paths = {path for path, of in self._last if of == disk}
+            if nearest_above(path, last_paths) == nearest_above(path, paths):
                 above = (nearest_above(path, paths) or "", disk)
                 self._gone[above] = _plus(self._gone.get(above), counts)
 
 
-def nearest_above(path: str, known: set[str]) -> str | None:
+def nearest_above(path: str, paths: set[str]) -> str | None:
     """The nearest group above that was read."""
     while path not in ("", "/"):
         path = path.rpartition("/")[0] or "/"
-        if path in known:
+        if path in paths:
             return path
     return None
 
 
-def _minus(counts: Counts, others: Counts | None) -> Counts:
-    return counts if others is None else tuple(a - b for a, b in zip(counts, others, strict=True))
+def _minus(counts: Counts, subtracted: Counts | None) -> Counts:
+    return (
+        counts
+        if subtracted is None
+        else tuple(a - b for a, b in zip(counts, subtracted, strict=True))
+    )
 
 
-def _plus(counts: Counts | None, others: Counts) -> Counts:
-    return others if counts is None else tuple(a + b for a, b in zip(counts, others, strict=True))
+def _plus(counts: Counts | None, added: Counts) -> Counts:
+    return added if counts is None else tuple(a + b for a, b in zip(counts, added, strict=True))

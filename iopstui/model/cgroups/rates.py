@@ -84,13 +84,13 @@ class GroupRates:
 
 def added(uses: Iterable[DiskUse]) -> DiskUse:
     """Their sum."""
-    each = [(one.reads_s, one.writes_s, one.read_bytes_s, one.write_bytes_s) for one in uses]
-    return DiskUse(*(sum(values) for values in zip(*each, strict=True))) if each else NOTHING
+    rates = [(use.reads_s, use.writes_s, use.read_bytes_s, use.write_bytes_s) for use in uses]
+    return DiskUse(*(sum(values) for values in zip(*rates, strict=True))) if rates else NOTHING
 
 
-def key(what: str, path: str, disk: str = "") -> str:
+def key(counter: str, path: str, disk: str = "") -> str:
     """The name of a counter; blanks separate, and the path, which may have some, is the last."""
-    return f"{what} {disk} {path}"
+    return f"{counter} {disk} {path}"
 
 
 def group_rates(
@@ -100,27 +100,29 @@ def group_rates(
     ``seconds`` is the time between them, unless they have their own."""
     if now is None or before is None or not seconds:
         return None
-    began, read = before.get(key(AT_NS, "/")), now.get(key(AT_NS, "/"))
-    if began is not None and read is not None and read > began:
-        seconds = (read - began) / 1e9
-    own = _grown(now, before)
-    found = [
+    began, ended = before.get(key(AT_NS, "/")), now.get(key(AT_NS, "/"))
+    if began is not None and ended is not None and ended > began:
+        seconds = (ended - began) / 1e9
+    growth = _grown(now, before)
+    groups = [
         _group(path, disks, now, before, seconds)
-        for path, disks in own.items()
+        for path, disks in growth.items()
         if any(any(values) for values in disks.values())
     ]
-    return tuple(sorted(found, key=lambda one: (-one.total.bytes_s, -one.total.ios_s, one.path)))
+    return tuple(
+        sorted(groups, key=lambda group: (-group.total.bytes_s, -group.total.ios_s, group.path))
+    )
 
 
 def limits_reached(group: GroupRates) -> list[tuple[float, str, int]]:
     """(percent that is used, which of LIMITS, its value) of each limit, the nearest first."""
-    found = []
-    for (disk, what), value in group.io_limits.items():
+    limits = []
+    for (disk, kind), value in group.io_limits.items():
         use = group.disks.get(disk, NOTHING)
         now = {"riops": use.reads_s, "wiops": use.writes_s, "rbps": use.read_bytes_s,
-               "wbps": use.write_bytes_s}[what]  # fmt: skip
-        found.append((100 * now / value if value else 100.0, what, value))
-    return sorted(found, reverse=True)
+               "wbps": use.write_bytes_s}[kind]  # fmt: skip
+        limits.append((100 * now / value if value else 100.0, kind, value))
+    return sorted(limits, reverse=True)
 
 
 _Counts = dict[str, dict[str, list[int]]]
@@ -128,15 +130,15 @@ _Counts = dict[str, dict[str, list[int]]]
 
 
 def _grown(now: Mapping[str, int], before: Mapping[str, int]) -> _Counts:
-    found: _Counts = {}
+    growth: _Counts = {}
     for name, value in now.items():
-        what, disk, path = name.split(" ", 2)
-        if what in COUNTERS:
+        counter, disk, path = name.split(" ", 2)
+        if counter in COUNTERS:
             # a group that is new has done all of it since the reading before
             more = delta(value, before.get(name, 0))
-            each = found.setdefault(path, {}).setdefault(disk, [0] * len(COUNTERS))
-            each[COUNTERS.index(what)] = int(more or 0)
-    return found
+            counters = growth.setdefault(path, {}).setdefault(disk, [0] * len(COUNTERS))
+            counters[COUNTERS.index(counter)] = int(more or 0)
+    return growth
 
 
 def _group(
@@ -146,23 +148,23 @@ def _group(
     before: Mapping[str, int],
     seconds: float,
 ) -> GroupRates:
-    def percent(what: str) -> float | None:
-        name = key(what, path)
+    def percent(counter: str) -> float | None:
+        name = key(counter, path)
         return ratio(delta(now.get(name), before.get(name)), seconds * 1e4)
 
-    pressure = {what: percent(what) for what in PRESSURES}
+    pressure = {name: percent(name) for name in PRESSURES}
     limits = {
-        (disk, what): now[key(what, path, disk)]
+        (disk, kind): now[key(kind, path, disk)]
         for disk in disks
-        for what in LIMITS
-        if key(what, path, disk) in now
+        for kind in LIMITS
+        if key(kind, path, disk) in now
     }
     cpus = now.get(key("cpu.max", path))
     return GroupRates(
         INSIDE if path == "/" and key(ROOT, path) not in now else path,
-        {disk: DiskUse(*(one / seconds for one in values)) for disk, values in disks.items()
+        {disk: DiskUse(*(growth / seconds for growth in values)) for disk, values in disks.items()
          if any(values)},
-        {what: min(100.0, value) for what, value in pressure.items() if value is not None},
+        {name: min(100.0, value) for name, value in pressure.items() if value is not None},
         percent(CPU_US),
         now.get(key("memory.current", path)),
         limits,

@@ -84,8 +84,8 @@ class BatchMeans:
 
     def _halve(self) -> None:
         pairs = zip(self._batches[::2], self._batches[1::2], strict=True)
-        for one, other in pairs:
-            one.join(other)
+        for first, second in pairs:
+            first.join(second)
         self._batches = self._batches[::2]
         self._each *= 2
 
@@ -94,10 +94,10 @@ class BatchMeans:
         """``None`` where there is no interval; ``why`` says the reason."""
         if self.frames < MIN_INTERVALS or self._path[-1] == MAX:
             return None
-        whole = self._batches if not self._held else self._batches[:-1]
+        complete = self._batches if not self._held else self._batches[:-1]
         if self.whole.percent is not None:
-            return percentile_spread([one.bins for one in whole], self.whole.percent)
-        return spread([value for one in whole if (value := one.value) is not None])
+            return percentile_spread([batch.bins for batch in complete], self.whole.percent)
+        return spread([value for batch in complete if (value := batch.value) is not None])
 
     @property
     def why(self) -> str:
@@ -122,9 +122,9 @@ WHY_NO_MAX = (
 
 def next_coarser_figure(name: str) -> str:
     """The next figure that can have an interval where ``name`` has none; "" if there is none."""
-    for figure, other in _COARSER.items():
+    for figure, coarser in _COARSER.items():
         if name == figure or name.endswith(f".{figure}"):
-            return name.removesuffix(figure) + other
+            return name.removesuffix(figure) + coarser
     return ""
 
 
@@ -146,8 +146,8 @@ def percentile_spread(batches: Sequence[Mapping[int, int]], percent: float) -> S
     Journal of the American Statistical Association 47, 1952), out to the edges of their buckets.
     ``None`` if the interval of the share reaches 0: then it has no upper end.
     """
-    whole = histogram.merge(batches)
-    key = histogram.percentiles(whole, (percent,)).get(percent)
+    merged = histogram.merge(batches)
+    key = histogram.percentiles(merged, (percent,)).get(percent)
     if key is None or len(batches) < 2:
         return None
     sizes = [sum(bins.values()) for bins in batches]
@@ -163,9 +163,9 @@ def percentile_spread(batches: Sequence[Mapping[int, int]], percent: float) -> S
     if margin >= slower:
         return None
     ends = [100 * (1 - min(1 - 1e-12, slower + sign * margin)) for sign in (1, -1)]
-    found = histogram.percentiles(whole, ends)
-    low = max(1, bucket_bounds(found[ends[0]])[0])
-    high = bucket_bounds(found[ends[1]])[1]
+    limits = histogram.percentiles(merged, ends)
+    low = max(1, bucket_bounds(limits[ends[0]])[0])
+    high = bucket_bounds(limits[ends[1]])[1]
     middle = max(1, key)
     below, above = math.log(middle / low), math.log(max(high, middle) / middle)
     return Spread((below + above) / 2 / t_quantile(0.975, freedom), freedom, below, above)
@@ -174,47 +174,47 @@ def percentile_spread(batches: Sequence[Mapping[int, int]], percent: float) -> S
 def _share_error(counts: Sequence[int], sizes: Sequence[int]) -> float:
     """The standard error of a share: ``counts`` of ``sizes``, batch by batch."""
     share = sum(counts) / sum(sizes)
-    each = sum(sizes) / len(sizes)
+    mean_size = sum(sizes) / len(sizes)
     return _standard_error(
-        [(n - share * size) / each for n, size in zip(counts, sizes, strict=True)]
+        [(n - share * size) / mean_size for n, size in zip(counts, sizes, strict=True)]
     )
 
 
 def _standard_error(deviations: Sequence[float]) -> float:
     """Standard error of a mean, from the batches' deviations, widened by their correlation."""
     count = len(deviations)
-    squares = sum(one * one for one in deviations)
+    squares = sum(deviation * deviation for deviation in deviations)
     after = sum(a * b for a, b in itertools.pairwise(deviations))
-    seen = max(0.0, after / squares) if squares else 0.0
+    correlation = max(0.0, after / squares) if squares else 0.0
     # the first correlation of few values is estimated too low by about (1 + 4 r) / n (Kendall)
-    likeness = min(HIGHEST_CORRELATION, seen + (1 + 4 * seen) / count)
+    likeness = min(HIGHEST_CORRELATION, correlation + (1 + 4 * correlation) / count)
     variance = squares / (count - 1) / count * (1 + likeness) / (1 - likeness)
     return math.sqrt(variance)
 
 
 def ratio_interval(
-    measured: float, own: Spread | None, base: BaselineFigure, confidence: float = CONFIDENCE
+    measured: float, spread: Spread | None, base: BaselineFigure, confidence: float = CONFIDENCE
 ) -> tuple[float, float] | None:
     """The interval that holds the true ratio of a run's figure to the baseline's with this
     confidence: of means Welch's, of percentiles that of Zou and Donner (Statistics in Medicine 27,
     2008), both of the logarithms. A run that has no spread is taken to be as uneven as the other;
     ``None`` if neither has one, or where there is no ratio."""
-    known = [one for one in (own, base.spread) if one is not None]
-    if not known or measured <= 0 or base.value <= 0:
+    spreads = [s for s in (spread, base.spread) if s is not None]
+    if not spreads or measured <= 0 or base.value <= 0:
         return None
-    one, other = known[0], known[-1]
+    first, second = spreads[0], spreads[-1]
     middle = math.log(measured / base.value)
-    if one.below is not None or other.below is not None:
+    if first.below is not None or second.below is not None:
         (below, above), (base_below, base_above) = (
-            one.distances(confidence), other.distances(confidence)
+            first.distances(confidence), second.distances(confidence)
         )  # fmt: skip
         return (math.exp(middle - math.hypot(below, base_above)),
                 math.exp(middle + math.hypot(above, base_below)))  # fmt: skip
-    variances = one.error**2, other.error**2
+    variances = first.error**2, second.error**2
     total = sum(variances)
     if not total:
         return math.exp(middle), math.exp(middle)
-    parts = sum(v * v / s.freedom for v, s in zip(variances, (one, other), strict=True))
-    freedom = one.freedom if len(known) == 1 else max(1, int(total * total / parts))
+    parts = sum(v * v / s.freedom for v, s in zip(variances, (first, second), strict=True))
+    freedom = first.freedom if len(spreads) == 1 else max(1, int(total * total / parts))
     half = t_quantile(0.5 + confidence / 2, freedom) * math.sqrt(total)
     return math.exp(middle - half), math.exp(middle + half)

@@ -56,13 +56,13 @@ METRICS = (
 )  # fmt: skip
 
 
-PRIMARY = {one.option: one.name for one in METRICS if one.option}
+PRIMARY = {metric.option: metric.name for metric in METRICS if metric.option}
 """Names on the command line of what can be the primary figure."""
 
 
 def metric_named(name: str) -> Metric:
     """The metric of this name. KeyError if there is none."""
-    return next(one for one in METRICS if one.name == name)
+    return next(metric for metric in METRICS if metric.name == name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +81,8 @@ class FigureComparison:
     @property
     def shown(self) -> bool:
         """True if the runs show a difference; never with fewer than MIN_REPEATS."""
-        found = self.difference
-        return found is not None and found.runs >= MIN_REPEATS and self.p < 1 - CONFIDENCE
+        difference = self.difference
+        return difference is not None and difference.runs >= MIN_REPEATS and self.p < 1 - CONFIDENCE
 
     @property
     def better(self) -> bool | None:
@@ -106,49 +106,57 @@ def compare(
     The primary figure is corrected for the number of variants, the others together for their
     number times that of variants (Holm). A figure that a run lacks is left out.
     """
-    found = [list(_differences(runs[0], other, sequential, primary)) for other in runs[1:]]
-    flat = [one for group in found for one in group if one.difference is not None]
+    groups = [list(_differences(runs[0], variant, sequential, primary)) for variant in runs[1:]]
+    flat = [
+        comparison for group in groups for comparison in group if comparison.difference is not None
+    ]
     adjusted: dict[int, float] = {}
     for first in (True, False):
-        family = [one for one in flat if one.primary is first]
-        values = holm([one.difference.p for one in family if one.difference])
+        family = [comparison for comparison in flat if comparison.primary is first]
+        values = holm([comparison.difference.p for comparison in family if comparison.difference])
         adjusted |= zip(map(id, family), values, strict=True)
-    return [[replace(one, p=adjusted.get(id(one), 1.0)) for one in group] for group in found]
+    return [
+        [replace(comparison, p=adjusted.get(id(comparison), 1.0)) for comparison in group]
+        for group in groups
+    ]
 
 
 def primary_figure(tested: Sequence[FigureComparison]) -> FigureComparison | None:
     """The primary figure; ``None`` if a run lacks it."""
-    return next((one for one in tested if one.primary), None)
+    return next((comparison for comparison in tested if comparison.primary), None)
 
 
 def differences_are_precise(runs: Sequence[Runs], within: float, primary: str = IOPS) -> bool:
     """Whether each variant's difference in the primary figure is known to +-``within``, a share,
     at 95 %."""
-    found = [primary_figure(group) for group in compare(runs, True, primary)]
-    differences = [one.difference if one is not None else None for one in found]
+    primaries = [primary_figure(group) for group in compare(runs, True, primary)]
+    differences = [
+        comparison.difference if comparison is not None else None for comparison in primaries
+    ]
     return all(
-        one is not None
-        and math.log1p(one.high) - math.log1p(one.low) <= 2 * math.log1p(within) * (1 + 1e-12)
-        for one in differences
+        difference is not None
+        and math.log1p(difference.high) - math.log1p(difference.low)
+        <= 2 * math.log1p(within) * (1 + 1e-12)
+        for difference in differences
     )
 
 
 def _differences(
     first: Runs, second: Runs, sequential: bool, primary: str
 ) -> list[FigureComparison]:
-    both = pairs(first, second)
+    points = pairs(first, second)
     tested = []
     for metric in METRICS:
-        values = [(metric.read(a), metric.read(b)) for a, b in both]
-        known = [(a, b) for a, b in values if a is not None and b is not None]
-        if not known or len(known) < len(values):
+        values = [(metric.read(a), metric.read(b)) for a, b in points]
+        present = [(a, b) for a, b in values if a is not None and b is not None]
+        if not present or len(present) < len(values):
             continue
-        left, right = [a for a, _ in known], [b for _, b in known]
+        firsts, seconds = [a for a, _ in present], [b for _, b in present]
         difference = compare_paired(
-            left, right, metric.relative, resolution=metric.resolution, sequential=sequential
+            firsts, seconds, metric.relative, resolution=metric.resolution, sequential=sequential
         )
         relative = difference.relative if difference else metric.relative
-        means = mean(left, relative), mean(right, relative)
+        means = mean(firsts, relative), mean(seconds, relative)
         tested.append(FigureComparison(metric, *means, difference, 1.0, metric.name == primary))
     return tested
 
@@ -179,22 +187,28 @@ class CpuShift:
 
 def cpu_shifts(first: Runs, second: Runs, sequential: bool = False) -> list[CpuShift]:
     """All CPUs that both have, the largest change of load first (corrected for their number)."""
-    both = pairs(first, second)
-    if not both:
+    points = pairs(first, second)
+    if not points:
         return []
-    cpus = sorted(set.intersection(*(set(a.busy) & set(b.busy) for a, b in both)))
-    loads = {cpu: ([a.busy[cpu] for a, _ in both], [b.busy[cpu] for _, b in both]) for cpu in cpus}
-    done = {
+    cpus = sorted(set.intersection(*(set(a.busy) & set(b.busy) for a, b in points)))
+    loads = {
+        cpu: ([a.busy[cpu] for a, _ in points], [b.busy[cpu] for _, b in points]) for cpu in cpus
+    }
+    completions = {
         cpu: (
-            [a.completions.get(cpu, 0.0) for a, _ in both],
-            [b.completions.get(cpu, 0.0) for _, b in both],
+            [a.completions.get(cpu, 0.0) for a, _ in points],
+            [b.completions.get(cpu, 0.0) for _, b in points],
         )
         for cpu in cpus
     }
-    shown, moved = _differing(loads, sequential), _differing(done, sequential)
+    differing, moved = _differing(loads, sequential), _differing(completions, sequential)
     shifts = [
         CpuShift(
-            cpu, _mean_of_each(loads[cpu]), _mean_of_each(done[cpu]), cpu in shown, cpu in moved
+            cpu,
+            _mean_of_each(loads[cpu]),
+            _mean_of_each(completions[cpu]),
+            cpu in differing,
+            cpu in moved,
         )
         for cpu in cpus
     ]
@@ -212,9 +226,9 @@ def _differing(
     if any(len(first) < MIN_REPEATS for first, _ in sides.values()):
         return set()
     tests = {
-        cpu: compare_paired(*both, relative=False, sequential=sequential)
-        for cpu, both in sides.items()
+        cpu: compare_paired(*samples, relative=False, sequential=sequential)
+        for cpu, samples in sides.items()
     }
-    known = {cpu: test.p for cpu, test in tests.items() if test is not None}
-    adjusted = zip(known, holm(list(known.values())), strict=True)
+    p_values = {cpu: test.p for cpu, test in tests.items() if test is not None}
+    adjusted = zip(p_values, holm(list(p_values.values())), strict=True)
     return {cpu for cpu, p in adjusted if p < 1 - CONFIDENCE}

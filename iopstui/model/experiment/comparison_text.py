@@ -36,8 +36,8 @@ _METHOD = (
 
 def method_text(plan: Plan, mark: str) -> str:
     """How the differences were found; ``mark`` is what a table puts beside those that are shown."""
-    looked = "t with a mixture of effects, valid whenever you stop (Lai, 1976)"
-    test = "paired t" if plan.until is None else looked
+    sequential = "t with a mixture of effects, valid whenever you stop (Lai, 1976)"
+    test = "paired t" if plan.until is None else sequential
     return _METHOD.format(test=test, mark=mark, figure=plan.figure)
 
 
@@ -47,11 +47,11 @@ class ComparisonResults:
     def __init__(self, plan: Plan, runs: Sequence[Mapping[int, Point]]) -> None:
         self.plan = plan
         self.runs = runs
-        self.complete = min(len(pairs(runs[0], other)) for other in runs[1:])
+        self.complete = min(len(pairs(runs[0], variant)) for variant in runs[1:])
         sequential = plan.until is not None
         self.least = MIN_RUNS if sequential else 2
         self.tested = compare(runs, sequential, plan.figure)
-        self.shifts = [cpu_shifts(runs[0], other, sequential) for other in runs[1:]]
+        self.shifts = [cpu_shifts(runs[0], variant, sequential) for variant in runs[1:]]
         self.settled = plan.until is not None and differences_are_precise(
             runs, plan.until, plan.figure
         )
@@ -59,9 +59,9 @@ class ComparisonResults:
     def verdicts(self) -> Iterator[str]:
         """Return a sentence for each variant after the first, and how far to trust it."""
         if self.complete < self.least:
-            many = "s" if self.complete > 1 else ""
+            plural = "s" if self.complete > 1 else ""
             yield (
-                f"not enough: {self.complete or 'no'} complete repeat{many} of "
+                f"not enough: {self.complete or 'no'} complete repeat{plural} of "
                 f"{self.plan.repeats}; at least {max(MIN_REPEATS, self.least)} repeats are "
                 "needed to claim a difference"
             )
@@ -78,7 +78,9 @@ class ComparisonResults:
             yield why_stopped(self.plan, self.runs, self.complete, self.settled)
             return
         if self.complete >= MIN_REPEATS and not all(
-            one.shown for group in self.tested if (one := primary_figure(group)) is not None
+            primary_result.shown
+            for group in self.tested
+            if (primary_result := primary_figure(group)) is not None
         ):
             yield from filter(None, [final_sensitivity(self.plan, self.runs, self.complete)])
         if self.complete < self.plan.repeats:
@@ -89,10 +91,14 @@ class ComparisonResults:
 
 
 def verdict(
-    plan: Plan, number: int, tested: Sequence[FigureComparison], runs: int, went: bool = False
+    plan: Plan,
+    number: int,
+    tested: Sequence[FigureComparison],
+    runs: int,
+    completions_moved: bool = False,
 ) -> str:
-    """Compare one variant with the first, in one sentence. ``went``: completions are shown to
-    run elsewhere, whether or not a figure differs."""
+    """Compare one variant with the first, in one sentence. ``completions_moved``:
+    they are shown to run elsewhere, whether or not a figure differs."""
     name = f"{variant_letter(number)} ({plan.variants[number].label}) against "
     name += f"{variant_letter(0)} ({plan.variants[0].label}): "
     primary = primary_figure(tested)
@@ -101,43 +107,52 @@ def verdict(
         if primary is not None and primary.difference is not None:
             measured = f"; measured: {primary.metric.name} {_change(primary)}"
         return printable(f"{name}{TOO_FEW_REPEATS}{measured}")
-    shown = [one for one in tested if one.shown]
+    significant = [comparison for comparison in tested if comparison.shown]
     none = f" that {runs} runs of each can detect"
-    if not shown:
-        what = "completions run elsewhere, but " if went else ""
-        of = " in IOPS, latency or CPU time" if went else ""
+    if not significant:
+        prefix = "completions run elsewhere, but " if completions_moved else ""
+        of = " in IOPS, latency or CPU time" if completions_moved else ""
         return printable(
-            f"{name}{what}no difference{of}{none}{_largest_difference_text(plan, primary)}"
+            f"{name}{prefix}no difference{of}{none}{_largest_difference_text(plan, primary)}"
         )
-    better = [one.better for one in shown if one.better is not None]
+    better = [comparison.better for comparison in significant if comparison.better is not None]
     judgement = ""
     if better:
         judgement = "better: " if all(better) else "worse: " if not any(better) else "mixed: "
-    others = ", ".join(f"{one.metric.name} {_change(one)}" for one in shown if not one.primary)
-    rest = [one.metric.name for one in tested if not one.shown and not one.primary]
-    tail = f"; no difference shown in {', '.join(rest)}" if rest else ""
+    secondary = ", ".join(
+        f"{comparison.metric.name} {_change(comparison)}"
+        for comparison in significant
+        if not comparison.primary
+    )
+    unproven = [
+        comparison.metric.name
+        for comparison in tested
+        if not comparison.shown and not comparison.primary
+    ]
+    tail = f"; no difference shown in {', '.join(unproven)}" if unproven else ""
     if primary is not None and primary.shown:
-        words = f"{judgement}{primary.metric.name} {_change(primary)}"
-        words += f"; secondary: {others}" if others else ""
-        return printable(f"{name}{words}{tail}")
-    words = f"no difference in {plan.figure}{none}{_largest_difference_text(plan, primary)}"
-    return printable(f"{name}{words}; secondary, {judgement}{others}{tail}")
+        text = f"{judgement}{primary.metric.name} {_change(primary)}"
+        text += f"; secondary: {secondary}" if secondary else ""
+        return printable(f"{name}{text}{tail}")
+    text = f"no difference in {plan.figure}{none}{_largest_difference_text(plan, primary)}"
+    return printable(f"{name}{text}; secondary, {judgement}{secondary}{tail}")
 
 
-def _change(one: FigureComparison) -> str:
+def _change(comparison: FigureComparison) -> str:
     """A change in words; of a share, both values come first: percentage points say little."""
-    if one.difference is None or one.difference.relative:
-        return difference_text(one)
-    return f"{100 * one.first:.0f} → {100 * one.second:.0f} %, {difference_text(one)}"
+    if comparison.difference is None or comparison.difference.relative:
+        return difference_text(comparison)
+    shares = f"{100 * comparison.first:.0f} → {100 * comparison.second:.0f} %"
+    return f"{shares}, {difference_text(comparison)}"
 
 
 def _largest_difference_text(plan: Plan, primary: FigureComparison | None) -> str:
     """How large a difference in the primary figure may still be."""
-    found = primary.difference if primary is not None else None
-    if found is None:
+    difference = primary.difference if primary is not None else None
+    if difference is None:
         return ""
-    interval = f"{100 * found.low:+.1f} {{}} {100 * found.high:+.1f} % (95 % confidence)"
-    if found.shown:
+    interval = f"{100 * difference.low:+.1f} {{}} {100 * difference.high:+.1f} % (95 % confidence)"
+    if difference.shown:
         return (
             f"; {plan.figure} would differ by {interval.format('to')} if this were the only "
             "variant; with several, one may differ by chance. More repeats can decide"
@@ -145,13 +160,13 @@ def _largest_difference_text(plan: Plan, primary: FigureComparison | None) -> st
     return f"; in {plan.figure} it lies between {interval.format('and')}"
 
 
-def difference_text(one: FigureComparison) -> str:
+def difference_text(comparison: FigureComparison) -> str:
     """ "+12.3 % (+8.0 to +16.8)"; shares in percentage points."""
-    found = one.difference
-    if found is None:
+    difference = comparison.difference
+    if difference is None:
         return units.MISSING
-    unit = "%" if found.relative else "points"
-    values = [100 * value for value in (found.mean, found.low, found.high)]
+    unit = "%" if difference.relative else "points"
+    values = [100 * value for value in (difference.mean, difference.low, difference.high)]
     return f"{_signed(values[0])} {unit} ({_signed(values[1])} to {_signed(values[2])})"
 
 
@@ -165,22 +180,23 @@ def describe_moves(shifts: Sequence[CpuShift], first: str, second: str) -> Itera
     """Describe whose CPU load changes and where completions move; only significant, relevant
     changes."""
     differing = [s for s in shifts if s.shown and abs(s.load[1] - s.load[0]) >= 1]
-    for words, others, more in (
+    for verb, verb_for_others, more in (
         ("does more", "do more, too", True),
         ("does less", "do less, too", False),
     ):
-        those = [shift for shift in differing if (shift.load[1] > shift.load[0]) is more]
-        for shift in those[:MAX_NAMED]:
+        changed = [shift for shift in differing if (shift.load[1] > shift.load[0]) is more]
+        for shift in changed[:MAX_NAMED]:
             yield (
-                f"CPU {shift.cpu} {words} with {second}: its load goes from {shift.load[0]:.0f} "
+                f"CPU {shift.cpu} {verb} with {second}: its load goes from {shift.load[0]:.0f} "
                 f"to {shift.load[1]:.0f} %"
             )
-        if len(those) > MAX_NAMED:
-            rest = cpus_text(sorted(shift.cpu for shift in those[MAX_NAMED:]))
-            yield f"{len(those) - MAX_NAMED} more ({rest}) {others} with {second}, by less"
-    went = moved_cpus(shifts)
-    if went:
-        yield f"completions move from {first} to {second}: {_shares(went)}"
+        if len(changed) > MAX_NAMED:
+            others = changed[MAX_NAMED:]
+            cpus = cpus_text(sorted(shift.cpu for shift in others))
+            yield f"{len(others)} more ({cpus}) {verb_for_others} with {second}, by less"
+    moved = moved_cpus(shifts)
+    if moved:
+        yield f"completions move from {first} to {second}: {_shares(moved)}"
 
 
 def moved_cpus(shifts: Sequence[CpuShift]) -> list[CpuShift]:
@@ -198,25 +214,25 @@ def _shares(shifts: Sequence[CpuShift]) -> str:
 
 def _unsettled(shifts: Sequence[CpuShift], second: str, advise: bool) -> Iterator[str]:
     """Completions ran elsewhere on average, but they also move from run to run."""
-    those = [shift for shift in shifts if shift.moved_by >= ELSEWHERE]
-    if not those or moved_cpus(shifts):
+    candidates = [shift for shift in shifts if shift.moved_by >= ELSEWHERE]
+    if not candidates or moved_cpus(shifts):
         return
     advice = "; cpus_allowed in the job keeps it on the same CPUs" if advise else ""
     yield (
-        f"with {second} completions ran elsewhere on average ({_shares(those)}), which these "
+        f"with {second} completions ran elsewhere on average ({_shares(candidates)}), which these "
         f"runs can't tell from where the jobs happened to run{advice}"
     )
 
 
 def _is_pinned(plan: Plan) -> bool:
     """Whether the plan says on which CPUs the jobs run."""
-    settings = (one.name for variant in plan.variants for one in variant.settings)
+    settings = (setting.name for variant in plan.variants for setting in variant.settings)
     return not {"cpus_allowed", BIND}.isdisjoint((*plan.options, *settings))
 
 
 def _payer_unknown(tested: Sequence[FigureComparison], shifts: Sequence[CpuShift]) -> Iterator[str]:
     """An I/O costs more or less CPU time, but no one CPU can be named for it."""
-    cost = any(one.shown and one.metric.name == CPU_PER_IO for one in tested)
+    cost = any(comparison.shown and comparison.metric.name == CPU_PER_IO for comparison in tested)
     if not cost or not shifts or any(shift.shown for shift in shifts):
         return
     loads = ", ".join(

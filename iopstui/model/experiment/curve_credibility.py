@@ -59,10 +59,10 @@ def _bounds(point: Point) -> tuple[float, float]:
 def _valley(points: Sequence[Point]) -> int | None:
     """The lowest point that lies, beyond noise, below one before it and below one behind it."""
     bounds = [_bounds(point) for point in points]
-    found = [
+    valleys = [
         place
         for place, (_, high) in enumerate(bounds)
         if any(low > high for low, _ in bounds[:place])
         and any(low > high for low, _ in bounds[place + 1 :])
     ]
-    return min(found, key=lambda place: points[place].iops, default=None)
+    return min(valleys, key=lambda place: points[place].iops, default=None)

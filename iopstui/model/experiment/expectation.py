@@ -116,10 +116,12 @@ class Outcome:
         baseline it fails only if the whole interval does."""
         if self.measured is None or self.why:
             return None
-        one = self.expectation
-        if one.base is not None and self.low is not None and self.high is not None:
-            return one.met_by((self.high if one.op == ">=" else self.low) * one.base.value)
-        return one.met_by(self.measured)
+        expectation = self.expectation
+        if expectation.base is not None and self.low is not None and self.high is not None:
+            return expectation.met_by(
+                (self.high if expectation.op == ">=" else self.low) * expectation.base.value
+            )
+        return expectation.met_by(self.measured)
 
 
 def parse_tolerance(text: str) -> float:
@@ -134,7 +136,7 @@ def parse_expectation(
     text: str,
     tree: Sequence[str] = (),
     tolerance: float = 0.0,
-    opened: Sequence[str] | None = None,
+    devices: Sequence[str] | None = None,
 ) -> Expectation:
     """An --expect. ``tree`` names the devices under the target, ``opened`` those of them whose
     sum the jobs' I/Os are (``None``: the first of ``tree`` alone). UsageError."""
@@ -144,66 +146,66 @@ def parse_expectation(
             f"--expect {text!r} is not of the form FIGURE>=VALUE or FIGURE<=VALUE.", EXAMPLES
         )
     job, name, op, value = match.groups()
-    asked = f"--expect {text!r}"
+    option = f"--expect {text!r}"
     if job is not None:
         from iopstui.model.experiment.job_figures import job_field
 
-        field = job_field(asked, job.strip(), name)
+        field = job_field(option, job.strip(), name)
         name = f"{job.strip()}:{name}"
     else:
-        field = _field(asked, name, tree, tree[:1] if opened is None else opened)
+        field = _field(option, name, tree, tree[:1] if devices is None else devices)
     share = _SHARE.fullmatch(value) if not field.unit.startswith("%") else None
     if share is not None:
         return Expectation(text.strip(), name, field.path, field.unit, op, 0.0, tolerance,
                            float(share[1]) / 100)  # fmt: skip
-    required = _value(asked, name, value, field)
+    required = _value(option, name, value, field)
     return Expectation(text.strip(), name, field.path, field.unit, op, required, tolerance)
 
 
 def figure_and_value(
-    asked: str, name: str, value: str, tree: Sequence[str], opened: Sequence[str]
+    option: str, name: str, value: str, tree: Sequence[str], devices: Sequence[str]
 ) -> tuple[Field, float]:
     """The figure that ``name`` means, its path concrete, and ``value`` in its unit. ``asked`` is
     the option with its text, for the UsageError."""
-    field = _field(asked, name, tree, opened)
-    return field, _value(asked, name, value, field)
+    field = _field(option, name, tree, devices)
+    return field, _value(option, name, value, field)
 
 
-def _field(asked: str, name: str, tree: Sequence[str], opened: Sequence[str]) -> Field:
-    known = {field.id: field for field in _matching_fields(name, tree)}
-    own = f"kernel.disks.{opened[0]}." if len(opened) == 1 else f"kernel.{TOTAL}."
-    prefixes = ("", "fio.", f"fio.{TOTAL}.", own, "kernel.", "kernel.disks.")
+def _field(option: str, name: str, tree: Sequence[str], devices: Sequence[str]) -> Field:
+    fields = {field.id: field for field in _matching_fields(name, tree)}
+    device_prefix = f"kernel.disks.{devices[0]}." if len(devices) == 1 else f"kernel.{TOTAL}."
+    prefixes = ("", "fio.", f"fio.{TOTAL}.", device_prefix, "kernel.", "kernel.disks.")
     for prefix in prefixes:
-        if prefix + name in known:
-            _check_sum(asked, known[prefix + name], tree, opened)
-            return known[prefix + name]
+        if prefix + name in fields:
+            _check_sum(option, fields[prefix + name], tree, devices)
+            return fields[prefix + name]
     if not tree and any(field.path[-1] == name.rpartition(".")[2] for field in _disk_fields()):
         raise UsageError(
-            f"{asked} cannot be measured: no block device is visible under the target.",
+            f"{option} cannot be measured: no block device is visible under the target.",
             "Use one of fio's figures: iops, bw, clat.mean, clat.p99 ...",
         )
-    short = {_without_prefix(one, prefixes) for one in known}
+    short = {_without_prefix(name, prefixes) for name in fields}
     import difflib
 
-    near = difflib.get_close_matches(name.lower(), sorted(short), n=3, cutoff=0.5)
-    near = [one for one in short if one.lower() == name.lower()] or near
+    matches = difflib.get_close_matches(name.lower(), sorted(short), n=3, cutoff=0.5)
+    matches = [figure for figure in short if figure.lower() == name.lower()] or matches
     raise UsageError(
-        f"{asked} cannot be measured: no figure of a whole run is called {name!r}.",
-        (f"Did you mean {' or '.join(near)}? " if near else "") + "List: iopstui fields",
+        f"{option} cannot be measured: no figure of a whole run is called {name!r}.",
+        (f"Did you mean {' or '.join(matches)}? " if matches else "") + "List: iopstui fields",
     )
 
 
-def _check_sum(asked: str, field: Field, tree: Sequence[str], opened: Sequence[str]) -> None:
+def _check_sum(option: str, field: Field, tree: Sequence[str], devices: Sequence[str]) -> None:
     """UsageError for a figure that several devices don't have in common."""
-    if field.path[:2] != ("kernel", TOTAL) or len(opened) == 1:
+    if field.path[:2] != ("kernel", TOTAL) or len(devices) == 1:
         return
-    if opened and field.path[-1] != "util":
+    if devices and field.path[-1] != "util":
         return
     why = "every device has its own, and shares of time cannot be added"
-    if not opened:
+    if not devices:
         why = "the devices have no total, because one lies on another"
-    names = " or ".join(f"{name}.{field.path[-1]}" for name in (opened or tree)[:3])
-    raise UsageError(f"{asked}: {why}.", f"Name the device: {names}")
+    names = " or ".join(f"{name}.{field.path[-1]}" for name in (devices or tree)[:3])
+    raise UsageError(f"{option}: {why}.", f"Name the device: {names}")
 
 
 def _without_prefix(name: str, prefixes: Sequence[str]) -> str:
@@ -234,22 +236,24 @@ def _matching_fields(name: str, tree: Sequence[str]) -> Iterator[Field]:
                 yield replace(field, path=path)
 
 
-def _value(asked: str, name: str, value: str, field: Field) -> float:
+def _value(option: str, name: str, value: str, field: Field) -> float:
     # a source of samples may have a unit of its own
-    own = {"": 1.0, field.unit.removesuffix("/s").lower(): 1.0}
-    units, named = _UNITS.get(field.unit, (own, field.unit))
+    own_units = {"": 1.0, field.unit.removesuffix("/s").lower(): 1.0}
+    units, unit_names = _UNITS.get(field.unit, (own_units, field.unit))
     match = _VALUE.fullmatch(value)
     if match is not None and "mib" in units and _BITS.fullmatch(match[2]):
         number, prefix = float(match[1]), match[2][:-1]
         raise UsageError(
-            f"{asked}: {value} is {_BITS_NAMES[prefix[0]]}bits, but {name} is in bytes.",
+            f"{option}: {value} is {_BITS_NAMES[prefix[0]]}bits, but {name} is in bytes.",
             f"As bytes that is {number / 8:g}{prefix}B/s. If you meant bytes: "
             f"{number:g}{prefix}B/s",
         )
     factor = units.get(match[2].lower()) if match else None
     if match is None or factor is None:
-        what = "needs a unit" if match and not match[2] else "is not understood"
-        raise UsageError(f"{asked}: the value {value!r} {what}.", f"{field.title} takes {named}.")
+        problem = "needs a unit" if match and not match[2] else "is not understood"
+        raise UsageError(
+            f"{option}: the value {value!r} {problem}.", f"{field.title} takes {unit_names}."
+        )
     return float(match[1]) * factor
 
 
@@ -301,8 +305,10 @@ def _has_direction(job: Section, direction: str) -> bool:
     if "verify" in job.options or _is_enabled(job, "unified_rw_reporting"):
         return True
     kinds = {"rw": "read write", "readwrite": "read write", "trimwrite": "trim write"}
-    words = kinds.get(rw.removeprefix("rand"), rw)
-    return direction in words or not any(one in words for one in ("read", "write", "trim"))
+    directions = kinds.get(rw.removeprefix("rand"), rw)
+    return direction in directions or not any(
+        name in directions for name in ("read", "write", "trim")
+    )
 
 
 def _batches(expectation: Expectation) -> BatchMeans | None:
@@ -331,8 +337,10 @@ class ExpectationChecker:
 
     def __init__(self, expectations: Sequence[Expectation]) -> None:
         self.expectations = tuple(expectations)
-        self._meters = [None if one.of_job else Meter(one.path) for one in expectations]
-        self._batches = [_batches(one) for one in expectations]
+        self._meters = [
+            None if expectation.of_job else Meter(expectation.path) for expectation in expectations
+        ]
+        self._batches = [_batches(expectation) for expectation in expectations]
         self._met = [0.0] * len(self._meters)
         self._seconds = [0.0] * len(self._meters)
         self._wrong = False
@@ -356,23 +364,26 @@ class ExpectationChecker:
     def outcomes(self, final: Mapping[tuple[str, ...], float] | None = None) -> list[Outcome]:
         """``final`` has fio's own final figures by path, where the whole run is judged: rates
         by fio's clock are nearer the truth than the sum of our intervals."""
-        found = []
-        for meter, batches, one, met, seconds in zip(
+        results = []
+        for meter, batches, expectation, met, seconds in zip(
             self._meters, self._batches, self.expectations, self._met, self._seconds, strict=True
         ):
-            if self._wrong and _of_latency(one.path):
-                found.append(Outcome(one, None, None, why=IMPOSSIBLE))
+            if self._wrong and _of_latency(expectation.path):
+                results.append(Outcome(expectation, None, None, why=IMPOSSIBLE))
                 continue
-            own = meter.value if meter is not None else None
-            value = own if final is None else final.get(one.path, own)
+            measured = meter.value if meter is not None else None
+            value = measured if final is None else final.get(expectation.path, measured)
             share = met / seconds if seconds and value is not None else None
             low = high = None
-            why = NO_DRIVE if value is None and one.path[0] == NVME else ""
-            if one.base is not None and batches is not None and value is not None:
+            why = NO_DRIVE if value is None and expectation.path[0] == NVME else ""
+            if expectation.base is not None and batches is not None and value is not None:
                 from iopstui.model.experiment.baseline import ratio_interval
 
                 why = batches.why
                 if not why:
-                    low, high = ratio_interval(value, batches.spread, one.base) or (None, None)
-            found.append(Outcome(one, value, share, low, high, why))
-        return found
+                    low, high = ratio_interval(value, batches.spread, expectation.base) or (
+                        None,
+                        None,
+                    )
+            results.append(Outcome(expectation, value, share, low, high, why))
+        return results

@@ -27,34 +27,34 @@ def is_of_job(path: Sequence[str]) -> bool:
     return len(path) > 3 and tuple(path[:2]) == ("fio", JOBS)
 
 
-def job_field(asked: str, job: str, name: str) -> Field:
+def job_field(option: str, job: str, name: str) -> Field:
     """The field of a job's figure. UsageError for one that fio's report has of no job."""
     parts = tuple(name.removeprefix("fio.").split("."))
     parts = parts if len(parts) > 1 else ("total", *parts)
     rate = len(parts) == 2 and parts[1] in _RATES
     latency = len(parts) == 3 and parts[1] == "clat" and parts[2] in _LATENCIES
     if parts[0] not in (*DIRECTIONS, "total") or not (rate or (latency and parts[0] != "total")):
-        near = difflib.get_close_matches(name.lower(), NAMES, n=2, cutoff=0.5)
+        matches = difflib.get_close_matches(name.lower(), NAMES, n=2, cutoff=0.5)
         raise UsageError(
-            f"{asked}: fio's report has no {name!r} for a single job.",
-            (f"Did you mean {job}:{f' or {job}:'.join(near)}? " if near else "")
+            f"{option}: fio's report has no {name!r} for a single job.",
+            (f"Did you mean {job}:{f' or {job}:'.join(matches)}? " if matches else "")
             + f"Available: {', '.join(NAMES)}. Without a job's name: all of `iopstui fields`",
         )
-    known = BY_ID[".".join(("fio", *parts))]
-    return replace(known, path=("fio", JOBS, job, *parts))
+    field = BY_ID[".".join(("fio", *parts))]
+    return replace(field, path=("fio", JOBS, job, *parts))
 
 
 def why_no_job_figure(path: Sequence[str], jobs: Sequence[Section]) -> str | None:
     """Why a job file gives no such figure, in words; ``None`` if it may."""
-    names = [one.options.get("name", one.name) for one in jobs]
+    names = [section.options.get("name", section.name) for section in jobs]
     if path[2] not in names:
-        near = difflib.get_close_matches(path[2], names, n=1, cutoff=0.4)
-        told = near[0] if near else ", ".join(dict.fromkeys(names))
-        return f"the job file has no job {path[2]!r}, only {told}"
+        matches = difflib.get_close_matches(path[2], names, n=1, cutoff=0.4)
+        available = matches[0] if matches else ", ".join(dict.fromkeys(names))
+        return f"the job file has no job {path[2]!r}, only {available}"
     untimed = {
         name
-        for one, name in zip(jobs, names, strict=True)
-        if one.options.get("gtod_reduce", "0").strip() not in ("0", "false", "no")
+        for section, name in zip(jobs, names, strict=True)
+        if section.options.get("gtod_reduce", "0").strip() not in ("0", "false", "no")
     }
     if path[4] == "clat" and path[2] in untimed:
         return "the job measures no latencies (gtod_reduce=1)"
@@ -63,7 +63,7 @@ def why_no_job_figure(path: Sequence[str], jobs: Sequence[Section]) -> str | Non
 
 def job_figures(summary: Mapping[str, Any]) -> dict[tuple[str, ...], float]:
     """All jobs' figures of a ``fio_summary`` by path."""
-    found: dict[tuple[str, ...], float] = {}
+    figures: dict[tuple[str, ...], float] = {}
     rows: dict[str, list[Mapping[str, Any]]] = {}
     for row in summary["rows"]:
         rows.setdefault(str(row["name"]), []).append(row)
@@ -73,19 +73,19 @@ def job_figures(summary: Mapping[str, Any]) -> dict[tuple[str, ...], float]:
             split = [k for k in row["directions"] if k != MIXED] or [*row["directions"]]
             for direction, part in row["directions"].items():
                 for figure, key in _RATES.items():
-                    ways = (direction, "total") if direction in split else (direction,)
-                    for way in ways:
+                    directions = (direction, "total") if direction in split else (direction,)
+                    for way in directions:
                         place = (*path, way, figure)
-                        found[place] = found.get(place, 0.0) + part[key]
+                        figures[place] = figures.get(place, 0.0) + part[key]
         if len(several) == 1:
-            found |= _latencies(path, several[0]["directions"])
-    return found
+            figures |= _latencies(path, several[0]["directions"])
+    return figures
 
 
 def _latencies(
     path: tuple[str, ...], directions: Mapping[str, Mapping[str, Any]]
 ) -> dict[tuple[str, ...], float]:
-    found = {}
+    figures = {}
     for direction, part in directions.items():
         values = {"mean": part["clat_mean_ns"]}
         if part["percentiles_of"] == "clat":
@@ -93,5 +93,5 @@ def _latencies(
         for name, value in values.items():
             if value is not None and name in _LATENCIES:
                 place = (*path, direction, "clat", name)
-                found[place] = float(value)
-    return found
+                figures[place] = float(value)
+    return figures

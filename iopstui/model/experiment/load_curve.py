@@ -126,10 +126,10 @@ def drawn_axis(plan: Plan) -> Axis:
 def runs_by_point(plan: Plan, runs: Sequence[One]) -> dict[int, list[One]]:
     """The runs of each point, by the point's place in the plan; points in order."""
     place = point_places(plan)
-    found: dict[int, list[One]] = {}
+    groups: dict[int, list[One]] = {}
     for run in sorted(runs, key=lambda run: run.repeat):
-        found.setdefault(place[(run.job, tuple(run.settings))], []).append(run)
-    return dict(sorted(found.items()))
+        groups.setdefault(place[(run.job, tuple(run.settings))], []).append(run)
+    return dict(sorted(groups.items()))
 
 
 def points_of(plan: Plan, runs: Sequence[One]) -> list[One]:
@@ -145,18 +145,18 @@ def _mean(place: int, runs: Sequence[One]) -> One:
         if len(runs) > 1
         else runs[0].little
     )
-    outcomes = tuple(_outcome(each) for each in zip(*(run.outcomes for run in runs), strict=True))
-    found = replace(cast(Any, runs[0]), index=place, point=point, little=law, outcomes=outcomes)
-    return cast(One, found)
+    outcomes = tuple(_outcome(group) for group in zip(*(run.outcomes for run in runs), strict=True))
+    mean = replace(cast(Any, runs[0]), index=place, point=point, little=law, outcomes=outcomes)
+    return cast(One, mean)
 
 
-def _outcome(each: Sequence[Outcome]) -> Outcome:
+def _outcome(outcomes: Sequence[Outcome]) -> Outcome:
     """Outcome of one expectation over all runs of a point; the mean is judged."""
-    measured = [one.measured for one in each if one.measured is not None]
-    shares = [one.share for one in each if one.share is not None]
+    measured = [outcome.measured for outcome in outcomes if outcome.measured is not None]
+    shares = [outcome.share for outcome in outcomes if outcome.share is not None]
     return Outcome(
-        each[0].expectation,
-        sum(measured) / len(measured) if len(measured) == len(each) else None,
+        outcomes[0].expectation,
+        sum(measured) / len(measured) if len(measured) == len(outcomes) else None,
         sum(shares) / len(shares) if shares else None,
     )
 
@@ -170,15 +170,19 @@ def curves_of(plan: Plan, runs: Sequence[One]) -> list[LoadCurve[One]]:
 def curves_along(plan: Plan, axis: Axis, runs: Sequence[One]) -> list[LoadCurve[One]]:
     """The points as curves along one axis: numbers of load rising, other values as given."""
     groups: dict[tuple[tuple[str, str], ...], list[tuple[One, list[One]]]] = {}
-    for place, own in runs_by_point(plan, runs).items():
-        fixed = tuple(one for one in own[0].settings if one[0] != axis.name)
-        groups.setdefault(fixed, []).append((_mean(place, own), own))
+    for place, point_runs in runs_by_point(plan, runs).items():
+        fixed = tuple(setting for setting in point_runs[0].settings if setting[0] != axis.name)
+        groups.setdefault(fixed, []).append((_mean(place, point_runs), point_runs))
     order = sorted(axis.values, key=int) if axis.name in LOADS else list(axis.values)
-    found = []
+    curves = []
     for fixed, group in groups.items():
-        group.sort(key=lambda one: order.index(dict(one[0].settings)[axis.name]))
-        found.append(LoadCurve(axis, fixed, [one for one, _ in group], [own for _, own in group]))
-    return found
+        group.sort(key=lambda pair: order.index(dict(pair[0].settings)[axis.name]))
+        curves.append(
+            LoadCurve(
+                axis, fixed, [point for point, _ in group], [point_runs for _, point_runs in group]
+            )
+        )
+    return curves
 
 
 def curve_text(curve: LoadCurve[One]) -> str:
@@ -186,14 +190,14 @@ def curve_text(curve: LoadCurve[One]) -> str:
     fixed = " ".join(f"{name}={printable(value)}" for name, value in curve.fixed)
     if curve.doubt:
         return f"No knee shown{' with ' + fixed if fixed else ''}: {curve.doubt}"
-    found = curve.knee
-    if found is None:
+    knee = curve.knee
+    if knee is None:
         return ""
-    at = curve.points[found.index]
+    at = curve.points[knee.index]
     name = f"{curve.axis.name}={dict(at.settings)[curve.axis.name]}"
     text = f"knee{' with ' + fixed if fixed else ''}: "
     figures = f"{number(at.point.iops)} IOPS at {latency(at.point.latency_ns)}{_other_knees(curve)}"
-    if found.edge == "last":
+    if knee.edge == "last":
         return text + (
             f"not reached: up to {name} ({figures}) throughput grows faster than latency. "
             "Try larger values."
@@ -202,7 +206,7 @@ def curve_text(curve: LoadCurve[One]) -> str:
     more = f"up to {dict(curve.points[-1].settings)[curve.axis.name]} IOPS changed by "
     more += f"{100 * (last.iops / at.point.iops - 1):+.0f} % and latency grows "
     more += f"{(last.latency_ns or 0) / (at.point.latency_ns or 1):.1f}-fold"
-    if found.edge == "first":
+    if knee.edge == "first":
         return text + f"at or below {name} ({figures}), the first point; {more}"
     return text + f"{name} ({figures}), best ratio of throughput to latency; {more}"
 
@@ -225,13 +229,13 @@ def interval_text(within: tuple[float, float] | None, show: Callable[[float], st
 
 def little_lines(points: Sequence[MeasuredPoint]) -> Iterator[str]:
     """Lines that say whether N = X * R holds, and if not, why."""
-    known = [event for event in points if event.little.holds is not None]
-    if not known:
+    judged = [event for event in points if event.little.holds is not None]
+    if not judged:
         return
-    bad = [event for event in known if not event.little.holds]
+    bad = [event for event in judged if not event.little.holds]
     yield (
-        f"Little's law, N = X*R (I/Os in flight = IOPS x mean latency): {len(known) - len(bad)} of "
-        f"{counted(len(known), 'point')} within 10 % of the requested depth x jobs"
+        f"Little's law, N = X*R (I/Os in flight = IOPS x mean latency): {len(judged) - len(bad)} "
+        f"of {counted(len(judged), 'point')} within 10 % of the requested depth x jobs"
         + ("" if not bad else " (the others are marked with !)")
     )
     reasons: dict[str, list[MeasuredPoint]] = {}
@@ -266,10 +270,10 @@ def failure_lines(plan: Plan, failed: Sequence[FailedPoint]) -> list[str]:
     """Return which points failed, and why, a line for each reason."""
     place = point_places(plan)
     reasons: dict[str, list[int]] = {}
-    for one in failed:
-        known = reasons.setdefault(one.error, [])
-        number = place[(one.job, tuple(one.settings))] + 1
-        known += [number] if number not in known else []
+    for failure in failed:
+        failed_numbers = reasons.setdefault(failure.error, [])
+        number = place[(failure.job, tuple(failure.settings))] + 1
+        failed_numbers += [number] if number not in failed_numbers else []
     return [
         f"failed: {', '.join(f'#{number}' for number in sorted(numbers))}: {why}"
         for why, numbers in reasons.items()
@@ -288,6 +292,6 @@ def conclusions(points: Sequence[MeasuredPoint], curves: Sequence[LoadCurve[One]
         )
     judged = [event.outcomes for event in points if event.outcomes]
     if judged:
-        passed = sum(all(one.passed for one in outcomes) for outcomes in judged)
+        passed = sum(all(outcome.passed for outcome in outcomes) for outcomes in judged)
         lines.append(f"expectations: {passed} of {counted(len(judged), 'point')} met all of theirs")
     return lines

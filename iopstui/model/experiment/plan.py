@@ -86,7 +86,7 @@ class PlannedPoint:
 
     def settings_of(self, kind: str) -> dict[str, str]:
         """The settings of one kind, by name."""
-        return {one.name: one.value for one in self.settings if one.kind == kind}
+        return {setting.name: setting.value for setting in self.settings if setting.kind == kind}
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +114,9 @@ class Plan:
     @property
     def every_job(self) -> tuple[str, ...]:
         """The jobs, those of variants too."""
-        settings = (one for variant in self.variants for one in variant.settings)
-        named = (one.value for one in settings if one.kind == JOB)
-        return tuple(dict.fromkeys((*self.jobs, *named)))
+        settings = (setting for variant in self.variants for setting in variant.settings)
+        jobs = (setting.value for setting in settings if setting.kind == JOB)
+        return tuple(dict.fromkeys((*self.jobs, *jobs)))
 
     @property
     def unit(self) -> str:
@@ -180,7 +180,7 @@ def _compared(plan: Plan) -> Iterator[PlannedPoint]:
         for number in _order(plan, repeat):
             variant = plan.variants[number]
             settings = (*variant.settings, *variant.kept)
-            job = next((one.value for one in settings if one.kind == JOB), plan.jobs[0])
+            job = next((setting.value for setting in settings if setting.kind == JOB), plan.jobs[0])
             yield PlannedPoint(
                 index, job, settings, f"{variant_letter(number)}: {variant.label}", number, repeat
             )
@@ -219,23 +219,25 @@ def parse_axis(text: str) -> Axis:
     if name == "job":
         raise UsageError("Several jobs are not an axis.", "Give --job several times.")
     check_name(name, f"--axis {text!r}")
-    found = tuple(_values(text, values))
-    if not found:
+    points = tuple(_values(text, values))
+    if not points:
         raise UsageError(f"--axis {text!r} has no values.", f"For example: --axis {name}=1,2,4")
-    times = Counter(found)
-    doubled = next((one for one in found if times[one] > 1), None)
+    times = Counter(points)
+    doubled = next((value for value in points if times[value] > 1), None)
     if doubled is not None:
         raise UsageError(f"--axis {text!r} has {doubled} twice.")
-    for value in found:
+    for value in points:
         check_value(name, value, f"--axis {text!r}")
-    return Axis(setting_kind(name), name, found)
+    return Axis(setting_kind(name), name, points)
 
 
 def check_name(name: str, label: str) -> None:
     """UsageError for a name that an experiment does not vary."""
-    for one in option_names(name):
-        if one in _NOT_AN_AXIS:
-            raise UsageError(f"{label}: {name} cannot be varied, because {_NOT_AN_AXIS[one]}.")
+    for option_name in option_names(name):
+        if option_name in _NOT_AN_AXIS:
+            raise UsageError(
+                f"{label}: {name} cannot be varied, because {_NOT_AN_AXIS[option_name]}."
+            )
 
 
 def check_value(name: str, value: str, label: str) -> None:
@@ -244,14 +246,14 @@ def check_value(name: str, value: str, label: str) -> None:
         raise UsageError(f"{label}: {name} takes a whole number of 1 or more, not {value!r}.")
     if name == "bind" and value not in ("queues", "none"):
         raise UsageError(f"{label}: bind is queues or none, not {value!r}.")
-    known = TUNABLES.get(name)
-    if known is not None and known.values and value not in known.values:
-        raise UsageError(f"{label}: {name} takes {', '.join(known.values)}, not {value!r}.")
-    if known is not None and known.minimum is not None:
+    tunable = TUNABLES.get(name)
+    if tunable is not None and tunable.values and value not in tunable.values:
+        raise UsageError(f"{label}: {name} takes {', '.join(tunable.values)}, not {value!r}.")
+    if tunable is not None and tunable.minimum is not None:
         number = value.removeprefix("-")
-        if not number.isdecimal() or int(value) < known.minimum:
+        if not number.isdecimal() or int(value) < tunable.minimum:
             raise UsageError(
-                f"{label}: {name} takes a number of {known.minimum} or more, not {value!r}."
+                f"{label}: {name} takes a number of {tunable.minimum} or more, not {value!r}."
             )
     if setting_kind(name) == OPTION:
         parse_override(f"{name}={value}")
@@ -259,14 +261,14 @@ def check_value(name: str, value: str, label: str) -> None:
 
 def check_axes(axes: Sequence[Axis], options: Mapping[str, str]) -> None:
     """UsageError for two that set the same thing, also under another name, and for too many."""
-    seen: set[str] = set()
+    names_so_far: set[str] = set()
     for axis in axes:
         names = option_names(axis.name)
-        if names & seen:
+        if names & names_so_far:
             raise UsageError(f"{axis.name} has two axes.", "Combine their values in one --axis.")
         if names & set(options):
             raise UsageError(f"{axis.name} is both an axis and set with --set.")
-        seen |= names
+        names_so_far |= names
     count = 1
     for axis in axes:
         count *= len(axis.values)
@@ -291,7 +293,7 @@ def parse_variant(text: str) -> Variant:
         check_name(name, f"--variant {text!r}")
         check_value(name, value, f"--variant {text!r}")
         settings.append(Setting(setting_kind(name), name, value))
-    names = [one for setting in settings for one in option_names(setting.name)]
+    names = [option_name for setting in settings for option_name in option_names(setting.name)]
     if len(set(names)) < len(names):
         raise UsageError(f"--variant {text!r} sets the same thing twice.")
     if {"bind", "cpus_allowed"} <= set(names):
@@ -318,12 +320,12 @@ def with_unvaried_tunables(
     variants: Sequence[Variant], now: Mapping[str, str]
 ) -> tuple[Variant, ...]:
     """The variants with the tunables that only others change kept at their value ``now``."""
-    found = []
+    variants_with_fixed = []
     for variant in variants:
-        own = {setting.name for setting in variant.settings}
-        kept = tuple(Setting(KNOB, name, v) for name, v in now.items() if name not in own)
-        found.append(Variant(variant.settings, kept))
-    return tuple(found)
+        varied = {setting.name for setting in variant.settings}
+        fixed = tuple(Setting(KNOB, name, v) for name, v in now.items() if name not in varied)
+        variants_with_fixed.append(Variant(variant.settings, fixed))
+    return tuple(variants_with_fixed)
 
 
 def _values(text: str, values: str) -> Iterator[str]:
@@ -346,27 +348,27 @@ def _values(text: str, values: str) -> Iterator[str]:
 
 def _range(text: str, before: Sequence[str], end: str) -> Iterator[str]:
     """The values that "before[-1]..end" stands for, both included."""
-    numbers = [_number(text, one) for one in before]
+    numbers = [_number(text, value) for value in before]
     last = _number(text, end)
-    with_units = any(one[-1].isalpha() for one in (*before, end))
+    with_units = any(value[-1].isalpha() for value in (*before, end))
     candidates = [_counted(numbers, last), _multiplied(numbers, last)]
     if len(numbers) == 1:
         unit = FACTORS[before[-1].lstrip("0123456789").lower()]
         candidates = [range(numbers[0], last + 1, unit) if last > numbers[0] else None]
-    found = [one for one in candidates if one and one[-1] == last]
-    if len(found) == 2 and list(found[0]) != list(found[1]):
+    matches = [candidate for candidate in candidates if candidate and candidate[-1] == last]
+    if len(matches) == 2 and list(matches[0]) != list(matches[1]):
         raise UsageError(
             f"--axis {text!r} is ambiguous: .. may count or double.",
             "Write one more value before it: 1,2,3..8 counts, 1,2,4..8 doubles.",
         )
-    if not found:
+    if not matches:
         raise UsageError(
             f"--axis {text!r}: {before[-1]}..{end} does not reach {end}.",
             "1..8 counts, 1,2,4..256 doubles, 10,20,30..100 adds 10.",
         )
-    if len(found[0]) > MAX_VALUES:
-        raise UsageError(f"--axis {text!r} has {len(found[0])} values; at most {MAX_VALUES}.")
-    yield from (size_text(value) if with_units else str(value) for value in found[0])
+    if len(matches[0]) > MAX_VALUES:
+        raise UsageError(f"--axis {text!r} has {len(matches[0])} values; at most {MAX_VALUES}.")
+    yield from (size_text(value) if with_units else str(value) for value in matches[0])
 
 
 def _counted(numbers: Sequence[int], last: int) -> Sequence[int] | None:

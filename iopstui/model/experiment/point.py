@@ -101,8 +101,8 @@ class Point:
             "CPU": self.wait_cpu, "above": self.wait_above, **self.wait_layers,
             "unknown": self.wait_unknown,
         }  # fmt: skip
-        known = [(name, value) for name, value in places.items() if value]
-        return max(known, key=lambda one: one[1], default=None)
+        waits = [(name, value) for name, value in places.items() if value]
+        return max(waits, key=lambda entry: entry[1], default=None)
 
     @property
     def most_completions(self) -> float | None:
@@ -117,8 +117,8 @@ def point_json(point: Point) -> dict[str, Any]:
 
 def point_from_json(data: Mapping[str, Any]) -> Point:
     """The point of a JSON object. KeyError, TypeError or ValueError if it is not one."""
-    known = {one.name for one in fields(Point)}
-    values = {name: value for name, value in data.items() if name in known}
+    names = {field.name for field in fields(Point)}
+    values = {name: value for name, value in data.items() if name in names}
     for name in ("busy", "completions"):
         values[name] = {int(cpu): float(share) for cpu, share in values.get(name, {}).items()}
     for name in ("seconds", "ios", "iops", "bw"):
@@ -183,8 +183,8 @@ class PointMeter:
             ("fio", "total", "slat", "mean"), ("fio", "usr_cpu"), ("fio", "sys_cpu"),
             ("fio", "ctx/s"), ("kernel", POWER, "package"),
         ]  # fmt: skip
-        one = ("disks", *devices) if len(devices) == 1 else (TOTAL,)
-        paths += [("kernel", *one, name) for name in _DISK if devices]
+        scope = ("disks", *devices) if len(devices) == 1 else (TOTAL,)
+        paths += [("kernel", *scope, name) for name in _DISK if devices]
         self._meters = {path[1:] if path[0] == "fio" else path[-1:]: Meter(path) for path in paths}
         self._cpus: dict[int, list[Meter]] = {}
 
@@ -228,9 +228,9 @@ class PointMeter:
     def _add_probe(self, frame: Frame) -> None:
         if frame.probe is None:
             return
-        found = frame.probe.combined(self._devices)
-        if found is not None:
-            self._device_bins = histogram.merge((self._device_bins, found.device.bins))
+        combined = frame.probe.combined(self._devices)
+        if combined is not None:
+            self._device_bins = histogram.merge((self._device_bins, combined.device.bins))
         for submitter, row in frame.probe.matrix.items():
             for completer, rate in row.items():
                 self._moved += rate * frame.probe.seconds
@@ -243,7 +243,7 @@ class PointMeter:
         if not seconds or iops is None:
             return None
         latency, of = self._latency()
-        found = histogram.percentiles(self._bins, (50.0, 99.0, 99.9))
+        percentiles = histogram.percentiles(self._bins, (50.0, 99.0, 99.9))
         completions, completions_of = self._completions()
         loads = {number: self._busy(meters) for number, meters in sorted(self._cpus.items())}
         busy = {number: load for number, load in loads.items() if load is not None}
@@ -256,9 +256,9 @@ class PointMeter:
             write_iops=self._value("write", "iops"),
             latency_ns=latency,
             latency_of=of,
-            p50_ns=found.get(50.0),
-            p99_ns=found.get(99.0),
-            p999_ns=found.get(99.9),
+            p50_ns=percentiles.get(50.0),
+            p99_ns=percentiles.get(99.0),
+            p999_ns=percentiles.get(99.9),
             bins_of=self._bins_of,
             cpu_us=1e4 * sum(busy.values()) / iops if busy and iops else None,
             busy=busy,
@@ -302,8 +302,8 @@ class PointMeter:
         )
 
     def _sum(self, *names: str) -> float | None:
-        known = [value for name in names if (value := self._value(name)) is not None]
-        return sum(known) if known else None
+        values = [value for name in names if (value := self._value(name)) is not None]
+        return sum(values) if values else None
 
     def _share_above_mean(self) -> float | None:
         """The share of I/Os in buckets above the mean of the same latency."""
@@ -326,8 +326,8 @@ class PointMeter:
         return None, ""
 
     def _busy(self, meters: list[Meter]) -> float | None:
-        known = [value for meter in meters if (value := meter.value) is not None]
-        return sum(known) if known else None
+        values = [value for meter in meters if (value := meter.value) is not None]
+        return sum(values) if values else None
 
     def _completions(self) -> tuple[dict[int, float], str]:
         """CPUs that ran the completions. Without softirqs (the interrupt's CPU did the rest itself)
@@ -355,18 +355,18 @@ class LittlesLaw:
 
 
 def littles_law(
-    point: Point, asked: int | None, paced: bool, synchronous: bool = False
+    point: Point, requested: int | None, paced: bool, synchronous: bool = False
 ) -> LittlesLaw:
     """Check N = X * R. ``paced``: the job holds I/Os back by itself (rate, thinktime)."""
-    seen = point.in_flight
-    if seen is None:
-        return LittlesLaw(asked, None, None, "no latency measured")
-    if asked is None:
-        return LittlesLaw(None, seen, None, "the job's queue depth is unknown")
-    if abs(seen - asked) <= LITTLE_TOLERANCE * asked:
-        return LittlesLaw(asked, seen, True)
+    measured = point.in_flight
+    if measured is None:
+        return LittlesLaw(requested, None, None, "no latency measured")
+    if requested is None:
+        return LittlesLaw(None, measured, None, "the job's queue depth is unknown")
+    if abs(measured - requested) <= LITTLE_TOLERANCE * requested:
+        return LittlesLaw(requested, measured, True)
     of = "kernel latency (fio measured none)" if point.latency_of == "await" else point.latency_of
-    if seen > asked:
+    if measured > requested:
         why = f"more than requested: the latency, {of}, includes other I/Os"
     elif paced:
         why = "the job paces itself (rate or thinktime), so its queue is not full"
@@ -376,4 +376,4 @@ def littles_law(
         why = "fio's jobs spend the rest of the time outside I/O"
     else:
         why = "fio's jobs do not keep their queue full: they wait for a CPU or block between I/Os"
-    return LittlesLaw(asked, seen, False, why)
+    return LittlesLaw(requested, measured, False, why)

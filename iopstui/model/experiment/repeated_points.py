@@ -34,7 +34,7 @@ def points_in_order(plan: Plan) -> list[PlannedPoint]:
 
 def point_key(step: PlannedPoint) -> Key:
     """A key that distinguishes the point from the others."""
-    return step.job, tuple((one.name, one.value) for one in step.settings)
+    return step.job, tuple((setting.name, setting.value) for setting in step.settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def mean_of(values: Sequence[float]) -> Mean:
     middle = sum(logs) / count
     if count < 2:
         return Mean(values[0], None)
-    variance = sum((one - middle) ** 2 for one in logs) / (count - 1)
+    variance = sum((log - middle) ** 2 for log in logs) / (count - 1)
     half = t_quantile(0.5 + CONFIDENCE / 2, count - 1) * math.sqrt(variance / count)
     return Mean(math.exp(middle), (math.exp(middle - half), math.exp(middle + half)))
 
@@ -65,19 +65,19 @@ def merge_runs(points: Sequence[Point]) -> Point:
     the worst and best interval of all, and the means of the rest."""
     if len(points) == 1:
         return points[0]
-    found: dict[str, Any] = {}
-    for name in (one.name for one in fields(Point)):
+    merged: dict[str, Any] = {}
+    for name in (field.name for field in fields(Point)):
         values = [getattr(point, name) for point in points]
-        known = [value for value in values if value is not None]
+        present = [value for value in values if value is not None]
         if name in _FIRST:
-            found[name] = values[0]
+            merged[name] = values[0]
         elif name not in _OWN:
-            found[name] = _combined(name, known)
+            merged[name] = _combined(name, present)
     iops = mean_of([point.iops for point in points])
     latencies = [point.latency_ns for point in points if point.latency_ns is not None]
     latency = mean_of(latencies) if len(latencies) == len(points) else None
     return replace(
-        points[0], **found, iops=iops.value, iops_within=iops.within, runs=len(points),
+        points[0], **merged, iops=iops.value, iops_within=iops.within, runs=len(points),
         latency_ns=latency.value if latency else None,
         latency_within=latency.within if latency else None,
         steady=_steady([point.steady for point in points]),
@@ -87,33 +87,36 @@ def merge_runs(points: Sequence[Point]) -> Point:
     )  # fmt: skip
 
 
-def _combined(name: str, known: Sequence[float]) -> float | None:
-    if not known:
+def _combined(name: str, values: Sequence[float]) -> float | None:
+    if not values:
         return None
     if name in _SUMMED:
-        return sum(known)
+        return sum(values)
     if name in _LOWEST:
-        return min(known)
-    return max(known) if name in _HIGHEST else sum(known) / len(known)
+        return min(values)
+    return max(values) if name in _HIGHEST else sum(values) / len(values)
 
 
-def _steady(known: Sequence[bool | None]) -> bool | None:
-    if False in known:
+def _steady(states: Sequence[bool | None]) -> bool | None:
+    if False in states:
         return False
-    return None if None in known else True
+    return None if None in states else True
 
 
-def _by_key(each: Sequence[Mapping[Name, float]]) -> dict[Name, float]:
+def _by_key(values_by_run: Sequence[Mapping[Name, float]]) -> dict[Name, float]:
     """The means by CPU or device; what a run lacks counts as 0."""
-    keys = dict.fromkeys(key for one in each for key in one)
-    return {key: sum(one.get(key, 0.0) for one in each) / len(each) for key in keys}
+    keys = dict.fromkeys(key for values in values_by_run for key in values)
+    return {
+        key: sum(values.get(key, 0.0) for values in values_by_run) / len(values_by_run)
+        for key in keys
+    }
 
 
 def littles_law_of_runs(point: Point, runs: Sequence[LittlesLaw]) -> LittlesLaw:
     """Little's law on the mean of several runs; the reason for a failure comes from one of them."""
-    asked, seen = runs[0].asked, point.in_flight
-    if asked is None or seen is None:
-        return replace(runs[0], seen=seen)
-    if abs(seen - asked) <= LITTLE_TOLERANCE * asked:
-        return LittlesLaw(asked, seen, True)
-    return LittlesLaw(asked, seen, False, next((one.why for one in runs if one.why), ""))
+    requested, measured = runs[0].asked, point.in_flight
+    if requested is None or measured is None:
+        return replace(runs[0], seen=measured)
+    if abs(measured - requested) <= LITTLE_TOLERANCE * requested:
+        return LittlesLaw(requested, measured, True)
+    return LittlesLaw(requested, measured, False, next((run.why for run in runs if run.why), ""))

@@ -66,22 +66,26 @@ def fit_law(points: Points) -> ScalingLaw | None:
         weighted.append((weight, weight * (hosts - 1), weight * hosts * (hosts - 1)))
     # columns of length 1, or the equations would lose digits
     scales = [math.hypot(*column) or 1.0 for column in zip(*weighted, strict=True)]
-    rows = [[one / scale for one, scale in zip(row, scales, strict=True)] for row in weighted]
+    rows = [[value / scale for value, scale in zip(row, scales, strict=True)] for row in weighted]
     best: tuple[float, list[float]] | None = None
     # the best one with nothing below 0 is the best one of those that leave some at 0
     for free in chain.from_iterable(combinations(range(3), count) for count in (1, 2, 3)):
-        found = _least_squares(rows, free)
-        if found is None or min(found) < 0:
+        solution = _least_squares(rows, free)
+        if solution is None or min(solution) < 0:
             continue
-        off = sum((1 - sum(map(mul, row, found))) ** 2 for row in rows)
+        off = sum((1 - sum(map(mul, row, solution))) ** 2 for row in rows)
         if best is None or off < best[0]:
-            best = off, found
+            best = off, solution
     if best is None:
         return None
-    one, contention, coherency = (
+    inverse_rate, contention, coherency = (
         value / scale for value, scale in zip(best[1], scales, strict=True)
     )
-    return ScalingLaw(1 / (one * unit), contention / one, coherency / one) if one > 0 else None
+    return (
+        ScalingLaw(1 / (inverse_rate * unit), contention / inverse_rate, coherency / inverse_rate)
+        if inverse_rate > 0
+        else None
+    )
 
 
 def _least_squares(rows: Sequence[Sequence[float]], free: Sequence[int]) -> list[float] | None:
@@ -103,10 +107,10 @@ def _least_squares(rows: Sequence[Sequence[float]], free: Sequence[int]) -> list
                 table[line] = [
                     a - factor * b for a, b in zip(table[line], table[place], strict=True)
                 ]
-    found = [0.0, 0.0, 0.0]
+    solution = [0.0, 0.0, 0.0]
     for place, name in enumerate(free):
-        found[name] = table[place][size] / table[place][place]
-    return found
+        solution[name] = table[place][size] / table[place][place]
+    return solution
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,14 +144,14 @@ class Scaling:
             return [f"no scaling law fits: {self.doubt}"]
         law = self.law
         worst = max(map(abs, law.residuals(self.points)))
-        found = [
+        lines = [
             f"scaling law (USL): one host {number(law.rate)} IOPS, contention σ "
             f"{100 * law.contention:.3g} %, coherency κ {100 * law.coherency:.3g} %; largest "
             f"deviation {100 * worst:.2g} %"
         ]
         if self.doubt:
-            return [*found, f"No knee shown: {self.doubt}"]
-        return [*found, self._knee()]
+            return [*lines, f"No knee shown: {self.doubt}"]
+        return [*lines, self._knee()]
 
     def _limit(self) -> str:
         """Limit for many hosts; "" if it is far from the measured points."""
@@ -155,8 +159,8 @@ class Scaling:
         if law is None or not law.contention:
             return ""
         limit = law.rate / law.contention
-        near = limit <= KNEE_FACTOR * max(measured for _, measured in self.points)
-        return f", and never more than {number(limit)} IOPS" if near else ""
+        is_near = limit <= KNEE_FACTOR * max(measured for _, measured in self.points)
+        return f", and never more than {number(limit)} IOPS" if is_near else ""
 
     def _knee(self) -> str:
         law = self.law
@@ -178,50 +182,50 @@ class Scaling:
 
 def scaling(points: Points) -> Scaling:
     """Scaling law of measured (hosts, I/Os per second); points without throughput are left out."""
-    known = tuple(sorted((hosts, measured) for hosts, measured in points if measured > 0))
-    if len(known) < MIN_POINTS:
-        there = "is" if len(known) == 1 else "are"
-        have = f"there {there} {counted(len(known), 'point')}"
-        return Scaling(known, None, f"it needs {MIN_POINTS} points, but {have}")
-    law = fit_law(known)
+    valid = tuple(sorted((hosts, measured) for hosts, measured in points if measured > 0))
+    if len(valid) < MIN_POINTS:
+        verb = "is" if len(valid) == 1 else "are"
+        have = f"there {verb} {counted(len(valid), 'point')}"
+        return Scaling(valid, None, f"it needs {MIN_POINTS} points, but {have}")
+    law = fit_law(valid)
     if law is None:
-        return Scaling(known, None, "no curve of this kind fits the points")
-    off = law.residuals(known)
-    worst = max(range(len(known)), key=lambda place: abs(off[place]))
+        return Scaling(valid, None, "no curve of this kind fits the points")
+    off = law.residuals(valid)
+    worst = max(range(len(valid)), key=lambda place: abs(off[place]))
     if abs(off[worst]) > MAX_FIT_ERROR:
         return Scaling(
-            known, law,
-            f"the curve does not fit, with {counted(known[worst][0], 'host')} it is off by "
+            valid, law,
+            f"the curve does not fit, with {counted(valid[worst][0], 'host')} it is off by "
             f"{100 * abs(off[worst]):.2g} %",
         )  # fmt: skip
-    return _with_knees(known, law)
+    return _with_knees(valid, law)
 
 
-def _with_knees(known: tuple[tuple[int, float], ...], law: ScalingLaw) -> Scaling:
+def _with_knees(points: tuple[tuple[int, float], ...], law: ScalingLaw) -> Scaling:
     """Does any single point decide whether there is a knee, and where?"""
-    laws = [fit_law([*known[:place], *known[place + 1 :]]) for place in range(len(known))]
-    knees = [one.knee if one is not None else None for one in laws]
-    found = [one for one in knees if one is not None]
+    laws = [fit_law([*points[:place], *points[place + 1 :]]) for place in range(len(points))]
+    knees = [other.knee if other is not None else None for other in laws]
+    found_knees = [knee for knee in knees if knee is not None]
     if law.knee is None:
-        return Scaling(known, law, "")
-    if len(found) < len(knees):
-        return Scaling(known, law, "without one of the points the curve has no knee")
-    if law.knee > KNEE_FACTOR * known[-1][0]:
+        return Scaling(points, law, "")
+    if len(found_knees) < len(knees):
+        return Scaling(points, law, "without one of the points the curve has no knee")
+    if law.knee > KNEE_FACTOR * points[-1][0]:
         return Scaling(
-            known, law,
-            f"the curve puts it at {law.knee:.3g} hosts, too far from the {known[-1][0]} that "
+            points, law,
+            f"the curve puts it at {law.knee:.3g} hosts, too far from the {points[-1][0]} that "
             "were measured",
         )  # fmt: skip
-    best = max(known, key=lambda one: one[1])[0]
-    if law.knee < known[-1][0] == best:
+    best = max(points, key=lambda point: point[1])[0]
+    if law.knee < points[-1][0] == best:
         return Scaling(
-            known, law,
+            points, law,
             f"the curve puts it at {law.knee:.3g} hosts, but {best} hosts had the most IOPS",
         )  # fmt: skip
-    low, high = min(found), max(found)
+    low, high = min(found_knees), max(found_knees)
     if high > KNEE_FACTOR * low:
         return Scaling(
-            known, law,
+            points, law,
             f"it moves between {low:.3g} and {high:.3g} hosts if one point is left out",
         )  # fmt: skip
-    return Scaling(known, law, "", (low, high))
+    return Scaling(points, law, "", (low, high))

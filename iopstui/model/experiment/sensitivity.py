@@ -58,18 +58,16 @@ def final_sensitivity(plan: Plan, runs: Runs, repeats: int) -> str:
 
 def why_stopped(plan: Plan, runs: Runs, repeats: int, reached: bool) -> str:
     """Why a comparison with ``plan.until`` ended after ``repeats``."""
-    what = f"the difference in {plan.figure} is"
+    subject = f"the difference in {plan.figure} is"
     within = f"known to within ±{_percent(plan.until or 0.0)}"
     if reached:
-        return f"{what} {within} after {repeats} repeats"
+        return f"{subject} {within} after {repeats} repeats"
     at = "interrupted after" if repeats < plan.repeats else "after"
-    words = f"{at} {repeats} of at most {plan.repeats} repeats {what} not {within}"
+    text = f"{at} {repeats} of at most {plan.repeats} repeats {subject} not {within}"
     spread = measured_noise(runs, plan.figure)
     if spread is None:
-        return words
-    return (
-        f"{words}; with {_percent(spread)} noise (measured) that takes {_runs_text(plan, spread)}"
-    )
+        return text
+    return f"{text}; with {_percent(spread)} noise (measured) that takes {_runs_text(plan, spread)}"
 
 
 def _expected(plan: Plan, spread: float, noise: str) -> str:
@@ -82,8 +80,8 @@ def _expected(plan: Plan, spread: float, noise: str) -> str:
 
 
 def _runs_text(plan: Plan, spread: float) -> str:
-    apart, within = spread * math.sqrt(2), math.log1p(plan.until or 0.0)
-    needed = runs_needed(apart, within, 1 - CONFIDENCE, MAX_REPEATS)
+    pair_spread, within = spread * math.sqrt(2), math.log1p(plan.until or 0.0)
+    needed = runs_needed(pair_spread, within, 1 - CONFIDENCE, MAX_REPEATS)
     return f"more than {MAX_REPEATS} repeats" if needed is None else f"about {needed} repeats"
 
 
@@ -91,13 +89,13 @@ def measured_noise(runs: Runs, figure: str) -> float | None:
     """The noise of a figure from run to run, within a variant and a repeat, as a share; the largest
     of all variants. ``None`` with fewer than two complete repeats."""
     read = metric_named(figure).read
-    found = []
-    for other in runs[1:]:
-        both = [(read(a), read(b)) for a, b in pairs(runs[0], other)]
-        known = [(a, b) for a, b in both if a is not None and b is not None]
-        found.append(spread_of(known) if len(known) == len(both) else None)
-    noise = [one / math.sqrt(2) for one in found if one is not None]
-    return max(noise) if len(noise) == len(found) and noise else None
+    spreads = []
+    for variant in runs[1:]:
+        values = [(read(a), read(b)) for a, b in pairs(runs[0], variant)]
+        present = [(a, b) for a, b in values if a is not None and b is not None]
+        spreads.append(spread_of(present) if len(present) == len(values) else None)
+    noise = [spread / math.sqrt(2) for spread in spreads if spread is not None]
+    return max(noise) if len(noise) == len(spreads) and noise else None
 
 
 def _detects(plan: Plan, repeats: int, spread: float, noise: str) -> str:
@@ -108,21 +106,21 @@ def _detects(plan: Plan, repeats: int, spread: float, noise: str) -> str:
     metric = metric_named(plan.figure)
     alpha = (1 - CONFIDENCE) / (len(plan.variants) - 1)
     # figures that come in steps differ by these, however quiet the disk is
-    apart = max(spread * math.sqrt(2), metric.resolution / math.sqrt(6))
-    least = smallest_detectable(apart, repeats, alpha)
-    found = next((one for one in ROUND_SHARES if math.log1p(one) >= least), None)
-    missed = next((one for one in reversed(ROUND_SHARES) if math.log1p(one) < least), None)
+    pair_spread = max(spread * math.sqrt(2), metric.resolution / math.sqrt(6))
+    least = smallest_detectable(pair_spread, repeats, alpha)
+    detected = next((share for share in ROUND_SHARES if math.log1p(share) >= least), None)
+    missed = next((share for share in reversed(ROUND_SHARES) if math.log1p(share) < least), None)
     size = (
-        f"a {_percent(found)} difference"
-        if found
+        f"a {_percent(detected)} difference"
+        if detected
         else f"only more than {_percent(ROUND_SHARES[-1])}"
     )
-    words = f"With {repeats} repeats and {noise} this can detect {size} in {plan.figure}."
+    text = f"With {repeats} repeats and {noise} this can detect {size} in {plan.figure}."
     if missed is None:
-        return words
-    enough = repeats_for(math.log1p(missed), apart, alpha)
+        return text
+    enough = repeats_for(math.log1p(missed), pair_spread, alpha)
     use = f"more than {MAX_REPEATS}" if enough is None else f"{enough}"
-    return f"{words} For {_percent(missed)} use {use} repeats."
+    return f"{text} For {_percent(missed)} use {use} repeats."
 
 
 def _percent(share: float) -> str:

@@ -19,38 +19,42 @@ from iopstui.model.lesson.section import Section, known_names
 
 def check_names(lesson: Lesson, sections: Sequence[Section]) -> None:
     """Check that formulas use existing names, and figures that are measured by then."""
-    every = {run.name for run in lesson.runs}
-    done: set[str] = set()
+    all_runs = {run.name for run in lesson.runs}
+    finished: set[str] = set()
     lets: set[str] = set()
-    of_let = next((one for one in sections if one.header == "let"), None)
+    of_let = next((section for section in sections if section.header == "let"), None)
     for key, formula in lesson.lets.items():
         assert of_let is not None
-        _check(of_let, key, formula.names, every, every, lets)
+        _check(of_let, key, formula.names, all_runs, all_runs, lets)
         lets.add(key)
-    by_step = [one for one in sections if one.header not in ("lesson", "let")]
-    asked: dict[str, QuestionPage] = {}
+    by_step = [section for section in sections if section.header not in ("lesson", "let")]
+    questions: dict[str, QuestionPage] = {}
     answered: set[str] = set()
     for section, step in zip(by_step, lesson.steps, strict=True):
         if isinstance(step, QuestionPage):
-            asked[step.name] = step
+            questions[step.name] = step
         for key, names in _names(step):
-            known = every if key.startswith("right ") else done
+            known_runs = all_runs if key.startswith("right ") else finished
             needed = lesson.needed_names(names) | set(names)
-            _check(section, key, needed, known, every, set(lesson.lets))
+            _check(section, key, needed, known_runs, all_runs, set(lesson.lets))
         if isinstance(step, RunPage):
-            done.add(step.name)
+            finished.add(step.name)
         for run in _runs_of(step):
-            if run not in done:
-                section.fail(f"there is no run {run!r} before it", known_names(run, done))
+            if run not in finished:
+                section.fail(f"there is no run {run!r} before it", known_names(run, finished))
         for name in step.answers if isinstance(step, AnswerPage) else ():
-            if name not in asked:
-                section.fail(f"answers: no [ask: {name}] comes before it", known_names(name, asked))
-            late = _runs_named(lesson.needed_names(asked[name].figures)) - done
+            if name not in questions:
+                section.fail(
+                    f"answers: no [ask: {name}] comes before it", known_names(name, questions)
+                )
+            late = _runs_named(lesson.needed_names(questions[name].figures)) - finished
             if late:
                 section.fail(f"answers: {name} is decided by run {late.pop()}, which comes later")
             answered.add(name)
-    for name in asked.keys() - answered:
-        section = next(one for one in by_step if one.header.partition(":")[2].strip() == name)
+    for name in questions.keys() - answered:
+        section = next(
+            section for section in by_step if section.header.partition(":")[2].strip() == name
+        )
         section.fail("nothing answers this question",
                      f"Add an [explain: ...] after the runs with: answers = {name}")  # fmt: skip
 
@@ -91,26 +95,26 @@ def _check(
     section: Section,
     key: str,
     names: Iterable[str],
-    done: Iterable[str],
-    every: Iterable[str],
+    finished: Iterable[str],
+    all_runs: Iterable[str],
     lets: Iterable[str],
 ) -> None:
-    done, every, lets = set(done), set(every), set(lets)
+    finished, all_runs, lets = set(finished), set(all_runs), set(lets)
     for name in sorted(names):
-        first, _, rest = name.partition(".")
+        first, _, figure = name.partition(".")
         if name in FACTS or name in lets:
             continue
         if first in SPACES:
             section.fail(f"{key}: there is no {name}", known_names(name, FACTS))
-        if not rest:
+        if not figure:
             section.fail(f"{key}: {name!r} is not a figure",
                          "A figure is RUN.FIGURE, e.g. deep.iops, or one of [let] "
                          "before it.")  # fmt: skip
-        if first not in every:
-            section.fail(f"{key}: {name}: there is no [run: {first}]", known_names(first, every))
-        if first not in done:
+        if first not in all_runs:
+            section.fail(f"{key}: {name}: there is no [run: {first}]", known_names(first, all_runs))
+        if first not in finished:
             section.fail(
                 f"{key}: {name}: [run: {first}] comes later, so nothing is known about it yet"
             )
-        if rest not in RUN and not rest.startswith(f"{FIO}."):
-            section.fail(f"{key}: {name}: no run has a figure {rest!r}", known_names(rest, RUN))
+        if figure not in RUN and not figure.startswith(f"{FIO}."):
+            section.fail(f"{key}: {name}: no run has a figure {figure!r}", known_names(figure, RUN))

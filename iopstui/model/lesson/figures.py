@@ -148,23 +148,25 @@ def _fio_unit(path: list[str]) -> str:
     return {"io_bytes": "b", "bw_bytes": "b/s"}.get(path[-1], "n")
 
 
-def asked_figures(shape: JobShape) -> Figures:
+def asked_figures(job_shape: JobShape) -> Figures:
     """The figures that a run requests."""
     return {
-        "asked": None if shape.in_flight is None else float(shape.in_flight),
-        "iodepth": None if shape.iodepth is None else float(shape.iodepth),
-        "jobs": float(shape.jobs),
-        "engine": shape.engine,
+        "asked": None if job_shape.in_flight is None else float(job_shape.in_flight),
+        "iodepth": None if job_shape.iodepth is None else float(job_shape.iodepth),
+        "jobs": float(job_shape.jobs),
+        "engine": job_shape.engine,
     }
 
 
 def run_figures(point: Point, document: Mapping[str, Any], own_cpus: frozenset[int]) -> Figures:
     """The measured figures of a run. ``document`` is fio's final one ({}: unknown)."""
-    found: Figures = {name: one.read(point) for name, one in RUN.items() if one.read is not None}
+    figures: Figures = {
+        name: figure.read(point) for name, figure in RUN.items() if figure.read is not None
+    }
     if own_cpus and point.completions:
-        found["on_own"] = sum(point.completions.get(cpu, 0.0) for cpu in own_cpus)
-    found |= {f"{FIO}.{path}": value for path, value in flatten_document(document).items()}
-    return found
+        figures["on_own"] = sum(point.completions.get(cpu, 0.0) for cpu in own_cpus)
+    figures |= {f"{FIO}.{path}": value for path, value in flatten_document(document).items()}
+    return figures
 
 
 def flatten_document(document: Mapping[str, Any]) -> Figures:

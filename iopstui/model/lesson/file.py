@@ -60,15 +60,17 @@ _NAME = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
 def parse_lesson(text: str, name: str, path: str) -> Lesson:
     """Parse the file. UsageError names the file, the section and how to fix it."""
     sections = list(_sections(text, path))
-    heads = [one for one in sections if one.header == "lesson"]
+    heads = [section for section in sections if section.header == "lesson"]
     if not heads:
         raise UsageError(f"{path} is not a lesson: it has no [lesson] section.",
                          "iopstui lesson --check NAME shows how the shipped ones are made; "
                          "docs/guide/lessons.md says how one is written.")  # fmt: skip
     head = heads[0]
     head.check(_LESSON_KEYS)
-    lets = next((one for one in sections if one.header == "let"), None)
-    steps = tuple(_step(one, head) for one in sections if one.header not in ("lesson", "let"))
+    lets = next((section for section in sections if section.header == "let"), None)
+    steps = tuple(
+        _step(section, head) for section in sections if section.header not in ("lesson", "let")
+    )
     if not steps:
         head.fail("the lesson has no pages", "Add at least [tell: start] with a text.")
     if len(steps) > MAX_STEPS:
@@ -106,8 +108,8 @@ def _sections(text: str, path: str) -> Iterator[Section]:
         raise UsageError(f"{path}: line {error.lineno}: a line before the first section.",
                          "A lesson begins with [lesson].") from None  # fmt: skip
     except configparser.ParsingError as error:
-        where = ", ".join(str(number) for number, _ in error.errors[:3])
-        raise UsageError(f"{path}: line {where}: neither a section nor NAME = VALUE.",
+        lines = ", ".join(str(number) for number, _ in error.errors[:3])
+        raise UsageError(f"{path}: line {lines}: neither a section nor NAME = VALUE.",
                          "Lines that continue a text are indented.") from None  # fmt: skip
     for header in parser.sections():
         yield Section(path, header, parser[header])
@@ -116,10 +118,10 @@ def _sections(text: str, path: str) -> Iterator[Section]:
 def _step(section: Section, head: Section) -> Page:
     kind, colon, name = (part.strip() for part in section.header.partition(":"))
     if kind not in _KEYS or not colon:
-        meant = difflib.get_close_matches(kind, _KEYS, n=1)
+        matches = difflib.get_close_matches(kind, _KEYS, n=1)
         section.fail(
             "this is not a page",
-            (f"Did you mean [{meant[0]}: ...]? " if meant else "")
+            (f"Did you mean [{matches[0]}: ...]? " if matches else "")
             + f"A page begins with [KIND: NAME], KIND one of {', '.join(_KEYS)}.",
         )
     if not _NAME.fullmatch(name) or keyword.iskeyword(name):
@@ -267,6 +269,6 @@ def _report(section: Section, name: str, head: Section) -> Page:
 def _read_formula(section: Section, key: str) -> Formula:
     if not _NAME.fullmatch(key) or keyword.iskeyword(key) or key in CONSTANTS or key in FUNCTIONS:
         section.fail(f"{key!r} can't be a name", "Use a word of a-z, 0-9 and _.")
-    found = section.formula(key)
-    assert found is not None
-    return found
+    formula = section.formula(key)
+    assert formula is not None
+    return formula

@@ -63,8 +63,8 @@ class Formula:
 
     def as_boolean(self, lookup: Lookup) -> bool | None:
         """The result as True, False or ``None`` (unknown); a number is unknown, too."""
-        found = self.value(lookup)
-        return found if isinstance(found, bool) else None
+        value = self.value(lookup)
+        return value if isinstance(value, bool) else None
 
 
 def parse_formula(text: str) -> Formula:
@@ -88,8 +88,8 @@ def parse_formula(text: str) -> Formula:
 def _reason(text: str, error: Exception) -> str:
     if re.search(r"(?<![<>=!])=(?!=)", text):
         return "equal is written =="
-    told = error.msg if isinstance(error, SyntaxError) else str(error)
-    return told or "it can't be read"
+    message = error.msg if isinstance(error, SyntaxError) else str(error)
+    return message or "it can't be read"
 
 
 def _names(node: ast.expr, text: str) -> Iterator[str]:
@@ -133,7 +133,7 @@ def _arguments(node: ast.Call, text: str) -> list[ast.expr]:
     name = node.func.id if isinstance(node.func, ast.Name) else ""
     if name not in FUNCTIONS:
         raise FormulaError(f"{text!r}: the functions are {', '.join(FUNCTIONS)}")
-    if node.keywords or any(isinstance(one, ast.Starred) for one in node.args):
+    if node.keywords or any(isinstance(arg, ast.Starred) for arg in node.args):
         raise FormulaError(f"{text!r}: {name} takes plain values")
     if name in _VARIADIC:
         if len(node.args) < 2:
@@ -199,10 +199,10 @@ def _arithmetic(node: ast.BinOp, lookup: Lookup) -> float | None:
     if left is None or right is None:
         return None
     try:
-        found = _MATH[type(node.op)](left, right)
+        result = _MATH[type(node.op)](left, right)
     except (ZeroDivisionError, OverflowError):
         return None
-    return found if math.isfinite(found) else None
+    return result if math.isfinite(result) else None
 
 
 def _signed(node: ast.UnaryOp, lookup: Lookup) -> Value | None:
@@ -224,20 +224,24 @@ def _joined(node: ast.BoolOp, lookup: Lookup) -> bool | None:
 
 def _compared(node: ast.Compare, lookup: Lookup) -> bool | None:
     values = [_value(part, lookup) for part in (node.left, *node.comparators)]
-    found = [_pair(op, values[n], values[n + 1]) for n, op in enumerate(node.ops)]
-    if any(one is False for one in found):
+    results = [_pair(op, values[n], values[n + 1]) for n, op in enumerate(node.ops)]
+    if any(result is False for result in results):
         return False
-    return None if any(one is None for one in found) else True
+    return None if any(result is None for result in results) else True
 
 
 def _pair(op: ast.cmpop, left: Value | None, right: Value | None) -> bool | None:
     if left is None or right is None:
         return None
     if isinstance(op, (ast.Eq, ast.NotEq)):
-        same = left == right and _type_of(left) is _type_of(right)
-        return same if isinstance(op, ast.Eq) else not same
-    one, other = _number(left), _number(right)
-    return None if one is None or other is None else _ORDER[type(op)](one, other)
+        is_equal = left == right and _type_of(left) is _type_of(right)
+        return is_equal if isinstance(op, ast.Eq) else not is_equal
+    left_number, right_number = _number(left), _number(right)
+    return (
+        None
+        if left_number is None or right_number is None
+        else _ORDER[type(op)](left_number, right_number)
+    )
 
 
 def _type_of(value: Value) -> type:

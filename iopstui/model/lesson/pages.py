@@ -142,8 +142,8 @@ class Lesson:
 
     def needed_names(self, names: Iterable[str]) -> frozenset[str]:
         """All measured figures and facts behind ``names``: those of [let] resolved."""
-        found: set[str] = set()
+        resolved: set[str] = set()
         for name in names:
-            let = self.lets.get(name)
-            found |= self.needed_names(let.names) if let is not None else {name}
-        return frozenset(found)
+            formula = self.lets.get(name)
+            resolved |= self.needed_names(formula.names) if formula is not None else {name}
+        return frozenset(resolved)

@@ -19,19 +19,20 @@ class Section:
         self.header = header
         self.keys = dict(keys)
 
-    def fail(self, what: str, hint: str = "") -> NoReturn:
+    def fail(self, problem: str, hint: str = "") -> NoReturn:
         """UsageError that names the file and the section."""
-        raise UsageError(f"{self._label}: [{self.header}]: {what}.", hint)
+        raise UsageError(f"{self._label}: [{self.header}]: {problem}.", hint)
 
     def check(self, allowed: Iterable[str]) -> None:
         """Fail for a key that is not ``allowed``."""
-        known = sorted(allowed)
+        allowed_keys = sorted(allowed)
         for key in self.keys:
-            if key not in known:
-                meant = difflib.get_close_matches(key, known, n=1)
+            if key not in allowed_keys:
+                matches = difflib.get_close_matches(key, allowed_keys, n=1)
                 self.fail(
                     f"{key!r} does not belong here",
-                    (f"Did you mean {meant[0]}? " if meant else "") + f"Known: {', '.join(known)}",
+                    (f"Did you mean {matches[0]}? " if matches else "")
+                    + f"Known: {', '.join(allowed_keys)}",
                 )
 
     def text(self, key: str, default: str | None = None) -> str:
@@ -90,10 +91,10 @@ class Section:
         return tuple(self.keys.get(key, "").replace(",", " ").split())
 
 
-def known_names(wanted: str, known: Iterable[str]) -> str:
+def known_names(name: str, candidates: Iterable[str]) -> str:
     """The names that were probably meant, else all known names."""
-    names = list(known)
-    meant = difflib.get_close_matches(wanted, names, n=2)
-    if meant:
-        return f"Did you mean {' or '.join(meant)}?"
+    names = list(candidates)
+    matches = difflib.get_close_matches(name, names, n=2)
+    if matches:
+        return f"Did you mean {' or '.join(matches)}?"
     return f"Known: {', '.join(sorted(names))}" if names else ""

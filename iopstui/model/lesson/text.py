@@ -128,11 +128,11 @@ def _slot(text: str) -> TextFormula:
 
 def parse_paragraphs(text: str) -> tuple[Paragraph, ...]:
     """Parse paragraphs. Raises FormulaError for a mistake."""
-    found: list[Paragraph] = []
+    paragraphs: list[Paragraph] = []
     for block in re.split(r"\n[ \t]*\n", text.strip()):
         if block.strip():
-            found.append(_paragraph(block.strip(), found))
-    return tuple(found)
+            paragraphs.append(_paragraph(block.strip(), paragraphs))
+    return tuple(paragraphs)
 
 
 def _paragraph(block: str, before: Sequence[Paragraph]) -> Paragraph:
@@ -147,12 +147,12 @@ def _paragraph(block: str, before: Sequence[Paragraph]) -> Paragraph:
     if not block:
         raise FormulaError("a condition without a text after it")
     lines = [line.strip() for line in block.splitlines()]
-    kept = all(line.startswith("|") for line in lines)
-    if kept:
+    is_verbatim = all(line.startswith("|") for line in lines)
+    if is_verbatim:
         text = "\n".join(line[1:].removeprefix(" ").rstrip() for line in lines)
     else:
         text = " ".join(lines)
-    return Paragraph(parse_template(text), when, otherwise, kept)
+    return Paragraph(parse_template(text), when, otherwise, is_verbatim)
 
 
 def visible_paragraphs(
@@ -166,23 +166,23 @@ def visible_paragraphs(
     in_group = False
     for paragraph in paragraphs:
         if paragraph.when is not None:
-            held = paragraph.when.as_boolean(lookup)
-            none_held, in_group = _none_held(none_held if in_group else True, held), True
+            condition = paragraph.when.as_boolean(lookup)
+            none_held, in_group = _none_held(none_held if in_group else True, condition), True
         else:
-            held, in_group = none_held if paragraph.otherwise else True, False
-        text = paragraph.template.fill(lookup, unit_of) if held else None
+            condition, in_group = none_held if paragraph.otherwise else True, False
+        text = paragraph.template.fill(lookup, unit_of) if condition else None
         if text is not None:
             out.append(ShownParagraph(text, paragraph.kept))
-        elif held is None or held:
+        elif condition is None or condition:
             missing |= {name for name in paragraph.names if lookup(name) is None}
     return out, frozenset(missing)
 
 
-def _none_held(before: bool | None, held: bool | None) -> bool | None:
+def _none_held(before: bool | None, condition: bool | None) -> bool | None:
     """Whether none of the conditions so far was true."""
-    if before is False or held is True:
+    if before is False or condition is True:
         return False
-    return None if before is None or held is None else True
+    return None if before is None or condition is None else True
 
 
 def format_value(value: Value, form: str) -> str:

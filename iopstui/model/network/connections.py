@@ -52,9 +52,9 @@ class Connection:
         return ratio(None if self.retrans is None else 100 * self.retrans, self.segments)
 
 
-def key(what: str, local_port: int, server: str, kind: str) -> str:
+def key(counter: str, local_port: int, server: str, kind: str) -> str:
     """The name of a counter."""
-    return f"{what} {local_port} {server} {kind}"
+    return f"{counter} {local_port} {server} {kind}"
 
 
 def connections(
@@ -64,25 +64,25 @@ def connections(
     ``seconds`` is the time between the readings, unless they have their own."""
     if now is None or before is None or not seconds:
         return None
-    began, read = before.get(AT_NS), now.get(AT_NS)
-    if began is not None and read is not None and read > began:
-        seconds = (read - began) / 1e9
-    known = dict.fromkeys(name.partition(" ")[2] for name in now if name != AT_NS)
-    return tuple(_connection(name, now, before, seconds) for name in known)
+    began, ended = before.get(AT_NS), now.get(AT_NS)
+    if began is not None and ended is not None and ended > began:
+        seconds = (ended - began) / 1e9
+    names = dict.fromkeys(name.partition(" ")[2] for name in now if name != AT_NS)
+    return tuple(_connection(name, now, before, seconds) for name in names)
 
 
 def _connection(
     name: str, now: Mapping[str, int], before: Mapping[str, int], seconds: float
 ) -> Connection:
-    def grown(what: str) -> int | None:
-        return delta(now.get(f"{what} {name}"), before.get(f"{what} {name}"))
+    def grown(counter: str) -> int | None:
+        return delta(now.get(f"{counter} {name}"), before.get(f"{counter} {name}"))
 
-    def share(what: str) -> float | None:
-        part = ratio(grown(what), seconds * 1e4)
+    def share(counter: str) -> float | None:
+        part = ratio(grown(counter), seconds * 1e4)
         return None if part is None else min(100.0, part)
 
-    def ms(what: str) -> float | None:
-        value = now.get(f"{what} {name}")
+    def ms(counter: str) -> float | None:
+        value = now.get(f"{counter} {name}")
         return None if value is None else value / 1e3
 
     port, server, kind = name.split(" ", 2)

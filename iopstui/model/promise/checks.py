@@ -63,25 +63,25 @@ class Depth:
 SINGLE = Depth(1, 1)
 
 
-def checks(found: PromisedFigures) -> tuple[Check, ...]:
+def checks(figures: PromisedFigures) -> tuple[Check, ...]:
     """Return a check for each published figure. Single I/Os come first, for they use no credits to
     speak of, then random ones, whose bucket counts I/Os, then those whose bucket counts bytes."""
-    volume = found.volume
-    made = []
+    volume = figures.volume
+    checks = []
     if volume.latency is not None:
-        one = volume.latency
-        direction = WRITE if one.rw == "randwrite" else READ
-        made.append(Check(LATENCY, direction, one.rw, one.block_size, one.mean_ns))
+        latency = volume.latency
+        direction = WRITE if latency.rw == "randwrite" else READ
+        checks.append(Check(LATENCY, direction, latency.rw, latency.block_size, latency.mean_ns))
     for kind, size in ((IOPS, volume.random_size), (THROUGHPUT, volume.sequential_size)):
         for direction in (READ, WRITE):
-            if found.figure(kind, direction) is not None:
-                made.append(_rate(found, kind, direction, size))
-    return tuple(made)
+            if figures.figure(kind, direction) is not None:
+                checks.append(_rate(figures, kind, direction, size))
+    return tuple(checks)
 
 
-def _rate(found: PromisedFigures, kind: str, direction: str, size: int) -> Check:
-    limits = tuple(found.limits(direction, size))
-    burst_limits = tuple(found.limits(direction, size, burst=True))
+def _rate(figures: PromisedFigures, kind: str, direction: str, size: int) -> Check:
+    limits = tuple(figures.limits(direction, size))
+    burst_limits = tuple(figures.limits(direction, size, burst=True))
     base = _of_the_volume(limits)
     burst = _of_the_volume(burst_limits)
     return Check(
@@ -92,14 +92,14 @@ def _rate(found: PromisedFigures, kind: str, direction: str, size: int) -> Check
 
 def _of_the_volume(limits: Sequence[Limit]) -> float:
     """I/Os of this size that the volume alone allows: its IOPS bound its MB/s, too."""
-    return min(one.rate for one in limits if one.name in (VOLUME_IOPS, VOLUME_BW))
+    return min(limit.rate for limit in limits if limit.name in (VOLUME_IOPS, VOLUME_BW))
 
 
 def depth_for(check: Check, latency_ns: float | None, cpus: int) -> Depth:
     """Deep enough by Little's law (N = X x R) at the latency of a single I/O; without one the
     queue of a common job, 32."""
-    wanted = 32.0 if latency_ns is None else DEPTH_FACTOR * check.target_iops * latency_ns / 1e9
-    total = min(max(math.ceil(wanted), SHALLOWEST), DEEPEST)
+    depth = 32.0 if latency_ns is None else DEPTH_FACTOR * check.target_iops * latency_ns / 1e9
+    total = min(max(math.ceil(depth), SHALLOWEST), DEEPEST)
     jobs = max(math.ceil(total / DEEPEST_JOB), math.ceil(check.target_iops / MAX_IOPS_PER_JOB), 1)
     if check.kind == THROUGHPUT:
         jobs = 1  # several would no longer be one sequence
@@ -117,26 +117,28 @@ def deeper_queue(depth: Depth) -> Depth | None:
 
 def max_written_bytes(todo: Sequence[Check], seconds: float) -> float:
     """Bytes that the writing checks write at the promised speed, each for ``seconds``."""
-    found = 0.0
-    for one in todo:
-        if one.writes and one.kind != LATENCY:
-            found += one.target_iops * one.block_size * seconds
-        elif one.writes:
-            found += seconds * 1e9 / one.promised * one.block_size
-    return found
+    written_bytes = 0.0
+    for check in todo:
+        if check.writes and check.kind != LATENCY:
+            written_bytes += check.target_iops * check.block_size * seconds
+        elif check.writes:
+            written_bytes += seconds * 1e9 / check.promised * check.block_size
+    return written_bytes
 
 
-def credits_used(found: PromisedFigures, todo: Sequence[Check], kind: str, seconds: float) -> float:
+def credits_used(
+    figures: PromisedFigures, todo: Sequence[Check], kind: str, seconds: float
+) -> float:
     """Bucket tokens that the checks use beyond those refilled at the baseline."""
-    base = found.figure(kind, READ)
-    if base is None or found.bucket(kind) is None:
+    base = figures.figure(kind, READ)
+    if base is None or figures.bucket(kind) is None:
         return 0.0
     total = 0.0
-    for one in todo:
-        if one.kind == LATENCY:
+    for check in todo:
+        if check.kind == LATENCY:
             continue
-        size = found.volume.io_size
-        counted = size.counted(one.block_size) if size else 1
-        rate = one.target_iops * (counted if kind == IOPS else one.block_size)
+        size = figures.volume.io_size
+        ios_per_request = size.counted(check.block_size) if size else 1
+        rate = check.target_iops * (ios_per_request if kind == IOPS else check.block_size)
         total += max(0.0, rate - base) * seconds
     return total

@@ -84,34 +84,34 @@ def interval(rates: Sequence[float]) -> tuple[float, float, float]:
     per = len(rates) // BATCHES
     if per < 1:
         return mean, 0.0, math.inf
-    used = rates[len(rates) - per * BATCHES :]
-    found = spread([sum(used[n * per : (n + 1) * per]) / per for n in range(BATCHES)])
-    if found is None:
+    recent_rates = rates[len(rates) - per * BATCHES :]
+    variation = spread([sum(recent_rates[n * per : (n + 1) * per]) / per for n in range(BATCHES)])
+    if variation is None:
         return mean, 0.0, math.inf
-    half = t_quantile(0.975, found.freedom) * found.error * mean
+    half = t_quantile(0.975, variation.freedom) * variation.error * mean
     return mean, max(0.0, mean - half), mean + half
 
 
-def judge(check: Check, found: Measured, tolerance: float) -> tuple[Verdict, ...]:
+def judge(check: Check, measured: Measured, tolerance: float) -> tuple[Verdict, ...]:
     """A row for the baseline, and one for the burst where there is one."""
     if check.kind == LATENCY:
-        return (_latency(check, found, tolerance),)
-    base = _baseline(check, found, tolerance)
+        return (_latency(check, measured, tolerance),)
+    base = _baseline(check, measured, tolerance)
     if check.burst is None:
         return (base,)
     if base.result == PASS and base.measured is not None and base.measured > check.promised * (
         1 + tolerance
     ):  # fmt: skip
         base = replace(base, binding="", why="delivered during a burst, so not tested alone")
-    return base, _burst(check, found, tolerance, base)
+    return base, _burst(check, measured, tolerance, base)
 
 
 def judge_drained(
-    check: Check, full: Measured, found: Measured, tolerance: float
+    check: Check, full: Measured, measured: Measured, tolerance: float
 ) -> tuple[Verdict, ...]:
     """The rows of a figure with a burst whose credits were used up in between: the burst by the
     run that did it (``full``), the baseline by the run after it."""
-    base = _baseline(check, found, tolerance)
+    base = _baseline(check, measured, tolerance)
     burst = _burst(check, full, tolerance, _baseline(check, full, tolerance))
     return base, burst
 
@@ -124,116 +124,124 @@ def untested(check: Check, why: str) -> tuple[Verdict, ...]:
     return tuple(rows)
 
 
-def too_shallow(check: Check, found: Measured) -> bool:
+def too_shallow(check: Check, measured: Measured) -> bool:
     """Whether a deeper queue could bring more: nothing waits yet, and the aim is not reached."""
-    if found.latency_ns is None or found.single_ns is None or found.rate >= check.target_iops:
+    if (
+        measured.latency_ns is None
+        or measured.single_ns is None
+        or measured.rate >= check.target_iops
+    ):
         return False
-    return found.latency_ns < UNQUEUED * found.single_ns
+    return measured.latency_ns < UNQUEUED * measured.single_ns
 
 
-def _baseline(check: Check, found: Measured, tolerance: float) -> Verdict:
-    row = Verdict(check, False, check.promised, found.rate, found.low, found.high, PASS)
+def _baseline(check: Check, measured: Measured, tolerance: float) -> Verdict:
+    row = Verdict(check, False, check.promised, measured.rate, measured.low, measured.high, PASS)
     tightest = check.limits[0]
     goal = min(check.promised, tightest.rate)
     required = check.promised * (1 - tolerance)
-    if _at_least(found) >= required:
-        return replace(row, binding=_limit_reached(found.rate, check.limits, tolerance))
-    if found.rate >= required:
-        return replace(row, result=CANT_TELL, why=_longer(found, required))
-    if goal < check.promised and found.rate >= goal * (1 - tolerance):
+    if _at_least(measured) >= required:
+        return replace(row, binding=_limit_reached(measured.rate, check.limits, tolerance))
+    if measured.rate >= required:
+        return replace(row, result=CANT_TELL, why=_longer(measured, required))
+    if goal < check.promised and measured.rate >= goal * (1 - tolerance):
         why = "the instance allows no more, and that is delivered"
         return replace(row, result=CANT_TELL, binding=tightest.name, why=why)
-    return _not_met(row, check, found, goal * (1 - tolerance))
+    return _not_met(row, check, measured, goal * (1 - tolerance))
 
 
-def _not_met(row: Verdict, check: Check, found: Measured, required: float) -> Verdict:
-    if found.high >= required:
-        return replace(row, result=CANT_TELL, why=_longer(found, required))
-    other = other_limit(check, found)
-    if other:
-        return replace(row, result=CANT_TELL, binding=other, why="the volume is not the limit here")
-    needed = cpus_needed(check, found)
-    if needed is not None and found.cpus is not None and needed > found.cpus:
+def _not_met(row: Verdict, check: Check, measured: Measured, required: float) -> Verdict:
+    if measured.high >= required:
+        return replace(row, result=CANT_TELL, why=_longer(measured, required))
+    other_reason = other_limit(check, measured)
+    if other_reason:
+        return replace(
+            row, result=CANT_TELL, binding=other_reason, why="the volume is not the limit here"
+        )
+    needed = cpus_needed(check, measured)
+    if needed is not None and measured.cpus is not None and needed > measured.cpus:
         why = (f"what was promised takes {needed:,.0f} CPUs at what an I/O costs here, and fio may "
-               f"use {found.cpus}")  # fmt: skip
+               f"use {measured.cpus}")  # fmt: skip
         return replace(row, result=CANT_TELL, binding=CPU_LIMIT, why=why)
-    if round(found.seconds) < MIN_SECONDS:
+    if round(measured.seconds) < MIN_SECONDS:
         return replace(row, result=CANT_TELL, why=TOO_SHORT)
     why = "the queue was full, and nothing on this machine was the limit"
     return replace(row, result=FAIL, binding="the volume", why=why)
 
 
-def other_limit(check: Check, found: Measured) -> str:
+def other_limit(check: Check, measured: Measured) -> str:
     """A reason other than the volume for a low rate; "": none seen."""
-    full = max(found.job_cpu or 0.0, found.machine_cpu or 0.0) >= CPU_FULL
+    full = max(measured.job_cpu or 0.0, measured.machine_cpu or 0.0) >= CPU_FULL
     for rule, name in _RULES.items():
-        if rule in found.rules:
+        if rule in measured.rules:
             return name
-    if found.others > MAX_OTHERS:
+    if measured.others > MAX_OTHERS:
         return OTHER_IO
     if full:
         return CPU_LIMIT
     # a full queue of the device's own is the device
-    if found.above > MAX_ABOVE and "tags" not in found.rules:
+    if measured.above > MAX_ABOVE and "tags" not in measured.rules:
         return LIMIT_ABOVE
-    return SHALLOW if too_shallow(check, found) else ""
+    return SHALLOW if too_shallow(check, measured) else ""
 
 
-def cpus_needed(check: Check, found: Measured) -> float | None:
+def cpus_needed(check: Check, measured: Measured) -> float | None:
     """CPUs that fio would keep busy at the promised rate, if each I/O costs what it did; ``None``
     where fio's CPU time is unknown."""
-    if found.job_cpu is None or found.depth is None or not found.rate:
+    if measured.job_cpu is None or measured.depth is None or not measured.rate:
         return None
-    return found.job_cpu * found.depth.jobs * check.promised / found.rate
+    return measured.job_cpu * measured.depth.jobs * check.promised / measured.rate
 
 
-def _at_least(found: Measured) -> float:
+def _at_least(measured: Measured) -> float:
     """The low end of the interval; half the rate where the run was too short for one."""
-    return found.low if math.isfinite(found.high) else found.rate / 2
+    return measured.low if math.isfinite(measured.high) else measured.rate / 2
 
 
-def _longer(found: Measured, required: float) -> str:
+def _longer(measured: Measured, required: float) -> str:
     """How long to measure until the interval is narrow enough: it shrinks with the square root."""
-    margin, half = abs(found.rate - required), found.high - found.rate
+    margin, half = abs(measured.rate - required), measured.high - measured.rate
     if not margin or not math.isfinite(half):
         return f"{INCLUDES}; measure longer"
-    needed = found.seconds * (half / margin) ** 2
+    needed = measured.seconds * (half / margin) ** 2
     for seconds in LENGTHS_S:
-        if seconds >= needed and seconds > found.seconds:
+        if seconds >= needed and seconds > measured.seconds:
             return f"{INCLUDES}; measure longer (--measure {seconds})"
     return f"{INCLUDES}, and the rate is too near to it or too unsteady to tell"
 
 
 def _limit_reached(rate: float, limits: Sequence[Limit], tolerance: float) -> str:
-    for one in limits:
-        if abs(rate - one.rate) <= max(tolerance, 0.02) * one.rate:
-            return one.name
+    for limit in limits:
+        if abs(rate - limit.rate) <= max(tolerance, 0.02) * limit.rate:
+            return limit.name
     return ""
 
 
-def _burst(check: Check, found: Measured, tolerance: float, base: Verdict) -> Verdict:
+def _burst(check: Check, measured: Measured, tolerance: float, base: Verdict) -> Verdict:
     promised = check.burst or 0.0
-    row = Verdict(check, True, promised, found.rate, found.low, found.high, PASS)
+    row = Verdict(check, True, promised, measured.rate, measured.low, measured.high, PASS)
     tightest = check.burst_limits[0]
-    if _at_least(found) >= promised * (1 - tolerance):
-        return replace(row, binding=_limit_reached(found.rate, check.burst_limits, tolerance))
-    if found.rate >= promised * (1 - tolerance):
-        return replace(row, result=CANT_TELL, why=_longer(found, promised * (1 - tolerance)))
+    if _at_least(measured) >= promised * (1 - tolerance):
+        return replace(row, binding=_limit_reached(measured.rate, check.burst_limits, tolerance))
+    if measured.rate >= promised * (1 - tolerance):
+        return replace(row, result=CANT_TELL, why=_longer(measured, promised * (1 - tolerance)))
     if base.result != PASS:
         return replace(row, result=base.result, binding=base.binding, why=base.why)
-    if found.rate > check.promised * (1 + tolerance) and found.high >= promised * (1 - tolerance):
+    if measured.rate > check.promised * (1 + tolerance) and measured.high >= promised * (
+        1 - tolerance
+    ):
         return replace(row, result=CANT_TELL, why=INCLUDES)
-    if tightest.rate < promised and found.rate >= tightest.rate * (1 - tolerance):
+    if tightest.rate < promised and measured.rate >= tightest.rate * (1 - tolerance):
         why = "the instance allows no more, and that is delivered"
         return replace(row, result=CANT_TELL, binding=tightest.name, why=why)
-    other = other_limit(check, found)
+    other_reason = other_limit(check, measured)
     why = "the credits may have been used up before this test"
-    return replace(row, result=CANT_TELL, binding=other, why=why if not other else
+    return replace(row, result=CANT_TELL, binding=other_reason, why=why if not other_reason else
                    "the volume is not the limit here")  # fmt: skip
 
 
-def _latency(check: Check, found: Measured, tolerance: float) -> Verdict:
-    mean, low, high = found.latency_ns, found.latency_low, found.latency_high
+def _latency(check: Check, measured: Measured, tolerance: float) -> Verdict:
+    mean, low, high = measured.latency_ns, measured.latency_low, measured.latency_high
     row = Verdict(check, False, check.promised, mean, low, high, PASS)
     limit = check.promised * (1 + tolerance)
     if mean is None:
@@ -242,12 +250,12 @@ def _latency(check: Check, found: Measured, tolerance: float) -> Verdict:
         return row
     if mean <= limit or low is None or low <= limit:
         return replace(row, result=CANT_TELL, why=f"{INCLUDES}; measure longer")
-    if round(found.seconds) < MIN_SECONDS:
+    if round(measured.seconds) < MIN_SECONDS:
         return replace(row, result=CANT_TELL, why=TOO_SHORT)
     return replace(row, result=FAIL, binding="latency of the volume")
 
 
 def is_kept(rows: Sequence[Verdict]) -> bool:
     """Whether the promise counts as kept: nothing failed, and something passed."""
-    results = {one.result for one in rows}
+    results = {row.result for row in rows}
     return FAIL not in results and PASS in results

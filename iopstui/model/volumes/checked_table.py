@@ -19,9 +19,9 @@ class CheckedTable:
         if not isinstance(data, Mapping):
             self.add_problem("must be a table")
 
-    def add_problem(self, what: str) -> None:
+    def add_problem(self, problem: str) -> None:
         """Note a problem of this table."""
-        self.problems.append(f"{self.place}: {what}" if self.place else what)
+        self.problems.append(f"{self.place}: {problem}" if self.place else problem)
 
     def has(self, key: str) -> bool:
         """Whether it has the key; it then counts as known."""
@@ -37,57 +37,57 @@ class CheckedTable:
         """The tables of a table, by name."""
         if not self.has(key):
             return {}
-        found = self.table(key)
-        return {name: found.table(name) for name in found.data}
+        parent = self.table(key)
+        return {name: parent.table(name) for name in parent.data}
 
     def text(self, key: str, needed: bool = False) -> str:
         """A text; "" without one."""
-        found: object = self.data.get(key, "")
+        value: object = self.data.get(key, "")
         self.known.add(key)
-        if not isinstance(found, str):
+        if not isinstance(value, str):
             self.add_problem(f"{key} must be a text in quotes")
             return ""
-        if needed and not found:
+        if needed and not value:
             self.add_problem(f"no {key}")
-        return found
+        return value
 
     def number(self, key: str) -> float | None:
         """A number that is not negative; ``None`` without one."""
         self.known.add(key)
-        found = self.data.get(key)
-        if found is None:
+        value = self.data.get(key)
+        if value is None:
             return None
-        good = isinstance(found, (int, float)) and not isinstance(found, bool)
-        if not good or not 0 <= found < 1e15:
+        good = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not good or not 0 <= value < 1e15:
             self.add_problem(f"{key} must be a number, 0 or more")
             return None
-        return float(found)
+        return float(value)
 
     def boolean(self, key: str) -> bool:
         """A boolean; false without one."""
         self.known.add(key)
-        found = self.data.get(key, False)
-        if not isinstance(found, bool):
+        value = self.data.get(key, False)
+        if not isinstance(value, bool):
             self.add_problem(f"{key} must be true or false")
-        return found is True
+        return value is True
 
     def date(self, key: str) -> str:
         """A day."""
         self.known.add(key)
-        found = self.data.get(key)
-        if type(found) is datetime.date:
-            return found.isoformat()
+        value = self.data.get(key)
+        if type(value) is datetime.date:
+            return value.isoformat()
         self.add_problem(f"{key} must be a day such as 2024-05-31 (without quotes)")
         return ""
 
     def items(self, key: str) -> Sequence[object]:
         """An array; () without one."""
         self.known.add(key)
-        found = self.data.get(key, [])
-        if not isinstance(found, list):
+        value = self.data.get(key, [])
+        if not isinstance(value, list):
             self.add_problem(f"{key} must be an array")
             return ()
-        return found
+        return value
 
     def end(self) -> None:
         """Note unknown keys."""

@@ -53,13 +53,13 @@ class Formula:
         were bought on top; in I/Os or bytes (per second)."""
         if self.steps:
             return self._step(size_gib) * UNITS[self.unit]
-        found = self.base + self.per_gib * size_gib + self.per_iops * iops
+        value = self.base + self.per_gib * size_gib + self.per_iops * iops
         if self.high is not None:
-            found = min(found, self.high)
+            value = min(value, self.high)
         if self.low is not None:
-            found = max(found, self.low)
+            value = max(value, self.low)
         # what was bought comes on top of the capped baseline
-        return (found + self.per_provisioned * provisioned) * UNITS[self.unit]
+        return (value + self.per_provisioned * provisioned) * UNITS[self.unit]
 
     def _step(self, size_gib: float) -> float:
         for up_to, value in self.steps:
@@ -81,14 +81,14 @@ class Formula:
         terms = [_number(self.base)] if self.base else []
         terms += [f"{_number(self.per_gib)} × GiB"] if self.per_gib else []
         terms += [f"{_number(self.per_iops)} × IOPS"] if self.per_iops else []
-        found = " + ".join(terms) or "0"
+        formula = " + ".join(terms) or "0"
         if self.high is not None:
-            found = f"min({found}, {_number(self.high)})"
+            formula = f"min({formula}, {_number(self.high)})"
         if self.low is not None:
-            found = f"max({found}, {_number(self.low)})"
+            formula = f"max({formula}, {_number(self.low)})"
         if self.per_provisioned:
-            found += f" + {_number(self.per_provisioned)} × provisioned IOPS"
-        return f"{found} {self.unit}"
+            formula += f" + {_number(self.per_provisioned)} × provisioned IOPS"
+        return f"{formula} {self.unit}"
 
     def _plain(self, value: float) -> str:
         return f"{_number(value)} {self.unit}"

@@ -61,15 +61,15 @@ class VolumeGauge:
 
     def feed(self, disk: DiskRates) -> None:
         """Count one interval of the volume's device."""
-        bucket, used = self.bucket, self.used(disk)
-        self.rate = used
-        if bucket is None or used is None:
+        bucket, rate = self.bucket, self.used(disk)
+        self.rate = rate
+        if bucket is None or rate is None:
             return
-        self.level = bucket.after(self.level, used, disk.seconds)
-        in_burst = used > BURST_FACTOR * bucket.refill
+        self.level = bucket.after(self.level, rate, disk.seconds)
+        in_burst = rate > BURST_FACTOR * bucket.refill
         self._was_above |= in_burst
         self._burst_seconds = self._burst_seconds + 1 if in_burst else 0
-        at_base = abs(used - bucket.refill) <= NEAR_BASELINE * bucket.refill
+        at_base = abs(rate - bucket.refill) <= NEAR_BASELINE * bucket.refill
         self._recent.append(at_base and (disk.aqu_sz or 0.0) >= MIN_QUEUE)
         if self._was_above and len(self._recent) == BASELINE_SECONDS and all(self._recent):
             self.level, self.known, self._was_above = 0.0, True, False
@@ -82,8 +82,8 @@ class VolumeGauge:
         for ios, bytes_s in ((disk.r_s, disk.r_bytes_s), (disk.w_s, disk.w_bytes_s)):
             if ios is None or bytes_s is None:
                 return None
-            each = size.counted(round(bytes_s / ios)) if size is not None and ios else 1
-            total += bytes_s if self.kind == THROUGHPUT else ios * each
+            ios_per_request = size.counted(round(bytes_s / ios)) if size is not None and ios else 1
+            total += bytes_s if self.kind == THROUGHPUT else ios * ios_per_request
         return total
 
     def text(self) -> str:
@@ -106,27 +106,27 @@ class VolumeGauge:
         return f"burst credits full in {clock(back)}"
 
 
-def gauges(found: PromisedFigures) -> tuple[VolumeGauge, ...]:
+def gauges(figures: PromisedFigures) -> tuple[VolumeGauge, ...]:
     """Return a gauge for each kind of credits that the volume has."""
-    return tuple(VolumeGauge(found, kind) for kind in (IOPS, THROUGHPUT) if found.bucket(kind))
+    return tuple(VolumeGauge(figures, kind) for kind in (IOPS, THROUGHPUT) if figures.bucket(kind))
 
 
 def rate_limits(
-    found: PromisedFigures, kind: str, disk: DiskRates, volumes: int = 1
+    figures: PromisedFigures, kind: str, disk: DiskRates, volumes: int = 1
 ) -> list[float]:
     """The limits to draw beside the IOPS or bytes/s of so many ``volumes`` together: at the
     baseline, and in a burst if it is higher. IOPS are those of I/Os as large as the device's."""
     ios = (disk.r_s or 0.0) + (disk.w_s or 0.0)
     moved = (disk.r_bytes_s or 0.0) + (disk.w_bytes_s or 0.0)
-    size = max(1, round(moved / ios)) if ios else found.volume.random_size
+    size = max(1, round(moved / ios)) if ios else figures.volume.random_size
     direction = WRITE if (disk.w_bytes_s or 0.0) > (disk.r_bytes_s or 0.0) else READ
     names = (VOLUME_IOPS, INSTANCE_IOPS) if kind == IOPS else (VOLUME_BW, INSTANCE_BW)
     drawn = []
     for burst in (False, True):
-        limits = found.limits(direction, size, burst)
-        each = [_rate_together(one, volumes) for one in limits if one.name in names]
-        if each:
-            drawn.append(min(each) * (size if kind == THROUGHPUT else 1))
+        limits = figures.limits(direction, size, burst)
+        rates = [_rate_together(limit, volumes) for limit in limits if limit.name in names]
+        if rates:
+            drawn.append(min(rates) * (size if kind == THROUGHPUT else 1))
     return sorted(set(drawn))
 
 
@@ -136,7 +136,7 @@ def _rate_together(limit: Limit, volumes: int) -> float:
 
 
 def fitting_limit(
-    found: PromisedFigures,
+    figures: PromisedFigures,
     direction: str,
     block_size: int,
     rate: float,
@@ -145,8 +145,13 @@ def fitting_limit(
 ) -> Limit | None:
     """The limit that a flat rate of such I/Os stands at, on so many ``volumes`` together; ``None``:
     none is so near."""
-    each = [
-        (_rate_together(one, volumes), one) for one in found.limits(direction, block_size, burst)
+    rated_limits = [
+        (_rate_together(limit, volumes), limit)
+        for limit in figures.limits(direction, block_size, burst)
     ]
-    near = [(abs(rate - most), one) for most, one in each if abs(rate - most) <= NEAR_LIMIT * most]
-    return min(near, key=lambda pair: pair[0], default=(0.0, None))[1]
+    candidates = [
+        (abs(rate - most), limit)
+        for most, limit in rated_limits
+        if abs(rate - most) <= NEAR_LIMIT * most
+    ]
+    return min(candidates, key=lambda pair: pair[0], default=(0.0, None))[1]

@@ -46,32 +46,32 @@ class Guess:
     why: str = ""
 
 
-def guess(seen: VisibleFacts, classes: Iterable[VolumeClass]) -> Guess:
+def guess(facts: VisibleFacts, classes: Iterable[VolumeClass]) -> Guess:
     """Guess the volume class of the disk; the user must confirm it."""
-    size = seen.size / _GIB if seen.size else None
-    known = list(classes)
-    model = seen.model.strip()
-    for one in known:
-        if any(fnmatch.fnmatchcase(model.upper(), pattern.upper()) for pattern in one.models):
-            return Guess(one.provider, one, size, f"the disk's model is {model}")
-    provider, why = _provider(seen, model)
+    size = facts.size / _GIB if facts.size else None
+    known_classes = list(classes)
+    model = facts.model.strip()
+    for volume in known_classes:
+        if any(fnmatch.fnmatchcase(model.upper(), pattern.upper()) for pattern in volume.models):
+            return Guess(volume.provider, volume, size, f"the disk's model is {model}")
+    provider, why = _provider(facts, model)
     if not provider:
         return Guess(size_gib=size)
-    fixed = [one for one in known if one.provider == provider and one.fixed_size]
-    fits = [one for one in fixed if size and one.sizes and one.sizes[0] < size <= one.sizes[1]]
+    fixed = [v for v in known_classes if v.provider == provider and v.fixed_size]
+    fits = [v for v in fixed if size and v.sizes and v.sizes[0] < size <= v.sizes[1]]
     # a size does not tell the class where others have that size, too
     return Guess(provider, fits[0] if provider == AZURE and len(fits) == 1 else None, size, why)
 
 
-def _provider(seen: VisibleFacts, model: str) -> tuple[str, str]:
+def _provider(facts: VisibleFacts, model: str) -> tuple[str, str]:
     for text, provider in _MODELS.items():
         if model.lower().startswith(text):
             return provider, f"the disk's model is {model}"
-    if seen.azure_link:
-        return AZURE, f"{seen.azure_link} is this disk"
+    if facts.azure_link:
+        return AZURE, f"{facts.azure_link} is this disk"
     for text, provider in _VENDORS.items():
-        if seen.vendor.lower().startswith(text):
-            return provider, f"the machine's vendor is {seen.vendor}"
-    if seen.serial.lower().startswith("vol-"):
-        return AWS, f"the disk's serial number is {seen.serial}"
+        if facts.vendor.lower().startswith(text):
+            return provider, f"the machine's vendor is {facts.vendor}"
+    if facts.serial.lower().startswith("vol-"):
+        return AWS, f"the disk's serial number is {facts.serial}"
     return "", ""

@@ -54,8 +54,8 @@ class PromisedFigures:
     def burst(self, kind: str, direction: str) -> float | None:
         """The rate in a burst, if higher than the baseline."""
         base = self.figure(kind, direction)
-        found = self.burst_iops if kind == IOPS else self.burst_throughput
-        return found if found is not None and base is not None and found > base else None
+        rate = self.burst_iops if kind == IOPS else self.burst_throughput
+        return rate if rate is not None and base is not None and rate > base else None
 
     def bucket(self, kind: str) -> Bucket | None:
         """The token bucket of this kind of burst."""
@@ -63,22 +63,22 @@ class PromisedFigures:
 
     def limits(self, direction: str, block_size: int, burst: bool = False) -> list[Limit]:
         """Limits for I/Os of this size, the tightest first."""
-        found = []
+        limits = []
         iops, bandwidth = self.iops[direction], self.throughput[direction]
         if burst:
             iops = self.burst(IOPS, direction) or iops
             bandwidth = self.burst(THROUGHPUT, direction) or bandwidth
         if iops is not None:
             size = self.volume.io_size
-            found.append(Limit(VOLUME_IOPS, iops / (size.counted(block_size) if size else 1)))
+            limits.append(Limit(VOLUME_IOPS, iops / (size.counted(block_size) if size else 1)))
         if bandwidth is not None:
-            found.append(Limit(VOLUME_BW, bandwidth / block_size))
+            limits.append(Limit(VOLUME_BW, bandwidth / block_size))
         allowed = self.instance_limit(burst)
         if allowed is not None and allowed.iops is not None:
-            found.append(Limit(INSTANCE_IOPS, allowed.iops))
+            limits.append(Limit(INSTANCE_IOPS, allowed.iops))
         if allowed is not None and allowed.throughput is not None:
-            found.append(Limit(INSTANCE_BW, allowed.throughput / block_size))
-        return sorted(found, key=lambda one: one.rate)
+            limits.append(Limit(INSTANCE_BW, allowed.throughput / block_size))
+        return sorted(limits, key=lambda limit: limit.rate)
 
     def instance_limit(self, burst: bool = False) -> InstanceLimit | None:
         """The limit of the instance; ``None`` without one."""
@@ -106,35 +106,35 @@ def promised_figures(
     bandwidth: dict[str, float | None] = {}
     for direction in (READ, WRITE):
         base = volume.formulas.get((IOPS, direction))
-        own = base.value_at(size) if base is not None else None
+        direction_iops = base.value_at(size) if base is not None else None
         if bought is not None:
-            own = (own or 0.0) + bought if adds else bought
-        total[direction] = own
+            direction_iops = (direction_iops or 0.0) + bought if adds else bought
+        total[direction] = direction_iops
         flow = volume.formulas.get((THROUGHPUT, direction))
         bandwidth[direction] = (
-            flow.value_at(size, own or 0.0, bought or 0.0 if adds else 0.0)
+            flow.value_at(size, direction_iops or 0.0, bought or 0.0 if adds else 0.0)
             if flow is not None
             else None
         )
     if throughput is not None:
         _check_throughput(volume, size, throughput, total[READ] or 0.0)
         bandwidth = dict.fromkeys((READ, WRITE), throughput)
-    found = PromisedFigures(volume, size, total, bandwidth, instance=instance, cached=cached)
-    return _with_burst(found)
+    figures = PromisedFigures(volume, size, total, bandwidth, instance=instance, cached=cached)
+    return _with_burst(figures)
 
 
-def _with_burst(found: PromisedFigures) -> PromisedFigures:
-    burst, size = found.volume.burst, found.size_gib
+def _with_burst(figures: PromisedFigures) -> PromisedFigures:
+    burst, size = figures.volume.burst, figures.size_gib
     if burst is None:
-        return found
-    base_iops, base_flow = found.iops[READ], found.throughput[READ]
+        return figures
+    base_iops, base_flow = figures.iops[READ], figures.throughput[READ]
     iops = burst.iops.value_at(size) if burst.iops else None
     flow = burst.throughput.value_at(size) if burst.throughput else None
     return PromisedFigures(
-        found.volume, size, found.iops, found.throughput, iops, flow,
+        figures.volume, size, figures.iops, figures.throughput, iops, flow,
         _bucket(burst.credits, burst.seconds, base_iops, iops, size),
         _bucket(burst.credit_bytes, burst.seconds, base_flow, flow, size),
-        found.instance, found.cached,
+        figures.instance, figures.cached,
     )  # fmt: skip
 
 
@@ -162,10 +162,10 @@ def _size(volume: VolumeClass, size_gib: float | None) -> float:
             )
         return high if volume.fixed_size and volume.sizes else 0.0
     if not low <= size_gib <= high:
-        what = "smaller" if size_gib < low else "larger"
+        relation = "smaller" if size_gib < low else "larger"
         raise UsageError(
-            f"A volume of {volume.id} cannot be {what} than {low if size_gib < low else high:,g} "
-            f"GiB, and this one has {_size_text(size_gib)}.",
+            f"A volume of {volume.id} cannot be {relation} than "
+            f"{low if size_gib < low else high:,g} GiB, and this one has {_size_text(size_gib)}.",
             f"Sizes of this class: {low:,g} to {high:,g} GiB. Name the bought size with --size "
             "(such as 500g), or another class with --volume.",
         )
@@ -212,14 +212,14 @@ def _bought_iops(volume: VolumeClass, size: float, iops: float | None) -> tuple[
     return iops, offer.adds
 
 
-def _check_throughput(volume: VolumeClass, size: float, asked: float, iops: float) -> None:
+def _check_throughput(volume: VolumeClass, size: float, requested: float, iops: float) -> None:
     offer = volume.provision.throughput if volume.provision is not None else None
     if offer is None:
         raise UsageError(
             f"Throughput of {volume.id} cannot be bought separately.", "Leave out --throughput."
         )
     most = offer.value_at(size, iops)
-    if asked > most * 1.0001:
+    if requested > most * 1.0001:
         raise UsageError(
             f"At most {most / 1e6:,.0f} MB/s can be bought for {volume.id} with {size:,g} GiB "
             f"and {iops:,.0f} IOPS.",

@@ -54,10 +54,12 @@ def parse_provider(data: Mapping[str, Any], name: str) -> tuple[Provider, list[s
 
 def _source(table: CheckedTable) -> Source:
     page, url = table.text("page", True), table.text("url")
-    read = table.has("read") and not table.has("date")
-    found = Source(page, url, table.date("read" if read else "date"), read)
+    is_dated_by_reading = table.has("read") and not table.has("date")
+    source = Source(
+        page, url, table.date("read" if is_dated_by_reading else "date"), is_dated_by_reading
+    )
     table.end()
-    return found
+    return source
 
 
 def _read_source(table: CheckedTable, sources: Mapping[str, Source]) -> str:
@@ -77,13 +79,13 @@ def _volume(
             (kind, (READ, WRITE)), (f"read_{kind}", (READ,)), (f"write_{kind}", (WRITE,)),
         ):  # fmt: skip
             if table.has(key):
-                one = _formula(table.table(key), _KINDS[kind], sources)
-                formulas |= {(kind, direction): one for direction in directions}
+                formula = _formula(table.table(key), _KINDS[kind], sources)
+                formulas |= {(kind, direction): formula for direction in directions}
     cited: dict[str, str] = {}
     burst, provision = _burst(table, sources), _provision(table, sources)
     if not formulas and provision is None:
         table.add_problem("has no figure: iops, throughput or provision")
-    found = VolumeClass(
+    volume_class = VolumeClass(
         provider, name, table.text("title", True), _sizes(table, sources, cited), formulas, sources,
         _io_size(table, sources),
         _block(table, "random_size", "4k"),
@@ -95,12 +97,12 @@ def _volume(
         _read_note(table.table("warmup"), sources) if table.has("warmup") else None,
         tuple(_read_notes(table, sources)),
         table.text("drive"),
-        tuple(str(one) for one in table.items("models")),
+        tuple(str(model) for model in table.items("models")),
         table.boolean("fixed_size"),
         cited,
     )  # fmt: skip
     table.end()
-    return found
+    return volume_class
 
 
 def _check_name(table: CheckedTable, name: str) -> None:
@@ -124,25 +126,27 @@ def _formula(table: CheckedTable, units: tuple[str, ...], sources: Mapping[str, 
         table.add_problem("min is above max")
     if high is not None and numbers["base"] > high:
         table.add_problem("base is above max")
-    found = Formula(unit, _read_source(table, sources), **numbers, low=low, high=high, steps=steps)
+    formula = Formula(
+        unit, _read_source(table, sources), **numbers, low=low, high=high, steps=steps
+    )
     table.end()
-    return found
+    return formula
 
 
 def _steps(table: CheckedTable) -> tuple[tuple[float, float], ...]:
-    found = []
-    for one in table.items("steps"):
+    steps = []
+    for step in table.items("steps"):
         if (
-            isinstance(one, list)
-            and len(one) == 2
-            and all(type(value) in (int, float) and 0 <= value < 1e15 for value in one)
+            isinstance(step, list)
+            and len(step) == 2
+            and all(type(value) in (int, float) and 0 <= value < 1e15 for value in step)
         ):
-            found.append((float(one[0]), float(one[1])))
+            steps.append((float(step[0]), float(step[1])))
         else:
             table.add_problem("steps must be pairs of numbers: [[up to GiB, value], ...]")
-    if not is_monotonic(found):
+    if not is_monotonic(steps):
         table.add_problem("steps must rise")
-    return tuple(found)
+    return tuple(steps)
 
 
 def _sizes(
@@ -163,79 +167,79 @@ def _sizes(
 def _io_size(table: CheckedTable, sources: Mapping[str, Source]) -> IoSize | None:
     if not table.has("io_size"):
         return None
-    one = table.table("io_size")
-    kib, larger = one.number("kib"), one.text("larger", True)
+    section = table.table("io_size")
+    kib, larger = section.number("kib"), section.text("larger", True)
     if larger and larger not in ("split", "whole"):
-        one.add_problem('larger must be "split" (counts as several) or "whole" (counts as one)')
+        section.add_problem('larger must be "split" (counts as several) or "whole" (counts as one)')
     if not kib:
-        one.add_problem("needs kib")
-    found = IoSize(int((kib or 1) * 1024), larger == "split", _read_source(one, sources))
-    one.end()
-    return found
+        section.add_problem("needs kib")
+    io_size = IoSize(int((kib or 1) * 1024), larger == "split", _read_source(section, sources))
+    section.end()
+    return io_size
 
 
 def _block(table: CheckedTable, key: str, default: str) -> int:
     text = table.text(key) or default
-    found = size_bytes(text)
-    if not found or found % 512:
+    block_size = size_bytes(text)
+    if not block_size or block_size % 512:
         table.add_problem(f"{key} must be a block size such as 4k")
         return 4096
-    return found
+    return block_size
 
 
 def _latency(table: CheckedTable, sources: Mapping[str, Source]) -> Latency | None:
     if not table.has("latency"):
         return None
-    one = table.table("latency")
-    mean, rw = one.number("mean_ms"), one.text("rw", True)
+    section = table.table("latency")
+    mean, rw = section.number("mean_ms"), section.text("rw", True)
     if not mean:
-        one.add_problem("needs mean_ms")
+        section.add_problem("needs mean_ms")
     if rw not in RW:
-        one.add_problem(f"rw must be {' or '.join(RW)}")
+        section.add_problem(f"rw must be {' or '.join(RW)}")
         rw = RW[0]
-    found = Latency(
-        (mean or 0.0) * 1e6, rw, _block(one, "block_size", "4k"), _read_source(one, sources)
+    latency = Latency(
+        (mean or 0.0) * 1e6, rw, _block(section, "block_size", "4k"), _read_source(section, sources)
     )
-    one.end()
-    return found
+    section.end()
+    return latency
 
 
 def _burst(table: CheckedTable, sources: Mapping[str, Source]) -> Burst | None:
     if not table.has("burst"):
         return None
-    one = table.table("burst")
+    section = table.table("burst")
 
     def formula(key: str, *units: str) -> Formula | None:
-        return _formula(one.table(key), units, sources) if one.has(key) else None
+        return _formula(section.table(key), units, sources) if section.has(key) else None
 
     seconds, source = None, ""
-    if one.has("lasts"):
-        lasts = one.table("lasts")
+    if section.has("lasts"):
+        lasts = section.table("lasts")
         seconds, source = lasts.number("seconds"), _read_source(lasts, sources)
         if not seconds:
             lasts.add_problem("needs seconds")
         lasts.end()
-    found = Burst(
+    burst = Burst(
         formula("iops", *_KINDS[IOPS]), formula("throughput", *_KINDS[THROUGHPUT]),
         formula("credits", "I/Os"), formula("credit_bytes", "MiB"), seconds, source,
     )  # fmt: skip
-    if found.iops is None and found.throughput is None:
-        one.add_problem("needs iops or throughput")
-    one.end()
-    return found
+    if burst.iops is None and burst.throughput is None:
+        section.add_problem("needs iops or throughput")
+    section.end()
+    return burst
 
 
 def _provision(table: CheckedTable, sources: Mapping[str, Source]) -> Provision | None:
     if not table.has("provision"):
         return None
-    one = table.table("provision")
-    iops = _formula(one.table("iops"), _KINDS[IOPS], sources) if one.has("iops") else None
+    section = table.table("provision")
+    iops = _formula(section.table("iops"), _KINDS[IOPS], sources) if section.has("iops") else None
     flow = None
-    if one.has("throughput"):
-        flow = _formula(one.table("throughput"), _KINDS[THROUGHPUT], sources)
-    found = Provision(iops, flow, one.boolean("adds"), one.boolean("required"))
-    one.end()
-    return found
+    if section.has("throughput"):
+        flow = _formula(section.table("throughput"), _KINDS[THROUGHPUT], sources)
+    provision = Provision(iops, flow, section.boolean("adds"), section.boolean("required"))
+    section.end()
+    return provision
 
 
 def _delivery_share(
@@ -243,26 +247,26 @@ def _delivery_share(
 ) -> tuple[float, str] | None:
     if not table.has("delivers"):
         return None
-    one = table.table("delivers")
-    share, often = one.number("percent"), one.text("text")
-    cited["delivers"] = _read_source(one, sources)
+    section = table.table("delivers")
+    share, often = section.number("percent"), section.text("text")
+    cited["delivers"] = _read_source(section, sources)
     if share is None or not 0 < share <= 100:
-        one.add_problem("needs percent, above 0 and at most 100")
+        section.add_problem("needs percent, above 0 and at most 100")
         share = 100.0
-    one.end()
+    section.end()
     return share / 100, often
 
 
 def _read_note(table: CheckedTable, sources: Mapping[str, Source]) -> Note:
-    found = Note(table.text("text", True), _read_source(table, sources))
+    note = Note(table.text("text", True), _read_source(table, sources))
     table.end()
-    return found
+    return note
 
 
 def _read_notes(table: CheckedTable, sources: Mapping[str, Source]) -> list[Note]:
     place = f"{table.place}.notes"
-    return [_read_note(CheckedTable(one, place, table.problems), sources)
-            for one in table.items("notes")]  # fmt: skip
+    return [_read_note(CheckedTable(item, place, table.problems), sources)
+            for item in table.items("notes")]  # fmt: skip
 
 
 def _instance(
@@ -270,15 +274,15 @@ def _instance(
 ) -> Instance:
     if not INSTANCE_NAME.fullmatch(name):
         table.add_problem("names may have letters, digits, '.', '_' and '-' only")
-    found = {}
+    limits = {}
     for key in ("uncached", "cached", "burst"):
         if table.has(key):
-            one = table.table(key)
-            mb = one.number("mb_s")
-            found[key] = InstanceLimit(one.number("iops"), mb * 1e6 if mb else None,
-                                       _read_source(one, sources))  # fmt: skip
-            one.end()
-    if "uncached" not in found:
+            section = table.table(key)
+            mb = section.number("mb_s")
+            limits[key] = InstanceLimit(section.number("iops"), mb * 1e6 if mb else None,
+                                       _read_source(section, sources))  # fmt: skip
+            section.end()
+    if "uncached" not in limits:
         table.add_problem("needs uncached")
     table.end()
-    return Instance(provider, name, sources, **found)
+    return Instance(provider, name, sources, **limits)

@@ -106,14 +106,13 @@ class VolumeClass:
     @property
     def needs_size(self) -> bool:
         """Whether a figure can't be had without the size."""
-        found = list(self.formulas.values())
+        formulas: list[Formula | None] = [*self.formulas.values()]
         if self.burst is not None:
-            found += [one for one in (self.burst.iops, self.burst.throughput, self.burst.credits,
-                                      self.burst.credit_bytes) if one is not None]  # fmt: skip
+            burst = self.burst
+            formulas += [burst.iops, burst.throughput, burst.credits, burst.credit_bytes]
         if self.provision is not None:
-            found += [one for one in (self.provision.iops, self.provision.throughput)
-                      if one is not None]  # fmt: skip
-        return not self.fixed_size and any(one.needs_size for one in found)
+            formulas += [self.provision.iops, self.provision.throughput]
+        return not self.fixed_size and any(f.needs_size for f in formulas if f is not None)
 
 
 @dataclass(frozen=True, slots=True)

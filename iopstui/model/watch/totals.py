@@ -27,13 +27,13 @@ class WeightedMean:
     _sum: float = 0.0
     _weight: float = 0.0
 
-    def add(self, value: float | None, weight: float | None, whole: bool = True) -> None:
+    def add(self, value: float | None, weight: float | None, is_complete: bool = True) -> None:
         """One frame's value and its weight; ``whole``: the frame counts for ``most``."""
         if value is None or not weight:
             return
         self._sum += value * weight
         self._weight += weight
-        if whole:
+        if is_complete:
             self._most = max(self._most, value)
 
     @property
@@ -61,18 +61,18 @@ class DiskTotal:
     w_await: WeightedMean = field(default_factory=WeightedMean)
     util: WeightedMean = field(default_factory=WeightedMean)
 
-    def add(self, disk: DiskRates, whole: bool) -> None:
+    def add(self, disk: DiskRates, is_complete: bool) -> None:
         """Add a frame of this disk."""
         self.seconds += disk.seconds
-        self.r_s.add(disk.r_s, disk.seconds, whole)
-        self.w_s.add(disk.w_s, disk.seconds, whole)
+        self.r_s.add(disk.r_s, disk.seconds, is_complete)
+        self.w_s.add(disk.w_s, disk.seconds, is_complete)
         moved = None
         if disk.r_bytes_s is not None and disk.w_bytes_s is not None:
             moved = disk.r_bytes_s + disk.w_bytes_s
-        self.bytes_s.add(moved, disk.seconds, whole)
-        self.r_await.add(disk.r_await, disk.reads, whole)
-        self.w_await.add(disk.w_await, disk.writes, whole)
-        self.util.add(disk.util, disk.seconds, whole)
+        self.bytes_s.add(moved, disk.seconds, is_complete)
+        self.r_await.add(disk.r_await, disk.reads, is_complete)
+        self.w_await.add(disk.w_await, disk.writes, is_complete)
+        self.util.add(disk.util, disk.seconds, is_complete)
 
 
 @dataclass
@@ -133,23 +133,23 @@ class WatchTotals:
         late = elapsed > LATE_FACTOR * self._interval_s
         if late:
             self.gap_s += elapsed - self._interval_s
-        whole = not late and elapsed >= SHORT_SHARE * self._interval_s
+        is_complete = not late and elapsed >= SHORT_SHARE * self._interval_s
         for name, total in self.disks.items():
             disk = frame.disks.get(name)
             if disk is not None:
-                total.add(disk, whole)
+                total.add(disk, is_complete)
         self._share.add(frame.share)
         if frame.groups is not None and frame.seconds:
             self._grouped_s += frame.seconds
             for group in frame.groups:
-                known = self.groups.setdefault(group.path, GroupTotal(group.name.text))
-                known.add(group, frame.seconds)
+                group_total = self.groups.setdefault(group.path, GroupTotal(group.name.text))
+                group_total.add(group, frame.seconds)
 
     @property
     def busiest_groups(self) -> list[tuple[GroupTotal, DiskUse]]:
         """Each cgroup and its means over the watch, the busiest first."""
-        found = [(one, one.mean(self._grouped_s)) for one in self.groups.values()]
-        return sorted(found, key=lambda pair: (-pair[1].bytes_s, -pair[1].ios_s, pair[0].name))
+        totals = [(group, group.mean(self._grouped_s)) for group in self.groups.values()]
+        return sorted(totals, key=lambda pair: (-pair[1].bytes_s, -pair[1].ios_s, pair[0].name))
 
     @property
     def share(self) -> ShareTotal:
@@ -158,23 +158,23 @@ class WatchTotals:
 
     def found(self, t: float, finding: Finding) -> None:
         """Record a finding reported at second ``t``."""
-        since = t if finding.since is None else finding.since
-        until = t if finding.until is None else finding.until
-        said = self.findings.get(finding.rule)
-        if said is not None:
-            said.text, said.times = finding.text, said.times + 1
-            said.until, said.holds = max(said.until, until), True
+        since_s = t if finding.since is None else finding.since
+        until_s = t if finding.until is None else finding.until
+        entry = self.findings.get(finding.rule)
+        if entry is not None:
+            entry.text, entry.times = finding.text, entry.times + 1
+            entry.until, entry.holds = max(entry.until, until_s), True
         elif len(self.findings) < MAX_FINDINGS:
-            self.findings[finding.rule] = FindingCount(finding.text, since, until)
+            self.findings[finding.rule] = FindingCount(finding.text, since_s, until_s)
 
     def note_end(self, rule: str, since: float, until: float) -> None:
         """Record that a finding has ceased: it was true from ``since`` to ``until``."""
-        said = self.findings.get(rule)
-        if said is not None:
-            said.until = max(said.until, until)
-            said.held_s += until - since
-            said.ceased += 1
-            said.holds = False
+        entry = self.findings.get(rule)
+        if entry is not None:
+            entry.until = max(entry.until, until)
+            entry.held_s += until - since
+            entry.ceased += 1
+            entry.holds = False
 
     def trigger(self, text: str) -> None:
         """A trigger has fired."""

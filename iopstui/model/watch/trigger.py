@@ -69,25 +69,27 @@ def parse_duration(text: str) -> float | None:
 
 
 def parse_trigger(
-    text: str, tree: Sequence[str], opened: Sequence[str], probed: bool = False
+    text: str, tree: Sequence[str], devices: Sequence[str], probed: bool = False
 ) -> Trigger:
     """A --trigger. ``tree`` and ``opened`` as in ``parse_expectation``; ``probed``: the probe
     counts. UsageError also for a figure that nobody measures in a watch."""
-    asked = f"--trigger {text!r}"
+    option = f"--trigger {text!r}"
     match = _FORM.fullmatch(text)
     if match is None:
-        raise UsageError(f"{asked} is not of the form 'FIGURE>VALUE for TIME'.", EXAMPLES)
+        raise UsageError(f"{option} is not of the form 'FIGURE>VALUE for TIME'.", EXAMPLES)
     name, op, value, span = match.groups()
     seconds = parse_duration(span)
     if seconds is None:
-        raise UsageError(f"{asked}: {span!r} is not a time.", "For example: for 3s, for 2m, for 1h")
-    field, limit = figure_and_value(asked, name, value, tree, opened)
+        raise UsageError(
+            f"{option}: {span!r} is not a time.", "For example: for 3s, for 2m, for 1h"
+        )
+    field, limit = figure_and_value(option, name, value, tree, devices)
     if field.path[0] == "fio":
-        raise UsageError(f"{asked}: {field.id} is fio's figure, and no job runs in a watch.",
+        raise UsageError(f"{option}: {field.id} is fio's figure, and no job runs in a watch.",
                          "The disk's own: r/s, w/s, rMB/s, r_await, w_await, aqu-sz, util ...",
                          )  # fmt: skip
     if field.path[0] == DEVICE and not probed:
-        raise UsageError(f"{asked}: only the probe counts {field.id}.", "Add --probe.")
+        raise UsageError(f"{option}: only the probe counts {field.id}.", "Add --probe.")
     return Trigger(" ".join(text.split()), field.path, field.unit, op, limit, seconds)
 
 
