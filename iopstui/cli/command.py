@@ -18,7 +18,7 @@ class Command(NamedTuple):
     run: Callable[[argparse.Namespace], int]
     epilog: str = ""
     without_directory: bool = False
-    """Also where the current directory is gone."""
+    """It works without a current directory."""
     needs_proc: bool = False
     """It looks at this machine's kernel, and needs /proc."""
     hidden: bool = False
@@ -32,8 +32,8 @@ class CommandLine(NamedTuple):
     as ``arguments.line``."""
 
     parse: Callable[[Sequence[str]], argparse.Namespace]
-    """Words as a command's arguments. Ends as argparse does: SystemExit."""
+    """Parse a command line that begins with a command. Raises SystemExit as argparse does."""
     parsers: Callable[[str], dict[str, argparse.ArgumentParser]]
-    """The commands' parsers by name: that of the word alone if it is a command."""
+    """The commands' parsers by name; only one of them if a command is named."""
     commands: Callable[[], list[Command]]
     """In the order of the help."""

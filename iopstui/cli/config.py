@@ -142,8 +142,8 @@ class Config:
         return sentences[0] + more if sentences else ""
 
     def set_defaults(self, parser: argparse.ArgumentParser, command: str) -> None:
-        """Make the file's values the defaults of the command's options. A job then need not be
-        named; on the screen it is the one that r runs, and is not begun by itself."""
+        """Make the file's values the defaults of the command's options. --job is then optional; on
+        the screen it is the job that r starts, and does not start by itself."""
         for name, setting in self.settings.items():
             if command not in KEYS[name].commands:
                 continue
@@ -214,7 +214,7 @@ def remember(name: str, value: str | bool) -> None:
     at = next(
         (number for number, line in enumerate(lines) if line not in other_lines), len(other_lines)
     )
-    # behind a table's heading nothing is read
+    # nothing is read after the heading of a table
     table = next(
         (n for n, line in enumerate(other_lines) if line.lstrip().startswith("[")), len(other_lines)
     )

@@ -1,7 +1,7 @@
 """Parse the TOML subset for settings: ``key = value`` with strings, numbers, true and false.
 
 Python has a reader of TOML of its own from 3.11 on only, and one for whole documents stops at the
-first mistake: here a wrong line is told and the others count.
+first mistake: here a wrong line is reported and the others count.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Entry:
 
 
 def parse(text: str) -> list[Entry]:
-    """The lines that say something, right or wrong, in their order; the first is line 1."""
+    """The entries of all lines with content, valid or not, in order; line numbers start at 1."""
     entries: list[Entry] = []
     for number, line in enumerate(text.split("\n"), 1):
         content = line.strip(" \t\r")
@@ -62,7 +62,7 @@ def _entry(number: int, content: str) -> Entry:
 
 
 def _value(text: str) -> Value:
-    """ValueError, in words, for what is none."""
+    """Parse a value; ValueError with the reason if it is invalid."""
     for pattern, meaning in (
         (_BASIC, lambda match: _unescape(match[1])), (_LITERAL, lambda match: match[1]),
         (_BOOLEAN, lambda match: match[0] == "true"), (_INTEGER, lambda match: int(match[0])),

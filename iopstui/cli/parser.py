@@ -112,11 +112,11 @@ class Parser(argparse.ArgumentParser):
                               f"if it is meant as the value: {option}={value}")  # fmt: skip
 
     def report_unknown_option(self, args: Sequence[str]) -> NoReturn:
-        """``args`` begin with an option that there is not, and its value."""
+        """Exit because of ``args``: an unknown option, and its value."""
         self._exit_with_usage(f"there is no option {args[0].split('=')[0]}", self.suggestion(args))
 
     def report_surplus(self, args: Sequence[str]) -> NoReturn:
-        """``args`` are more than the command takes."""
+        """Exit because of ``args``, which are more than the command takes."""
         self._exit_with_usage(f"unexpected argument {' '.join(args)!r}", "")
 
     def report_unknown_command(self, name: str, names: Sequence[str]) -> NoReturn:
@@ -145,7 +145,7 @@ class Parser(argparse.ArgumentParser):
         self.exit(EXIT_USAGE, "\n".join(lines) + "\n")
 
     def unknown_option(self) -> list[str]:
-        """The first option that there is not, with the word behind it if that may be its value."""
+        """The first unknown option, with the next argument if that may be its value."""
         for index, arg in enumerate(self.args):
             if arg == "--":
                 break

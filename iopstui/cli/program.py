@@ -73,7 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    # what is left on the way out may say something, too
+    # cleanup on the way out may print messages, too
     streams.drop_stuck()
     interrupt(number, frame)
 
@@ -116,7 +116,7 @@ def _run_reporting_errors(argv: Sequence[str] | None, writable: bool) -> int:
     """Run the command; report what goes wrong."""
     try:
         return _main(argv, writable)
-    except SystemExit as system_exit:  # argparse: help, or a wrong command line that it has told
+    except SystemExit as system_exit:  # argparse: help, or a wrong command line that it reported
         return system_exit.code if isinstance(system_exit.code, int) else EXIT_OK
     except IopstuiError as error:
         print_error(error)

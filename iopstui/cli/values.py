@@ -91,7 +91,7 @@ def times(text: str) -> int:
 
 
 def probe_parts(text: str) -> tuple[str, ...]:
-    """The parts of the probe: the latencies always, and what is asked for besides."""
+    """The parts of the probe: latencies, and the requested ones."""
     from iopstui.model.metrics.probe import LATENCY, PARTS
 
     requested = {part.strip() for part in text.split(",")}

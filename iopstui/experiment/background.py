@@ -111,7 +111,7 @@ class RunningExperiment:
         return self._thread.is_alive()
 
     def feed(self, event: Event) -> None:
-        """An event of the session; after its end nobody takes it any more."""
+        """Pass on an event of the session; ignored after the end of the experiment."""
         if self.active:
             self._runner.feed(event)
 
@@ -133,6 +133,6 @@ class RunningExperiment:
             if runner.progress is not None and not runner.interrupted:
                 runner.progress.remove()
         except IopstuiError:
-            return  # ExperimentFinished has told it
+            return  # reported by ExperimentFinished
         except Exception as error:  # the last line of defence, as in the session's own thread
             self._sink(Notice(runner.t, "error", f"internal error in the experiment: {error!r}"))

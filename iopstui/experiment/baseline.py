@@ -148,8 +148,7 @@ def _new_run(paths: Sequence[FieldPath]) -> _BaselineRun:
 
 
 def _read_recording(path: Path, paths: Sequence[FieldPath]) -> _BaselineRun:
-    """Return the only run of a recording. UsageError if there is none, or more than one: which is
-    meant is not said."""
+    """Return the only run of a recording. UsageError if there is none, or more than one."""
     runs: dict[int, _BaselineRun] = {}
     with Recording(path) as recording:
         for event in replay_events(recording):

@@ -27,7 +27,7 @@ class ProgressFile:
 
     ``environment`` (name: value) must be the same as in an earlier run: otherwise nothing is read
     from the file, and ``changed`` names the differences. ``seed`` is the seed of the random order.
-    ``points`` were measured by an earlier run of the same experiment, started at ``made`` (seconds
+    ``points`` were measured by an earlier run of the same experiment, at ``started_at`` (seconds
     since the epoch); ``judged`` has the figure and the share of each point's expectations. Raises
     UsageError if the file belongs to another experiment or is not a state file of iopstui.
     """
@@ -115,7 +115,7 @@ class ProgressFile:
         self._has_header = True
 
     def remove(self) -> None:
-        """The experiment is complete, or is begun anew."""
+        """Remove the file: the experiment is complete, or starts over."""
         self.path.unlink(missing_ok=True)
         self.points.clear()
         self.judged.clear()

@@ -151,7 +151,7 @@ class ExperimentRunner:
                 self._restore(before)
 
     def _restore(self, before: Sequence[tuple[str, str]]) -> None:
-        """No scratch file is left; the session is closed, or as it was."""
+        """Remove scratch files; close the session, or restore the tunables of a borrowed one."""
         try:
             if self._borrowed:
                 self._session.put_back(before)
@@ -201,7 +201,7 @@ class ExperimentRunner:
                 self._run_point(step)
 
     def _is_precise_enough(self, step: PlannedPoint) -> bool:
-        """Looks before each repeat whether a comparison has found what it was to find."""
+        """Check before each repeat whether the differences are known precisely enough."""
         plan = self.plan
         if plan.until is None or step.index % len(plan.variants) or not step.repeat:
             return False
@@ -355,7 +355,7 @@ class ExperimentRunner:
             "time_based": "1",
         }
         bind = step.settings_of(BIND).get("bind")
-        # the scheduler sets others of them anew, so it comes first
+        # the scheduler resets other tunables, so it comes first
         knobs = sorted(
             (*self._conditions.knobs, *step.settings_of(KNOB).items()),
             key=lambda knob: knob[0] != "scheduler",

@@ -47,7 +47,7 @@ class ExperimentSetup:
     preview: Preview
     spread: float | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
-    """What has to be as it was for an interrupted run to go on: fio, the kernel, the devices."""
+    """Must be unchanged to resume an interrupted run: fio, the kernel, the target (name: value)."""
     requested_seed: int | None = None
     write_budget: int | None = None
 
@@ -117,7 +117,7 @@ def preview_setup(
 
 
 def _check_conflicts(plan: Plan, conditions: RunConditions) -> None:
-    """UsageError for what is both fixed for all runs and varied between them."""
+    """UsageError for a setting that is both fixed for all runs and varied between them."""
     for name in plan.options:
         check_name(name, f"--set {name}")
     varied = {axis.name for axis in plan.axes}

@@ -33,7 +33,7 @@ Notify = Callable[[str], None]
 
 _NOUNS = {"sweep": "sweep", "compare": "comparison"}
 MIN_ANNOUNCED_CHECKS = 20
-"""From so many questions on, fio's answers take seconds."""
+"""From this number on, the checks with fio take seconds."""
 
 
 def set_up(options: ExperimentOptions, notify: Notify) -> ExperimentSetup:
@@ -91,9 +91,9 @@ def load_progress(
     expectations: Sequence[Expectation],
     notify: Notify,
 ) -> ProgressFile | None:
-    """The file that keeps what was measured, with what an interrupted run has left in it;
-    ``None`` where none can be kept. UsageError for a --state that is of something else, or for
-    one that can't go on because something is not as it was."""
+    """The progress file, with the results of an interrupted run; ``None`` if it cannot be written.
+    UsageError for a --state file of another experiment, or if the environment has changed so that
+    the run cannot continue."""
     run = options.run
     more = [[expectation.text for expectation in expectations], list(run.probe), run.own_cpus]
     try:

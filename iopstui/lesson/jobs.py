@@ -94,7 +94,7 @@ class LessonJobs:
         return find_job(run.job)
 
     def _job_file(self, run: RunPage) -> str:
-        """The path of a job; one that stands in the lesson itself is written to a file first."""
+        """The path of a job; a job inside the lesson file is written to a file first."""
         if run.fio is None:
             return str(self._job_path(run)) if "/" in run.job else run.job
         if self._private is None:
@@ -114,7 +114,7 @@ class LessonJobs:
         run_values = dict(self.fill_values(run.knobs))
         values = {**dict(self.original_knobs()), **run_values}
         if "scheduler" in run_values:
-            # the kernel sets these anew with another scheduler; that is part of the change
+            # the kernel resets these with another scheduler; that is part of the change
             for name in RESET_BY_SCHEDULER:
                 if name not in run_values:
                     values.pop(name, None)

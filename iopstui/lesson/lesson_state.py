@@ -74,7 +74,7 @@ class LessonState:
         return True
 
     def _is_impossible(self, run: RunPage) -> bool:
-        """Whether what is known already says that a run will not be made."""
+        """Whether the figures so far exclude a run."""
         for formula in (run.when, run.needs):
             names = self.lesson.needed_names(formula.names) if formula is not None else ()
             run_names = {_run_name(name) for name in names if name not in FACTS} - {run.name}
@@ -102,7 +102,7 @@ class LessonState:
     def texts(self, paragraphs: Sequence[Paragraph]) -> list[ShownParagraph]:
         """Paragraphs, filled in, and a note on what of them is missing."""
         texts, missing = visible_paragraphs(paragraphs, self.lookup, unit_of)
-        # of a run that was not made its own page has said so
+        # the page of a missing run has explained that already
         runs = self.points.keys() | {""}
         note = missing_text(name for name in missing if _run_name(name) in runs or name in FACTS)
         return [*texts, note] if note is not None and texts else texts

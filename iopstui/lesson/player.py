@@ -68,7 +68,7 @@ class LessonRun:
 
     @property
     def is_over(self) -> bool:
-        """True behind the last page."""
+        """True after the last page."""
         return self.step is None
 
     @property

@@ -19,8 +19,8 @@ _FIRST_CGROUP = "cgroup:[4026531835]"
 
 @dataclass(frozen=True, slots=True)
 class ContainerView:
-    """``counted`` disks are in /proc/diskstats, ``devices`` in /sys, ``nodes`` of them in /dev.
-    ``programs``: those of the host are seen, too; ``groups``: its cgroups are."""
+    """What a container shows of its host: the disks in /proc/diskstats, the devices in /sys, how
+    many of these have a node in /dev, and whether the host's programs and cgroups are visible."""
 
     kind: str
     disk_count: int
@@ -30,7 +30,7 @@ class ContainerView:
     sees_cgroups: bool
 
     def missing_features(self) -> Iterator[tuple[str, str]]:
-        """(what is not shown, what to mount or set) for each part that is missing."""
+        """Yield (what is not shown, what to mount or set) for each missing part."""
         if self.disk_count > self.device_count:
             yield "disks' queues, models and layers, watch and live of a disk", "-v /sys:/sys:ro"
         if self.node_count < self.device_count:
@@ -51,7 +51,7 @@ class ContainerView:
 
 
 def inspect_container(roots: Roots) -> ContainerView | None:
-    """What is seen from inside a container; ``None`` on the machine itself."""
+    """Return what a container shows of its host; ``None`` on the host itself."""
     pids, groups = (_namespace(roots, name) for name in ("pid", "cgroup"))
     devices = read_devices(roots)
     disk_count = len(_active_disks(roots))

@@ -40,7 +40,7 @@ from iopstui.text import printable
 
 OK, LACKS, NEEDED = "ok", "lacks", "needed"
 MAX_LISTED = 4
-# a drive without a medium says nothing about rights
+# a drive without a medium shows nothing about permissions
 _NO_MEDIUM_ERRNOS = (errno.ENOMEDIUM, errno.ENXIO)
 _ON_THE_HOST = "run the container with --privileged -v /sys:/sys, or run iopstui on the host"
 
@@ -128,7 +128,7 @@ def _block_devices(roots: Roots) -> Check:
 
 
 def _raw_reading(roots: Roots) -> Check | None:
-    # a hidden path of NVMe multipath has no node, and nobody is to open one
+    # a hidden path of NVMe multipath has no node
     disks = [d for d in read_devices(roots).values()
              if d.size and d.kind != "partition" and not d.hidden]  # fmt: skip
     if not disks:

@@ -51,8 +51,8 @@ class ExaminedRequest:
 
 
 def refuse_unfenced(examined: ExaminedRequest, prepared: PreparedJob) -> None:
-    """Refused where only iopstui's own checks would stand between the user's job file
-    and everybody's files."""
+    """Refused if the kernel has no fence: then only iopstui's own checks would protect other files
+    from the user's job file."""
     if fence_kind() != NONE or examined.request.no_fence or is_shipped(examined.path):
         return
     if prepared.makes_files:

@@ -32,7 +32,7 @@ from iopstui.preflight.target_area import area_options
 from iopstui.safety import scratch
 from iopstui.safety.write_guard import GuardedJob, WriteGuard
 
-# what can be written between two looks at the free space
+# what can be written between two checks of the free space
 QUICK_BYTES = 1 << 30
 
 
@@ -95,8 +95,8 @@ def _size(path: Path) -> int | None:
 
 
 def _largest_file(prepared: PreparedJob) -> int | None:
-    """How long a file may become: what is free but for 5 %, and where that is little an equal
-    share of it. ``None``: the job has only devices."""
+    """Maximum length of a file: the free space but for 5 %, or an equal share of it if little is
+    free. ``None``: the job has only devices."""
     files = [name for name in prepared.files if not _is_device(name)]
     if not files:
         return None

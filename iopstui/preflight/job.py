@@ -94,7 +94,7 @@ def _prepare(
 
 
 def _requested_options(text: str, request: JobRequest) -> dict[str, str]:
-    """The job's options as they were asked for, and iopstui's own that act on the job."""
+    """The job's requested options, and iopstui's own options that affect the job."""
     options = common_options(jobfile.with_overrides(text, request.overrides))
     own_options = {
         "bind": "queues" if request.bind else None,

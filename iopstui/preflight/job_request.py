@@ -1,4 +1,4 @@
-"""A request for a run, as the user gives it and a recording stores it."""
+"""A request for a run, as the user makes it and as a recording stores it."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from iopstui.safety.scratch import Scratch
 class JobRequest:
     """Request to run a job: a shipped job's name or a path, changed options (fio's names), the size
     of scratch files ("512m"), the paths whose data may be destroyed, whether every job is bound to
-    another hardware queue, and whether one that writes may run where the kernel has no fence.
-    ``part``: the part of the target that is used. ``plan``: it says first what it would lay
-    out, and waits for the word to do it. ``trace``: requests that fio replays on a scratch file, as
-    an iolog that iopstui has written itself. ``io_log``: fio logs each I/O for the list of the
-    slowest. For the points of an experiment: ``knobs`` are
-    tunables of the device in force while it runs; ``scratch`` is a scratch directory whose
-    files are used and left for the next run, its owner removes it; ``share`` is the most bytes
-    each file has without ``size``, so that a point with more jobs has files of the same size."""
+    another hardware queue, and whether a job that writes may run if the kernel has no fence.
+
+    ``part``: the part of the target that is used. ``plan``: report first what would be laid out,
+    and wait for permission. ``trace``: requests that fio replays on a scratch file, as an iolog
+    written by iopstui. ``io_log``: fio logs each I/O for the list of the slowest. For the points
+    of an experiment: ``knobs`` are the tunables of the device during the run; ``scratch`` is a
+    scratch directory whose files are reused and whose owner removes it; ``max_scratch_bytes``
+    limits each file without ``size``, so that a point with more jobs has files of the same
+    size."""
 
     job: str
     overrides: Mapping[str, str] = field(default_factory=dict)

@@ -35,8 +35,8 @@ class PreparedJob:
     ``layout_bytes`` in them; ``scratch`` is removed by ``close``, unless ``shares_scratch``.
     ``staging`` is where missing files are created, ``logs`` where fio writes its logs.
     ``max_file_bytes`` is how long a file may become. ``file_sizes`` are the bytes of each scratch
-    file. ``options`` are what was asked for, for
-    holding one run against another. ``trace``: requests that the run replays, as fio's iolog.
+    file. ``options`` are the requested options, by which runs are compared. ``trace``: requests
+    that the run replays, as fio's iolog.
     """
 
     name: str
@@ -60,7 +60,7 @@ class PreparedJob:
 
     @property
     def read_only(self) -> bool:
-        """True if fio says that no section writes; it is then run with --readonly."""
+        """True if no section writes according to fio, which then runs with --readonly."""
         return not self.facts.writes
 
     @property
@@ -126,7 +126,7 @@ class PreparedJob:
         return tuple(grants)
 
     def slow_ios(self) -> dict[str, Any]:
-        """The slowest I/Os by fio's own log of each; empty if it was not asked for one."""
+        """The slowest I/Os by fio's log of each I/O; empty without that log."""
         if self.logs is None:
             return {}
         return self.logs.slow_ios(len(self.files) == 1)
@@ -148,7 +148,7 @@ class PreparedJob:
         return ""
 
     def finish_layout(self) -> None:
-        """The missing files have been created: give them their names. Raises Refused."""
+        """Move the laid out files to their final names. Raises Refused."""
         if self.staging is not None and not self.makes_files:
             self.staging.check()
             self.staging.close()

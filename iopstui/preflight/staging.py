@@ -2,8 +2,8 @@
 
 fio removes a file before it recreates it, and creates what it does not find. So it never gets the
 right to make anything in a directory that holds other people's files: it works in a directory of
-ours beside it, on the same file system, in which every name of the job is either still free or a
-symbolic link to the file that exists. What fio has made is then moved to the name that was meant,
+iopstui beside it, on the same file system, in which every name of the job is either still free or a
+symbolic link to the existing file. The files that fio created are then moved to their final names,
 which must still be free.
 """
 
@@ -30,8 +30,7 @@ _RENAME_NOREPLACE = 1
 
 @dataclass(slots=True)
 class _StagingDirectory:
-    """A directory of ours beside the new files of ``parent``, both held open: nobody can put
-    others in their place meanwhile."""
+    """A scratch directory inside ``parent``. Both stay open, so that nobody can replace them."""
 
     scratch: Scratch
     parent: int
@@ -57,11 +56,11 @@ class _StagingDirectory:
 
 
 class Staging:
-    """The places where those files of a job that are missing are made.
+    """Directories in which the missing files of a job are created.
 
-    ``sections`` are the job's with their files, relative to ``cwd``; ``text`` is the job on the
-    staged files. ``made`` are the directories; ``close`` removes them with all that is still in
-    them. Raises UsageError where none can be made.
+    ``sections`` are the job's sections with their files, relative to ``cwd``; ``text`` is the job
+    on the staged files. ``close`` removes the ``directories`` with everything left in them. Raises
+    UsageError if a directory cannot be created.
     """
 
     def __init__(self, text: str, sections: Sequence[SectionFiles], cwd: Path) -> None:
@@ -214,12 +213,12 @@ class Staging:
         self._links.setdefault(path, staged)
 
     def _directory(self, place: str) -> str:
-        # one of several directories of which no clone uses this
+        # of several directories, one that no clone uses
         staging = self._directories.get(os.path.realpath(place))
         return place if staging is None else str(staging.scratch.path)
 
     def _staging_directory(self, parent: str) -> str:
-        """The directory of ours in ``parent``, made if there is none yet."""
+        """The path of the staging directory in ``parent``, which is created if necessary."""
         if parent not in self._directories:
             self._directories[parent] = _make_staging(parent)
         return str(self._directories[parent].scratch.path)

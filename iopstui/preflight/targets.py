@@ -15,7 +15,7 @@ from iopstui.model.block.target import Target
 from iopstui.text import printable
 
 ChosenTargets = tuple[Target, "Target | None"]
-"""What is watched, and what jobs are told to work on (``None``: the job names its files)."""
+"""The watched target, and the target of jobs (``None``: the job names its files)."""
 HEAD_BYTES = 4096
 
 
@@ -40,7 +40,7 @@ def choose_targets(
 
 
 def _require_answers(texts: Sequence[str], roots: Roots) -> None:
-    """UsageError if one is on a file system that does not answer; before anything looks at it."""
+    """UsageError if one is on a file system that does not respond; called before any access."""
     from iopstui.linux.shares.first_touch import require_answer
 
     cwd = Path.cwd()

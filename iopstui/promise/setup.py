@@ -66,8 +66,8 @@ class PromiseOptions:
 
 @dataclass(frozen=True, slots=True)
 class PromiseSetup:
-    """A promise test: checks to run (``todo``), checks left out with reasons (``left``), and the
-    target."""
+    """A promise test: checks to run (``todo``), checks left out with reasons (``skipped``), and
+    the target."""
 
     promised: PromisedFigures
     options: PromiseOptions

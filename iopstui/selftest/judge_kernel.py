@@ -43,7 +43,7 @@ def judge_kernel(evidence: Evidence) -> Iterator[Check]:
 
 def _device(evidence: Evidence, frames: Sequence[Frame]) -> Iterator[Check]:
     stats = readings(evidence.counters, "diskstats", 3)
-    # the ninth is what is in flight
+    # the ninth field, I/Os in flight, goes up and down
     if was_reset([(at, row[:8] + row[9:]) for at, row in stats]):
         yield unchecked("device", COUNTERS_RESET)
         return

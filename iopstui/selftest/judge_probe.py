@@ -21,11 +21,11 @@ from iopstui.selftest.kernel_counters import (
 NS_PER_MS = 1e6
 SECOND_MS, LATE_MS = 1000.0, 100.0
 MAX_QUEUE_RATIO = 64
-"""Of the time until a request completes at least one part in so many is in the device."""
+"""The device takes at least this fraction (1 / N) of the time until a request completes."""
 WRONG_LATENCIES = "the probe would show wrong latencies of the device"
 SECTOR_BYTES = 512
 ROUNDING_ERROR = 0.005
-"""iostat prints two digits behind the point."""
+"""iostat prints two decimals."""
 COUNTERS_RESET = "the counters began again meanwhile"
 COLUMNS = {"r/s", "rkB/s", "r_await", "w/s", "wkB/s", "w_await"}
 _NUMBER = re.compile(r"\d+(\.\d+)?")
@@ -43,7 +43,7 @@ def judge_probe(evidence: Evidence) -> Iterator[Check]:
         yield unchecked("probe", COUNTERS_RESET)
         return
     begin, end = _begin(frames[0]), _end(frames[-1])
-    # what it says itself that it has not seen
+    # requests that the probe itself reports as missed
     unseen = max((frame["missed"] or 0.0) / 100 for frame in frames)
     skipped = sum((frame["skipped"] or 0) + (frame["lost"] or 0) for frame in frames)
     for key, field in (("read", 0), ("write", 4)):

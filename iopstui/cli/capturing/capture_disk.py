@@ -36,7 +36,7 @@ _SUFFIX = ".fio"
 
 @dataclass(frozen=True, slots=True)
 class CaptureOptions:
-    """What a capture is asked for: disk and processes, how long, and what is made of it."""
+    """Options of a capture: disk and processes, length, and output files."""
 
     target: str | None
     pids: tuple[int, ...]

@@ -33,7 +33,7 @@ def replay_and_compare(
     stop: Callable[[], bool],
 ) -> list[Distance]:  # fmt: skip
     """The distances between what was captured and its job in ``directory``. Raises JobFailed if
-    the job fails, Interrupted if ``stop`` says so."""
+    the job fails, Interrupted if ``stop`` returns True."""
     with TemporaryDirectory(prefix="iopstui-capture-") as private:
         job = Path(private) / "captured.fio"
         job.write_text(job_text(captured, loop, "", phases), encoding="utf-8")
@@ -102,7 +102,7 @@ def _queued_lines(
 
 
 def _end_child(child: subprocess.Popen[str]) -> None:
-    """It removes its scratch files when it is asked to end."""
+    """Wait for the child, or terminate it: then it removes its scratch files."""
     if child.poll() is None:
         try:
             child.wait(_END_TIMEOUT_S)

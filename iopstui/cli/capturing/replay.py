@@ -22,7 +22,7 @@ from iopstui.model.workload.trace import (
 
 
 def run_replay(path: Path, options: RunOptions, kind: str) -> int:
-    """Read the trace, write it anew for a scratch file, and run it; the exit code."""
+    """Read the trace, rewrite it for a scratch file, and run it; the exit code."""
     if options.until_steady or options.precondition:
         raise UsageError("A replay ends with its trace: it takes no --until-steady and no "
                          "--precondition.", "Use the job instead: --job app.fio")  # fmt: skip

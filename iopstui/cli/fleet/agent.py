@@ -189,7 +189,7 @@ class Agent:
         return self._completed and event.interrupted and not event.error
 
     def _report_missing_probe(self) -> None:
-        """Why there is none though it was asked for, once, before it is missed."""
+        """Send once why a requested probe does not run."""
         reason = self._session.no_probe if self._session is not None else ""
         if reason != self._probe_problem:
             self._probe_problem = reason

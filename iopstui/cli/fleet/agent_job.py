@@ -26,11 +26,11 @@ from iopstui.session.new_session import new_session
 
 Object = dict[str, Any]
 ParseArguments = Callable[[Sequence[str]], argparse.Namespace]
-"""What reads a command line (CommandLine.read)."""
+"""A parser of command lines (CommandLine.parse)."""
 COMMANDS = ("run", "watch")
 DEADLINE_S = 4.0
-"""An agent that is stopped (SIGSTOP) can't hear whether its controller is still there: fio's guard
-ends fio after so long, and the time fio has to write its last document."""
+"""A stopped agent (SIGSTOP) cannot notice that its controller is gone: after this time, and the
+time fio has to write its last document, fio's guard ends fio."""
 
 
 class AgentJob:
@@ -39,8 +39,8 @@ class AgentJob:
     ``stack`` is closed; ``parse`` reads the arguments. UsageError for what the command itself would
     refuse.
 
-    ``name`` is the job for the session; ``None`` for a watch. ``tunables`` are those that were
-    changed here before; a run sets them by itself, a watch has to be told.
+    ``name`` is the job for the session; ``None`` for a watch. ``tunables`` were changed here
+    before; a run sets them by itself, for a watch the agent does.
     """
 
     def __init__(self, order: Object, stack: contextlib.ExitStack, parse: ParseArguments) -> None:
@@ -51,7 +51,7 @@ class AgentJob:
         self.name: str | None = job
         self.tunables = [TunableRequest(name, value) for name, value in order.get("tunables", ())]
         options = _parse_options(args, job, parse)
-        # those that were changed on the screen after those of the command line
+        # tunables changed on the screen after those of the command line
         knobs = (*options.knobs, *self.tunables)
         self.options: RunOptions = replace(options, hold=job is not None, knobs=knobs)
 
@@ -82,7 +82,7 @@ def _parse_options(args: list[str], job: str | None, parse: ParseArguments) -> R
     command = "watch" if job is None else "run"
     line = [command, *args] if job is None else [command, "--job", job, *args]
     try:
-        # --help and the like: standard output is for our lines
+        # --help and the like: standard output is reserved for JSON lines
         with contextlib.redirect_stdout(sys.stderr):
             arguments = parse(line)
     except SystemExit as error:

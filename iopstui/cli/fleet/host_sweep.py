@@ -128,7 +128,7 @@ class _HostSweep:
         return point
 
     def _run(self, hosts: int) -> tuple[int, list[str], ScalePoint | None]:
-        """The exit code of a point, what is said of it, and the point if it counts."""
+        """The exit code of a point, its messages, and the point if it counts."""
         arguments = self._arguments
         merger = Merger(
             arguments.interval, keep_bins=any(expectation.each for expectation in self._expected)

@@ -53,7 +53,7 @@ class RecordFile:
                              ) from error  # fmt: skip
 
     def write_row(self, row: dict[str, Any]) -> None:
-        """A line of JSON, unless it is nested too deep to be written; that is none of ours."""
+        """Write a line of JSON, unless it is nested too deep: iopstui writes no such row."""
         with contextlib.suppress(RecursionError):
             self.write(dumps(row) + "\n")
 

@@ -150,7 +150,7 @@ def _run_without_screen(
         order,
         merger,
         fleet_options(arguments, min_hosts),
-        # where lines are kept they are asked for as JSON
+        # hosts send JSON lines if these are recorded
         FleetCallbacks(
             print_message, run.print_second, run.record_row, run.stop_reason, lambda: run.is_steady
         ),
@@ -169,7 +169,7 @@ def _run_without_screen(
 
 
 def _require_probe(arguments: argparse.Namespace, expected: Sequence[FleetExpectation]) -> None:
-    """UsageError for a figure of the device's that nobody would count."""
+    """UsageError for a device figure that would need --probe."""
     figures = [
         (f"--expect {expectation.text!r}", expectation.expectation.path) for expectation in expected
     ]

@@ -80,7 +80,7 @@ class FleetRecorder:
 
 
 class FleetRunPlanner:
-    """Makes a run of what the command line says and keys have changed."""
+    """Plans runs from the command line and the changes made on the screen."""
 
     def __init__(
         self,
@@ -230,7 +230,7 @@ def show_fleet(
 ) -> int:
     """The screen, until it is left; the exit code."""
     require_for_screen(arguments)
-    # what can't be so is said before there is a screen
+    # errors are reported before the screen opens
     counts = host_counts(arguments, len(nodes)) if arguments.axis else []
     AgentOrders(arguments, nodes)
     FleetRunReporter(

@@ -81,7 +81,7 @@ def check_target(
             "each run creates new scratch files.",
             "Give the device as TARGET and repeat it with --destroy-data.",
         )
-    # 0: not known, and told later
+    # 0: unknown, and reported later
     sizes = (part_bytes(options.size or "100%", _size(place, devices)) for place in target.places)
     needed = PASSES * sum(n or 0 for n in sizes)
     if options.write_budget is not None and needed > options.write_budget:

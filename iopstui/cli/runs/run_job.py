@@ -54,9 +54,9 @@ def _run_job(
     clean_up_and_say(print_message, Roots())
     if options.precondition:
         _preflight(job, options)
-    # what it came to stays in the file: it may be over before anybody has read it
+    # the last figures stay in the file: the run may end before they are read
     with exporting_sessions(options, keep=True) as export:
-        # only now: a file or a port that can't be had is told before hours of writing
+        # after the exports: an unusable file or port is reported before hours of writing
         if options.precondition:
             from iopstui.cli.runs.preconditioning import run_precondition_job
 
@@ -101,7 +101,7 @@ def _new_session(job: str, options: RunOptions) -> LiveSession:
 
 def _parse_expectations(job: str, options: RunOptions, target: Target) -> tuple[Expectation, ...]:
     if not options.expect and options.baseline is None:
-        return ()  # as most runs: what judges takes as long to load as twenty of our files
+        return ()  # like most runs: loading the checker takes as long as loading twenty modules
     from iopstui.experiment.baseline import with_baseline
     from iopstui.experiment.expectations import job_sections, parse_expectations
 

@@ -14,7 +14,7 @@ from iopstui.session.start_signal import StartSignal
 
 
 class StartGateSink:
-    """Passes events on; once the run is ready it waits for the word, in a thread of its own."""
+    """Passes events on; once the run is ready, a thread waits for a line on standard input."""
 
     def __init__(self, inner: EventSink, session: LiveSession) -> None:
         self._inner = inner

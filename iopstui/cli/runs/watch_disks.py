@@ -73,8 +73,8 @@ def _watch(
 
 
 class _StopOnSignal:
-    """A signal ends the watch. If that is not ``heard``, because whoever reads the output has
-    stopped reading, the output is given up: a write that waits goes on with the next signal."""
+    """A signal ends the watch. If it is not ``acknowledged``, because the reader of the output has
+    stopped reading, the output is dropped, and another signal interrupts the blocked write."""
 
     def __init__(self, disk_watch: Watch) -> None:
         self.acknowledged = threading.Event()

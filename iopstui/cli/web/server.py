@@ -99,7 +99,7 @@ class Server:
             await runner.cleanup()
             in_use = error.errno in (errno.EADDRINUSE, errno.EACCES)
             number = error.errno or 0
-            # a name that is not found has a number of its own
+            # an unknown host name has a negative number (socket.gaierror)
             reason = os.strerror(number) if number > 0 else error.strerror
             raise UsageError(
                 f"Cannot listen on {host}, port {port}: {reason}.",

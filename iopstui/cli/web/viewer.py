@@ -28,7 +28,7 @@ def show_viewer(options: ViewerOptions, fds: Sequence[int]) -> int:
     from iopstui.ui.replay import show_session
 
     play, newest = (os.fdopen(fd, "rb") for fd in fds)
-    # the directory is nobody's business
+    # viewers must not see the directory
     path = Path(options.recording.name)
     if options.follow:
         session: ReplaySession = FollowSession(path, options.speed, files=(play, newest))
