@@ -156,7 +156,7 @@ help. Whose values are not listed here and have no ``choices`` has none."""
 _LISTS = ("--probe-with",)
 
 
-def separated(name: str, current: str) -> tuple[str, str]:
+def split_last(name: str, current: str) -> tuple[str, str]:
     """Split ``current`` into the part to keep and the part to complete."""
     if name in _LISTS:
         head, comma, last = current.rpartition(",")

@@ -253,9 +253,11 @@ def _value_text(value: Value | None) -> str:
 
 def _check_entry(entry: Entry, before: Mapping[str, Setting]) -> object:
     """The value as the command line's option has it. ValueError, in words."""
-    never = NOT_CONFIGURABLE.get(entry.key.replace("_", "-").lower())
-    if never is not None:
-        raise ValueError(f"{never} is not allowed in the configuration; give it with each command")
+    forbidden = NOT_CONFIGURABLE.get(entry.key.replace("_", "-").lower())
+    if forbidden is not None:
+        raise ValueError(
+            f"{forbidden} is not allowed in the configuration; give it with each command"
+        )
     if entry.key and entry.key not in KEYS:
         import difflib
 

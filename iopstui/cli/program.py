@@ -245,8 +245,8 @@ class TopParser(Parser):
             for command in visible
             if not command.minor
         ]
-        minor = ", ".join(command.name for command in visible if command.minor)
-        lines.append(f"  {'more':<{column_width}}{minor}: iopstui COMMAND --help")
+        minor_commands = ", ".join(command.name for command in visible if command.minor)
+        lines.append(f"  {'more':<{column_width}}{minor_commands}: iopstui COMMAND --help")
         count = max(FEWEST_EXAMPLES, SCREEN - len(lines) - 2)
         return "\n".join([*lines, "", *(f"  {example}" for example in EXAMPLES[:count]), ""])
 

@@ -260,8 +260,8 @@ class ExperimentRunner:
             if self.interrupted:
                 return False
             raise session_ended_error(self._session.exit_code)
-        goes_on = not self.plan.variants and not self._session.budget.over
-        if finished.error and finished.exit_code == EXIT_JOB_FAILED and goes_on:
+        leaves_out_failures = not self.plan.variants and not self._session.budget.over
+        if finished.error and finished.exit_code == EXIT_JOB_FAILED and leaves_out_failures:
             self._report_failed_point(step, finished.error)
             return False
         if finished.error:

@@ -66,14 +66,14 @@ def judge(
     # an answer is wrong only where another is right: else the measurement decided nothing
     correct = verdicts.get(chosen) if chosen and right else None
     answer_text = f"You said {_choice_text(by_letter[chosen], lookup)}. " if chosen else ""
-    borne_out = " and ".join(_choice_text(by_letter[letter], lookup) for letter in right)
+    right_texts = " and ".join(_choice_text(by_letter[letter], lookup) for letter in right)
     measured = any(name not in FACTS for name in figures)
     if chosen and correct:
         others = [_choice_text(by_letter[letter], lookup) for letter in right if letter != chosen]
         text = answer_text + ("The measurement confirms it." if measured else "Correct.")
         text += f" And so is {' and '.join(others)}." if others else ""
     elif right:
-        text = f"{answer_text}{'Measured' if measured else 'It is'}: {borne_out}."
+        text = f"{answer_text}{'Measured' if measured else 'It is'}: {right_texts}."
     elif any(value is None for value in verdicts.values()):
         text = f"{answer_text}This cannot be decided here: a required figure is unknown."
     else:

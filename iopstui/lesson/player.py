@@ -82,8 +82,8 @@ class LessonRun:
         step = self.step
         if step is None or self.running:
             return
-        passed_over = step.header in self.skipped
-        if isinstance(step, RunPage) and step.name not in self.points and not passed_over:
+        is_skipped = step.header in self.skipped
+        if isinstance(step, RunPage) and step.name not in self.points and not is_skipped:
             self.failed.setdefault(step.name, "it was not run")
         self._move()
 

@@ -120,7 +120,7 @@ class LessonPlayer:
         page = self._run.page()
         return f"{page.number} of {page.total}" if page else "the last"
 
-    def _stop(self, number_: int, frame: FrameType | None) -> None:
+    def _stop(self, signal_number: int, frame: FrameType | None) -> None:
         if self._closing:
             drop_stuck()
             return  # settings are being put back

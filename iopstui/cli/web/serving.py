@@ -123,7 +123,7 @@ class _Presenter:
     @classmethod
     async def start(cls, command_line: Sequence[str]) -> _Presenter:
         """Start it; messages before its screen begins go to standard error."""
-        (keys, input_), (output, paints) = os.pipe(), os.pipe()
+        (keys, input_), (output, screen_out) = os.pipe(), os.pipe()
         environment = {
             **os.environ, **screen_environment(*FIRST_SIZE),
             **{name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ},
@@ -132,12 +132,12 @@ class _Presenter:
         try:
             # Ctrl-C in the terminal is for the server, which then ends this one
             process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "iopstui", *command_line, stdin=keys, stdout=paints,
+                sys.executable, "-m", "iopstui", *command_line, stdin=keys, stdout=screen_out,
                 env=environment, start_new_session=True,
             )  # fmt: skip
         finally:
             os.close(keys)
-            os.close(paints)
+            os.close(screen_out)
         return cls(process, ScreenProcess(output, input_, process.terminate))
 
     async def wait(self) -> None:

@@ -65,11 +65,13 @@ class ViewerHost:
         """Fork a viewer that plays ``recording``. OSError if the process is gone."""
         with contextlib.ExitStack() as child_fds:
             files = [os.open(recording, os.O_RDONLY | os.O_CLOEXEC) for _ in range(2)]
-            (keys, input_), (output, paints) = os.pipe(), os.pipe()
-            for fd in (*files, keys, paints):
+            (keys, input_), (output, screen_out) = os.pipe(), os.pipe()
+            for fd in (*files, keys, screen_out):
                 child_fds.callback(os.close, fd)
             request = {"width": width, "height": height, "recording": recording.name}
-            socket.send_fds(self._socket, [json.dumps(request).encode()], [keys, paints, *files])
+            socket.send_fds(
+                self._socket, [json.dumps(request).encode()], [keys, screen_out, *files]
+            )
             answer = self._socket.recv(MAX_REQUEST_BYTES)
         if not answer:
             os.close(input_)
@@ -153,13 +155,13 @@ class _HostProcess:
     def _view(self, request: dict[str, Any], fds: Sequence[int]) -> None:
         die_with_parent()
         os.environ.update(screen_environment(request["width"], request["height"]))
-        keys, paints, *recording = fds
+        keys, screen_out, *recording = fds
         os.dup2(keys, 0)
-        os.dup2(paints, 1)
+        os.dup2(screen_out, 1)
         with open(os.devnull, "wb") as nothing:
             os.dup2(nothing.fileno(), 2)
         os.close(keys)
-        os.close(paints)
+        os.close(screen_out)
         self._show(recording)
 
     def _reap(self) -> None:
