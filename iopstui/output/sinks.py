@@ -117,11 +117,11 @@ def make_watch_sink(
 ) -> EventSink:  # fmt: skip
     """The same of a watch, where no job runs; ``probed``: the probe counts, too."""
     if kind == "table" and target.shares and not target.devices_below:
-        from iopstui.output.share_table import ShareTable
+        from iopstui.output.watch.share_table import ShareTable
 
         return ShareTable(out, err, target)
     if kind == "table":
-        from iopstui.output.watch_table import WatchTable
+        from iopstui.output.watch.table import WatchTable
 
         return WatchTable(out, err, target, probed)
     return make_sink(kind, out, err, target, host, every_s)

@@ -10,6 +10,8 @@ from iopstui.report import experiment as experiment_pages
 from iopstui.report.drawing.charts import Scales, charts
 from iopstui.report.drawing.experiment_charts import experiment_charts
 from iopstui.report.experiment import Experiment
+from iopstui.report.folding.run import Run
+from iopstui.report.folding.series import points
 from iopstui.report.markup import (
     Block,
     Bullets,
@@ -22,8 +24,6 @@ from iopstui.report.markup import (
     Text,
     titled,
 )
-from iopstui.report.run import Run
-from iopstui.report.series import points
 from iopstui.report.story import Story
 from iopstui.report.wording import recording as words
 from iopstui.report.wording import repeat_command, side_by_side, slowest_requests

@@ -18,8 +18,8 @@ from iopstui.output.jsonl import (
     wait_data,
 )
 from iopstui.report.experiment import as_data
-from iopstui.report.run import Run
-from iopstui.report.series import points
+from iopstui.report.folding.run import Run
+from iopstui.report.folding.series import points
 from iopstui.report.story import Story
 from iopstui.report.wording.recording import reconciled
 from iopstui.report.wording.repeat_command import command, repeat, repeat_experiment

@@ -18,10 +18,10 @@ from iopstui.model.metrics.summary import fio_summary
 from iopstui.model.samples import FioStatus, RawSample
 from iopstui.recording import layout as form
 from iopstui.recording.foreign import FioResult, LogFile, read_log_file
-from iopstui.report.block import Block
-from iopstui.report.heat import Heat
+from iopstui.report.folding.block import Block
+from iopstui.report.folding.heat import Heat
+from iopstui.report.folding.run import Run
 from iopstui.report.redact import REDACTED, Redactor
-from iopstui.report.run import Run
 from iopstui.report.sources import Source
 from iopstui.report.story import Story, take_block, take_row
 from iopstui.text import printable

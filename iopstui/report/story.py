@@ -20,14 +20,14 @@ from iopstui.model.metrics.waits import MeanWaits
 from iopstui.recording import layout as form
 from iopstui.recording.reader import EventRecord, Recording
 from iopstui.recording.replay import ReplayFold, why_incomplete
-from iopstui.report.block import Block
 from iopstui.report.experiment import Experiment
-from iopstui.report.folding import BlockBuilder, duration, segments
-from iopstui.report.heat import Heat
-from iopstui.report.parallel import SegmentMismatch, fold_in_parallel
+from iopstui.report.folding.block import Block
+from iopstui.report.folding.block_builder import BlockBuilder, duration, segments
+from iopstui.report.folding.heat import Heat
+from iopstui.report.folding.parallel import SegmentMismatch, fold_in_parallel
+from iopstui.report.folding.run import Run
+from iopstui.report.folding.series import Series, append, empty, extend
 from iopstui.report.redact import opened
-from iopstui.report.run import Run
-from iopstui.report.series import Series, append, empty, extend
 from iopstui.session.run_rows import add_mark_event, add_run_event
 from iopstui.text import printable
 

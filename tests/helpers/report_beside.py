@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from iopstui.report import folding, parallel, story
+from iopstui.report import story
 from iopstui.report.files import rendered
+from iopstui.report.folding import block_builder, parallel
 
 
 def report(path: Path) -> str:
@@ -56,7 +57,7 @@ def both(path: Path) -> dict[str, Any]:
 
 if __name__ == "__main__":
     processes, keys, *files = sys.argv[1:]
-    folding.SEGMENT_KEYS = int(keys)
+    block_builder.SEGMENT_KEYS = int(keys)
     parallel.MAX_PROCESSES = int(processes)
     with mock.patch.object(os, "sched_getaffinity", lambda _: set(range(64))):
         for file in files:

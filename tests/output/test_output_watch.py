@@ -19,8 +19,8 @@ from iopstui.model.watch.totals import WatchTotals
 from iopstui.output.jsonl import JsonlSink
 from iopstui.output.sinks import NarratedSink, make_watch_sink
 from iopstui.output.table import HEADER_EVERY
-from iopstui.output.watch_summary import watch_sentences, watch_summary
-from iopstui.output.watch_table import WatchTable, header, rows
+from iopstui.output.watch.summary import watch_sentences, watch_summary
+from iopstui.output.watch.table import WatchTable, header, rows
 
 ONE = Target(DEVICE, "/dev/vda", "vda", ("vda",))
 TWO = one_target([TargetPath(DEVICE, f"/dev/{name}", name, (name,)) for name in ("vda", "vdb")])

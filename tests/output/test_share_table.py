@@ -20,10 +20,10 @@ from iopstui.output.export.metrics import Metrics
 from iopstui.output.influx import InfluxSink
 from iopstui.output.jsonl import frame_object
 from iopstui.output.plain import PlainSink
-from iopstui.output.share_table import header, rows
 from iopstui.output.sinks import make_watch_sink
 from iopstui.output.table import TableSink
-from iopstui.output.watch_summary import watch_sentences, watch_summary
+from iopstui.output.watch.share_table import header, rows
+from iopstui.output.watch.summary import watch_sentences, watch_summary
 from iopstui.session.run_rows import RUN_COLUMNS, add_run_event, run_columns, run_table_rows
 
 TARGET = Target(DIRECTORY, "/mnt/n", None, (), "far away", "nfs4", "/mnt/n", share="srv:/export")

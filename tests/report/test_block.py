@@ -21,9 +21,9 @@ from iopstui.model.metrics.mark_intervals import MarkIntervals, middle_of_frame
 from iopstui.model.metrics.run_history import RunHistory
 from iopstui.model.metrics.summary import FramesTotal
 from iopstui.recording import layout as form
-from iopstui.report import series
-from iopstui.report.block import Block
-from iopstui.report.run import BUSY, COMPLETED, Run
+from iopstui.report.folding import series
+from iopstui.report.folding.block import Block
+from iopstui.report.folding.run import BUSY, COMPLETED, Run
 
 # a mixed run; one with a ramp; one of several jobs; one whose latencies are not measured
 RUNS = ("3.33-p-mixed", "3.42-e-ramp", "3.42-a-randread-grp", "3.1-g5-enospc-run")

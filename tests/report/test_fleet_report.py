@@ -24,7 +24,7 @@ from iopstui.output.fleet.labelled_rows import is_fleet
 from iopstui.report.files import rendered, report, write_report
 from iopstui.report.fleet.reading import interval_of
 from iopstui.report.fleet.story import FleetHeat, gather_fleet
-from iopstui.report.heat import HEAT_ROWS_PER_DECADE
+from iopstui.report.folding.heat import HEAT_ROWS_PER_DECADE
 from iopstui.report.report_options import DEFAULT_OPTIONS, ReportOptions
 
 START_MS = 1_800_000_000_000.0

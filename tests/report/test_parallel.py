@@ -31,7 +31,7 @@ from iopstui.recording import layout as form
 from iopstui.recording.reader import Recording, SampleRecord
 from iopstui.recording.replay import replay_events
 from iopstui.recording.writer import Recorder, RecordingBuffer
-from iopstui.report import folding
+from iopstui.report.folding import block_builder
 from iopstui.report.story import gather
 from iopstui.session.run_rows import add_mark_event, add_run_event
 
@@ -214,7 +214,7 @@ def test_rows_and_stretches_are_those_of_single_frames(
     several_runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where fio was silent over a mark: its next document reaches back before that."""
-    monkeypatch.setattr(folding, "SEGMENT_KEYS", 1)
+    monkeypatch.setattr(block_builder, "SEGMENT_KEYS", 1)
     silent = [replace(raw, fio=None) if 40 < raw.seq < 70 else raw for raw in busy(70)]
     path = recorded(tmp_path / "r.iops", [silent[0], started(0.1, 1), *silent[1:60],
                                           events.Mark(60.0, "m"), *silent[60:]])  # fmt: skip
@@ -263,10 +263,10 @@ def test_a_short_recording_is_read_by_one(tmp_path: Path) -> None:
 
 SLOW = """
 import sys, time
-from iopstui.report import folding, parallel
+from iopstui.report.folding import block_builder, parallel
 from iopstui.report.files import rendered
 from pathlib import Path
-folding.SEGMENT_KEYS = 1
+block_builder.SEGMENT_KEYS = 1
 import os
 os.sched_getaffinity = lambda _: [0, 1, 2]
 whole = parallel._segment_result

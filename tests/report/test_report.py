@@ -30,13 +30,13 @@ from iopstui.model.metrics.summary import fio_summary
 from iopstui.recording import layout as form
 from iopstui.recording.reader import recording_path
 from iopstui.recording.writer import Recorder, RecordingBuffer
-from iopstui.report import series
 from iopstui.report.drawing.svg import HEIGHT, WIDTH, Curve, Scale, chart, heat, linear, logarithmic
 from iopstui.report.files import kind_of, rendered, report
+from iopstui.report.folding import series
+from iopstui.report.folding.run import BUSY, QUEUE, Run
+from iopstui.report.folding.series import points
 from iopstui.report.formats import TEXTS
 from iopstui.report.page import markdown
-from iopstui.report.run import BUSY, QUEUE, Run
-from iopstui.report.series import points
 from iopstui.report.story import gather
 from iopstui.report.wording import recording as report_words
 from iopstui.report.wording import side_by_side

@@ -22,7 +22,7 @@ from iopstui.model.metrics.frame import FINAL, PARTIAL, RAMP, Frame, FrameBuilde
 from iopstui.model.metrics.waits import Waits
 from iopstui.model.samples import RawSample
 from iopstui.report.drawing.svg import Curve, linear, stacked
-from iopstui.report.series import append, empty, wait_names, wait_values
+from iopstui.report.folding.series import append, empty, wait_names, wait_values
 
 HEAD = ("run", "in flight", "waiting for a CPU", "above the device", "vda")
 

@@ -23,7 +23,7 @@ from iopstui.model.watch.options import WatchOptions
 from iopstui.model.watch.trigger import parse_trigger
 from iopstui.output.sinks import PLAIN, EventSink, make_watch_sink
 from iopstui.output.streams import drop
-from iopstui.output.watch_summary import watch_sentences, watch_summary
+from iopstui.output.watch.summary import watch_sentences, watch_summary
 from iopstui.preflight.targets import choose_watch_target
 from iopstui.safety.signals import StopSignals
 from iopstui.session.live import LiveSession

@@ -17,9 +17,9 @@ from iopstui.report.drawing.svg import (
     stacked,
 )
 from iopstui.report.drawing.xy import XYCurve, scaled, xy_chart
-from iopstui.report.heat import HEAT_COLUMNS, HEAT_ROWS_PER_DECADE
-from iopstui.report.run import Run
-from iopstui.report.series import WAIT_ABOVE, WAIT_CPU, WAIT_LAYERS, WAIT_UNKNOWN, points
+from iopstui.report.folding.heat import HEAT_COLUMNS, HEAT_ROWS_PER_DECADE
+from iopstui.report.folding.run import Run
+from iopstui.report.folding.series import WAIT_ABOVE, WAIT_CPU, WAIT_LAYERS, WAIT_UNKNOWN, points
 from iopstui.report.story import Story
 
 LATENCIES = (("p99.9", "p999"), ("p99", "p99"), ("p50", "p50"))

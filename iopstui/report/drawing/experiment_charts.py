@@ -11,8 +11,8 @@ from iopstui.model.experiment.plan import variant_letter
 from iopstui.report.drawing.svg import Scale, linear, logarithmic
 from iopstui.report.drawing.xy import MAX_CURVES, STYLES, XYCurve, places, scaled, xy_chart
 from iopstui.report.experiment import Experiment
-from iopstui.report.run import Run
-from iopstui.report.series import points
+from iopstui.report.folding.run import Run
+from iopstui.report.folding.series import points
 from iopstui.report.story import Story
 from iopstui.text import printable
 

@@ -8,7 +8,7 @@ from iopstui import format as units
 from iopstui.model.rates import MIB
 from iopstui.report.drawing.svg import Curve, Times, chart, heat, linear, logarithmic
 from iopstui.report.fleet.story import FleetHeat, FleetStory, SecondRow
-from iopstui.report.heat import HEAT_ROWS_PER_DECADE
+from iopstui.report.folding.heat import HEAT_ROWS_PER_DECADE
 
 CHARTED_PERCENTILES = (("p99.9", "p999"), ("p99", "p99"), ("p50", "p50"))
 Figures = Mapping[str, float | None]

@@ -22,7 +22,7 @@ from iopstui.output.fleet.labelled_rows import file_rows
 from iopstui.output.fleet.wording import is_last
 from iopstui.report.fleet.reading import Names, Reading
 from iopstui.report.fleet.runs import RunRow, runs_of
-from iopstui.report.heat import HEAT_COLUMNS, HEAT_ROWS_PER_DECADE
+from iopstui.report.folding.heat import HEAT_COLUMNS, HEAT_ROWS_PER_DECADE
 from iopstui.report.redact import REDACTED
 from iopstui.text import printable
 

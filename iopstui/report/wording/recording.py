@@ -17,10 +17,10 @@ from iopstui.model.metrics.shares.share import NFS_PROTOCOL, SMB_PROTOCOL
 from iopstui.model.metrics.summary import is_final
 from iopstui.model.rates import MIB
 from iopstui.model.samples import DIRECTIONS
-from iopstui.output.share_table import columns_of
 from iopstui.output.summary import interruption, reconciliation
-from iopstui.report.heat import HEAT_ROWS_PER_DECADE
-from iopstui.report.run import BUSY, COMPLETED, QUEUE, READ, WRITTEN, Device, Run
+from iopstui.output.watch.share_table import columns_of
+from iopstui.report.folding.heat import HEAT_ROWS_PER_DECADE
+from iopstui.report.folding.run import BUSY, COMPLETED, QUEUE, READ, WRITTEN, Device, Run
 from iopstui.report.story import FindingEnds, Story
 from iopstui.session.tick.outcomes import outcome_event_text
 from iopstui.tables import texts, titles

@@ -8,7 +8,7 @@ from iopstui.model.block.target import DIRECTORY
 from iopstui.recording import layout as form
 from iopstui.report import experiment as report_experiment
 from iopstui.report.experiment import Experiment
-from iopstui.report.run import Run
+from iopstui.report.folding.run import Run
 from iopstui.report.story import Story
 from iopstui.text import printable
 

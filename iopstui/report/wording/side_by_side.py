@@ -7,7 +7,7 @@ from typing import Any
 
 from iopstui import format as units
 from iopstui.model.experiment.plan import variant_letter
-from iopstui.report.run import BUSY, COMPLETED, QUEUE, Run
+from iopstui.report.folding.run import BUSY, COMPLETED, QUEUE, Run
 from iopstui.report.story import Story
 from iopstui.text import printable
 

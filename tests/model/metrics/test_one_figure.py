@@ -16,7 +16,7 @@ from iopstui.model.findings.figures import device_figures
 from iopstui.model.metrics.queue_map import queue_map
 from iopstui.model.rates import DiskRates, disk_rates, sum_rates
 from iopstui.model.samples import DiskCounters
-from iopstui.report.run import COMPLETED, Device
+from iopstui.report.folding.run import COMPLETED, Device
 
 TRIMS = disk(d_s=500.0, f_s=50.0)
 

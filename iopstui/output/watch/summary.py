@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from iopstui import format as units
 from iopstui.model.metrics.shares.share import OperationRates
 from iopstui.model.watch.totals import DiskTotal, FindingCount, WatchTotals
-from iopstui.output.share_table import columns_of
+from iopstui.output.watch.share_table import columns_of
 from iopstui.tables import Column, head_line, row_line
 from iopstui.text import printable
 

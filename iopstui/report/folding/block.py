@@ -1,7 +1,7 @@
 """Sums of consecutive frames of a recording.
 
-A report is made of blocks and of what happened between them, so blocks of one recording can be
-made beside each other (parallel.py) and are the same as if one was made after the other.
+A report is made of blocks and the events between them. Several processes can make the blocks of one
+recording at the same time (parallel.py); the blocks are the same as if one process makes all.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from iopstui.model.metrics.run_history import RunFigures
 from iopstui.model.metrics.slow.slow_requests import SlowestTotal
 from iopstui.model.metrics.waits import MeanWaits
 from iopstui.recording import layout as form
-from iopstui.report import series
-from iopstui.report.heat import Heat
-from iopstui.report.run import Run
+from iopstui.report.folding import series
+from iopstui.report.folding.heat import Heat
+from iopstui.report.folding.run import Run
 
 
 class Block:

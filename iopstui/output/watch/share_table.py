@@ -11,7 +11,7 @@ from iopstui import format as units
 from iopstui.model.block.target import Target
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.shares.share import NFS_PROTOCOL, SMB_PROTOCOL, OperationRates
-from iopstui.output.watch_table import FrameTable
+from iopstui.output.watch.table import FrameTable
 from iopstui.tables import Column, head_line, line, texts
 
 COLUMNS = (

@@ -9,16 +9,16 @@ from iopstui.events import FrameReady
 from iopstui.model.metrics.mark_intervals import middle_of_frame
 from iopstui.recording.reader import EventRecord, Recording, RecordingIndex
 from iopstui.recording.replay import ReplayFold
-from iopstui.report.block import Block
+from iopstui.report.folding.block import Block
 
 SEGMENT_KEYS, MAX_KEYS, SEGMENTS = 30, 120, 24
-"""Half an hour at 1 Hz, and of a day an hour: what leads in is read for each."""
+"""Half an hour at 1 Hz; an hour in a recording of a day, because each segment reads a lead-in."""
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A part of a recording: from its byte ``start`` (``None``: all that is before ``until``) to
-    before ``until`` (``None``: to the end). What is read from ``lead`` on tells all that the
+    """A part of a recording: from the byte ``start`` (``None``: from the beginning) to before the
+    byte ``until`` (``None``: to the end). Reading starts at ``lead``, to get the samples that the
     differences of its first samples need."""
 
     start: int | None
@@ -27,7 +27,7 @@ class Segment:
 
 
 def segments(index: RecordingIndex) -> list[Segment]:
-    """The recording's, the same on every machine: blocks end where a segment does."""
+    """Segments of a recording, the same on every machine. A block ends with its segment."""
     keys = index.keys
     size = max(SEGMENT_KEYS, min(len(keys) // SEGMENTS, MAX_KEYS))
     places = list(range(size, len(keys), size))
@@ -62,7 +62,7 @@ class BlockBuilder:
             for event in self._fold.feed(record):
                 if not isinstance(event, FrameReady):
                     continue
-                # to which stretch it counts has to be asked of it alone
+                # a block of its own: the frame began before the latest event
                 alone = middle_of_frame(event.frame) < self._latest_t
                 if alone and block is not None:
                     yield block

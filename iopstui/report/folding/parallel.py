@@ -1,9 +1,9 @@
 """Fold a long recording into blocks in several processes, each with some of the segments.
 
-A process begins a little before its segment. That the differences which follow are the ones that
-reading everything gives is not believed but compared: where it ends, it says all that the next
-frames depend on, and so does the one that goes on from there. Whatever is amiss (these differ, a
-damaged place, no process to be had), the recording is read in order by one.
+A process starts reading a little before its segment, so that it can calculate differences of its
+first samples. Each process reports the state its next frames depend on, and the process of the
+following segment reports the state it started with: the two must be equal. If they differ, if the
+recording is damaged or if no process can be started, one process reads the recording in order.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 
 from iopstui.recording.reader import EventRecord, Recording, SampleRecord
 from iopstui.recording.replay import ReplayFold
-from iopstui.report.block import Block
-from iopstui.report.folding import BlockBuilder, Segment, segments
+from iopstui.report.folding.block import Block
+from iopstui.report.folding.block_builder import BlockBuilder, Segment, segments
 from iopstui.safety.signals import STOP_SIGNALS, handle_stop_signals
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""A watch as text: a live table and the summary at its end."""

@@ -1,0 +1,1 @@
+"""Add up the frames of a recording in blocks, in one process or several."""
