@@ -40,7 +40,7 @@ from iopstui.ui.draw.style import UTF8, charset_for
 from iopstui.ui.draw.theme import apply_roles, plain_name, prepare, use_terminfo, variables_for
 from iopstui.ui.feed import Feed
 from iopstui.ui.keys import LIVE_BINDINGS, REFUSED_IN_LESSON
-from iopstui.ui.lesson.part import LessonKeys
+from iopstui.ui.lesson.keys import LessonKeys
 from iopstui.ui.parts.browser import BrowserKeys
 from iopstui.ui.parts.experiment import NO_EXPERIMENTS_HERE, ExperimentKeys
 from iopstui.ui.parts.job import JobKeys
@@ -99,28 +99,28 @@ class IopstuiApp(KeysInOrder):
         self,
         backend: Backend,
         first: FirstView | None = None,
-        look: Appearance | None = None,
+        appearance: Appearance | None = None,
         *,
         replay: bool = False,
         no_experiments: str = NO_EXPERIMENTS_HERE,
     ) -> None:
-        first, look = first or FirstView(), look or Appearance()
+        first, appearance = first or FirstView(), appearance or Appearance()
         # the filter of NO_COLOR is chosen here, before there is a theme
         no_color = True if "NO_COLOR" in os.environ else None
         self._in_browser = bool(os.environ.get("TEXTUAL_DRIVER"))
         super().__init__(driver_class=_driver_class(), ansi_color=no_color)
         use_terminfo(self)
-        prepare(self, look.theme)
+        prepare(self, appearance.theme)
         self._first_view, self._promised_figures = first, backend.volume
         self._sessions: list[tuple[Target, LiveState]] = []
         self._is_replay = replay
         self._leaving = self.interrupted = False
         self._event_loop: asyncio.AbstractEventLoop | None = None
-        self.charset = look.charset or charset_for()
+        self.charset = appearance.charset or charset_for()
         self.port = Port(
             self, self.charset, self.refresh_footer, self.leave_with, self.open_help, replay
         )
-        self.feed = Feed(self.port, look.refresh_s, self._wake, self.call_after_refresh)
+        self.feed = Feed(self.port, appearance.refresh_s, self._wake, self.call_after_refresh)
         self._make_parts(backend, first, no_experiments)
 
     def _make_parts(self, backend: Backend, first: FirstView, no_experiments: str) -> None:
@@ -184,9 +184,9 @@ class IopstuiApp(KeysInOrder):
         try:
             PREFERENCES.remember(key, value)
         except OSError as error:
-            why = error.strerror or error
+            reason = error.strerror or error
             self.port.show_message(
-                "warning", f"{key}: {value}. Not saved in the configuration: {why}."
+                "warning", f"{key}: {value}. Not saved in the configuration: {reason}."
             )
         else:
             self.port.show_message("info", f"{key}: {value} (saved in the configuration)")
@@ -284,12 +284,12 @@ class IopstuiApp(KeysInOrder):
 
     def _begin_action(self, action: str) -> None:
         """Start the action chosen on the home screen, now that its target is open."""
-        begin = {
+        start = {
             "run": self.jobs.choose_job, "sweep": self.experiments.sweep,
             "compare": self.experiments.compare, "lessons": self.lessons.choose,
         }.get(action)  # fmt: skip
-        if begin is not None:
-            begin()
+        if start is not None:
+            start()
 
     def _close(self) -> None:
         """Close the session to make way for another."""
@@ -341,16 +341,16 @@ class IopstuiApp(KeysInOrder):
             return
         self._leaving = True
         self._save_layout()
-        session, why = self.controller, self._failure_text()
+        session, failure = self.controller, self._failure_text()
         if session is not None:
             if session.running:
                 self.port.show_message("info", "stopping fio, then quitting")
             self.experiments.end()
             await asyncio.to_thread(session.close)
             await asyncio.to_thread(self.experiments.wait)
-            await self.lessons.ended()
+            await self.lessons.close()
         code = self.exit_code()
-        self.exit(code, message=Text(printable(why)) if why and code else None)
+        self.exit(code, message=Text(printable(failure)) if failure and code else None)
 
     def close_all(self) -> None:
         """Whatever has ended the screen: nothing is left running or on disk."""
@@ -410,8 +410,8 @@ class IopstuiApp(KeysInOrder):
 
     def on_events_waiting(self, message: EventsWaiting) -> None:
         """Takes in everything that is queued, then paints once."""
-        events, jumped = self.feed.take()
-        if jumped:
+        events, has_jumped = self.feed.take()
+        if has_jumped:
             self.restart_state()
         changed = experiment_started = False
         for event in events:
@@ -472,8 +472,8 @@ class IopstuiApp(KeysInOrder):
             for label in {key.label, ARROW_SIGNS.get(key.label, key.label)}
         }
         # "Enter" is "enter"; of letters the capital is another key
-        plain = message.label if len(message.label) == 1 else message.label.lower()
-        name = names.get(message.label, names.get(plain, KEY_NAMES.get(plain, plain)))
+        key_name = message.label if len(message.label) == 1 else message.label.lower()
+        name = names.get(message.label, names.get(key_name, KEY_NAMES.get(key_name, key_name)))
         character = message.label if len(message.label) == 1 else None
         self.post_message(events.Key(name, character))
 
@@ -521,17 +521,20 @@ def _freeze_loaded_objects() -> None:
 
 
 def run_app(
-    backend: Backend, first: FirstView, look: Appearance, leave: Callable[[list[SessionRuns]], None]
+    backend: Backend,
+    first: FirstView,
+    appearance: Appearance,
+    on_close: Callable[[list[SessionRuns]], None],
 ) -> int:
     """Runs the screen until it is left; the exit code. ``leave`` is given each session's runs when
     all is closed."""
-    app = IopstuiApp(backend, first, look)
+    app = IopstuiApp(backend, first, appearance)
     with handling_stop_signals(app.interrupt):
         try:
             return run_to_end(app)
         finally:
             app.close_all()
-            leave(app.session_runs)
+            on_close(app.session_runs)
 
 
 def run_to_end(app: IopstuiApp) -> int:

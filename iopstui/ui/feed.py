@@ -75,14 +75,14 @@ class Feed:
         not be shown any more."""
         self._wake_sent = False
         events: list[Event] = []
-        jumped = False
+        has_jumped = False
         while self._queue:
             event = self._queue.popleft()
             if event is None:
-                events, jumped = [], True
+                events, has_jumped = [], True
             else:
                 events.append(event)
-        return events, jumped
+        return events, has_jumped
 
     def note_frame(self) -> None:
         """A frame was taken in."""

@@ -28,9 +28,9 @@ from iopstui.ui.draw.style import Charset
 from iopstui.ui.fleet.controller import FleetController
 from iopstui.ui.fleet.dashboard import FleetDashboard
 from iopstui.ui.fleet.host import HostDashboard, HostView
-from iopstui.ui.fleet.part import ABOUT_JOBS, NOT_IN_FLEET, FleetKeys
-from iopstui.ui.fleet.report import FleetReportKeys
-from iopstui.ui.fleet.sweep import SweepKeys
+from iopstui.ui.fleet.keys import ABOUT_JOBS, NOT_IN_FLEET, FleetKeys
+from iopstui.ui.fleet.report_keys import FleetReportKeys
+from iopstui.ui.fleet.sweep_keys import SweepKeys
 from iopstui.ui.fleet_keys import (
     FLEET_BINDINGS,
     FLEET_REPLAY_BINDINGS,
@@ -50,7 +50,7 @@ NO_EXPERIMENTS = (
     "sweeps over options and comparisons run on one host: iopstui sweep, iopstui compare"
 )
 SHOW_AGE_AFTER_S = 2.0
-"""After so long without a second the screen says anew how old its data are."""
+"""After this time without a new second the screen updates the age of its data."""
 FINDINGS_INTERVAL, MANY_HOSTS, LONG_FINDINGS_INTERVAL = 2, 100, 10
 """Seconds between two searches for findings; the last one with more than ``MANY_HOSTS``."""
 
@@ -219,8 +219,8 @@ class FleetApp(IopstuiApp):
 
     def on_events_waiting(self, message: EventsWaiting) -> None:
         """Takes in all that has come, then paints once."""
-        events, jumped = self.feed.take()
-        if jumped:
+        events, has_jumped = self.feed.take()
+        if has_jumped:
             self.restart_state()
         for event in events:
             self.merged_state.apply(event)
@@ -232,7 +232,7 @@ class FleetApp(IopstuiApp):
         self.collect_garbage()
 
     def _apply_events(self) -> None:
-        events, host = self.fleet.told, self.host_view
+        events, host = self.fleet.events, self.host_view
         while events:
             event = events.popleft()
             self.fleet_state.apply(event)
@@ -269,16 +269,16 @@ class FleetApp(IopstuiApp):
 
     def open_host(self, name: str) -> None:
         """Show one host, and have it send all it measures."""
-        line = self.fleet_state.hosts.get(name)
-        if line is None or self.host_view is not None:
+        host_state = self.fleet_state.hosts.get(name)
+        if host_state is None or self.host_view is not None:
             return
-        if line.session is None:
+        if host_state.session is None:
             self.port.show_message("info", f"no data from {name} yet")
             return
         second = self.fleet_state.second
         interval = second.interval_s if second is not None else 1.0
         frame = self.fleet.runs.frames.get(name)
-        view = self.host_view = HostView(line, frame, self.fleet_state.number, interval)
+        view = self.host_view = HostView(host_state, frame, self.fleet_state.number, interval)
         dashboard = HostScreen(view, self.charset)
         self.port.begin(view.controller, view.state, dashboard)
         self.push_screen(dashboard)
@@ -287,12 +287,12 @@ class FleetApp(IopstuiApp):
 
     def close_host(self) -> None:
         """Back to all of them."""
-        host, board, dashboard = self.host_view, self.fleet_screen, self.port.dashboard
-        if host is None or board is None:
+        host, fleet_screen, dashboard = self.host_view, self.fleet_screen, self.port.dashboard
+        if host is None or fleet_screen is None:
             return
         self.host_view = None
         self.fleet.runs.detail(host.name, False)
-        self.port.begin(self.fleet, self.merged_state, board)
+        self.port.begin(self.fleet, self.merged_state, fleet_screen)
         if dashboard is not None and dashboard.is_current:
             self.pop_screen()
         self.refresh_footer()
@@ -330,7 +330,7 @@ class FleetReplayApp(FleetApp):
         self.post_message(FleetFailed(error))
 
     def on_fleet_failed(self, message: FleetFailed) -> None:
-        """The words go to the terminal as it was before."""
+        """Print the error after the terminal is restored."""
         self.leave_with(message.error)
 
     def next_job(self) -> str:

@@ -7,9 +7,9 @@ from textual.binding import Binding
 
 from iopstui.ui.actions import Part, bindings, bindings_of_screen
 from iopstui.ui.core.key import press
-from iopstui.ui.fleet.part import NOT_IN_FLEET, FleetKeys
-from iopstui.ui.fleet.report import FleetReportKeys
-from iopstui.ui.fleet.sweep import SweepKeys
+from iopstui.ui.fleet.keys import NOT_IN_FLEET, FleetKeys
+from iopstui.ui.fleet.report_keys import FleetReportKeys
+from iopstui.ui.fleet.sweep_keys import SweepKeys
 from iopstui.ui.keys import DASHBOARD_BINDINGS, REPLAY_ONLY
 from iopstui.ui.parts.job import JobKeys
 from iopstui.ui.parts.kernel import KernelKeys

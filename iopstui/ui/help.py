@@ -40,7 +40,7 @@ SCREENS: tuple[Section, ...] = (
         ),
     ),
 )  # fmt: skip
-"""Keys of other screens than the dashboard, and their words."""
+"""Keys of screens other than the dashboard, and their terms."""
 
 PANELS: tuple[Section, ...] = (
     (

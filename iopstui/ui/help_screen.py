@@ -36,7 +36,7 @@ class HelpScreen(TypeToFilter, TextScreen):
         self.keys.show(HINTS)
 
     def apply_filter(self) -> None:
-        """Show the entries that have all of the words; those of a section whose title has them."""
+        """Show the entries that match the filter, and all entries of a matching title."""
         self.keys.show(HINTS, self.filter_hint)
         sections = []
         for title, entries in self._sections:

@@ -12,7 +12,7 @@ from iopstui.ui.actions import (
     bindings,
     help_rows,
 )
-from iopstui.ui.lesson.part import LessonKeys
+from iopstui.ui.lesson.keys import LessonKeys
 from iopstui.ui.parts.experiment import ExperimentKeys
 from iopstui.ui.parts.job import JobKeys
 from iopstui.ui.parts.kernel import KernelKeys

@@ -135,9 +135,9 @@ class Port:
         """Closes the screen that is seen."""
         self._app.pop_screen()
 
-    def call_after(self, seconds: float, do: Callable[[], None]) -> Timer:
+    def call_after(self, seconds: float, callback: Callable[[], None]) -> Timer:
         """Call ``do`` after a delay."""
-        return self._app.set_timer(seconds, do)
+        return self._app.set_timer(seconds, callback)
 
     def run_in_background(self, coroutine: Coroutine[Any, Any, None], group: str) -> None:
         """Run this in the background; an earlier task of the same ``group`` is cancelled."""

@@ -58,7 +58,7 @@ class ReplayApp(IopstuiApp):
         self.post_message(ReplayFailed(error))
 
     def on_replay_failed(self, message: ReplayFailed) -> None:
-        """The words go to the terminal as it was before."""
+        """Print the error after the terminal is restored."""
         self.leave_with(message.error)
 
     def restart_state(self) -> None:

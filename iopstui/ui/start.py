@@ -305,14 +305,16 @@ def print_after_screen(text: str) -> None:
     output.stop()
 
 
-def _continue_recording(session: LiveSession, before: Path, firsts: dict[Path, Path]) -> None:
+def _continue_recording(
+    session: LiveSession, previous: Path, first_files: dict[Path, Path]
+) -> None:
     """Continue a recording with another device in a new file: FILE-2, FILE-3 ...
     ``firsts`` maps each continued file to the first one."""
     from iopstui.recording.writer import next_free_path
 
-    first = firsts.get(before, before)
+    first = first_files.get(previous, previous)
     path = next_free_path(first)
-    firsts[path] = first
+    first_files[path] = first
     try:
         session.record(path)
     except IopstuiError as error:

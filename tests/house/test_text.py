@@ -7,7 +7,7 @@ from iopstui.output.verdict import wrapped
 from iopstui.text import printable, with_breaks, without_breaks
 from iopstui.ui.draw.rows import wrap
 from iopstui.ui.draw.style import UTF8
-from iopstui.ui.lesson.rows import flow
+from iopstui.ui.lesson.rows import wrap_words
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_no_line_ends_between_a_figure_and_its_unit() -> None:
     text = "of all the completions 100 % ran there"
     for width in range(14, 40):
         rows = ["".join(str(piece[0]) for piece in row).strip() for row in wrap(width, UTF8, text)]
-        for lines in (flow(text, width), wrapped(text, 0, 0, width).splitlines(), rows):
+        for lines in (wrap_words(text, width), wrapped(text, 0, 0, width).splitlines(), rows):
             assert " ".join(lines) == text
             assert not any(line.endswith("100") for line in lines), lines
     for before in range(60, 80):

@@ -139,7 +139,7 @@ async def test_the_home_screen_offers_a_scratch_file_and_escapes() -> None:
         chosen.append(path)
         return fake
 
-    app = IopstuiApp(Backend(build, lambda: fakes.DEVICES, fakes.JOBS), look=Appearance(UTF8))
+    app = IopstuiApp(Backend(build, lambda: fakes.DEVICES, fakes.JOBS), appearance=Appearance(UTF8))
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
         await pilot.press("s")
@@ -157,7 +157,9 @@ async def test_a_target_that_is_refused_is_explained_in_the_picker() -> None:
     def refuse(path: object) -> fakes.FakeController:
         raise UsageError("That device can't be read.", "Use sudo.")
 
-    app = IopstuiApp(Backend(refuse, lambda: fakes.DEVICES, fakes.JOBS), look=Appearance(UTF8))
+    app = IopstuiApp(
+        Backend(refuse, lambda: fakes.DEVICES, fakes.JOBS), appearance=Appearance(UTF8)
+    )
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
         await pilot.press("s")

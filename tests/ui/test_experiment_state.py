@@ -10,7 +10,7 @@ from experiment_fakes import COMPARE, CURVES, SWEEP, finished, second, started, 
 from iopstui.events import Event, ExperimentFinished, FrameReady, PointFailed
 from iopstui.model.experiment.plan import Plan, parse_axis
 from iopstui.ui.draw.style import UTF8
-from iopstui.ui.experiment.sweep_view import table
+from iopstui.ui.experiment.sweep_view import points_pane
 from iopstui.ui.state.experiment import ExperimentState
 from iopstui.ui.state.live import DEVICE_IOPS, LiveState
 
@@ -59,7 +59,7 @@ def test_runs_of_one_point_are_one_row_and_a_failed_one_is_told() -> None:
         line.startswith("failed: #") and "no such size" in line for line in state.sentences()
     )
     assert [p.point.runs for p in state.curves()[0].points].count(2) == 6
-    text = "\n".join("".join(t for t, _ in row) for row in table(state, 100, 12, UTF8, None))
+    text = "\n".join("".join(t for t, _ in row) for row in points_pane(state, 100, 12, UTF8, None))
     assert "95 %" in text and "120k-120k" in text, text
 
 

@@ -26,7 +26,7 @@ from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.dialogs.choice import Choice
 from iopstui.ui.draw.style import ASCII, UTF8, Charset
 from iopstui.ui.experiment import form as experiment_form
-from iopstui.ui.experiment.form import ExperimentForm, fields, filled
+from iopstui.ui.experiment.form import ExperimentForm, fields, restore_values
 from iopstui.ui.experiment.plan import options_text, parse_plan
 from iopstui.ui.experiment.screen import ExperimentScreen
 from iopstui.ui.replay import ReplayApp
@@ -66,7 +66,7 @@ async def form(pilot: Pilot[int], key: str = "w") -> ExperimentForm:
 
 
 def words(screen: ExperimentForm) -> str:
-    return " ".join(screen.said.split())
+    return " ".join(screen.plan_text.split())
 
 
 def type_in(screen: ExperimentForm, **values: str) -> None:
@@ -98,7 +98,7 @@ async def test_the_form_begins_with_the_job_as_it_was_turned() -> None:
     background = lab.FakeLaboratory()
     async with lab.make(background).run_test(size=LARGE) as pilot:
         screen = await form(pilot)
-        typed = screen.typed()
+        typed = screen.values()
         assert typed["job"] == pilot.app.jobs.job and typed["options"] == "bs=8k"  # type: ignore[attr-defined]
         assert typed["axis"] == "iodepth=1,2,4..64", "so iodepth is no option of all runs"
         assert "7 points, about" in words(screen) and "reads only" in words(screen)
@@ -117,13 +117,13 @@ async def test_a_plan_that_is_known_after_the_form_was_closed_is_dropped(key: st
         screen = await form(pilot, key)
         # the first field has the focus
         assert screen.focused is screen.query_one("#form-job", Input)
-        plan, ready = screen._plan, screen._ready
+        plan, ready = screen._plan, screen._experiment
         assert plan is not None and ready is not None
         await pilot.press("escape")
         await until(pilot, lambda: not screen.is_attached)
-        screen._look = lambda plan: ready
+        screen._prepare = lambda plan: ready
         # the thread that asks fio ends just then
-        await ExperimentForm._examined.__wrapped__(screen, plan)  # type: ignore[attr-defined]
+        await ExperimentForm._check_plan.__wrapped__(screen, plan)  # type: ignore[attr-defined]
         assert isinstance(pilot.app.screen, Dashboard)
 
 
@@ -133,7 +133,7 @@ async def test_buttons_and_keys_of_the_form_are_in_sight_on_24_rows(key: str) ->
         screen = await form(pilot, key)
         await until(pilot, lambda: shows(pilot.app, "[ Start ]"))
         assert shows(pilot.app, "[ Start ]") and shows(pilot.app, "Enter Start Tab Next field")
-        assert key == "c" or shows(pilot.app, "(*) sequential ( ) random"), screen.said
+        assert key == "c" or shows(pilot.app, "(*) sequential ( ) random"), screen.plan_text
         await pilot.click("#form-cancel")
         await pilot.pause()
         assert isinstance(pilot.app.screen, Dashboard)
@@ -143,15 +143,15 @@ async def test_what_overwrites_stands_beside_a_label_that_warns() -> None:
     background = Talkative()
     async with lab.make(background).run_test(size=SMALL) as pilot:
         screen = await form(pilot)
-        screen._plan_lines(["3 points", "OVERWRITES: /dev/x", "no label"])
-        assert screen.said.split("\n") == ["3 points", "OVERWRITES /dev/x", "no label"]
+        screen._show_plan(["3 points", "OVERWRITES: /dev/x", "no label"])
+        assert screen.plan_text.split("\n") == ["3 points", "OVERWRITES /dev/x", "no label"]
 
 
 async def test_the_form_of_a_comparison() -> None:
     background = lab.FakeLaboratory()
     async with lab.make(background).run_test(size=SMALL) as pilot:
         screen = await form(pilot, "c")
-        assert (screen.typed()["a"], screen.typed()["b"]) == ("rq_affinity=1", "rq_affinity=2")
+        assert (screen.values()["a"], screen.values()["b"]) == ("rq_affinity=1", "rq_affinity=2")
         type_in(screen, b="as-is", repeats="3", options="")
         await pilot.press("enter")
         await settled(pilot)
@@ -404,17 +404,17 @@ async def test_the_form_comes_back_as_it_was_filled_in() -> None:
         await pilot.pause()
         again = pilot.app.screen
         assert isinstance(again, ExperimentForm)
-        assert again.typed()["axis"] == "iodepth=1,2,4..16" and again.typed()["measure"] == "3"
+        assert again.values()["axis"] == "iodepth=1,2,4..16" and again.values()["measure"] == "3"
 
 
 def test_what_the_dashboard_changed_since_is_not_as_it_was() -> None:
     rows = fields("sweep", "a", "bs=4k", ("iodepth=1,2",))
     typed = {name: f"typed {name}" for name, *_ in rows}
     since = fields("sweep", "b", "bs=4k", ("iodepth=1,2",))
-    found = {name: value for name, _, value, _ in filled(since, rows, typed)}
+    found = {name: value for name, _, value, _ in restore_values(since, rows, typed)}
     assert found["job"] == "b" and found["options"] == "typed options"
     assert found["axis"] == "typed axis"
-    assert filled(rows, (), {}) == rows
+    assert restore_values(rows, (), {}) == rows
 
 
 async def test_none_begins_in_a_session_that_has_ended() -> None:

@@ -597,7 +597,7 @@ async def test_numbers_and_tab_choose_a_panel(size: tuple[int, int]) -> None:
         assert board is not None
         for key, tab in (("1", 0), ("4", 3), ("tab", 4), ("shift+tab", 3)):
             await pilot.press(key)
-            assert board.tab == tab and not board.hosts.words, "no letters of a filter"
+            assert board.tab == tab and not board.hosts.filter_text, "no letters of a filter"
         await pilot.press("5", "5")
         await settle(pilot)
         assert board.tabbed and board.panels["runs"].shown

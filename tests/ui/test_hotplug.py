@@ -40,7 +40,7 @@ def make(watch: Watch, devices: dict[str, BlockDevice]) -> IopstuiApp:
     fake = fakes.FakeController()
     return IopstuiApp(
         Backend(lambda path: fake, lambda: dict(devices), fakes.JOBS, watch=watch),
-        look=Appearance(UTF8),
+        appearance=Appearance(UTF8),
     )
 
 
@@ -144,7 +144,7 @@ async def test_several_devices_are_marked_and_opened_together() -> None:
         return fake
 
     devices = {**fakes.DEVICES, "sdb": USB}
-    app = IopstuiApp(Backend(build, lambda: dict(devices), fakes.JOBS), look=Appearance(UTF8))
+    app = IopstuiApp(Backend(build, lambda: dict(devices), fakes.JOBS), appearance=Appearance(UTF8))
     async with app.run_test(size=(80, 24)) as pilot:
         await settle(pilot)
         await app.workers.wait_for_complete()

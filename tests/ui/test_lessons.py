@@ -25,7 +25,7 @@ from iopstui.ui.draw.style import ASCII, UTF8
 from iopstui.ui.lesson.list import LessonList
 from iopstui.ui.lesson.markdown import page_parts
 from iopstui.ui.lesson.page import LessonPage
-from iopstui.ui.lesson.rows import flow
+from iopstui.ui.lesson.rows import wrap_words
 
 SMALL, MIDDLE = (80, 24), (120, 36)
 
@@ -255,8 +255,8 @@ async def test_the_scratch_file_goes_when_the_lesson_is_left(tmp_path: Path) -> 
         await press(pilot, "enter", "enter", "enter", "enter")
         await measured(session, pilot)
         await press(pilot, "escape")
-        assert app.lessons.undoing is not None
-        await app.lessons.undoing
+        assert app.lessons.cleanup_task is not None
+        await app.lessons.cleanup_task
         assert not list(tmp_path.iterdir())
 
 
@@ -340,7 +340,7 @@ def test_what_cannot_be_shown_is_known_before(tmp_path: Path) -> None:
 
 @given(st.text(st.characters(codec="utf-8", exclude_categories=["C"])), st.integers(8, 90))
 def test_no_text_is_cut_off(text: str, width: int) -> None:
-    lines = flow(" ".join(text.split()), width)
+    lines = wrap_words(" ".join(text.split()), width)
     assert all(cell_len(line) <= width for line in lines)
     assert "".join(lines).replace(" ", "") == "".join(text.split())
 

@@ -102,7 +102,7 @@ def picking(wish: Wished, devices: Mapping[str, BlockDevice] = fakes.DEVICES) ->
             play=wish,
             recent=lambda: RECENT,
         ),
-        look=Appearance(UTF8),
+        appearance=Appearance(UTF8),
     )
 
 

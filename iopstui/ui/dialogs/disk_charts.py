@@ -67,12 +67,12 @@ class DiskCharts(Canvas):
                 chart.forget()
                 chart.spec = replace(chart.spec, title=f"{title} of {printable(name)}")
         self._window.follow(history.end or 0.0, self._iops.dots)
-        iops, waits = ["", ""], ["", ""]
+        iops, awaits = ["", ""], ["", ""]
         if rates is not None:
             iops = [f.number(rates.w_s), f.number(rates.r_s)]
-            waits = [f.milliseconds(rates.w_await, ""), f.milliseconds(rates.r_await, "")]
+            awaits = [f.milliseconds(rates.w_await, ""), f.milliseconds(rates.r_await, "")]
         self._iops.paint(history, self._window, iops, ())
-        self._await.paint(history, self._window, waits, ())
+        self._await.paint(history, self._window, awaits, ())
 
 
 def _chart(
@@ -86,6 +86,6 @@ def _chart(
         Curve(writes[1], writes[0], plotting.POINTS, charset.points[0], P99, points),
         Curve(reads[1], reads[0], plotting.LINE, charset.line, P50, line),
     )
-    waits = reads[1] == R_AWAIT
-    axis = f.axis_latency if waits else f.axis_number
-    return Chart(ChartSpec(name, title, curves, waits, axis, 0), charset)
+    is_await = reads[1] == R_AWAIT
+    axis = f.axis_latency if is_await else f.axis_number
+    return Chart(ChartSpec(name, title, curves, is_await, axis, 0), charset)

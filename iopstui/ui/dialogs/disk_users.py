@@ -23,12 +23,12 @@ class DiskUsers(LiveRows):
     BINDINGS = [Binding("tab", "switch", show=False)]  # noqa: RUF012 (Textual's own form)
 
     def __init__(
-        self, builds: Sequence[RowBuilder], orders: Sequence[Callable[[], Sequence[str]]],
+        self, builders: Sequence[RowBuilder], orders: Sequence[Callable[[], Sequence[str]]],
         charset: Charset, opened_by: Key,
     ) -> None:  # fmt: skip
         self.view_index = 0
         super().__init__(
-            TITLES[0], lambda width: builds[self.view_index](width), charset, opened_by,
+            TITLES[0], lambda width: builders[self.view_index](width), charset, opened_by,
             lambda: orders[self.view_index](),
         )  # fmt: skip
         self.about += " Tab shows cgroups (units, containers, pods), and processes again."

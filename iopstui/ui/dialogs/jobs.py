@@ -63,13 +63,13 @@ class JobChooser(Modal["str | None"]):
         terms = text.lower().split()
         self._rows = []
         options: list[Option] = []
-        above = ""
+        heading = ""
         for job in self._jobs:
             if not all(w in f"{job.name} {job.title} {job.measures}".lower() for w in terms):
                 continue
-            if publisher_heading(job.source) != above:
-                above = publisher_heading(job.source)
-                options.append(Option(self._heading(above), disabled=True))
+            if publisher_heading(job.source) != heading:
+                heading = publisher_heading(job.source)
+                options.append(Option(self._heading(heading), disabled=True))
                 self._rows.append(None)
             options.append(Option(self._label(job)))
             self._rows.append(job)

@@ -112,8 +112,8 @@ class LiveRows(TypeToFilter, Modal[None]):
     def action_sort(self, by: int) -> None:
         """Sort by the next column or the one before, after the last one as the rows come."""
         orders = ("", *self._orders())
-        at = orders.index(self.order) if self.order in orders else 0
-        self.order = orders[(at + by) % len(orders)]
+        index = orders.index(self.order) if self.order in orders else 0
+        self.order = orders[(index + by) % len(orders)]
         self.paint()
 
     def on_click(self, event: events.Click) -> None:
@@ -127,8 +127,15 @@ class LiveRows(TypeToFilter, Modal[None]):
         titles = [title for title in self._orders() if title in text]
         # a row of figures contains no title, or one by chance
         if len(titles) == len(self._orders()) and titles:
-            at = {title: text.index(title) for title in titles}
-            self.order = next((o for o in titles if at[o] <= x < at[o] + len(o)), self.order)
+            positions = {title: text.index(title) for title in titles}
+            self.order = next(
+                (
+                    title
+                    for title in titles
+                    if positions[title] <= x < positions[title] + len(title)
+                ),
+                self.order,
+            )
             self.paint()
 
     def action_scroll(self, by: int) -> None:

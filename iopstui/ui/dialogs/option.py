@@ -81,16 +81,16 @@ class OptionPrompt(Prompt):
         """The rest of the name, as far as it is certain; else the names that there are."""
         field = self.query_one(Input)
         names = await asyncio.to_thread(self._names)
-        text, fitting = complete_option(field.value, names)
+        text, candidates = complete_option(field.value, names)
         changed = text != field.value
         with field.prevent(Input.Changed):
             field.value = text
         field.cursor_position = len(text)
-        if len(fitting) == 1:
-            self.show_message(f"{fitting[0]}: {names[fitting[0]]}", quiet=True)
-        elif fitting:
-            more = f" and {len(fitting) - MAX_SHOWN} more" if len(fitting) > MAX_SHOWN else ""
-            self.show_message(", ".join(fitting[:MAX_SHOWN]) + more, quiet=True)
+        if len(candidates) == 1:
+            self.show_message(f"{candidates[0]}: {names[candidates[0]]}", quiet=True)
+        elif candidates:
+            more = f" and {len(candidates) - MAX_SHOWN} more" if len(candidates) > MAX_SHOWN else ""
+            self.show_message(", ".join(candidates[:MAX_SHOWN]) + more, quiet=True)
         elif not changed and "=" not in text:
             self.show_message(f"no fio option begins with {text}")
 

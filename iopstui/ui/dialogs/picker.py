@@ -56,11 +56,13 @@ ACTIONS: tuple[tuple[str, str, str], ...] = (
     ("o", "Open a recording", OPEN), ("d", "Demo", DEMO),
     ("x", "Check this machine", CHECK),
 )  # fmt: skip
-ACT_BINDINGS = [Binding(key, f"act({act!r})", does) for key, does, act in ACTIONS if act != WATCH]
+ACT_BINDINGS = [
+    Binding(key, f"act({action!r})", label) for key, label, action in ACTIONS if action != WATCH
+]
 DISK_ACTIONS = frozenset({WATCH, RUN, SWEEP, COMPARE})
 DIALOG_ACTIONS = frozenset({CHECK, OPEN})
 """Actions that open a dialog on top of this screen."""
-ALL_ACTIONS = frozenset(act for _, _, act in ACTIONS)
+ALL_ACTIONS = frozenset(action for _, _, action in ACTIONS)
 FIRST_RUN = "First time? Enter: watch a disk · r: run a job (reads only) · l: lessons"
 FOOTER_HINTS = (
     ("Enter", "Watch", "screen.act('watch')"), ("r", "Run", "screen.act('run')"),
@@ -298,15 +300,15 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
         return self.query_one("#home-table", DataTable)
 
     def _set_devices(self, devices: Mapping[str, BlockDevice]) -> None:
-        before, self._devices = self._devices, devices
-        if before == devices:
+        previous, self._devices = self._devices, devices
+        if previous == devices:
             return
         paths = {device.path for device in devices.values()}
         self._marked = [path for path in self._marked if path in paths]
         self._share_rows()
         self._fill_table()
-        if before is not None:
-            self._report_changes(list(before), list(devices))
+        if previous is not None:
+            self._report_changes(list(previous), list(devices))
 
     # -- the table
 
@@ -361,8 +363,8 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
     def action_sort(self, by: int) -> None:
         """Sort by the next or previous column; before the first one: by activity."""
         titles = ["", *self._widths]
-        at = titles.index(self._sort) if self._sort in titles else 0
-        title = titles[(at + by) % len(titles)]
+        index = titles.index(self._sort) if self._sort in titles else 0
+        title = titles[(index + by) % len(titles)]
         self._sort_by(title, _largest_first(title))
 
     def action_reverse(self) -> None:
@@ -385,27 +387,27 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
 
     def _fill_table(self) -> None:
         """Fill the table again; the cursor stays on its row, or near it."""
-        table, listed = self._table(), self._visible_rows()
-        chosen, place = self._key(), table.cursor_row
-        self._fit_columns([self._label(depth, device) for depth, device in listed])
-        self._order = [device.name for _, device in listed]
-        none = self.query_one("#home-none", Static)
-        none.display = not listed and not self.filter_hint
-        if none.display:
-            none.update(SEARCHING if self._devices is None else NO_DISK)
+        table, visible = self._table(), self._visible_rows()
+        selected, cursor = self._key(), table.cursor_row
+        self._fit_columns([self._label(depth, device) for depth, device in visible])
+        self._order = [device.name for _, device in visible]
+        placeholder = self.query_one("#home-none", Static)
+        placeholder.display = not visible and not self.filter_hint
+        if placeholder.display:
+            placeholder.update(SEARCHING if self._devices is None else NO_DISK)
         with self.app.batch_update():
             table.clear()
             self._table_cells = {}
-            for depth, device in listed:
+            for depth, device in visible:
                 cells = self._cells(depth, device)
                 self._table_cells[device.path] = cells
                 table.add_row(*cells.values(), key=device.path)
-        if chosen is not None and table.row_count:
+        if selected is not None and table.row_count:
             try:
-                place = table.get_row_index(chosen)
+                cursor = table.get_row_index(selected)
             except RowDoesNotExist:
-                place = min(place, table.row_count - 1)
-            table.move_cursor(row=place)
+                cursor = min(cursor, table.row_count - 1)
+            table.move_cursor(row=cursor)
         self._explain()
 
     def _cells(self, depth: int, device: BlockDevice) -> dict[str, Text]:
@@ -436,8 +438,8 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
         width = self._widths.get("LAST 60 s", 0)
         if width:
             bars = rows.BARS if self._charset.name == "utf8" else rows.PLAIN_BARS
-            line = activity.sparkline(min(width, rows.MEAN_SECONDS), bars)
-            cells["LAST 60 s"] = Text(line, style=load_style(activity.mean))
+            sparkline = activity.sparkline(min(width, rows.MEAN_SECONDS), bars)
+            cells["LAST 60 s"] = Text(sparkline, style=load_style(activity.mean))
         return cells
 
     def _tick(self) -> None:
@@ -470,24 +472,24 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
         if self._ticks % CHART_INTERVAL_S == 1:
             self._paint_charts()
         if (self._ticks == 1 or self._ticks % SORT_INTERVAL_S == 0) and not self._sort:
-            listed = [device.name for _, device in self._visible_rows()]
-            if listed != self._order:
+            order = [device.name for _, device in self._visible_rows()]
+            if order != self._order:
                 self._fill_table()
                 if self._ticks == 1:
                     self._table().move_cursor(row=0)
                 return
         table = self._table()
-        by_path = {device.path: device.name for device in (self._devices or {}).values()}
+        names_by_path = {device.path: device.name for device in (self._devices or {}).values()}
         for path, cells in self._table_cells.items():
-            live = self._live_cells(by_path.get(path, ""))
+            live = self._live_cells(names_by_path.get(path, ""))
             for title in LIVE:
-                now = live.get(title)
-                if now is None or title not in cells:
+                cell = live.get(title)
+                if cell is None or title not in cells:
                     continue
-                now.justify = cells[title].justify
-                if now != cells[title] or now.style != cells[title].style:
-                    cells[title] = now
-                    table.update_cell(path, title, now)
+                cell.justify = cells[title].justify
+                if cell != cells[title] or cell.style != cells[title].style:
+                    cells[title] = cell
+                    table.update_cell(path, title, cell)
 
     def _paint_charts(self) -> None:
         """Paint the history of the selected disk."""
@@ -513,9 +515,9 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
         else:
             self._show_status(FIRST_RUN if self._first_run else "", KEY)
 
-    def _report_changes(self, before: list[str], now: list[str]) -> None:
-        added = [name for name in now if name not in before]
-        removed = [name for name in before if name not in now]
+    def _report_changes(self, old_names: list[str], new_names: list[str]) -> None:
+        added = [name for name in new_names if name not in old_names]
+        removed = [name for name in old_names if name not in new_names]
         parts = [
             f"{label}: {', '.join(names[:6])}{' ...' if len(names) > 6 else ''}"
             for label, names in (("new", added), ("gone", removed))
@@ -527,9 +529,9 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
     def _show_status(self, message: str, style: Style = BOLD) -> None:
         self._message = message
         text = Text(self._charset.text(printable(message)), style=style)
-        line = self.query_one("#picker-words", Static)
-        line.update(text)
-        line.display = bool(message)
+        status = self.query_one("#picker-words", Static)
+        status.update(text)
+        status.display = bool(message)
 
     def _explain(self) -> None:
         """Show the facts of the selected disk."""
@@ -576,14 +578,14 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
             self._marked.append(device.path)
         self._fill_table()
         names = {d.path: d.name for d in (self._devices or {}).values()}
-        chosen = ", ".join(names[path] for path in self._marked)
+        marked = ", ".join(names[path] for path in self._marked)
         if len(self._marked) == 1:
             self._show_status(
-                f"marked: {chosen}; Enter opens it, space marks another to go with it"
+                f"marked: {marked}; Enter opens it, space marks another to go with it"
             )
         elif self._marked:
             self._show_status(
-                f"marked: {chosen}; Enter opens them together, every job uses all of them"
+                f"marked: {marked}; Enter opens them together, every job uses all of them"
             )
         else:
             self._show_usual_text()

@@ -70,8 +70,8 @@ def column_widths(total: int, name: int = 0) -> dict[str, int]:
         spare -= more
         sizes[column.title] = column.width + more
     # then one column for each second of the minute, and space for long names
-    for title, most in ((LAST_TITLE, MEAN_SECONDS), ("MODEL", LONG_TEXT), ("MOUNTED", LONG_TEXT)):
-        more = max(0, min(spare, most - sizes.get(title, most)))
+    for title, limit in ((LAST_TITLE, MEAN_SECONDS), ("MODEL", LONG_TEXT), ("MOUNTED", LONG_TEXT)):
+        more = max(0, min(spare, limit - sizes.get(title, limit)))
         spare -= more
         if more:
             sizes[title] += more
@@ -167,8 +167,8 @@ def device_tree(
 
 def static_cells(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> dict[str, str]:
     """Cells that don't change each second, without the name."""
-    on = ", ".join(device.slaves)
-    kind = " ".join(part for part in (device.layer or "", f"on {on}" if on else "") if part)
+    slaves = ", ".join(device.slaves)
+    kind = " ".join(part for part in (device.layer or "", f"on {slaves}" if slaves else "") if part)
     model = device.model or device.backing_file or kind or device.kind
     return {"MODEL": model, "SIZE": f.size(device.size), "MOUNTED": mount_text(device, devices)}
 
@@ -279,14 +279,14 @@ def use_above(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> str:
 
 
 def _uses_above(
-    device: BlockDevice, devices: Mapping[str, BlockDevice], above: frozenset[str]
+    device: BlockDevice, devices: Mapping[str, BlockDevice], visited: frozenset[str]
 ) -> Iterator[str]:
     """Mount points and swap of everything that lies on it, in its order."""
     for name in (*device.partitions, *device.holders):
         child = devices.get(name)
-        if child is None or name in above:
+        if child is None or name in visited:
             continue
         yield from (mount.mountpoint for mount in child.mounts)
         if child.swap:
             yield "swap"
-        yield from _uses_above(child, devices, above | {device.name})
+        yield from _uses_above(child, devices, visited | {device.name})

@@ -68,9 +68,9 @@ class RecentRecordings(Vertical):
         table = self.query_one(DataTable)
         table.clear(columns=True)
         self._widths = _widths(width)
-        for title, wide in self._widths.items():
+        for title, column_width in self._widths.items():
             heading = Text(title, justify="right" if title == SIZE else "left")
-            table.add_column(heading, width=wide, key=title)
+            table.add_column(heading, width=column_width, key=title)
         self._fill()
 
     def _fill(self) -> None:

@@ -79,14 +79,14 @@ class RunsList(TypeToFilter, Modal[None]):
         titles = self._column_titles(TITLES if self.app.size.width >= WIDE else FEW_TITLES)
         if titles == self._titles:
             return
-        at = self._step_under_cursor()
+        step = self._step_under_cursor()
         self._titles, self._rows = titles, []
         table = self._table()
         table.clear(columns=True)
         for title in titles:
             justify = "left" if title in LEFT_ALIGNED else "right"
             table.add_column(Text(title, justify=justify), key=title)  # type: ignore[arg-type]
-        self.paint(at)
+        self.paint(step)
 
     def _column_titles(self, titles: Sequence[str]) -> tuple[str, ...]:
         """On NFS there is no device's queue, but the time of an answer."""
@@ -107,22 +107,22 @@ class RunsList(TypeToFilter, Modal[None]):
             for row in self._sorted()
             if self.matches(f"{row.step} {row.what}")
         ]
-        table, before = self._table(), self._rows
+        table, old_rows = self._table(), self._rows
         self._rows = rows
-        if [step for step, _ in rows] == [step for step, _ in before]:
-            for (step, cells), (_, old) in zip(rows, before, strict=True):
-                for title, cell, was in zip(self._titles, cells, old, strict=True):
-                    if cell != was:
+        if [step for step, _ in rows] == [step for step, _ in old_rows]:
+            for (step, cells), (_, old_cells) in zip(rows, old_rows, strict=True):
+                for title, cell, old_cell in zip(self._titles, cells, old_cells, strict=True):
+                    if cell != old_cell:
                         table.update_cell(str(step), title, cell)
         else:
-            at = self._step_under_cursor() if cursor is None else cursor
+            selected = self._step_under_cursor() if cursor is None else cursor
             table.clear()
             for step, cells in rows:
                 table.add_row(*cells, key=str(step))
             steps = [step for step, _ in rows]
-            table.move_cursor(row=steps.index(at) if at in steps else 0)
-        chosen = self._overlay.steps
-        note = f"overlaid: {' and '.join(map(str, chosen))}" if chosen else ""
+            table.move_cursor(row=steps.index(selected) if selected in steps else 0)
+        overlaid = self._overlay.steps
+        note = f"overlaid: {' and '.join(map(str, overlaid))}" if overlaid else ""
         if self._sort != "#" or not self._descending:
             order = "largest first" if self._descending else "smallest first"
             note = f"{note}  sorted by {self._sort}, {order}".strip()

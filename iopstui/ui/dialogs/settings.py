@@ -96,15 +96,15 @@ class Settings(TypeToFilter, Modal[None]):
             for knob in self._read_tunables()
             if self.matches(knob.name, knob.meaning, knob.now)
         ]
-        was = [self._original_value(knob) for knob in knobs]
-        if (knobs, was) != (self._visible, self._original_values):
-            self._fill(knobs, was)
+        originals = [self._original_value(knob) for knob in knobs]
+        if (knobs, originals) != (self._visible, self._original_values):
+            self._fill(knobs, originals)
         notice = self._state.visible_notice()
         message = notice.text if notice is not None and notice.t >= self._opened_at else ""
         if message != self._message:
             self._message = message
-            loud = notice is not None and notice.level in ("error", "warning")
-            text = Text(self.charset.text(message), style=ERROR if loud else "")
+            is_problem = notice is not None and notice.level in ("error", "warning")
+            text = Text(self.charset.text(message), style=ERROR if is_problem else "")
             self.query_one("#settings-said", Static).update(text)
 
     def apply_filter(self) -> None:
@@ -113,53 +113,53 @@ class Settings(TypeToFilter, Modal[None]):
         self._show_keys()
 
     def _show_keys(self) -> None:
-        fixed = self._visible and all(knob.refused for knob in self._visible)
-        self.set_title(self.heading, NOTHING_TO_CHANGE if fixed else RESTORED)
-        self.keys.show((FILTER, CLOSE_HINT) if fixed else HINTS, self.filter_hint)
+        read_only = self._visible and all(knob.refused for knob in self._visible)
+        self.set_title(self.heading, NOTHING_TO_CHANGE if read_only else RESTORED)
+        self.keys.show((FILTER, CLOSE_HINT) if read_only else HINTS, self.filter_hint)
 
-    def _fill(self, knobs: list[TunableState], was: list[str | None]) -> None:
+    def _fill(self, knobs: list[TunableState], originals: list[str | None]) -> None:
         chooser = self.query_one(OptionList)
-        at = chooser.highlighted or 0
+        highlighted = chooser.highlighted or 0
         if [knob.name for knob in knobs] != [knob.name for knob in self._visible]:
             chooser.clear_options()
             chooser.add_options([Option(self._label(knob)) for knob in knobs])
-            chooser.highlighted = min(at, len(knobs) - 1) if knobs else None
+            chooser.highlighted = min(highlighted, len(knobs) - 1) if knobs else None
         else:
-            before = zip(self._visible, self._original_values, strict=True)
-            for index, current in enumerate(zip(knobs, was, strict=True)):
-                if current != next(before):
+            previous = zip(self._visible, self._original_values, strict=True)
+            for index, current in enumerate(zip(knobs, originals, strict=True)):
+                if current != next(previous):
                     chooser.replace_option_prompt_at_index(index, self._label(current[0]))
-        self._visible, self._original_values = knobs, was
+        self._visible, self._original_values = knobs, originals
         self._explain()
         self._show_keys()
 
     def _label(self, knob: TunableState) -> Text:
         label = Text(f"{printable(knob.name):<15}", style=BOLD)
-        now, was = printable(knob.now), self._original_value(knob)
-        if was is None:
-            return label.append(self.charset.text(cut(now, 14)), style=KEY)
-        label.append(self.charset.text(f"{cut(printable(was), 6)} → "), style="")
-        return label.append(self.charset.text(cut(now, 6)), style=WARNING)
+        value, original = printable(knob.now), self._original_value(knob)
+        if original is None:
+            return label.append(self.charset.text(cut(value, 14)), style=KEY)
+        label.append(self.charset.text(f"{cut(printable(original), 6)} → "), style="")
+        return label.append(self.charset.text(cut(value, 6)), style=WARNING)
 
     def _original_value(self, knob: TunableState) -> str | None:
         """Value before this session changed it; ``None``: it is unchanged."""
-        was, now = self._state.initial_tunables.get(knob.name, {}), dict(knob.each)
-        if all(now.get(disk, knob.now) == value for disk, value in was.items()):
+        originals, current = self._state.initial_tunables.get(knob.name, {}), dict(knob.each)
+        if all(current.get(disk, knob.now) == value for disk, value in originals.items()):
             return None
-        return "/".join(dict.fromkeys(was.values()))
+        return "/".join(dict.fromkeys(originals.values()))
 
     def action_undo(self) -> None:
         """Restore the original value of the tunable under the cursor."""
         knob = self._highlighted_tunable()
         if knob is None:
             return
-        was = self._original_value(knob)
-        if was is None:
+        original = self._original_value(knob)
+        if original is None:
             self._show_message(f"{knob.name} is as it was")
         elif len(set(self._state.initial_tunables[knob.name].values())) > 1:
             self._show_message(f"{knob.name}: {UNEQUAL_VALUES}")
         else:
-            self._set_tunable(knob.name, was)
+            self._set_tunable(knob.name, original)
 
     def _show_message(self, message: str) -> None:
         self._message = message
@@ -167,8 +167,10 @@ class Settings(TypeToFilter, Modal[None]):
 
     def _explain(self) -> None:
         knob = self._highlighted_tunable()
-        none = "No tunable has all of these words." if self.filter_text else self._empty_text()
-        text = Text(self.charset.text(none), style=DIM) if knob is None else self._about(knob)
+        empty_text = (
+            "No tunable has all of these words." if self.filter_text else self._empty_text()
+        )
+        text = Text(self.charset.text(empty_text), style=DIM) if knob is None else self._about(knob)
         self.query_one("#jobs-text", Static).update(text)
 
     def _empty_text(self) -> str:
@@ -184,8 +186,8 @@ class Settings(TypeToFilter, Modal[None]):
             return self.charset.text(printable(value))
 
         text = Text().append(f"{clean(knob.name)} = {clean(knob.now)}\n\n", style=BOLD)
-        was = self._original_value(knob)
-        rows = [("Was", f"{was} when this session began to change it (z)")] if was else []
+        original = self._original_value(knob)
+        rows = [("Was", f"{original} when this session began to change it (z)")] if original else []
         rows += [*_meaning(knob.meaning), ("Allowed", knob.takes)]
         rows += [(name, value) for name, value in knob.each]
         for label, detail in rows:

@@ -101,7 +101,7 @@ COLUMNS = (
 )  # fmt: skip
 CELL_COLUMNS = (
     SlowColumn(
-        "CELL", lambda k: "in" if k.in_cell else "", lambda k: not k.in_cell, left_aligned=True
+        "CELL", lambda r: "in" if r.in_cell else "", lambda r: not r.in_cell, left_aligned=True
     ),
     *COLUMNS,
     SlowColumn("KEPT", lambda r: r.kept_reason, lambda r: r.kept_reason, left_aligned=True),
@@ -175,8 +175,8 @@ class SlowList(TypeToFilter, Modal[None]):
                 Text(self.clean(text), justify="left" if column.left_aligned else "right")
                 for column, text in zip(self._columns, self._texts(request), strict=True)
             ))  # fmt: skip
-        backwards = ", reversed" if self._descending else ""
-        self.set_title(self.heading, f"sorted by {self._sort.title}{backwards}")
+        suffix = ", reversed" if self._descending else ""
+        self.set_title(self.heading, f"sorted by {self._sort.title}{suffix}")
 
     def _texts(self, request: ListedRequest) -> list[str]:
         return [column.text(request) for column in self._columns]
@@ -194,9 +194,9 @@ class SlowList(TypeToFilter, Modal[None]):
 
     def on_data_table_header_selected(self, event: DataTable.HeaderSelected) -> None:
         """Sort by this column; again: reverse the order."""
-        chosen = next(c for c in self._columns if c.title == event.column_key.value)
-        self._descending = not self._descending if chosen is self._sort else False
-        self._sort = chosen
+        column = next(c for c in self._columns if c.title == event.column_key.value)
+        self._descending = not self._descending if column is self._sort else False
+        self._sort = column
         self._fill()
 
     def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
@@ -205,10 +205,10 @@ class SlowList(TypeToFilter, Modal[None]):
 
     def action_open(self) -> None:
         """Open the request under the cursor as a timeline."""
-        at = self._table().cursor_row
-        if not 0 <= at < len(self._visible):
+        index = self._table().cursor_row
+        if not 0 <= index < len(self._visible):
             return
-        request, charset, nearby = self._visible[at], self._charset, self._content.nearby
+        request, charset, nearby = self._visible[index], self._charset, self._content.nearby
 
         def rows(width: int) -> Sequence[Row]:
             return timeline(request.exemplar, nearby, request.time_text, width, charset)
@@ -301,6 +301,6 @@ def _nearby_requests(state: LiveState, first: float, last: float) -> Iterator[Ex
         probe = moment.frame.probe
         if probe is None:
             continue
-        beside = 1.5 * max(1.0, probe.seconds)
-        if first - beside < moment.frame.t < last + beside:
+        margin_s = 1.5 * max(1.0, probe.seconds)
+        if first - margin_s < moment.frame.t < last + margin_s:
             yield from probe.exemplars

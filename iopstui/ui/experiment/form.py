@@ -1,4 +1,4 @@
-"""The form that begins a sweep or a comparison: what is varied, and what it will do."""
+"""The form for a sweep or a comparison: what is varied, and the plan."""
 
 from __future__ import annotations
 
@@ -48,22 +48,22 @@ LABEL = 13
 """Columns of a label, as those of the fields."""
 WARNING_LABELS = ("OVERWRITES", "Changes")
 ROWS_BELOW = 2
-"""Rows of the form beside its fields and what is said: a blank one and the buttons."""
-Line = tuple[str, str, Style | str]
-"""A label, words, and their style."""
+"""Rows of the form besides its fields and the plan: a blank one and the buttons."""
+FormLine = tuple[str, str, Style | str]
+"""A label, text, and its style."""
 ORDER, SEED = "order", "seed"
 Field = tuple[str, str, str, str]
-"""Name, label, value, and what may be typed."""
+"""Name, label, value and hint."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExperimentChoice:
-    """Experiment to start, and the fields it was typed into; ``anew``: without the results of an
+    """Experiment to start, and the values of the fields; ``start_over``: without the results of an
     interrupted run."""
 
-    ready: PreparedExperiment
-    anew: bool = False
-    typed: Mapping[str, str] = field(default_factory=dict)
+    experiment: PreparedExperiment
+    start_over: bool = False
+    values: Mapping[str, str] = field(default_factory=dict)
 
 
 def fields(kind: str, job: str, options: str, varied: Sequence[str]) -> list[Field]:
@@ -93,22 +93,25 @@ def fields(kind: str, job: str, options: str, varied: Sequence[str]) -> list[Fie
     ]
 
 
-def filled(rows: Sequence[Field], before: Sequence[Field], typed: Mapping[str, str]) -> list[Field]:
-    """The fields as they were filled in last, so that what was stopped can go on as it was;
-    ``before`` are those that the form had then. What the dashboard has changed since is new."""
-    was = {name: value for name, _, value, _ in before}
+def restore_values(
+    rows: Sequence[Field], old_fields: Sequence[Field], values: Mapping[str, str]
+) -> list[Field]:
+    """Restore the ``values`` typed last, so that a stopped experiment can be continued.
+    ``old_fields`` are the form's initial fields then; a field whose initial value has changed since
+    keeps the new one."""
+    old_values = {name: value for name, _, value, _ in old_fields}
     return [
-        (name, label, typed.get(name, value) if value == was.get(name) else value, hint)
+        (name, label, values.get(name, value) if value == old_values.get(name) else value, hint)
         for name, label, value, hint in rows
     ]
 
 
 class ExperimentForm(Modal["ExperimentChoice | None"]):
-    """Gives the experiment to begin, or ``None``. ``look`` examines a plan, which takes a while,
-    and raises IopstuiError for what can't be."""
+    """Returns the experiment to start, or ``None``. ``prepare`` checks a plan, which takes a while,
+    and raises IopstuiError for an impossible one. ``stop_note`` is added to the plan."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
-        # first of all: what is typed right behind them must go to the new field already
+        # first: keys typed right after these must go to the new field
         Binding("tab,down", "app.focus_next", show=False, priority=True),
         Binding("shift+tab,up", "app.focus_previous", show=False, priority=True),
         Binding("ctrl+n", "anew", "start over", show=False),
@@ -125,28 +128,28 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
         self,
         kind: str,
         rows: Sequence[Field],
-        look: Callable[[Plan], PreparedExperiment],
+        prepare: Callable[[Plan], PreparedExperiment],
         jobs: Sequence[str],
         charset: Charset,
-        stops: str = "",
+        stop_note: str = "",
     ) -> None:
         super().__init__("Sweep" if kind == SWEEP else "Compare", charset, HINTS)
         self._kind = kind
-        self._rows = list(rows)
-        self._look = look
+        self._fields = list(rows)
+        self._prepare = prepare
         self._jobs = list(jobs)
-        self._stops = stops
+        self._stop_note = stop_note
         self._plan: Plan | None = None
-        self._ready: PreparedExperiment | None = None
-        self._begin = False
-        self._meant: Plan | None = None
+        self._experiment: PreparedExperiment | None = None
+        self._start_when_checked = False
+        self._confirmed_plan: Plan | None = None
         self._timer: Timer | None = None
-        self.said = ""
-        """What stands below the fields, as text."""
+        self.plan_text = ""
+        """The plan or error below the fields."""
 
     def content(self) -> ComposeResult:
-        """The fields, each with what may be typed; then what will come of it."""
-        for name, label, value, hint in self._rows:
+        """The fields, each with a hint; then the plan."""
+        for name, label, value, hint in self._fields:
             with Horizontal(classes="form-row"):
                 yield Static(Text(label), classes="form-label")
                 if name == ORDER:
@@ -155,7 +158,7 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
                     suggester = SuggestFromList(self._jobs) if name == "job" else None
                     yield Input(
                         value, id=f"form-{name}", suggester=suggester, select_on_focus=False,
-                        classes="field", validators=[Function(_checker(name))],
+                        classes="field", validators=[Function(_validator(name))],
                     )  # fmt: skip
                 yield Static(Text(self.charset.text(hint), style=DIM), classes="form-hint")
         with VerticalScroll(id="form-scroll", can_focus=False):
@@ -176,12 +179,12 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
 
     def on_mount(self) -> None:
         """Focus the first field."""
-        self.watch(self._scroll, "show_vertical_scrollbar", self._foot)
+        self.watch(self._scroll, "show_vertical_scrollbar", self._show_keys)
         self.query_one("#form-job", Input).focus()
 
-    def typed(self) -> Mapping[str, str]:
+    def values(self) -> Mapping[str, str]:
         """Contents of the fields."""
-        return {name: self._value(name) for name, *_ in self._rows}
+        return {name: self._value(name) for name, *_ in self._fields}
 
     def _value(self, name: str) -> str:
         if name != ORDER:
@@ -191,8 +194,8 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
         return f"{RANDOM} {self.query_one(f'#form-{SEED}', Input).value}".strip()
 
     def on_radio_set_changed(self, event: RadioSet.Changed) -> None:
-        """Another order is another plan."""
-        self._changed()
+        """Check the plan with the other order."""
+        self._schedule_check()
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
         """Start, or cancel."""
@@ -202,80 +205,82 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
             self.action_leave()
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Show mistakes at once, and ask fio about the plan after a pause in typing."""
-        self._changed()
+        """Show mistakes at once, and check the plan with fio after a pause in typing."""
+        self._schedule_check()
 
-    def _changed(self) -> None:
+    def _schedule_check(self) -> None:
         if self._timer is not None:
             self._timer.stop()
-        if self._read():
-            self._timer = self.set_timer(PREVIEW_DELAY_S, self._examine)
+        if self._parse():
+            self._timer = self.set_timer(PREVIEW_DELAY_S, self._check_now)
 
-    def _read(self) -> bool:
+    def _parse(self) -> bool:
         """Parse the fields; False if they don't make a plan."""
-        self._ready, self._begin = None, False
+        self._experiment, self._start_when_checked = None, False
         try:
-            self._plan = parse_plan(self._kind, self.typed())
+            self._plan = parse_plan(self._kind, self.values())
         except IopstuiError as error:
             self._plan = None
             self._show_error(error)
             return False
-        self._plan_lines([length_text(self._plan), CHECKING])
+        self._show_plan([length_text(self._plan), CHECKING])
         return True
 
-    def _examine(self) -> None:
+    def _check_now(self) -> None:
         if self._plan is not None:
-            self._examined(self._plan)
+            self._check_plan(self._plan)
 
     @work(exclusive=True)
-    async def _examined(self, plan: Plan) -> None:
+    async def _check_plan(self, plan: Plan) -> None:
         try:
-            ready = await asyncio.to_thread(self._look, plan)
+            experiment = await asyncio.to_thread(self._prepare, plan)
         except IopstuiError as error:
             if plan is self._plan and self.is_attached:
-                self._begin = False
+                self._start_when_checked = False
                 self._show_error(error)
             return
-        # typed over, or closed meanwhile
+        # changed or closed meanwhile
         if plan is not self._plan or not self.is_attached:
             return
-        self._ready = ready
-        self._plan_lines([*ready.lines, *([self._stops] if self._stops else [])], ready)
-        if self._begin:
+        self._experiment = experiment
+        self._show_plan(
+            [*experiment.lines, *([self._stop_note] if self._stop_note else [])], experiment
+        )
+        if self._start_when_checked:
             self._start()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Begin the experiment."""
+        """Start the experiment."""
         self.action_start()
 
     def action_start(self) -> None:
-        """Begin the experiment as soon as the plan is known to be possible."""
-        if self._ready is not None:
+        """Start the experiment as soon as the plan is checked."""
+        if self._experiment is not None:
             self._start()
-        elif self._plan is not None or self._read():
-            self._begin = True
+        elif self._plan is not None or self._parse():
+            self._start_when_checked = True
             if self._timer is not None:
                 self._timer.stop()
-            self._examine()
+            self._check_now()
 
-    def _start(self, anew: bool = False) -> None:
-        ready, plan = self._ready, self._plan
-        if ready is None or plan is None:
+    def _start(self, start_over: bool = False) -> None:
+        experiment, plan = self._experiment, self._plan
+        if experiment is None or plan is None:
             return
-        if plan.points >= CONFIRM_FROM_POINTS and plan is not self._meant:
-            self._meant, self._begin = plan, False
-            self._plan_lines([f"{length_text(plan)}. Enter again to confirm."], warn=True)
+        if plan.points >= CONFIRM_FROM_POINTS and plan is not self._confirmed_plan:
+            self._confirmed_plan, self._start_when_checked = plan, False
+            self._show_plan([f"{length_text(plan)}. Enter again to confirm."], warn=True)
             return
-        self.dismiss(ExperimentChoice(ready, anew, self.typed()))
+        self.dismiss(ExperimentChoice(experiment, start_over, self.values()))
 
     def action_anew(self) -> None:
-        """Begin from scratch: drop what an interrupted run has measured."""
-        self._start(anew=True)
+        """Start over: discard the results of an interrupted run."""
+        self._start(start_over=True)
 
-    # -- what is said below the fields
+    # -- the plan below the fields
 
     def action_read_on(self, by: int) -> None:
-        """Scroll what is said: not all of it fits into 24 rows."""
+        """Scroll the plan: not all of it fits into 24 rows."""
         scroll = self._scroll
         scroll.scroll_relative(y=by * max(1, scroll.size.height - 1), animate=False)
 
@@ -283,9 +288,9 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
     def _scroll(self) -> VerticalScroll:
         return self.query_one("#form-scroll", VerticalScroll)
 
-    def _show_lines(self, lines: Sequence[Line]) -> None:
+    def _show_lines(self, lines: Sequence[FormLine]) -> None:
         """Show (label, text, style) lines; text that needs several rows stays beside the label."""
-        self.said = "\n".join(f"{label} {text}".strip() for label, text, _ in lines)
+        self.plan_text = "\n".join(f"{label} {text}".strip() for label, text, _ in lines)
         parts: list[RenderableType] = []
         for label, text, style in lines:
             if not label:
@@ -300,8 +305,8 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
         self.query_one("#form-words", Static).update(Group(*parts))
         self._scroll.scroll_home(animate=False)
 
-    def _foot(self, scrolls: bool) -> None:
-        """The keys that scroll are named where there is something to scroll."""
+    def _show_keys(self, scrolls: bool) -> None:
+        """Show the keys that scroll only if there is something to scroll."""
         self.keys.show((*HINTS, SCROLL) if scrolls else HINTS)
 
     def _show_error(self, error: IopstuiError) -> None:
@@ -309,29 +314,29 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
             [("", error.message, ERROR), *([("", error.hint, "")] if error.hint else [])]
         )
 
-    def _plan_lines(
-        self, lines: Sequence[str], ready: PreparedExperiment | None = None, warn: bool = False
+    def _show_plan(
+        self, lines: Sequence[str], experiment: PreparedExperiment | None = None, warn: bool = False
     ) -> None:
-        """The first line is the plan in short."""
-        plan_lines: list[Line] = [("", lines[0], WARNING if warn else BOLD)]
+        """Show the plan; its first line is a summary."""
+        plan_lines: list[FormLine] = [("", lines[0], WARNING if warn else BOLD)]
         for line in lines[1:]:
             label, colon, text = line.partition(": ")
             style = WARNING if label in WARNING_LABELS else ""
             plan_lines.append((label, text, style) if colon else ("", line, style))
-        if ready is not None and ready.resume_note:
-            plan_lines.append(("", f"Enter {ready.resume_note}; Ctrl-N starts over", BOLD))
-        if ready is not None and ready.loss_note:
-            plan_lines.append(("", ready.loss_note, WARNING))
+        if experiment is not None and experiment.resume_note:
+            plan_lines.append(("", f"Enter {experiment.resume_note}; Ctrl-N starts over", BOLD))
+        if experiment is not None and experiment.loss_note:
+            plan_lines.append(("", experiment.loss_note, WARNING))
         self._show_lines(plan_lines)
 
     def _fit(self) -> None:
-        """Let the messages scroll if there is no room: buttons and keys stay visible."""
+        """Let the plan scroll if it does not fit: buttons and keys stay visible."""
         super()._fit()
-        self._scroll.styles.max_height = max(2, self.body_height - len(self._rows) - ROWS_BELOW)
+        self._scroll.styles.max_height = max(2, self.body_height - len(self._fields) - ROWS_BELOW)
 
 
-def _checker(name: str) -> Callable[[str], bool]:
-    """Whether a value can stand in this field: shown while it is typed."""
+def _validator(name: str) -> Callable[[str], bool]:
+    """Return a check of this field's value, shown while typing."""
 
     def possible(value: str) -> bool:
         try:

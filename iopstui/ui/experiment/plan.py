@@ -27,35 +27,35 @@ _SEED = re.compile(r"[0-9]{0,9}")
 REPEATS_RANGE = (1, 1000)
 SECONDS_RANGES = {"settle": (0, 3600), "measure": (1, 86400)}
 MAX_REPEATS = 30
-"""Of a comparison that ends by itself, if nothing else is said."""
+"""Default limit of a comparison that ends by itself."""
 
 
-def parse_plan(kind: str, typed: Mapping[str, str]) -> Plan:
-    """UsageError, in the command line's words, for what is no plan."""
-    job = typed["job"].strip()
+def parse_plan(kind: str, values: Mapping[str, str]) -> Plan:
+    """Parse the values of the fields. Raises UsageError, worded as on the command line."""
+    job = values["job"].strip()
     if not job:
         raise UsageError("There is no job.", "`iopstui jobs` lists the shipped ones.")
-    options = parse_fio_options(typed["options"])
-    settle = _number("settle", typed["settle"], *SECONDS_RANGES["settle"])
-    measure = _number("measure", typed["measure"], *SECONDS_RANGES["measure"])
+    options = parse_fio_options(values["options"])
+    settle = _parse_seconds("settle", values["settle"], *SECONDS_RANGES["settle"])
+    measure = _parse_seconds("measure", values["measure"], *SECONDS_RANGES["measure"])
     if kind == SWEEP:
-        axes = tuple(parse_axis(typed[name]) for name in AXES if typed[name].strip())
+        axes = tuple(parse_axis(values[name]) for name in AXES if values[name].strip())
         check_axes(axes, options)
         if not axes:
             raise UsageError("A sweep needs something to vary.", f"For example: {DEFAULT_AXIS}")
-        rounds = _parse_count("repeats", typed["rounds"], *REPEATS_RANGE)
-        shuffle, seed = _order(typed["order"])
+        rounds = _parse_count("repeats", values["rounds"], *REPEATS_RANGE)
+        shuffle, seed = _parse_order(values["order"])
         return Plan((job,), options, axes, repeats=rounds, settle=settle, measure=measure,
                     seed=seed, shuffle=shuffle)  # fmt: skip
-    variants = tuple(parse_variant(typed[name]) for name in VARIANTS if typed[name].strip())
+    variants = tuple(parse_variant(values[name]) for name in VARIANTS if values[name].strip())
     check_variants(variants, options)
-    repeats, precision = _repeats(typed["repeats"])
+    repeats, precision = _parse_repeats(values["repeats"])
     return Plan((job,), options, variants=variants, repeats=repeats, settle=settle,
                 measure=measure, until=precision)  # fmt: skip
 
 
 def check_field(name: str, text: str) -> None:
-    """UsageError if ``text`` can't stand in the field ``name``, whatever stands in the others."""
+    """Raise UsageError if ``text`` is invalid in the field ``name``, whatever the others are."""
     if name == "job" and not text.strip():
         raise UsageError("There is no job.")
     if name == "options":
@@ -65,14 +65,14 @@ def check_field(name: str, text: str) -> None:
     elif name in VARIANTS and text.strip():
         parse_variant(text)
     elif name in ("settle", "measure"):
-        _number(name, text, *SECONDS_RANGES[name])
+        _parse_seconds(name, text, *SECONDS_RANGES[name])
     elif name == "rounds":
         _parse_count("repeats", text, *REPEATS_RANGE)
     elif name == "repeats":
-        _repeats(text)
+        _parse_repeats(text)
 
 
-def _order(text: str) -> tuple[bool, int | None]:
+def _parse_order(text: str) -> tuple[bool, int | None]:
     """Whether the order is random, and its seed."""
     order = " ".join(text.split()).lower()
     if order in ("", SEQUENTIAL):
@@ -84,19 +84,19 @@ def _order(text: str) -> tuple[bool, int | None]:
     return True, int(seed) if seed else None
 
 
-def _repeats(text: str) -> tuple[int, float | None]:
-    """Runs of each variant, and how well their difference is to be known: "5", "±2%", "±2% 12"."""
-    first, _, most = text.strip().partition(" ")
+def _parse_repeats(text: str) -> tuple[int, float | None]:
+    """Runs of each variant, and the precision of their difference: "5", "±2%", "±2% 12"."""
+    first, _, limit = text.strip().partition(" ")
     if "%" not in first:
         return _parse_count("repeats", text, 2, 1000), None
     try:
-        within = float(first.lstrip("±+-/").removesuffix("%")) / 100
+        precision = float(first.lstrip("±+-/").removesuffix("%")) / 100
     except ValueError:
-        within = 0.0
-    if not 0 < within <= 1:
+        precision = 0.0
+    if not 0 < precision <= 1:
         raise UsageError(f"repeats: {first!r} is not a percentage above 0 and at most 100.",
                          "For example: ±2%, or ±2% 12 for 12 repeats at most")  # fmt: skip
-    return _parse_count("repeats", most or str(MAX_REPEATS), MIN_RUNS, 1000), within
+    return _parse_count("repeats", limit or str(MAX_REPEATS), MIN_RUNS, 1000), precision
 
 
 def parse_fio_options(text: str) -> dict[str, str]:
@@ -118,7 +118,7 @@ def options_text(options: Mapping[str, str], without: str) -> str:
     )
 
 
-def _number(name: str, text: str, low: float, high: float) -> float:
+def _parse_seconds(name: str, text: str, low: float, high: float) -> float:
     try:
         seconds = float(text)
     except ValueError:

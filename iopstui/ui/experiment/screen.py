@@ -1,4 +1,4 @@
-"""A sweep or a comparison as it runs, and what came of it."""
+"""The screen of a sweep or a comparison: its progress and its results."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.rows import Line, Row, capital, pad, wrap
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, FIO, SELECTED, WARNING, Charset
 from iopstui.ui.experiment.compare_view import CompareView
-from iopstui.ui.experiment.rows import RESULT, boxed, rows_inside, with_result
-from iopstui.ui.experiment.sorting import clicked
+from iopstui.ui.experiment.rows import RESULT, boxed, boxes_with_result, inner_box
+from iopstui.ui.experiment.sorting import next_order
 from iopstui.ui.experiment.sweep_view import SweepView
 from iopstui.ui.state.experiment import COMPARE, ExperimentState
 from iopstui.ui.state.live import LiveState
 
 ALL = "all"
-TOP = 3
+HEADER_ROWS = 3
 MAX_ROWS = 1000
 TABLES, TEXTS = ("points", "runs"), ("figures", RESULT)
-NAMES = ("header", "tabs", "pane1", "pane2", "pane3", "pane4", "message", "footer")
+PANEL_NAMES = ("header", "tabs", "pane1", "pane2", "pane3", "pane4", "message", "footer")
 
 
 class ExperimentScreen(CanvasScreen):
@@ -54,7 +54,7 @@ class ExperimentScreen(CanvasScreen):
     def __init__(
         self,
         state: ExperimentState,
-        live: Callable[[], LiveState],
+        live_state: Callable[[], LiveState],
         own_cost: Callable[[], OwnCost],
         hints: Callable[[], Sequence[KeyHint]],
         target: Target,
@@ -62,46 +62,46 @@ class ExperimentScreen(CanvasScreen):
     ) -> None:
         super().__init__()
         self.state = state
-        self._live = live
-        self._own = own_cost
-        self._own_hints = hints
+        self._live = live_state
+        self._own_cost = own_cost
+        self._experiment_hints = hints
         self._target = target
         self._charset = charset
-        self._view = _view_of(state, charset)
+        self._view = _new_view(state, charset)
         self._pane = ALL
-        self._pointed: tuple[str, int, int] | None = None
+        self._pointer_cell: tuple[str, int, int] | None = None
         """The pane under the mouse, and the cell in it."""
-        self._tops: dict[str, int | None] = {}
-        self._places: dict[str, Box] = {}
-        self._placed_for: tuple[int, bool] | None = None
-        self.panels = {name: Lines(f"experiment-{name}") for name in NAMES}
+        self._top_rows: dict[str, int | None] = {}
+        self._boxes: dict[str, Box] = {}
+        self._layout_key: tuple[int, bool] | None = None
+        self.panels = {name: Lines(f"experiment-{name}") for name in PANEL_NAMES}
         self.small = Lines("experiment-small")
         self.canvas.add([*self.panels.values(), self.small])
 
     def on_resize(self, event: events.Resize) -> None:
-        """Places everything anew."""
+        """Lay out the screen again."""
         self.relayout()
 
     def on_screen_resume(self) -> None:
         """Back from another screen."""
-        if self._places:
+        if self._boxes:
             self.paint()
 
-    def _follow(self) -> bool:
-        """Takes the newest state: of another experiment, or of another place in a recording.
+    def _update_state(self) -> bool:
+        """Take the newest state: of another experiment, or of another position in a recording.
         False if there is none."""
         state = self._live().experiment
         if state is None:
             return False
         if state.kind != self.state.kind:
-            self._view, self._pane = _view_of(state, self._charset), ALL
+            self._view, self._pane = _new_view(state, self._charset), ALL
         if state is not self.state:
             self.state = state
-            self._tops.clear()
+            self._top_rows.clear()
             self.relayout()
         return True
 
-    # -- where everything is
+    # -- layout
 
     @property
     def _is_full_size(self) -> bool:
@@ -112,82 +112,90 @@ class ExperimentScreen(CanvasScreen):
     def shown_pane(self) -> str:
         """The pane that has the whole screen, or ALL."""
         if self._pane == ALL and not self._is_full_size:
-            return self._view.PANES[0] if self.state.active else self._view.LAST
+            return self._view.PANES[0] if self.state.active else self._view.FINAL_PANE
         return self._pane
 
-    def _alone(self, pane: str, box: Box) -> dict[str, Box]:
-        """A pane that has the whole screen, on a small terminal with the result below it."""
-        if pane != self._view.LAST or self._is_full_size:
+    def _full_screen_boxes(self, pane: str, box: Box) -> dict[str, Box]:
+        """Boxes of a pane on the whole screen; on a small terminal with the result below it."""
+        if pane != self._view.FINAL_PANE or self._is_full_size:
             return {pane: box}
-        return with_result(pane, box, self._length(pane, box.width) + 1)
+        return boxes_with_result(pane, box, self._row_count(pane, box.width) + 1)
 
     @property
     def _progress(self) -> tuple[int, bool]:
-        """What the places of small terminals depend on."""
+        """The layout of small terminals depends on this."""
         return len(self.state.points), self.state.active
 
     def relayout(self) -> None:
-        """Gives every panel its place for this size and pane, and paints it."""
+        """Place and paint every panel for this size and pane."""
         width, height = self.app.size
         tiny = layout.too_small(width, height)
         self.small.place(Box(0, 0, width, height) if tiny else NO_BOX)
-        body = Box(0, TOP, width, height - TOP - 2)
-        places = {name: NO_BOX for name in NAMES}
+        body = Box(0, HEADER_ROWS, width, height - HEADER_ROWS - 2)
+        panel_boxes = {name: NO_BOX for name in PANEL_NAMES}
         if not tiny:
-            places |= {
+            panel_boxes |= {
                 "header": Box(0, 0, width, 2),
                 "tabs": Box(0, 2, width, 1),
                 "message": Box(0, height - 2, width, 1),
                 "footer": Box(0, height - 1, width, 1),
             }
             pane = self.shown_pane
-            self._placed_for = self._progress
-            boxes = self._view.places(self.state, body) if pane == ALL else self._alone(pane, body)
+            self._layout_key = self._progress
+            boxes = (
+                self._view.pane_boxes(self.state, body)
+                if pane == ALL
+                else self._full_screen_boxes(pane, body)
+            )
             for number, name in enumerate(self._view.PANES, 1):
-                places[f"pane{number}"] = boxes.get(name, NO_BOX)
-        self._places = places
+                panel_boxes[f"pane{number}"] = boxes.get(name, NO_BOX)
+        self._boxes = panel_boxes
         for name, panel in self.panels.items():
-            panel.place(places[name])
+            panel.place(panel_boxes[name])
         if tiny:
-            least = f"{layout.MIN_WIDTH}×{layout.MIN_HEIGHT}"
-            message = f"This terminal is too small (at least {least}). The experiment continues."
+            min_size = f"{layout.MIN_WIDTH}×{layout.MIN_HEIGHT}"
+            message = f"This terminal is too small (at least {min_size}). The experiment continues."
             self.small.show(pad(wrap(width, self._charset, message, None), height, width))
         self.paint()
 
     def paint(self) -> None:
         """Shows the newest state."""
-        width = self._places.get("header", NO_BOX).width
+        width = self._boxes.get("header", NO_BOX).width
         if not width:
             return
-        if not self._follow():
+        if not self._update_state():
             self.dismiss(None)
             return
-        if not self._is_full_size and self._placed_for != self._progress:
+        if not self._is_full_size and self._layout_key != self._progress:
             self.relayout()
             return
-        charset, live = self._charset, self._live()
+        charset, live_state = self._charset, self._live()
         self.panels["header"].show([self._title(width), self._status(width)])
         self.panels["tabs"].show([self._tabs(width)])
         for number, name in enumerate(self._view.PANES, 1):
-            box = self._places[f"pane{number}"]
+            box = self._boxes[f"pane{number}"]
             if box.width and box.height:
                 self.panels[f"pane{number}"].show(self._rows(number, name, box))
-        message = bars.message_line(live, None, self._own(), width, charset)
+        message = bars.message_line(live_state, None, self._own_cost(), width, charset)
         self.panels["message"].show([message])
         self.panels["footer"].show([bars.footer_line(self._hints(), width, charset)])
 
     # -- its panes
 
     def _rows(self, number: int, name: str, box: Box) -> Sequence[Row]:
-        """A pane, in a box where all can be seen at once."""
+        """A pane; in a box on a terminal that shows all panes at once."""
         inner = self._inner(box)
-        at = self._pointed[1:] if self._pointed is not None and self._pointed[0] == name else None
-        top = self._tops.get(name)
-        rows = self._view.rows(name, self.state, inner.width, inner.height, top, at)
+        cell = (
+            self._pointer_cell[1:]
+            if self._pointer_cell is not None and self._pointer_cell[0] == name
+            else None
+        )
+        top = self._top_rows.get(name)
+        rows = self._view.rows(name, self.state, inner.width, inner.height, top, cell)
         return boxed(rows, box.width, self._charset, str(number)) if self._is_full_size else rows
 
     def _inner(self, box: Box) -> Box:
-        return rows_inside(box, self._is_full_size)
+        return inner_box(box, self._is_full_size)
 
     # -- its lines
 
@@ -214,9 +222,9 @@ class ExperimentScreen(CanvasScreen):
         failed = state.finished is not None and bool(state.finished.error)
         line.add(f" {state.progress()}", ERROR if failed else BOLD)
         if state.current_point is not None:
-            label, now = f"{printable(state.current_point.label)}: ", state.activity_text()
-            if not line.try_add(("   " + label, None), (now, WARNING)):
-                line.try_add(("   " + now, WARNING))
+            label, activity = f"{printable(state.current_point.label)}: ", state.activity_text()
+            if not line.try_add(("   " + label, None), (activity, WARNING)):
+                line.try_add(("   " + activity, WARNING))
         return line.build()
 
     def _tabs(self, width: int) -> Row:
@@ -235,7 +243,7 @@ class ExperimentScreen(CanvasScreen):
         return [*first, *enumerate(self._view.PANES, 1)]
 
     def _hints(self) -> list[KeyHint]:
-        hints = [KeyHint("Esc", "dashboard"), *self._own_hints()]
+        hints = [KeyHint("Esc", "dashboard"), *self._experiment_hints()]
         panes = KeyHint("tab", "next pane" if not self._is_full_size else "one pane at a time")
         return [*hints, panes, KeyHint("up down", "scroll"), KeyHint("H", "report"),
                 KeyHint("m", "mark"), KeyHint("e", "messages")]  # fmt: skip
@@ -255,61 +263,61 @@ class ExperimentScreen(CanvasScreen):
 
     def action_scroll(self, by: int) -> None:
         """Scroll the table, or the pane that has the whole screen, by one row or to an end."""
-        pane, outer = self._scrolled()
-        box, table = self._inner(outer), pane in TABLES
+        pane, pane_box = self._scrolled_pane()
+        box, table = self._inner(pane_box), pane in TABLES
         if not table and pane not in TEXTS:
             return
-        total = self.state.total if table else self._length(pane, box.width)
+        total = self.state.total if table else self._row_count(pane, box.width)
         visible = max(1, box.height - (2 if table else 1))
         last = max(0, total - visible)
-        top = self._tops.get(pane)
+        top = self._top_rows.get(pane)
         position = (
             self.state.current_point.index if self.state.current_point else len(self.state.points)
         )
-        follows = table and self._view.order is None
-        following = max(0, min(last, position - visible + 2)) if follows else 0
-        new_top = max(0, min(last, (following if top is None else top) + by))
-        # back where what runs is at the bottom, the table follows it again
-        self._tops[pane] = None if new_top == following else new_top
+        is_following = table and self._view.order is None
+        following_top = max(0, min(last, position - visible + 2)) if is_following else 0
+        new_top = max(0, min(last, (following_top if top is None else top) + by))
+        # back at the running point, the table follows it again
+        self._top_rows[pane] = None if new_top == following_top else new_top
         self.paint()
 
-    def _scrolled(self) -> tuple[str, Box]:
+    def _scrolled_pane(self) -> tuple[str, Box]:
         panes = self._view.PANES
         pane = self.shown_pane
         if pane == ALL:
             pane = next(name for name in panes if name in TABLES)
-        return pane, self._places.get(f"pane{panes.index(pane) + 1}", NO_BOX)
+        return pane, self._boxes.get(f"pane{panes.index(pane) + 1}", NO_BOX)
 
-    def _length(self, pane: str, width: int) -> int:
-        """How many rows the pane would have with room for all of them."""
+    def _row_count(self, pane: str, width: int) -> int:
+        """Rows of the pane without a limit."""
         rows = self._view.rows(pane, self.state, width, MAX_ROWS, 0)
         blank = ((" " * width, None),)
         return next((n for n in range(len(rows) - 1, 0, -1) if rows[n] != blank), 0)
 
     def action_page(self, by: int) -> None:
         """Scroll by a page."""
-        self.action_scroll(by * max(1, self._inner(self._scrolled()[1]).height - 3))
+        self.action_scroll(by * max(1, self._inner(self._scrolled_pane()[1]).height - 3))
 
     # -- the mouse
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
         """Over a chart: the values of the nearest point, on its border."""
-        self._point_at(self._pane_at(event.screen_x, event.screen_y))
+        self._set_pointer(self._pane_at(event.screen_x, event.screen_y))
 
     def on_leave(self, event: events.Leave) -> None:
         """Stop pointing at anything."""
-        self._point_at(None)
+        self._set_pointer(None)
 
-    def _point_at(self, pointed: tuple[str, int, int] | None) -> None:
-        charts = pointed is not None and pointed[0] not in (*TABLES, *TEXTS)
-        before, self._pointed = self._pointed, pointed if charts else None
-        if before != self._pointed:
+    def _set_pointer(self, cell: tuple[str, int, int] | None) -> None:
+        charts = cell is not None and cell[0] not in (*TABLES, *TEXTS)
+        previous, self._pointer_cell = self._pointer_cell, cell if charts else None
+        if previous != self._pointer_cell:
             self.paint()
 
     def _pane_at(self, x: int, y: int) -> tuple[str, int, int] | None:
-        """The pane there, and the column and row in it."""
+        """The pane at this cell, and the column and row in it."""
         for number, name in enumerate(self._view.PANES, 1):
-            box = self._places.get(f"pane{number}", NO_BOX)
+            box = self._boxes.get(f"pane{number}", NO_BOX)
             if mouse.inside(box, x, y):
                 inner = self._inner(box)
                 return name, x - inner.x, y - inner.y
@@ -318,35 +326,37 @@ class ExperimentScreen(CanvasScreen):
     def on_click(self, event: events.Click) -> None:
         """Do a key of the footer, open a tab, or give a pane the whole screen (twice)."""
         x, y, width = event.screen_x, event.screen_y, self.app.size.width
-        if event.button != 1 or not self._places.get("header", NO_BOX).width:
+        if event.button != 1 or not self._boxes.get("header", NO_BOX).width:
             return
-        if mouse.inside(self._places["footer"], x, y):
+        if mouse.inside(self._boxes["footer"], x, y):
             key = mouse.footer_key_at(self._hints(), width, x)
             if key is not None:
                 self.post_message(KeyClicked(key))
-        elif mouse.inside(self._places["tabs"], x, y):
+        elif mouse.inside(self._boxes["tabs"], x, y):
             tab = mouse.tab_at([name for _, name in self._tab_names()], x)
             if tab is not None:
                 self.action_pane(self._tab_names()[tab][0])
         elif self._sort_at(x, y):
             self.paint()
         elif event.chain == 2 and self._is_full_size:
-            at = self._pane_at(x, y)
-            alone = self._pane != ALL or at is None
-            self.action_pane(0 if alone or at is None else self._view.PANES.index(at[0]) + 1)
+            pane_cell = self._pane_at(x, y)
+            is_alone = self._pane != ALL or pane_cell is None
+            self.action_pane(
+                0 if is_alone or pane_cell is None else self._view.PANES.index(pane_cell[0]) + 1
+            )
 
     def _sort_at(self, x: int, y: int) -> bool:
         """Sort by the title at this cell, if there is one."""
-        at = self._pane_at(x, y)
-        if at is None or at[2] != 1:
+        pane_cell = self._pane_at(x, y)
+        if pane_cell is None or pane_cell[2] != 1:
             return False
-        pane, column, _ = at
-        width = self._inner(self._places[f"pane{self._view.PANES.index(pane) + 1}"]).width
+        pane, column, _ = pane_cell
+        width = self._inner(self._boxes[f"pane{self._view.PANES.index(pane) + 1}"]).width
         title = self._view.title_at(pane, self.state, width, column)
         if title is None:
             return False
-        self._view.order = clicked(self._view.order, title)
-        self._tops.pop(pane, None)
+        self._view.order = next_order(self._view.order, title)
+        self._top_rows.pop(pane, None)
         return True
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
@@ -358,9 +368,9 @@ class ExperimentScreen(CanvasScreen):
         self.action_scroll(-mouse.SCROLL_ROWS)
 
     def action_leave(self) -> None:
-        """Go back to the dashboard; the experiment goes on."""
+        """Go back to the dashboard; the experiment continues."""
         self.dismiss(None)
 
 
-def _view_of(state: ExperimentState, charset: Charset) -> CompareView | SweepView:
+def _new_view(state: ExperimentState, charset: Charset) -> CompareView | SweepView:
     return CompareView(charset) if state.kind == COMPARE else SweepView(charset)

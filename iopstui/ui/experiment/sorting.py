@@ -22,29 +22,29 @@ VALUES: Mapping[str, Callable[[PointFinished], float | None]] = {
     "CPU/IO": lambda event: event.point.cpu_us,
     "most on": lambda event: max(event.point.completions.values(), default=None),
 }
-"""What a column of this title is sorted by."""
+"""Sort value of each column."""
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """Sorted by the column ``title``; ``down``: the largest first."""
+class SortOrder:
+    """Sorted by the column ``title``; ``descending``: the largest first."""
 
     title: str
-    down: bool = True
+    descending: bool = True
 
     @property
-    def words(self) -> str:
-        """For the border of the table."""
-        return f"by {self.title}, {'largest' if self.down else 'smallest'} first"
+    def text(self) -> str:
+        """Text for the border of the table."""
+        return f"by {self.title}, {'largest' if self.descending else 'smallest'} first"
 
 
-def clicked(order: Order | None, title: str) -> Order | None:
+def next_order(order: SortOrder | None, title: str) -> SortOrder | None:
     """The order after a click on a title: the largest first, then the smallest, then as planned."""
     if title not in VALUES:
         return None
     if order is None or order.title != title:
-        return Order(title)
-    return Order(title, down=False) if order.down else None
+        return SortOrder(title)
+    return SortOrder(title, descending=False) if order.descending else None
 
 
 def title_at(table: Table[PointFinished], column: int) -> str:
@@ -52,10 +52,10 @@ def title_at(table: Table[PointFinished], column: int) -> str:
     return next((title for begin, end, title in table.spans("") if begin <= column < end), "")
 
 
-def in_order(
-    steps: Sequence[PlannedPoint], measured: Mapping[int, PointFinished], order: Order | None
+def sort_points(
+    steps: Sequence[PlannedPoint], measured: Mapping[int, PointFinished], order: SortOrder | None
 ) -> list[PlannedPoint]:
-    """What is not measured comes last, in the order of the plan."""
+    """Sort the points; those without a value come last, in the order of the plan."""
     if order is None:
         return list(steps)
     value = VALUES[order.title]
@@ -63,6 +63,6 @@ def in_order(
     def key(step: PlannedPoint) -> tuple[bool, float]:
         event = measured.get(step.index)
         figure = value(event) if event is not None else None
-        return figure is None, 0.0 if figure is None else -figure if order.down else figure
+        return figure is None, 0.0 if figure is None else -figure if order.descending else figure
 
     return sorted(steps, key=key)

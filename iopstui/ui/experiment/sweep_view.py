@@ -21,13 +21,13 @@ from iopstui.ui.experiment.rows import (
     FIGURES,
     RESULT,
     STYLES,
-    place_note,
-    point,
+    pane_title,
+    point_text,
+    position_note,
     result_pane,
-    title,
     window,
 )
-from iopstui.ui.experiment.sorting import Order, in_order, title_at
+from iopstui.ui.experiment.sorting import SortOrder, sort_points, title_at
 from iopstui.ui.state.experiment import ExperimentState
 
 MAX_DRAWN = 9
@@ -39,23 +39,23 @@ PointCurve = LoadCurve[PointFinished]
 
 COLUMNS: tuple[Column[PointFinished], ...] = (
     *FIGURES,
-    Column("aqu-sz", 7, point(lambda p: f.number(p.aqu_sz)), drop=4),
+    Column("aqu-sz", 7, point_text(lambda p: f.number(p.aqu_sz)), drop=4),
     Column("N=X*R", 7, lambda e: f.number(e.little.seen), drop=1),
-    Column("of", 6, lambda e: _asked(e), drop=1),
+    Column("of", 6, lambda e: _depth_text(e), drop=1),
 )  # fmt: skip
 INTERVAL_COLUMN = Column(
-    "95 %", 14, point(lambda p: interval_text(p.iops_within, f.number)), drop=0
+    "95 %", 14, point_text(lambda p: interval_text(p.iops_within, f.number)), drop=0
 )
 
 
-def _asked(event: PointFinished) -> str:
+def _depth_text(event: PointFinished) -> str:
     depth = f.MISSING if event.little.asked is None else str(event.little.asked)
     return depth + ("!" if event.little.holds is False else "")
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnCurve:
-    """A curve with the characters of its mean and tail, its style, and what it is called."""
+    """A curve with the characters of its mean and tail, its style and its name."""
 
     curve: PointCurve
     mean: str
@@ -68,28 +68,28 @@ class SweepView:
     """Makes the rows of each pane; ``top`` is the first row of one that scrolls."""
 
     PANES = ("points", "IOPS", "latency", RESULT)
-    LAST = "points"
+    FINAL_PANE = "points"
     """The pane that small terminals show at the end."""
 
     def __init__(self, charset: Charset) -> None:
         self._charset = charset
-        self.order: Order | None = None
+        self.order: SortOrder | None = None
         self._iops, self._latency = XYChart(charset), XYChart(charset)
 
     def rows(
         self, pane: str, state: ExperimentState, width: int, height: int, top: int | None,
-        at: tuple[int, int] | None = None,
+        pointer: tuple[int, int] | None = None,
     ) -> list[Row]:  # fmt: skip
-        """Exactly ``height`` rows of ``width`` cells. ``at`` is the cell under the mouse."""
+        """Exactly ``height`` rows of ``width`` cells. ``pointer`` is the cell under the mouse."""
         if pane == "points":
-            return table(state, width, height, self._charset, top, self.order)
+            return points_pane(state, width, height, self._charset, top, self.order)
         if pane == RESULT:
             return result_pane(state, width, height, self._charset, top)
         if pane == "IOPS":
-            return self._iops.rows(iops_spec(state), width, height, at)
-        return self._latency.rows(latency_spec(state), width, height, at)
+            return self._iops.rows(iops_spec(state), width, height, pointer)
+        return self._latency.rows(latency_spec(state), width, height, pointer)
 
-    def places(self, state: ExperimentState, box: Box) -> dict[str, Box]:
+    def pane_boxes(self, state: ExperimentState, box: Box) -> dict[str, Box]:
         """All panes at once: the charts side by side, then the table, then the result."""
         result_height = max(5, min(10, box.height // 5))
         rows = min(len(state.rows) + 3, max(6, (box.height - result_height) * 2 // 5))
@@ -105,7 +105,7 @@ class SweepView:
     def title_at(self, pane: str, state: ExperimentState, width: int, column: int) -> str | None:
         """The title over a column of the table; ``None`` in other panes."""
         return (
-            title_at(_made(state.plan, len(state.rows), width, self._charset)[0], column)
+            title_at(_points_table(state.plan, len(state.rows), width, self._charset)[0], column)
             if (pane == "points")
             else None
         )
@@ -114,29 +114,29 @@ class SweepView:
 # -- the table
 
 
-def _made(
+def _points_table(
     plan: Plan, steps: int, width: int, charset: Charset
 ) -> tuple[Table[PointFinished], list[int], int]:
     """The table, the widths of the axes, and that of the numbers."""
     widths = [min(MAX_NAME, max(len(name), *map(len, values))) for name, values in _axes(plan)]
     number = max(2, len(str(steps)))
     label = 2 + number + sum(width + 1 for width in widths)
-    # their IOPS are then means
+    # IOPS are then means
     columns = (COLUMNS[0], INTERVAL_COLUMN, *COLUMNS[1:]) if plan.repeats > 1 else COLUMNS
     return Table(columns, label, width, charset), widths, number
 
 
-def table(
+def points_pane(
     state: ExperimentState, width: int, height: int, charset: Charset, top: int | None,
-    order: Order | None = None,
+    order: SortOrder | None = None,
 ) -> list[Row]:  # fmt: skip
-    """A row a point; the running one is marked, those to come are dim."""
+    """A row for each point; the running one is marked, later ones are dim."""
     plan, steps = state.plan, state.rows
     measured, failed = (
         state.points_by_place(),
         {state.place(step) for step in state.failed.values()},
     )
-    points, widths, number = _made(plan, len(steps), width, charset)
+    points, widths, number = _points_table(plan, len(steps), width, charset)
     names = [
         fit(name, width).rjust(width) for (name, _), width in zip(_axes(plan), widths, strict=True)
     ]
@@ -149,10 +149,10 @@ def table(
     )
     focus = len(measured) if running is None else running
     visible = max(1, height - 2)
-    follows = focus - visible + 2 if order is None else 0
-    first = max(0, min(len(steps) - visible, follows if top is None else top))
+    default_top = focus - visible + 2 if order is None else 0
+    first = max(0, min(len(steps) - visible, default_top if top is None else top))
     rows = []
-    for step in in_order(steps, measured, order)[first : first + visible]:
+    for step in sort_points(steps, measured, order)[first : first + visible]:
         text = _label(step, plan, widths, number, step.index == running, charset)
         event = measured.get(step.index)
         if event is not None and step.index != running:
@@ -160,11 +160,11 @@ def table(
         elif step.index in failed and step.index != running:
             rows.append(Line(width, charset).add(text, BOLD).add("  failed", WARNING).build())
         else:
-            rows.append(_unmeasured(text, state, step.index == running, width, points, charset))
+            rows.append(_unmeasured_row(text, state, step.index == running, width, points, charset))
     visible_rows, _ = window(rows, visible, width, 0, 0)
-    parts = (order.words if order is not None else "", place_note(first, visible, len(steps)))
+    parts = (order.text if order is not None else "", position_note(first, visible, len(steps)))
     note = "  ".join(part for part in parts if part)
-    return [title("points", width, charset, note), head, *visible_rows][:height]
+    return [pane_title("points", width, charset, note), head, *visible_rows][:height]
 
 
 def _axes(plan: Plan) -> list[tuple[str, tuple[str, ...]]]:
@@ -184,7 +184,7 @@ def _label(
     return " ".join([mark + str(step.index + 1).rjust(number), *cells])
 
 
-def _unmeasured(
+def _unmeasured_row(
     label: str,
     state: ExperimentState,
     running: bool,
@@ -204,22 +204,24 @@ def _unmeasured(
 # -- the charts
 
 
-def drawn(state: ExperimentState) -> list[DrawnCurve]:
+def drawn_curves(state: ExperimentState) -> list[DrawnCurve]:
     """The curves that are drawn, each with a letter if there are several."""
     curves = state.curves()
     if len(curves) == 1 and not curves[0].fixed:
         return [DrawnCurve(curves[0], MEAN, TAIL, FIO, "")]
     return [
-        DrawnCurve(curve, LETTERS[n], LETTERS[n].upper(), STYLES[n % len(STYLES)], _name(curve))
+        DrawnCurve(
+            curve, LETTERS[n], LETTERS[n].upper(), STYLES[n % len(STYLES)], _curve_name(curve)
+        )
         for n, curve in enumerate(curves[:MAX_DRAWN])
     ]
 
 
-def _name(curve: PointCurve) -> str:
+def _curve_name(curve: PointCurve) -> str:
     return printable(" ".join(f"{name}={value}" for name, value in curve.fixed))
 
 
-def _value(state: ExperimentState, event: PointFinished) -> str:
+def _axis_value(state: ExperimentState, event: PointFinished) -> str:
     if state.axis.kind == JOB:
         return event.job
     return dict(event.settings)[state.axis.name]
@@ -227,33 +229,37 @@ def _value(state: ExperimentState, event: PointFinished) -> str:
 
 def iops_spec(state: ExperimentState) -> XYSpec:
     """IOPS over the axis of load."""
-    axis, places = values_axis(state.axis.values)
+    axis, positions = values_axis(state.axis.values)
     lines, flags = [], []
-    for drawn_curve in drawn(state):
-        at = [(places[_value(state, e)], e.point.iops) for e in drawn_curve.curve.points]
-        for (x, _), event in zip(at, drawn_curve.curve.points, strict=True):
+    for drawn_curve in drawn_curves(state):
+        points = [
+            (positions[_axis_value(state, e)], e.point.iops) for e in drawn_curve.curve.points
+        ]
+        for (x, _), event in zip(points, drawn_curve.curve.points, strict=True):
             low, high = event.point.iops_within or (0.0, 0.0)
             lines += [XYLine("", ((x, low), (x, high)), drawn_curve.style)] if high else []
-        lines.append(XYLine(drawn_curve.mean, tuple(at), drawn_curve.style))
-        flags += list(_knee(state, drawn_curve, at))
+        lines.append(XYLine(drawn_curve.mean, tuple(points), drawn_curve.style))
+        flags += list(_knee_flags(state, drawn_curve, points))
     return XYSpec(
         f"IOPS against {printable(state.axis.name)}",
         axis,
         plotting.linear_scale([y for line in lines for _, y in line.points], None, True),
         f.axis_number,
         tuple(lines),
-        tuple(_names(state, tails=False)),
+        tuple(_legend(state, tails=False)),
         tuple(flags),
         note=_title_note(state),
-        value_text=lambda point: f"{_at_x(state, places, point[0])}: {f.number(point[1])} IOPS",
+        value_text=lambda point: (
+            f"{_axis_text(state, positions, point[0])}: {f.number(point[1])} IOPS"
+        ),
     )
 
 
 def latency_spec(state: ExperimentState) -> XYSpec:
     """The hockey stick: latency over IOPS, mean and p99."""
     lines, flags = [], []
-    several, load = len(drawn(state)) > 1, state.axis.name in LOADS
-    for drawn_curve in drawn(state):
+    several, load = len(drawn_curves(state)) > 1, state.axis.name in LOADS
+    for drawn_curve in drawn_curves(state):
         events = drawn_curve.curve.points
         means = [(e.point.iops, e.point.latency_ns or 0.0) for e in events]
         tails = [(e.point.iops, e.point.p99_ns) for e in events if e.point.p99_ns]
@@ -266,28 +272,28 @@ def latency_spec(state: ExperimentState) -> XYSpec:
             x = event.point.iops
             lines += [XYLine("", ((x, low), (x, high)), drawn_curve.style)] if high else []
         lines.append(XYLine(drawn_curve.mean, tuple(positive), drawn_curve.style, joined=load))
-        flags += list(_knee(state, drawn_curve, means))
+        flags += list(_knee_flags(state, drawn_curve, means))
     values = [y for line in lines for _, y in line.points]
-    most = max((x for line in lines for x, _ in line.points), default=1.0)
+    max_iops = max((x for line in lines for x, _ in line.points), default=1.0)
     return XYSpec(
         f"latency{_latency_note(state)} against IOPS",
-        linear_axis(most, f.axis_number),
+        linear_axis(max_iops, f.axis_number),
         plotting.log_scale(values, None, True),
         f.axis_latency,
         tuple(lines),
-        tuple(_names(state, tails=True)),
+        tuple(_legend(state, tails=True)),
         tuple(flags),
-        note=_title_note(state) or _tails(values, several),
+        note=_title_note(state) or _tails_note(values, several),
         value_text=lambda point: f"{f.number(point[0])} IOPS: {f.latency(point[1])}",
     )
 
 
-def _at_x(state: ExperimentState, places: Mapping[str, float], x: float) -> str:
-    value = next((value for value, place in places.items() if place == x), "")
+def _axis_text(state: ExperimentState, positions: Mapping[str, float], x: float) -> str:
+    value = next((value for value, position in positions.items() if position == x), "")
     return f"{printable(state.axis.name)} {printable(value)}"
 
 
-def _tails(values: Sequence[float], several: bool) -> str:
+def _tails_note(values: Sequence[float], several: bool) -> str:
     return "no latency measured" if not values else "capitals: p99" if several else ""
 
 
@@ -303,21 +309,21 @@ def _title_note(state: ExperimentState) -> str:
     return f"{MAX_DRAWN} of {count} lines" if count > MAX_DRAWN else ""
 
 
-def _knee(
-    state: ExperimentState, drawn_curve: DrawnCurve, at: list[tuple[float, float]]
+def _knee_flags(
+    state: ExperimentState, drawn_curve: DrawnCurve, points: list[tuple[float, float]]
 ) -> Iterator[Flag]:
-    """Named once the curve is whole; outside of what was measured there is nothing to mark."""
+    """Flag at the knee, once the curve is complete; none at the edge of the measured range."""
     knee = drawn_curve.curve.knee if state.axis.name in LOADS and not state.active else None
-    if knee is not None and knee.edge != "last" and at[knee.index][1] > 0:
-        value = _value(state, drawn_curve.curve.points[knee.index])
+    if knee is not None and knee.edge != "last" and points[knee.index][1] > 0:
+        value = _axis_value(state, drawn_curve.curve.points[knee.index])
         yield Flag(
-            at[knee.index],
+            points[knee.index],
             f"knee {value}" if drawn_curve.name == "" else f"{drawn_curve.mean}: knee {value}",
         )
 
 
-def _names(state: ExperimentState, tails: bool) -> Iterator[Piece]:
-    curves = drawn(state)
+def _legend(state: ExperimentState, tails: bool) -> Iterator[Piece]:
+    curves = drawn_curves(state)
     if len(curves) == 1 and not curves[0].name:
         if tails:
             yield from ((f"{MEAN} mean", curves[0].style), (f"   {TAIL} p99", P99))

@@ -42,9 +42,9 @@ from iopstui.model.block.target import DEVICE, Target
 from iopstui.model.block.topology import Topology
 from iopstui.safety.tunable_states import TunableState
 from iopstui.text import printable
-from iopstui.ui.fleet.question import some_of, some_reasons
+from iopstui.ui.fleet.confirm_change import host_list_text, reasons_text
 
-Object = dict[str, Any]
+JsonObject = dict[str, Any]
 NO_TUNABLES = "use K to change tunables of the hosts' disks (it asks first)"
 
 
@@ -64,7 +64,7 @@ class FleetRuns(Protocol):
         ...
 
     def ask_settings(self) -> bool:
-        """Have the hosts say what tunables they have; False if none is connected."""
+        """Request the tunables of all hosts; False if none is connected."""
         ...
 
     def change_tunable(self, change: HostTunableChange) -> None:
@@ -72,17 +72,17 @@ class FleetRuns(Protocol):
         ...
 
     @property
-    def frames(self) -> Mapping[str, Object]:
-        """The newest of each host; of those that follow only a host's in detail are told."""
+    def frames(self) -> Mapping[str, JsonObject]:
+        """Newest frame of each host; later ones arrive as events only for a host in detail."""
         ...
 
     def start(self, on_event: Callable[[FleetEvent], None]) -> None:
-        """Begin to tell."""
+        """Start to report events."""
         ...
 
     @property
     def running(self) -> bool:
-        """While a run goes on."""
+        """True while a run is active."""
         ...
 
     def run(self, job: str, options: Mapping[str, str]) -> None:
@@ -90,7 +90,7 @@ class FleetRuns(Protocol):
         ...
 
     def sweep(self, counts: Sequence[int], job: str, options: Mapping[str, str]) -> None:
-        """Run on the first so many hosts for each of these."""
+        """Run on the first N hosts for each of ``counts``."""
         ...
 
     def stop(self) -> None:
@@ -98,29 +98,29 @@ class FleetRuns(Protocol):
         ...
 
     def mark(self, text: str) -> None:
-        """Keep a mark."""
+        """Record a mark."""
         ...
 
     def detail(self, name: str, enabled: bool) -> None:
-        """Ask a host for all of its figures."""
+        """Have a host send all of its figures, or stop that."""
         ...
 
     def close(self) -> None:
-        """End all of it."""
+        """Stop all hosts and close the connections."""
         ...
 
 
 class FleetController:
-    """``runs`` tells in its own thread; what the hosts' rows need is kept in ``told`` until the
-    screen takes it, the rest goes on as events. ``title`` says which hosts these are, ``runtime_s``
-    how long the job's newest run was to take, if that was said."""
+    """``runs`` reports in its own thread. Fleet events are queued in ``events`` until the screen
+    takes them; events of a session go to the sink. ``title`` describes the hosts, ``runtime_s`` is
+    the runtime of the job's newest run, if it is known."""
 
     def __init__(self, runs: FleetRuns, title: str, job: str | None) -> None:
         self.runs = runs
         self.title = title
         self.target = Target(DEVICE, title, ALL_DEVICES, (ALL_DEVICES,))
         self.devices: Mapping[str, BlockDevice] = {}
-        self.told: deque[FleetEvent] = deque()
+        self.events: deque[FleetEvent] = deque()
         self.bind = False
         self.job = job
         self.overrides: dict[str, str] = {}
@@ -128,16 +128,16 @@ class FleetController:
         self.runtime_s: int | None = None
         self.on_jump: Callable[[], None] = lambda: None
         self._watching = False
-        # the hosts' of each second that is not over
-        self._utils: dict[int, list[float]] = {}
+        # utils of the hosts, by seconds that are not complete
+        self._host_utils: dict[int, list[float]] = {}
         self._sink: Callable[[Event], None] = lambda event: None
         self._origin_s: float | None = None
         self._t = 0.0
         self._step = 0
-        self._begun_s: float | None = None
+        self._run_start_s: float | None = None
         self._runtime: int | None = None
-        self._titled = False
-        self._cpu: tuple[float, float] | None = None
+        self._has_title = False
+        self._cpu_times: tuple[float, float] | None = None
 
     @property
     def running(self) -> bool:
@@ -157,12 +157,12 @@ class FleetController:
         self.runs.start(self._take_event)
 
     def run_job(self, job: str, overrides: Mapping[str, str]) -> None:
-        """Run on all hosts; what runs is stopped first."""
+        """Run on all hosts; a current run is stopped first."""
         self.job, self.overrides = job, dict(overrides)
         self.runs.run(job, overrides)
 
     def sweep(self, counts: Sequence[int], job: str, overrides: Mapping[str, str]) -> None:
-        """Run on so many hosts, one run after another; what runs is stopped first."""
+        """Run on each number of hosts in turn; a current run is stopped first."""
         self.job, self.overrides = job, dict(overrides)
         self.runs.sweep(counts, job, overrides)
 
@@ -176,7 +176,7 @@ class FleetController:
         self._sink(Mark(self._elapsed(), text))
 
     def set_tunable(self, name: str, value: str) -> None:
-        """Refuse: a change needs a question first (part.py)."""
+        """Refuse: a change needs confirmation first (keys.py)."""
         self._sink(Notice(self._elapsed(), "warning", NO_TUNABLES))
 
     def knobs(self) -> Sequence[TunableState]:
@@ -185,11 +185,11 @@ class FleetController:
         return merged_tunables({host: tunables[host] for host in sorted(tunables, key=natural_key)})
 
     def topology(self) -> Topology:
-        """The machines' are not alike."""
+        """Empty: the hosts may have different topologies."""
         return Topology()
 
     def close(self) -> None:
-        """Stop all hosts and wait for it."""
+        """Stop all hosts and wait for them."""
         self.runs.close()
 
     # -- in the thread of the runs
@@ -200,73 +200,73 @@ class FleetController:
         return self._t
 
     def _take_event(self, event: FleetEvent) -> None:
-        self.told.append(event)
+        self.events.append(event)
         match event:
             case HostSecond():
                 self._host_second(event)
             case HostSeconds():
-                utils = self._utils
+                utils = self._host_utils
                 for _, number, complete, *_, util in event.of:
                     if complete and util is not None:
                         utils.setdefault(number, []).append(util)
             case HostRow():
-                if not self._titled and event.row["event"] == "step_started":
-                    self._row(event)
+                if not self._has_title and event.row["event"] == "step_started":
+                    self._host_row(event)
             case MergedSecond():
-                self._second(event)
+                self._merged_second(event)
             case FleetMessage():
                 self._sink(Notice(self._elapsed(), event.level, event.text))
             case HostTunableResult():
                 self._tunable_result(event)
             case FleetRunStarted():
-                self._begun(event)
+                self._run_started(event)
             case FleetRunFinished():
                 self._run_finished(event)
             case ScalingCurve():
-                self._curve(event)
+                self._scaling_curve(event)
             case ReplayRestarted():
-                self._step, self._titled, self._begun_s = 0, False, None
+                self._step, self._has_title, self._run_start_s = 0, False, None
                 self._origin_s, self._t = None, 0.0
                 self.on_jump()
 
     def _host_second(self, second: HostSecond) -> None:
         if second.complete and second.util is not None:
-            self._utils.setdefault(second.number, []).append(second.util)
+            self._host_utils.setdefault(second.number, []).append(second.util)
 
     def _tunable_result(self, result: HostTunableResult) -> None:
         t = self._elapsed()
-        for host, disk, before, now in result.changes:
-            self._sink(TunableChanged(t, f"{host} {disk}", result.name, before, now))
+        for host, disk, old, new in result.changes:
+            self._sink(TunableChanged(t, f"{host} {disk}", result.name, old, new))
         hosts = result.hosts
-        befores = "/".join(dict.fromkeys(before for *_, before, _ in result.changes))
-        nows = "/".join(dict.fromkeys(now for *_, now in result.changes))
+        old_values = "/".join(dict.fromkeys(value for *_, value, _ in result.changes))
+        new_values = "/".join(dict.fromkeys(value for *_, value in result.changes))
         if hosts:
-            self._sink(Mark(t, f"{result.name} {befores} → {nows}"))
-        message = f"{result.name} is {nows} on {some_of(hosts)}" if hosts else ""
+            self._sink(Mark(t, f"{result.name} {old_values} → {new_values}"))
+        message = f"{result.name} is {new_values} on {host_list_text(hosts)}" if hosts else ""
         if result.failed:
-            not_on = f"{result.name} is not changed on {some_reasons(result.failed)}"
-            message = f"{message}; {not_on}" if message else not_on
+            failure = f"{result.name} is not changed on {reasons_text(result.failed)}"
+            message = f"{message}; {failure}" if message else failure
         self._sink(Notice(t, "warning" if result.failed else "info", message))
 
-    def _begun(self, run: FleetRunStarted) -> None:
+    def _run_started(self, run: FleetRunStarted) -> None:
         if self._origin_s is None:
             self._origin_s = run.wall_s
         self._t = max(self._t, run.wall_s - self._origin_s)
         self.job = run.job or self.job
         self._watching = run.watching and not run.between
         self._step = 0 if run.watching else run.number
-        self._titled, self._begun_s, self._runtime = run.watching, None, None
+        self._has_title, self._run_start_s, self._runtime = run.watching, None, None
         if run.between:
             return
         hosts = counted(len(run.hosts), "host")
-        does = "watches" if run.watching else f"run {run.number} starts on"
-        message = f"{hosts} watched" if run.watching else f"{does} {hosts}"
+        action = "watches" if run.watching else f"run {run.number} starts on"
+        message = f"{hosts} watched" if run.watching else f"{action} {hosts}"
         self._sink(Notice(self._t, "info", message))
 
-    def _row(self, host_row: HostRow) -> None:
+    def _host_row(self, host_row: HostRow) -> None:
         row = host_row.row
         if row.get("phase") == "run":
-            self._titled = True
+            self._has_title = True
             options = row.get("options")
             fio_options = (
                 {str(k): str(v) for k, v in options.items()} if isinstance(options, dict) else {}
@@ -280,18 +280,18 @@ class FleetController:
                 printable(str(row.get("fio_version") or "")), fio_options,
             ))  # fmt: skip
 
-    def _second(self, second: MergedSecond) -> None:
+    def _merged_second(self, second: MergedSecond) -> None:
         if not second.counted and not second.missing:
             return
         begin_s = second.wall_ms / 1000
         if self._origin_s is None:
             self._origin_s = begin_s
-        self._begun_s = begin_s if self._begun_s is None else self._begun_s
+        self._run_start_s = begin_s if self._run_start_s is None else self._run_start_s
         t = begin_s + second.interval_s - self._origin_s
         if t <= 0:
             return
         self._t = max(self._t, t)
-        elapsed = round(begin_s + second.interval_s - self._begun_s)
+        elapsed = round(begin_s + second.interval_s - self._run_start_s)
         eta = None if self._runtime is None else max(0, self._runtime - elapsed)
         frame = frame_of_second(
             second, t, self._step, self._util(second.number), self._own_cpu(), (elapsed, eta)
@@ -299,19 +299,19 @@ class FleetController:
         self._sink(FrameReady(t, frame))
 
     def _util(self, number: int) -> float | None:
-        """The mean of the hosts'."""
-        utils = self._utils.pop(number, [])
-        for late in [n for n in self._utils if n < number]:
-            del self._utils[late]
+        """Mean util of the hosts in this second."""
+        utils = self._host_utils.pop(number, [])
+        for old_number in [n for n in self._host_utils if n < number]:
+            del self._host_utils[old_number]
         return sum(utils) / len(utils) if utils else None
 
     def _own_cpu(self) -> float | None:
         """CPU use of this process since the last call, percent of a CPU."""
-        now, before = (time.monotonic(), time.process_time()), self._cpu
-        self._cpu = now
-        if before is None or now[0] <= before[0]:
+        current, previous = (time.monotonic(), time.process_time()), self._cpu_times
+        self._cpu_times = current
+        if previous is None or current[0] <= previous[0]:
             return None
-        return 100 * (now[1] - before[1]) / (now[0] - before[0])
+        return 100 * (current[1] - previous[1]) / (current[0] - previous[0])
 
     def _run_finished(self, run: FleetRunFinished) -> None:
         if run.between:
@@ -319,20 +319,20 @@ class FleetController:
         self.last = run
         t, failed = self._elapsed(), run.how == FAILED
         error = run.said[0] if failed and run.said else ""
-        # what came of the run is said last, because that is what stands there then
+        # the result comes last, because the newest message stays on the screen
         for text in run.said[1:] if failed else run.said:
             self._sink(Notice(t, "info", text))
         if self._step or failed:
             self._sink(StepFinished(t, self._step, run.code, error, run.how == STOPPED))
         self._step = 0
 
-    def _curve(self, curve: ScalingCurve) -> None:
+    def _scaling_curve(self, curve: ScalingCurve) -> None:
         t = self._elapsed()
         if curve.at is not None:
             message = f"sweep over hosts: point {curve.at + 1} of {len(curve.counts)}"
             self._sink(Notice(t, "info", message))
             return
-        # of its points the last one is what was said; leaving is about all of them
+        # this replaces the result of its last point: it is printed after the screen is closed
         self.last = FleetRunFinished(DONE, curve.code, words=curve.words)
         if curve.points:
             for text in curve.scaling().sentences():

@@ -1,4 +1,4 @@
-"""The page of a sweep over hosts: it fills up while the points are run."""
+"""The page of a sweep over hosts, updated while its points run."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from iopstui.ui.draw.layout import NO_BOX, Box
 from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.rows import Line, Row, pad, wrap
 from iopstui.ui.draw.style import BOLD, DIM, FIO, WARNING, Charset
-from iopstui.ui.experiment.rows import boxed, rows_inside
-from iopstui.ui.fleet.curve_view import CurveView, now, progress, so_far
+from iopstui.ui.experiment.rows import boxed, inner_box
+from iopstui.ui.fleet.curve_view import CurveView, current_iops, point_progress, progress
 from iopstui.ui.state.live import LiveState
 
-NAMES = ("header", "chart", "table", "words", "message", "footer")
+PANEL_NAMES = ("header", "chart", "table", "words", "message", "footer")
 
 
 class CurvePage(CanvasScreen):
-    """Draws the sweep that ``scene`` knows whenever ``paint`` is called; only what changed."""
+    """Draws the sweep of ``fleet`` whenever ``paint`` is called; only what changed."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
         Binding("escape,q,w", "leave", "all hosts"),
@@ -47,29 +47,29 @@ class CurvePage(CanvasScreen):
     def __init__(
         self,
         fleet: FleetState,
-        live: Callable[[], LiveState],
+        live_state: Callable[[], LiveState],
         hints: Callable[[], Sequence[KeyHint]],
         target: str,
         charset: Charset,
     ) -> None:
         super().__init__()
-        self._scene = fleet
-        self._live = live
-        self._own_hints = hints
-        self._where = target
+        self._fleet = fleet
+        self._live = live_state
+        self._sweep_hints = hints
+        self._target = target
         self._charset = charset
         self._view = CurveView(charset)
         self._top: int | None = None
-        self._pointed: tuple[int, int] | None = None
+        self._pointer_cell: tuple[int, int] | None = None
         """The cell of the chart under the mouse."""
-        self._placed: tuple[int, ...] = ()
-        self.panels = {name: Lines(f"curve-{name}") for name in NAMES}
+        self._layout_key: tuple[int, ...] = ()
+        self.panels = {name: Lines(f"curve-{name}") for name in PANEL_NAMES}
         self.small = Lines("curve-small")
         self.canvas.add([*self.panels.values(), self.small])
 
     def on_resize(self, event: events.Resize) -> None:
-        """Places everything anew."""
-        self._placed = ()
+        """Lay out the page again."""
+        self._layout_key = ()
         self.paint()
 
     def on_screen_resume(self) -> None:
@@ -82,11 +82,11 @@ class CurvePage(CanvasScreen):
         lower = 1 if self._framed else 0
         parts = self._view.heights(width - edges, body - 3 * lower)
         sizes = tuple(part + lower for part in parts)
-        if self._placed == (width, height, *sizes):
+        if self._layout_key == (width, height, *sizes):
             return
-        self._placed = (width, height, *sizes)
+        self._layout_key = (width, height, *sizes)
         chart, table, conclusions = sizes
-        places = {
+        boxes = {
             "header": Box(0, 0, width, 2),
             "chart": Box(0, 2, width, chart),
             "table": Box(0, 2 + chart, width, table),
@@ -96,22 +96,22 @@ class CurvePage(CanvasScreen):
         }
         tiny = layout.too_small(width, height)
         for name, panel in self.panels.items():
-            panel.place(NO_BOX if tiny else places[name])
+            panel.place(NO_BOX if tiny else boxes[name])
         self.small.place(Box(0, 0, width, height) if tiny else NO_BOX)
         if tiny:
-            least = f"{layout.MIN_WIDTH}×{layout.MIN_HEIGHT}"
-            message = f"This terminal is too small (at least {least}). The sweep continues."
+            min_size = f"{layout.MIN_WIDTH}×{layout.MIN_HEIGHT}"
+            message = f"This terminal is too small (at least {min_size}). The sweep continues."
             self.small.show(pad(wrap(width, self._charset, message, None), height, width))
 
     def paint(self) -> None:
         """Shows the newest state."""
-        curve = self._scene.curve
+        curve = self._fleet.curve
         if curve is None:
-            # another place of a recording
+            # another position of a recording
             self.dismiss(None)
             return
         view, charset = self._view, self._charset
-        view.take(curve)
+        view.set_curve(curve)
         width, height = self.app.size
         self._lay_out(width, height)
         if self.small.shown:
@@ -134,13 +134,13 @@ class CurvePage(CanvasScreen):
         return layout.large(*self.app.size)
 
     def _pane(self, name: str, box: Box) -> list[Row]:
-        inner = rows_inside(box, self._framed)
+        inner = inner_box(box, self._framed)
         if name == "chart":
-            rows = self._view.chart(inner.width, inner.height, self._pointed)
+            rows = self._view.chart(inner.width, inner.height, self._pointer_cell)
         elif name == "words":
             rows = self._view.conclusions(inner.width, inner.height)
         else:
-            rows = self._view.table(self._scene, inner.width, inner.height, self._top)
+            rows = self._view.table(self._fleet, inner.width, inner.height, self._top)
         return boxed(rows, box.width, self._charset) if self._framed else rows
 
     # -- the mouse
@@ -148,10 +148,10 @@ class CurvePage(CanvasScreen):
     def on_mouse_move(self, event: events.MouseMove) -> None:
         """Over the chart: the values of the nearest point, on its border."""
         x, y, box = event.screen_x, event.screen_y, self.panels["chart"].box
-        inner = rows_inside(box, self._framed)
-        at = (x - inner.x, y - inner.y) if mouse.inside(box, x, y) else None
-        if at != self._pointed:
-            self._pointed = at
+        inner = inner_box(box, self._framed)
+        cell = (x - inner.x, y - inner.y) if mouse.inside(box, x, y) else None
+        if cell != self._pointer_cell:
+            self._pointer_cell = cell
             self.paint()
 
     def on_click(self, event: events.Click) -> None:
@@ -176,7 +176,7 @@ class CurvePage(CanvasScreen):
         line = Line(width, self._charset).add(" sweep over hosts ", BOLD)
         line.add(f" {printable(curve.job)}", BOLD)
         line.try_add((f"  hosts × {len(curve.counts)}", None))
-        line.try_add((f"  on {printable(self._where)}", DIM))
+        line.try_add((f"  on {printable(self._target)}", DIM))
         return line.build()
 
     def _status(self, curve: ScalingCurve, width: int) -> Row:
@@ -187,29 +187,29 @@ class CurvePage(CanvasScreen):
         line.add(charset.empty * (bars.BAR - filled), DIM).add(f" {progress(curve)}", BOLD)
         if curve.at is None:
             return line.build()
-        iops = so_far(self._scene)
-        line.try_add((f"   {now(self._scene)}", WARNING))
+        iops = current_iops(self._fleet)
+        line.try_add((f"   {point_progress(self._fleet)}", WARNING))
         if iops is not None:
             line.try_add((f"   {number(iops)} IOPS", FIO))
         return line.build()
 
     def _hints(self) -> list[KeyHint]:
-        return [KeyHint("Esc", "all hosts"), *self._own_hints(), KeyHint("m", "mark"),
+        return [KeyHint("Esc", "all hosts"), *self._sweep_hints(), KeyHint("m", "mark"),
                 KeyHint("e", "messages"), KeyHint("up down", "scroll")]  # fmt: skip
 
     # -- keys
 
     def action_scroll(self, by: int) -> None:
         """Scroll the table."""
-        curve = self._scene.curve
-        visible = rows_inside(self.panels["table"].box, self._framed).height - 2
+        curve = self._fleet.curve
+        visible = inner_box(self.panels["table"].box, self._framed).height - 2
         if curve is None:
             return
         last = max(0, len(curve.counts) - visible)
-        following = max(0, min(last, (last if curve.at is None else curve.at) - visible + 2))
-        new_top = max(0, min(last, (following if self._top is None else self._top) + by))
-        # back where what runs is at the bottom, the table follows it again
-        self._top = None if new_top == following else new_top
+        following_top = max(0, min(last, (last if curve.at is None else curve.at) - visible + 2))
+        new_top = max(0, min(last, (following_top if self._top is None else self._top) + by))
+        # back at the running point, the table follows it again
+        self._top = None if new_top == following_top else new_top
         self.paint()
 
     def action_leave(self) -> None:

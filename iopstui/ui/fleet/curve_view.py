@@ -1,4 +1,4 @@
-"""A sweep over hosts drawn: the table of its points, the curve, what they say together."""
+"""The views of a sweep over hosts: the table of its points, the curve, the conclusions."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from iopstui.ui.draw.charts import plotting
 from iopstui.ui.draw.charts.xy_chart import Flag, XAxis, XYChart, XYLine, XYSpec, values_axis
 from iopstui.ui.draw.rows import Column, Line, Row, Table, pad
 from iopstui.ui.draw.style import BOLD, DIM, FIO, P99, WARNING, Charset
-from iopstui.ui.experiment.rows import place_note, sentences, title, window
+from iopstui.ui.experiment.rows import pane_title, position_note, sentence_rows, window
 
-MEASURED = "o"
+POINT_SIGN = "o"
 SAMPLES = 60
-"""Places of the law's line."""
+"""Points of the law's line."""
 LABEL = 9
 MIN_CHART = 7
 
@@ -33,7 +33,7 @@ class MeasuredPoint:
 
     @property
     def linear(self) -> str:
-        """The share of what one host had at the first point."""
+        """IOPS per host, relative to the first point."""
         share = self.point.linear(self.first)
         return f.MISSING if share is None else f"{100 * share:.3g} %"
 
@@ -41,7 +41,7 @@ class MeasuredPoint:
         """A percentile of all I/Os."""
         return f.latency(self.point.percentiles().get(name), "")
 
-    def host(self, lowest: bool) -> str:
+    def extreme_host(self, lowest: bool) -> str:
         """Figures of the slowest or the fastest host."""
         values = self.point.each.values()
         value = min(values, default=None) if lowest else max(values, default=None)
@@ -55,75 +55,75 @@ COLUMNS: tuple[Column[MeasuredPoint], ...] = (
     Column("p99", 8, lambda point: point.percentile("p99"), style=P99),
     Column("p99.9", 8, lambda point: point.percentile("p99.9"), drop=5),
     Column("a host", 7, lambda point: f.number(point.point.iops / point.point.hosts)),
-    Column("lowest", 7, lambda point: point.host(lowest=True), drop=3),
-    Column("highest", 8, lambda point: point.host(lowest=False), drop=4),
+    Column("lowest", 7, lambda point: point.extreme_host(lowest=True), drop=3),
+    Column("highest", 8, lambda point: point.extreme_host(lowest=False), drop=4),
     Column("linear", 8, lambda point: point.linear),
 )
 
 
 class CurveView:
-    """Makes the rows of the three panes for ``curve`` as it stands, and keeps what is dear."""
+    """Makes the rows of the three panes for ``curve``, and caches the expensive parts."""
 
     def __init__(self, charset: Charset) -> None:
         self._charset = charset
         self._chart = XYChart(charset)
-        self._of: ScalingCurve | None = None
+        self._curve: ScalingCurve | None = None
         self._scaling = Scaling((), None, "")
-        self._made: tuple[int, Table[MeasuredPoint], dict[int, Row]] | None = None
+        self._cached_table: tuple[int, Table[MeasuredPoint], dict[int, Row]] | None = None
 
-    def take(self, curve: ScalingCurve) -> None:
+    def set_curve(self, curve: ScalingCurve) -> None:
         """Take the curve to show."""
-        if curve is not self._of:
-            self._of, self._made = curve, None
+        if curve is not self._curve:
+            self._curve, self._cached_table = curve, None
             self._scaling = curve.scaling()
 
     @property
     def curve(self) -> ScalingCurve:
         """The curve shown."""
-        assert self._of is not None
-        return self._of
+        assert self._curve is not None
+        return self._curve
 
     def heights(self, width: int, height: int) -> tuple[int, int, int]:
-        """Heights of the chart, the table and the words."""
+        """Heights of the chart, the table and the conclusions."""
         conclusions = min(len(self._sentences(width)) + 1, max(3, height // 3))
         table = min(len(self.curve.counts) + 2, max(4, height - conclusions - MIN_CHART))
         return max(0, height - conclusions - table), table, conclusions
 
-    # -- the words
+    # -- the conclusions
 
     def _sentences(self, width: int) -> list[Row]:
-        return sentences(words(self.curve, self._scaling), width, self._charset)
+        return sentence_rows(conclusion_sentences(self.curve, self._scaling), width, self._charset)
 
     def conclusions(self, width: int, height: int) -> list[Row]:
         """Conclusions from the points."""
         head = "so far" if self.curve.at is not None else "result"
-        rows = [title(head, width, self._charset), *self._sentences(width)]
+        rows = [pane_title(head, width, self._charset), *self._sentences(width)]
         return pad(rows, height, width)
 
     # -- the table
 
     def table(self, fleet: FleetState, width: int, height: int, top: int | None) -> list[Row]:
-        """A row for each point; the one that runs is marked, those to come are dim."""
+        """A row for each point; the running one is marked, later ones are dim."""
         curve = self.curve
-        if self._made is None or self._made[0] != width:
+        if self._cached_table is None or self._cached_table[0] != width:
             table: Table[MeasuredPoint] = Table(COLUMNS, LABEL, width, self._charset)
-            point_rows = {n: self._point(table, n) for n in curve.points}
-            self._made = (width, table, point_rows)
-        _, table, point_rows = self._made
+            point_rows = {n: self._point_row(table, n) for n in curve.points}
+            self._cached_table = (width, table, point_rows)
+        _, table, point_rows = self._cached_table
         rows = [
             point_rows.get(number) or self._unmeasured_row(number, fleet, width, table)
             for number in range(len(curve.counts))
         ]
         focus = curve.at if curve.at is not None else len(rows)
         visible_rows, first = window(rows, height - 2, width, top, focus)
-        note = place_note(first, height - 2, len(rows))
+        note = position_note(first, height - 2, len(rows))
         return [
-            title("points", width, self._charset, note),
+            pane_title("points", width, self._charset, note),
             table.header("    hosts"),
             *visible_rows,
         ]
 
-    def _point(self, table: Table[MeasuredPoint], number: int) -> Row:
+    def _point_row(self, table: Table[MeasuredPoint], number: int) -> Row:
         curve = self.curve
         point, hosts = curve.points[number], curve.counts[number]
         part = "" if point.hosts == hosts else f"{point.hosts} of "
@@ -132,41 +132,41 @@ class CurveView:
     def _unmeasured_row(
         self, number: int, fleet: FleetState, width: int, table: Table[MeasuredPoint]
     ) -> Row:
-        """Return the row of a point that runs, is to come, or does not count."""
-        curve, runs = self.curve, self.curve.at == number
-        line = Line(width, self._charset).add(">" if runs else " ", BOLD)
-        line.add(str(curve.counts[number]).rjust(LABEL - 1), BOLD if runs else DIM)
-        if runs:
+        """Row of a point that runs, comes later, or does not count."""
+        curve, is_running = self.curve, self.curve.at == number
+        line = Line(width, self._charset).add(">" if is_running else " ", BOLD)
+        line.add(str(curve.counts[number]).rjust(LABEL - 1), BOLD if is_running else DIM)
+        if is_running:
             line.fill_to(table.used_width - sum(column_width for _, column_width in table.columns))
-            line.add(f.number(so_far(fleet)).rjust(table.columns[0][1]), FIO)
-            line.add(f"  {now(fleet)}", WARNING)
+            line.add(f.number(current_iops(fleet)).rjust(table.columns[0][1]), FIO)
+            line.add(f"  {point_progress(fleet)}", WARNING)
         elif number in curve.notes:
             line.add(f"  {printable(curve.notes[number])}", WARNING)
         return line.build()
 
     # -- the curve
 
-    def chart(self, width: int, height: int, at: tuple[int, int] | None = None) -> list[Row]:
-        """Measured points, and the law through them; ``at`` is the cell under the mouse."""
-        return self._chart.rows(spec(self.curve, self._scaling), width, height, at)
+    def chart(self, width: int, height: int, pointer: tuple[int, int] | None = None) -> list[Row]:
+        """Measured points and the fitted law; ``pointer`` is the cell under the mouse."""
+        return self._chart.rows(chart_spec(self.curve, self._scaling), width, height, pointer)
 
 
-def now(fleet: FleetState) -> str:
-    """How far the point is that runs."""
+def point_progress(fleet: FleetState) -> str:
+    """Progress of the running point."""
     if fleet.running and fleet.begun is not None and fleet.second is not None:
         return f"{active_hosts_text(fleet)}, {fleet.number - fleet.begun + 1} s"
     return active_hosts_text(fleet) if fleet.running else "begins"
 
 
-def so_far(fleet: FleetState) -> float | None:
-    """I/Os per second of the newest second of the point that runs."""
+def current_iops(fleet: FleetState) -> float | None:
+    """I/Os per second of the running point in its newest second."""
     if not fleet.running or fleet.begun is None:
         return None
     return fleet.sums[IOPS].at(fleet.number)
 
 
 def progress(curve: ScalingCurve) -> str:
-    """Return which point runs, or how many there are."""
+    """The running point, or the number of measured points."""
     if curve.at is None:
         suffix = ", ended early" if curve.why else ""
         return f"{len(curve.points)} of {counted(len(curve.counts), 'point')} measured{suffix}"
@@ -174,36 +174,38 @@ def progress(curve: ScalingCurve) -> str:
     return f"point {curve.at + 1} of {len(curve.counts)}: {hosts}"
 
 
-def words(curve: ScalingCurve, scaling: Scaling) -> list[str]:
-    """Sentences."""
-    why = [printable(curve.ended)] if curve.why else []
+def conclusion_sentences(curve: ScalingCurve, scaling: Scaling) -> list[str]:
+    """The conclusions, a sentence each."""
+    reasons = [printable(curve.ended)] if curve.why else []
     if not curve.points:
-        none = "no point was measured" if curve.at is None else "first point in progress"
-        return [none, *why]
-    return [*scaling.sentences(), *why]
+        text = "no point was measured" if curve.at is None else "first point in progress"
+        return [text, *reasons]
+    return [*scaling.sentences(), *reasons]
 
 
-def spec(curve: ScalingCurve, scaling: Scaling) -> XYSpec:
+def chart_spec(curve: ScalingCurve, scaling: Scaling) -> XYSpec:
     """The chart of a curve."""
     points = sorted((float(point.hosts), point.iops) for point in curve.measured)
     axis = axis_of({*curve.counts, *(point.hosts for point in curve.measured)})
-    law = tuple(_law(scaling.law, axis, points)) if scaling.law is not None and points else ()
-    measured = XYLine(MEASURED, tuple(points), FIO, joined=not law)
-    names = [(f"{MEASURED} measured", FIO)]
+    law = (
+        tuple(_law_points(scaling.law, axis, points)) if scaling.law is not None and points else ()
+    )
+    measured = XYLine(POINT_SIGN, tuple(points), FIO, joined=not law)
+    names = [(f"{POINT_SIGN} measured", FIO)]
     if law:
-        doubted = " (see the note below)" if scaling.doubt else ""
-        names.append((f"   line: fitted law of scaling{doubted}", DIM))
+        note = " (see the note below)" if scaling.doubt else ""
+        names.append((f"   line: fitted law of scaling{note}", DIM))
     return XYSpec(
         "IOPS of all hosts against their number", axis,
         plotting.linear_scale([y for _, y in (*points, *law)], None, True), f.axis_number,
         (XYLine("", law, DIM), measured) if law else (measured,), tuple(names),
-        tuple(_knee(scaling, points)), note="" if points else "no point yet",
+        tuple(_knee_flags(scaling, points)), note="" if points else "no point yet",
         value_text=lambda point: f"{counted(int(point[0]), 'host')}: {f.number(point[1])} IOPS",
     )  # fmt: skip
 
 
 def axis_of(hosts: set[int]) -> XAxis:
-    """An axis for these numbers of hosts; of a single one it stands in the middle."""
+    """An axis for these numbers of hosts; a single one is in the middle."""
     values = sorted(hosts)
     if len(values) == 1:
         (value,) = values
@@ -211,7 +213,7 @@ def axis_of(hosts: set[int]) -> XAxis:
     return values_axis([str(number) for number in values])[0]
 
 
-def _law(law: ScalingLaw, axis: XAxis, points: Sequence[tuple[float, float]]) -> Iterator[
+def _law_points(law: ScalingLaw, axis: XAxis, points: Sequence[tuple[float, float]]) -> Iterator[
     tuple[float, float]
 ]:  # fmt: skip
     low, high = points[0][0], points[-1][0]
@@ -222,7 +224,7 @@ def _law(law: ScalingLaw, axis: XAxis, points: Sequence[tuple[float, float]]) ->
         yield hosts, law.at(hosts)
 
 
-def _knee(scaling: Scaling, points: Sequence[tuple[float, float]]) -> Iterator[Flag]:
+def _knee_flags(scaling: Scaling, points: Sequence[tuple[float, float]]) -> Iterator[Flag]:
     """Maximum of the law within the measured range."""
     knee, law = scaling.knee, scaling.law
     if knee is not None and law is not None and points[0][0] <= knee <= points[-1][0]:

@@ -1,4 +1,4 @@
-"""The dashboard of many hosts: their totals in its panels, the hosts where the CPUs stand."""
+"""The dashboard of many hosts: totals in its panels, and the hosts in place of the CPUs."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ from iopstui.ui.state.live import LiveState
 
 TITLES = ("IOPS", "latency", "numbers", "hosts")
 HOSTS_TAB = TITLES.index("hosts")
-MIN_CHARTS = 9
-WORDS_OF_STATES = ((LOST, ERROR), (FAILED, ERROR), (MISSING, ERROR), (OUT, WARNING),
+MIN_CHART_ROWS = 9
+STATE_STYLES = ((LOST, ERROR), (FAILED, ERROR), (MISSING, ERROR), (OUT, WARNING),
                    (LATE, WARNING), (PARTLY, WARNING))  # fmt: skip
-KERNEL: tuple[Column[DiskRates], ...] = (
+KERNEL_COLUMNS: tuple[Column[DiskRates], ...] = (
     Column("r/s", 7, lambda d: f.number(d.r_s), style=DEVICE),
     Column("w/s", 7, lambda d: f.number(d.w_s), style=DEVICE),
     Column("rMB/s", 7, lambda d: f.mib(d.r_bytes_s)),
@@ -71,7 +71,7 @@ class FleetDashboard(TypeToFilter, Dashboard):
         charset: Charset,
     ) -> None:
         self.hosts = HostsView(charset)
-        self.scene = fleet_state
+        self.fleet_state = fleet_state
         self.fleet = controller
         panes = (
             Panel("fio", self._fio_rows, title="fio", value=self._fio_value, foot=True),
@@ -103,7 +103,7 @@ class FleetDashboard(TypeToFilter, Dashboard):
         hosts = self.hosts
         return FleetLayout(
             PANELS[self.tab], self.heat_enabled, self.percentiles_enabled, self.column_seconds,
-            hosts.order, hosts.reverse, hosts.mapped,
+            hosts.order, hosts.reverse, hosts.as_map,
         )  # fmt: skip
 
     def restore_layout(self, layout: str) -> None:
@@ -111,20 +111,20 @@ class FleetDashboard(TypeToFilter, Dashboard):
         saved = parse_fleet_layout(layout)
         self.set_layout(PANELS.index(saved.panel), saved.heat_map, saved.percentiles, saved.seconds)
         self.hosts.order, self.hosts.reverse = saved.order, saved.reverse
-        self.hosts.mapped = saved.mapped
+        self.hosts.as_map = saved.as_map
 
     def apply_filter(self) -> None:
-        """Show the hosts that have all of the words."""
-        self.hosts.words = self.filter_text
-        self.hosts.begin_at_the_top()
+        """Show the hosts that match the filter."""
+        self.hosts.filter_text = self.filter_text
+        self.hosts.move_to_top()
         self.paint(even_if_frozen=True)
 
     def cpu_rows(self) -> int:
         """Return as many rows as the hosts want."""
-        return len(self.scene.hosts)
+        return len(self.fleet_state.hosts)
 
     def make_plan(self, width: int, height: int, strip: int) -> layout.LayoutPlan:
-        """The hosts have what the charts can spare."""
+        """Give the hosts the rows that the charts can spare."""
         plan = super().make_plan(width, height, strip)
         if plan.tabbed or not plan.cpus.height:
             return plan
@@ -132,25 +132,25 @@ class FleetDashboard(TypeToFilter, Dashboard):
         if self.cpu_rows() > FEW_HOSTS:
             wanted_height = max(wanted_height, height)
         total = plan.iops.height + plan.cpus.height
-        least = max(MIN_CHARTS, total * 2 // 5)
-        rows = max(5, min(wanted_height, total - least))
+        chart_rows = max(MIN_CHART_ROWS, total * 2 // 5)
+        rows = max(5, min(wanted_height, total - chart_rows))
         return _rows_given_to_hosts(plan, rows - plan.cpus.height)
 
     def title_line(self, width: int) -> Row:
-        """Return which hosts, how many of them count, how far apart they began."""
+        """The hosts, how many are active, and how far apart they started."""
         line = Line(width, self.charset).add(" ").add(printable(self.fleet.title), BOLD)
-        line.add("  ").add(active_hosts_text(self.scene), BOLD)
-        counts = self.scene.counts()
-        for state, style in WORDS_OF_STATES:
+        line.add("  ").add(active_hosts_text(self.fleet_state), BOLD)
+        counts = self.fleet_state.counts()
+        for state, style in STATE_STYLES:
             if counts.get(state):
                 line.try_add((f"  {counts[state]} {state}", style))
-        second = self.scene.second
+        second = self.fleet_state.second
         if second is not None and self.shown.probed is not None:
-            # of how many hosts the device's percentiles are
+            # the hosts that the device's percentiles come from
             device = second.sums.device
-            all_of_them = device.hosts == second.counted
-            line.try_add((f"  {device.describe(second.counted)}", DIM if all_of_them else WARNING))
-        spread = self.scene.spread()
+            is_complete = device.hosts == second.counted
+            line.try_add((f"  {device.describe(second.counted)}", DIM if is_complete else WARNING))
+        spread = self.fleet_state.spread()
         if spread is not None:
             line.try_add((f"  started within {f.latency((spread[0] + spread[1]) * 1e6)}", None))
             line.try_add((f" (clocks ±{f.latency(spread[1] * 1e6)})", DIM))
@@ -158,19 +158,18 @@ class FleetDashboard(TypeToFilter, Dashboard):
 
     def _host_rows(self, data: PanelData, width: int, height: int) -> Sequence[Row]:
         frame = data.state.frame
-        second = self.scene.number if frame is None or self.frozen_at is None else frame.seq
-        return self.hosts.rows(self.scene, second, width, height)
+        second = self.fleet_state.number if frame is None or self.frozen_at is None else frame.seq
+        return self.hosts.rows(self.fleet_state, second, width, height)
 
     def _click_panel(self, x: int, y: int, chain: int) -> None:
-        """On a column's title: sort by it, again: from the other end. On a host: the cursor there,
-        twice: open it."""
+        """On a column's title: sort by it; again: reverse. On a host: select it; twice: open it."""
         plan, hosts, fio = self._plan, self.hosts, not self.fleet.watching
         box = self.panels["cpus"].box
         if plan is not None and mouse.inside(box, x, y):
             column, row = x - box.x - (frame.BORDER_COLUMNS // 2 if plan.framed else 0), y - box.y
             order = hosts.title_at(column, row, fio)
             if order is not None:
-                if order == hosts.shown_order:
+                if order == hosts.effective_order:
                     hosts.reverse_order(fio)
                 else:
                     hosts.sort_by(order, fio)
@@ -195,7 +194,7 @@ class FleetDashboard(TypeToFilter, Dashboard):
 
 
 def _rows_given_to_hosts(plan: layout.LayoutPlan, rows: int) -> layout.LayoutPlan:
-    """``rows`` of the charts go to the hosts."""
+    """Move ``rows`` from the charts to the hosts."""
 
     def up(box: Box) -> Box:
         return replace(box, y=box.y - rows)
@@ -211,18 +210,18 @@ def _rows_given_to_hosts(plan: layout.LayoutPlan, rows: int) -> layout.LayoutPla
 
 
 def kernel_rows(state: LiveState, width: int, height: int, charset: Charset) -> list[Row]:
-    """The devices of all hosts together; util is the mean of the hosts'."""
+    """Sums over the devices of all hosts; util is their mean."""
     title = rule(
         width, charset, ("Devices of all hosts, this second", BOLD),
         right=((f"{f.MISSING} = no such request", DIM),),
     )  # fmt: skip
-    return pad([title, *_kernel(state.frame, width, charset)], height, width)
+    return pad([title, *_kernel_table(state.frame, width, charset)], height, width)
 
 
-def _kernel(frame: Frame | None, width: int, charset: Charset) -> list[Row]:
+def _kernel_table(frame: Frame | None, width: int, charset: Charset) -> list[Row]:
     disk = frame.combined(frame.opened) if frame is not None else None
     if disk is None:
         return [message(width, charset, "no device's figures yet")]
-    table = Table(KERNEL, 7, width, charset)
+    table = Table(KERNEL_COLUMNS, 7, width, charset)
     text = "sums of all hosts; await: mean of all requests, util: mean of all hosts"
     return [table.header(), table.row("all", disk), message(width, charset, text)]

@@ -1,4 +1,4 @@
-"""A host of a fleet on a dashboard of its own, from the lines it sends."""
+"""The dashboard of one host of a fleet, from the rows it sends."""
 
 from __future__ import annotations
 
@@ -66,82 +66,81 @@ class HostController:
 
 
 class HostView:
-    """The state of one host from now on, with its last minutes on the charts; ``apply`` takes what
-    is told of it."""
+    """The state of one host, with its last minutes on the charts; ``apply`` takes its events."""
 
     def __init__(
-        self, line: HostState, frame: Object | None, second: int, interval_s: float
+        self, host: HostState, frame: Object | None, second: int, interval_s: float
     ) -> None:
-        self.name = line.name
-        self.line = line
-        self.controller = HostController(target_of(line.session))
-        self._opened = self.controller.target.opened
-        self.state = LiveState(self._opened)
-        self._shift_s = 0.0
-        if line.step is not None:
-            self._row(line.step)
+        self.name = host.name
+        self.host_state = host
+        self.controller = HostController(target_of(host.session))
+        self._paths = self.controller.target.opened
+        self.state = LiveState(self._paths)
+        self._clock_shift_s = 0.0
+        if host.step is not None:
+            self._apply_row(host.step)
         if frame is not None:
-            self._take_late_frame(line, frame, second, interval_s)
-            self._row(frame)
-        for note in line.notes:
-            self._row(note)
-        if line.ended is not None:
-            self._row(line.ended)
+            self._restore_history(host, frame, second, interval_s)
+            self._apply_row(frame)
+        for note in host.notes:
+            self._apply_row(note)
+        if host.ended is not None:
+            self._apply_row(host.ended)
 
-    def _take_late_frame(
-        self, line: HostState, frame: Object, second: int, interval_s: float
+    def _restore_history(
+        self, host: HostState, frame: Object, second: int, interval_s: float
     ) -> None:
-        event = event_of(frame, self._opened)
+        event = event_of(frame, self._paths)
         if event is None:
             return
-        # the frame of one that is gone is of its own last second, not of all hosts'
-        second = min(second, line.past[IOPS].last)
-        for at in range(second + 1 - HISTORY_S, second):
-            t = event.t - (second - at) * interval_s
-            iops = line.now(IOPS, at)
+        # the last frame of a lost host is older than the fleet's newest second
+        second = min(second, host.past[IOPS].last)
+        for number in range(second + 1 - HISTORY_S, second):
+            t = event.t - (second - number) * interval_s
+            iops = host.now(IOPS, number)
             if t <= 0 or iops is None:
                 continue
-            fio = line.step is not None
+            fio = host.step is not None
             values = {FIO_IOPS if fio else DEVICE_IOPS: iops}
-            wait = line.now(WAIT if fio else AWAIT, at)
+            wait = host.now(WAIT if fio else AWAIT, number)
             values |= {"p99" if fio else "r_await": wait} if wait is not None else {}
             self.state.history.add(t, interval_s, values)
 
     def apply(self, event: FleetEvent) -> bool:
-        """Take a line of this host; False if it is another's."""
+        """Apply a row of this host; False for another host's."""
         if not isinstance(event, HostRow) or event.name != self.name:
             return False
-        self._row(event.row)
+        self._apply_row(event.row)
         return True
 
-    def _row(self, row: Object) -> None:
-        event = event_of(row, self._opened)
+    def _apply_row(self, row: Object) -> None:
+        event = event_of(row, self._paths)
         match event:
             case FrameReady():
-                self._frame(event)
+                self._apply_frame(event)
             case FindingReported(finding=found):
-                times = [None if t is None else t + self._shift_s
+                times = [None if t is None else t + self._clock_shift_s
                          for t in (found.since, found.until)]  # fmt: skip
-                # keys act on all hosts, from where they are seen
+                # keys act on all hosts, on the fleet's screen
                 moved = replace(found, key="", test=(), since=times[0], until=times[1])
-                self.state.apply(FindingReported(event.t + self._shift_s, moved))
+                self.state.apply(FindingReported(event.t + self._clock_shift_s, moved))
             case None:
                 return
             case _:
-                self.state.apply(replace(event, t=event.t + self._shift_s))
+                self.state.apply(replace(event, t=event.t + self._clock_shift_s))
 
-    def _frame(self, event: FrameReady) -> None:
-        """An older one is left out. A session that begins anew has a clock that does, too: what is
-        watched after a run goes on in its state, a run has one of its own."""
-        before, frame = self.state.frame, event.frame
-        if before is not None and frame.t < before.t - self._shift_s - 1:
-            since_s = max(0.0, frame.wall_ms - before.wall_ms) / 1000
-            watched = before.step and not frame.step
-            self._shift_s = before.t + since_s - frame.t if watched else 0.0
-            if not watched:
-                self.state, before = LiveState(self._opened), None
-        t = frame.t + self._shift_s
-        if before is None or t > before.t:
+    def _apply_frame(self, event: FrameReady) -> None:
+        """Apply a frame unless it is older. A new session restarts its clock: watching after a run
+        continues in the same state, a new run has a new state."""
+        previous, frame = self.state.frame, event.frame
+        if previous is not None and frame.t < previous.t - self._clock_shift_s - 1:
+            gap_s = max(0.0, frame.wall_ms - previous.wall_ms) / 1000
+            run_ended = previous.step and not frame.step
+            self._clock_shift_s = previous.t + gap_s - frame.t if run_ended else 0.0
+            if not run_ended:
+                self.state, previous = LiveState(self._paths), None
+        t = frame.t + self._clock_shift_s
+        if previous is None or t > previous.t:
             self.state.apply(FrameReady(t, replace(frame, t=t)))
 
 
@@ -159,7 +158,7 @@ def _cpu_rows(panel: Panel) -> Callable[[PanelData, int, int], Sequence[DrawnRow
 
 
 class HostDashboard(Dashboard):
-    """A host's dashboard, with its name at the top."""
+    """Dashboard of one host, with its name at the top."""
 
     about = "One host of the fleet. Esc returns to all hosts."
     quit_label = "back"
@@ -173,16 +172,16 @@ class HostDashboard(Dashboard):
         super().__init__(
             view.controller, view.state, charset, lambda width, height, tabbed: (), panes
         )
-        self._host = view.name
-        self._line = view.line
+        self._host_name = view.name
+        self._host_state = view.host_state
 
     def title_line(self, width: int) -> DrawnRow:
-        """The host's name, and what it works on."""
+        """The host's name and its target."""
         target = self.controller.target
-        line = Line(width, self.charset).add(f" {printable(self._host)}  ", BOLD)
-        if self._line.state in ABSENT_STATES:
-            why = f": {printable(self._line.error)}" if self._line.error else ""
-            line.add(f"{self._line.state}{why}  ", ERROR)
+        line = Line(width, self.charset).add(f" {printable(self._host_name)}  ", BOLD)
+        if self._host_state.state in ABSENT_STATES:
+            reason = f": {printable(self._host_state.error)}" if self._host_state.error else ""
+            line.add(f"{self._host_state.state}{reason}  ", ERROR)
         line.add(target.path)
         devices = ", ".join(target.devices_below)
         if devices and target.path != f"/dev/{devices}":

@@ -1,7 +1,7 @@
-"""Hosts over time: a row for each, or for several neighbours, darker where one is off the middle.
+"""Map of hosts over time: a row for each host or for several neighbours, darker for outliers.
 
-A cell says how far the worst host of its row is from the middle of all hosts in that second, so
-what all hosts do alike leaves it light, and the totals' charts show that.
+A cell shows how far the worst host of its row is from the median of all hosts in that second.
+Changes that all hosts share leave it light; the totals' charts show those.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from iopstui.ui.draw.charts import plotting
 from iopstui.ui.draw.rows import Line, Piece, Row
 from iopstui.ui.draw.style import BOLD, DIM, Charset
 
-TIMES = (1.1, 1.5, 2.0, 4.0)
-"""A cell is a shade darker from each of these on: so many times the middle (for IOPS: a part)."""
+LEVEL_RATIOS = (1.1, 1.5, 2.0, 4.0)
+"""Ratios to the median from which on a cell is a shade darker (for IOPS: median / IOPS)."""
 LEGEND = ("<1.1", "1.1", "1.5", "2", "4×")
 MAX_LABEL = 26
 MARK_SPACING = 20
@@ -33,11 +33,11 @@ class HostMap:
 
     def __init__(self, charset: Charset) -> None:
         self._charset = charset
-        self._key: object = None
+        self._layout_key: object = None
         self._levels: list[_Levels] = []
         self._groups: list[list[HostState]] = []
-        self._named: tuple[object, int] = (None, 12)
-        self._done = -1
+        self._label_cache: tuple[object, int] = (None, 12)
+        self._last_second = -1
         self._start = 0
 
     def legend(self, measure: str, fio: bool) -> list[Piece]:
@@ -52,39 +52,39 @@ class HostMap:
     def rows(
         self,
         fleet: FleetState,
-        lines: Sequence[HostState],
+        hosts: Sequence[HostState],
         measure: str,
         second: int,
         width: int,
         height: int,
     ) -> list[Row]:
-        """``height`` rows, the last of which has the time of day."""
+        """``height`` rows, the last one with the time of day."""
         group_rows = max(1, height - 1)
-        if (id(lines), group_rows) != self._named[0]:
-            longest = max(map(len, self._names(lines, group_rows)), default=0)
-            self._named = ((id(lines), group_rows), min(MAX_LABEL, max(12, 1 + longest)))
-        label = self._named[1]
+        if (id(hosts), group_rows) != self._label_cache[0]:
+            longest = max(map(len, self._group_names(hosts, group_rows)), default=0)
+            self._label_cache = ((id(hosts), group_rows), min(MAX_LABEL, max(12, 1 + longest)))
+        label = self._label_cache[1]
         columns = max(1, width - label)
-        key = (id(lines), len(lines), measure, columns, group_rows)
+        key = (id(hosts), len(hosts), measure, columns, group_rows)
         self._follow(second if fleet.first is None else fleet.first, second, columns)
-        if (*key, self._start) != self._key:
-            self._key = (*key, self._start)
-            self._groups = groups(lines, group_rows)
+        if (*key, self._start) != self._layout_key:
+            self._layout_key = (*key, self._start)
+            self._groups = groups(hosts, group_rows)
             self._levels = [[None] * columns for _ in self._groups]
-            self._done = self._start - 1
-        for number in range(max(self._done + 1, self._start), second + 1):
+            self._last_second = self._start - 1
+        for number in range(max(self._last_second + 1, self._start), second + 1):
             self._column(fleet, measure, number)
-        self._done = max(self._done, second)
-        rows = [self._row(at, label, width) for at in range(len(self._groups))]
+        self._last_second = max(self._last_second, second)
+        rows = [self._row(index, label, width) for index in range(len(self._groups))]
         blank: Row = ((" " * width, None),)
         rows += [blank] * (group_rows - len(rows))
         return [*rows, self._time(fleet, label, width)]
 
-    def _names(self, lines: Sequence[HostState], rows: int) -> list[str]:
-        return [span([host.name for host in group]) for group in groups(lines, rows)]
+    def _group_names(self, hosts: Sequence[HostState], rows: int) -> list[str]:
+        return [span([host.name for host in group]) for group in groups(hosts, rows)]
 
     def _follow(self, first: int, second: int, columns: int) -> None:
-        """Scroll: it stands still until it is full, then moves on by a quarter."""
+        """Scroll by a quarter once the map is full."""
         step = max(1, columns // 4)
         self._start = first + max(0, (second - first - columns) // step + 1) * step
 
@@ -93,11 +93,11 @@ class HostMap:
         for group, levels in zip(self._groups, self._levels, strict=True):
             levels[number - self._start] = _level(group, measure, number, middle)
 
-    def _row(self, at: int, label: int, width: int) -> Row:
+    def _row(self, index: int, label: int, width: int) -> Row:
         shades = density.shades(self._charset)
-        names = printable(span([host.name for host in self._groups[at]]))
+        names = printable(span([host.name for host in self._groups[index]]))
         cells: list[plotting.Cell] = []
-        for level in self._levels[at]:
+        for level in self._levels[index]:
             if level is None:
                 cells.append((" ", None))
             elif level == UNKNOWN:
@@ -119,24 +119,24 @@ class HostMap:
         return line.build()
 
 
-def groups(lines: Sequence[HostState], rows: int) -> list[list[HostState]]:
-    """Neighbours together, as many in each as it takes."""
-    size = max(1, -(-len(lines) // max(1, rows)))
-    return [list(lines[at : at + size]) for at in range(0, len(lines), size)]
+def groups(hosts: Sequence[HostState], rows: int) -> list[list[HostState]]:
+    """Divide the hosts into at most ``rows`` groups of neighbours."""
+    size = max(1, -(-len(hosts) // max(1, rows)))
+    return [list(hosts[start : start + size]) for start in range(0, len(hosts), size)]
 
 
 def _level(
     group: Sequence[HostState], measure: str, number: int, middle: float | None
 ) -> int | None:
-    """The shade of the worst; UNKNOWN if less than half of them were measured."""
+    """Shade of the worst host; UNKNOWN unless more than half of them were measured."""
     if middle is None:
         return None
     values = [value for host in group if (value := host.now(measure, number)) is not None]
     if 2 * len(values) <= len(group):
         return UNKNOWN
     if measure == IOPS:
-        least = min(values)
-        times = middle / least if least > 0 else TIMES[-1] + 1 if middle > 0 else 1.0
+        lowest = min(values)
+        times = middle / lowest if lowest > 0 else LEVEL_RATIOS[-1] + 1 if middle > 0 else 1.0
     else:
         times = max(values) / middle if middle > 0 else 1.0
-    return sum(times > limit for limit in TIMES)
+    return sum(times > limit for limit in LEVEL_RATIOS)

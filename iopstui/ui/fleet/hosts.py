@@ -1,4 +1,4 @@
-"""The hosts: a row each while they fit, else a map of all over time beside those that matter."""
+"""The hosts: a row each while they fit, else a map over time beside the worst hosts."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ from iopstui.ui.draw.style import BOLD, DIM, ERROR, FIO, SELECTED, WARNING, Char
 from iopstui.ui.fleet.host_map import HostMap
 
 FEW_HOSTS = 20
-"""So many hosts have a row each, even if not all of them are seen at once."""
-NAME, WORST, STATE, ODD = "name", "worst", "state", "odd"
-ORDERS = (NAME, WORST, IOPS, BW, WAIT, AWAIT, UTIL, STATE, ODD)
+"""Up to this many hosts have a row each, even if the list has to scroll."""
+NAME, WORST, STATE, OUTLIERS = "name", "worst", "state", "odd"
+ORDERS = (NAME, WORST, IOPS, BW, WAIT, AWAIT, UTIL, STATE, OUTLIERS)
 TITLES = {
     "host": NAME, "IOPS": IOPS, "MiB/s": BW, "p99": WAIT, "await": AWAIT, "util%": UTIL,
     "state": STATE,
 }  # fmt: skip
 """The order that a column's title stands for."""
 MIN_NAME, MAX_NAME = 8, 30
-MINUTE = 60
-MIN_LINE = 12
+MINUTE_S = 60
+MIN_SPARKLINE = 12
 LIST_WIDTH = 62
-ORDER_KEPT_S = 5
-"""Seconds for which an order by figures is kept."""
+SORT_INTERVAL_S = 5
+"""Seconds between two sorts by figures."""
 STYLES = {
     LOST: ERROR, FAILED: ERROR, MISSING: ERROR, OUT: WARNING, LATE: WARNING, PARTLY: WARNING,
     DONE: DIM, READY: DIM, CONNECTS: DIM, RESTS: DIM,
@@ -61,21 +61,21 @@ STYLES = {
 
 
 def matches(name: str, text: str) -> bool:
-    """Whether a host is meant by what was typed: parts of its name, or a set of nodes."""
-    return all(_matches(name, term) for term in text.lower().split())
+    """Whether a host matches the filter: parts of its name, or a node set."""
+    return all(_matches_term(name, term) for term in text.lower().split())
 
 
-def _matches(name: str, term: str) -> bool:
+def _matches_term(name: str, term: str) -> bool:
     if "[" not in term:
         return any(part in name.lower() for part in term.split(",") if part) or term == ","
-    names = _names_of(term)
-    # not typed to its end yet, or nobody to ask
+    names = _expand_nodes(term)
+    # not complete yet, or a group, which is not looked up
     return term.partition("[")[0] in name.lower() if names is None else name.lower() in names
 
 
 @lru_cache(maxsize=16)
-def _names_of(term: str) -> frozenset[str] | None:
-    """The hosts of a node set; ``None`` if it is none. Typing does not ask for groups."""
+def _expand_nodes(term: str) -> frozenset[str] | None:
+    """The hosts of a node set; ``None`` if it is none. Groups are not looked up while typing."""
     if not has_ranges(term) or {*term} & {*"@*?!&^"}:
         return None
     try:
@@ -85,124 +85,128 @@ def _names_of(term: str) -> frozenset[str] | None:
 
 
 class HostsView:
-    """View of the hosts: ``order`` (``reverse``: from its other end), the typed ``words``, the
-    ``cursor``, and whether it is a map (``None``: as many as there are decide)."""
+    """View of the hosts: ``order`` (``reverse``: from its other end), ``filter_text``, the
+    ``cursor``, and ``as_map`` (``None``: depends on the number of hosts)."""
 
     def __init__(self, charset: Charset) -> None:
         self.order = NAME
         self.reverse = False
-        self.shown_order = NAME
-        """Beside a map hosts by name would be of no use: those that matter are first."""
-        self.words = ""
+        self.effective_order = NAME
+        """The order in use: beside a map the worst hosts come first instead of names."""
+        self.filter_text = ""
         self.cursor = 0
-        self.mapped: bool | None = None
+        self.as_map: bool | None = None
         self._charset = charset
         self._map = HostMap(charset)
-        self._listed: list[HostState] = []
-        self._name: str | None = None
-        self._sorted: tuple[object, int, list[HostState]] = (None, 0, [])
-        self._chosen: tuple[object, list[HostState]] = (None, [])
-        self._of: dict[str, HostState] = {}
+        self._listed_hosts: list[HostState] = []
+        self._selected_name: str | None = None
+        self._sort_cache: tuple[object, int, list[HostState]] = (None, 0, [])
+        self._filter_cache: tuple[object, list[HostState]] = (None, [])
+        self._hosts: dict[str, HostState] = {}
         self._top = 0
         self._titles: list[tuple[int, int, str]] = []
-        self._titles_at = (0, 0)
+        self._list_origin = (0, 0)
         """The column and row in the panel at which the list begins."""
 
     @property
-    def under_cursor(self) -> HostState | None:
+    def selected(self) -> HostState | None:
         """The host that Enter opens."""
-        return self._listed[self.cursor] if self.cursor < len(self._listed) else None
+        return self._listed_hosts[self.cursor] if self.cursor < len(self._listed_hosts) else None
 
     def next_order(self, fio: bool) -> str:
-        """Another order; its words. Without a job there is no other await."""
+        """Switch to the next order; return its text. Without a job there is only one await."""
         orders = [order for order in ORDERS if fio or order != AWAIT]
         return self.sort_by(orders[(orders.index(self.order) + 1) % len(orders)], fio)
 
     def sort_by(self, order: str, fio: bool) -> str:
-        """Sort in this order, from its usual end; return its words."""
+        """Sort in this order, from its usual end; return its text."""
         self.order, self.reverse = order, False
-        self.begin_at_the_top()
-        return order_words(order, fio)
+        self.move_to_top()
+        return order_text(order, fio)
 
     def reverse_order(self, fio: bool) -> str:
-        """Reverse the order; return its words."""
+        """Reverse the order; return its text."""
         self.reverse = not self.reverse and self.order != WORST
-        self.begin_at_the_top()
-        return order_words(self.order, fio, self.reverse)
+        self.move_to_top()
+        return order_text(self.order, fio, self.reverse)
 
     def title_at(self, x: int, y: int, fio: bool) -> str | None:
-        """The order that the column title in this cell of the panel stands for."""
-        left_column, top = self._titles_at
-        title = next((name for at, end, name in self._titles if at <= x - left_column < end), None)
+        """The order of the column title in this cell of the panel."""
+        left_column, top = self._list_origin
+        title = next(
+            (name for begin, end, name in self._titles if begin <= x - left_column < end), None
+        )
         if y != top or title is None:
             return None
         return WAIT if title == "await" and not fio else TITLES.get(title)
 
     def select_at(self, x: int, y: int) -> bool:
-        """The cursor to the host in this cell of the panel; False if none is there."""
-        left_column, top = self._titles_at
-        at = self._top + y - top - 1
-        if x < left_column or y <= top or at >= len(self._listed):
+        """Select the host in this cell of the panel; False if there is none."""
+        left_column, top = self._list_origin
+        index = self._top + y - top - 1
+        if x < left_column or y <= top or index >= len(self._listed_hosts):
             return False
-        self.move(at - self.cursor)
+        self.move(index - self.cursor)
         return True
 
-    def begin_at_the_top(self) -> None:
-        """The cursor on whichever is first."""
-        self.cursor, self._name = 0, None
+    def move_to_top(self) -> None:
+        """Select the first host."""
+        self.cursor, self._selected_name = 0, None
 
     def move(self, by: int) -> None:
-        """The cursor to the next host, or the one before; from then on it stays with that host."""
-        self.cursor = max(0, min(self.cursor + by, len(self._listed) - 1))
-        self._name = self._listed[self.cursor].name if self._listed else None
+        """Select the next or previous host; from then on the cursor stays with that host."""
+        self.cursor = max(0, min(self.cursor + by, len(self._listed_hosts) - 1))
+        self._selected_name = self._listed_hosts[self.cursor].name if self._listed_hosts else None
 
-    def _in_order(self, lines: list[HostState], order: str, second: int) -> list[HostState]:
-        """Anew only every few seconds, so that a row can be read."""
-        key = (id(lines), len(lines), order, self.reverse)
-        if self._sorted[0] != key or not 0 <= second - self._sorted[1] < ORDER_KEPT_S:
-            self._sorted = (key, second, ordered_by(lines, order, second, self.reverse))
-        return self._sorted[2]
+    def _sorted_hosts(self, hosts: list[HostState], order: str, second: int) -> list[HostState]:
+        """Sort only every few seconds, so that rows can be read."""
+        key = (id(hosts), len(hosts), order, self.reverse)
+        if self._sort_cache[0] != key or not 0 <= second - self._sort_cache[1] < SORT_INTERVAL_S:
+            self._sort_cache = (key, second, order_hosts(hosts, order, second, self.reverse))
+        return self._sort_cache[2]
 
     def is_map(self, hosts: int, rows: int) -> bool:
         """Whether so many hosts are shown as a map."""
-        return hosts > max(FEW_HOSTS, rows) if self.mapped is None else self.mapped
+        return hosts > max(FEW_HOSTS, rows) if self.as_map is None else self.as_map
 
-    def chosen(self, fleet: FleetState) -> list[HostState]:
-        """The hosts that what was typed leaves, by name."""
-        key = (len(fleet.hosts), self.words)
-        if key != self._chosen[0] or self._of is not fleet.hosts:
-            self._of = fleet.hosts
-            matching = [host for host in self._of.values() if matches(host.name, self.words)]
-            self._chosen = (key, sort_hosts(matching, NAME, 0))
-        return self._chosen[1]
+    def matching_hosts(self, fleet: FleetState) -> list[HostState]:
+        """The hosts that match the filter, by name."""
+        key = (len(fleet.hosts), self.filter_text)
+        if key != self._filter_cache[0] or self._hosts is not fleet.hosts:
+            self._hosts = fleet.hosts
+            matching = [
+                host for host in self._hosts.values() if matches(host.name, self.filter_text)
+            ]
+            self._filter_cache = (key, sort_hosts(matching, NAME, 0))
+        return self._filter_cache[1]
 
     def rows(self, fleet: FleetState, second: int, width: int, height: int) -> list[Row]:
         """The panel, as of this second."""
-        lines = self.chosen(fleet)
-        as_map = self.is_map(len(lines), height - 2)
-        self.shown_order = WORST if as_map and self.order == NAME else self.order
-        title = self._title(fleet, lines, as_map, width)
-        if not lines:
-            text = "no host has all of these words" if self.words else "no host yet"
+        hosts = self.matching_hosts(fleet)
+        as_map = self.is_map(len(hosts), height - 2)
+        self.effective_order = WORST if as_map and self.order == NAME else self.order
+        title = self._title(fleet, hosts, as_map, width)
+        if not hosts:
+            text = "no host has all of these words" if self.filter_text else "no host yet"
             return pad([title, message(width, self._charset, text)], height, width)
         if not as_map:
-            listed = self._in_order(lines, self.order, second)
-            self._titles_at = (0, 1)
-            body = self._list(fleet, listed, second, width, height - 1)
+            ordered = self._sorted_hosts(hosts, self.order, second)
+            self._list_origin = (0, 1)
+            body = self._list_rows(fleet, ordered, second, width, height - 1)
             return pad([title, *body], height, width)
         return pad(
-            [title, *self._map_and_list(fleet, lines, second, width, height - 1)], height, width
+            [title, *self._map_and_list(fleet, hosts, second, width, height - 1)], height, width
         )
 
     def _title(
-        self, fleet: FleetState, lines: Sequence[HostState], as_map: bool, width: int
+        self, fleet: FleetState, hosts: Sequence[HostState], as_map: bool, width: int
     ) -> Row:
         total = len(fleet.hosts)
-        count = f"{len(lines)} of {total}" if len(lines) < total else f"{total}"
+        count = f"{len(hosts)} of {total}" if len(hosts) < total else f"{total}"
         pieces: list[Piece] = [("Hosts", BOLD), (f" {count}", None)]
-        right = f"o: {order_words(self.shown_order, not fleet.watching, self.reverse)}"
-        if self.words:
-            pieces.append((f"  filter: {self.words}", WARNING))
+        right = f"o: {order_text(self.effective_order, not fleet.watching, self.reverse)}"
+        if self.filter_text:
+            pieces.append((f"  filter: {self.filter_text}", WARNING))
         if fleet.between and fleet.seen:
             pieces.append(("  no job runs: what the disks do", DIM))
         elif fleet.unwatched and not fleet.running:
@@ -217,40 +221,40 @@ class HostsView:
 
     # -- a row each
 
-    def _list(
+    def _list_rows(
         self,
         fleet: FleetState,
-        lines: Sequence[HostState],
+        hosts: Sequence[HostState],
         second: int,
         width: int,
         height: int,
-        line: bool = True,
+        with_sparkline: bool = True,
     ) -> list[Row]:
-        self._listed = list(lines)
+        self._listed_hosts = list(hosts)
         visible = max(1, height - 1)
-        if self._name is not None:
-            places = (at for at, host in enumerate(lines) if host.name == self._name)
-            self.cursor = next(places, self.cursor)
-        self.cursor = max(0, min(self.cursor, len(lines) - 1))
+        if self._selected_name is not None:
+            positions = (n for n, host in enumerate(hosts) if host.name == self._selected_name)
+            self.cursor = next(positions, self.cursor)
+        self.cursor = max(0, min(self.cursor, len(hosts) - 1))
         self._top = max(self.cursor - visible + 1, min(self._top, self.cursor))
-        self._top = max(0, min(self._top, len(lines) - visible))
-        table = self._table(fleet, second, width, line)
-        spare = width - table.used_width if line else 0
-        visible_hosts = lines[self._top : self._top + visible]
-        top = scale_of(visible_hosts, second) if line else 0.0
+        self._top = max(0, min(self._top, len(hosts) - visible))
+        table = self._table(fleet, second, width)
+        spare = width - table.used_width if with_sparkline else 0
+        visible_hosts = hosts[self._top : self._top + visible]
+        top = sparkline_scale(visible_hosts, second) if with_sparkline else 0.0
         self._titles = table.spans("host")
-        # between two runs the wait is p99's, as during them
+        # between two runs the wait is p99, as in a run
         fio = not fleet.watching or fleet.between
-        strong = next((t for t, order in TITLES.items() if order == self.shown_order), "")
-        strong = "await" if self.shown_order == WAIT and not fio else strong
+        sorted_title = next((t for t, order in TITLES.items() if order == self.effective_order), "")
+        sorted_title = "await" if self.effective_order == WAIT and not fio else sorted_title
         head = Line(width, self._charset).extend(
-            _first_cells(table.header("host", strong), table.used_width)
+            _first_cells(table.header("host", sorted_title), table.used_width)
         )
-        if spare >= MIN_LINE:
+        if spare >= MIN_SPARKLINE:
             second_s = fleet.second.interval_s if fleet.second is not None else 1.0
-            span = "minute" if second_s == 1 else f"{MINUTE} samples"
+            span = "minute" if second_s == 1 else f"{MINUTE_S} samples"
             head.add(f"  last {span}, IOPS", DIM)
-        first = first_of_line(fleet.begun, second)
+        first = sparkline_start(fleet.begun, second)
         rows = [head.build()]
         for index, host in enumerate(visible_hosts, self._top):
             rows.append(
@@ -275,60 +279,62 @@ class HostsView:
         )
         if host.state in ABSENT_STATES and host.error:
             return row.add(f"  {host.error}", STYLES[host.state]).build()
-        if spare >= MIN_LINE:
-            cells = min(MINUTE, spare - 2)
-            row.add("  ").add(small_line(host, *seconds, cells, top, self._charset), FIO)
+        if spare >= MIN_SPARKLINE:
+            cells = min(MINUTE_S, spare - 2)
+            row.add("  ").add(sparkline(host, *seconds, cells, top, self._charset), FIO)
         return row.build()
 
-    def _table(self, fleet: FleetState, second: int, width: int, line: bool) -> Table[HostState]:
+    def _table(self, fleet: FleetState, second: int, width: int) -> Table[HostState]:
         names = max((len(name) for name in fleet.hosts), default=0)
         label = max(MIN_NAME, min(MAX_NAME, names + 1))
-        # between two runs nothing moves: the column of p99 stays, and is empty
+        # between two runs the column of p99 stays, and is empty
         fio = not fleet.watching or fleet.between
 
         def now(figure: str, host: HostState) -> float | None:
-            # of a run that begins nothing is known yet
-            begins = fleet.running and not (fleet.seen or fleet.between)
-            waits = figure == WAIT and fleet.between and fleet.seen
-            return None if begins or waits else host.now(figure, second)
+            # a run that starts has no figures yet
+            is_starting = fleet.running and not (fleet.seen or fleet.between)
+            no_wait = figure == WAIT and fleet.between and fleet.seen
+            return None if is_starting or no_wait else host.now(figure, second)
 
         columns = [
             Column[HostState]("IOPS", 7, lambda host: f.number(now(IOPS, host)), style=FIO),
             Column[HostState]("MiB/s", 7, lambda host: f.mib(now(BW, host))),
             Column[HostState]("p99" if fio else "await", 8,
                              lambda host: f.latency(now(WAIT, host), "")),
-            # without a job p99's place has it
+            # without a job it takes the place of p99
             *([Column[HostState]("await", 8, lambda host: f.latency(now(AWAIT, host), ""), drop=2)]
               if fio else []),
             Column[HostState]("util%", 6, lambda host: f.percent(now(UTIL, host)), drop=1),
             Column[HostState]("state", 9, lambda host: host.state),
         ]  # fmt: skip
-        # what is to the right of the columns must not widen them
+        # the sparkline to the right must not widen the columns
         used = label + sum(column.width for column in columns)
         return Table(columns, label, min(width, used), self._charset)
 
     # -- many
 
     def _map_and_list(
-        self, fleet: FleetState, lines: list[HostState], second: int, width: int, height: int
+        self, fleet: FleetState, hosts: list[HostState], second: int, width: int, height: int
     ) -> list[Row]:
-        """The map, and beside or below it who matters."""
-        listed = self._in_order(lines, self.shown_order, second)
+        """The map, and the worst hosts beside or below it."""
+        ordered = self._sorted_hosts(hosts, self.effective_order, second)
         measure = self._measure
         if width >= 2 * LIST_WIDTH:
-            self._titles_at = (width - LIST_WIDTH, 1)
-            beside = self._list(fleet, listed, second, LIST_WIDTH, height, line=False)
-            map_rows = self._map.rows(fleet, lines, measure, second, width - LIST_WIDTH - 1, height)
+            self._list_origin = (width - LIST_WIDTH, 1)
+            list_rows = self._list_rows(
+                fleet, ordered, second, LIST_WIDTH, height, with_sparkline=False
+            )
+            map_rows = self._map.rows(fleet, hosts, measure, second, width - LIST_WIDTH - 1, height)
             blank: Row = ((" " * LIST_WIDTH, None),)
-            beside += [blank] * (height - len(beside))
+            list_rows += [blank] * (height - len(list_rows))
             return [
                 (*map_row, (" ", None), *list_row)
-                for map_row, list_row in zip(map_rows, beside, strict=False)
+                for map_row, list_row in zip(map_rows, list_rows, strict=False)
             ]
-        below = max(3, min(7, height // 2))
-        map_rows = self._map.rows(fleet, lines, measure, second, width, height - below)
-        self._titles_at = (0, 1 + len(map_rows))
-        return [*map_rows, *self._list(fleet, listed, second, width, below)]
+        list_height = max(3, min(7, height // 2))
+        map_rows = self._map.rows(fleet, hosts, measure, second, width, height - list_height)
+        self._list_origin = (0, 1 + len(map_rows))
+        return [*map_rows, *self._list_rows(fleet, ordered, second, width, list_height)]
 
 
 def _first_cells(row: Row, width: int) -> Row:
@@ -341,28 +347,29 @@ def _first_cells(row: Row, width: int) -> Row:
     return tuple(cells)
 
 
-def _minute(host: HostState, second: int) -> list[float | None]:
-    return host.past[IOPS].between(second + 1 - MINUTE, second + 1)
+def _minute_iops(host: HostState, second: int) -> list[float | None]:
+    return host.past[IOPS].between(second + 1 - MINUTE_S, second + 1)
 
 
-def first_of_line(start: int | None, second: int) -> int:
-    """Begin of the small lines: they stay until they are full, then move on by a quarter, as a
-    chart does."""
+def sparkline_start(start: int | None, second: int) -> int:
+    """First second of the sparklines: they scroll by a quarter when full, like a chart."""
     first = start if start is not None and start <= second else second
-    step = MINUTE // 4
-    return first + max(0, (second - first - MINUTE) // step + 1) * step
+    step = MINUTE_S // 4
+    return first + max(0, (second - first - MINUTE_S) // step + 1) * step
 
 
-def small_line(
+def sparkline(
     host: HostState, first: int, second: int, cells: int, top: float, charset: Charset
 ) -> str:
-    """Return its IOPS of a minute in this many cells, all hosts by one scale."""
-    cell_s = -(-MINUTE // cells)
+    """IOPS of a minute in this many cells, on one scale for all hosts."""
+    cell_s = -(-MINUTE_S // cells)
     bars = density.bars(charset)
     text = ""
-    for at in range(first, first + MINUTE, cell_s):
+    for begin in range(first, first + MINUTE_S, cell_s):
         values = [
-            v for v in host.past[IOPS].between(at, min(at + cell_s, second + 1)) if v is not None
+            v
+            for v in host.past[IOPS].between(begin, min(begin + cell_s, second + 1))
+            if v is not None
         ]
         if not values:
             text += " "
@@ -372,23 +379,23 @@ def small_line(
     return text
 
 
-def ordered_by(
-    lines: Sequence[HostState], order: str, second: int, reverse: bool = False
+def order_hosts(
+    hosts: Sequence[HostState], order: str, second: int, reverse: bool = False
 ) -> list[HostState]:
-    """Return hosts in this order; "worst" are those that matter first, then the others by name.
-    ``reverse``: from the other end; hosts without the figure stay last."""
+    """Sort hosts; "worst": the worst hosts, then the others by name. ``reverse``: from the other
+    end; hosts without the figure stay last."""
     if order == STATE:
-        return sorted(lines, key=lambda host: (_severity(host), host.key), reverse=reverse)
+        return sorted(hosts, key=lambda host: (_severity(host), host.key), reverse=reverse)
     if order != WORST:
-        hosts = sort_hosts(lines, order, second)
+        ordered = sort_hosts(hosts, order, second)
         if not reverse:
-            return hosts
+            return ordered
         figure = order in FIGURES
-        measured = [host for host in hosts if not figure or host.now(order, second) is not None]
-        return [*reversed(measured), *hosts[len(measured) :]]
-    first = worst(lines, second)
+        measured = [host for host in ordered if not figure or host.now(order, second) is not None]
+        return [*reversed(measured), *ordered[len(measured) :]]
+    first = worst_hosts(hosts, second)
     names = {host.name for host in first}
-    return [*first, *(host for host in lines if host.name not in names)]
+    return [*first, *(host for host in hosts if host.name not in names)]
 
 
 def _severity(host: HostState) -> int:
@@ -397,25 +404,25 @@ def _severity(host: HostState) -> int:
     return states.index(host.state) if host.state in states else len(states)
 
 
-def worst(lines: Sequence[HostState], second: int, count: int = 6) -> list[HostState]:
-    """Hosts that are missing, then the slowest, then the oddest; each once."""
-    absent = [host for host in lines if host.state in ABSENT_STATES][: 2 * count]
-    active = [host for host in lines if host.state not in ABSENT_STATES]
+def worst_hosts(hosts: Sequence[HostState], second: int, count: int = 6) -> list[HostState]:
+    """Absent hosts, then the slowest, then the outliers; each once."""
+    absent = [host for host in hosts if host.state in ABSENT_STATES][: 2 * count]
+    active = [host for host in hosts if host.state not in ABSENT_STATES]
     hosts_by_name = {host.name: host for host in absent}
     for host in nsmallest(count, active, key=order_key(WAIT, second)):
         hosts_by_name[host.name] = host
-    for host in nsmallest(2 * count, active, key=order_key(ODD, second)):
+    for host in nsmallest(2 * count, active, key=order_key(OUTLIERS, second)):
         if len(hosts_by_name) < len(absent) + 2 * count:
             hosts_by_name.setdefault(host.name, host)
     return list(hosts_by_name.values())
 
 
-def order_words(order: str, fio: bool, reverse: bool = False) -> str:
+def order_text(order: str, fio: bool, reverse: bool = False) -> str:
     """Name of an order."""
     if order == WORST:
         return "slowest, then outliers"
     wait = "p99" if fio else "await"
-    usual, reversed_text = {
+    text, reversed_text = {
         NAME: ("by name", "by name, last first"),
         IOPS: ("least IOPS first", "most IOPS first"),
         BW: ("least MiB/s first", "most MiB/s first"),
@@ -423,13 +430,13 @@ def order_words(order: str, fio: bool, reverse: bool = False) -> str:
         AWAIT: ("highest await first", "lowest await first"),
         UTIL: ("highest util first", "lowest util first"),
         STATE: ("worst state first", "worst state last"),
-        ODD: ("outliers first", "outliers last"),
+        OUTLIERS: ("outliers first", "outliers last"),
     }[order]
-    return reversed_text if reverse else usual
+    return reversed_text if reverse else text
 
 
-def scale_of(lines: Sequence[HostState], second: int) -> float:
-    """The top of the small lines: a round number that seldom changes."""
+def sparkline_scale(hosts: Sequence[HostState], second: int) -> float:
+    """Top of the sparklines: a round number that seldom changes."""
     return plotting.nice_above(
-        max((value for host in lines for value in _minute(host, second) if value), default=0.0)
+        max((value for host in hosts for value in _minute_iops(host, second) if value), default=0.0)
     )

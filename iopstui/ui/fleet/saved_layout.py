@@ -25,7 +25,7 @@ class FleetLayout:
     seconds: int = DOT_SECONDS[0]
     order: str = NAME
     reverse: bool = False
-    mapped: bool | None = None
+    as_map: bool | None = None
 
     def __str__(self) -> str:
         words = (
@@ -35,13 +35,13 @@ class FleetLayout:
             f"{self.seconds}s" if self.seconds != DOT_SECONDS[0] else "",
             f"{BY}{self.order}" if self.order != NAME else "",
             REVERSED if self.reverse else "",
-            "" if self.mapped is None else MAP if self.mapped else ROWS,
+            "" if self.as_map is None else MAP if self.as_map else ROWS,
         )
         return " ".join(word for word in words if word)
 
 
 def parse_fleet_layout(text: str) -> FleetLayout:
-    """The layout of such words, in any order. Raises ValueError for another word."""
+    """Parse the words of a layout, in any order. Raises ValueError for an unknown word."""
     words = text.split()
     lengths = {f"{seconds}s": seconds for seconds in DOT_SECONDS}
     orders = {f"{BY}{order}": order for order in ORDERS}

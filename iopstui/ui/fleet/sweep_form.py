@@ -1,4 +1,4 @@
-"""The form that begins a sweep over hosts: how many each point has, and how long it takes."""
+"""The form for a sweep over hosts: the number of hosts and the length of each point."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ FEW_POINTS = f"From {MIN_POINTS} points on, the scaling law is fitted and a knee
 
 @dataclass(frozen=True, slots=True)
 class HostSweepChoice:
-    """Sweep to run: the number of hosts of each point; ``seconds`` is each run's length, ``None``:
-    as the job says."""
+    """Sweep to run: the number of hosts of each point; ``seconds`` is the length of each run
+    (``None``: the job's)."""
 
     counts: tuple[int, ...]
     seconds: int | None = None
 
 
 class SweepForm(Modal["HostSweepChoice | None"]):
-    """Gives the sweep to begin, or ``None``. ``hosts`` are all names in the order in which points
-    take them, ``runtime`` is the job's in seconds, if it has one that is known."""
+    """Returns the sweep to start, or ``None``. ``hosts`` are all names in the order in which points
+    use them, ``runtime`` is the job's in seconds, if known. ``stops_run``: it stops a run."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
         Binding("tab,down", "app.focus_next", show=False, priority=True),
@@ -48,15 +48,15 @@ class SweepForm(Modal["HostSweepChoice | None"]):
     about = "Number of hosts at each point: Enter starts the sweep, Esc cancels."
 
     def __init__(
-        self, job: str, hosts: Sequence[str], runtime: int | None, charset: Charset, stops: bool
+        self, job: str, hosts: Sequence[str], runtime: int | None, charset: Charset, stops_run: bool
     ) -> None:
         super().__init__(f"Sweep over hosts: {printable(job)}", charset, HINTS)
         self._hosts = hosts
         self._runtime = runtime
-        self._stops = stops
+        self._stops_run = stops_run
 
     def content(self) -> ComposeResult:
-        """The fields, each with what may be typed; then what will come of it."""
+        """The fields, each with a hint; then the plan."""
         total = len(self._hosts)
         yield from self._field(
             "hosts", default_host_counts(total), "1,2,4..64 doubles, 1..8 counts"
@@ -76,15 +76,15 @@ class SweepForm(Modal["HostSweepChoice | None"]):
             yield Static(Text(hint, style=DIM), classes="form-hint")
 
     def on_mount(self) -> None:
-        """The axis has the keys."""
+        """Focus the number of hosts."""
         self.query_one("#form-hosts", Input).focus()
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Show what it would do, or what is wrong."""
-        self._read()
+        """Show the plan, or the error."""
+        self._parse()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Begin it."""
+        """Start the sweep."""
         self.action_start()
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
@@ -95,16 +95,16 @@ class SweepForm(Modal["HostSweepChoice | None"]):
             self.action_leave()
 
     def action_start(self) -> None:
-        """Begin what the fields say."""
-        sweep = self._read()
+        """Start the sweep of the fields."""
+        sweep = self._parse()
         if sweep is not None:
             self.dismiss(sweep)
 
-    def _read(self) -> HostSweepChoice | None:
+    def _parse(self) -> HostSweepChoice | None:
         """Values of the fields; ``None`` for invalid ones, whose error is shown."""
         try:
-            typed = self.query_one("#form-hosts", Input).value.strip().removeprefix("hosts=")
-            counts = parse_host_counts(f"hosts={typed}", len(self._hosts))
+            counts_text = self.query_one("#form-hosts", Input).value.strip().removeprefix("hosts=")
+            counts = parse_host_counts(f"hosts={counts_text}", len(self._hosts))
             seconds = self._seconds()
         except IopstuiError as error:
             text = Text(self._clean(error.message), style=ERROR)
@@ -117,27 +117,34 @@ class SweepForm(Modal["HostSweepChoice | None"]):
     def _seconds(self) -> int | None:
         if self._runtime is None:
             return None
-        typed = self.query_one("#form-seconds", Input).value.strip().removesuffix("s").strip()
-        digits = typed.isascii() and typed.isdecimal() and len(typed) <= len(str(MAX_SECONDS))
-        if not digits or not 1 <= int(typed) <= MAX_SECONDS:
+        seconds_text = (
+            self.query_one("#form-seconds", Input).value.strip().removesuffix("s").strip()
+        )
+        digits = (
+            seconds_text.isascii()
+            and seconds_text.isdecimal()
+            and len(seconds_text) <= len(str(MAX_SECONDS))
+        )
+        if not digits or not 1 <= int(seconds_text) <= MAX_SECONDS:
             raise UsageError(
-                f"seconds: {typed!r} is not a whole number from 1 to {MAX_SECONDS}.", "Such as: 60"
+                f"seconds: {seconds_text!r} is not a whole number from 1 to {MAX_SECONDS}.",
+                "Such as: 60",
             )
-        return int(typed)
+        return int(seconds_text)
 
     def _plan_text(self, counts: Sequence[int], seconds: int | None) -> Text:
         points = counted(len(counts), "point")
         plan = f"{points}, one after another, each with all checks of a run."
         if seconds is not None:
-            long = duration(len(counts) * seconds)
-            plan += f" {long} of run time, plus a few seconds per start."
-        most = max(counts)
-        names = self._hosts[:most]
-        first_hosts = ", ".join(names[:4]) + (f" ... {names[-1]}" if most > 4 else "")
+            run_time = duration(len(counts) * seconds)
+            plan += f" {run_time} of run time, plus a few seconds per start."
+        largest = max(counts)
+        names = self._hosts[:largest]
+        first_hosts = ", ".join(names[:4]) + (f" ... {names[-1]}" if largest > 4 else "")
         text = Text(self._clean(f"{plan}\nHosts in this order: {first_hosts}\n"))
         if len(set(counts)) < MIN_POINTS:
             text.append(f"{FEW_POINTS}\n", style=WARNING)
-        if self._stops:
+        if self._stops_run:
             text.append("The current run is stopped first.\n", style=WARNING)
         return text
 

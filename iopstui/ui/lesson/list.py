@@ -1,4 +1,4 @@
-"""The lessons: what each teaches, how long it takes, and what of it this target can show."""
+"""The list of lessons: their subject and duration, and the parts this target can show."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ NOTE, TITLE = 11, 76
 
 @dataclass(frozen=True, slots=True)
 class LessonChoice:
-    """A lesson; ``anew`` False: go on with it where it was left."""
+    """A lesson; ``start_over`` False: continue it where it was paused."""
 
     lesson: Lesson
-    anew: bool
+    start_over: bool
 
 
 class LessonList(TypeToFilter, Modal["LessonChoice | None"]):
-    """``where`` says what the lessons work on, ``left`` is (name, place) of the one that was left
-    in its middle, ``played`` what came of those that were finished, by name."""
+    """``target`` is what the lessons measure, ``paused`` (name, position) of the lesson that was
+    left before its end, ``results`` are those of finished lessons, by name."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
         *LIST_KEYS,
@@ -62,14 +62,14 @@ class LessonList(TypeToFilter, Modal["LessonChoice | None"]):
         offers: Sequence[LessonOffer],
         target: str,
         paused: tuple[str, str] | None,
-        played: Mapping[str, str],
+        results: Mapping[str, str],
         charset: Charset,
     ) -> None:
         title = f"Lessons on {printable(target)}"
         super().__init__(title, charset, (START_HINT, READ, FILTER, CLOSE_HINT), pages.LESSONS)
-        self._all = self._offers = list(offers)
-        self._left = paused
-        self._played = dict(played)
+        self._all_offers = self._offers = list(offers)
+        self._paused = paused
+        self._played = dict(results)
 
     def content(self) -> ComposeResult:
         """List and explanation."""
@@ -78,26 +78,26 @@ class LessonList(TypeToFilter, Modal["LessonChoice | None"]):
             yield Static(id="lessons-text")
 
     def on_mount(self) -> None:
-        """The list has the keys; the lesson that was left is under the cursor."""
+        """Focus the list; the paused lesson is under the cursor."""
         self._fill()
         chooser = self.query_one(OptionList)
         names = [offer.lesson.name for offer in self._offers]
-        current = self._left[0] if self._left else self._following()
+        current = self._paused[0] if self._paused else self._next_unplayed()
         chooser.highlighted = names.index(current) if current in names else 0
         chooser.focus()
         self._explain()
 
-    def _following(self) -> str:
-        """The first that was not played yet."""
+    def _next_unplayed(self) -> str:
+        """The first lesson without a result."""
         names = [offer.lesson.name for offer in self._offers]
         return next((name for name in names if name not in self._played), "")
 
     def on_resize(self, event: events.Resize) -> None:
         """The columns follow the width."""
         chooser = self.query_one(OptionList)
-        at = chooser.highlighted
+        index = chooser.highlighted
         self._fill()
-        chooser.highlighted = at
+        chooser.highlighted = index
 
     def _fill(self) -> None:
         chooser = self.query_one(OptionList)
@@ -105,10 +105,10 @@ class LessonList(TypeToFilter, Modal["LessonChoice | None"]):
         chooser.add_options([Option(self._label(offer)) for offer in self._offers])
 
     def apply_filter(self) -> None:
-        """Show the lessons that have all of the words."""
+        """Show the lessons that match the filter."""
         self._offers = [
             offer
-            for offer in self._all
+            for offer in self._all_offers
             if self.matches(offer.lesson.name, offer.lesson.title, offer.lesson.teaches)
         ]
         self._fill()
@@ -116,17 +116,17 @@ class LessonList(TypeToFilter, Modal["LessonChoice | None"]):
         self._explain()
 
     def _label(self, offer: LessonOffer) -> Text:
-        """Number, title, length, and what is special about it. Titles matter most."""
+        """Number, title, duration and state. The title gets the most space."""
         lesson = offer.lesson
         number = lesson.name.partition("-")[0].lstrip("0")
-        beside = f" {lesson.minutes:>2g} min {self._state_text(offer):<{NOTE}}"
-        width = max(16, min(TITLE, min(110, self.app.size.width) - len(beside) - 6))
+        suffix = f" {lesson.minutes:>2g} min {self._state_text(offer):<{NOTE}}"
+        width = max(16, min(TITLE, min(110, self.app.size.width) - len(suffix) - 6))
         title = fit(f"{number:<2}{printable(lesson.title)}", width)
         text = Text(self.charset.text(title), style=BOLD, no_wrap=True)
-        return text.append(self.charset.text(beside), style="")
+        return text.append(self.charset.text(suffix), style="")
 
     def _state_text(self, offer: LessonOffer) -> str:
-        if self._left is not None and offer.lesson.name == self._left[0]:
+        if self._paused is not None and offer.lesson.name == self._paused[0]:
             return "left"
         if offer.lesson.name in self._played:
             return "played"
@@ -136,11 +136,13 @@ class LessonList(TypeToFilter, Modal["LessonChoice | None"]):
     def _explain(self) -> None:
         offer = self._highlighted_offer()
         hints: tuple[Hint, ...] = (START_HINT,)
-        none = "No lesson has all of these words." if self._all else "There are no lessons."
-        text = Text(none, style=DIM)
+        empty_text = (
+            "No lesson has all of these words." if self._all_offers else "There are no lessons."
+        )
+        text = Text(empty_text, style=DIM)
         if offer is not None:
             text = self._explanation(offer)
-            if self._left is not None and offer.lesson.name == self._left[0]:
+            if self._paused is not None and offer.lesson.name == self._paused[0]:
                 hints = CONTINUE_HINTS
         self.query_one("#lessons-text", Static).update(text)
         self.keys.show((*hints, READ, FILTER, CLOSE_HINT), self.filter_hint)
@@ -148,7 +150,7 @@ class LessonList(TypeToFilter, Modal["LessonChoice | None"]):
 
     def _explanation(self, offer: LessonOffer) -> Text:
         lesson = offer.lesson
-        paused = self._left
+        paused = self._paused
         text = Text().append(self.clean(lesson.title) + "\n\n", style=BOLD)
         for label, value in (
             ("Left", f"on {paused[1]}" if paused and paused[0] == lesson.name else ""),
@@ -170,26 +172,26 @@ class LessonList(TypeToFilter, Modal["LessonChoice | None"]):
         return self._offers[index] if index is not None and index < len(self._offers) else None
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
-        """Show what the lesson under the cursor teaches."""
+        """Show the description of the lesson under the cursor."""
         self._explain()
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Begin the lesson under the cursor, or go on with the one that was left."""
-        self._choose(anew=False)
+        """Start the lesson under the cursor, or continue a paused one."""
+        self._choose(start_over=False)
 
     def action_take(self) -> None:
         """Take the row, like Enter."""
-        self._choose(anew=False)
+        self._choose(start_over=False)
 
     def action_anew(self) -> None:
-        """Begin the lesson from its first page, even if it was left halfway."""
-        self._choose(anew=True)
+        """Start the lesson from its first page, even if it was paused."""
+        self._choose(start_over=True)
 
-    def _choose(self, anew: bool) -> None:
+    def _choose(self, start_over: bool) -> None:
         offer = self._highlighted_offer()
         if offer is not None:
-            is_paused = self._left is not None and offer.lesson.name == self._left[0]
-            self.dismiss(LessonChoice(offer.lesson, anew or not is_paused))
+            is_paused = self._paused is not None and offer.lesson.name == self._paused[0]
+            self.dismiss(LessonChoice(offer.lesson, start_over or not is_paused))
 
     def action_scroll(self, by: int) -> None:
         """Scroll the explanation."""
@@ -201,7 +203,9 @@ def _possible_text(offer: LessonOffer) -> str:
     """Parts of the lesson this target can show, and why not the rest."""
     if not offer.impossible_runs:
         return "complete"
-    runs = len(offer.lesson.runs)
-    possible = runs - len(offer.impossible_runs)
-    summary = f"{possible} of {counted(runs, 'run')} possible" if possible else "no run is possible"
+    total = len(offer.lesson.runs)
+    possible = total - len(offer.impossible_runs)
+    summary = (
+        f"{possible} of {counted(total, 'run')} possible" if possible else "no run is possible"
+    )
     return f"{summary}: {'; '.join(dict.fromkeys(offer.impossible_runs.values()))}"

@@ -13,13 +13,15 @@ from iopstui.text import printable
 from iopstui.ui.draw.style import Charset
 from iopstui.ui.lesson.rows import PANES
 
-Part = str | Table
+PagePart = str | Table
 """Markdown, or a table of figures."""
 
 
-def page_parts(page: ShownPage, verdicts: Sequence[AnswerVerdict], charset: Charset) -> list[Part]:
+def page_parts(
+    page: ShownPage, verdicts: Sequence[AnswerVerdict], charset: Charset
+) -> list[PagePart]:
     """Parts of the page, without the choices of a question."""
-    parts: list[Part] = []
+    parts: list[PagePart] = []
     for part in _page_parts(page, verdicts):
         if isinstance(part, Table):
             parts.append(part)
@@ -30,7 +32,7 @@ def page_parts(page: ShownPage, verdicts: Sequence[AnswerVerdict], charset: Char
     return parts
 
 
-def _page_parts(page: ShownPage, verdicts: Sequence[AnswerVerdict]) -> Iterator[Part]:
+def _page_parts(page: ShownPage, verdicts: Sequence[AnswerVerdict]) -> Iterator[PagePart]:
     yield f"# {printable(page.title)}"
     if page.state == SKIPPED:
         yield "**Not available here:**"
@@ -41,7 +43,7 @@ def _page_parts(page: ShownPage, verdicts: Sequence[AnswerVerdict]) -> Iterator[
         elif block.kept:
             yield _fence(block.text)
         elif (verdict := judged.get(block.text)) is not None:
-            yield f"> {_answer(verdict)}{printable(block.text)}"
+            yield f"> {_verdict_prefix(verdict)}{printable(block.text)}"
         else:
             yield printable(block.text)
     if page.look and page.state == READY:
@@ -53,7 +55,7 @@ def _page_parts(page: ShownPage, verdicts: Sequence[AnswerVerdict]) -> Iterator[
         yield "*Enter starts the run.*"
 
 
-def _answer(verdict: AnswerVerdict) -> str:
+def _verdict_prefix(verdict: AnswerVerdict) -> str:
     if verdict.correct is None:
         return ""
     return "**Right.** " if verdict.correct else "**Wrong.** "

@@ -1,4 +1,4 @@
-"""A page of a lesson: text, figures, a question, or a run that waits to be started."""
+"""A page of a lesson: text, figures, a question, or a run to start."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from iopstui.ui.dashboard.side_charts import ChartsBeside
 from iopstui.ui.draw.style import BOLD, DIM, KEY, WARNING, Charset
 from iopstui.ui.lesson.markdown import page_parts
 from iopstui.ui.lesson.rows import end_page
-from iopstui.ui.lesson.state import END, Playing
+from iopstui.ui.lesson.state import END, LessonProgress
 from iopstui.ui.state.live import LiveState
 
 LESSON_RUNNING = "a lesson is running: Esc leaves it"
 SIDE_BY_SIDE_FROM = 120
-"""Columns from which on the charts stand beside the text."""
+"""Width of the terminal from which on the charts are beside the text."""
 WHEEL_ROWS = 3
 
 
@@ -46,9 +46,9 @@ class PageText(Markdown):
 
 
 class LessonPage(Screen[None]):
-    """Shows the page of ``playing``. ``go_on`` is called where Enter means more than to read,
-    ``again`` to make a failed run once more, ``leave`` to leave the lesson. ``locked`` are the keys
-    that would disturb it. ``state`` is drawn beside the text where there is room."""
+    """Shows the page of ``progress``. ``on_continue`` is called by Enter at the end of a page,
+    ``on_repeat`` repeats a failed run, ``on_leave`` leaves the lesson. ``refused_keys`` would
+    disturb it. ``state`` is drawn beside the text on a wide terminal."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter,right", "on", "continue"),
@@ -64,19 +64,19 @@ class LessonPage(Screen[None]):
 
     def __init__(
         self,
-        playing: Playing,
+        progress: LessonProgress,
         charset: Charset,
-        go_on: Callable[[], None],
-        repeat: Callable[[], None],
-        leave: Callable[[], None],
-        locked: Collection[str],
+        on_continue: Callable[[], None],
+        on_repeat: Callable[[], None],
+        on_leave: Callable[[], None],
+        refused_keys: Collection[str],
         state: Callable[[], LiveState],
     ) -> None:
         super().__init__()
-        self._playing = playing
+        self._progress = progress
         self._charset = charset
-        self._go_on, self._again, self._leave = go_on, repeat, leave
-        self._refused_keys, self._note = locked, ""
+        self._continue, self._repeat, self._leave = on_continue, on_repeat, on_leave
+        self._refused_keys, self._note = refused_keys, ""
         self._keys = Keys((), charset)
         self._charts = ChartsBeside(state, charset)
 
@@ -93,62 +93,62 @@ class LessonPage(Screen[None]):
     @property
     def page(self) -> ShownPage:
         """The page shown."""
-        return self._playing.page or end_page(self._playing)
+        return self._progress.page or end_page(self._progress)
 
     @property
     def _scroll(self) -> VerticalScroll:
         return self.query_one("#lesson-text", VerticalScroll)
 
     @property
-    def more(self) -> bool:
-        """Whether there is more of the page below what is seen."""
+    def has_more(self) -> bool:
+        """Whether the page continues below the visible part."""
         return round(self._scroll.scroll_y) < self._scroll.max_scroll_y
 
     async def on_mount(self) -> None:
         """Shows the page."""
-        self.watch(self._scroll, "scroll_y", self._foot)
-        self.watch(self._scroll, "virtual_size", self._later_foot)
+        self.watch(self._scroll, "scroll_y", self._update_footer)
+        self.watch(self._scroll, "virtual_size", self._schedule_footer)
         self._fit()
         await self._fill()
 
     def on_resize(self, event: events.Resize) -> None:
-        """The charts come and go with the width."""
+        """Show the charts only on a wide terminal."""
         self._fit()
 
     def _fit(self) -> None:
         self._charts.display = self.app.size.width >= SIDE_BY_SIDE_FROM
-        self._later_foot()
+        self._schedule_footer()
 
     def paint(self) -> None:
         """Shows the newest seconds in the charts."""
         self._charts.paint()
 
     def show_new_page(self) -> None:
-        """Another page is shown now, from its top."""
+        """Show another page, from its top."""
         self._note = ""
         self.call_next(self._fill)
 
     async def _fill(self) -> None:
-        page, playing = self.page, self._playing
-        place = "the end" if page.kind == END else f"page {page.number} of {page.total}"
-        if playing.reading_back:
-            place += ", read before"
-        title = self._charset.text(printable(playing.run.lesson.title))
+        page, progress = self.page, self._progress
+        position = "the end" if page.kind == END else f"page {page.number} of {page.total}"
+        if progress.reading_back:
+            position += ", read before"
+        title = self._charset.text(printable(progress.run.lesson.title))
         self.query_one("#lesson-title", Static).update(Text(title, style=BOLD, no_wrap=True))
-        self.query_one("#lesson-place", Static).update(Text(place, style=DIM))
+        self.query_one("#lesson-place", Static).update(Text(position, style=DIM))
         with self.app.batch_update():
             scroll = self._scroll
             await scroll.remove_children()
             await scroll.mount_all(self._widgets(page))
             scroll.scroll_home(animate=False)
-        self._later_foot()
+        self._schedule_footer()
 
     def _widgets(self, page: ShownPage) -> list[Widget]:
         widgets: list[Widget] = [
             Static(self._grid(part), classes="lesson-table")
             if isinstance(part, Table)
             else PageText(part, parser_factory=_parser, open_links=False)
-            for part in page_parts(page, self._playing.verdicts(page), self._charset)
+            for part in page_parts(page, self._progress.verdicts(page), self._charset)
         ]
         if page.choices:
             widgets.append(Static(id="lesson-choices"))
@@ -156,7 +156,7 @@ class LessonPage(Screen[None]):
         return widgets
 
     def _grid(self, table: Table) -> Grid:
-        """Figures: the first column says what a row is."""
+        """A table of figures; the first column is the label."""
         grid = Grid(box=None, padding=(0, 0, 0, 2), pad_edge=False, header_style=BOLD)
         grid.add_column("", style=DIM)
         for name in table.header[1:]:
@@ -169,7 +169,7 @@ class LessonPage(Screen[None]):
         return self._charset.text(printable(text))
 
     def _choices(self) -> None:
-        """The answers of a question, each to be clicked."""
+        """The answers of a question, which can be clicked."""
         page = self.page
         query = self.query("#lesson-choices")
         if not query or not page.choices:
@@ -178,23 +178,23 @@ class LessonPage(Screen[None]):
         grid.add_column(width=6)
         grid.add_column(ratio=1)
         for letter, text in page.choices:
-            chosen = letter == page.chosen
+            is_chosen = letter == page.chosen
             click = Style(meta={"@click": f"screen.answer({letter!r})"})
-            sign = Text("[x] " if chosen else "[ ] ", style=(KEY if chosen else DIM) + click)
+            sign = Text("[x] " if is_chosen else "[ ] ", style=(KEY if is_chosen else DIM) + click)
             sign.append(f"{letter})", style=KEY + click)
-            style = (BOLD if chosen else Style()) + click
+            style = (BOLD if is_chosen else Style()) + click
             grid.add_row(sign, Text(self._clean(text), style=style))
-        if self._playing.reading_back and page.kind == ASK:
+        if self._progress.reading_back and page.kind == ASK:
             grid.add_row("", Text("Answers cannot be changed.", style=DIM))
         query.first(Static).update(grid)
-        self._foot()
+        self._update_footer()
 
     # -- the last line
 
-    def _later_foot(self) -> None:
-        self.call_after_refresh(self._foot)
+    def _schedule_footer(self) -> None:
+        self.call_after_refresh(self._update_footer)
 
-    def _foot(self) -> None:
+    def _update_footer(self) -> None:
         """The keys, or a note in their place."""
         if not self.is_mounted:
             return
@@ -204,91 +204,91 @@ class LessonPage(Screen[None]):
             self._keys.show(self._hints())
 
     def _hints(self) -> Sequence[Hint]:
-        page, playing = self.page, self._playing
-        hints: list[Hint] = [("Enter", self._enter_does(), "screen.on")]
-        if playing.can_repeat and not self.more:
+        page, progress = self.page, self._progress
+        hints: list[Hint] = [("Enter", self._enter_label(), "screen.on")]
+        if progress.can_repeat and not self.has_more:
             hints.append(("r", "Again", "screen.again"))
-        if self._asks:
+        if self._can_answer:
             letters = f"{page.choices[0][0]}-{page.choices[-1][0]}"
             hints.insert(0, (letters, "Answer", ""))
-        if playing.has_earlier:
+        if progress.has_earlier:
             hints.append(("←" if self._charset.name != "ascii" else "left", "Back", "screen.back"))
         hints.append(("Esc", "Dashboard" if page.kind == END else "Leave", "screen.leave"))
         return [*hints, ("?", "Help", "app.do('help', 0)"), ("q", "Quit", "app.do('quit', 0)")]
 
-    def _enter_does(self) -> str:
-        playing = self._playing
-        if self.more:
+    def _enter_label(self) -> str:
+        progress = self._progress
+        if self.has_more:
             return "Read on"
-        if playing.can_run:
+        if progress.can_run:
             return "Start the run"
-        if playing.can_repeat:
+        if progress.can_repeat:
             return "Continue without it"
         return "Dashboard" if self.page.kind == END else "Continue"
 
     # -- keys
 
     @property
-    def _asks(self) -> bool:
+    def _can_answer(self) -> bool:
         """True on a question that can be answered."""
         page = self.page
-        is_question = page.kind == ASK and page.state != SKIPPED and not self._playing.reading_back
+        is_question = page.kind == ASK and page.state != SKIPPED and not self._progress.reading_back
         return is_question and bool(page.choices)
 
     def on_key(self, event: events.Key) -> None:
         """Take an answer's letter; refuse the dashboard's keys, which would disturb the lesson."""
         char = event.character or ""
-        if self._asks and char.lower() in {letter for letter, _ in self.page.choices}:
+        if self._can_answer and char.lower() in {letter for letter, _ in self.page.choices}:
             self.action_answer(char.lower())
-        elif char == "r" and self._playing.can_repeat:
-            self._again()
+        elif char == "r" and self._progress.can_repeat:
+            self._repeat()
         elif char and char in self._refused_keys:
             self._note = LESSON_RUNNING
-            self._foot()
+            self._update_footer()
         else:
             return
         event.stop()
 
     def action_answer(self, letter: str) -> None:
         """Choose an answer."""
-        if self._asks:
-            self._playing.run.answer(letter)
+        if self._can_answer:
+            self._progress.run.answer(letter)
             self._note = ""
             self._choices()
 
     def action_again(self) -> None:
-        """Make a failed run again."""
-        self._again()
+        """Repeat a failed run."""
+        self._repeat()
 
     def action_on(self) -> None:
-        """Scroll on; at the end of the page, go on with the lesson."""
-        page, playing = self.page, self._playing
-        if self.more:
+        """Scroll; at the end of the page, continue the lesson."""
+        page, progress = self.page, self._progress
+        if self.has_more:
             self.action_page(1)
             return
-        if self._asks and page.chosen is None and not self._note.startswith("no answer"):
+        if self._can_answer and page.chosen is None and not self._note.startswith("no answer"):
             letters = ", ".join(letter for letter, _ in page.choices)
             self._note = f"no answer yet ({letters}); Enter again skips the question"
-            self._foot()
-        elif playing.reading_back:
-            playing.next_page()
+            self._update_footer()
+        elif progress.reading_back:
+            progress.next_page()
             self.show_new_page()
         else:
-            self._go_on()
+            self._continue()
 
     def action_back(self) -> None:
-        """Read the page before."""
-        if self._playing.previous_page():
+        """Show the previous page."""
+        if self._progress.previous_page():
             self.show_new_page()
         else:
             self._note = "this is the first page"
-            self._foot()
+            self._update_footer()
 
     def action_scroll(self, by: int) -> None:
         """Scroll by one row, or to the beginning or the end."""
         self._note = ""
         self._scroll.scroll_relative(y=by, animate=False)
-        self._foot()
+        self._update_footer()
 
     def action_page(self, by: int) -> None:
         """Scroll by a screen."""

@@ -13,7 +13,7 @@ from iopstui.model.lesson.text import ShownParagraph
 from iopstui.text import printable, with_breaks, without_breaks
 from iopstui.ui.draw.rows import Line, Piece, Row, pad, rule
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, FINDING, KEY, SELECTED, WARNING, Charset
-from iopstui.ui.lesson.state import END, Playing
+from iopstui.ui.lesson.state import END, LessonProgress
 
 TEXT_WIDTH = 76
 INDENT = 2
@@ -24,14 +24,13 @@ PANES = {
     "findings": ("finding", None),
 }  # fmt: skip
 MAX_STRIP_ROWS = 4
-"""Rows of the strip that leave a terminal of 36 rows all its panes."""
+"""Rows of the strip: with these a terminal of 36 rows still shows all panes."""
 
-Styled = tuple[str, "Style | None"]
+StyledText = tuple[str, "Style | None"]
 
 
-def flow(text: str, width: int) -> list[str]:
-    """Words broken between them into lines of at most ``width`` cells; a word that is longer is
-    broken itself."""
+def wrap_words(text: str, width: int) -> list[str]:
+    """Wrap a text into lines of at most ``width`` cells; longer words are divided."""
     lines, current = [], ""
     for word in map(with_breaks, without_breaks(text).split(" ")):
         joined = f"{current} {word}" if current else word
@@ -45,35 +44,36 @@ def flow(text: str, width: int) -> list[str]:
     return [*lines, current] if current else lines
 
 
-def _styled(pieces: Sequence[Styled], lines: Sequence[str]) -> Iterator[list[Piece]]:
-    """Lines of the pieces' joined text, in the styles that they had: only blanks are lost where
-    a line ends."""
+def _restyle(pieces: Sequence[StyledText], lines: Sequence[str]) -> Iterator[list[Piece]]:
+    """Apply the styles of ``pieces`` to ``lines``, their joined and wrapped text."""
     chars = [(char, style) for text, style in pieces for char in text]
-    at = 0
+    index = 0
     for line in lines:
         row: list[Piece] = []
         for char in line:
-            while chars[at][0] != char:
-                at += 1
-            style = chars[at][1]
+            while chars[index][0] != char:
+                index += 1
+            style = chars[index][1]
             if row and row[-1][1] == style:
                 row[-1] = (row[-1][0] + char, style)
             else:
                 row.append((char, style))
-            at += 1
+            index += 1
         yield row
 
 
-def end_page(playing: Playing) -> ShownPage:
+def end_page(progress: LessonProgress) -> ShownPage:
     """Result of the lesson."""
-    run = playing.run
-    good, judged = playing.score()
+    run = progress.run
+    confirmed, judged = progress.score()
     measured = [page.name for page in run.lesson.runs if page.name in run.points]
     paragraphs = [f"{len(measured)} of {counted(len(run.lesson.runs), 'run')} measured."]
     if judged:
-        paragraphs.append(f"{good} of {counted(judged, 'answer')} confirmed by the measurement.")
-    for name, why in run.failed.items():
-        paragraphs.append(f"Run {name} has no figures: {why}")
+        paragraphs.append(
+            f"{confirmed} of {counted(judged, 'answer')} confirmed by the measurement."
+        )
+    for name, reason in run.failed.items():
+        paragraphs.append(f"Run {name} has no figures: {reason}")
     paragraphs.append("Tunables are restored, and the lesson's files are removed.")
     total = len(run.lesson.steps)
     blocks = tuple(ShownParagraph(text) for text in paragraphs)
@@ -84,25 +84,25 @@ def end_page(playing: Playing) -> ShownPage:
 
 
 def strip_rows(
-    playing: Playing, tabbed: bool, layout: bool, width: int, height: int, charset: Charset
+    progress: LessonProgress, tabbed: bool, layout: bool, width: int, height: int, charset: Charset
 ) -> list[Row]:
-    """Rows of the strip: the measurement, its progress and what to look at; afterwards the result.
-    As many rows whichever of the two it says, and with tabs as without; only a failure may need
-    more. ``height`` is the terminal's."""
-    run = playing.measured
+    """Rows of the strip: the run, its progress and what to look at; afterwards the result. Their
+    number is the same for both, with tabs and without; only a failure may need more. ``height`` is
+    the terminal's."""
+    run = progress.run_page
     if run is None:
         return []
-    most = MAX_STRIP_ROWS if height >= 16 else 2
+    max_rows = MAX_STRIP_ROWS if height >= 16 else 2
     looks, others = (
-        _look_rows(playing, with_tabs, width, most - 1) for with_tabs in (tabbed, not tabbed)
+        _look_rows(progress, with_tabs, width, max_rows - 1) for with_tabs in (tabbed, not tabbed)
     )
-    after = _result_rows(playing, width)
-    body = looks if playing.run.running else after
-    body_rows = max(len(looks), len(others), 2 if most > 2 else 1, len(after))
-    title: list[Piece] = [("lesson", SELECTED), (f"  {playing.run_place}: ", BOLD)]
+    result_rows = _result_rows(progress, width)
+    body = looks if progress.run.running else result_rows
+    body_rows = max(len(looks), len(others), 2 if max_rows > 2 else 1, len(result_rows))
+    title: list[Piece] = [("lesson", SELECTED), (f"  {progress.run_position}: ", BOLD)]
     title.append((printable(run.title), BOLD))
-    progress = _progress(playing, layout)
-    rows = [rule(width, charset, *title, right=((progress, BOLD),) if progress else ())]
+    status = _progress_text(progress, layout)
+    rows = [rule(width, charset, *title, right=((status, BOLD),) if status else ())]
     for pieces in body:
         line = Line(width, charset).add(" ")
         for text, style in pieces:
@@ -111,22 +111,24 @@ def strip_rows(
     return pad(rows, 1 + body_rows, width)
 
 
-def _progress(playing: Playing, layout: bool) -> str:
-    run = playing.measured
-    if run is None or not playing.run.running:
+def _progress_text(progress: LessonProgress, layout: bool) -> str:
+    run = progress.run_page
+    if run is None or not progress.run.running:
         return ""
-    if playing.stopping:
+    if progress.stopping:
         return "stopping"
     if layout:
         return "creating its file"
     total = run.settle + run.seconds
-    return f"{min(total, playing.run.elapsed_s):.0f} s of {total:.0f} s"
+    return f"{min(total, progress.run.elapsed_s):.0f} s of {total:.0f} s"
 
 
-def _look_rows(playing: Playing, tabbed: bool, width: int, most: int) -> list[list[Piece]]:
-    """A row for each thing to look at, if there is room for that; else all in a row."""
-    run = playing.measured
-    looks: list[list[Styled]] = []
+def _look_rows(
+    progress: LessonProgress, tabbed: bool, width: int, max_rows: int
+) -> list[list[Piece]]:
+    """A row for each pane to look at, if they fit; else all in one text."""
+    run = progress.run_page
+    looks: list[list[StyledText]] = []
     for pane, sentence in run.look if run is not None else ():
         name, tab = PANES[pane]
         if tabbed and tab is not None:
@@ -134,31 +136,31 @@ def _look_rows(playing: Playing, tabbed: bool, width: int, most: int) -> list[li
         looks.append([(f"{name}: ", BOLD), (printable(sentence), None)])
     if not looks:
         return [[("measuring", DIM)]]
-    rows = [row for look in looks for row in _broken(look, width - 2)]
-    if len(rows) > most:
+    rows = [row for look in looks for row in _wrap(look, width - 2)]
+    if len(rows) > max_rows:
         joined = [piece for look in looks for piece in (*look, ("   ", None))]
-        rows = _broken(joined, width - 2)
+        rows = _wrap(joined, width - 2)
     return rows
 
 
-def _broken(pieces: Sequence[Styled], width: int) -> list[list[Piece]]:
+def _wrap(pieces: Sequence[StyledText], width: int) -> list[list[Piece]]:
     text = " ".join("".join(part for part, _ in pieces).split())
-    return list(_styled(pieces, flow(text, width)))
+    return list(_restyle(pieces, wrap_words(text, width)))
 
 
-def _result_rows(playing: Playing, width: int) -> list[list[Piece]]:
+def _result_rows(progress: LessonProgress, width: int) -> list[list[Piece]]:
     """Result of the run, and the next steps."""
-    run = playing.measured
-    if run is None or playing.run.running:
+    run = progress.run_page
+    if run is None or progress.run.running:
         return []
-    if playing.can_repeat:
-        message: list[Styled] = [("stopped: ", WARNING), ("the run has no figures", None)]
-        if not playing.stopping:
-            why = playing.run.failed.get(run.name, "it was not measured")
-            message = [("failed: ", ERROR), (printable(why), None)]
+    if progress.can_repeat:
+        message: list[StyledText] = [("stopped: ", WARNING), ("the run has no figures", None)]
+        if not progress.stopping:
+            reason = progress.run.failed.get(run.name, "it was not measured")
+            message = [("failed: ", ERROR), (printable(reason), None)]
         keys = _keys(("Enter", "continue without it"), ("r", "run it again"), ("Esc", "leave"))
-        return [*_broken(message, width - 2), keys]
-    point = playing.run.points.get(run.name)
+        return [*_wrap(message, width - 2), keys]
+    point = progress.run.points.get(run.name)
     if point is None:
         return []
     figures = f"{number(point.iops)} IOPS, mean latency {latency(point.latency_ns)}"
@@ -167,4 +169,4 @@ def _result_rows(playing: Playing, width: int) -> list[list[Piece]]:
 
 
 def _keys(*keys: tuple[str, str]) -> list[Piece]:
-    return [piece for key, does in keys for piece in ((key, KEY), (f": {does}   ", None))]
+    return [piece for key, label in keys for piece in ((key, KEY), (f": {label}   ", None))]

@@ -1,4 +1,4 @@
-"""State of a lesson on the screen: the page that is read, the run that is watched. No drawing."""
+"""Progress of a lesson on the screen: the page being read, the run being watched."""
 
 from __future__ import annotations
 
@@ -9,55 +9,55 @@ from iopstui.model.lesson.pages import RUN_STEP, AnswerPage, Page, RunPage
 END = "end"
 
 
-class Playing:
-    """``watching`` is True from a run's beginning until the user goes on: then the dashboard is
-    seen, and else a page. ``stopping`` is True once it was asked to stop."""
+class LessonProgress:
+    """``watching`` is True from the start of a run until the user continues: the dashboard is shown
+    then, else a page. ``stopping`` is True once a stop was requested."""
 
     def __init__(self, run: LessonRun) -> None:
         self.run = run
         self.watching = False
         self.stopping = False
-        self._earlier: list[ShownPage] = []
-        self._back = 0
+        self._read_pages: list[ShownPage] = []
+        self._pages_back = 0
 
     # -- pages
 
     @property
     def page(self) -> ShownPage | None:
-        """The page that is read; ``None`` behind the last one."""
-        return self._earlier[-self._back] if self._back else self.run.page()
+        """The page being read; ``None`` after the last one."""
+        return self._read_pages[-self._pages_back] if self._pages_back else self.run.page()
 
     @property
     def reading_back(self) -> bool:
         """True on a page that was read before."""
-        return self._back > 0
+        return self._pages_back > 0
 
     @property
     def has_earlier(self) -> bool:
-        """Whether there is a page before this one."""
-        return self._back < len(self._earlier)
+        """Whether there is a previous page."""
+        return self._pages_back < len(self._read_pages)
 
     def previous_page(self) -> bool:
-        """Go to the page before; False on the first one."""
+        """Go to the previous page; False on the first one."""
         if self.has_earlier:
-            self._back += 1
+            self._pages_back += 1
             return True
         return False
 
     def next_page(self) -> None:
         """Go to the next page."""
-        if self._back:
-            self._back -= 1
+        if self._pages_back:
+            self._pages_back -= 1
             return
         page = self.run.page()
         self.watching = False
         self.run.advance()
         if page is not None:
-            self._earlier.append(page)
+            self._read_pages.append(page)
 
     def leave(self) -> None:
-        """The lesson is left where it is, not on a page before that."""
-        self._back = 0
+        """Pause the lesson on its current page, not on an earlier one."""
+        self._pages_back = 0
         self.watching = False
 
     @property
@@ -79,7 +79,7 @@ class Playing:
         return [verdict for verdict in verdicts if verdict is not None]
 
     def score(self) -> tuple[int, int]:
-        """(answers that the measurements bore out, answers given that could be judged)."""
+        """(answers confirmed by the measurements, answers that could be judged)."""
         verdicts = [self.run.verdict(name) for name in self.run.answers]
         judged = [v.correct for v in verdicts if v is not None and v.correct is not None]
         return sum(judged), len(judged)
@@ -87,23 +87,23 @@ class Playing:
     # -- runs
 
     def watch(self) -> None:
-        """A run begins: from now on the dashboard is seen."""
+        """A run starts: show the dashboard from now on."""
         self.watching, self.stopping = True, False
 
     def stop(self) -> None:
-        """The run was asked to stop."""
+        """Request a stop of the run."""
         self.stopping = True
         self.run.stop()
 
     @property
-    def measured(self) -> RunPage | None:
+    def run_page(self) -> RunPage | None:
         """The run that is watched, or that the page shows."""
         step = self.run.step
         return step if isinstance(step, RunPage) else None
 
     @property
     def can_run(self) -> bool:
-        """True on the page of a run that was not made yet."""
+        """True on the page of a run that has not run yet."""
         return self._on_run(READY)
 
     @property
@@ -112,13 +112,13 @@ class Playing:
         return self._on_run(FAILED)
 
     def _on_run(self, state: str) -> bool:
-        page = None if self._back else self.run.page()
+        page = None if self._pages_back else self.run.page()
         return page is not None and page.kind == RUN_STEP and page.state == state
 
     @property
-    def run_place(self) -> str:
+    def run_position(self) -> str:
         """ "run 2 of 3"."""
         runs = self.run.lesson.runs
-        step = self.measured
+        step = self.run_page
         number = runs.index(step) + 1 if step is not None else len(runs)
         return f"run {number} of {len(runs)}"

@@ -190,14 +190,14 @@ class ExperimentKeys(Part):
         self._open_form(kind, self.background(session), session.running or state.running)
 
     def _open_form(self, kind: str, background: BackgroundExperiments, runs: bool) -> None:
-        from iopstui.ui.experiment.form import ExperimentForm, fields, filled
+        from iopstui.ui.experiment.form import ExperimentForm, fields, restore_values
         from iopstui.ui.experiment.plan import DEFAULT_AXIS, options_text
 
         varied = (DEFAULT_AXIS,) if kind == "sweep" else background.variants()
         options = options_text(self._jobs.overrides, " ".join(varied))
         rows = fields(kind, self._jobs.job, options, varied)
         form = ExperimentForm(
-            kind, filled(rows, *self._typed.get(kind, ((), {}))), background.preview,
+            kind, restore_values(rows, *self._typed.get(kind, ((), {}))), background.preview,
             [job.name for job in self._jobs.jobs], self.port.charset,
             "First: the running job is stopped" if runs else "",
         )  # fmt: skip
@@ -212,10 +212,10 @@ class ExperimentKeys(Part):
     ) -> None:
         if chosen is None or self.port.session is None:
             return
-        self._typed[kind] = (rows, chosen.typed)
+        self._typed[kind] = (rows, chosen.values)
         self._jobs.forget_pending()
         t = self.port.state.t
-        self.under = background.start(chosen.ready, self._tell, t, chosen.anew)
+        self.under = background.start(chosen.experiment, self._tell, t, chosen.start_over)
 
     def stop(self) -> None:
         """Stop the experiment; its results are kept."""

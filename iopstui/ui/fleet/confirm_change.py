@@ -1,4 +1,4 @@
-"""Question before a change on many hosts: which hosts, the current value, and yes or no."""
+"""Confirmation of a change on many hosts: the hosts, their current values, yes or no."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ RESTORED = (
 )
 
 
-class Question(Modal[bool]):
-    """Asks for ``turn``; True if it is to be done."""
+class ConfirmTunableChange(Modal[bool]):
+    """Asks for confirmation of ``change``; True if the user agrees."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
         Binding("y", "answer(True)", "Change"),
@@ -42,8 +42,8 @@ class Question(Modal[bool]):
             ("y", f"Change {hosts}", "screen.answer(True)"),
             ("Esc", "Cancel", "screen.answer(False)"), ("↑ ↓", "Scroll", ""),
         )  # fmt: skip
-        super().__init__(f"{title(change)}?", charset, hints)
-        self._turn = change
+        super().__init__(f"{change_title(change)}?", charset, hints)
+        self._change = change
 
     def content(self) -> ComposeResult:
         """Each host with its disks."""
@@ -63,47 +63,47 @@ class Question(Modal[bool]):
         self.dismiss(yes)
 
     def _text(self) -> Text:
-        change, text = self._turn, Text()
+        change, text = self._change, Text()
         for host, tunable in sorted(change.hosts, key=lambda pair: natural_key(pair[0])):
             text.append(f"  {printable(host)}", style=BOLD)
-            for disk, now in tunable.each:
+            for disk, value in tunable.each:
                 text.append(f"  {disk}: ")
-                text.append(now, style=WARNING)
+                text.append(value, style=WARNING)
                 text.append(self.charset.text(f" → {printable(change.value)}"))
             text.append("\n")
         if change.same:
             text.append(f"\n  Already {change.value} on: {', '.join(change.same)}\n")
         if change.out:
             text.append("\n  Left out (nothing is changed there):\n", style=WARNING)
-        for host, why in change.out:
-            text.append(self.charset.text(f"  {printable(host)}: {printable(why)}\n"))
+        for host, reason in change.out:
+            text.append(self.charset.text(f"  {printable(host)}: {printable(reason)}\n"))
         text.append(f"\n  {RESTORED}\n", style=DIM)
         return text
 
 
-def title(change: HostTunableChange) -> str:
+def change_title(change: HostTunableChange) -> str:
     """The question's title."""
-    befores = dict.fromkeys(tunable.now for _, tunable in change.hosts)
+    old_values = dict.fromkeys(tunable.now for _, tunable in change.hosts)
     hosts = counted(len(change.hosts), "host")
-    return printable(f"{change.name} {'/'.join(befores)} → {change.value} on {hosts}")
+    return printable(f"{change.name} {'/'.join(old_values)} → {change.value} on {hosts}")
 
 
 def no_hosts_reason(change: HostTunableChange) -> str:
-    """Why there is nothing to ask."""
+    """Why no host can be changed."""
     if not change.out:
         return f"{change.name} is already {change.value} on all hosts"
-    return f"no host can set {change.name} to {change.value}: {some_reasons(change.out)}"
+    return f"no host can set {change.name} to {change.value}: {reasons_text(change.out)}"
 
 
-def some_of(hosts: Sequence[str]) -> str:
-    """ "3 hosts: node1, node2, node3", of many the first."""
+def host_list_text(hosts: Sequence[str]) -> str:
+    """ "3 hosts: node1, node2, node3"; only the first of many."""
     more = f" and {len(hosts) - MAX_LINES} more" if len(hosts) > MAX_LINES else ""
     return f"{counted(len(hosts), 'host')}: {', '.join(hosts[:MAX_LINES])}{more}"
 
 
-def some_reasons(reasons: Sequence[tuple[str, str]]) -> str:
-    """The hosts by why: "node2, node3 (its disk has no wbt_lat_usec)"."""
-    by_why: dict[str, list[str]] = {}
-    for host, why in reasons:
-        by_why.setdefault(why.rstrip("."), []).append(host)
-    return "; ".join(f"{', '.join(hosts)} ({why})" for why, hosts in by_why.items())
+def reasons_text(reasons: Sequence[tuple[str, str]]) -> str:
+    """The hosts by reason: "node2, node3 (its disk has no wbt_lat_usec)"."""
+    hosts_by_reason: dict[str, list[str]] = {}
+    for host, reason in reasons:
+        hosts_by_reason.setdefault(reason.rstrip("."), []).append(host)
+    return "; ".join(f"{', '.join(hosts)} ({text})" for text, hosts in hosts_by_reason.items())

@@ -12,33 +12,35 @@ from iopstui.ui.port import Port
 NOT_RECORDED = "Nothing is recorded, so there is no report. Start the fleet with --record FILE."
 
 
-ACTION = next(action for action in RecordKeys.ACTIONS if action.id == "report")
+REPORT_ACTION = next(action for action in RecordKeys.ACTIONS if action.id == "report")
 """The key of one machine's screen."""
 
 
 class FleetReportKeys(RecordKeys):
-    """Writes a report of ``recording``, the file that is written or played; ``None``: there is
-    none."""
+    """Writes a report of ``recording``, the file that is written or played, if any."""
 
     def __init__(self, port: Port, recording: Path | None) -> None:
         super().__init__(port)
-        self._file = recording
+        self._recording = recording
 
     def report(self) -> None:
         """Write an HTML report into the current directory; it replaces no file."""
-        if self._file is None:
+        if self._recording is None:
             self.port.show_message("info", NOT_RECORDED)
             return
-        output = Path.cwd() / f"{self._file.stem}.html"
+        output = Path.cwd() / f"{self._recording.stem}.html"
         self.port.show_message("info", "Writing the report ...")
         self.port.run_in_background(
-            self._write_report(self._file, next_free_path(output) if output.exists() else output),
+            self._write_report(
+                self._recording, next_free_path(output) if output.exists() else output
+            ),
             "report",
         )
 
     ACTIONS = (
         replace(
-            ACTION, handler=report, note="of the hosts' recording (--record FILE)", place=205,
+            REPORT_ACTION, handler=report, place=205,
+            note="of the hosts' recording (--record FILE)",
             help="write an HTML report of all hosts: of --record FILE, or of the replay",
         ),
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Keys of a fleet's screen: choose a host, open it, order them."""
+"""Keys of a fleet's screen: select a host, open it, sort the hosts."""
 
 from __future__ import annotations
 
@@ -33,50 +33,51 @@ NOT_IN_FLEET = frozenset({
 
 
 class FleetKeys(Part):
-    """``board`` is the fleet's own dashboard; ``open_host`` and ``close_host`` show one host's."""
+    """``fleet_screen`` is the dashboard of all hosts; ``open_host`` and ``close_host`` show one
+    host."""
 
     def __init__(
         self,
         port: Port,
-        board: Callable[[], FleetDashboard | None],
+        fleet_screen: Callable[[], FleetDashboard | None],
         open_host: Callable[[str], None],
         close_host: Callable[[], None],
         watching: Callable[[], bool],
         runs: Callable[[], FleetRuns],
     ) -> None:
         super().__init__(port)
-        self._board = board
+        self._fleet_screen = fleet_screen
         self._open_host = open_host
         self._close_host = close_host
-        self._watching = watching
+        self._watch_only = watching
         self._runs = runs
 
     @property
     def on_host(self) -> bool:
         """Whether one host is shown."""
-        return self.port.dashboard is not None and self.port.dashboard is not self._board()
+        return self.port.dashboard is not None and self.port.dashboard is not self._fleet_screen()
 
     def refuses(self, action: Action) -> bool:
-        """Refuse what is for all hosts while one is shown, and jobs where none was named."""
+        """Refuse actions on all hosts while one is shown, and jobs if none was named."""
         if self.on_host and action.measures:
             self.port.show_message("info", ONE_HOST)
             return True
-        if action.id in ABOUT_JOBS and self._watching():
+        if action.id in ABOUT_JOBS and self._watch_only():
             self.port.show_message("info", NO_JOB_HERE)
             return True
         return False
 
     def move(self, by: int) -> None:
         """The next host, or the one before."""
-        board = self._board()
-        if board is not None and not self.on_host:
-            board.hosts.move(by)
-            board.paint(even_if_frozen=True)
+        screen = self._fleet_screen()
+        if screen is not None and not self.on_host:
+            screen.hosts.move(by)
+            screen.paint(even_if_frozen=True)
 
     def open(self) -> None:
         """Show the host under the cursor."""
-        board = self._board()
-        host = board.hosts.under_cursor if board is not None and not self.on_host else None
+        screen = self._fleet_screen()
+        host = screen.hosts.selected if screen is not None and not self.on_host else None
         if host is not None:
             self._open_host(host.name)
 
@@ -86,23 +87,23 @@ class FleetKeys(Part):
             self._close_host()
 
     def order(self) -> None:
-        """Another order of the hosts."""
-        board = self._board()
-        if board is not None and not self.on_host:
-            order = board.hosts.next_order(not self._watching())
+        """Sort the hosts in the next order."""
+        screen = self._fleet_screen()
+        if screen is not None and not self.on_host:
+            order = screen.hosts.next_order(not self._watch_only())
             self.port.show_message("info", f"hosts: {order}")
-            board.paint(even_if_frozen=True)
+            screen.paint(even_if_frozen=True)
 
     def reverse_order(self) -> None:
         """Reverse the order."""
-        board = self._board()
-        if board is not None and not self.on_host:
-            order = board.hosts.reverse_order(not self._watching())
+        screen = self._fleet_screen()
+        if screen is not None and not self.on_host:
+            order = screen.hosts.reverse_order(not self._watch_only())
             self.port.show_message("info", f"hosts: {order}")
-            board.paint(even_if_frozen=True)
+            screen.paint(even_if_frozen=True)
 
     def settings(self) -> None:
-        """The tunables of all hosts' disks; each change is asked for."""
+        """List the tunables of all hosts' disks; each change has to be confirmed."""
         if self.on_host:
             return
         if not self._runs().ask_settings():
@@ -113,39 +114,41 @@ class FleetKeys(Part):
             from iopstui.ui.dialogs.settings import Settings
 
             self.port.push(Settings(
-                session.knobs, self._ask_to_change, self.port.state, self.port.charset, NO_ANSWER,
+                session.knobs, self._confirm_change, self.port.state, self.port.charset, NO_ANSWER,
                 Key("K", "K"),
             ))  # fmt: skip
 
-    def _ask_to_change(self, name: str, value: str) -> None:
-        """Ask whether the hosts are to change it."""
-        # here: the help of one machine's screen has these keys, too, and needs no fleet for it
+    def _confirm_change(self, name: str, value: str) -> None:
+        """Ask for confirmation of a change on all hosts."""
+        # imported here: the help of one machine's screen lists these keys without loading a fleet
         from iopstui.fleet.fleet_state import natural_key
         from iopstui.fleet.hosts.host_tunables import plan_tunable_change
-        from iopstui.ui.fleet.question import Question, no_hosts_reason
+        from iopstui.ui.fleet.confirm_change import ConfirmTunableChange, no_hosts_reason
 
-        runs, board = self._runs(), self._board()
-        if runs.settings.busy or board is None:
+        runs, screen = self._runs(), self._fleet_screen()
+        if runs.settings.busy or screen is None:
             self.port.show_message("info", "still waiting for the hosts")
             return
-        hosts = sorted(board.scene.hosts, key=natural_key)
+        hosts = sorted(screen.fleet_state.hosts, key=natural_key)
         change = plan_tunable_change(hosts, runs.settings.known, name, value)
         if not change.hosts:
             self.port.show_message("warning" if change.out else "info", no_hosts_reason(change))
             return
         self.port.push(
-            Question(change, self.port.charset),
+            ConfirmTunableChange(change, self.port.charset),
             lambda yes: runs.change_tunable(change) if yes else None,
         )
 
-    def turn_map(self) -> None:
-        """Rows or a map of the hosts."""
-        board = self._board()
-        if board is not None and not self.on_host:
-            box = board.panels["cpus"].box
-            is_map = board.hosts.is_map(len(board.hosts.chosen(board.scene)), box.height - 2)
-            board.hosts.mapped = not is_map
-            board.paint(even_if_frozen=True)
+    def toggle_map(self) -> None:
+        """Switch between rows and a map."""
+        screen = self._fleet_screen()
+        if screen is not None and not self.on_host:
+            box = screen.panels["cpus"].box
+            is_map = screen.hosts.is_map(
+                len(screen.hosts.matching_hosts(screen.fleet_state)), box.height - 2
+            )
+            screen.hosts.as_map = not is_map
+            screen.paint(even_if_frozen=True)
 
     ACTIONS = (
         Action(
@@ -177,7 +180,7 @@ class FleetKeys(Part):
             help="reverse the order of the hosts", place=45,
         ),
         Action(
-            "turn_map", (Key("k", "k"),), turn_map, title="Hosts: map or rows",
+            "turn_map", (Key("k", "k"),), toggle_map, title="Hosts: map or rows",
             help="hosts as rows, or as a map over time", place=50,
             footer=(Footer("map", {IDLE: 27, RUNNING: 27, REPLAY: 27},
                            when=lambda keys: not keys.on_host),),

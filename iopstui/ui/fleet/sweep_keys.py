@@ -19,7 +19,7 @@ from iopstui.ui.actions import (
     Part,
 )
 from iopstui.ui.core.key import Key, KeyHint
-from iopstui.ui.fleet.part import ONE_HOST
+from iopstui.ui.fleet.keys import ONE_HOST
 from iopstui.ui.parts.job import JobKeys
 from iopstui.ui.port import Port
 
@@ -37,8 +37,8 @@ NONE_RECORDED = "no sweep over hosts in this recording so far"
 
 
 class SweepKeys(Part):
-    """``on_host`` says whether one host's screen is shown, ``watched`` whether the fleet has no
-    job."""
+    """``on_host`` returns whether one host's screen is shown, ``watch_only`` whether the fleet has
+    no job."""
 
     def __init__(
         self,
@@ -47,25 +47,25 @@ class SweepKeys(Part):
         fleet_state: FleetState,
         jobs: JobKeys,
         on_host: Callable[[], bool],
-        watched: Callable[[], bool],
+        watch_only: Callable[[], bool],
         hints: Callable[[], Sequence[KeyHint]],
     ) -> None:
         super().__init__(port)
         self.page: CurvePage | None = None
         self._fleet = fleet
-        self._scene = fleet_state
+        self._fleet_state = fleet_state
         self._jobs = jobs
         self._on_host = on_host
-        self._watched = watched
+        self._watch_only = watch_only
         self._hints = hints
-        self._opens = False
+        self._open_on_start = False
 
-    # -- what is known
+    # -- state
 
     @property
     def curve(self) -> ScalingCurve | None:
         """The sweep that runs or ran last."""
-        return self._scene.curve
+        return self._fleet_state.curve
 
     @property
     def live(self) -> bool:
@@ -74,29 +74,29 @@ class SweepKeys(Part):
 
     @property
     def active(self) -> bool:
-        """While one runs here."""
+        """True while a sweep runs here."""
         return self.live and self.curve is not None and self.curve.at is not None
 
     @property
-    def possible(self) -> bool:
-        """Whether one can be begun, or shown."""
-        return not self._on_host() and (self.curve is not None or not self._why_not())
+    def is_possible(self) -> bool:
+        """Whether a sweep can be started or shown."""
+        return not self._on_host() and (self.curve is not None or not self._refusal())
 
     @property
     def can_renew(self) -> bool:
-        """Whether n begins another."""
-        return not self.active and not self._why_not()
+        """Whether n starts another one."""
+        return not self.active and not self._refusal()
 
-    def _why_not(self) -> str:
+    def _refusal(self) -> str:
         if not self.live:
             return NONE_RECORDED
-        if self._watched():
+        if self._watch_only():
             return NO_JOB
         return TOO_FEW_HOSTS if len(self._fleet.runs.hosts) < 2 else ""
 
     @property
     def mode(self) -> str | None:
-        """EXPERIMENT while one runs."""
+        """EXPERIMENT while a sweep runs."""
         return EXPERIMENT if self.active else None
 
     def refuses(self, action: Action) -> bool:
@@ -112,20 +112,20 @@ class SweepKeys(Part):
         return False
 
     def offers(self, action: Action) -> bool:
-        """Return whether it is offered: not where none can be begun."""
-        return action.id != "sweep_hosts" or self.possible
+        """False for a sweep that cannot be started."""
+        return action.id != "sweep_hosts" or self.is_possible
 
     # -- keys
 
     def sweep(self) -> None:
-        """Show the one that runs, or begin one; where there is a result that is asked first."""
-        curve, why = self.curve, self._why_not()
+        """Show the running sweep, or start one; ask first if there is a result."""
+        curve, refusal = self.curve, self._refusal()
         if self._on_host():
             self.port.show_message("info", ONE_HOST)
-        elif curve is not None and (self.active or why):
+        elif curve is not None and (self.active or refusal):
             self.show()
-        elif why:
-            self.port.show_message("info", why)
+        elif refusal:
+            self.port.show_message("info", refusal)
         elif curve is None:
             self._form()
         else:
@@ -157,37 +157,41 @@ class SweepKeys(Part):
         self.begin(sweep.counts, {**self._jobs.overrides, **seconds})
 
     def begin(self, counts: Sequence[int], options: dict[str, str]) -> None:
-        """Run the job on so many hosts in turn; the page opens with the first point."""
+        """Run the job on each number of hosts in turn; the page opens with the first point."""
         self._jobs.forget_pending()
-        self._opens = True
+        self._open_on_start = True
         self._fleet.sweep(counts, self._jobs.job, options)
 
     def sweep_changed(self) -> None:
-        """Something of a sweep has come."""
-        if self._opens and self.active:
-            self._opens = False
+        """A sweep has a new point or has ended."""
+        if self._open_on_start and self.active:
+            self._open_on_start = False
             if self.port.is_shown(self.port.dashboard):
                 self.show()
 
     def show(self) -> None:
-        """The page."""
+        """Open the page of the sweep."""
         from iopstui.ui.fleet.curve_page import CurvePage
 
         if self.curve is None:
             return
         self.page = CurvePage(
-            self._scene, lambda: self.port.state, self._hints, self._fleet.title, self.port.charset
+            self._fleet_state,
+            lambda: self.port.state,
+            self._hints,
+            self._fleet.title,
+            self.port.charset,
         )
         self.port.push(self.page)
 
     def renew(self) -> None:
-        """Another one, in place of what is shown."""
+        """Plan another sweep in place of the one shown."""
         if self.can_renew:
             self.port.pop()
             self._form()
 
     def stop(self) -> None:
-        """Stop it; what was measured stays."""
+        """Stop the sweep; its results are kept."""
         if self.active:
             self._fleet.stop_job()
             self.port.show_message("info", "stopping the sweep over hosts; its results are kept")
@@ -201,7 +205,7 @@ class SweepKeys(Part):
             place=57,
             footer=(
                 Footer("sweep over hosts", {IDLE: 40, RUNNING: 112},
-                       when=lambda keys: keys.possible),
+                       when=lambda keys: keys.is_possible),
                 Footer("show the sweep", {EXPERIMENT: 10}, when=lambda keys: not keys._on_host()),
                 Footer("show the sweep", {REPLAY: 20}, when=lambda keys: keys.curve is not None),
             ),
