@@ -15,5 +15,5 @@ def made_up(texts: Sequence[str], *_: object) -> Target:
 
 
 if __name__ == "__main__":
-    watch_disks.choose_watched = made_up
+    watch_disks.choose_watch_target = made_up
     sys.exit(main())
