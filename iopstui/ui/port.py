@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from iopstui.ui.draw.theme import change, names_for, plain_name
+from iopstui.ui.draw.theme import change, plain_name, theme_names
 from iopstui.ui.state.live import LiveState
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class Port:
 
     def themes(self) -> tuple[tuple[str, ...], str]:
         """The names of the themes that can be shown here, and the one that is shown."""
-        return names_for(self._app), plain_name(self._app.theme)
+        return theme_names(self._app), plain_name(self._app.theme)
 
     def pictures(self) -> Mapping[str, str]:
         """Pictures of the screen, by the suffix of the file."""

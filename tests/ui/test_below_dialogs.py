@@ -10,7 +10,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from iopstui.ui.app import IopstuiApp
-from iopstui.ui.draw.canvas import Place
+from iopstui.ui.draw.canvas import TextSpan
 
 pytestmark = pytest.mark.paints
 
@@ -28,9 +28,9 @@ class Dialog(ModalScreen[None]):
         yield Static("a dialog", id="box")
 
 
-async def sent(app: IopstuiApp, tinted: bool, monkeypatch: pytest.MonkeyPatch) -> list[Place]:
+async def sent(app: IopstuiApp, tinted: bool, monkeypatch: pytest.MonkeyPatch) -> list[TextSpan]:
     """What a second of figures sends under a dialog."""
-    found: list[Place] = []
+    found: list[TextSpan] = []
     async with app.run_test(size=WIDE) as pilot:
         fake = await running(app, pilot)
         app.push_screen(Dialog(classes="tinted" if tinted else ""))
@@ -61,7 +61,7 @@ async def test_a_tint_is_on_what_is_sent_too(monkeypatch: pytest.MonkeyPatch) ->
     plain = await sent(make(), False, monkeypatch)
     tinted = await sent(make(), True, monkeypatch)
 
-    def colours(places: list[Place]) -> set[str]:
+    def colours(places: list[TextSpan]) -> set[str]:
         return {str(style.color) for _, _, row in places for _, style in row if style.color}
 
     assert not colours(plain) & colours(tinted)

@@ -117,7 +117,7 @@ def test_any_values_give_a_picture_of_the_right_size(
 
 def by_plotext(heights: list[float], joined: bool, rows: int) -> list[str]:
     """The same by plotext: the dots of one column of characters."""
-    plotext = plotting.loaded()
+    plotext = plotting.load_plotext()
     figure = plotext.figure
     figure.clear.data()
     figure.plot_size(1, rows)

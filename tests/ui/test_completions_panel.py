@@ -9,7 +9,7 @@ from evidence_frames import frame, load
 
 from iopstui.events import FrameReady, Mark
 from iopstui.model.metrics.cpus.cpu_frames import CpuFrame
-from iopstui.ui.dashboard.panels.completions_panel import begin_of, groups, rows
+from iopstui.ui.dashboard.panels.completions_panel import groups, rows, window_start
 from iopstui.ui.draw.style import ASCII, UTF8, Charset
 from iopstui.ui.state.live import LiveState
 
@@ -57,7 +57,7 @@ def test_neighbours_share_a_row_where_they_are_many() -> None:
 
 
 def test_the_window_stands_still_until_it_is_full() -> None:
-    assert [begin_of(t, 80) for t in (0, 79.9, 80, 99, 100, 1000)] == [0, 0, 20, 20, 40, 940]
+    assert [window_start(t, 80) for t in (0, 79.9, 80, 99, 100, 1000)] == [0, 0, 20, 20, 40, 940]
 
 
 def test_before_the_first_second_it_says_so() -> None:

@@ -31,7 +31,7 @@ def text(found: LiveState, width: int = 100, height: int = 2) -> str:
 
 
 def listed(found: LiveState) -> str:
-    return "".join(piece for row in finding_line.listed(found, 80, UTF8) for piece, _ in row)
+    return "".join(piece for row in finding_line.list_rows(found, 80, UTF8) for piece, _ in row)
 
 
 def test_the_line_has_sentence_advice_and_key() -> None:
@@ -58,7 +58,7 @@ def test_what_to_do_next_is_never_cut_in_two_rows(width: int, count: int) -> Non
 def test_in_a_box_all_of_it_is_there(width: int, height: int) -> None:
     advice = "jobs on other CPUs reach its other queues; or use a smaller depth"
     found = state(STARTED, FindingReported(9.0, Finding("tags", "CPU 1 runs " * 30, advice, "a")))
-    rows = finding_line.boxed(found, width, height, UTF8)
+    rows = finding_line.box_rows(found, width, height, UTF8)
     lines = ["".join(piece for piece, _ in row) for row in rows]
     assert [len(line) for line in lines] == [width] * height
     shown = " ".join(" ".join(lines).replace("│", "").split())
@@ -104,7 +104,7 @@ def test_a_finished_run_keeps_its_last_findings() -> None:
 
 def test_text_of_findings_is_never_raw() -> None:
     found = state(STARTED, FindingReported(9.0, Finding("x", "a\x1b[2Jb", "c\x07d")))
-    listed = finding_line.listed(found, 80, UTF8)
+    listed = finding_line.list_rows(found, 80, UTF8)
     assert "\x1b" not in text(found) and not any("\x07" in p for row in listed for p, _ in row)
 
 
@@ -155,7 +155,7 @@ def test_a_finding_without_a_job_is_shown_and_ages() -> None:
     found.t = 9.0
     assert "CPU 1 runs" in text(found)
     assert any(
-        "no job" in piece for row in finding_line.listed(found, 80, UTF8) for piece, _ in row
+        "no job" in piece for row in finding_line.list_rows(found, 80, UTF8) for piece, _ in row
     )
     found.t = 60.0
     assert "CPU 1" not in text(found)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from iopstui.ui.core.options import mark_text
 from iopstui.ui.draw.charts.chart import FLAGS_FROM, Chart, ChartSpec
-from iopstui.ui.draw.charts.mark_labels import ARROW, flags
+from iopstui.ui.draw.charts.mark_labels import ARROW, mark_label_rows
 from iopstui.ui.draw.layout import Box
 from iopstui.ui.draw.style import UTF8
 
@@ -20,7 +20,7 @@ WORDS = ("QD 32", "jobs 4", "rq_affinity 1 → 2", "mixed-4k", "mark 1", "QD 64,
 
 
 def shown(marks: Sequence[tuple[int, str]], columns: int = 60, rows: int = 2) -> list[str]:
-    found = flags(marks, AXIS, columns, AXIS + columns, rows, UTF8, {})
+    found = mark_label_rows(marks, AXIS, columns, AXIS + columns, rows, UTF8, {})
     return ["".join(text for text, _ in row) for row in found]
 
 

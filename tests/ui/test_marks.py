@@ -10,7 +10,7 @@ from iopstui.events import StallFound
 from iopstui.model.metrics.mark_intervals import MarkInterval
 from iopstui.model.metrics.slow.stalls import Stall
 from iopstui.ui.dialogs.prompt import Prompt
-from iopstui.ui.draw.charts.mark_labels import flags
+from iopstui.ui.draw.charts.mark_labels import mark_label_rows
 from iopstui.ui.draw.style import UTF8
 from iopstui.ui.start import mark_intervals_text
 
@@ -71,7 +71,7 @@ async def test_in_a_small_terminal_the_field_comes_before_the_words_about_it() -
 
 
 def words(columns: int) -> str:
-    (row,) = flags([(0, "QD 32")], 8, columns, 8 + columns, 1, UTF8, {0: "⌀ 48.2k"})
+    (row,) = mark_label_rows([(0, "QD 32")], 8, columns, 8 + columns, 1, UTF8, {0: "⌀ 48.2k"})
     return "".join(text for text, _ in row).strip()
 
 

@@ -8,7 +8,7 @@ from test_runs_panel import demonstration, make
 
 from iopstui.model.metrics.history import History
 from iopstui.model.metrics.run_history import RunRow
-from iopstui.ui.dashboard.overlay import Overlay, overlaid
+from iopstui.ui.dashboard.overlay import Overlay, align_runs
 from iopstui.ui.draw.style import UTF8
 from iopstui.ui.state.live import SERIES
 
@@ -21,7 +21,7 @@ def test_each_run_begins_at_zero_with_its_own_samples() -> None:
     history = History(SERIES)
     for second in range(1, 31):
         history.add(float(second), 1.0, {"fio": second * 10.0, "p99": second * 1e3})
-    found = overlaid(history, [row(1, 2.0, 5.0), row(4, 20.0, 28.0)])
+    found = align_runs(history, [row(1, 2.0, 5.0), row(4, 20.0, 28.0)])
     assert found.window("iops 0", 0.0, 1.0, 8) == [30.0, 40.0, 50.0, *[None] * 5]
     assert found.window("iops 1", 0.0, 1.0, 8) == [210.0 + 10 * n for n in range(8)]
     assert found.window("p99 1", 0.0, 1.0, 2) == [21e3, 22e3]

@@ -19,7 +19,7 @@ WAVE: Points = [(n / 48, 0.5 + 0.45 * math.sin(n / 6)) for n in range(49)]
 @pytest.fixture
 def without(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plotting, "_plotext", None)
-    monkeypatch.setattr(plotting, "_tried", True)
+    monkeypatch.setattr(plotting, "_import_tried", True)
 
 
 def draw(points: Points, marker: str, columns: int = 24, rows: int = 4) -> list[str]:
@@ -52,7 +52,7 @@ def test_any_points_give_a_picture_of_the_right_size(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(plotting, "_plotext", None)
-        patch.setattr(plotting, "_tried", True)
+        patch.setattr(plotting, "_import_tried", True)
         drawn = plotting.draw_polylines(lines, columns, rows, marker)
     assert len(drawn) == len(lines)
     if columns >= 1 and rows >= 1:
@@ -62,7 +62,7 @@ def test_any_points_give_a_picture_of_the_right_size(
 def test_it_draws_what_plotext_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not dot by dot: a line's slope is rounded differently. But where something is, and where
     nothing."""
-    assert plotting.loaded() is not None
+    assert plotting.load_plotext() is not None
     theirs = draw(WAVE, "*")
     monkeypatch.setattr(plotting, "_plotext", None)
     ours = draw(WAVE, "*")

@@ -190,7 +190,7 @@ def test_columns_depend_on_the_width_alone(width: int, charset: Charset) -> None
 def test_without_a_run_it_is_said_how_to_get_one() -> None:
     shown = text(runs_panel.rows(LiveState(), 120, 8, UTF8, "mixed-4k"))
     assert "none yet: r runs mixed-4k" in shown[1] and len(shown) == 8
-    assert "No job has run yet" in text(runs_panel.listed(LiveState(), 80, UTF8))[0]
+    assert "No job has run yet" in text(runs_panel.list_rows(LiveState(), 80, UTF8))[0]
 
 
 def test_at_its_end_a_run_says_what_came_of_it() -> None:

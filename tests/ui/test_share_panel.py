@@ -54,7 +54,7 @@ def test_operations_stand_with_nfsiostat_s_figures_and_the_mount_below() -> None
     assert write.split() == ["write", "0", "0", "–", "0", "–", "–", "–", "0"]
     assert other.split()[0] == "other" and other.split()[-1] == "2"
     assert mount.strip() == "srv:/export · vers=4.2,rsize=262144,nconnect=4,hard"
-    assert kernel_panel.name_of(TARGET) == "Share (nfsiostat)"
+    assert kernel_panel.box_title(TARGET) == "Share (nfsiostat)"
 
 
 @pytest.mark.parametrize("width", [40, 60, 80])
@@ -83,7 +83,7 @@ def test_smb_has_what_its_client_counts_and_says_what_the_latency_is_of() -> Non
     alone = replace(SMB_SHARE, smb=replace(CLIENT, shares=1))
     assert "· latency of the connection, clock 4 ms" in lines(alone, target=SMB_TARGET)[5]
     assert mount.strip() == "//srv/data · vers=3.1.1"
-    assert kernel_panel.name_of(SMB_TARGET) == "Share (SMB)"
+    assert kernel_panel.box_title(SMB_TARGET) == "Share (SMB)"
     row = bars.summary_line(state(SMB_SHARE), SMB_TARGET, 80, UTF8)
     assert "".join(text for text, _ in row).rstrip().endswith("SMB 120 r/s  0 w/s  lat 2.50ms")
 
@@ -108,4 +108,4 @@ def test_a_second_without_the_mount_says_so() -> None:
 
 def test_a_target_that_is_also_on_a_disk_keeps_the_device_panel() -> None:
     assert not kernel_panel.is_share(replace(TARGET, device="vda", tree=("vda",)))
-    assert kernel_panel.rows_of(replace(TARGET, device="vda", tree=("vda",))) == 1
+    assert kernel_panel.row_count(replace(TARGET, device="vda", tree=("vda",))) == 1

@@ -228,7 +228,7 @@ async def test_with_sixteen_colours_the_name_of_the_command_line_is_kept(
     app = make()
     async with app.run_test(size=WIDE) as pilot:
         await running(app, pilot)
-        assert theme.names_for(app) == theme.NAMES
+        assert theme.theme_names(app) == theme.NAMES
         await pilot.press("T", "home", "down", "enter")
         await settle(pilot)
         assert app.theme == "light-16" and kept == [("theme", "light")]

@@ -57,7 +57,9 @@ def test_of_several_the_one_that_was_missed_is_told() -> None:
     assert found.log.notice is not None and found.log.notice.level == "FAIL"
     assert "FAIL" in "".join(t for t, _ in bars.message_line(found, None, None, 80, UTF8))
     assert [entry.level for entry in found.log.entries][-3:] == ["PASS", "FAIL", "info"]
-    listed = "\n".join("".join(t for t, _ in row) for row in finding_line.listed(found, 80, UTF8))
+    listed = "\n".join(
+        "".join(t for t, _ in row) for row in finding_line.list_rows(found, 80, UTF8)
+    )
     assert "outcomes of run 1" in listed and "PASS" in listed and "FAIL" in listed
     assert "Steady state (SNIA rule): NO" in listed
 

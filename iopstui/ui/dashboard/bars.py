@@ -39,7 +39,7 @@ from iopstui.ui.state.live import LiveState
 
 BAR, SHORT_BAR = 20, 10
 MAX_ROUNDED_S = 2
-LEVELS = {
+LEVEL_STYLES = {
     "error": ERROR, "warning": WARNING, "mark": MARK, "info": None, PASS: FINDING, FAIL: ERROR,
 }  # fmt: skip
 
@@ -94,12 +94,12 @@ def _targets_text(
         for text, style in zip(texts, (None, BOLD, None), strict=True):
             line.add(text, style)
     present = [devices[name] for name in target.devices_below if name in devices]
-    for fact in _common(present, cpus) if present else ():
+    for fact in _common_facts(present, cpus) if present else ():
         line.try_add(("  " + fact, None))
     return line.build()
 
 
-def _common(devices: Sequence[BlockDevice], cpus: Sequence[int]) -> list[str]:
+def _common_facts(devices: Sequence[BlockDevice], cpus: Sequence[int]) -> list[str]:
     """The facts of several devices; where they differ, all values."""
 
     def each(values: Iterable[object]) -> str:
@@ -108,7 +108,7 @@ def _common(devices: Sequence[BlockDevice], cpus: Sequence[int]) -> list[str]:
     sizes = [device.size for device in devices]
     facts = [each(device.kind for device in devices)]
     if len(set(sizes)) == 1:
-        facts.append(f"{_size(sizes[0])} each" if len(devices) > 1 else _size(sizes[0]))
+        facts.append(f"{_size_text(sizes[0])} each" if len(devices) > 1 else _size_text(sizes[0]))
     elif None not in sizes:
         facts.append(f"{f.size(sum(size or 0 for size in sizes))} together")
     queues = [device.queue for device in devices if device.queue is not None]
@@ -126,7 +126,7 @@ def _common(devices: Sequence[BlockDevice], cpus: Sequence[int]) -> list[str]:
 
 
 def _facts(device: BlockDevice, cpus: Sequence[int]) -> list[str]:
-    facts = [printable(device.kind), _size(device.size)]
+    facts = [printable(device.kind), _size_text(device.size)]
     if device.model:
         facts.append(printable(device.model))
     queue = device.queue
@@ -189,7 +189,7 @@ def job_line(state: LiveState, job: str, width: int, charset: Charset) -> Row:
         progress = long if len(long) + 2 <= line.free else short
         return line.add_right((f" {progress} ", BOLD)).build()
     before: Piece = (" ", None)
-    forms = [[before, *_progress(state, charset, bar)] for bar in (BAR, SHORT_BAR, 0)]
+    forms = [[before, *_progress_pieces(state, charset, bar)] for bar in (BAR, SHORT_BAR, 0)]
     clock = _wall_clock(state)
     # the clock is told rather than a long bar
     choices = [*([*form, *clock] for form in forms), *forms]
@@ -206,7 +206,7 @@ def _failed(state: LiveState) -> bool:
     return state.finished is not None and bool(state.finished.error)
 
 
-def _progress(state: LiveState, charset: Charset, bar: int) -> list[Piece]:
+def _progress_pieces(state: LiveState, charset: Charset, bar: int) -> list[Piece]:
     """How far the run is, with a bar of so many cells; a short one has no percent."""
     if state.creating_file:
         return [("creating its file ", DIM)]
@@ -273,16 +273,16 @@ def summary_line(state: LiveState, target: Target, width: int, charset: Charset)
     if disk is None:
         first = state.frame is None or state.frame.seconds is None
         return line.add("no rates yet" if first else "not measured now").build()
-    return line.add(_disk(disk, several=len(target.devices_below) > 1)).build()
+    return line.add(_disk_text(disk, several=len(target.devices_below) > 1)).build()
 
 
-def _disk(disk: DiskRates, several: bool) -> str:
+def _disk_text(disk: DiskRates, several: bool) -> str:
     text = f"{f.number(disk.ios_s):>5} IO/s aqu {f.number(disk.aqu_sz):>4}"
     # every device has a util of its own, and the sum has none
     return text if several else f"{text} util {f.percent(disk.util):>3} %"
 
 
-def _size(count: int | None) -> str:
+def _size_text(count: int | None) -> str:
     return "size unknown" if count is None else f.size(count)
 
 
@@ -318,7 +318,7 @@ def message_rows(
     """Return rows like ``message_line``; a message longer than its row continues in up to ``more``
     rows below. ``has_controls``: whether keys here run anything."""
     cost_text = cost.text(width) if cost is not None else ""
-    text, style = _message(state)
+    text, style = _message_piece(state)
     head = _head(state, frozen, cell_len(text), width, charset)
     keys = f"   {state.next_keys}" if state.next_keys and has_controls else ""
     notice = state.visible_notice()
@@ -334,7 +334,7 @@ def message_rows(
     line = Line(width - len(cost_text), charset).extend(head._pieces).add(text, style)
     line.try_add((keys, DIM))
     row = (*line.build(), (charset.text(cost_text), DIM)) if cost_text else line.build()
-    return [row, *_wrapped_rest(remainder, width, more, style, charset)] if remainder else [row]
+    return [row, *_wrap_remainder(remainder, width, more, style, charset)] if remainder else [row]
 
 
 def _head(state: LiveState, frozen: Frame | None, size: int, width: int, charset: Charset) -> Line:
@@ -352,7 +352,7 @@ def _head(state: LiveState, frozen: Frame | None, size: int, width: int, charset
     return head
 
 
-def _wrapped_rest(
+def _wrap_remainder(
     text: str, width: int, rows: int, style: Style | None, charset: Charset
 ) -> list[Row]:
     """The rest of a message; the last row is cut where that is not enough."""
@@ -363,13 +363,13 @@ def _wrapped_rest(
     return rows_below
 
 
-def _message(state: LiveState) -> Piece:
+def _message_piece(state: LiveState) -> Piece:
     notice = state.visible_notice()
     if notice is not None:
         prefix = f"{notice.level}: " if notice.level in ("error", "warning") else ""
-        return f"{f.clock(notice.t)}  {prefix}{notice.text}", LEVELS.get(notice.level)
+        return f"{f.clock(notice.t)}  {prefix}{notice.text}", LEVEL_STYLES.get(notice.level)
     if state.creating_file:
-        return fio_panel.layout(state), None
+        return fio_panel.layout_text(state), None
     return "", None
 
 

@@ -26,14 +26,14 @@ SIGNS: dict[str, Piece] = {
     INFO: ("●", KEY), headlines.WARNING: ("▲", WARNING), CRITICAL: ("■", ERROR),
 }  # fmt: skip
 """The sign of each severity, in its colour."""
-VERDICTS = {PASS: FINDING, FAIL: ERROR, UNKNOWN: WARNING, UNJUDGED: WARNING}
+OUTCOME_STYLES = {PASS: FINDING, FAIL: ERROR, UNKNOWN: WARNING, UNJUDGED: WARNING}
 
 
 def rows(state: LiveState, width: int, height: int, charset: Charset) -> list[Row]:
     """``height`` rows, whether there is a finding or not: nothing moves when one comes. After a
     run that was judged they show its outcome. What to do next is never cut for the evidence."""
-    if _has_verdicts(state):
-        return pad(_verdict(state, width, height, charset), height, width)
+    if _has_outcomes(state):
+        return pad(_outcome_rows(state, width, height, charset), height, width)
     entries = state.current_findings()
     if not entries:
         return pad([message(width, charset, _no_finding_text(state))], height, width)
@@ -41,30 +41,30 @@ def rows(state: LiveState, width: int, height: int, charset: Charset) -> list[Ro
     head, next_ = _head(entries[0], state), _advice_pieces(finding)
     if height < 2:
         line = Line(width - len(more), charset).extend(head)
-        line.extend([("  ", None), *next_] if next_ else [(": ", None), _evidence(finding)])
+        line.extend([("  ", None), *next_] if next_ else [(": ", None), _evidence_piece(finding)])
         return [(*line.build(), (more, DIM))]
     first = Line(width - len(more), charset).extend(head)
     second = Line(width, charset)
     if sum(cell_len(text) for text, _ in next_) + 3 <= width:
-        first.add(": ").extend([_evidence(finding)])
+        first.add(": ").extend([_evidence_piece(finding)])
         second.add("   ").extend(next_)
     else:
-        _over_two(first, second, next_)
+        _split_advice(first, second, next_)
     return pad([(*first.build(), (more, DIM)), second.build()], height, width)
 
 
-def boxed(state: LiveState, width: int, height: int, charset: Charset) -> list[Row]:
+def box_rows(state: LiveState, width: int, height: int, charset: Charset) -> list[Row]:
     """Return the finding in a box: headline, evidence, what to do next."""
     inner = width - frame.BORDER_COLUMNS
-    if _has_verdicts(state):
-        body = pad(_verdict(state, inner, height - 2, charset), height - 2, inner)
+    if _has_outcomes(state):
+        body = pad(_outcome_rows(state, inner, height - 2, charset), height - 2, inner)
         return _in_box("Outcome", (), _count(1), body, width, charset)
     entries = state.current_findings()
     if not entries:
         body = pad([message(inner, charset, _no_finding_text(state))], height - 2, inner)
         return _in_box("Finding", (), (), body, width, charset)
     finding, next_ = _current_finding(entries[0]), _advice_pieces(_current_finding(entries[0]))
-    last = _flowed(next_, inner, charset)[: max(1, height - 3)]
+    last = _wrap_pieces(next_, inner, charset)[: max(1, height - 3)]
     space = height - 2 - len(last)
     head = _head(entries[0], state)[1:]
     evidence = wrap(inner, charset, evidence_text(finding), None)
@@ -74,7 +74,7 @@ def boxed(state: LiveState, width: int, height: int, charset: Charset) -> list[R
         body[-1] = message(inner, charset, f"{last_line} …", None)
     elif space == 1:
         body = [Line(inner, charset).add(" ").extend(head).add(": ").extend(
-            [_evidence(finding)]).build()]  # fmt: skip
+            [_evidence_piece(finding)]).build()]  # fmt: skip
     rows = [*pad(body, space, inner), *last]
     sign = SIGNS[severity_of(finding)]
     return _in_box("Finding", (sign,), _count(len(entries)), rows, width, charset)
@@ -84,9 +84,9 @@ def _in_box(
     title: str, sign: Sequence[Piece], value: Sequence[Piece], body: Sequence[Row], width: int,
     charset: Charset,
 ) -> list[Row]:  # fmt: skip
-    title_pieces = [*((f"{text} ", style) for text, style in sign), *frame.words_of(title)]
+    title_pieces = [*((f"{text} ", style) for text, style in sign), *frame.title_pieces(title)]
     first = frame.top(width, charset, "", title_pieces, value)
-    return frame.boxed(first, body, frame.bottom(width, charset), charset, False)
+    return frame.box_rows(first, body, frame.bottom(width, charset), charset, False)
 
 
 def _count(count: int) -> list[Piece]:
@@ -103,7 +103,7 @@ def _head(entry: FindingEntry, state: LiveState) -> list[Piece]:
     return [*pieces, (f" ({when})", DIM)] if when else pieces
 
 
-def _evidence(finding: Finding) -> Piece:
+def _evidence_piece(finding: Finding) -> Piece:
     return (evidence_text(finding), None)
 
 
@@ -128,7 +128,7 @@ def _advice_pieces(finding: Finding) -> list[Piece]:
     return [*pieces, (printable(advice), None)] if advice else pieces
 
 
-def _flowed(pieces: Sequence[Piece], width: int, charset: Charset) -> list[Row]:
+def _wrap_pieces(pieces: Sequence[Piece], width: int, charset: Charset) -> list[Row]:
     """Pieces as rows, broken between words."""
     lines = [Line(width, charset).add(" ")]
     for text, style in pieces:
@@ -157,16 +157,16 @@ def _age_text(entry: FindingEntry, state: LiveState) -> str:
     return f", {f.clock(ago)} ago" if ago >= NEW_FINDING_S else ""
 
 
-def _has_verdicts(state: LiveState) -> bool:
+def _has_outcomes(state: LiveState) -> bool:
     return bool(state.outcomes) and not state.running
 
 
-def empty(state: LiveState) -> bool:
+def is_empty(state: LiveState) -> bool:
     """Whether its rows have nothing to say."""
-    return not _has_verdicts(state) and not state.current_findings()
+    return not _has_outcomes(state) and not state.current_findings()
 
 
-def _over_two(first: Line, second: Line, next_: Sequence[Piece]) -> None:
+def _split_advice(first: Line, second: Line, next_: Sequence[Piece]) -> None:
     """Place the advice behind the headline if one row is too short for it."""
     first.add("  ")
     second.add("   ")
@@ -178,17 +178,17 @@ def _over_two(first: Line, second: Line, next_: Sequence[Piece]) -> None:
             target.add(word, style)
 
 
-def _verdict(state: LiveState, width: int, height: int, charset: Charset) -> list[Row]:
+def _outcome_rows(state: LiveState, width: int, height: int, charset: Charset) -> list[Row]:
     level, text = worst_outcome(state.outcomes)
     first = Line(width - len(_more_text(0)), charset).add(" outcome: ", FINDING)
-    first.add(level, VERDICTS[level]).add("  " + printable(text.removeprefix(level)))
+    first.add(level, OUTCOME_STYLES[level]).add("  " + printable(text.removeprefix(level)))
     second = Line(width, charset).add(" " * 10)
     if state.steady is not None:
         second.add(short_steady_text(state.steady))
     return [(*first.build(), (_more_text(0), DIM)), second.build()][:height]
 
 
-def _verdicts(state: LiveState, width: int, charset: Charset) -> list[Row]:
+def _all_outcome_rows(state: LiveState, width: int, charset: Charset) -> list[Row]:
     """All outcomes of the last run, and whether it was steady."""
     if not state.outcomes:
         return []
@@ -196,7 +196,7 @@ def _verdicts(state: LiveState, width: int, charset: Charset) -> list[Row]:
     page: list[Row] = [Line(width, charset).add(title, BOLD).build()]
     for judged in state.outcomes:
         level, text = worst_outcome([judged])
-        page += wrap(width, charset, printable(text), VERDICTS[level])
+        page += wrap(width, charset, printable(text), OUTCOME_STYLES[level])
     if state.steady is not None:
         page += wrap(width, charset, printable(state.steady.text), None)
     return [*page, message(width, charset, "")]
@@ -213,30 +213,30 @@ def _more_text(count: int) -> str:
     return f"  f: {count} more " if count else "  f: all "
 
 
-def listed(state: LiveState, width: int, charset: Charset) -> list[Row]:
+def list_rows(state: LiveState, width: int, charset: Charset) -> list[Row]:
     """The last run's outcomes, then all findings of the session that are kept, the newest
     first."""
-    verdicts = _verdicts(state, width, charset)
+    verdicts = _all_outcome_rows(state, width, charset)
     if not state.findings.entries:
         text = (
             "No findings yet. A set of rules checks every second (without a job: the kernel "
-            "figures only). Findings are listed here with their numbers."
+            "figures only). Findings are list_rows here with their numbers."
         )
         return verdicts + wrap(width, charset, text)
     now = {id(entry) for entry in state.current_findings()}
     page = verdicts
     for entry in sorted(state.findings.entries, key=lambda entry: -entry.t):
-        page += _entry(entry, id(entry) in now, width, charset)
+        page += _entry_rows(entry, id(entry) in now, width, charset)
     return page
 
 
-def _key(finding: Finding) -> str:
+def _key_text(finding: Finding) -> str:
     if finding.test:
         return f" (key t runs the job with {printable(finding.options)})"
     return f" (key {printable(finding.key)})" if finding.key else ""
 
 
-def _entry(entry: FindingEntry, active: bool, width: int, charset: Charset) -> Sequence[Row]:
+def _entry_rows(entry: FindingEntry, active: bool, width: int, charset: Charset) -> Sequence[Row]:
     when = f.clock(entry.first)
     if entry.t - entry.first >= 1 and not entry.ceased:
         when += f" to {f.clock(entry.t)}"
@@ -252,7 +252,7 @@ def _entry(entry: FindingEntry, active: bool, width: int, charset: Charset) -> S
     head.add(f"  seconds {seconds}" if seconds else "", DIM)
     body = wrap(width, charset, evidence_text(finding), None)
     if _advice_pieces(finding):
-        body += _flowed(_advice_pieces(finding), width, charset)
+        body += _wrap_pieces(_advice_pieces(finding), width, charset)
     excluded = EXCLUDED_CAUSES.get(finding.rule)
     if excluded is not None:
         body += wrap(width, charset, f"Excluded: {excluded}", DIM)

@@ -75,7 +75,7 @@ class Overlay:
             return
         source = (self.steps, *(row.end for row in rows if row.ended == RUNS))
         if source != self._history_key:
-            self._history_key, self._history = source, overlaid(state.history, rows)
+            self._history_key, self._history = source, align_runs(state.history, rows)
             for chart in self.charts:
                 chart.forget()
         self._window.dot_s = max(1.0, -(-(self._history.end or 0.0) // dots)) / self._charset.dots
@@ -89,7 +89,7 @@ class Overlay:
             chart.paint(self._history, self._window, texts[::-1], note)
 
 
-def overlaid(history: History, rows: Sequence[RunRow]) -> History:
+def align_runs(history: History, rows: Sequence[RunRow]) -> History:
     """The samples of two runs, each by the seconds since its own beginning, one a second."""
     names = [f"{of} {at}" for of in COMPARED_FIGURES for at in range(len(rows))]
     joined = History(names)

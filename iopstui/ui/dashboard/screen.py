@@ -371,7 +371,7 @@ class Dashboard(CanvasScreen):
 
     def make_plan(self, width: int, height: int, strip: int) -> layout.LayoutPlan:
         """The layout of everything."""
-        disks = max(1, kernel_panel.rows_of(self.controller.target)) + bool(self.shown.drives)
+        disks = max(1, kernel_panel.row_count(self.controller.target)) + bool(self.shown.drives)
         # two runs over each other have the room of all charts; a share has no queue to draw
         target = self.controller.target
         without = self.overlay.active or (target is not None and not target.devices_below)
@@ -522,12 +522,12 @@ class Dashboard(CanvasScreen):
         in_box = plan.framed and box.height >= layout.FINDING_BOX
         message, *more_rows = bars.message_rows(
             self.state, self._frozen_frame(), self.own_cost, width,
-            box.height if finding_line.empty(state) and not in_box else 0, charset,
+            box.height if finding_line.is_empty(state) and not in_box else 0, charset,
             self.has_controls,
         )  # fmt: skip
         self.panels["message"].show([message])
         rows = pad(more_rows, box.height, width) if more_rows else None
-        draw = finding_line.boxed if in_box else finding_line.rows
+        draw = finding_line.box_rows if in_box else finding_line.rows
         rows = rows or draw(state, box.width, box.height, charset)
         self.panels["finding"].show(rows)
         self.panels["footer"].show([bars.footer_line(self.hints, width, charset, self.quit_label)])

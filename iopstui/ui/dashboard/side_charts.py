@@ -17,7 +17,7 @@ from iopstui.ui.state.live import LiveState
 NO_FIO = "measured by fio while a job runs"
 
 
-class ChartsBeside(Canvas):
+class SideCharts(Canvas):
     """Two charts, one below the other, of the state that ``state`` gives. Drawn by ``paint``."""
 
     def __init__(self, state: Callable[[], LiveState], charset: Charset) -> None:

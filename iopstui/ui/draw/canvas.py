@@ -172,7 +172,7 @@ class CanvasScreen(Screen[None]):
     def __init__(self) -> None:
         super().__init__()
         self.canvas = Canvas()
-        self._compositor = _Cutter(self.canvas)
+        self._compositor = _CanvasCompositor(self.canvas)
 
     def compose(self) -> ComposeResult:
         """Compose one widget; a resize only moves what it shows."""
@@ -183,9 +183,9 @@ class CanvasScreen(Screen[None]):
         Textual would compose all screens anew for it."""
         pieces = self.pieces_below()
         if pieces:
-            self.app._display(self, _Cut(pieces, self.canvas.base_style))  # type: ignore[arg-type]
+            self.app._display(self, _CanvasUpdate(pieces, self.canvas.base_style))  # type: ignore[arg-type]
 
-    def pieces_below(self) -> list[Place]:
+    def pieces_below(self) -> list[TextSpan]:
         """The changed cells that no dialog covers, tinted as the dialogs' screens say."""
         app, canvas = self.app, self.canvas
         stack = [*app._background_screens, app.screen]
@@ -202,7 +202,7 @@ class CanvasScreen(Screen[None]):
         regions = [region.intersection(screen_region) for region in canvas.take_changes()]
         spans = self._compositor._regions_to_spans(region for region in regions if region)
         cut_pieces = []
-        for y, begin, end in [gap for span in spans for gap in _free(span, boxes)]:
+        for y, begin, end in [gap for span in spans for gap in _uncovered_spans(span, boxes)]:
             segments = canvas.filtered_part(y, begin, end)
             if tints:
                 base = canvas.base_style
@@ -213,7 +213,7 @@ class CanvasScreen(Screen[None]):
         return cut_pieces
 
 
-Place = tuple[int, int, list[tuple[str, Style]]]
+TextSpan = tuple[int, int, list[tuple[str, Style]]]
 """Row, column and what stands there."""
 
 
@@ -227,7 +227,9 @@ def _covered_regions(screen: Screen[Any]) -> list[Region]:
     ]
 
 
-def _free(span: tuple[int, int, int], boxes: Iterable[Region]) -> list[tuple[int, int, int]]:
+def _uncovered_spans(
+    span: tuple[int, int, int], boxes: Iterable[Region]
+) -> list[tuple[int, int, int]]:
     """The parts of a row's span that no box covers."""
     y, begin, end = span
     free = [(begin, end)]
@@ -242,7 +244,7 @@ def _free(span: tuple[int, int, int], boxes: Iterable[Region]) -> list[tuple[int
     return [(y, low, high) for low, high in free]
 
 
-class _Cutter(Compositor):
+class _CanvasCompositor(Compositor):
     """Textual's compositor, which does not compose where the canvas is all there is to see."""
 
     def __init__(self, canvas: Canvas) -> None:
@@ -277,13 +279,13 @@ class _Cutter(Compositor):
             for y, begin, end in spans
         ]
         # Textual asks no more of it than to be an update
-        return _Cut(pieces, canvas.base_style)  # type: ignore[return-value]
+        return _CanvasUpdate(pieces, canvas.base_style)  # type: ignore[return-value]
 
 
-class _Cut(CompositorUpdate):
+class _CanvasUpdate(CompositorUpdate):
     """Pieces of rows, each with its place, over a ``base`` style."""
 
-    def __init__(self, pieces: Sequence[Place], base: Style) -> None:
+    def __init__(self, pieces: Sequence[TextSpan], base: Style) -> None:
         self._pieces = pieces
         self._base = base
 
@@ -299,7 +301,7 @@ class _Cut(CompositorUpdate):
             codes.append(f"\x1b[{y + 1};{x + 1}H")
             for text, style in segments:
                 if style is not now:
-                    codes.append(_change(now, style, self._base, colors))
+                    codes.append(_style_codes(now, style, self._base, colors))
                     now = style
                 codes.append(text)
         codes.append(RESET)
@@ -313,10 +315,10 @@ _OFF = {"1": "22", "2": "22", "3": "23", "4": "24", "7": "27", "9": "29"}
 
 
 @lru_cache(1024)
-def _change(before: Style | None, after: Style, base: Style, colors: ColorSystem) -> str:
+def _style_codes(before: Style | None, after: Style, base: Style, colors: ColorSystem) -> str:
     """The escape sequence from one style to another, both over ``base``."""
-    old: _Codes = ((), (), ()) if before is None else _codes(before, base, colors)
-    new = _codes(after, base, colors)
+    old: _Codes = ((), (), ()) if before is None else _sgr_codes(before, base, colors)
+    new = _sgr_codes(after, base, colors)
     codes: list[str] = []
     removed = {code for code in old[0] if code not in new[0]}
     retained = [
@@ -330,7 +332,7 @@ def _change(before: Style | None, after: Style, base: Style, colors: ColorSystem
     return f"\x1b[{';'.join(codes)}m" if codes else ""
 
 
-def _codes(style: Style, base: Style, colors: ColorSystem) -> _Codes:
+def _sgr_codes(style: Style, base: Style, colors: ColorSystem) -> _Codes:
     """Attributes, colour and background as SGR parameters."""
     combined = base + style
     front = combined.color.downgrade(colors).get_ansi_codes() if combined.color else ()

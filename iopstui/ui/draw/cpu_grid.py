@@ -114,7 +114,7 @@ def _cells(
     row: GridRow, domains: Sequence[Domain], charset: Charset
 ) -> list[tuple[str, Style | None]]:
     """The cells of one line; neighbours of one style are one piece."""
-    looks = density.cells(charset)
+    looks = density.grid_cells(charset)
     pieces: list[tuple[str, Style | None]] = []
     run, run_style = "", None
     for place, domain in enumerate(domains):

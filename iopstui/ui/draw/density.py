@@ -24,7 +24,7 @@ def shades(charset: Charset) -> str:
     return _SHADES[charset.name]
 
 
-def cells(charset: Charset) -> list[tuple[str, Style | None]]:
+def grid_cells(charset: Charset) -> list[tuple[str, Style | None]]:
     """A grid's cell by level: 0 is nothing, the last is full. Few styles: each change of one
     is sent to the terminal. Only the upper quarter stands out."""
     steps = bars(charset)

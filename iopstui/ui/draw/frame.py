@@ -14,12 +14,12 @@ BORDER_COLUMNS = 4
 _CHARS = {"utf8": tuple("╭╮╰╯─│"), "console": tuple("┌┐└┘─│"), "ascii": tuple("++++-|")}
 
 
-def colour(focused: bool) -> Style:
+def border_style(focused: bool) -> Style:
     """The style of a border."""
     return FOCUS if focused else BORDER
 
 
-def side(charset: Charset) -> str:
+def side_char(charset: Charset) -> str:
     """A piece of the left or the right border."""
     return _CHARS[charset.name][5]
 
@@ -37,7 +37,7 @@ def top(
     """The upper border: the panel's number (its key) and title, at the right the current value, as
     far as it has room."""
     left, right, _, _, line, _ = _CHARS[charset.name]
-    style = colour(focused)
+    style = border_style(focused)
     border = Line(width - 2, charset).add(f"{left}{line} ", style)
     border.add(f"{number} " if number else "", KEY)
     for text, looks in title:
@@ -63,9 +63,9 @@ def _without_last_group(value: list[Piece]) -> list[Piece]:
 def bottom(width: int, charset: Charset, foot: Row = (), focused: bool = False) -> Row:
     """The lower border, with words of ``foot`` on it."""
     _, _, left, right, line, _ = _CHARS[charset.name]
-    style = colour(focused)
+    style = border_style(focused)
     border = Line(width - 1, charset).add(left + line, style)
-    foot_pieces = stripped(foot)
+    foot_pieces = strip_blanks(foot)
     if foot_pieces:
         border.add(" ", style)
         space = width - 4 - border.used
@@ -75,7 +75,7 @@ def bottom(width: int, charset: Charset, foot: Row = (), focused: bool = False) 
     return (*border.build(), (charset.text(right), style))
 
 
-def stripped(row: Row) -> list[Piece]:
+def strip_blanks(row: Row) -> list[Piece]:
     """Return the pieces without the blanks at both ends."""
     pieces = list(row)
     while pieces and not pieces[-1][0].strip():
@@ -88,25 +88,27 @@ def stripped(row: Row) -> list[Piece]:
     return pieces
 
 
-def boxed(first: Row, body: Sequence[Row], last: Row, charset: Charset, focused: bool) -> list[Row]:
+def box_rows(
+    first: Row, body: Sequence[Row], last: Row, charset: Charset, focused: bool
+) -> list[Row]:
     """A box; the rows of ``body`` are ``BORDER_COLUMNS`` narrower than it."""
-    line, style = charset.text(side(charset)), colour(focused)
+    line, style = charset.text(side_char(charset)), border_style(focused)
     return [first, *(((f"{line} ", style), *row, (f" {line}", style)) for row in body), last]
 
 
-def words_of(title: str) -> tuple[Piece, ...]:
+def title_pieces(title: str) -> tuple[Piece, ...]:
     """A title in the style of titles."""
     return ((title, BOLD),)
 
 
-def valued(head: Row) -> list[Piece]:
+def head_value(head: Row) -> list[Piece]:
     """Value at the right of a panel's first row."""
     pieces = list(head)[1:]
     fills = [n for n, (text, _) in enumerate(pieces) if len(text) > 2 and not text.strip("─- ")]
-    return stripped(tuple(pieces[fills[0] + 1 : -1])) if fills else []
+    return strip_blanks(tuple(pieces[fills[0] + 1 : -1])) if fills else []
 
 
-def titled(head: Row) -> list[Piece]:
+def head_title(head: Row) -> list[Piece]:
     """The title in a panel's first row, which is a rule."""
     title: list[Piece] = []
     pieces = list(head)

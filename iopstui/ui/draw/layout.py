@@ -88,13 +88,13 @@ def plan(
         shrunk = plan(width, height - strip, disks, cpus, tab, more=more, fullscreen=fullscreen)
         return replace(_plan_moved_down(shrunk, strip), strip=Box(0, _bottom(shrunk), width, strip))
     if more:
-        return _with_more(width, height, disks, cpus, tab, more, fullscreen)
+        return _plan_with_extra(width, height, disks, cpus, tab, more, fullscreen)
     if fullscreen or width < FULL_WIDTH or height < FULL_HEIGHT:
-        return _tabbed(width, height, disks, tab)
+        return _tabbed_plan(width, height, disks, tab)
     return _full_plan(width, height, disks, cpus, _finding_rows(height))
 
 
-def _ends(width: int, height: int, finding: int) -> tuple[Box, Box]:
+def _bottom_boxes(width: int, height: int, finding: int) -> tuple[Box, Box]:
     """The message and the finding. Without a box the finding is below: a long message goes on in
     its rows."""
     if not finding:
@@ -116,7 +116,7 @@ def large(width: int, height: int) -> bool:
     return width >= FULL_WIDTH and height >= FULL_HEIGHT
 
 
-def _with_more(
+def _plan_with_extra(
     width: int,
     height: int,
     disks: int,
@@ -163,10 +163,12 @@ def _three_columns(first: Box, width: int) -> tuple[Box, Box, Box]:
 
 def _bottom(layout: LayoutPlan) -> int:
     """First row of the lines at the bottom: the finding, unless it is beside the runs."""
-    return min(layout.finding.y, layout.message.y) if _own_rows(layout) else layout.message.y
+    return (
+        min(layout.finding.y, layout.message.y) if _has_finding_rows(layout) else layout.message.y
+    )
 
 
-def _own_rows(layout: LayoutPlan) -> bool:
+def _has_finding_rows(layout: LayoutPlan) -> bool:
     return layout.finding.width == layout.message.width and layout.finding.height > 0
 
 
@@ -175,7 +177,9 @@ def _plan_moved_down(layout: LayoutPlan, by: int) -> LayoutPlan:
     return replace(
         layout,
         message=_box_moved_down(layout.message, by),
-        finding=_box_moved_down(layout.finding, by) if _own_rows(layout) else layout.finding,
+        finding=_box_moved_down(layout.finding, by)
+        if _has_finding_rows(layout)
+        else layout.finding,
         footer=_box_moved_down(layout.footer, by),
     )
 
@@ -184,7 +188,7 @@ def _box_moved_down(box: Box, by: int) -> Box:
     return replace(box, y=box.y + by)
 
 
-def _tabbed(width: int, height: int, disks: int, tab: int) -> LayoutPlan:
+def _tabbed_plan(width: int, height: int, disks: int, tab: int) -> LayoutPlan:
     framed = large(width, height)
     finding = FINDING_ROWS if height >= TWO_LINES_FROM else 1
     finding = _finding_rows(height) if framed else finding
@@ -200,8 +204,8 @@ def _tabbed(width: int, height: int, disks: int, tab: int) -> LayoutPlan:
         fio=Box(0, top, width, fio_height) if tab == 2 else NO_BOX,
         kernel=Box(0, top + fio_height, width, pane.height - fio_height) if tab == 2 else NO_BOX,
         cpus=pane if tab == 3 else NO_BOX,
-        message=_ends(width, height, finding)[0],
-        finding=_ends(width, height, finding)[1],
+        message=_bottom_boxes(width, height, finding)[0],
+        finding=_bottom_boxes(width, height, finding)[1],
         footer=Box(0, height - 1, width, 1),
         tabbed=True,
         framed=framed,
@@ -235,8 +239,8 @@ def _full_plan(width: int, height: int, disks: int, cpus: int, finding: int) -> 
         if beside
         else Box(0, top + fio_height, width, kernel_height),
         cpus=Box(0, top + tables, width, cpu_height),
-        message=_ends(width, height, finding)[0],
-        finding=_ends(width, height, finding)[1],
+        message=_bottom_boxes(width, height, finding)[0],
+        finding=_bottom_boxes(width, height, finding)[1],
         footer=Box(0, height - 1, width, 1),
         tabbed=False,
         framed=True,

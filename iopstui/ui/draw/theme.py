@@ -40,7 +40,9 @@ NOT_TEXT = frozenset({"border", "heat-1", "heat-2", "heat-3", "heat-4", "heat-5"
 """Roles of lines and areas, which need less contrast than text."""
 
 
-def _designed(name: str, dark: bool, colours: Mapping[str, str], roles: Mapping[str, str]) -> Theme:
+def _designed_theme(
+    name: str, dark: bool, colours: Mapping[str, str], roles: Mapping[str, str]
+) -> Theme:
     # one colour for each role: what Textual would derive may be too faint to read
     own_variables = {VARIABLES[role]: colour for role, colour in roles.items()} | {
         "text": colours["foreground"], "text-muted": roles["muted"],
@@ -73,7 +75,7 @@ def _designed(name: str, dark: bool, colours: Mapping[str, str], roles: Mapping[
 
 
 OWN_THEMES: dict[str, Theme] = {
-    DARK: _designed(
+    DARK: _designed_theme(
         DARK, True,
         {"background": "#10141b", "surface": "#171d26", "panel": "#1f2733",
          "foreground": "#c5cedb", "primary": "#55c2ee", "secondary": "#86d18a",
@@ -85,7 +87,7 @@ OWN_THEMES: dict[str, Theme] = {
          "heat-1": "#33507d", "heat-2": "#2f7f95", "heat-3": "#3fa98a", "heat-4": "#8fce63",
          "heat-5": "#f2ea7a"},
     ),
-    LIGHT: _designed(
+    LIGHT: _designed_theme(
         LIGHT, False,
         {"background": "#fbfbfa", "surface": "#f1f2f3", "panel": "#e6e9ec",
          "foreground": "#2a3038", "primary": "#075d94", "secondary": "#1c6b30",
@@ -98,7 +100,7 @@ OWN_THEMES: dict[str, Theme] = {
          "heat-5": "#0a2f5e"},
     ),
     # blue against orange, and by brightness: safe for all common kinds of colour blindness
-    COLOURBLIND: _designed(
+    COLOURBLIND: _designed_theme(
         COLOURBLIND, True,
         {"background": "#10131a", "surface": "#171c25", "panel": "#202732",
          "foreground": "#c9d1dc", "primary": "#5cb8f2", "secondary": "#e8a33d",
@@ -142,7 +144,7 @@ _ON_WHITE = {
 }  # fmt: skip
 
 
-def _sixteen(name: str, base: str) -> Theme:
+def _sixteen_colour_theme(name: str, base: str) -> Theme:
     parent = BUILTIN_THEMES[base]
     roles = _PLAIN_ROLES
     if not parent.dark:
@@ -156,15 +158,15 @@ def _sixteen(name: str, base: str) -> Theme:
 
 
 TERMINAL_THEMES: dict[str, Theme] = {
-    TERMINAL: _sixteen(TERMINAL, "ansi-dark"),
-    LIGHT: _sixteen(f"{LIGHT}-16", "ansi-light"),
-    COLOURBLIND: _sixteen(f"{COLOURBLIND}-16", "ansi-dark"),
+    TERMINAL: _sixteen_colour_theme(TERMINAL, "ansi-dark"),
+    LIGHT: _sixteen_colour_theme(f"{LIGHT}-16", "ansi-light"),
+    COLOURBLIND: _sixteen_colour_theme(f"{COLOURBLIND}-16", "ansi-dark"),
 }
 NAMES = (DARK, LIGHT, COLOURBLIND, TERMINAL)
 """What --theme takes, besides Textual's own."""
 
 
-def _styles(colours: Mapping[str, str]) -> dict[str, Style]:
+def _parse_styles(colours: Mapping[str, str]) -> dict[str, Style]:
     styles = {}
     for role, definition in colours.items():
         styles[role] = Style.parse(definition)
@@ -173,13 +175,13 @@ def _styles(colours: Mapping[str, str]) -> dict[str, Style]:
 
 _PALETTE_OF_16: dict[str, dict[str, Style]] = {
     # blue, red, magenta and the grey are all that reads on white in every terminal's palette
-    f"{LIGHT}-16": _styles({
+    f"{LIGHT}-16": _parse_styles({
         "key": "blue", "fio": "blue", "p50": "blue", "focus": "blue", "device": "magenta",
         "good": "magenta", "warning": "red", "p99": "red", "critical": "red underline",
         "cursor": "red", "mark": "default", "p999": "default", "heat-1": "bright_black",
         "heat-2": "blue", "heat-3": "magenta", "heat-4": "default", "heat-5": "default",
     }),
-    f"{COLOURBLIND}-16": _styles({
+    f"{COLOURBLIND}-16": _parse_styles({
         "key": "bright_blue", "fio": "bright_blue", "p50": "bright_blue", "focus": "bright_blue",
         "device": "cyan", "good": "cyan", "mark": "white", "p999": "white",
         "critical": "bright_white underline", "heat-2": "bright_blue", "heat-3": "cyan",
@@ -306,7 +308,7 @@ def prepare(app: App[int], name: str) -> None:
     would be read a second time before the first frame."""
     for theme in (*OWN_THEMES.values(), TERMINAL_THEMES[TERMINAL]):
         app.register_theme(theme)
-    app.set_reactive(type(app).theme, _registered(app, name))
+    app.set_reactive(type(app).theme, _register_theme(app, name))
     theme = app.current_theme
     app.stylesheet.set_variables(app.get_css_variables())
     app.set_class(True, f"-theme-{theme.name}", update=False)
@@ -318,7 +320,7 @@ def prepare(app: App[int], name: str) -> None:
 
 def change(app: App[int], name: str) -> None:
     """Show the running ``app`` in another theme, at once."""
-    app.theme = _registered(app, name)
+    app.theme = _register_theme(app, name)
 
 
 def plain_name(name: str) -> str:
@@ -326,7 +328,7 @@ def plain_name(name: str) -> str:
     return next((plain for plain, theme in TERMINAL_THEMES.items() if theme.name == name), name)
 
 
-def names_for(app: App[int]) -> tuple[str, ...]:
+def theme_names(app: App[int]) -> tuple[str, ...]:
     """The themes that can be told apart here: with few colours none of Textual's own."""
     sixteen = app.no_color or few_colours(app)
     return (
@@ -349,7 +351,7 @@ def apply_roles(app: App[int]) -> None:
             widget.refresh()
 
 
-def _registered(app: App[int], name: str) -> str:
+def _register_theme(app: App[int], name: str) -> str:
     """The name of the theme that can be shown for ``name`` here; AUTO where there is none."""
     sixteen = app.no_color or few_colours(app)
     if sixteen:

@@ -46,9 +46,9 @@ def boxed(rows: Sequence[Row], width: int, charset: Charset, number: str = "") -
     """Draw a box around a pane's rows (``frame.BORDER_COLUMNS`` narrower than ``width``). The first
     row is the title on the border, ``number`` its key."""
     head, *body = rows
-    pieces = [(capital(text), style) for text, style in frame.titled(head)]
-    first = frame.top(width, charset, number, pieces, frame.valued(head))
-    return frame.boxed(first, body, frame.bottom(width, charset), charset, False)
+    pieces = [(capital(text), style) for text, style in frame.head_title(head)]
+    first = frame.top(width, charset, number, pieces, frame.head_value(head))
+    return frame.box_rows(first, body, frame.bottom(width, charset), charset, False)
 
 
 def inner_box(box: Box, framed: bool) -> Box:

@@ -107,7 +107,7 @@ class HostMap:
         line = Line(label, self._charset).add(names, BOLD)
         if line.used >= label:
             line = Line(label, self._charset).add(names[: label - 2] + "… ", BOLD)
-        return (*line.build(), *plotting.runs(cells))
+        return (*line.build(), *plotting.cells_to_row(cells))
 
     def _time(self, fleet: FleetState, label: int, width: int) -> Row:
         line = Line(width, self._charset)

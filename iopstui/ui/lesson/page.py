@@ -21,7 +21,7 @@ from iopstui.lesson.page import SKIPPED, ShownPage, Table
 from iopstui.model.lesson.pages import ASK
 from iopstui.text import printable
 from iopstui.ui.core.modal import Hint, Keys
-from iopstui.ui.dashboard.side_charts import ChartsBeside
+from iopstui.ui.dashboard.side_charts import SideCharts
 from iopstui.ui.draw.style import BOLD, DIM, KEY, WARNING, Charset
 from iopstui.ui.lesson.markdown import page_parts
 from iopstui.ui.lesson.rows import end_page
@@ -78,7 +78,7 @@ class LessonPage(Screen[None]):
         self._continue, self._repeat, self._leave = on_continue, on_repeat, on_leave
         self._refused_keys, self._note = refused_keys, ""
         self._keys = Keys((), charset)
-        self._charts = ChartsBeside(state, charset)
+        self._charts = SideCharts(state, charset)
 
     def compose(self) -> ComposeResult:
         """Head, text and charts, keys."""

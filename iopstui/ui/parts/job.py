@@ -16,7 +16,7 @@ from iopstui.ui.core import options as knobs
 from iopstui.ui.core.key import Key
 from iopstui.ui.port import Port
 
-KNOB_WAITS_S = 0.6
+RESTART_DELAY_S = 0.6
 DEFAULT_JOB = "mixed-4k"
 READING_JOB = "randread-4k"
 BUSY = frozenset({EXPERIMENT, LESSON})
@@ -179,7 +179,7 @@ class JobKeys(Part):
         self.port.show_message("info", f"{change}: restarting the job")
         if self._knob_timer is not None:
             self._knob_timer.stop()
-        self._knob_timer = self.port.call_after(KNOB_WAITS_S, self.apply_knob)
+        self._knob_timer = self.port.call_after(RESTART_DELAY_S, self.apply_knob)
 
     def apply_knob(self) -> None:
         """Restarts the job with the options turned, and leaves a mark on the charts."""

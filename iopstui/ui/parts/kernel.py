@@ -31,7 +31,7 @@ PROBES = {
     "+ processes": (LATENCY, WAY, MATRIX, PROCESSES),
     "+ sizes (everything)": PARTS,
 }
-OPTION_WORDS = (
+OPTION_HELP = (
     "Any fio option: rw=randrw, rwmixread=70, ioengine=io_uring, rate_iops=1000, ... It is set in "
     "every section, and the job restarts. An empty value resets it."
 )
@@ -180,10 +180,10 @@ class KernelKeys(Part):
         from iopstui.ui.dialogs.option import OptionPrompt
 
         changed = " ".join(f"{key}={value}" for key, value in self._jobs.overrides.items())
-        note = OPTION_WORDS + (f" Changed so far: {changed}" if changed else "")
+        note = OPTION_HELP + (f" Changed so far: {changed}" if changed else "")
         engine = self._jobs.engine
         prompt = OptionPrompt(
-            "fio option", note, lambda text: checked_by_fio(text, engine),
+            "fio option", note, lambda text: check_with_fio(text, engine),
             lambda: read_engine_options(engine), self._options, self.port.charset,
         )  # fmt: skip
         self.port.push(prompt, self._option_given)
@@ -191,7 +191,7 @@ class KernelKeys(Part):
     def _option_given(self, text: str | None) -> None:
         if text is None:
             return
-        option, value = checked_option(text)
+        option, value = parse_option(text)
         if not self._jobs.override(option, value):
             self.port.show_message("info", f"{option} was not changed; the job's own value applies")
             return
@@ -265,18 +265,18 @@ def read_engine_options(engine: str) -> Mapping[str, str]:
     return known_options(find_fio(), engine)
 
 
-def checked_by_fio(text: str, engine: str) -> None:
+def check_with_fio(text: str, engine: str) -> None:
     """UsageError if ``option=value`` can't be so in a job of this engine. Without a fio it is said
     when the job starts."""
     from iopstui.fio.inspect import find_fio
     from iopstui.fio.options import check_option
 
-    option, value = checked_option(text)
+    option, value = parse_option(text)
     with contextlib.suppress(Missing):
         check_option(find_fio(), option, value, engine)
 
 
-def checked_option(text: str) -> tuple[str, str]:
+def parse_option(text: str) -> tuple[str, str]:
     """``option=value`` of a fio job; UsageError in this screen's words, without ``--set``."""
     from iopstui.model.fio.jobfile import parse_override
 

@@ -97,11 +97,11 @@ class ViewKeys(Part):
 
     def findings(self) -> None:
         """Open the list of findings and outcomes."""
-        from iopstui.ui.dashboard.finding_line import listed
+        from iopstui.ui.dashboard.finding_line import list_rows
 
         port, charset = self.port, self.port.charset
         self._list(
-            "Findings", lambda width: listed(port.shown_state, width, charset), pages.FINDINGS
+            "Findings", lambda width: list_rows(port.shown_state, width, charset), pages.FINDINGS
         )
 
     def _list(self, title: str, rows: Callable[[int], Sequence[Row]], opened_by: Key) -> None:

@@ -204,7 +204,7 @@ def _matrix(matrix: CompletionMatrix, width: int, charset: Charset) -> list[Row]
 # -- processes and sizes
 
 
-def order_words(order: str) -> str:
+def order_text(order: str) -> str:
     """How the processes are sorted."""
     return f"sorted by {order}" if order else "busiest first"
 
@@ -216,7 +216,7 @@ def task_rows(
     order = order if order in TASK_ORDERS else ""
     title = rule(
         width, charset, ("Processes", BOLD), (", by the process that allocated the request", DIM),
-        right=((order_words(order), DIM),),
+        right=((order_text(order), DIM),),
     )  # fmt: skip
     if not probe.tasks:
         return [title, message(width, charset, "none in this second"), message(width, charset, "")]

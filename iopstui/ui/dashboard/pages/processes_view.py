@@ -8,7 +8,7 @@ from typing import Any
 from iopstui import format as f
 from iopstui.linux.process.process_io import ProcessIo, ProcessRates
 from iopstui.model.metrics.probe import PROCESSES, ProbeInterval
-from iopstui.ui.dashboard.pages.probe_view import TASK_ORDERS, order_words, process_label, task_rows
+from iopstui.ui.dashboard.pages.probe_view import TASK_ORDERS, order_text, process_label, task_rows
 from iopstui.ui.draw.rows import Column, Row, Table, message, rule, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, WARNING, Charset
 from iopstui.ui.state.live import LiveState
@@ -35,10 +35,10 @@ ALL_DISKS = (
 
 def orders(state: LiveState) -> Sequence[str]:
     """The titles of the columns by which the processes can be sorted."""
-    return tuple(ORDERS if _probed(state) is None else TASK_ORDERS)
+    return tuple(ORDERS if _process_probe(state) is None else TASK_ORDERS)
 
 
-def _probed(state: LiveState) -> ProbeInterval | None:
+def _process_probe(state: LiveState) -> ProbeInterval | None:
     """Processes counted by the probe, if it counts them."""
     probe = state.probed.probe if state.probed is not None else None
     return probe if probe is not None and PROCESSES in probe.parts else None
@@ -56,7 +56,7 @@ def rows(
     recording, which has neither). ``frozen``: ``state`` is that of an earlier second. ``order``: of
     ``orders``, "": the busiest first."""
     page = _pressure(state, width, charset)
-    probe = _probed(state)
+    probe = _process_probe(state)
     if probe is not None:
         return [*page, *task_rows(state, probe, width, charset, order)]
     if source is None:
@@ -78,7 +78,7 @@ def _title(text: str, width: int, charset: Charset, frozen: bool, order: str = "
         width, charset, (text, BOLD),
         (": current ones, not those of the frozen second" if frozen else "",
          WARNING),
-        right=((order_words(order), DIM),),
+        right=((order_text(order), DIM),),
     )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from iopstui.ui.draw.style import BOLD, DEVICE, DIM, FIO, P99, WARNING, Charset
 
 LABEL, FIGURE = 22, 9
 MAX_OTHERS = 24
-PARTS: tuple[tuple[str, str, Style | None], ...] = (
+STAGES: tuple[tuple[str, str, Style | None], ...] = (
     ("tried", "x", WARNING), ("plugged", "░", FIO), ("queued", "▒", P99), ("device", "█", DEVICE),
 )  # fmt: skip
 NO_SAMPLE = "No random requests of this direction to compare with in this second."
@@ -27,7 +27,7 @@ NOTE = (
 )
 
 
-def parts_of(request: Exemplar) -> tuple[int, int, int, int]:
+def stage_times(request: Exemplar) -> tuple[int, int, int, int]:
     """Nanoseconds of earlier tries, plugged, queued and in the device; what is not known is 0."""
     return (
         request.tried_ns or 0,
@@ -41,13 +41,13 @@ def timeline(
     request: Exemplar, others: Sequence[Exemplar], when: str, width: int, charset: Charset
 ) -> list[Row]:
     """Rows of a request; ``others`` are those kept in the same second and the next to it."""
-    page = [*_facts(request, when, width, charset), message(width, charset, "")]
-    page += _against_sample(request, others, width, charset)
+    page = [*_fact_rows(request, when, width, charset), message(width, charset, "")]
+    page += _sample_rows(request, others, width, charset)
     page.append(message(width, charset, ""))
-    return [*page, *_meanwhile(request, others, width, charset)]
+    return [*page, *_overlap_rows(request, others, width, charset)]
 
 
-def _facts(request: Exemplar, when: str, width: int, charset: Charset) -> Iterator[Row]:
+def _fact_rows(request: Exemplar, when: str, width: int, charset: Charset) -> Iterator[Row]:
     place = f"{f.size(request.size)} " if request.size else ""
     if request.sector is not None:
         offset = f"{request.offset} ({f.size(request.offset)})"
@@ -62,16 +62,16 @@ def _facts(request: Exemplar, when: str, width: int, charset: Charset) -> Iterat
         yield from wrap(width, charset, f"it failed: status {request.error}", WARNING)
 
 
-def _against_sample(
+def _sample_rows(
     request: Exemplar, others: Sequence[Exemplar], width: int, charset: Charset
 ) -> Iterator[Row]:
     line = Line(width, charset).add(" " * LABEL).add("total".rjust(FIGURE), DIM)
-    for name, mark, style in PARTS:
+    for name, mark, style in STAGES:
         line.add(f"{mark} {name}".rjust(FIGURE + 2), style)
     yield line.build()
     longest = max(1, request.total_ns)
-    yield from _bar("this request", parts_of(request), longest, width, charset)
-    sample = [parts_of(o) for o in others if o.sampled and o.kind == request.kind]
+    yield from _bar("this request", stage_times(request), longest, width, charset)
+    sample = [stage_times(o) for o in others if o.sampled and o.kind == request.kind]
     if not sample:
         yield from wrap(width, charset, NO_SAMPLE)
         return
@@ -89,12 +89,12 @@ def _bar(
         line.add((f.latency(ns) if ns else f.MISSING).rjust(FIGURE + 2))
     yield line.build()
     bar_width, bar = max(10, width - 2), Line(width, charset).add(" ")
-    for ns, (_, mark, style) in zip(parts, PARTS, strict=True):
+    for ns, (_, mark, style) in zip(parts, STAGES, strict=True):
         bar.add(mark * round(bar_width * ns / longest), style)
     yield bar.build()
 
 
-def _meanwhile(
+def _overlap_rows(
     request: Exemplar, others: Sequence[Exemplar], width: int, charset: Charset
 ) -> Iterator[Row]:
     span = f" ({f.latency(request.total_ns)})"
@@ -126,14 +126,14 @@ def _lane(other: Exemplar, request: Exemplar, lane_width: int, width: int, chars
     line.add(f.latency(other.total_ns).rjust(FIGURE)).add("  ")
     begins, scale = line.used, lane_width / max(1, request.total_ns)
     edges = [other.began_ns]
-    for ns in parts_of(other):
+    for ns in stage_times(other):
         edges.append(edges[-1] + ns)
-    for place, (_, mark, style) in enumerate(PARTS):
+    for place, (_, mark, style) in enumerate(STAGES):
         first = begins + _cell((edges[place] - request.began_ns) * scale, lane_width - 1)
         last = begins + _cell((edges[place + 1] - request.began_ns) * scale, lane_width)
         line.fill_to(first)
         # a short part that lies within is not left out altogether
-        shortest = 1 if place == len(PARTS) - 1 else 0
+        shortest = 1 if place == len(STAGES) - 1 else 0
         line.add(mark * max(shortest, last - max(first, line.used)), style)
     return line.build()
 

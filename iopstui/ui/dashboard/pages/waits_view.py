@@ -67,7 +67,7 @@ def rows(state: LiveState, history: Sequence[Frame], width: int, charset: Charse
         page += [message(width, charset, ""), rule(width, charset, ("In the lowest device", BOLD))]
         for name, value in (("queue", waits.queue), ("device", waits.device)):
             page.append(_row(name, (value, None), waits.ios, [], most, DEVICE, width, charset))
-    page += [message(width, charset, ""), *_explained(parts(waits), width, charset)]
+    page += [message(width, charset, ""), *_legend_rows(parts(waits), width, charset)]
     page += wrap(width, charset, SIGNS, DIM)
     return [*page, *connections_view.rows(_connections(state), width, charset)]
 
@@ -129,7 +129,7 @@ def _curve(history: Sequence[float | None], most: float, charset: Charset) -> st
     return curve
 
 
-def _explained(parts_shown: Sequence[Part], width: int, charset: Charset) -> list[Row]:
+def _legend_rows(parts_shown: Sequence[Part], width: int, charset: Charset) -> list[Row]:
     lines: list[Row] = []
     for name, _, style in parts_shown:
         meaning = LAYER_MEANINGS.get(name, "in this device, and not in one below it")

@@ -8,7 +8,7 @@ from iopstui import format as f
 from iopstui.model.workload.job import describe
 from iopstui.model.workload.workload import Stream, Workload
 from iopstui.text import printable
-from iopstui.ui.draw.density import cells as grid_cells
+from iopstui.ui.draw.density import grid_cells
 from iopstui.ui.draw.rows import Line, Row, message, rule, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, WARNING, Charset
 
@@ -46,11 +46,11 @@ def _page(workload: Workload, width: int, charset: Charset) -> list[Row]:
     out = [rule(width, charset, (title, BOLD), right=((f.clock(workload.seconds), DIM),))]
     if not workload.ios:
         return [*out, message(width, charset, "no requests yet")]
-    out += [*_map(workload, width, charset), message(width, charset, "")]
+    out += [*_size_map(workload, width, charset), message(width, charset, "")]
     for process in workload.processes[:MAX_PROCESSES]:
         out.append(Line(width, charset).add(printable(process), BOLD).build())
         for stream in workload.of(process).values():
-            out += wrap(width, charset, "  " + _words(stream), None)
+            out += wrap(width, charset, "  " + _stream_text(stream), None)
     more = len(workload.processes) - MAX_PROCESSES
     if more > 0:
         out.append(message(width, charset, f"and {f.counted(more, 'process', 'processes')} more"))
@@ -62,11 +62,11 @@ def _page(workload: Workload, width: int, charset: Charset) -> list[Row]:
     return [*out, message(width, charset, ""), *wrap(width, charset, AS_A_JOB.format(device=name))]
 
 
-def _words(stream: Stream) -> str:
+def _stream_text(stream: Stream) -> str:
     return f"{f.number(stream.rate)} flushes/s" if stream.kind == "flush" else describe(stream)
 
 
-def _map(workload: Workload, width: int, charset: Charset) -> list[Row]:
+def _size_map(workload: Workload, width: int, charset: Charset) -> list[Row]:
     """Sizes by direction: each row's largest share is full."""
     streams = [
         stream for kind in ("read", "write", "discard") if (stream := workload.total(kind)).ios

@@ -9,7 +9,7 @@ from iopstui.model.metrics.cpus.cpu_history import CpuHistory
 from iopstui.ui.draw import density
 from iopstui.ui.draw.charts import plotting
 from iopstui.ui.draw.charts.chart import TIME_STEPS
-from iopstui.ui.draw.charts.mark_labels import flags
+from iopstui.ui.draw.charts.mark_labels import mark_label_rows
 from iopstui.ui.draw.rows import Line, Piece, Row, message, pad, rule
 from iopstui.ui.draw.style import BOLD, CURSOR, DIM, MARK, Charset
 from iopstui.ui.state.live import LiveState
@@ -38,7 +38,9 @@ def rows(
     title = rule(width, charset, *_legend(charset), right=_title_note(has_controls))
     if history.end is None or columns < 10 or height < FRAME_ROWS + 1:
         return pad([title, message(width, charset, EMPTY)], height, width)
-    start = begin_of(history.end if cursor is None else max(cursor, history.end - columns), columns)
+    start = window_start(
+        history.end if cursor is None else max(cursor, history.end - columns), columns
+    )
     shares = history.columns(start, 1.0, columns)
     marks = [(int(m.t - start), m.text) for m in state.history.marks(start, start + columns)]
     at = None if cursor is None else int(cursor - start - 1e-6)
@@ -47,11 +49,11 @@ def rows(
         _row(label, cpus, shares, lines, at, charset)
         for label, cpus in groups(history, height - FRAME_ROWS)
     ]
-    flag_rows = flags(marks, LABEL, columns, width, 1, charset, {})
+    flag_rows = mark_label_rows(marks, LABEL, columns, width, 1, charset, {})
     return pad([title, *flag_rows, *body, _time(start, width, charset)], height, width)
 
 
-def begin_of(t: float, columns: int) -> float:
+def window_start(t: float, columns: int) -> float:
     """Begin of a window that stays until it is full, and then moves on by a quarter."""
     if t < columns:
         return 0.0
@@ -90,7 +92,7 @@ def _row(
     head_label = label if len(label) < LABEL else label.removeprefix("CPU ")
     return (
         *Line(LABEL, charset).add(f.cut(head_label, LABEL - 1), DIM).build(),
-        *plotting.runs(cells),
+        *plotting.cells_to_row(cells),
     )
 
 

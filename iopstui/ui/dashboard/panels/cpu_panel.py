@@ -125,7 +125,7 @@ def _blocks(
 ) -> list[Row]:
     block_width = (width - (blocks - 1)) // blocks
     with_bar = block_width >= BLOCK_WIDTH
-    table = _shape(
+    table = _table_for(
         block_width - (BAR + 2 if with_bar else 0), charset, topology.irq_time is not False
     )
     per_block = -(-len(cpus) // blocks)
@@ -145,7 +145,7 @@ def _blocks(
 
 
 @lru_cache(8)
-def _shape(width: int, charset: Charset, with_irq: bool) -> Table[CpuRow]:
+def _table_for(width: int, charset: Charset, with_irq: bool) -> Table[CpuRow]:
     columns = [column for column in COLUMNS if column.title != "irq" or with_irq]
     return Table(columns, LABEL, width, charset)
 

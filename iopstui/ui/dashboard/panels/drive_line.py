@@ -15,11 +15,11 @@ OLD_S = 25.0
 """A reading that is older than two of them should be has its age beside it."""
 SEPARATOR: Piece = (" · ", DIM)
 
-Seen = Mapping[str, "tuple[float, DriveReading]"]
+DriveReadings = Mapping[str, "tuple[float, DriveReading]"]
 """By controller: when its drive was read last (seconds of the session), and what was read."""
 
 
-def line(drives: Seen, now: float, width: int, charset: Charset) -> Row | None:
+def line(drives: DriveReadings, now: float, width: int, charset: Charset) -> Row | None:
     """ "nvme0  47 °C · 3 % of endurance used · 864 MiB written · no warnings"; ``None`` without a
     reading. Several drives are added up, or the worst of them shown. What does not fit is left
     out."""

@@ -70,7 +70,7 @@ def rows(state: LiveState, width: int, height: int, charset: Charset, job: str) 
         body += _table(fio, width, charset, dim=state.late or not state.running)
         # of many hosts it is not known
         if fio.iodepth_level:
-            body.append(_load(fio, width, charset))
+            body.append(_load_row(fio, width, charset))
     note = wrap(width, charset, text, WARNING if loud else DIM)
     space = height - 1
     if len(body) + len(note) > space and note:
@@ -80,12 +80,12 @@ def rows(state: LiveState, width: int, height: int, charset: Charset, job: str) 
 
 
 @lru_cache(8)
-def _shape(width: int, charset: Charset) -> Table[DirectionInterval]:
+def _table_for(width: int, charset: Charset) -> Table[DirectionInterval]:
     return Table(COLUMNS, LABEL, width, charset)
 
 
 def _table(fio: FioInterval, width: int, charset: Charset, dim: bool) -> list[Row]:
-    table = _shape(width, charset)
+    table = _table_for(width, charset)
     table_rows = [table.header()]
     for name, direction in fio.directions.items():
         table_rows.append(table.row(name, direction, dim))
@@ -94,7 +94,7 @@ def _table(fio: FioInterval, width: int, charset: Charset, dim: bool) -> list[Ro
     return table_rows
 
 
-def _load(fio: FioInterval, width: int, charset: Charset) -> Row:
+def _load_row(fio: FioInterval, width: int, charset: Charset) -> Row:
     line = Line(width, charset)
     line.add("depth", DIM)
     levels = [(depth, share) for depth, share in fio.iodepth_level.items() if share >= 0.5]
@@ -124,7 +124,7 @@ def status(state: LiveState, job: str) -> tuple[str, bool]:
             return f"{job} is being prepared", False
         return f"no job: press r to run {job}, j to choose, l for lessons", False
     if state.creating_file:
-        return layout(state), False
+        return layout_text(state), False
     frame = state.fio
     if frame is None or frame.fio is None:
         if not state.running:
@@ -138,10 +138,10 @@ def status(state: LiveState, job: str) -> tuple[str, bool]:
             "all reports.",
             True,
         )
-    return _about(frame.fio, frame.flags, state)
+    return _interval_note(frame.fio, frame.flags, state)
 
 
-def layout(state: LiveState) -> str:
+def layout_text(state: LiveState) -> str:
     """How far the creation of the job's file has come."""
     progress = state.progress
     if progress is None:
@@ -153,7 +153,9 @@ def layout(state: LiveState) -> str:
     return text + "; not measuring yet"
 
 
-def _about(fio: FioInterval, frame_flags: frozenset[str], state: LiveState) -> tuple[str, bool]:
+def _interval_note(
+    fio: FioInterval, frame_flags: frozenset[str], state: LiveState
+) -> tuple[str, bool]:
     if not state.running:
         return "no job is running; figures of its last second", False
     if flags.NO_LATENCY in frame_flags:

@@ -67,16 +67,16 @@ def rows(state: LiveState, target: Target, width: int, height: int, charset: Cha
     if there is room, where the I/Os in flight are."""
     source = share_panel.source(target) if is_share(target) else "/proc/diskstats"
     title = rule(
-        width, charset, (name_of(target), BOLD), (f", this second ({source})", DIM),
+        width, charset, (box_title(target), BOLD), (f", this second ({source})", DIM),
         right=((f"{f.MISSING} = no such request", DIM),),
     )  # fmt: skip
     body = [title, *_body(state, target, width, height - 1, charset)]
     drives = drive_line.line(state.drives, state.t, width, charset)
-    if drives is not None and height > 2 + rows_of(target) and not is_share(target):
+    if drives is not None and height > 2 + row_count(target) and not is_share(target):
         body.append(drives)
     if (
         height > len(body)
-        and height > 2 + rows_of(target)
+        and height > 2 + row_count(target)
         and state.frame is not None
         and (target.devices_below or is_share(target))
     ):
@@ -86,10 +86,10 @@ def rows(state: LiveState, target: Target, width: int, height: int, charset: Cha
     return pad(body, height, width)
 
 
-def rows_of(target: Target) -> int:
+def row_count(target: Target) -> int:
     """How many rows the panel has for figures."""
     if is_share(target):
-        return share_panel.rows_of(target)
+        return share_panel.row_count(target)
     return len(target.layers) + (len(target.devices_below) > 1)
 
 
@@ -98,7 +98,7 @@ def is_share(target: Target) -> bool:
     return bool(target.shares) and not target.devices_below
 
 
-def name_of(target: Target) -> str:
+def box_title(target: Target) -> str:
     """The title of its box."""
     return share_panel.title(target) if is_share(target) else "Device (iostat)"
 
@@ -122,7 +122,7 @@ def _body(state: LiveState, target: Target, width: int, height: int, charset: Ch
     labels = [_label(layer) for layer in layers] + [
         SUM_OF.format(len(target.devices_below))
     ] * several
-    table = _shape(min(LONGEST, max(LABEL, *map(cells, labels))), width, charset)
+    table = _table_for(min(LONGEST, max(LABEL, *map(cells, labels))), width, charset)
     body = [table.header("device")]
     notes: list[Row] = []
     if several:
@@ -139,19 +139,19 @@ def _body(state: LiveState, target: Target, width: int, height: int, charset: Ch
             body.append(message(width, charset, text))
             continue
         body.append(table.row(_label(layer), disk))
-        extra = _extra(layer.name, disk, table.titles)
+        extra = _discards_text(layer.name, disk, table.titles)
         if extra:
             notes.append(message(width, charset, extra))
     if len(shown) < len(layers):
         more = len(layers) - len(shown)
         body.append(message(width, charset, f"and {more} more devices, on a larger screen"))
     if target.without_device and several:
-        notes.append(message(width, charset, _unseen_text(target)))
+        notes.append(message(width, charset, _uncounted_text(target)))
     return [*body, *notes]
 
 
 @lru_cache(8)
-def _shape(label: int, width: int, charset: Charset) -> Table[DiskRates]:
+def _table_for(label: int, width: int, charset: Charset) -> Table[DiskRates]:
     return Table(COLUMNS, label, width, charset)
 
 
@@ -169,13 +169,13 @@ def _sum_row(
     return message(width, charset, f"no sum: {why}")
 
 
-def _unseen_text(target: Target) -> str:
+def _uncounted_text(target: Target) -> str:
     first = target.without_device[0]
     more = f" and {len(target.without_device) - 1} more" if len(target.without_device) > 1 else ""
     return f"not in the sum: {printable(first.path)}{more} ({printable(first.no_device)})"
 
 
-def _extra(name: str, disk: DiskRates, columns: set[str]) -> str:
+def _discards_text(name: str, disk: DiskRates, columns: set[str]) -> str:
     """Discards with their size and latency, and flushes where they have no column, in words."""
     parts = []
     if disk.d_s:

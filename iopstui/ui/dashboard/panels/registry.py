@@ -66,11 +66,11 @@ class Panel:
         head, *body = self.rows(data, inner, height if self.foot else height - 1)
         last = body.pop() if self.foot else ()
         title_text = self.title if isinstance(self.title, str) else self.title(data)
-        title = frame.words_of(title_text) if title_text else frame.titled(head)
-        value = self.value(data) if self.value is not None else frame.valued(head)
+        title = frame.title_pieces(title_text) if title_text else frame.head_title(head)
+        value = self.value(data) if self.value is not None else frame.head_value(head)
         first = frame.top(width, charset, number, title, value, focused)
         below = frame.bottom(width, charset, last, focused)
-        return frame.boxed(first, body, below, charset, focused)
+        return frame.box_rows(first, body, below, charset, focused)
 
 
 PANELS: tuple[Panel, ...] = (
@@ -84,7 +84,7 @@ PANELS: tuple[Panel, ...] = (
     Panel(
         "kernel",
         lambda s, width, height: kernel_panel.rows(s.state, s.target, width, height, s.charset),
-        title=lambda s: kernel_panel.name_of(s.target),
+        title=lambda s: kernel_panel.box_title(s.target),
         value=lambda s: kernel_panel.value(s.state, s.target, s.charset),
         foot=True,
     ),

@@ -19,7 +19,7 @@ from iopstui.ui.state.live import LiveState
 
 HEIGHT = 8
 MIN_WHAT, MAX_WHAT = 27, 66
-_STATE_WORDS = {RUNS: "runs now"}
+_STATE_TEXTS = {RUNS: "runs now"}
 
 
 def _columns(base: int | None, shared: bool) -> tuple[Column[RunRow], ...]:
@@ -42,7 +42,7 @@ def _columns(base: int | None, shared: bool) -> tuple[Column[RunRow], ...]:
         else Column("aqu-sz", 7, lambda r: f.number(r.aqu_sz), drop=3),
         Column("util%", 6, lambda r: f.percent(r.util), drop=4),
         Column("s", 5, measured_seconds_text, drop=2),
-        Column("ended", 9, lambda r: _STATE_WORDS.get(r.ended, r.ended), drop=6),
+        Column("ended", 9, lambda r: _STATE_TEXTS.get(r.ended, r.ended), drop=6),
     )
 
 
@@ -72,7 +72,7 @@ def _body(
     body = [_row(row, state.runs.base, table) for row in rows]
     for at, row in enumerate(rows):
         if row.step in chosen:
-            body[at] = _signed(body[at], charset)
+            body[at] = _with_sign(body[at], charset)
     if cursor is not None and cursor < len(body):
         body[cursor] = tuple((text, SELECTED) for text, _ in body[cursor])
     return [table.header(" run  what was changed"), *body]
@@ -105,12 +105,12 @@ def value(state: LiveState) -> list[Piece]:
     return [*pieces, ("v", KEY), (" list", DIM), ("  ", None), ("V", KEY), (" base", DIM)]
 
 
-def _signed(row: Row, charset: Charset) -> Row:
+def _with_sign(row: Row, charset: Charset) -> Row:
     (text, style), *rest = row
     return ((charset.text("●") + text[1:], style), *rest)
 
 
-def listed(
+def list_rows(
     state: LiveState,
     width: int,
     charset: Charset,

@@ -45,7 +45,7 @@ def source(target: Target) -> str:
     return "/proc/fs/cifs/Stats" if target.smb_shares else "/proc/self/mountstats"
 
 
-def rows_of(target: Target) -> int:
+def row_count(target: Target) -> int:
     """How many rows it has for figures; SMB has one for the client's state."""
     return ROWS + bool(target.smb_shares)
 

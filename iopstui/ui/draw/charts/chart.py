@@ -12,7 +12,7 @@ from iopstui.format import clock, latency, number
 from iopstui.model.metrics.history import History
 from iopstui.ui.draw import frame
 from iopstui.ui.draw.charts import plotting
-from iopstui.ui.draw.charts.mark_labels import flags
+from iopstui.ui.draw.charts.mark_labels import mark_label_rows
 from iopstui.ui.draw.layout import NO_BOX, Box
 from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.rows import Line, Piece, Row, capital, rule
@@ -89,7 +89,7 @@ class TimeWindow:
         return int((t - self.start) / column_s - 1e-6)
 
 
-End = plotting.Words
+CurveLabel = plotting.PlotLabel
 """A curve's name behind its newest point."""
 
 
@@ -117,7 +117,7 @@ class Chart:
         self._painted_look: object = None
         self._window_start: float | None = None
         self._had_data = False
-        self._curve_cache = _Values()
+        self._curve_cache = _CurveCache()
 
     def widgets(self) -> Iterator[Lines]:
         """Everything that a canvas must show."""
@@ -190,7 +190,7 @@ class Chart:
 
     def forget(self) -> None:
         """The history is another one from now on."""
-        self._curve_cache = _Values()
+        self._curve_cache = _CurveCache()
         self._scale = None
         self._window_start = None
 
@@ -258,9 +258,9 @@ class Chart:
         if not self.framed:
             self.time.show([self._time_row(window, self._box.width)])
             return
-        charset, style = self._charset, frame.colour(self.focused)
+        charset, style = self._charset, frame.border_style(self.focused)
         for side in self.sides:
-            side.show([((charset.text(frame.side(charset)), style),)] * self._rows)
+            side.show([((charset.text(frame.side_char(charset)), style),)] * self._rows)
         first, last = frame.corners(charset)
         time_row = self._time_row(window, self._box.width - 2)
         row: list[Piece] = [(first, style)]
@@ -273,7 +273,10 @@ class Chart:
         """Add the sides of the box."""
         if not self.framed:
             return list(rows)
-        side = (self._charset.text(frame.side(self._charset)), frame.colour(self.focused))
+        side = (
+            self._charset.text(frame.side_char(self._charset)),
+            frame.border_style(self.focused),
+        )
         return [(side, *row, side) for row in rows]
 
     def _draw_tiles(
@@ -284,7 +287,7 @@ class Chart:
         cursor: int | None,
         levels: Sequence[plotting.Level],
         first_changed: int,
-        ends: Sequence[End] = (),
+        ends: Sequence[CurveLabel] = (),
     ) -> None:
         """Draws anew what differs; no dot in front of ``since`` does."""
         dots = self._charset.dots
@@ -363,7 +366,7 @@ class Chart:
             self._box.width,
             self._charset,
             self.number,
-            frame.words_of(title),
+            frame.title_pieces(title),
             value_pieces,
             self.focused,
         )
@@ -404,14 +407,14 @@ class Chart:
         self, marks: Sequence[tuple[int, str | None]], means: Mapping[int, str] | None = None
     ) -> list[Row]:
         worded = [(column, text) for column, text in marks if text is not None]
-        return flags(
+        return mark_label_rows(
             worded, AXIS_WIDTH, self._columns, self._box.width - (2 if self.framed else 0),
             self._flag_rows, self._charset, means or {},
         )  # fmt: skip
 
     def _curve_labels(
         self, data: Sequence[Sequence[float | None]], scale: plotting.Scale
-    ) -> list[End]:
+    ) -> list[CurveLabel]:
         """The curves' names behind their newest points, each in a row of its own; those that would
         meet keep the order of their curves."""
         if not self.spec.right:
@@ -432,7 +435,7 @@ class Chart:
             if row < self._rows
         ]
 
-    def _label_rows(self, ends: Sequence[End]) -> list[Row]:
+    def _label_rows(self, ends: Sequence[CurveLabel]) -> list[Row]:
         """The labels behind the plot."""
         width = self.spec.right
         lines = [Line(width, self._charset) for _ in range(self._rows)]
@@ -453,7 +456,7 @@ def rows_apart(preferred: Sequence[int]) -> list[int]:
 
 
 @dataclass
-class _Values:
+class _CurveCache:
     """A curve's values over the window; while that stands still only the newest are read anew."""
 
     _cache: dict[str, tuple[tuple[float, float, int], list[float | None], float]] = field(

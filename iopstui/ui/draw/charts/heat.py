@@ -20,8 +20,8 @@ SHARES = (0.0, 0.001, 0.01, 0.1, 0.3)
 LEGEND = ("any", ".1", "1", "10", "30 %")
 
 _LINES = {"utf8": "━─┄", "console": "=-~", "ascii": "=-~"}
-LINE = BOLD
-CHOSEN = "+"
+LINE_STYLE = BOLD
+CHOSEN_CHAR = "+"
 """The chosen cell. A full block would vanish where it is shown reversed."""
 
 _Steps = dict[int, int]
@@ -212,7 +212,7 @@ class HeatMap(Chart):
             self._box.width,
             self._charset,
             self.number,
-            frame.words_of(title),
+            frame.title_pieces(title),
             value_pieces,
             self.focused,
         )
@@ -277,20 +277,20 @@ class HeatMap(Chart):
                 # the curves stand highest percentile first, and p50 is drawn last
                 for place, rows in enumerate(lines):
                     if rows[column] == row:
-                        cell = (chars[len(lines) - 1 - place], LINE)
+                        cell = (chars[len(lines) - 1 - place], LINE_STYLE)
                 line.append(cell)
             if cursor is not None and (self.chosen is None or line[cursor][0] == " "):
                 line[cursor] = (self._charset.cursor, CURSOR)
             marked = cursor is not None and self.chosen is not None and self.chosen.row == row
-            drawn.append(_marked(line, cursor) if marked else plotting.runs(line))
+            drawn.append(_row_with_chosen(line, cursor) if marked else plotting.cells_to_row(line))
         return drawn
 
 
-def _marked(line: Sequence[plotting.Cell], at: int | None) -> Row:
+def _row_with_chosen(line: Sequence[plotting.Cell], at: int | None) -> Row:
     """A row with the chosen cell, whose style its neighbours don't share."""
     at = at or 0
     before, behind = line[:at], line[at + 1 :]
     return (
-        *(plotting.runs(before) if before else ()), (CHOSEN, SELECTED),
-        *(plotting.runs(behind) if behind else ()),
+        *(plotting.cells_to_row(before) if before else ()), (CHOSEN_CHAR, SELECTED),
+        *(plotting.cells_to_row(behind) if behind else ()),
     )  # fmt: skip

@@ -17,7 +17,7 @@ from iopstui.ui.draw.style import MARK, Charset
 ARROW = "▾"
 
 
-def flags(
+def mark_label_rows(
     marks: Sequence[tuple[int, str]], axis: int, columns: int, width: int, rows: int,
     charset: Charset, means: Mapping[int, str],
 ) -> list[Row]:  # fmt: skip
@@ -30,7 +30,7 @@ def flags(
         following = marks[index + rows][0] if index + rows < len(marks) else columns
         turn_lines = [lines[(index + n) % rows] for n in range(rows)]
         last = index + rows >= len(marks)
-        for start, text in _texts(axis + column, label, last, means.get(column, "")):
+        for start, text in _label_texts(axis + column, label, last, means.get(column, "")):
             before = start < axis + column
             end, gap = axis + (columns if before else following), 2 if before else 0
             fits = (
@@ -43,7 +43,7 @@ def flags(
     return [line.build() for line in lines]
 
 
-def _texts(start: int, label: str, last: bool, mean: str) -> Iterator[tuple[int, str]]:
+def _label_texts(start: int, label: str, last: bool, mean: str) -> Iterator[tuple[int, str]]:
     """Texts to try, the most telling first; at the right end words may stand before their arrow."""
     texts: list[str] = []
     for text in (label, *_shorter_values(label)):

@@ -29,15 +29,15 @@ _STEPS = (1.0, 2.0, 5.0, 10.0)
 _BRAILLE = 0x2800
 
 _plotext: Any = None
-_tried = False
+_import_tried = False
 
 
-def loaded() -> Any:
+def load_plotext() -> Any:
     """plotext, imported when it is first wanted (about 0.1 s: live charts do without it); ``None``
     if it can't be."""
-    global _plotext, _tried
-    if not _tried:
-        _tried = True
+    global _plotext, _import_tried
+    if not _import_tried:
+        _import_tried = True
         try:
             import plotext
         except (ImportError, OSError):  # its compiled kernel is another machine's, or missing
@@ -202,9 +202,9 @@ def draw_polylines(
     if not any(lines) or columns < 1 or rows < 1:
         return [[" " * columns] * rows for _ in lines]
     curves = [
-        [(_inside(x), _inside(y)) for x, y in points if math.isfinite(x + y)] for points in lines
+        [(_clamp(x), _clamp(y)) for x, y in points if math.isfinite(x + y)] for points in lines
     ]
-    plotext = loaded()
+    plotext = load_plotext()
     if plotext is None:
         return [polylines.draw(points, columns, rows, marker) for points in curves]
     figure = plotext.figure
@@ -225,14 +225,14 @@ def draw_polylines(
     return [drawn[band * rows : (band + 1) * rows] for band in range(len(curves))]
 
 
-def _inside(share: float) -> float:
+def _clamp(share: float) -> float:
     return min(max(share, EDGE), 1 - EDGE)
 
 
 Cell = tuple[str, "Style | None"]
 Level = tuple[int, int, int]
 """A level line: its first column, the one behind its last, its row."""
-Words = tuple[int, int, str, "Style | None"]
+PlotLabel = tuple[int, int, str, "Style | None"]
 """Row, column of the plot, text and its style."""
 
 
@@ -258,7 +258,7 @@ def draw_tile(
     mark_style: Style | None = None,
     cursor: int | None = None,
     levels: Sequence[Level] = (),
-    labels: Sequence[Words] = (),
+    labels: Sequence[PlotLabel] = (),
 ) -> list[Row]:
     """Return a section of a plot, as rows of styled pieces. ``marks`` are columns of the plot that
     get a vertical line, over areas and under lines; ``cursor`` is one that gets a line over all.
@@ -283,7 +283,7 @@ def draw_tile(
                 cells[row][column - first] = (char, style)
     if cursor is not None:
         _vertical(cells, cursor - first, (charset.cursor, CURSOR))
-    return [runs(line) for line in cells]
+    return [cells_to_row(line) for line in cells]
 
 
 def blank_cells(columns: int, rows: int, scale: Scale, charset: Charset) -> list[list[Cell]]:
@@ -333,7 +333,7 @@ def overlay(cells: list[list[Cell]], drawn: Sequence[str], style: Style | None) 
             line[column] = (char, style)
 
 
-def runs(cells: Sequence[Cell]) -> Row:
+def cells_to_row(cells: Sequence[Cell]) -> Row:
     """Neighbouring cells of one style as one piece. A blank takes any style."""
     row: list[Cell] = []
     run, style = cells[0]

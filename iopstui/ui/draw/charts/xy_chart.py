@@ -130,7 +130,7 @@ def chart_rows(spec: XYSpec, width: int, height: int, charset: Charset) -> list[
     names = (
         Line(width, charset)
         .fill_to(AXIS_WIDTH)
-        .extend([(charset.text(text), style) for text, style in _fitting(spec.names, columns)])
+        .extend([(charset.text(text), style) for text, style in _fit_pieces(spec.names, columns)])
     )
     labelled = plotting.ticks(spec.y, rows)
     body: list[Row] = []
@@ -143,7 +143,7 @@ def chart_rows(spec: XYSpec, width: int, height: int, charset: Charset) -> list[
     )
 
 
-def _fitting(pieces: Sequence[Piece], width: int) -> list[Piece]:
+def _fit_pieces(pieces: Sequence[Piece], width: int) -> list[Piece]:
     """Return as many pieces as fit, with dots where some are left out."""
     if sum(len(text) for text, _ in pieces) <= width:
         return list(pieces)
@@ -172,7 +172,7 @@ def _plot(spec: XYSpec, columns: int, rows: int, charset: Charset) -> list[Row]:
             column, row = _cell(spec, point, columns, rows)
             cells[row][column] = (charset.text(curve.char), curve.style)
     _put_flags(spec, cells, charset)
-    return [plotting.runs(line) for line in cells]
+    return [plotting.cells_to_row(line) for line in cells]
 
 
 def _put_flags(spec: XYSpec, cells: list[list[plotting.Cell]], charset: Charset) -> None:
