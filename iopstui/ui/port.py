@@ -95,7 +95,7 @@ class Port:
     @property
     def shown_state(self) -> LiveState:
         """State shown by panes and lists: the newest one, or the frozen moment."""
-        return self.dashboard.shown if self.dashboard is not None else self.state
+        return self.dashboard.shown_state if self.dashboard is not None else self.state
 
     @property
     def in_cell(self) -> bool:

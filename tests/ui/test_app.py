@@ -311,13 +311,13 @@ async def test_knobs_wait_until_the_key_rests_then_restart_with_a_mark() -> None
         await pilot.press("right_square_bracket", "right_square_bracket")
         assert shows(app, "iodepth 128: restarting the job")
         assert len(fake.calls) == before
-        app.jobs.apply_knob()
+        app.jobs.restart_with_changes()
         await settle(pilot)
         assert fake.calls[before:] == [
             ("mark", "QD 128"), ("run", "mixed-4k", {"iodepth": "128"}),
         ]  # fmt: skip
         await pilot.press("left_curly_bracket")
-        app.jobs.apply_knob()
+        app.jobs.restart_with_changes()
         assert fake.calls[-1] == ("run", "mixed-4k", {"iodepth": "128", "numjobs": "1"})
         await pilot.press("left_curly_bracket")
         await settle(pilot)
@@ -334,7 +334,7 @@ async def test_block_size_is_chosen_from_a_list() -> None:
         assert app.screen.query_one(OptionList).highlighted == 1
         await pilot.press("down", "enter")
         await settle(pilot)
-        app.jobs.apply_knob()
+        app.jobs.restart_with_changes()
         assert fake.calls[-1] == ("run", "mixed-4k", {"bs": "8k"})
 
 
@@ -603,7 +603,7 @@ async def test_what_a_knob_was_turned_to_is_shown_until_a_run_has_it() -> None:
         assert shows(app, "QD 32 × 2 jobs → iodepth 64")
         await pilot.press("right_curly_bracket")
         assert shows(app, "→ iodepth 64, numjobs 4")
-        app.jobs.apply_knob()
+        app.jobs.restart_with_changes()
         await settle(pilot)
         assert shows(app, "→ iodepth 64, numjobs 4"), "the old run is still being stopped"
         await pilot.press("right_square_bracket")
@@ -614,7 +614,7 @@ async def test_what_a_knob_was_turned_to_is_shown_until_a_run_has_it() -> None:
         fake.begin("randrw 4k QD 64 × 4 jobs")
         await settle(pilot)
         assert shows(app, "QD 64 × 4 jobs → iodepth 128") and not shows(app, "128, numjobs")
-        app.jobs.apply_knob()
+        app.jobs.restart_with_changes()
         fake.finish(interrupted=True)
         fake.begin("randrw 4k QD 128 × 4 jobs")
         await settle(pilot)
@@ -628,12 +628,12 @@ async def test_between_two_runs_a_knob_still_turns_the_one_that_comes() -> None:
         fake = await running(app, pilot)
         fake.slow = True
         await pilot.press("right_square_bracket")
-        app.jobs.apply_knob()
+        app.jobs.restart_with_changes()
         fake.finish(interrupted=True)
         await settle(pilot)
         await pilot.press("right_square_bracket")
         assert shows(app, "iodepth 128: restarting the job")
-        app.jobs.apply_knob()
+        app.jobs.restart_with_changes()
         fake.begin("randrw 4k QD 64 × 2 jobs")
         await settle(pilot)
         assert shows(app, "→ iodepth 128"), "that run was asked for before"
@@ -647,12 +647,12 @@ async def test_r_stops_what_a_knob_would_start_anew(sent: bool) -> None:
         fake.slow = True
         await pilot.press("right_square_bracket")
         if sent:
-            app.jobs.apply_knob()
+            app.jobs.restart_with_changes()
             fake.finish(interrupted=True)
             await settle(pilot)
         before = len(fake.calls)
         await pilot.press("r")
-        app.jobs.apply_knob()
+        app.jobs.restart_with_changes()
         await settle(pilot)
         assert fake.calls[before:] == [("stop",)]
         assert not shows(app, "→ iodepth") and app.jobs.overrides == {"iodepth": "64"}
@@ -664,7 +664,7 @@ async def test_a_run_that_can_t_begin_leaves_nothing_pending() -> None:
         fake = await running(app, pilot)
         fake.slow = True
         await pilot.press("right_square_bracket")
-        app.jobs.apply_knob()
+        app.jobs.restart_with_changes()
         fake.finish(interrupted=True)
         fake.step += 1
         fake.finish("fio: it can't")
@@ -678,10 +678,10 @@ async def test_a_run_that_began_before_the_key_is_followed_by_one_with_it() -> N
         fake = await running(app, pilot)
         fake.slow = True
         await pilot.press("right_square_bracket")
-        app.jobs.apply_knob()
+        app.jobs.restart_with_changes()
         fake.finish(interrupted=True)
         await pilot.press("right_square_bracket")
-        app.jobs.apply_knob()
+        app.jobs.restart_with_changes()
         fake.begin("randrw 4k QD 64 × 2 jobs")
         fake.tick()
         await settle(pilot)
@@ -700,7 +700,7 @@ async def test_what_a_run_s_title_denies_for_good_is_pending_no_more() -> None:
         fake = await running(app, pilot)
         fake.slow = True
         await pilot.press("right_square_bracket")
-        app.jobs.apply_knob()
+        app.jobs.restart_with_changes()
         fake.finish(interrupted=True)
         fake.begin("randrw 4k QD 32 × 2 jobs")
         fake.tick(3)

@@ -97,7 +97,7 @@ def spy_on(screen: CanvasScreen, terminal: Terminal, monkeypatch: Any) -> None:
     def spy() -> Any:
         update = render()
         if update is not None:
-            assert isinstance(update, drawn._Cut)
+            assert isinstance(update, drawn._CanvasUpdate)
             terminal.take(update)
         return update
 

@@ -82,7 +82,7 @@ async def begin(pilot: Pilot[int], plan: Plan, points: int, running: bool = True
     background = app.experiments.background(app.controller)  # type: ignore[arg-type]
     under = background.start(background.preview(plan), app.feed.put, 0.0)
     assert isinstance(under, lab.FakeUnder)
-    app.experiments.under = under
+    app.experiments.running_experiment = under
     for event in lab.told(plan, points)[1:]:
         under.tell(event)
     if running:

@@ -65,7 +65,7 @@ async def test_frozen_and_gone_on_nothing_is_kept_twice() -> None:
     async with app.run_test(size=WIDE) as pilot:
         await running(app, pilot)
         await pilot.press("space", "space")
-        assert app.dashboard is not None and app.dashboard.shown is app.state
+        assert app.dashboard is not None and app.dashboard.shown_state is app.state
 
 
 async def test_keys_that_come_in_one_packet_with_escape_are_not_kept() -> None:

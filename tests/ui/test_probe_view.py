@@ -62,9 +62,9 @@ def test_the_page_says_what_is_off_and_what_begins() -> None:
 
 def test_parts_that_are_off_are_not_shown() -> None:
     state = probed()
-    assert state.probed is not None and state.probed.probe is not None
-    few = replace(state.probed.probe, parts=(LATENCY,))
-    state.apply(FrameReady(state.t, replace(state.probed, probe=few)))
+    assert state.probe_frame is not None and state.probe_frame.probe is not None
+    few = replace(state.probe_frame.probe, parts=(LATENCY,))
+    state.apply(FrameReady(state.t, replace(state.probe_frame, probe=few)))
     text = words(state, (LATENCY,), 100)
     assert "Device, this second" in text
     assert "the way" not in text and "who completes" not in text and "Processes" not in text
@@ -72,10 +72,10 @@ def test_parts_that_are_off_are_not_shown() -> None:
 
 def test_the_page_says_what_counts() -> None:
     state = probed()
-    assert state.probed is not None and state.probed.probe is not None
+    assert state.probe_frame is not None and state.probe_frame.probe is not None
     assert "Cost of the probe (bpftrace's" in words(state, PARTS, 200)
-    own = replace(state.probed.probe, parts=(LATENCY,), by=OWN)
-    state.apply(FrameReady(state.t, replace(state.probed, probe=own)))
+    own = replace(state.probe_frame.probe, parts=(LATENCY,), by=OWN)
+    state.apply(FrameReady(state.t, replace(state.probe_frame, probe=own)))
     text = words(state, (LATENCY,), 200)
     assert "Cost of the probe (its own" in text and "bpftrace" not in text
 
@@ -83,7 +83,7 @@ def test_the_page_says_what_counts() -> None:
 def test_the_history_has_the_device_s_percentiles_beside_fio_s() -> None:
     state = probed()
     assert state.device_latencies.end is not None and state.latencies.end is not None
-    assert state.probed is state.frame
+    assert state.probe_frame is state.frame
 
 
 async def test_before_a_job_the_kernel_s_means_are_charted() -> None:
@@ -188,14 +188,14 @@ async def test_processes_are_sorted_by_any_column(monkeypatch: pytest.MonkeyPatc
 
 def test_tasks_are_sorted_by_any_column() -> None:
     state = probed()
-    assert state.probed is not None and state.probed.probe is not None
-    one = state.probed.probe.tasks[0]
+    assert state.probe_frame is not None and state.probe_frame.probe is not None
+    one = state.probe_frame.probe.tasks[0]
     tasks = (
         replace(one, pid=2, comm="a", read_iops=9.0, write_iops=1.0, bw=10.0),
         replace(one, pid=1, comm="c", read_iops=2.0, write_iops=8.0, bw=30.0),
         replace(one, pid=3, comm="b", read_iops=3.0, write_iops=3.0, bw=20.0, p50_ns=1 << 40),
     )
-    probe = replace(state.probed.probe, tasks=tasks)
+    probe = replace(state.probe_frame.probe, tasks=tasks)
 
     def sorted_by(order: str) -> str:
         found = task_rows(state, probe, 120, UTF8, order)

@@ -172,7 +172,7 @@ def test_a_crash_of_the_replay_never_ends_with_0(monkeypatch: pytest.MonkeyPatch
     def broken(self: ReplayKeys) -> None:
         raise ZeroDivisionError("a paint")
 
-    monkeypatch.setattr(ReplayKeys, "_show_place", broken)
+    monkeypatch.setattr(ReplayKeys, "_refresh", broken)
     monkeypatch.setattr(ReplayApp, "on_ready", lambda self: self.action_freeze(), raising=False)
     monkeypatch.setattr(
         ReplayApp, "run", functools.partialmethod(ReplayApp.run, headless=True)

@@ -76,7 +76,7 @@ def test_the_window_reaches_back_and_follows_again() -> None:
 
 
 def iops_at(app: IopstuiApp) -> str:
-    found = app.dashboard and app.dashboard.shown.fio
+    found = app.dashboard and app.dashboard.shown_state.fio
     assert found and found.fio
     return f.number(found.fio.total.iops)
 
@@ -98,7 +98,7 @@ async def test_all_panes_show_the_second_that_is_walked_to() -> None:
         await settle(pilot)
         assert app.dashboard.frozen_at == 8.0
         assert shows(app, "FROZEN at 0:08") and shows(app, "0:17 ago")
-        assert round(app.dashboard.shown.fio.fio.total.iops) == then[8] != then[19]  # type: ignore[union-attr]
+        assert round(app.dashboard.shown_state.fio.fio.total.iops) == then[8] != then[19]  # type: ignore[union-attr]
         assert shows(app, f"⠒⠒ fio {iops_at(app)}")
         older = [app.dashboard.panels[name].text() for name in ("fio", "kernel", "cpus")]
         assert older[0] != newer[0]
@@ -112,7 +112,7 @@ async def test_all_panes_show_the_second_that_is_walked_to() -> None:
         await pilot.press("space")
         await settle(pilot)
         assert not shows(app, "FROZEN") and "┃" not in screen_text(app)
-        assert app.dashboard.shown.t == 25.0
+        assert app.dashboard.shown_state.t == 25.0
 
 
 async def test_the_finding_is_that_of_the_second_that_is_walked_to() -> None:

@@ -197,7 +197,7 @@ async def test_any_fio_option_restarts_the_job_with_a_mark() -> None:
             app.screen.query_one(Input).value = typed
             await pilot.press("enter")
             await settle(pilot)
-            app.jobs.apply_knob()
+            app.jobs.restart_with_changes()
             assert fake.calls[-1] == ("run", "mixed-4k", overrides)
         assert ("mark", "rwmixread=50") in fake.calls
         assert ("mark", "rwmixread: the job's own value") in fake.calls
@@ -229,7 +229,7 @@ async def test_an_option_turned_while_the_run_only_begins_counts_for_it() -> Non
         fake.sink = tell
         await settle(pilot)
         assert shows(app, "iodepth 64: restarting the job")
-        app.jobs.apply_knob()
+        app.jobs.restart_with_changes()
         assert fake.calls[-1] == ("run", "mixed-4k", {"iodepth": "64"})
 
 
@@ -238,12 +238,12 @@ async def test_binding_is_toggled_and_restarts_the_job() -> None:
     async with app.run_test(size=WIDE) as pilot:
         fake = await running(app, pilot)
         await pilot.press("B")
-        app.jobs.apply_knob()
+        app.jobs.restart_with_changes()
         assert fake.bind and fake.calls[-2:] == [
             ("mark", "bound to queues"), ("run", "mixed-4k", {}),
         ]  # fmt: skip
         await pilot.press("B")
-        app.jobs.apply_knob()
+        app.jobs.restart_with_changes()
         assert not fake.bind and ("mark", "not bound to queues") in fake.calls
 
 

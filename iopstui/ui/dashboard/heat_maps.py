@@ -45,7 +45,7 @@ class HeatMaps:
 
     def available(self, state: LiveState, height: int) -> tuple[str, ...]:
         """Heat maps that fit into so many rows. The device's needs the probe."""
-        if state.probed is None:
+        if state.probe_frame is None:
             return (FIO,)
         if state.latencies.end is None:
             return (DEVICE,)

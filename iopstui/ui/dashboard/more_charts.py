@@ -48,7 +48,7 @@ class MoreCharts:
         window: TimeWindow,
         disk: DiskRates | None,
         cursor: float | None,
-        pointed: float | None = None,
+        mouse_t: float | None = None,
         limits: Sequence[float] = (),
     ) -> None:
         """``disk`` is that of the second whose figures stand in the titles, unless the mouse points
@@ -57,9 +57,9 @@ class MoreCharts:
         if disk is not None:
             newest = ([f.number(disk.aqu_sz)], [f.mib(disk.w_bytes_s), f.mib(disk.r_bytes_s)])
         for chart, values, lines in zip(self.charts, newest, ((), limits), strict=True):
-            if pointed is not None:
-                values = chart.values_at(history, window, pointed)
-                note = [(f"at {f.clock(pointed)}", BOLD), ("  ", None)]
+            if mouse_t is not None:
+                values = chart.values_at(history, window, mouse_t)
+                note = [(f"at {f.clock(mouse_t)}", BOLD), ("  ", None)]
             chart.paint(history, window, values, note, cursor, limits=lines)
 
 

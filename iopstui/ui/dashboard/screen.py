@@ -186,8 +186,8 @@ class Dashboard(CanvasScreen):
         lines = ("header", "summary", "tabs", "strip", "message", "finding", "footer")
         names = (*lines, *(panel.name for panel in panes))
         self.panels = {name: Lines(name) for name in names}
-        self.small = Lines("small")
-        self.canvas.add([*self.panels.values(), self.small])
+        self.too_small_notice = Lines("small")
+        self.canvas.add([*self.panels.values(), self.too_small_notice])
         for chart in self.charts:
             self.canvas.add(chart.widgets())
 
@@ -235,10 +235,10 @@ class Dashboard(CanvasScreen):
     def frozen_at(self) -> float | None:
         """The moment that is shown while it stands still, in seconds of the session; ``None`` if it
         does not."""
-        return self.shown.t if self._frozen is not None else None
+        return self.shown_state.t if self._frozen is not None else None
 
     @property
-    def shown(self) -> LiveState:
+    def shown_state(self) -> LiveState:
         """State shown by panels and charts: the newest one, or the frozen moment."""
         return self._shown_second or self._frozen or self.state
 
@@ -283,10 +283,10 @@ class Dashboard(CanvasScreen):
             self.freeze()
         if self._frozen is None:
             return False
-        before = self.shown.t
+        before = self.shown_state.t
         moments = self._frozen.recent_seconds
         self._show_second(moments.at(before + seconds) if seconds else moments.near(before, step))
-        return self.shown.t != before
+        return self.shown_state.t != before
 
     def _show_second(self, moment: HistoryEntry | None) -> None:
         if self._frozen is not None and moment is not None:
@@ -332,7 +332,7 @@ class Dashboard(CanvasScreen):
         if layout.too_small(width, height):
             self._place_nothing(width, height)
             return
-        self.small.place(NO_BOX)
+        self.too_small_notice.place(NO_BOX)
         self._placed_cpus = self.cpu_rows()
         plan = self._plan = self.make_plan(width, height, len(self._strip(width, height, False)))
         for name, panel in self.panels.items():
@@ -367,11 +367,13 @@ class Dashboard(CanvasScreen):
 
     def cpu_rows(self) -> int:
         """How many CPUs there are: their panel is as high as they need."""
-        return len(self.shown.frame.cpus) if self.shown.frame else 0
+        return len(self.shown_state.frame.cpus) if self.shown_state.frame else 0
 
     def make_plan(self, width: int, height: int, strip: int) -> layout.LayoutPlan:
         """The layout of everything."""
-        disks = max(1, kernel_panel.row_count(self.controller.target)) + bool(self.shown.drives)
+        disks = max(1, kernel_panel.row_count(self.controller.target)) + bool(
+            self.shown_state.drives
+        )
         # two runs over each other have the room of all charts; a share has no queue to draw
         target = self.controller.target
         without = self.overlay.active or (target is not None and not target.devices_below)
@@ -387,8 +389,8 @@ class Dashboard(CanvasScreen):
             panel.place(NO_BOX)
         for chart in self.charts:
             chart.place(NO_BOX)
-        self.small.place(Box(0, 0, width, height))
-        self.small.show(pad(self._too_small_rows(width), height, width))
+        self.too_small_notice.place(Box(0, 0, width, height))
+        self.too_small_notice.show(pad(self._too_small_rows(width), height, width))
 
     def _too_small_rows(self, width: int) -> list[Row]:
         text = (
@@ -443,12 +445,16 @@ class Dashboard(CanvasScreen):
             self.relayout()
 
     def _heat_choice(self) -> str:
-        return self.heat_maps.current(self.shown, self._plan.latency.height if self._plan else 0)
+        return self.heat_maps.current(
+            self.shown_state, self._plan.latency.height if self._plan else 0
+        )
 
     def next_heat_map(self) -> None:
         """Switch from the lines to the heat map, to the next one, and back."""
         height = self._plan.latency.height if self._plan else 0
-        self.show_heat(not self.heat_enabled or self.heat_maps.choose_next(self.shown, height))
+        self.show_heat(
+            not self.heat_enabled or self.heat_maps.choose_next(self.shown_state, height)
+        )
 
     def toggle_percentiles(self) -> None:
         """Over the heat map, or not any more; with them it is opened."""
@@ -463,7 +469,7 @@ class Dashboard(CanvasScreen):
         self.window.dot_s = ZOOMS[self._zoom] / self.charset.dots
         length = dots * self.window.dot_s
         step = 2 * self.window.dot_s
-        self.window.start = max(0.0, step * ((self.shown.t - 0.75 * length) // step + 1))
+        self.window.start = max(0.0, step * ((self.shown_state.t - 0.75 * length) // step + 1))
         self.paint(even_if_frozen=True)
         return f"the charts show {f.clock(length)}, {ZOOMS[self._zoom]:g} s per column"
 
@@ -494,8 +500,8 @@ class Dashboard(CanvasScreen):
     def _current_latency_source(self) -> str:
         """Latencies to chart: the probe's with fio's, else fio's, and before the first job the
         kernel's means."""
-        state = self.shown
-        if state.probed is not None:
+        state = self.shown_state
+        if state.probe_frame is not None:
             return DEVICE_LATENCY
         if state.step is None and self.controller.target.devices_below:
             return AWAIT
@@ -507,7 +513,7 @@ class Dashboard(CanvasScreen):
         return self.heat_enabled and self._latency_source != AWAIT
 
     def _paint_lines(self, plan: layout.LayoutPlan) -> None:
-        state, width, charset = self.shown, plan.header.width, self.charset
+        state, width, charset = self.shown_state, plan.header.width, self.charset
         if plan.header.height == 1:
             job = min(width * 11 // 20, JOB_WIDTH)
             title = self.title_line(width - job)
@@ -537,7 +543,7 @@ class Dashboard(CanvasScreen):
         target, devices = self.controller.target, self.controller.devices
         cpus = self._cpu_numbers()
         measured = [devices.get(name or "") for name in (target.device, *target.devices_below)]
-        volume = self.shown.volume.text if self.shown.volume is not None else ""
+        volume = self.shown_state.volume.text if self.shown_state.volume is not None else ""
         of = (width, target, cpus, measured, volume)
         if of != self._title_key:
             self._title_key = of
@@ -545,7 +551,7 @@ class Dashboard(CanvasScreen):
         return self._title_row
 
     def _frozen_frame(self) -> Frame | None:
-        return self.shown.frame if self._frozen is not None else None
+        return self.shown_state.frame if self._frozen is not None else None
 
     def topology(self) -> Topology:
         """Read again when there are other CPUs, and with each run until all of it is known."""
@@ -558,10 +564,10 @@ class Dashboard(CanvasScreen):
         return self._topology
 
     def _cpu_numbers(self) -> list[int]:
-        return sorted(self.shown.frame.cpus) if self.shown.frame else []
+        return sorted(self.shown_state.frame.cpus) if self.shown_state.frame else []
 
     def _paint_panels(self, plan: layout.LayoutPlan) -> None:
-        state, target, charset = self.shown, self.controller.target, self.charset
+        state, target, charset = self.shown_state, self.controller.target, self.charset
         panels = self.panels
         if plan.tabbed:
             width = plan.summary.width
@@ -585,7 +591,7 @@ class Dashboard(CanvasScreen):
 
     def _paint_charts(self) -> None:
         if self.overlay.active:
-            self.overlay.paint(self.shown)
+            self.overlay.paint(self.shown_state)
             return
         dots = max((chart.dots for chart in self.charts if chart.shown), default=0)
         if not dots:
@@ -593,34 +599,35 @@ class Dashboard(CanvasScreen):
         dots = min(chart.dots for chart in self.charts if chart.shown)
         cursor = self.frozen_at
         if self.span is None:
-            self.window.follow(self.shown.history.end or 0.0, dots)
+            self.window.follow(self.shown_state.history.end or 0.0, dots)
             if cursor is not None:
                 self.window.extend_to(cursor, dots)
-        pointed = self.mouse_t
-        cursor = cursor if pointed is None else pointed
-        fio, frame = self.shown.fio_now, self.shown.frame
-        disk = frame.combined(self.shown.devices) if frame else None
+        mouse_t = self.mouse_t
+        cursor = cursor if mouse_t is None else mouse_t
+        fio, frame = self.shown_state.fio_now, self.shown_state.frame
+        disk = frame.combined(self.shown_state.devices) if frame else None
         rates, latency = self.charts[0], self._latencies[self._latency_source]
-        bought = self.shown.volume
+        bought = self.shown_state.volume
         newest = [f.number(disk.ios_s) if disk else "", f.number(fio.total.iops) if fio else ""]
         rates.paint(
-            self.shown.history, self.window, self._values(rates, newest),
+            self.shown_state.history, self.window, self._values(rates, newest),
             self._mouse_note(self._iops_note()), cursor, self._mark_means(),
             bought.iops if bought is not None else (),
         )  # fmt: skip
         note = self._latency_note()
         latency.paint(
-            self.shown.history, self.window, self._values(latency, self._latency_labels(disk)),
+            self.shown_state.history, self.window,
+            self._values(latency, self._latency_labels(disk)),
             self._mouse_note(note), cursor,
         )  # fmt: skip
-        if pointed is not None and self.heat_enabled:
+        if mouse_t is not None and self.heat_enabled:
             note = self._mouse_note([]) + self._values_note(latency)
         at = cursor
         if self.heat_maps.cursor.active:
             at, note = self.frozen_at, self._latency_note()
-        self.heat_maps.paint(self.shown, self.window, note, self.percentiles_enabled, at)
+        self.heat_maps.paint(self.shown_state, self.window, note, self.percentiles_enabled, at)
         self.more_charts.paint(
-            self.shown.history, self.window, disk, cursor, pointed,
+            self.shown_state.history, self.window, disk, cursor, mouse_t,
             bought.mib if bought is not None else (),
         )  # fmt: skip
 
@@ -629,12 +636,12 @@ class Dashboard(CanvasScreen):
     @property
     def mouse_t(self) -> float | None:
         """The moment that the mouse points at, if something was measured there."""
-        t, end = self._mouse_t, self.shown.history.end
+        t, end = self._mouse_t, self.shown_state.history.end
         return t if t is not None and end is not None and t <= end + self.window.dot_s else None
 
     def _values(self, chart: Chart, newest: list[str]) -> list[str]:
         t = self.mouse_t
-        return newest if t is None else chart.values_at(self.shown.history, self.window, t)
+        return newest if t is None else chart.values_at(self.shown_state.history, self.window, t)
 
     def _mouse_note(self, note: list[Piece]) -> list[Piece]:
         t = self.mouse_t
@@ -812,7 +819,7 @@ class Dashboard(CanvasScreen):
 
     def _mark_means(self) -> list[Mean]:
         """Means of each span between marks; empty without a mark, where the runs panel has more."""
-        stretches = self.shown.mark_intervals
+        stretches = self.shown_state.mark_intervals
         if not stretches.marked:
             return []
         return [
@@ -828,14 +835,14 @@ class Dashboard(CanvasScreen):
 
     def _latency_labels(self, disk: DiskRates | None) -> list[str]:
         """The newest value of each line."""
-        state = self.shown
+        state = self.shown_state
         if self._latency_source == AWAIT:
             return [f.milliseconds(ms, "") if ms is not None else ""
                     for ms in ((disk.w_await, disk.r_await) if disk else (None, None))]  # fmt: skip
         fio = state.fio_now.total.percentiles if state.fio_now else {}
         if self._latency_source == FIO_LATENCY:
             return [f.latency(fio[n], "") if n in fio else "" for n in ("p99.9", "p99", "p50")]
-        probe = state.probed.probe if state.probed is not None else None
+        probe = state.probe_frame.probe if state.probe_frame is not None else None
         combined = probe.combined(state.devices) if probe is not None else None
         device = combined.device.percentiles if combined is not None else {}
         values = (device.get("p99"), fio.get("p99"), device.get("p50"), fio.get("p50"))
@@ -848,7 +855,7 @@ class Dashboard(CanvasScreen):
         return []
 
     def _latency_note(self) -> list[Piece]:
-        frame = self.shown.fio
+        frame = self.shown_state.fio
         if frame is not None and NO_LATENCY in frame.flags:
             return [("this job measures no latency (gtod_reduce)", WARNING)]
         if self._latency_source == AWAIT:

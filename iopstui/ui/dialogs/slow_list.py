@@ -218,7 +218,7 @@ class SlowList(TypeToFilter, Modal[None]):
 
 def slowest_list(state: LiveState, charset: Charset) -> SlowList | None:
     """List of the slowest requests of the second shown; ``None`` if none was kept."""
-    frame = state.probed
+    frame = state.probe_frame
     probe = frame.probe if frame is not None else None
     if frame is None or probe is None or not any(exemplar.slow for exemplar in probe.exemplars):
         return None
@@ -275,7 +275,7 @@ def _cell_text(chosen: ChosenCell, kept_count: int, below: bool) -> str:
 
 def empty_reason(state: LiveState, parts: Sequence[str] | None) -> str:
     """Why there is no list; ``parts`` are the probe's active parts (``None``: a recording)."""
-    frame = state.probed
+    frame = state.probe_frame
     if frame is None or frame.probe is None:
         if parts is None:
             return "no slowest requests: the probe was off at this time"

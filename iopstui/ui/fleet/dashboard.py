@@ -145,7 +145,7 @@ class FleetDashboard(TypeToFilter, Dashboard):
             if counts.get(state):
                 line.try_add((f"  {counts[state]} {state}", style))
         second = self.fleet_state.second
-        if second is not None and self.shown.probed is not None:
+        if second is not None and self.shown_state.probe_frame is not None:
             # the hosts that the device's percentiles come from
             device = second.sums.device
             is_complete = device.hosts == second.counted

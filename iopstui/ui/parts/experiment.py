@@ -50,21 +50,21 @@ class ExperimentKeys(Part):
     ) -> None:
         super().__init__(port)
         self.background = background
-        self.under: RunningExperiment | None = None
+        self.running_experiment: RunningExperiment | None = None
         self.screen: Screen[None] | None = None
         self._jobs = jobs
-        self._tell = emit
+        self._emit = emit
         self._hints = hints
-        self._none_here = none_here
+        self._unavailable_text = none_here
         # of each kind: the form's fields, and what was typed when one was begun last
-        self._typed: dict[str, tuple[Sequence[Field], Mapping[str, str]]] = {}
+        self._form_values: dict[str, tuple[Sequence[Field], Mapping[str, str]]] = {}
 
     # -- what is known
 
     @property
     def experimenting(self) -> bool:
         """True from the form's Enter until everything is as before."""
-        return self.under is not None and self.under.active
+        return self.running_experiment is not None and self.running_experiment.active
 
     @property
     def active(self) -> bool:
@@ -89,7 +89,7 @@ class ExperimentKeys(Part):
         return self.background is not None and not self.active and bool(self.noun)
 
     @property
-    def shown(self) -> bool:
+    def is_shown(self) -> bool:
         """True while its screen is open, and nothing over it."""
         return self.port.is_shown(self.screen)
 
@@ -129,9 +129,11 @@ class ExperimentKeys(Part):
             from iopstui.ui.dialogs.choice import ask_last_or_new
 
             new = "new comparison" if kind == "compare" else "new sweep"
-            ask_last_or_new(self.port, kind, self.noun, new, self.show, lambda: self._new(kind))
+            ask_last_or_new(
+                self.port, kind, self.noun, new, self.show, lambda: self._start_new(kind)
+            )
         else:
-            self._new(kind)
+            self._start_new(kind)
 
     def show(self) -> None:
         """The screen of the experiment that runs or ran last."""
@@ -162,22 +164,22 @@ class ExperimentKeys(Part):
         if experiment is None or experiment.active:
             return
         if self.background is None:
-            self.port.show_message("info", self._none_here)
+            self.port.show_message("info", self._unavailable_text)
             return
         self.port.pop()
-        self._new(experiment.kind)
+        self._start_new(experiment.kind)
 
     def show_dashboard(self) -> None:
         """Go from the experiment's screen to the dashboard."""
         self.port.pop()
 
-    def _new(self, kind: str) -> None:
+    def _start_new(self, kind: str) -> None:
         """Open the form."""
         session, state = self.port.session, self.port.state
         if session is None:
             return
         if self.background is None:
-            self.port.show_message("info", self._none_here)
+            self.port.show_message("info", self._unavailable_text)
             return
         if state.ended:
             text = "the session has ended; d starts another"
@@ -197,7 +199,7 @@ class ExperimentKeys(Part):
         options = options_text(self._jobs.overrides, " ".join(varied))
         rows = fields(kind, self._jobs.job, options, varied)
         form = ExperimentForm(
-            kind, restore_values(rows, *self._typed.get(kind, ((), {}))), background.preview,
+            kind, restore_values(rows, *self._form_values.get(kind, ((), {}))), background.preview,
             [job.name for job in self._jobs.jobs], self.port.charset,
             "First: the running job is stopped" if runs else "",
         )  # fmt: skip
@@ -212,16 +214,18 @@ class ExperimentKeys(Part):
     ) -> None:
         if chosen is None or self.port.session is None:
             return
-        self._typed[kind] = (rows, chosen.values)
+        self._form_values[kind] = (rows, chosen.values)
         self._jobs.forget_pending()
         t = self.port.state.t
-        self.under = background.start(chosen.experiment, self._tell, t, chosen.start_over)
+        self.running_experiment = background.start(
+            chosen.experiment, self._emit, t, chosen.start_over
+        )
 
     def stop(self) -> None:
         """Stop the experiment; its results are kept."""
-        if self.under is None or not self.under.active:
+        if self.running_experiment is None or not self.running_experiment.active:
             return
-        self.under.stop()
+        self.running_experiment.stop()
         if self.active:
             self.port.show_message("info", f"stopping the {self.noun}; its results are kept")
 
@@ -229,22 +233,22 @@ class ExperimentKeys(Part):
 
     def feed(self, event: Event) -> None:
         """An event of the session, in the session's thread."""
-        if self.under is not None:
-            self.under.feed(event)
+        if self.running_experiment is not None:
+            self.running_experiment.feed(event)
 
     def forget(self) -> None:
         """Forget the experiment: another session begins."""
-        self.under = None
+        self.running_experiment = None
 
     def end(self) -> None:
         """Stop it, before the session is closed; never waits."""
-        if self.under is not None and self.under.active:
-            self.under.stop()
+        if self.running_experiment is not None and self.running_experiment.active:
+            self.running_experiment.stop()
 
     def wait(self) -> None:
         """Waits, after the session was closed, until its files are removed."""
-        if self.under is not None:
-            self.under.wait(START_TIMEOUT_S)
+        if self.running_experiment is not None:
+            self.running_experiment.wait(START_TIMEOUT_S)
 
     ACTIONS = (
         Action(

@@ -32,7 +32,7 @@ class JobKeys(Part):
         self.jobs = list(jobs)
         self.overrides = dict(overrides)
         self._job = job
-        self._knob_timer: Timer | None = None
+        self._restart_timer: Timer | None = None
 
     @property
     def job(self) -> str:
@@ -177,11 +177,11 @@ class JobKeys(Part):
             return
         state.next_run.note_change(option, change)
         self.port.show_message("info", f"{change}: restarting the job")
-        if self._knob_timer is not None:
-            self._knob_timer.stop()
-        self._knob_timer = self.port.call_after(RESTART_DELAY_S, self.apply_knob)
+        if self._restart_timer is not None:
+            self._restart_timer.stop()
+        self._restart_timer = self.port.call_after(RESTART_DELAY_S, self.restart_with_changes)
 
-    def apply_knob(self) -> None:
+    def restart_with_changes(self) -> None:
         """Restarts the job with the options turned, and leaves a mark on the charts."""
         state, session = self.port.state, self.port.session
         text = ", ".join(knobs.mark_text(*changed) for changed in state.next_run.changes.items())
@@ -193,7 +193,7 @@ class JobKeys(Part):
 
     def decide(self) -> None:
         """Run the job with the options that decide a finding which holds now."""
-        finding = self._undecided()
+        finding = self._testable_finding()
         live = self.port.live
         if finding is None or live is None:
             text = "no finding needs a test run (f lists all)"
@@ -208,7 +208,7 @@ class JobKeys(Part):
             "info", f"{finding.options}: this run tests the finding ({finding.rule})"
         )
 
-    def _undecided(self) -> Finding | None:
+    def _testable_finding(self) -> Finding | None:
         findings = (entry.finding for entry in self.port.state.current_findings())
         return next((finding for finding in findings if finding.test), None)
 
@@ -256,7 +256,7 @@ class JobKeys(Part):
                  "decide it", place=55,
             footer=(
                 Footer("test it", {IDLE: 15, RUNNING: 15},
-                       when=lambda jobs: jobs._undecided() is not None),
+                       when=lambda jobs: jobs._testable_finding() is not None),
             ),
             disturbs=BUSY, measures=True,
         ),

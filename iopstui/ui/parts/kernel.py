@@ -45,12 +45,12 @@ class KernelKeys(Part):
         self._jobs = jobs
         self._experiments = experiments
         # whether the user has agreed that the key changes a setting of the disk
-        self._asked = False
+        self._affinity_confirmed = False
         # those typed in this session, the newest last
         self._options: list[str] = []
 
     @property
-    def bound(self) -> bool:
+    def jobs_bound(self) -> bool:
         """Whether the next run's jobs are bound to hardware queues."""
         return self.port.session is not None and self.port.session.bind
 
@@ -83,7 +83,7 @@ class KernelKeys(Part):
             return
         now = disk.queue.rq_affinity if disk.queue is not None else None
         following = str(((now if now is not None else 0) + 1) % len(AFFINITIES))
-        if self._asked:
+        if self._affinity_confirmed:
             self._set_affinity(following)
             return
         from iopstui.ui.dialogs.confirm import Confirm
@@ -96,11 +96,11 @@ class KernelKeys(Part):
         title = f"Change rq_affinity {before} → {following} on {disk.name}?"
         self.port.push(
             Confirm(title, text, "Change", self.port.charset),
-            lambda yes: self._affinity_agreed(following) if yes else None,
+            lambda yes: self._confirm_affinity(following) if yes else None,
         )
 
-    def _affinity_agreed(self, value: str) -> None:
-        self._asked = True
+    def _confirm_affinity(self, value: str) -> None:
+        self._affinity_confirmed = True
         self._set_affinity(value)
 
     def _set_affinity(self, value: str) -> None:
@@ -145,9 +145,9 @@ class KernelKeys(Part):
         from iopstui.ui.dialogs.settings import Settings
 
         state, charset = self.port.state, self.port.charset
-        self.port.push(Settings(session.knobs, self._turn_setting, state, charset))
+        self.port.push(Settings(session.knobs, self._change_setting, state, charset))
 
-    def _turn_setting(self, name: str, value: str) -> None:
+    def _change_setting(self, name: str, value: str) -> None:
         # an experiment may have begun since the list was opened
         if self.port.session is not None and not self._experiments.refuses_disturbance():
             self.port.session.set_tunable(name, value)
@@ -186,9 +186,9 @@ class KernelKeys(Part):
             "fio option", note, lambda text: check_with_fio(text, engine),
             lambda: read_engine_options(engine), self._options, self.port.charset,
         )  # fmt: skip
-        self.port.push(prompt, self._option_given)
+        self.port.push(prompt, self._set_option)
 
-    def _option_given(self, text: str | None) -> None:
+    def _set_option(self, text: str | None) -> None:
         if text is None:
             return
         option, value = parse_option(text)
@@ -247,7 +247,7 @@ class KernelKeys(Part):
         ),
         Action(
             "bind_queues", (Key("B", "B"),), bind_queues,
-            title=lambda kernel: "Jobs: not bound to queues" if kernel.bound
+            title=lambda kernel: "Jobs: not bound to queues" if kernel.jobs_bound
             else "Jobs: bind to hardware queues",
             note="every fio job on a CPU of another hardware queue",
             help="bind each fio job to a CPU of a different hardware queue, or not", place=190,

@@ -43,7 +43,7 @@ class RecordKeys(Part):
     def __init__(self, port: Port) -> None:
         super().__init__(port)
         # a recording that has ended, and of which there is no report yet
-        self._ended: Path | None = None
+        self._last_recording: Path | None = None
 
     @property
     def recording(self) -> bool:
@@ -58,13 +58,13 @@ class RecordKeys(Part):
             return
         # a notice of the session follows, and the footer's keys with it
         if session.recording is not None:
-            self._ended = session.recording
+            self._last_recording = session.recording
             session.stop_recording()
             return
         try:
             session.record(Path.cwd() / time.strftime(NAME))
         except IopstuiError as error:
-            self._say_error(error)
+            self._show_error(error)
 
     def report(self) -> None:
         """Write an HTML report: of the recording that is made or played; else of the one that has
@@ -75,8 +75,8 @@ class RecordKeys(Part):
             work = self._write_report(port.replay_path, output)
         elif session is None:
             return
-        elif (recording := session.recording or self._ended) is not None:
-            self._ended = None
+        elif (recording := session.recording or self._last_recording) is not None:
+            self._last_recording = None
             work = self._write_report(recording, recording.with_suffix(".html"))
         else:
             work = self._report_last(session)
@@ -89,7 +89,7 @@ class RecordKeys(Part):
         try:
             seconds = await asyncio.to_thread(session.save_kept, recording)
         except IopstuiError as error:
-            self._say_error(error)
+            self._show_error(error)
             return
         if seconds is None:
             self.port.show_message("info", NOTHING_YET)
@@ -97,7 +97,7 @@ class RecordKeys(Part):
         period = f" of the last {f.clock(seconds)}"
         await self._write_report(recording, recording.with_suffix(".html"), period)
 
-    def _say_error(self, error: IopstuiError) -> None:
+    def _show_error(self, error: IopstuiError) -> None:
         self.port.show_message("error", f"{error.message} {error.hint}".strip())
 
     async def _write_report(self, recording: Path, output: Path, period: str = "") -> None:

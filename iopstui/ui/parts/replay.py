@@ -72,7 +72,7 @@ class ReplayKeys(Part):
         return action.measures
 
     @property
-    def space(self) -> str:
+    def space_action(self) -> str:
         """Meaning of space now."""
         session = self._session
         if session.at >= session.end and not session.growing:
@@ -86,7 +86,7 @@ class ReplayKeys(Part):
         return f"{mode} {f.clock(self._session.at)} / {f.clock(self._session.end)}"
 
     @property
-    def pace(self) -> str:
+    def pace_text(self) -> str:
         """How fast the recording is played."""
         return "paused" if self._session.paused else f"×{self._session.speed:g}"
 
@@ -99,7 +99,7 @@ class ReplayKeys(Part):
         """Pause or resume; at the end, play from the beginning."""
         at_end = self._session.at >= self._session.end and not self._session.growing
         self._session.pause(not self._session.paused and not at_end)
-        self._show_place()
+        self._refresh()
 
     def seek(self, direction: int) -> None:
         """Jump a little forward or back."""
@@ -121,13 +121,13 @@ class ReplayKeys(Part):
         self.port.show_message(
             "info", f"×{self._session.change_speed(up):g}: seconds of the recording in one"
         )
-        self._show_place()
+        self._refresh()
 
     def next_sample(self) -> None:
         """Show just the next sample, then pause."""
         self._session.step()
 
-    def _show_place(self) -> None:
+    def _refresh(self) -> None:
         self.port.refresh_footer()
         self.port.paint()
 
@@ -136,9 +136,9 @@ class ReplayKeys(Part):
             "pause", (Key("space", "space"),), pause, title="Pause or continue",
             help="pause, continue; at the end: play again", place=10,
             footer=(
-                Footer(lambda replay: replay.pace, {REPLAY: 0, EXPERIMENT_SCREEN: 0},
+                Footer(lambda replay: replay.pace_text, {REPLAY: 0, EXPERIMENT_SCREEN: 0},
                        key=lambda replay: replay.position_text),
-                Footer(lambda replay: replay.space, {REPLAY: 10, EXPERIMENT_SCREEN: 10}),
+                Footer(lambda replay: replay.space_action, {REPLAY: 10, EXPERIMENT_SCREEN: 10}),
             ),
             scope=OVER_EXPERIMENT,
         ),

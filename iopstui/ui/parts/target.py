@@ -41,9 +41,9 @@ class TargetKeys(Part):
     ) -> None:
         super().__init__(port)
         self._backend = backend
-        self._opened = on_open
-        self._closed = on_close
-        self._then = begin
+        self._on_open = on_open
+        self._on_close = on_close
+        self._begin_action = begin
         self._first_run = first_run
         self._pick = True
 
@@ -65,11 +65,11 @@ class TargetKeys(Part):
             self._offered_actions(), self._first_run,
             backend.recent if self.port.session is None else None,
             self.port.session is not None,
-            self._over_home, backend.busiest,
+            self._open_over_home, backend.busiest,
         )  # fmt: skip
         self.port.push(picker, self._picked)
 
-    def _over_home(self, name: str) -> None:
+    def _open_over_home(self, name: str) -> None:
         """Open a dialog over the home screen."""
         from iopstui.ui.dialogs import picker as home
 
@@ -101,14 +101,14 @@ class TargetKeys(Part):
                 self.port.leave(EXIT_OK)
             return
         if choice.action == home.DEMO:
-            self._played(DEMO_NAME)
+            self._play(DEMO_NAME)
         elif choice.action == home.OPEN:
-            self._played(choice.paths[0])
+            self._play(choice.paths[0])
         else:
             if self.port.session is not None:
-                self._closed()
+                self._on_close()
             if self._open(choice.paths):
-                self._then(choice.action)
+                self._begin_action(choice.action)
 
     def _choose_recording(self) -> None:
         """Ask which one, the newest of this directory first."""
@@ -125,7 +125,7 @@ class TargetKeys(Part):
             if value == OTHER_FILE:
                 self._ask_for_recording()
             elif value is not None:
-                self._played(str(recent[values.index(value)]))
+                self._play(str(recent[values.index(value)]))
 
         self.port.push(Choice("Open a recording", values, "", self.port.charset), chosen)
 
@@ -134,12 +134,12 @@ class TargetKeys(Part):
 
         def typed(value: str | None) -> None:
             if value is not None:
-                self._played(value.strip())
+                self._play(value.strip())
 
         text = "Path of a recording (made with R, or run --record)."
         self.port.push(Prompt("Open a recording", text, "", playable, self.port.charset), typed)
 
-    def _played(self, name: str) -> None:
+    def _play(self, name: str) -> None:
         if self._backend.play is not None:
             self._backend.play(name)
             self.port.leave(EXIT_OK)
@@ -155,7 +155,7 @@ class TargetKeys(Part):
                 self.port.leave_with(error)
             return False
         self._pick = True
-        self._opened(session)
+        self._on_open(session)
         return True
 
     def choose_device(self) -> None:

@@ -55,13 +55,13 @@ class ViewKeys(Part):
             "show the mean between marks."
         )
         prompt = Prompt("Mark", hint, "", lambda text: text, self.port.charset)
-        self.port.push(prompt, self._mark_named)
+        self.port.push(prompt, self._add_mark)
 
     @property
     def _next_mark(self) -> str:
         return f"mark {self._marks + 1}"
 
-    def _mark_named(self, text: str | None) -> None:
+    def _add_mark(self, text: str | None) -> None:
         if text is not None and self.port.session is not None:
             mark_text = " ".join(text.split())[:LONGEST_MARK] or self._next_mark
             self._marks += mark_text == self._next_mark
@@ -100,11 +100,11 @@ class ViewKeys(Part):
         from iopstui.ui.dashboard.finding_line import list_rows
 
         port, charset = self.port, self.port.charset
-        self._list(
+        self._open_list(
             "Findings", lambda width: list_rows(port.shown_state, width, charset), pages.FINDINGS
         )
 
-    def _list(self, title: str, rows: Callable[[int], Sequence[Row]], opened_by: Key) -> None:
+    def _open_list(self, title: str, rows: Callable[[int], Sequence[Row]], opened_by: Key) -> None:
         from iopstui.ui.dialogs.live_rows import LiveRows
 
         self.port.push(LiveRows(title, rows, self.port.charset, opened_by))
@@ -150,7 +150,7 @@ class ViewKeys(Part):
     def queue_map(self) -> None:
         """Open the queue map."""
         if self.port.dashboard is not None:
-            self._list("Queue map", self._queue_rows, pages.QUEUE_MAP)
+            self._open_list("Queue map", self._queue_rows, pages.QUEUE_MAP)
 
     def _queue_rows(self, width: int) -> Sequence[Row]:
         from iopstui.ui.dashboard.pages import queue_view
@@ -166,7 +166,7 @@ class ViewKeys(Part):
     def open_probe(self) -> None:
         """Open what the probe shows."""
         if self.port.dashboard is not None:
-            self._list("Inside the kernel", self._probe_rows, pages.PROBE_KEY)
+            self._open_list("Inside the kernel", self._probe_rows, pages.PROBE_KEY)
 
     def _probe_rows(self, width: int) -> Sequence[Row]:
         from iopstui.ui.dashboard.pages import probe_view
@@ -182,7 +182,7 @@ class ViewKeys(Part):
     def waits(self) -> None:
         """Open the page on where the I/Os in flight are."""
         if self.port.dashboard is not None:
-            self._list("Where the I/Os wait", self._wait_rows, pages.WAITS_KEY)
+            self._open_list("Where the I/Os wait", self._wait_rows, pages.WAITS_KEY)
 
     def _wait_rows(self, width: int) -> Sequence[Row]:
         from iopstui.ui.dashboard.pages import waits_view
@@ -226,7 +226,7 @@ class ViewKeys(Part):
     @property
     def keeps_requests(self) -> bool:
         """Whether the second that is shown has single requests."""
-        frame = self.port.shown_state.probed
+        frame = self.port.shown_state.probe_frame
         return frame is not None and frame.probe is not None and bool(frame.probe.exemplars)
 
     def slowest(self) -> None:
@@ -328,15 +328,15 @@ class ViewKeys(Part):
         after it, then the lines again."""
         if self.port.dashboard is not None:
             self.port.dashboard.next_heat_map()
-            self._say_if_no_heat()
+            self._explain_missing_heat()
 
     def percentiles(self) -> None:
         """Draw percentiles over the heat map, which is opened for it."""
         if self.port.dashboard is not None:
             self.port.dashboard.toggle_percentiles()
-            self._say_if_no_heat()
+            self._explain_missing_heat()
 
-    def _say_if_no_heat(self) -> None:
+    def _explain_missing_heat(self) -> None:
         dashboard = self.port.dashboard
         if dashboard is not None and dashboard.heat_enabled and not dashboard.heat_visible:
             self.port.show_message("info", "the heat map begins with a job, or with the probe (P)")

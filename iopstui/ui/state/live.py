@@ -97,7 +97,7 @@ class LiveState:
     """Between the marks."""
     completions: CpuHistory = field(default_factory=CpuHistory)
     """By CPU."""
-    _probed: Frame | None = None
+    _probe_frame: Frame | None = None
     """The newest frame in which the probe has counted something."""
     frame: Frame | None = None
     fio: Frame | None = None
@@ -138,10 +138,10 @@ class LiveState:
         self.mark_intervals = MarkIntervals(self.devices)
 
     @property
-    def probed(self) -> Frame | None:
+    def probe_frame(self) -> Frame | None:
         """The newest frame in which the probe has counted something; ``None`` if that is long
         ago: it was switched off, or has ended."""
-        frame = self._probed
+        frame = self._probe_frame
         return frame if frame is not None and self.t - frame.t <= PROBE_STAYS_S else None
 
     @property
@@ -186,7 +186,7 @@ class LiveState:
     def at(self, moment: HistoryEntry) -> LiveState:
         """Return the state at an earlier moment; charts and runs are the current ones."""
         past = copy(self)
-        past.frame, past.fio, past._probed = moment.frame, moment.fio, moment.probed
+        past.frame, past.fio, past._probe_frame = moment.frame, moment.fio, moment.probe_frame
         past.step, past.finished, past.progress = moment.step, moment.finished, moment.progress
         past.total_s = self.total_s if moment.step == self.step else None
         past.steady, past.outcomes = moment.steady, list(moment.outcomes)
@@ -198,7 +198,7 @@ class LiveState:
     def _add_second(self, frame: Frame) -> None:
         self.recent_seconds.add(
             HistoryEntry(
-                frame, self.fio, self._probed, self.step, self.finished, self.progress,
+                frame, self.fio, self._probe_frame, self.step, self.finished, self.progress,
                 self.steady, tuple(self.outcomes), self.ipi, tuple(self.findings.entries),
                 self.drives,
             )
@@ -419,7 +419,7 @@ class LiveState:
     def _add_probe(self, frame: Frame, values: dict[str, float | None]) -> None:
         if frame.probe is None:
             return
-        self._probed = frame
+        self._probe_frame = frame
         combined = frame.probe.combined(self.devices)
         if combined is None:
             return

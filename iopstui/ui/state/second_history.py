@@ -34,7 +34,7 @@ class HistoryEntry:
 
     frame: Frame
     fio: Frame | None
-    probed: Frame | None
+    probe_frame: Frame | None
     step: StepStarted | None
     finished: StepFinished | None
     progress: LayoutProgress | None

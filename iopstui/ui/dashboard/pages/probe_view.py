@@ -74,7 +74,7 @@ def rows(
 ) -> list[Row]:
     """Return rows for the probe's ``parts`` in the last second that it counted; ``None``: whatever
     a recording has."""
-    frame = state.probed
+    frame = state.probe_frame
     if parts is None and frame is None:
         return wrap(width, charset, NOT_RECORDED, None)
     if parts is not None and not parts:

@@ -40,7 +40,7 @@ def orders(state: LiveState) -> Sequence[str]:
 
 def _process_probe(state: LiveState) -> ProbeInterval | None:
     """Processes counted by the probe, if it counts them."""
-    probe = state.probed.probe if state.probed is not None else None
+    probe = state.probe_frame.probe if state.probe_frame is not None else None
     return probe if probe is not None and PROCESSES in probe.parts else None
 
 
