@@ -142,7 +142,7 @@ def _run_reporting_errors(argv: Sequence[str] | None, writable: bool) -> int:
 def _print_leftovers() -> None:
     # only what has made scratch files has loaded it
     scratch = sys.modules.get("iopstui.safety.scratch")
-    for line in scratch.left_behind() if scratch is not None else ():
+    for line in scratch.leftover_messages() if scratch is not None else ():
         print(f"iopstui: {line}", file=sys.stderr)
 
 

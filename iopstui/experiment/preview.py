@@ -29,7 +29,7 @@ from iopstui.preflight.job import prepare, require_target
 from iopstui.preflight.job_request import JobRequest
 from iopstui.preflight.prepared_job import PreparedJob
 from iopstui.preflight.queues import bind_jobs
-from iopstui.safety.scratch import room_for_all
+from iopstui.safety.scratch import usable_bytes_for_all
 from iopstui.safety.scratch_sizes import scratch_total
 from iopstui.safety.tunable_states import queued_disks
 from iopstui.safety.tunables import read_tunable, why_not_changeable
@@ -61,7 +61,7 @@ def _scratch_bytes(
 ) -> int:
     """How much scratch files in the target's directories need."""
     places = [Path(place.path) for place in target.places]
-    return scratch_total(text, sections, size, room_for_all(places), share, len(places))
+    return scratch_total(text, sections, size, usable_bytes_for_all(places), share, len(places))
 
 
 def preview_plan(

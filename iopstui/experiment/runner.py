@@ -49,7 +49,7 @@ from iopstui.model.fio import jobfile
 from iopstui.model.means import median
 from iopstui.preflight.job_request import JobRequest
 from iopstui.preflight.shared_scratch import SharedScratch
-from iopstui.safety.scratch import DEFAULT_BYTES, Scratch, room_for_all
+from iopstui.safety.scratch import DEFAULT_BYTES, Scratch, usable_bytes_for_all
 from iopstui.safety.scratch_sizes import files_of
 from iopstui.session.live import LiveSession
 
@@ -406,5 +406,7 @@ def common_scratch_bytes(plan: Plan, job_target: Target | None) -> int | None:
         if key not in file_counts:
             file_counts[key] = files_of(point_job_text(plan, step))
     job_count = len({job for job, _ in file_counts}) if plan.variants else 1
-    space = min(DEFAULT_BYTES, room_for_all([Path(place.path) for place in job_target.places]))
+    space = min(
+        DEFAULT_BYTES, usable_bytes_for_all([Path(place.path) for place in job_target.places])
+    )
     return space // max(file_counts.values()) // job_count

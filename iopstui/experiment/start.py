@@ -25,7 +25,7 @@ from iopstui.model.experiment.expectation import Expectation
 from iopstui.model.experiment.options import ExperimentOptions, RunOptions
 from iopstui.preflight.targets import choose_common_targets
 from iopstui.recording.writer import check_creatable, next_free_path
-from iopstui.safety.leftovers import clean_up_and_say
+from iopstui.safety.leftovers import clean_up_and_report
 from iopstui.session.live import LiveSession
 from iopstui.session.new_session import new_session
 
@@ -39,7 +39,7 @@ MIN_ANNOUNCED_CHECKS = 20
 def set_up(options: ExperimentOptions, notify: Notify) -> ExperimentSetup:
     """Check everything before anything runs. UsageError, Refused or Missing."""
     fio = find_fio()
-    clean_up_and_say(notify, Roots())
+    clean_up_and_report(notify, Roots())
     plan, run = options.plan, options.run
     devices = read_devices(Roots())
     target, job_target = choose_common_targets(run.targets, plan.every_job, devices, Roots())

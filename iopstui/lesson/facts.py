@@ -188,6 +188,6 @@ def _unchangeable_reason(
         return f"{disks[0].name} has no {name}"
     if state.refused:
         return f"{state.refused} {state.hint}".rstrip(" .")
-    if len({value for _, value in state.each}) > 1:
+    if len({value for _, value in state.by_disk}) > 1:
         return f"{name} differs between the disks under the target"
     return ""

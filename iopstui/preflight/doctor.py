@@ -16,21 +16,21 @@ from iopstui.fio.fence_exec import landlock_abi
 from iopstui.fio.inspect import find_fio
 from iopstui.format import counted
 from iopstui.linux.counters.energy import why_no_energy
-from iopstui.linux.counters.smb_stats import why_not_whole
+from iopstui.linux.counters.smb_stats import why_incomplete
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.usage.mounts import read_own_mounts
 from iopstui.linux.probe.availability import why_no_probe
 from iopstui.linux.probe.bpf_probe import why_not_loadable as own_why_not
 from iopstui.linux.probe.process import PROGRAM
-from iopstui.linux.process.rights import PERMISSION_ERRNOS, how_to_open, why_closed
+from iopstui.linux.process.rights import PERMISSION_ERRNOS, how_to_open, open_error
 from iopstui.linux.roots import Roots
 from iopstui.linux.shares.first_touch import (
-    LIMIT_S,
-    how_to_leave,
+    ANSWER_TIMEOUT_S,
+    how_to_unmount,
     is_served,
     mount_text,
-    silent,
     silent_mount,
+    silent_paths,
 )
 from iopstui.model.block.target import SMB
 from iopstui.preflight.container import inspect_container
@@ -133,7 +133,7 @@ def _raw_reading(roots: Roots) -> Check | None:
              if d.size and d.kind != "partition" and not d.hidden]  # fmt: skip
     if not disks:
         return None
-    errors = {disk.path: error for disk in disks if (error := why_closed(disk.path)) is not None}
+    errors = {disk.path: error for disk in disks if (error := open_error(disk.path)) is not None}
     errors = {path: error for path, error in errors.items() if error.errno not in _NO_MEDIUM_ERRNOS}
     if not errors:
         return Check("raw reading", OK, "block devices can be opened")
@@ -184,13 +184,14 @@ def _shares(roots: Roots) -> Check | None:
               if is_served(mount) and mount.fstype != "autofs"}  # fmt: skip
     if not mounts:
         return None
-    dead = [mounts[path] for path in silent(list(mounts))]
+    dead = [mounts[path] for path in silent_paths(list(mounts))]
     if not dead:
         return Check("served mounts", OK, f"{len(mounts)} found (NFS, SMB, FUSE ...); all answer")
     more = f" and {len(dead) - MAX_LISTED} more" if len(dead) > MAX_LISTED else ""
     names = ", ".join(mount_text(mount) for mount in dead[:MAX_LISTED])
-    return Check("served mounts", LACKS, f"no answer from {names}{more} within {LIMIT_S:g} s",
-                 how_to_leave(dead[0]))  # fmt: skip
+    return Check("served mounts", LACKS,
+                 f"no answer from {names}{more} within {ANSWER_TIMEOUT_S:g} s",
+                 how_to_unmount(dead[0]))  # fmt: skip
 
 
 def _smb(roots: Roots) -> Check | None:
@@ -198,7 +199,7 @@ def _smb(roots: Roots) -> Check | None:
     shares = dict.fromkeys(mount.source for mount in read_own_mounts(roots) if mount.fstype in SMB)
     if not shares:
         return None
-    reasons = {share: reason for share in shares if (reason := why_not_whole(share, roots))}
+    reasons = {share: reason for share in shares if (reason := why_incomplete(share, roots))}
     if not reasons:
         return Check("SMB", OK, f"{counted(len(shares), 'share')}: operations and latencies")
     share, reason = next(iter(reasons.items()))

@@ -23,7 +23,7 @@ from iopstui.model.fio import job_rules, jobfile
 from iopstui.model.fio.jobfile import Section
 from iopstui.preflight.examined_request import ExaminedRequest, group_reporting, refuse_unfenced
 from iopstui.preflight.prepared_job import PreparedJob
-from iopstui.safety.scratch import Scratch, make_scratches, room_for_all, supports_direct
+from iopstui.safety.scratch import Scratch, make_scratches, supports_direct, usable_bytes_for_all
 from iopstui.safety.scratch_sizes import (
     bytes_by_file,
     last_offset,
@@ -89,7 +89,7 @@ def _prepare_on_scratch(examined: ExaminedRequest, scratch: Scratch) -> Prepared
     facts = examined.inspect(text, scratch.path)
     if any(uses_direct_io(job) for job in jobs):
         _need_direct(directories)
-    free_bytes = room_for_all([path.parent for path in directories]) + scratch.used_bytes()
+    free_bytes = usable_bytes_for_all([path.parent for path in directories]) + scratch.used_bytes()
     sizes = scratch_sizes(
         jobs, facts.sections, request.size, free_bytes, request.max_scratch_bytes, len(directories)
     )

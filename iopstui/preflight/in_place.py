@@ -100,7 +100,7 @@ def _largest_file(prepared: PreparedJob) -> int | None:
     files = [name for name in prepared.files if not _is_device(name)]
     if not files:
         return None
-    free_bytes = min(scratch.room_for(Path(os.path.dirname(name))) for name in files)
+    free_bytes = min(scratch.usable_bytes(Path(os.path.dirname(name))) for name in files)
     lengths = [os.stat(name).st_size for name in files if os.path.isfile(name)]
     growing = len(files) if prepared.facts.writes else len(files) - len(lengths)
     if free_bytes < QUICK_BYTES:

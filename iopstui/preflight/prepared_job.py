@@ -135,7 +135,7 @@ class PreparedJob:
         """Why the run has to end, because its files grow beyond what was planned; "" if not."""
         for directory in self.directories:
             with contextlib.suppress(UsageError):
-                if scratch.room_for(directory) == 0:
+                if scratch.usable_bytes(directory) == 0:
                     return f"the file system of {directory.parent} has only 5 % free space left"
         if self.scratch is not None and self.layout_bytes is not None:
             used_bytes, most = self.scratch.used_bytes(), self.layout_bytes + SPARE_BYTES

@@ -90,7 +90,7 @@ def choose_watch_target(
         raise UsageError(
             f"{error.kinds}: targets watched together must be of one kind; a file or "
             "directory means the disk it is on.",
-            _disks_hint(error.found),
+            _disks_hint(error.targets),
         ) from error
     if not target.devices_below and not target.shares:
         raise UsageError(

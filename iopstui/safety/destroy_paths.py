@@ -36,7 +36,7 @@ class DestroyPath:
         """False if there was nothing of this name."""
         return self.file is not None or self.number is not None
 
-    def means(self, path: str, info: os.stat_result | None, diskseq: int | None = None) -> bool:
+    def matches(self, path: str, info: os.stat_result | None, diskseq: int | None = None) -> bool:
         """Whether it names the file or device ``info``, whose real path is ``path``."""
         if not os.path.isabs(self.text):
             return False
@@ -51,11 +51,11 @@ class DestroyPath:
 
 def bind_paths(texts: Sequence[str]) -> tuple[DestroyPath, ...]:
     """Bind the paths to their present files or devices; paths bound before keep their binding."""
-    return tuple(map(_bound, texts))
+    return tuple(map(_bind_path, texts))
 
 
 @cache
-def _bound(text: str) -> DestroyPath:
+def _bind_path(text: str) -> DestroyPath:
     try:
         real = os.path.realpath(text)
         fd = os.open(real, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)

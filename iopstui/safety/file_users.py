@@ -32,9 +32,9 @@ class FileUsers:
         any overlay."""
         files = {file_identity(info), *self._own_overlays.files(real)}
         users = [
-            f"{loop.loop.name} uses it"
+            f"{loop.device.name} uses it"
             for loop in self._loops
-            if loop.files & files or self._could_be(loop, real, info)
+            if loop.files & files or self._may_use(loop, real, info)
         ]
         names, swapped = self._swaps
         if real in names or files & swapped:
@@ -80,9 +80,9 @@ class FileUsers:
                 files.add((backing.device, backing.inode))
             yield _Loop(loop, path, backing, files)
 
-    def _could_be(self, loop: _Loop, real: str, info: os.stat_result) -> bool:
+    def _may_use(self, loop: _Loop, real: str, info: os.stat_result) -> bool:
         if loop.backing is None:
-            return self._may_back_loop(loop.loop, real, info)
+            return self._may_back_loop(loop.device, real, info)
         # in an overlay whose layers can't be found by name
         made_of = loop.backing.device, loop.backing.inode
         same_name = os.path.basename(loop.path) == os.path.basename(real)
@@ -110,7 +110,7 @@ class _Loop:
     def __init__(
         self, loop: BlockDevice, path: str, backing: Backing | None, files: set[File]
     ) -> None:
-        self.loop = loop
+        self.device = loop
         self.path = path
         self.backing = backing
         self.files = files

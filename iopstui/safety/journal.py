@@ -39,7 +39,7 @@ def state_directory() -> Path:
     another user's).
     """
     path = _state_path()
-    with _opened():
+    with _open_directory():
         return path
 
 
@@ -85,7 +85,7 @@ def _redirectable(base: str) -> bool:
 
 
 @contextmanager
-def _opened() -> Iterator[int]:
+def _open_directory() -> Iterator[int]:
     """A descriptor of the state directory, made if need be, ours alone. Raises OSError."""
     path = _state_path()
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -115,7 +115,7 @@ def boot_id() -> str:
         return ""
 
 
-def machine() -> str:
+def machine_identity() -> str:
     """Names this machine: machine-id(5), and its name, because copies of one disk share the id."""
     try:
         machine_id = Path("/etc/machine-id").read_text().strip()
@@ -137,19 +137,19 @@ class Note:
         Raises OSError.
         """
         self.content = dict(content)
-        with _opened() as directory:
+        with _open_directory() as directory:
             _write(directory, self.path.name, self.content)
 
     def remove(self) -> None:
         """Remove the note once its change is undone."""
-        with contextlib.suppress(FileNotFoundError), _opened() as directory:
+        with contextlib.suppress(FileNotFoundError), _open_directory() as directory:
             os.unlink(self.path.name, dir_fd=directory)
 
 
 def write_note(kind: str, content: Mapping[str, Any]) -> Note:
     """A new note of this process; on disk when this returns. Raises OSError."""
     name = f"{kind}-{os.urandom(8).hex()}.json"
-    with _opened() as directory:
+    with _open_directory() as directory:
         _write(directory, name, content)
     return Note(_state_path() / name, dict(content))
 
@@ -157,22 +157,25 @@ def write_note(kind: str, content: Mapping[str, Any]) -> Note:
 def write_text(prefix: str, text: str) -> Path:
     """Write a new file in the state directory, for people to read. Raises OSError."""
     name = f"{prefix}{os.urandom(4).hex()}.txt"
-    with _opened() as directory, open(_new(directory, name), "w", errors="replace") as file:
+    with (
+        _open_directory() as directory,
+        open(_create_file(directory, name), "w", errors="replace") as file,
+    ):
         file.write(text)
     return _state_path() / name
 
 
-def _new(directory: int, name: str) -> int:
+def _create_file(directory: int, name: str) -> int:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     return os.open(name, flags, 0o600, dir_fd=directory)
 
 
 def _write(directory: int, name: str, content: Mapping[str, Any]) -> None:
     owner = {"pid": os.getpid(), "start": start_time(os.getpid()), "boot": boot_id(),
-             "machine": machine()}  # fmt: skip
+             "machine": machine_identity()}  # fmt: skip
     new = _UNFINISHED_SUFFIX + os.urandom(8).hex()
     try:
-        with open(_new(directory, new), "w") as file:
+        with open(_create_file(directory, new), "w") as file:
             import json
 
             json.dump({"owner": owner, **content}, file)
@@ -187,7 +190,7 @@ def _write(directory: int, name: str, content: Mapping[str, Any]) -> None:
         os.fsync(directory)
 
 
-def abandoned(kind: str) -> Iterator[Note]:
+def abandoned_notes(kind: str) -> Iterator[Note]:
     """Notes of this kind whose process no longer runs. Unreadable ones are passed over."""
     return (note for note, owner in _journal_notes(kind) if owner is None)
 
@@ -196,7 +199,7 @@ def _journal_notes(kind: str) -> Iterator[tuple[Note, int | None]]:
     """All notes of this kind with the process that wrote them, None if it is gone."""
     notes = []
     try:
-        with _opened() as directory:
+        with _open_directory() as directory:
             for name in sorted(os.listdir(directory)):
                 if name.startswith(_UNFINISHED_SUFFIX):
                     _forget(directory, name)
@@ -220,9 +223,9 @@ def _read(directory: int, name: str) -> tuple[Note, int | None] | None:
             content = json.loads(file.read(MAX_NOTE))
         owner = content.pop("owner")
         pid = owner["pid"]
-        if not (isinstance(pid, int) and 0 < pid < _MORE_THAN_PIDS and _is_told(content)):
+        if not (isinstance(pid, int) and 0 < pid < _MORE_THAN_PIDS and _is_encodable(content)):
             return None
-        if owner.get("machine", machine()) != machine():
+        if owner.get("machine", machine_identity()) != machine_identity():
             return None
         alive = owner["boot"] == boot_id() and start_time(pid) == owner["start"]
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -230,12 +233,12 @@ def _read(directory: int, name: str) -> tuple[Note, int | None] | None:
     return Note(_state_path() / name, content), pid if alive else None
 
 
-def _is_told(content: object) -> bool:
+def _is_encodable(content: object) -> bool:
     """Whether all texts in it may be names of files, as what we write is."""
     if isinstance(content, dict):
-        return all(_is_told(key) and _is_told(value) for key, value in content.items())
+        return all(_is_encodable(key) and _is_encodable(value) for key, value in content.items())
     if isinstance(content, list):
-        return all(map(_is_told, content))
+        return all(map(_is_encodable, content))
     # raises UnicodeEncodeError, a ValueError
     return not isinstance(content, str) or b"\0" not in os.fsencode(content)
 

@@ -7,14 +7,14 @@ from collections.abc import Callable
 
 from iopstui.linux.process.private import abandoned_directories, remove
 from iopstui.linux.roots import Roots
-from iopstui.safety.scratch import abandoned, take_silent
+from iopstui.safety.scratch import abandoned_scratches, pop_silent_messages
 from iopstui.safety.tunables import restore_abandoned
 
 
 def clean_up(roots: Roots) -> tuple[list[str], list[str]]:
     """Undo it; return (actions done, actions failed), in words."""
     completed, failed = restore_abandoned(roots)
-    for scratch in abandoned():
+    for scratch in abandoned_scratches():
         existed = scratch.path.exists()
         scratch.close()
         if scratch.path.exists():
@@ -25,14 +25,14 @@ def clean_up(roots: Roots) -> tuple[list[str], list[str]]:
             failed.append(f"cannot remove {scratch.path}: {sudo}rm -r {quoted_path}")
         elif existed:
             completed.append(f"{scratch.path} is removed")
-    failed += take_silent()
+    failed += pop_silent_messages()
     for directory in abandoned_directories():
         # job files and fio's output, in memory: not worth a message
         remove(directory)
     return completed, failed
 
 
-def clean_up_and_say(say: Callable[[str], None], roots: Roots) -> None:
+def clean_up_and_report(say: Callable[[str], None], roots: Roots) -> None:
     """Undo it; ``say`` prints one sentence for each success and failure."""
     for lines in clean_up(roots):
         for line in lines:

@@ -99,13 +99,13 @@ def _acquire(fd: int, path: str, kind: int, roots: Roots) -> None:
 def lock_holder(fd: int, roots: Roots) -> str:
     """Name of the process that has locked the open file."""
     pid = _holder_pid(fd, roots)
-    return _named(pid, roots) if pid else "another program has locked it"
+    return _holder_text(pid, roots) if pid else "another program has locked it"
 
 
-def who_locked(fd: int, roots: Roots) -> tuple[str, bool]:
+def lock_owner(fd: int, roots: Roots) -> tuple[str, bool]:
     """Name of the process that has locked the open file, and whether it is an iopstui."""
     pid = _holder_pid(fd, roots)
-    name, is_iopstui = _identified(pid, roots) if pid else ("", False)
+    name, is_iopstui = _identify(pid, roots) if pid else ("", False)
     if is_iopstui:
         return f"another iopstui (process {pid})", True
     return (f"{printable(name)} (process {pid})" if name else "another program"), False
@@ -125,8 +125,8 @@ def _holder_pid(fd: int, roots: Roots) -> str:
     return ""
 
 
-def _named(pid: str, roots: Roots) -> str:
-    name, is_iopstui = _identified(pid, roots)
+def _holder_text(pid: str, roots: Roots) -> str:
+    name, is_iopstui = _identify(pid, roots)
     if not name:
         return "a job left by an earlier iopstui is being stopped"
     if is_iopstui:
@@ -134,7 +134,7 @@ def _named(pid: str, roots: Roots) -> str:
     return f"{printable(name)} (pid {pid}) has locked it"
 
 
-def _identified(pid: str, roots: Roots) -> tuple[str, bool]:
+def _identify(pid: str, roots: Roots) -> tuple[str, bool]:
     """The name of a process, and whether it is an iopstui; "" if it is gone."""
     try:
         command = Path(roots.proc / pid / "cmdline").read_bytes().split(b"\0")

@@ -30,11 +30,11 @@ from iopstui.model.block.target import DEVICE, FILE, Target
 from iopstui.model.block.usage import usage
 from iopstui.safety.destroy_paths import DestroyPath, bind_paths
 from iopstui.safety.file_users import FileUsers
-from iopstui.safety.served_devices import server, used_below
+from iopstui.safety.served_devices import server, users_below
 from iopstui.text import printable
 
 Devices = Mapping[str, BlockDevice]
-Words = str | Sequence[str] | None
+DestroyData = str | Sequence[str] | None
 
 # linux/fs.h: _IOR(0x12, 128, __u64), in the encoding of x86, ARM, RISC-V and s390
 _BLKGETDISKSEQ = 0x80081280
@@ -45,19 +45,19 @@ _CHOOSE_ANOTHER = "There is no override. Choose another device; see: iopstui dev
 class WriteVerdict:
     """Reasons against writing to ``path``, in words.
 
-    ``in_use``: refused whatever the user says. ``carries``: would be destroyed. ``unseen``: why it
+    ``in_use``: refused whatever the user says. ``contents``: would be destroyed. ``unseen``: why it
     is unknown whether another program has it open.
     """
 
     path: str
     in_use: tuple[str, ...] = ()
-    carries: tuple[str, ...] = ()
+    contents: tuple[str, ...] = ()
     unseen: str = ""
 
     @property
     def blank(self) -> bool:
         """True if it is unused and nothing was found on it."""
-        return not self.in_use and not self.carries
+        return not self.in_use and not self.contents
 
 
 def write_reasons(
@@ -75,20 +75,20 @@ def write_reasons(
     node = path or block_device.path
     backings = read_backings(devices, roots)
     stack = Stack(devices, backings)
-    in_use = [*usage(device, devices, backings), *_members(device, stack, roots)]
-    in_use += _state(block_device, roots)
-    in_use += _same_disk(block_device, stack, roots)
-    in_use += used_below((device, *stack.below(device)), stack, backings, roots)
+    in_use = [*usage(device, devices, backings), *_memberships(device, stack, roots)]
+    in_use += _state_reasons(block_device, roots)
+    in_use += _uses_of_same_disk(block_device, stack, roots)
+    in_use += users_below((device, *stack.below(device)), stack, backings, roots)
     if not reserved:
-        in_use += _exclusive(node, block_device)
+        in_use += _exclusive_open_errors(node, block_device)
         for lower in lower_loops(device, stack):
-            in_use += _exclusive(str(roots.dev / lower.name), lower)
-    carries, more = _carries(block_device, node, devices, roots)
-    in_use += [*more, *_open_by(device, node, stack, backings, roots)]
+            in_use += _exclusive_open_errors(str(roots.dev / lower.name), lower)
+    carries, more = _check_contents(block_device, node, devices, roots)
+    in_use += [*more, *_other_writers(device, node, stack, backings, roots)]
     return WriteVerdict(
         path=node,
         in_use=tuple(dict.fromkeys(in_use)),
-        carries=tuple(dict.fromkeys(carries)),
+        contents=tuple(dict.fromkeys(carries)),
         unseen=hidden_programs_reason(roots),
     )
 
@@ -97,7 +97,7 @@ def check_write(
     target: Target,
     devices: Devices,
     roots: Roots,
-    destroy_data: Words,
+    destroy_data: DestroyData,
     *,
     reserved: bool = False,
     open_stat: os.stat_result | None = None,
@@ -121,11 +121,11 @@ def check_write(
     path = printable(target.path)
     _check_unused(path, verdict)
     device = devices[target.device or ""]
-    if target.passthrough and _names_device(destroy_data, device):
+    if target.passthrough and _confirms_device(destroy_data, device):
         return verdict
     if open_stat is None and roots.real:
         open_stat = _stat(target.path)
-    _check_word(target.path, destroy_data, _what_goes(verdict, path), open_stat, roots,
+    _check_confirmation(target.path, destroy_data, _loss_text(verdict, path), open_stat, roots,
                 device.diskseq)  # fmt: skip
     return verdict
 
@@ -133,7 +133,7 @@ def check_write(
 def _check_unused(path: str, verdict: WriteVerdict) -> None:
     """Raise Refused if the device is in use."""
     if verdict.in_use:
-        more = "; ".join(verdict.carries)
+        more = "; ".join(verdict.contents)
         raise Refused(
             f"Refusing to write to {path}: it is in use: {'; '.join(verdict.in_use)}."
             + (f" Also: {more}." if more else ""),
@@ -143,7 +143,7 @@ def _check_unused(path: str, verdict: WriteVerdict) -> None:
 
 def check_file_write(
     path: str,
-    destroy_data: Words,
+    destroy_data: DestroyData,
     devices: Devices | None = None,
     roots: Roots | None = None,
     *,
@@ -160,7 +160,7 @@ def check_file_write(
     info = open_stat or _stat(path)
     if info is None:
         if os.path.lexists(path):
-            _check_word(real, destroy_data, f"{path_text} exists; the job would overwrite "
+            _check_confirmation(real, destroy_data, f"{path_text} exists; the job would overwrite "
                                             "it.", None, roots)  # fmt: skip
         return WriteVerdict(path)
     if not stat.S_ISREG(info.st_mode):
@@ -172,8 +172,9 @@ def check_file_write(
             "There is no override. Detach it first (losetup -d, swapoff), end the program that has "
             "it open, or name another file.",
         )
-    _check_word(real, destroy_data, f"{path_text} exists; the job would overwrite it.", info,
-                roots)  # fmt: skip
+    _check_confirmation(
+        real, destroy_data, f"{path_text} exists; the job would overwrite it.", info, roots
+    )
     return WriteVerdict(path)
 
 
@@ -204,21 +205,23 @@ class ExclusiveHold:
         try:
             fd_number, path_number = os.fstat(self.fd).st_rdev, os.stat(self._path).st_rdev
         except OSError as error:
-            raise self._changed(f"its device node cannot be examined ({error.strerror})") from error
+            raise self._replaced(
+                f"its device node cannot be examined ({error.strerror})"
+            ) from error
         expected = os.makedev(self._device.major, self._device.minor)
         if fd_number != expected or path_number != expected:
-            raise self._changed("its device node belongs to another device now")
+            raise self._replaced("its device node belongs to another device now")
         if self._device.diskseq is None:
             return
         for now in (_ioctl_diskseq(self.fd), self._sysfs_diskseq()):
             if now is not None and now != self._device.diskseq:
-                raise self._changed("another disk took its name")
+                raise self._replaced("another disk took its name")
 
     def _sysfs_diskseq(self) -> int | None:
         name = (self._device.disk or self._device.name).replace("/", "!")
         return read_count(self._roots.sys / "class/block" / name / "diskseq")
 
-    def _changed(self, why: str) -> Refused:
+    def _replaced(self, why: str) -> Refused:
         return Refused(
             f"Refusing to write to {printable(self._path)}: {why}.",
             "Look again with: iopstui devices",
@@ -235,7 +238,7 @@ def open_exclusively(path: str, device: BlockDevice, roots: Roots) -> Iterator[E
     try:
         fd = os.open(path, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:
-        why = _why_not_opened(error)
+        why = _open_error_text(error)
         raise Refused(f"Refusing to write to {printable(path)}: {why}.", _CHOOSE_ANOTHER) from error
     try:
         if not stat.S_ISBLK(os.fstat(fd).st_mode):
@@ -255,9 +258,9 @@ def _ioctl_diskseq(fd: int) -> int | None:
     return int(struct.unpack("Q", answer)[0])
 
 
-def _check_word(
+def _check_confirmation(
     path: str,
-    destroy_data: Words,
+    destroy_data: DestroyData,
     reason: str,
     info: os.stat_result | None,
     roots: Roots,
@@ -275,7 +278,7 @@ def _check_word(
     bound = (
         bind_paths(paths) if roots.real or info is not None else [DestroyPath(w, w) for w in paths]
     )
-    if any(destroy_path.means(path, info, diskseq) for destroy_path in bound):
+    if any(destroy_path.matches(path, info, diskseq) for destroy_path in bound):
         return
     if any(
         os.path.isabs(destroy_path.text) and os.path.realpath(destroy_path.text) == path
@@ -293,12 +296,13 @@ def _check_word(
     )
 
 
-def _names_device(destroy_data: Words, device: BlockDevice) -> bool:
+def _confirms_device(destroy_data: DestroyData, device: BlockDevice) -> bool:
     """Whether one of the words names this block device, whose generic device a job works on."""
     paths = [destroy_data] if isinstance(destroy_data, str) else list(destroy_data or ())
     info = _stat(device.path)
     return info is not None and any(
-        destroy_path.means(device.path, info, device.diskseq) for destroy_path in bind_paths(paths)
+        destroy_path.matches(device.path, info, device.diskseq)
+        for destroy_path in bind_paths(paths)
     )
 
 
@@ -313,16 +317,16 @@ def _quoted(text: str) -> str:
     return printable(text) or '""'
 
 
-def _what_goes(verdict: WriteVerdict, path: str) -> str:
+def _loss_text(verdict: WriteVerdict, path: str) -> str:
     doubt = f" Another program may be writing to it: {verdict.unseen}."
     doubt = doubt if verdict.unseen else ""
-    if verdict.carries:
-        reasons = "; ".join(verdict.carries)
+    if verdict.contents:
+        reasons = "; ".join(verdict.contents)
         return f"The job would destroy the data on {path}: {reasons}.{doubt}"
     return f"{path} is a raw device that seems empty; the job would destroy any data on it.{doubt}"
 
 
-def _open_by(
+def _other_writers(
     device: str, node: str, stack: Stack, backings: Backings, roots: Roots
 ) -> Iterator[str]:
     """Other programs that have it open for writing, or anything below, above or beside it, or a
@@ -349,7 +353,7 @@ def _open_by(
             yield writer
 
 
-def _members(device: str, stack: Stack, roots: Roots) -> Iterator[str]:
+def _memberships(device: str, stack: Stack, roots: Roots) -> Iterator[str]:
     """Membership that isn't in holders/: btrfs, bcache."""
     names = tuple(dict.fromkeys((*stack.above(device), *stack.overlapping(device))))
     for uuid, members in read_btrfs(roots).items():
@@ -376,7 +380,7 @@ def _bcache_members(roots: Roots) -> frozenset[str]:
     return frozenset(members)
 
 
-def _state(device: BlockDevice, roots: Roots) -> Iterator[str]:
+def _state_reasons(device: BlockDevice, roots: Roots) -> Iterator[str]:
     read_only = read_flag(_directory(device.name, roots) / "ro")
     if device.read_only or read_only:
         yield f"{device.name} is read-only"
@@ -384,7 +388,7 @@ def _state(device: BlockDevice, roots: Roots) -> Iterator[str]:
         yield f"{device.name} is a path of a multipath device"
 
 
-def _same_disk(device: BlockDevice, stack: Stack, roots: Roots) -> Iterator[str]:
+def _uses_of_same_disk(device: BlockDevice, stack: Stack, roots: Roots) -> Iterator[str]:
     """Other devices that are the same disk by another path, and in use.
 
     A LUN can be seen through two host adapters without any multipath set up: the kernel takes
@@ -410,11 +414,11 @@ def _wwid(device: BlockDevice, roots: Roots) -> str | None:
     return read_text(directory / "device/wwid") or read_text(directory / "wwid")
 
 
-def _exclusive(node: str, device: BlockDevice) -> Iterator[str]:
+def _exclusive_open_errors(node: str, device: BlockDevice) -> Iterator[str]:
     try:
         fd = os.open(node, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:
-        yield _why_not_opened(error)
+        yield _open_error_text(error)
         return
     try:
         info = os.fstat(fd)
@@ -425,13 +429,13 @@ def _exclusive(node: str, device: BlockDevice) -> Iterator[str]:
         os.close(fd)
 
 
-def _why_not_opened(error: OSError) -> str:
+def _open_error_text(error: OSError) -> str:
     if error.errno == errno.EBUSY:
         return "it is held exclusively by the kernel or another program"
     return f"it cannot be opened to check that it is unused ({error.strerror or error})"
 
 
-def _carries(
+def _check_contents(
     device: BlockDevice, node: str, devices: Devices, roots: Roots
 ) -> tuple[list[str], list[str]]:
     """(what would be destroyed, what is in use after all) on the device and its partitions."""
@@ -443,7 +447,7 @@ def _carries(
     nodes += [(name, devices[name].path) for name in device.partitions if name in devices]
     for name, path in nodes:
         signatures = read_signatures(path)
-        carries += [f"{name} carries {content}" for content in signatures.found]
+        carries += [f"{name} carries {content}" for content in signatures.contents]
         if signatures.error:
             carries.append(f"the content of {name} cannot be read ({signatures.error})")
         if _is_zfs(signatures) and (roots.sys / "module/zfs").is_dir():
@@ -452,7 +456,7 @@ def _carries(
 
 
 def _is_zfs(signatures: Signatures) -> bool:
-    return "zfs_member" in signatures.types or any("zfs_member" in s for s in signatures.found)
+    return "zfs_member" in signatures.types or any("zfs_member" in s for s in signatures.contents)
 
 
 def _directory(name: str, roots: Roots) -> Path:

@@ -42,23 +42,23 @@ class Scratch:
     """A scratch directory and the note of it in the state directory (``None``: no note). ``fd`` is
     the directory held open (O_PATH), -1 if it isn't.
 
-    With several target directories there is one in each: ``spread`` are all of them, this one
+    With several target directories there is one in each: ``parts`` are all of them, this one
     first, and ``path`` holds links 0, 1 ... to them, by which fio spreads a job's files.
     """
 
     path: Path
     note: Note | None
-    spread: tuple[Scratch, ...] = ()
+    parts: tuple[Scratch, ...] = ()
     fd: int = -1
 
     @property
     def paths(self) -> tuple[Path, ...]:
         """All directories, the first one first."""
-        return tuple(scratch.path for scratch in self.spread) or (self.path,)
+        return tuple(scratch.path for scratch in self.parts) or (self.path,)
 
     def used_bytes(self) -> int:
         """Bytes allocated below it so far; of several, below each."""
-        total = sum(scratch.used_bytes() for scratch in self.spread[1:])
+        total = sum(scratch.used_bytes() for scratch in self.parts[1:])
         for place, _, names in os.walk(self.path):
             for name in names:
                 with contextlib.suppress(OSError):
@@ -68,7 +68,7 @@ class Scratch:
     def close(self) -> None:
         """Remove the directory, wherever it is now, then the note; the same with all others. May be
         called twice. On a file system that does not answer both stay, for a later iopstui."""
-        for scratch in self.spread[1:]:
+        for scratch in self.parts[1:]:
             scratch.close()
         if _is_silent(self.path):
             return
@@ -86,9 +86,9 @@ class Scratch:
             self.note.remove()
 
 
-def left_behind() -> list[str]:
+def leftover_messages() -> list[str]:
     """Directories that could not be removed and are still there, a sentence each."""
-    return take_silent() + [
+    return pop_silent_messages() + [
         f"cannot remove {printable(str(path))}: its directory is append-only or "
         "immutable now. Change that, then: iopstui doctor"
         for path in dict.fromkeys(_LEFTOVERS)
@@ -96,7 +96,7 @@ def left_behind() -> list[str]:
     ]
 
 
-def take_silent() -> list[str]:
+def pop_silent_messages() -> list[str]:
     """Directories that were not removed because their file systems do not answer, a sentence each;
     every one once."""
     messages = [
@@ -184,9 +184,9 @@ def make_scratch(directory: Path) -> Scratch:
     return Scratch(path, note, fd=fd)
 
 
-def abandoned() -> Iterator[Scratch]:
+def abandoned_scratches() -> Iterator[Scratch]:
     """Scratch directories whose iopstui no longer runs (it was killed together with its guard)."""
-    for note in journal.abandoned("scratch"):
+    for note in journal.abandoned_notes("scratch"):
         path = Path(str(note.content.get("scratch", "")))
         if path.is_absolute() and not _is_silent(path) and _is_ours(path):
             yield Scratch(path, note)
@@ -210,7 +210,7 @@ def _is_ours(path: Path) -> bool:
     return not path.is_symlink() and path.is_dir() and info.st_uid == os.getuid()
 
 
-def room_for(directory: Path) -> int:
+def usable_bytes(directory: Path) -> int:
     """Bytes available on this file system with 5 % left free. UsageError if the directory can't
     be examined."""
     try:
@@ -224,10 +224,10 @@ def room_for(directory: Path) -> int:
     return max(0, spare)
 
 
-def room_for_all(directories: Sequence[Path]) -> int:
+def usable_bytes_for_all(directories: Sequence[Path]) -> int:
     """Bytes that may be used in all directories together if each gets the same, as fio shares a
     job's size out. Those in one file system share its room."""
-    rooms = [room_for(directory) for directory in directories]
+    rooms = [usable_bytes(directory) for directory in directories]
     systems = [os.stat(directory).st_dev for directory in directories]
     shares = (space // systems.count(system) for space, system in zip(rooms, systems, strict=True))
     return len(directories) * min(shares)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from iopstui.linux.devices.usage.exports import exports_served_here
-from iopstui.linux.devices.usage.openers import Writable, exported_files, opened_by, writers
+from iopstui.linux.devices.usage.openers import Writable, exported_files, writables_of, writers
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import read_bytes, read_count
 from iopstui.model.block.device import BlockDevice
@@ -24,11 +24,11 @@ _PROCESS = re.compile(rb"(?m)^Tgid:\t(\d+)$")
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """A file or device that something served here is made of; ``by`` is how its server is called
-    in words that say who writes to it."""
+    """A file or device that something served here is made of; ``server`` is its name
+    in messages that say who writes to it."""
 
     path: str
-    by: str
+    server: str
     number: tuple[int, int] | None
 
 
@@ -38,7 +38,7 @@ def server(name: str, roots: Roots) -> str:
     return f"(pid {pid})" if pid else ""
 
 
-def used_below(
+def users_below(
     names: Iterable[str], stack: Stack, backings: Backings, roots: Roots
 ) -> Iterator[str]:
     """Describe who else uses a part of any of the devices, if this machine serves it."""
@@ -67,12 +67,12 @@ def _users(
         except OSError:
             return
         users = FileUsers(devices, roots).users_of(os.path.realpath(source.path), info)
-    yield from (why for why in users if source.by not in why)
+    yield from (why for why in users if source.server not in why)
 
 
 def _sources(name: str, roots: Roots) -> Iterator[_Source]:
     pid = _pid(name, roots)
-    open_files = list(opened_by(pid, roots)) if pid else []
+    open_files = list(writables_of(pid, roots)) if pid else []
     # the number may be of another process: it is not of this container's
     if any(_is_node(file, name) for file in open_files):
         candidates = [
@@ -81,7 +81,7 @@ def _sources(name: str, roots: Roots) -> Iterator[_Source]:
     else:
         candidates = []
     candidates += [
-        (file, file.who) for file in exported_files(exports_served_here(name, roots), roots)
+        (file, file.user) for file in exported_files(exports_served_here(name, roots), roots)
     ]
     for source, by in candidates:
         # the server of a remote file may be gone: to look at it would hang

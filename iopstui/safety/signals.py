@@ -19,7 +19,7 @@ REPEAT_S = 0.01
 SAME_SIGNAL_S = 0.1
 """Within it a second signal is the first one's: timeout(1) sends it to the process and then to its
 process group, and nobody presses Ctrl-C that fast."""
-_IMPORTS = "<frozen importlib"
+_IMPORT_MACHINERY = "<frozen importlib"
 Handler = Callable[[int, "FrameType | None"], object]
 
 _UNHANDLED = frozenset(
@@ -70,7 +70,7 @@ class StopSignals:
     document (``stop``); the second does not wait for it (``kill``)."""
 
     def __init__(self, stop: Callable[[], None], kill: Callable[[], None]) -> None:
-        self.asked = 0
+        self.requests = 0
         self._first_s = 0.0
         self._stop = stop
         self._kill = kill
@@ -78,10 +78,10 @@ class StopSignals:
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         now = time.monotonic()
-        if self.asked and now - self._first_s < SAME_SIGNAL_S:
+        if self.requests and now - self._first_s < SAME_SIGNAL_S:
             return
-        self.asked += 1
-        if self.asked == 1:
+        self.requests += 1
+        if self.requests == 1:
             self._first_s = now
             self._stop()
         else:
@@ -91,14 +91,14 @@ class StopSignals:
 def interrupt(number: int, frame: FrameType | None) -> None:
     """Interrupt as Ctrl-C does by default, but not inside code that must complete: everything that
     must be restored is restored on the way out."""
-    if frame is not None and frame.f_code.co_filename.startswith(_IMPORTS):
+    if frame is not None and frame.f_code.co_filename.startswith(_IMPORT_MACHINERY):
         # amid Python's own steps of an import a lock would stay taken, for which other threads wait
-        _again_soon()
+        _repeat_soon()
     else:
         signal_flag.interrupt()
 
 
-def _again_soon() -> None:
+def _repeat_soon() -> None:
     """Send the signal again as SIGALRM, for the handler that is set by then."""
     signal.setitimer(signal.ITIMER_REAL, REPEAT_S)
 
@@ -110,7 +110,7 @@ def repeat_lost_interrupts() -> None:
 
     def hook(ignored: UnraisableHookArgs) -> None:
         if issubclass(ignored.exc_type, KeyboardInterrupt):
-            _again_soon()
+            _repeat_soon()
         else:
             before(ignored)
 

@@ -15,17 +15,17 @@ from iopstui.safety.tunables import read_tunable, why_not_changeable
 
 @dataclass(frozen=True, slots=True)
 class TunableState:
-    """A tunable. ``now`` is its value (of the first disk), ``values`` all that it takes (empty for
-    a number or a CPU list), ``takes`` the same in words. ``each`` are (disk, value), if there are
-    several disks. ``refused`` says why it can't be changed here and ``hint`` the command that can;
-    ``idle`` why it would move nothing on these disks; all "" if nothing is."""
+    """A tunable. ``now`` is its value (of the first disk), ``values`` all that it takes (empty
+    for a number or a CPU list), ``allowed`` the same in words. ``by_disk`` are (disk, value),
+    if there are several disks. ``refused`` says why it can't be changed here and ``hint`` the
+    command that can; ``idle`` why it would move nothing on these disks; all "" if nothing is."""
 
     name: str
     meaning: str
     now: str
     values: tuple[str, ...]
-    takes: str
-    each: tuple[tuple[str, str], ...] = ()
+    allowed: str
+    by_disk: tuple[tuple[str, str], ...] = ()
     refused: str = ""
     hint: str = ""
     idle: str = ""
@@ -59,12 +59,12 @@ def tunable_states(
 ) -> list[TunableState]:
     """Every tunable that the disks have, read again: the kernel does not notify of changes."""
     disks = queued_disks(target, devices)
-    states = [_queue_knob(tunable, disks, roots) for tunable in TUNABLES.values()]
-    states += [_irq_knob(disk, irq, roots) for disk, irq in _interrupts(disks)]
+    states = [_queue_tunable(tunable, disks, roots) for tunable in TUNABLES.values()]
+    states += [_irq_tunable(disk, irq, roots) for disk, irq in _interrupts(disks)]
     return [knob for knob in states if knob is not None]
 
 
-def _queue_knob(
+def _queue_tunable(
     tunable: Tunable, disks: Sequence[BlockDevice], roots: Roots
 ) -> TunableState | None:
     readings = [(disk, read_tunable(disk, tunable.name, roots)) for disk in disks]
@@ -103,7 +103,7 @@ def _interrupts(disks: Sequence[BlockDevice]) -> list[tuple[BlockDevice, int]]:
     return [(disk, irq) for irq, disk in disk_by_irq.items()]
 
 
-def _irq_knob(disk: BlockDevice, irq: int, roots: Roots) -> TunableState | None:
+def _irq_tunable(disk: BlockDevice, irq: int, roots: Roots) -> TunableState | None:
     name = f"{IRQ_PREFIX}/{irq}"
     now = read_tunable(disk, name, roots)
     vector = next(vector for vector in disk.irqs if vector.irq == irq)
@@ -131,8 +131,8 @@ def _state(
         meaning=meaning,
         now=current_values[0][1],
         values=tuple(values),
-        takes=takes,
-        each=tuple((disk.name, value) for disk, value in current_values)
+        allowed=takes,
+        by_disk=tuple((disk.name, value) for disk, value in current_values)
         if len(current_values) > 1
         else (),
         refused=refusal.message if refusal else "",

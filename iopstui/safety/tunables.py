@@ -32,7 +32,7 @@ from iopstui.model.block.tunable import (
 )
 from iopstui.safety import journal, queue_snapshot
 from iopstui.safety.journal import Note
-from iopstui.safety.locks import who_locked
+from iopstui.safety.locks import lock_owner
 from iopstui.safety.queue_snapshot import (
     QueueSnapshot,
     not_restored,
@@ -46,20 +46,20 @@ from iopstui.text import printable
 
 @dataclass(frozen=True, slots=True)
 class AppliedChange:
-    """A changed tunable: ``asked`` was written; the kernel now reports ``now``."""
+    """A changed tunable: ``requested`` was written; the kernel now reports ``now``."""
 
     device: str
     name: str
     before: str
-    asked: str
+    requested: str
     now: str
 
     @property
     def adjusted(self) -> bool:
         """True if the kernel made something else of the value (nr_requests=2 becomes 4)."""
         if irq_of(self.name) is not None:
-            return parse_cpu_list(self.asked) != parse_cpu_list(self.now)
-        return self.asked != self.now
+            return parse_cpu_list(self.requested) != parse_cpu_list(self.now)
+        return self.requested != self.now
 
 
 def tunable_path(device: BlockDevice, name: str, roots: Roots) -> Path:
@@ -98,7 +98,7 @@ class Tunables:
     def __init__(self, roots: Roots) -> None:
         self._roots = roots
         self._note: Note | None = None
-        self.gone = False
+        self.device_gone = False
         # by file: several disks may share one interrupt
         self._changed: dict[str, dict[str, object]] = {}
         self._snapshots: dict[Path, QueueSnapshot] = {}
@@ -126,7 +126,7 @@ class Tunables:
         except OSError as error:
             raise _refusal(device, name, value, path, error) from error
         current = read_tunable(device, name, self._roots) or ""
-        self._keep_others(name, current, path.parent, saved_values)
+        self._restore_others(name, current, path.parent, saved_values)
         if current == before and value != before:
             raise UsageError(
                 f"The kernel accepted {name}={printable(value)} for {device.name}, but left "
@@ -134,7 +134,7 @@ class Tunables:
             )
         return AppliedChange(device.name, name, before, value, current)
 
-    def _keep_others(
+    def _restore_others(
         self, name: str, value: str, directory: Path, saved_values: Mapping[str, str]
     ) -> None:
         """Give back values that the kernel changed along with a tunable, so that one change is one
@@ -185,7 +185,7 @@ class Tunables:
 
     def _lock(self, directory: Path, consequence: str) -> None:
         if directory not in self._locks:
-            fd = _locked(directory, consequence, self._roots)
+            fd = _lock_directory(directory, consequence, self._roots)
             if fd is not None:
                 self._locks[directory] = fd
 
@@ -193,7 +193,7 @@ class Tunables:
         """Restore everything; return sentences about failures. ``gone``: the disks no longer
         exist, so there was nothing to restore."""
         entries, snapshots = list(self._changed.values()), list(self._snapshots.values())
-        self.gone = all(_has_vanished(Path(str(e["path"])), e, self._roots) for e in entries)
+        self.device_gone = all(_has_vanished(Path(str(e["path"])), e, self._roots) for e in entries)
         try:
             _, failed = _restore(entries, snapshots, self._roots)
         finally:
@@ -208,7 +208,7 @@ class Tunables:
         return failed
 
 
-def _locked(directory: Path, consequence: str, roots: Roots) -> int | None:
+def _lock_directory(directory: Path, consequence: str, roots: Roots) -> int | None:
     """A descriptor that keeps other sessions from changing what is below ``directory``; ``None``
     where nothing can be locked. UsageError, with ``consequence``, if another one does."""
     try:
@@ -218,7 +218,7 @@ def _locked(directory: Path, consequence: str, roots: Roots) -> int | None:
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        holder, is_iopstui = who_locked(fd, roots)
+        holder, is_iopstui = lock_owner(fd, roots)
         os.close(fd)
         if error.errno not in (errno.EWOULDBLOCK, errno.EAGAIN):
             return None
@@ -243,7 +243,7 @@ def restore_abandoned(roots: Roots) -> tuple[list[str], list[str]]:
     """Undo the changes of a killed iopstui; return (restored, failed), in words."""
     completed: list[str] = []
     failed: list[str] = []
-    for note in journal.abandoned("settings"):
+    for note in journal.abandoned_notes("settings"):
         noted, queues = note.content.get("settings"), note.content.get("queues")
         entries = [e for e in noted if _is_entry(e, roots)] if isinstance(noted, list) else []
         parsed = [snapshot_of(e, roots) for e in queues] if isinstance(queues, list) else []
@@ -267,7 +267,9 @@ def _restore_alone(
     locks: list[int | None] = []
     try:
         for place, device in places.items():
-            locks.append(_locked(place, f"Settings of {device} are not restored yet", roots))
+            locks.append(
+                _lock_directory(place, f"Settings of {device} are not restored yet", roots)
+            )
         return _restore(entries, snapshots, roots)
     except UsageError as busy:
         return [], [busy.message]

@@ -56,10 +56,10 @@ class WriteGuard:
         self._removes = job_rules.removes_files(job.facts.options)
         self._destroy_data = tuple(destroy_data)
         self._roots = roots
-        self._held = ExitStack()
+        self._resources = ExitStack()
         self._fds: list[int] = []
-        self._read: list[Grant] = []
-        self._write: list[Grant] = []
+        self._read_grants: list[Grant] = []
+        self._write_grants: list[Grant] = []
         # the file or device behind each path when it was first looked at
         self._examined: dict[str, tuple[int, int, int]] = {}
         # what the words name from now on, whatever becomes of their names
@@ -70,12 +70,12 @@ class WriteGuard:
     @property
     def reads(self) -> tuple[Grant, ...]:
         """The files and devices that fio may read, once ``engage`` has examined them."""
-        return tuple(self._read)
+        return tuple(self._read_grants)
 
     @property
     def writes(self) -> tuple[Grant, ...]:
         """Devices that the job may write, too."""
-        return tuple(self._write)
+        return tuple(self._write_grants)
 
     @property
     def fds(self) -> tuple[int, ...]:
@@ -96,7 +96,7 @@ class WriteGuard:
             if self._writes:
                 info = self._stat(target.path)
                 self._examined[target.path] = _identity(info)
-                self._check_one(target, devices, info, users, reserved=False)
+                self._check_target(target, devices, info, users, reserved=False)
 
     def engage(self, devices: Devices) -> None:
         """Check again with the current devices, and reserve them until ``close``."""
@@ -108,10 +108,10 @@ class WriteGuard:
                 open_stat = self._lock(target, stack)
                 granted = self._grant(target.path, open_stat)
                 if self._writes:
-                    self._engage_one(target, stack, open_stat, users)
-                    self._write.append(granted)
+                    self._reserve(target, stack, open_stat, users)
+                    self._write_grants.append(granted)
                 else:
-                    self._read.append(granted)
+                    self._read_grants.append(granted)
         except BaseException:
             self.close()
             raise
@@ -139,33 +139,33 @@ class WriteGuard:
             )
         return granted
 
-    def _engage_one(
+    def _reserve(
         self, target: Target, stack: Stack, open_stat: os.stat_result, users: FileUsers
     ) -> None:
         device = stack.devices.get(target.device or "")
         if target.kind != DEVICE or device is None:
-            self._check_one(target, stack.devices, open_stat, users, reserved=False)
+            self._check_target(target, stack.devices, open_stat, users, reserved=False)
             return
         node = str(self._roots.dev / device.name) if target.passthrough else target.path
         device_hold = self._hold_exclusively(node, device)
         # nobody may mount what lies below meanwhile, either
         lower = [self._hold_exclusively(str(self._roots.dev / lower_device.name), lower_device)
                  for lower_device in safety.lower_loops(device.name, stack)]  # fmt: skip
-        self._check_one(target, stack.devices, open_stat, users, reserved=True)
+        self._check_target(target, stack.devices, open_stat, users, reserved=True)
         for hold in (device_hold, *lower):
             hold.verify()
 
     def _hold_exclusively(self, path: str, device: BlockDevice) -> safety.ExclusiveHold:
-        hold = self._held.enter_context(safety.open_exclusively(path, device, self._roots))
+        hold = self._resources.enter_context(safety.open_exclusively(path, device, self._roots))
         self._fds.append(hold.fd)
         return hold
 
     def close(self) -> None:
         """Release the reserved devices."""
-        self._held.close()
+        self._resources.close()
         self._fds.clear()
-        self._read.clear()
-        self._write.clear()
+        self._read_grants.clear()
+        self._write_grants.clear()
 
     def _check_rules(self) -> None:
         facts = self._job.facts
@@ -211,7 +211,7 @@ class WriteGuard:
                 self._keep_open(fd)
 
     def _keep_open(self, fd: int) -> None:
-        self._held.callback(os.close, fd)
+        self._resources.callback(os.close, fd)
         self._fds.append(fd)
 
     def _targets(self, devices: Devices) -> list[Target]:
@@ -235,7 +235,7 @@ class WriteGuard:
             self._roots.dev in parent.parents and not parent.is_dir()
         )
 
-    def _check_one(
+    def _check_target(
         self,
         target: Target,
         devices: Devices,

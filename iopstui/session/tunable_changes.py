@@ -135,7 +135,7 @@ class TunableChanges:
             failed = self._tunables.restore()
             for problem in failed:
                 self._context.notice("error", problem)
-            if self._tunables.gone:
+            if self._tunables.device_gone:
                 self._context.notice("info", "the device is gone, and its changed tunables with it")
             elif not failed:
                 self._context.notice("info", "all changed tunables restored")

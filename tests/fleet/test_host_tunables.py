@@ -65,7 +65,7 @@ def test_all_hosts_are_one_list() -> None:
     found = {one.name: one for one in s.merged_tunables(three().known)}
     scheduler = found["scheduler"]
     assert scheduler.now == "none/mq-deadline/bfq" and scheduler.values == ALL
-    assert scheduler.each[:3] == (("a sda", "none"), ("b sdb", "none"), ("b sdc", "mq-deadline"))
+    assert scheduler.by_disk[:3] == (("a sda", "none"), ("b sdb", "none"), ("b sdc", "mq-deadline"))
     # one host that refuses keeps nobody else from it
     assert not scheduler.refused and set(found) == {"scheduler", "nomerges"}
     alone = HostTunables()

@@ -163,7 +163,11 @@ def test_requests_are_read_when_they_are_complete(begin: Callable[..., BpfCaptur
     assert len(capture.take()) == 0
     kernel.count(programs.HEAD, 4)
     batch = capture.take()
-    assert batch.words[programs.TIME] == [0, 10, 20] and batch.words[programs.TOTAL] == [6, 16, 26]
+    assert batch.columns[programs.TIME] == [0, 10, 20] and batch.columns[programs.TOTAL] == [
+        6,
+        16,
+        26,
+    ]
     assert batch.lost == 0 and len(capture.take(last=True)) == 1
 
 
@@ -177,7 +181,7 @@ def test_what_was_overwritten_is_lost_and_said(begin: Callable[..., BpfCapture],
     batch = capture.take(last=True)
     # three quarters of the ring are read: the rest may be written to meanwhile
     first = upto - ROOM * 3 // 4
-    assert batch.words[programs.TIME] == list(range(first, upto)) and batch.lost == first
+    assert batch.columns[programs.TIME] == list(range(first, upto)) and batch.lost == first
     assert len(capture.take(last=True)) == capture.take().lost == 0
 
 
@@ -327,7 +331,7 @@ def test_processes_that_are_gone_have_a_name_too(tree: Tree) -> None:
     assert found.name(7) == "kworker (writeback)" and found.name(8) == ENDED
     assert found.name(7 | METADATA) == METADATA_PROCESS
     below = Processes(tree.roots, [2])
-    assert below.wanted(7) and below.wanted(7 | METADATA) and not below.wanted(8)
+    assert below.is_chosen(7) and below.is_chosen(7 | METADATA) and not below.is_chosen(8)
     process(tree, 7, "other", 2)
     assert found.name(7) == "kworker (writeback)", "looked up once"
     assert cgroups_below(Path("/nowhere")) == frozenset()

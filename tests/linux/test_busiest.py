@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from iopstui.linux.process.busiest import LEAST_S, BusiestProcess
+from iopstui.linux.process.busiest import MIN_INTERVAL_S, BusiestProcess
 from iopstui.linux.process.process_io import ProcessRates
 
 BUSY, IDLE = ProcessRates(812, "postgres", 5e7, 1e7), ProcessRates(9, "dd", 1.0, 0.0)
 
 
-@pytest.mark.parametrize(("cost_s", "every_s"), [(0.001, LEAST_S), (0.05, 100.0)])
+@pytest.mark.parametrize(("cost_s", "every_s"), [(0.001, MIN_INTERVAL_S), (0.05, 100.0)])
 def test_a_dear_reading_is_made_seldom(cost_s: float, every_s: float) -> None:
     now, used = [100.0], [0.0]
 

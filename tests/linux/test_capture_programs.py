@@ -66,12 +66,12 @@ class Disk:
         )
         disks = [CapturedDisk(InFlightMap(VDA, SLOTS, 64, 63), first, last)]
         self.code = {
-            GETRQ: programs.allocated(KERNEL, disks, MAPS),
-            ISSUE: programs.issued(KERNEL, disks, MAPS),
-            COMPLETE: programs.completed(KERNEL, disks, MAPS),
-            REQUEUE: programs.requeued(KERNEL, disks, MAPS),
-            BIO_QUEUE: programs.queued(KERNEL, disks, MAPS),
-            BIO_COMPLETE: programs.bio_completed(KERNEL, disks, MAPS),
+            GETRQ: programs.allocation_program(KERNEL, disks, MAPS),
+            ISSUE: programs.issue_program(KERNEL, disks, MAPS),
+            COMPLETE: programs.completion_program(KERNEL, disks, MAPS),
+            REQUEUE: programs.requeue_program(KERNEL, disks, MAPS),
+            BIO_QUEUE: programs.bio_queue_program(KERNEL, disks, MAPS),
+            BIO_COMPLETE: programs.bio_completion_program(KERNEL, disks, MAPS),
         }
         if bios:
             self.memory[SLOTS_AT] = bytearray(64 * 16)

@@ -36,16 +36,16 @@ def reader(size: int, *times: int) -> tuple[FunctionCallReader, File]:
 def test_only_the_head_and_the_tail_are_looked_at(
     monkeypatch: pytest.MonkeyPatch, size: int, tail: int
 ) -> None:
-    monkeypatch.setattr(function_calls, "TAIL", tail)
+    monkeypatch.setattr(function_calls, "TAIL_BYTES", tail)
     one, _ = reader(size, 1000, 1301)
     found = one.read()
     assert (found.counts, found.at_ns, found.took_ns) == ({0: 70, 1: 80}, 1150, 301)
 
 
 def test_no_more_than_the_tail_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(function_calls, "TAIL", 100)
+    monkeypatch.setattr(function_calls, "TAIL_BYTES", 100)
     one, _ = reader(10)
-    head, tail = one._ends()
+    head, tail = one._first_line_and_tail()
     assert head == TABLE.split(b"\n")[0]
     assert TABLE.endswith(tail) and 100 <= len(tail) < 110
 

@@ -149,13 +149,13 @@ def test_which_disks_iocost_is_at_work_on(tree: Tree) -> None:
     unified(tree, "0::/a\n")
     tree.sys("fs/cgroup/io.cost.qos", QOS)
     group(tree, "a")
-    assert IoLimits(tree.roots).read().costed == {"254:0"}
+    assert IoLimits(tree.roots).read().iocost_disks == {"254:0"}
 
 
 def test_the_root_of_all_passes_iocost(tree: Tree) -> None:
     unified(tree, "0::/\n")
     tree.sys("fs/cgroup/io.cost.qos", QOS)
-    assert IoLimits(tree.roots).read().costed == frozenset()
+    assert IoLimits(tree.roots).read().iocost_disks == frozenset()
 
 
 def test_version_1_has_the_limits_of_the_own_group_alone(tree: Tree) -> None:

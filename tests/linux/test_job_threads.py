@@ -130,22 +130,22 @@ def test_workers_that_come_and_go_never_make_the_sum_fall(monkeypatch: pytest.Mo
     waits = {"1": 100, "2": 200, "3": 300}
     monkeypatch.setattr(job_threads, "_cpu_wait_ns", waits.get)
     jobs = JobThreads(1)
-    jobs._left = 10
-    assert jobs._waited(7, ["1", "2", "3"]) == 600
+    jobs._workers_left = 10
+    assert jobs._workers_wait_ns(7, ["1", "2", "3"]) == 600
     waits.update({"2": 250, "4": 40})
     del waits["1"]
-    assert jobs._waited(7, ["2", "3", "4"]) == 600 + 50 + 40
-    assert jobs._waited(7, []) == 690
-    assert jobs._waited(8, []) is None
+    assert jobs._workers_wait_ns(7, ["2", "3", "4"]) == 600 + 50 + 40
+    assert jobs._workers_wait_ns(7, []) == 690
+    assert jobs._workers_wait_ns(8, []) is None
 
 
 def test_of_many_workers_the_first_stand_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job_threads, "_cpu_wait_ns", lambda place: read.append(place) or waited)
     jobs, read, waited = JobThreads(1), [], 0
-    jobs._left = 2
-    jobs._waited(7, ["a", "b", "c", "d"])
-    waited, jobs._left = 100, 2
-    assert jobs._waited(7, ["a", "b", "c", "d"]) == 400
+    jobs._workers_left = 2
+    jobs._workers_wait_ns(7, ["a", "b", "c", "d"])
+    waited, jobs._workers_left = 100, 2
+    assert jobs._workers_wait_ns(7, ["a", "b", "c", "d"]) == 400
     assert read == ["a", "b"] * 2
 
 
@@ -183,7 +183,7 @@ def test_io_uring_s_threads_are_workers_of_a_job_and_no_jobs() -> None:
         first = jobs.sample()
         assert [job.pid for job in first] == [int(word) for word in said.split()]
         assert None not in [job.workers_wait_ns for job in first]
-        assert jobs._left == job_threads.MAX_WORKERS - 3
+        assert jobs._workers_left == job_threads.MAX_WORKERS - 3
 
 
 def test_how_the_scheduler_treats_a_job() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plain_mountstats import parse_mountstats
 
-from iopstui.linux.counters.mountstats import WHOLE_FILE, NfsCounters
+from iopstui.linux.counters.mountstats import FULL_READ_EVERY, NfsCounters
 from iopstui.linux.counters.sampler import KernelSampler
 from iopstui.linux.roots import Roots
 
@@ -171,6 +171,6 @@ def test_a_mount_on_top_of_another_is_found() -> None:
     reader = NfsCounters(["/m/0"])
     below, both = (parse_mountstats(b"".join(many(3)) + more, ["/m/0"]) for more in (b"", top))
     assert [reader.read(many(3)) for _ in range(3)] == [below] * 3
-    found = [reader.read([*many(3), top]) for _ in range(WHOLE_FILE)]
+    found = [reader.read([*many(3), top]) for _ in range(FULL_READ_EVERY)]
     assert found[-1] == both
     assert [reader.read([*many(3), top]) for _ in range(3)] == [both] * 3

@@ -13,8 +13,8 @@ from iopstui.linux.devices import target as targets
 from iopstui.linux.devices.nvme_generic import (
     generic_number,
     generic_of,
-    named_namespaces,
     namespace_of,
+    namespaces_of_node,
 )
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.target import resolve_target
@@ -112,12 +112,12 @@ def test_who_names_a_controller_is_told_its_namespaces(
         if not number:
             (place / disk.name).symlink_to(disk)
     generic(tree, disk, "237:0")
-    assert named_namespaces(tree.roots, "/dev/nvme0") == ("nvme0n1",)
-    assert named_namespaces(tree.roots, "/dev/nvme1") == ("nvme1n1",)
-    assert named_namespaces(tree.roots, "/dev/ng0n1") == ("nvme0n1",)
+    assert namespaces_of_node(tree.roots, "/dev/nvme0") == ("nvme0n1",)
+    assert namespaces_of_node(tree.roots, "/dev/nvme1") == ("nvme1n1",)
+    assert namespaces_of_node(tree.roots, "/dev/ng0n1") == ("nvme0n1",)
     for name in ("/dev/nvme7", "/dev/ng7n1", "/dev/nvme0n1", "/dev/sda", "", "/dev/nvme0x"):
-        assert named_namespaces(tree.roots, name) == ()
-    monkeypatch.setattr(targets, "named_namespaces", lambda *_: ("nvme0n1", "nvme0n2"))
+        assert namespaces_of_node(tree.roots, name) == ()
+    monkeypatch.setattr(targets, "namespaces_of_node", lambda *_: ("nvme0n1", "nvme0n2"))
     with pytest.raises(UsageError) as caught:
         resolve_target("/dev/null", Path("/"), tree.roots, {})
     assert caught.value.hint == "Name a namespace of it: /dev/nvme0n1, /dev/nvme0n2"

@@ -11,7 +11,13 @@ from trees import Tree
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.nvme import admin, pages
 from iopstui.linux.nvme.admin import DriveUnreadable
-from iopstui.linux.nvme.health import Drive, DriveHealth, controllers_of, drives_of, open_figures
+from iopstui.linux.nvme.health import (
+    Drive,
+    DriveHealth,
+    controllers_of,
+    drives_of,
+    unprivileged_counters,
+)
 
 
 @pytest.fixture
@@ -148,10 +154,10 @@ def test_any_user_sees_the_kernel_s_temperature_in_whole_kelvins(
     (sensor / "temp1_input").write_text(text + "\n")
     (sensor / "name").write_text("nvme\n")
     (disk.parent / "state").write_text("live\n")
-    assert open_figures(tree.roots, "nvme0") == found
+    assert unprivileged_counters(tree.roots, "nvme0") == found
     (disk.parent / "state").write_text("resetting\n")
-    assert open_figures(tree.roots, "nvme0") == {}, "a drive that is not live is not asked"
-    assert open_figures(tree.roots, "nvme7") == {}
+    assert unprivileged_counters(tree.roots, "nvme0") == {}, "a drive that is not live is not asked"
+    assert unprivileged_counters(tree.roots, "nvme7") == {}
 
 
 class Placing(Pages):

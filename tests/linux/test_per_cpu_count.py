@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from iopstui.linux.counters.per_cpu_count import (
     SHORT_NUMBER_CHARS,
-    STRETCH,
+    SPAN_BYTES,
     PerCpuCount,
     next_per_cpu_count,
     parse_per_cpu_count,
@@ -113,7 +113,7 @@ CHANGES = st.lists(
 )  # fmt: skip
 
 
-@given(CHANGES, st.integers(1, STRETCH), st.booleans())
+@given(CHANGES, st.integers(1, SPAN_BYTES), st.booleans())
 def test_what_changed_on_a_wide_machine(
     rows: list[dict[int, int]], width: int, again: bool
 ) -> None:
@@ -141,7 +141,7 @@ def test_what_changed_on_a_wide_machine(
      (b"7,007\n", b"7,7\n"), (b" 7,1\n", b"7,1 \n"), (b"1,1\n", b"2,1 ")],
 )  # fmt: skip
 def test_columns_that_moved_in_a_text_of_one_length(before: bytes, now: bytes) -> None:
-    for wide in (b"", b"5," * STRETCH):
+    for wide in (b"", b"5," * SPAN_BYTES):
         first = next_per_cpu_count(wide + before, [], None)
         second = next_per_cpu_count(wide + now, [], first)
         if first is None or second is None:
@@ -152,7 +152,7 @@ def test_columns_that_moved_in_a_text_of_one_length(before: bytes, now: bytes) -
 
 def test_columns_that_moved_where_something_changed_before() -> None:
     """As many bytes and columns, all else the same; but one column more here and one less there."""
-    rest = b",5" * STRETCH
+    rest = b",5" * SPAN_BYTES
     texts = [b"100,100%b,1000000\n", b"101,101%b,1000001\n", b"1000101%b,100,001\n"]
     last: PerCpuCount | None = None
     for text in texts:

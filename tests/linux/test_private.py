@@ -226,4 +226,4 @@ def test_a_stranger_is_only_trusted_where_root_is_one(
     """user_namespaces(7): outside of all of them the map has every user."""
     texts = {"/proc/self/uid_map": f"  0  0  {users}\n", "/proc/sys/kernel/overflowuid": "65534\n"}
     monkeypatch.setattr(Path, "read_text", lambda path: texts[str(path)])
-    assert private._trusted() == {0, os.geteuid()} | ({65534} if trusted else set())
+    assert private._trusted_uids() == {0, os.geteuid()} | ({65534} if trusted else set())

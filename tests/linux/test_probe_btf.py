@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.linux.probe.btf import PTR, TYPEDEF, Types
-from iopstui.linux.probe.counting import COMPLETE, EVENTS, INSERT, kernel_of
+from iopstui.linux.probe.counting import COMPLETE, EVENTS, INSERT, kernel_types
 from iopstui.linux.probe.slowest import OriginTypes
 
 INT, STRUCT, UNION, CONST, PROTO = 1, 4, 5, 10, 13
@@ -104,7 +104,7 @@ def _origin(made: Made, u32: int) -> Sequence[tuple[str, int, int]]:
 
 
 def test_members_are_found_where_they_are() -> None:
-    found = kernel_of(kernel())
+    found = kernel_types(kernel())
     assert (found.queue, found.hctx, found.flags, found.tag) == (0, 16, 24, 32)
     assert (found.bytes_left, found.sector, found.disk) == (44, 48, 104)
     assert (found.major, found.first_minor, found.number) == (0, 4, 8)
@@ -112,17 +112,17 @@ def test_members_are_found_where_they_are() -> None:
 
 
 def test_where_a_request_comes_from_is_found_if_all_of_it_is_there() -> None:
-    assert kernel_of(kernel()).origin is None
-    found = kernel_of(kernel(origin=True))
+    assert kernel_types(kernel()).origin is None
+    found = kernel_types(kernel(origin=True))
     assert found.origin == OriginTypes(
-        started=104, ctx=8, cpu=64, pid=16, comm=32, bio=56, group=(72, 40, 16 + 8, 256, 96)
+        start_time=104, ctx=8, cpu=64, pid=16, comm=32, bio=56, group=(72, 40, 16 + 8, 256, 96)
     )
     assert found.request_at[INSERT] == 0 and found.tracepoints[INSERT] > 0
-    assert kernel_of(kernel(origin=True, without=INSERT)).origin is None
+    assert kernel_types(kernel(origin=True, without=INSERT)).origin is None
     # a kernel without cgroups, one that keeps no time
-    without = kernel_of(kernel(origin=True).replace(b"bi_blkg", b"bi_none")).origin
-    assert without is not None and without.group == () and without.started == 104
-    assert kernel_of(kernel(origin=True).replace(b"start_time", b"ztart_time")).origin is None
+    without = kernel_types(kernel(origin=True).replace(b"bi_blkg", b"bi_none")).origin
+    assert without is not None and without.group == () and without.start_time == 104
+    assert kernel_types(kernel(origin=True).replace(b"start_time", b"ztart_time")).origin is None
 
 
 def test_bit_fields_are_no_members() -> None:
@@ -130,7 +130,7 @@ def test_bit_fields_are_no_members() -> None:
 
 
 def test_the_request_is_found_among_the_arguments() -> None:
-    assert kernel_of(kernel(old=True)).request_at == {
+    assert kernel_types(kernel(old=True)).request_at == {
         "block_rq_issue": 1, "block_rq_complete": 0, "block_rq_requeue": 1,
     }  # fmt: skip
 
@@ -138,19 +138,19 @@ def test_the_request_is_found_among_the_arguments() -> None:
 def test_a_kernel_that_lacks_something_is_told_from_one_that_has_all() -> None:
     for event in EVENTS:
         with pytest.raises(KeyError):
-            kernel_of(kernel(without=event))
+            kernel_types(kernel(without=event))
     with pytest.raises(KeyError):
-        kernel_of(kernel().replace(b"gendisk", b"gendist"))
+        kernel_types(kernel().replace(b"gendisk", b"gendist"))
     for none in (b"", b"\x7fELF", kernel()[:-200], b"\xeb\x9f" + kernel()[2:]):
         with pytest.raises((ValueError, KeyError)):
-            kernel_of(none)
+            kernel_types(none)
 
 
 @given(st.binary(max_size=200), st.integers(24, 700))
 def test_damage_is_told_as_damage(rubbish: bytes, at: int) -> None:
     data = kernel()
     with contextlib.suppress(ValueError, KeyError, RecursionError):
-        kernel_of(data[:at] + rubbish + data[at + len(rubbish) :])
+        kernel_types(data[:at] + rubbish + data[at + len(rubbish) :])
 
 
 def test_the_kernel_below_us() -> None:
@@ -159,6 +159,6 @@ def test_the_kernel_below_us() -> None:
         data = place.read_bytes()
     except OSError:
         pytest.skip("this kernel does not describe its types")
-    found = kernel_of(data)
+    found = kernel_types(data)
     assert len({found.flags, found.tag, found.bytes_left, found.sector}) == 4
     assert all(number > 0 for number in found.tracepoints.values())

@@ -65,9 +65,9 @@ class Disks:
             {KTIME_GET_NS: lambda: self.time, GET_SMP_PROCESSOR_ID: lambda: self.cpu},
         )  # fmt: skip
         self.code = {
-            ISSUE: counting.issue(KERNEL, self.slots),
-            COMPLETE: counting.complete(KERNEL, self.slots, self.bins, self.regions),
-            REQUEUE: counting.requeue(KERNEL, self.slots, self.bins),
+            ISSUE: counting.issue_program(KERNEL, self.slots),
+            COMPLETE: counting.completion_program(KERNEL, self.slots, self.bins, self.regions),
+            REQUEUE: counting.requeue_program(KERNEL, self.slots, self.bins),
         }
 
     def request(

@@ -15,7 +15,7 @@ from iopstui.linux.probe.availability import why_no_probe
 from iopstui.linux.probe.output import ProbeOutput, midpoint
 from iopstui.linux.probe.regions import regions
 from iopstui.linux.probe.script import Region, missing_features, script
-from iopstui.linux.probe.tracepoints import ASKED, parse_format, read_tracepoints
+from iopstui.linux.probe.tracepoints import SIGNAL_GENERATE, parse_format, read_tracepoints
 from iopstui.model.block.device import BlockDevice, Hctx
 from iopstui.model.histogram import bucket_key
 from iopstui.model.metrics.probe import LATENCY, MATRIX, PARTS, PROCESSES, SIZES, WAY
@@ -80,7 +80,11 @@ def test_the_coarse_buckets_of_tasks_hold_what_is_counted_in_them(latency: int) 
 
 def test_a_reading_is_whole_with_its_time() -> None:
     output, found = told(*maps(d={READ_100: 3, WRITE_100: 2}, m=1, r=4), whole(9))
-    assert found is not None and (found.time_ns, found.arrived_ns, output.strange) == (9, 7, 0)
+    assert found is not None and (found.time_ns, found.arrived_ns, output.unknown_lines) == (
+        9,
+        7,
+        0,
+    )
     assert found.device == {"vda": {"read": {100: 3}, "write": {100: 2}, "discard": {}}}
     assert (found.counts["missed"], found.counts["requeued"], found.counts["lost"]) == (1, 4, 0)
     assert told(*maps(d={READ_100: 3}))[1] is None
@@ -136,7 +140,7 @@ def test_lost_events_and_full_maps_are_counted() -> None:
 )  # fmt: skip
 def test_a_strange_line_costs_nothing_but_itself(line: str) -> None:
     output, found = told(line, *maps(d={READ_100: 3}), whole())
-    assert output.strange <= 1
+    assert output.unknown_lines <= 1
     assert found is not None and found.device["vda"]["read"] == {100: 3}
 
 
@@ -159,7 +163,7 @@ def test_what_was_not_asked_for_is_not_counted() -> None:
 
 
 def test_it_prints_when_it_is_asked_or_by_the_clock() -> None:
-    asked = script((LATENCY,), [VDA], {**HAVE, ASKED: frozenset({"sig"})}, 250)
+    asked = script((LATENCY,), [VDA], {**HAVE, SIGNAL_GENERATE: frozenset({"sig"})}, 250)
     assert "interval" not in asked and "clear(@d" not in asked
     assert re.search(r"signal_generate /args->sig == 28 .*print\(@d\).*print\(nsecs\)", asked)
 

@@ -217,7 +217,7 @@ def test_the_slowest_requests_are_read_where_the_kernel_takes_their_programs(
     entry = struct.pack("<6Q6IQ16sII", 1090, 1050, 0, 1000, 7 << 32 | 8, 16, 512, 0, 1, 5, 2, 0, 0,
                         b"fio", 0, 8)  # fmt: skip
     os.pwrite(fd, struct.pack("<3Q", 90, 0, 90), at)
-    os.pwrite(fd, entry, at + 16 + 8 * slowest.COUNT)
+    os.pwrite(fd, entry, at + 16 + 8 * slowest.SET_SIZE)
     found = probe.take()
     assert found is not None
     [one] = found.exemplars

@@ -31,11 +31,13 @@ from iopstui.linux.probe.assembler import (
 )
 from iopstui.linux.probe.counting import COMPLETE, INSERT, ISSUE, REQUEUE, InFlightMap
 from iopstui.linux.probe.script import Region
-from iopstui.linux.probe.slowest import COUNT, OriginTypes, SlowestMap, SlowestReader, mixed
+from iopstui.linux.probe.slowest import SET_SIZE, OriginTypes, SlowestMap, SlowestReader, mixed
 from iopstui.model.metrics.slow.slow_requests import rwbs
 from iopstui.model.samples import Exemplar
 
-ORIGIN = OriginTypes(started=104, ctx=8, cpu=64, pid=16, comm=24, bio=56, group=(8, 16, 24, 32, 40))
+ORIGIN = OriginTypes(
+    start_time=104, ctx=8, cpu=64, pid=16, comm=24, bio=56, group=(8, 16, 24, 32, 40)
+)
 FLUSH, SYNC, FUA, AHEAD, META, BEFORE = 2, 1 << 11, 1 << 17, 1 << 19, 1 << 12, 1 << 18
 TASKS = 0x70000
 CTX, GROUPS, SLOTS_AT, KEPT_AT = 0x50000, 0x60000, 0x1_0000_0000, 0x3_0000_0000
@@ -72,10 +74,12 @@ class Keeping(Disks):
             frozenset({PROBE_READ_KERNEL}),
         )  # fmt: skip
         self.code = {
-            ISSUE: counting.issue(kernel, self.slots, True),
-            COMPLETE: counting.complete(kernel, self.slots, self.bins, self.regions, kept),
-            REQUEUE: counting.requeue(kernel, self.slots, self.bins),
-            INSERT: counting.insert(kernel, self.slots),
+            ISSUE: counting.issue_program(kernel, self.slots, True),
+            COMPLETE: counting.completion_program(
+                kernel, self.slots, self.bins, self.regions, kept
+            ),
+            REQUEUE: counting.requeue_program(kernel, self.slots, self.bins),
+            INSERT: counting.insertion_program(kernel, self.slots),
         }
         # one context of CPU 1 for all, and one cgroup with the number 77
         struct.pack_into("<I", self.memory[CTX], ORIGIN.cpu, 1)
@@ -106,12 +110,16 @@ class Keeping(Disks):
         (before,) = struct.unpack_from("<I", held, at - REQUESTS + KERNEL.flags)
         operation = before & 0xFF
         struct.pack_into("<I", held, at - REQUESTS + KERNEL.flags, operation | flags)
-        for offset, value in ((ORIGIN.started, self.time), (ORIGIN.ctx, CTX), (ORIGIN.bio, GROUPS)):
+        for offset, value in (
+            (ORIGIN.start_time, self.time),
+            (ORIGIN.ctx, CTX),
+            (ORIGIN.bio, GROUPS),
+        ):
             self._put(at + offset, value)
         return at
 
     def read(self) -> tuple[Exemplar, ...]:
-        self.reader.turn()
+        self.reader.swap_buffers()
         return self.reader.read()
 
 
@@ -223,7 +231,7 @@ def test_the_name_of_a_thread_that_is_gone_is_not_another_s() -> None:
 def test_without_the_kernel_s_time_it_begins_with_its_issue() -> None:
     disks = Keeping()
     request = disks.begun()
-    disks._put(request + ORIGIN.started, 0)
+    disks._put(request + ORIGIN.start_time, 0)
     disks.time += 30
     disks.lasts(request, 500)
     [one] = disks.read()
@@ -250,9 +258,9 @@ def test_the_slowest_of_each_direction_are_kept_whatever_cpu_completes_them(
     for operation, kind in ((READ, "read"), (WRITE, "write"), (DISCARD, "discard")):
         all_of = sorted((lasts for what, _, lasts in made if what == operation), reverse=True)
         slow = [one.total_ns for one in found if one.kind == kind and one.slow]
-        assert slow == all_of[:COUNT]
+        assert slow == all_of[:SET_SIZE]
         sample = [one for one in found if one.kind == kind and one.sampled]
-        assert len(sample) == min(COUNT, len(all_of))
+        assert len(sample) == min(SET_SIZE, len(all_of))
         for one in sample:
             assert made[one.sector][0] == operation and made[one.sector][2] == one.total_ns
     assert disks.read() == () and disks.read() == (), "each is given once"
@@ -265,7 +273,7 @@ KEEPING = Keeping(Region("vda", 254, 0))
 def test_what_completes_after_the_turn_is_of_the_next_reading() -> None:
     disks = Keeping()
     disks.lasts(disks.begun(sector=1), 100)
-    disks.reader.turn()
+    disks.reader.swap_buffers()
     disks.lasts(disks.begun(sector=2), 200)
     assert [one.sector for one in disks.reader.read()] == [1]
     assert [one.sector for one in disks.read()] == [2]
@@ -287,10 +295,10 @@ def test_every_request_of_a_second_is_as_likely_to_be_in_the_sample() -> None:
     for second in range(seconds):
         began = 10**15 + second * 10**9
         keys = sorted(((mixed((began + n * period) ^ 8 * n), n) for n in range(of)), reverse=True)
-        for _, place in keys[:COUNT]:
+        for _, place in keys[:SET_SIZE]:
             taken[place] += 1
-    expected = seconds * COUNT / of
-    share = COUNT / of
+    expected = seconds * SET_SIZE / of
+    share = SET_SIZE / of
     chi = sum((n - expected) ** 2 / (expected * (1 - share)) for n in taken)
     # 49 degrees of freedom: 99.9 % are below 85, and below 23 only 0.1 %
     assert 20 < chi < 95

@@ -114,7 +114,7 @@ class SlowTable:
 
 def wide(roots: Roots, monkeypatch: pytest.MonkeyPatch, cost_ns: int = 4_500_000) -> KernelSampler:
     """A machine of too many CPUs to read the table within the first sample."""
-    monkeypatch.setattr(kernel, "FEW_CPUS", 3)
+    monkeypatch.setattr(kernel, "MAX_CHEAP_CPUS", 3)
     return KernelSampler(roots, ["vda"], [35], SlowTable(cost_ns))
 
 

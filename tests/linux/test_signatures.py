@@ -51,7 +51,7 @@ def test_own_check(
     tmp_path: Path, without_blkid: None, offset: int, magic: bytes, word: str
 ) -> None:
     found = read_signatures(image(tmp_path / "disk", (offset, magic)))
-    assert len(found.found) == 1 and word in found.found[0]
+    assert len(found.contents) == 1 and word in found.contents[0]
     assert not found.error
 
 
@@ -66,7 +66,7 @@ def test_a_blank_disk_is_blank_with_and_without_blkid(
 
 @pytest.mark.parametrize("size", [0, 1, 511, 512, 4096, 70000])
 def test_tiny_disks(tmp_path: Path, without_blkid: None, size: int) -> None:
-    assert read_signatures(image(tmp_path / "disk", size=size)).found == ()
+    assert read_signatures(image(tmp_path / "disk", size=size)).contents == ()
 
 
 def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
@@ -94,22 +94,22 @@ def test_a_blkid_that_finds_nothing_or_fails_is_not_believed(
 ) -> None:
     fake_blkid(tmp_path, monkeypatch, script)
     found = read_signatures(image(tmp_path / "disk", (0, b"XFSB")))
-    assert found.found == ("an XFS file system",)
+    assert found.contents == ("an XFS file system",)
 
 
 def test_ambivalent_signatures_are_signatures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake_blkid(tmp_path, monkeypatch, "exit 8")
-    assert read_signatures(image(tmp_path / "disk")).found
+    assert read_signatures(image(tmp_path / "disk")).contents
 
 
 def test_blkid_output() -> None:
     text = "DEVNAME=/dev/x\nLABEL=my\x1b disk\nUUID=1\nTYPE=ext4\nUSAGE=filesystem\nPTTYPE=gpt\n"
-    found = parse_blkid(text).found
+    found = parse_blkid(text).contents
     assert found == ('a file system (ext4, label "my? disk")', "a partition table (gpt)")
     # a blank partition: only where it stands in the table
-    assert parse_blkid("PART_ENTRY_SCHEME=gpt\nPART_ENTRY_NUMBER=3\n").found == ()
+    assert parse_blkid("PART_ENTRY_SCHEME=gpt\nPART_ENTRY_NUMBER=3\n").contents == ()
 
 
 @given(st.binary(max_size=8192), st.binary(max_size=8192), st.integers(0, 1 << 50))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.linux.counters.smb_stats import SmbStats, parse_smb_stats, tree_name, why_not_whole
+from iopstui.linux.counters.smb_stats import SmbStats, parse_smb_stats, tree_name, why_incomplete
 from iopstui.linux.roots import Roots
 
 PROC = Path(__file__).parent.parent / "fixtures" / "proc"
@@ -129,13 +129,13 @@ def test_counters_of_32_bits_are_not_negative() -> None:
 
 def test_what_cannot_be_measured_of_a_share_has_a_reason(tmp_path: Path) -> None:
     file, roots = tmp_path / "proc/fs/cifs/Stats", Roots.under(tmp_path)
-    assert "No such file" in why_not_whole(SHARE, roots)
+    assert "No such file" in why_incomplete(SHARE, roots)
     file.parent.mkdir(parents=True)
     file.write_bytes(TWO)
-    assert why_not_whole(SHARE, roots) == ""
-    assert "does not have its operations" in why_not_whole("//dfs/link", roots)
+    assert why_incomplete(SHARE, roots) == ""
+    assert "does not have its operations" in why_incomplete("//dfs/link", roots)
     file.write_bytes(SMB_1)
-    assert "no latencies" in why_not_whole("//nas/a b", roots)
+    assert "no latencies" in why_incomplete("//nas/a b", roots)
 
 
 @given(st.integers(0, len(TWO)), st.binary(max_size=9))

@@ -7,8 +7,8 @@ from hardware import nvme_disk, nvme_sensor, scsi_disk
 from trees import PCI, Tree, virtio_disk
 
 from iopstui.linux.devices.health.temperature import (
-    NVME_EVERY,
-    OTHER_EVERY,
+    NVME_INTERVAL_S,
+    OTHER_INTERVAL_S,
     Temperatures,
     find_sensors,
     parse_degrees,
@@ -58,7 +58,7 @@ def test_or_at_the_controller_s_pci_device(tree: Tree) -> None:
 def test_sata_has_it_at_the_scsi_device(tree: Tree) -> None:
     disk = scsi_disk(tree, hwmon__hwmon1__name="drivetemp", hwmon__hwmon1__temp1_input="38000")
     assert temperatures(disk) == [Temperature(38.0)]
-    assert [sensor.every for sensor in find_sensors(disk)] == [OTHER_EVERY]
+    assert [sensor.interval_s for sensor in find_sensors(disk)] == [OTHER_INTERVAL_S]
 
 
 def test_no_sensor_no_temperature(tree: Tree) -> None:
@@ -99,7 +99,7 @@ def test_it_is_read_seldom(tree: Tree) -> None:
     temperatures = Temperatures()
     assert temperatures.now(sensor, 5.0) == Temperature(45.85, 81.85, 84.85)
     tree.attributes(place, temp1_input="70000")
-    assert temperatures.now(sensor, 4.9 + NVME_EVERY) == Temperature(45.85, 81.85, 84.85)
-    assert temperatures.now(sensor, 5.0 + NVME_EVERY) == Temperature(70.0, 81.85, 84.85)
+    assert temperatures.now(sensor, 4.9 + NVME_INTERVAL_S) == Temperature(45.85, 81.85, 84.85)
+    assert temperatures.now(sensor, 5.0 + NVME_INTERVAL_S) == Temperature(70.0, 81.85, 84.85)
     (place / "temp1_input").unlink()
-    assert temperatures.now(sensor, 5.0 + 2 * NVME_EVERY) is None
+    assert temperatures.now(sensor, 5.0 + 2 * NVME_INTERVAL_S) is None

@@ -143,11 +143,11 @@ def test_mounts_that_do_not_answer_are_named(
     ]  # fmt: skip
     (tmp_path / "proc/self").mkdir(parents=True)
     (tmp_path / "proc/self/mountinfo").write_text("\n".join(lines))
-    monkeypatch.setattr(doctor, "silent", lambda paths: [])
+    monkeypatch.setattr(doctor, "silent_paths", lambda paths: [])
     found = doctor._shares(roots)
     assert found is not None
     assert (found.state, found.message[:8]) == (doctor.OK, "3 found ")
-    monkeypatch.setattr(doctor, "silent", lambda paths: paths[:2])
+    monkeypatch.setattr(doctor, "silent_paths", lambda paths: paths[:2])
     found = doctor._shares(roots)
     assert found is not None
     assert found.state == doctor.LACKS

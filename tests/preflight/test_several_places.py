@@ -121,7 +121,7 @@ def test_where_one_can_t_be_made_none_is_left(here: Path) -> None:
 def test_a_kept_one_is_removed_from_each_directory(here: Path) -> None:
     kept = SharedScratch([here / "one", here / "two"])
     assert [len(list((here / name).iterdir())) for name in ("one", "two")] == [1, 1]
-    (kept.scratch.spread[1].path / "file").write_bytes(b"x" * 8192)
+    (kept.scratch.parts[1].path / "file").write_bytes(b"x" * 8192)
     assert kept.scratch.used_bytes() >= 8192
     kept.close()
     assert list((here / "one").iterdir()) == list((here / "two").iterdir()) == []
@@ -131,14 +131,14 @@ def test_room_is_shared_within_a_file_system_and_the_fullest_decides(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rooms = {"one": 100, "two": 100, "/": 30}
-    monkeypatch.setattr(scratch, "room_for", lambda path: rooms.get(path.name, rooms["/"]))
+    monkeypatch.setattr(scratch, "usable_bytes", lambda path: rooms.get(path.name, rooms["/"]))
     systems = {str(here / "one"): 1, str(here / "two"): 1, "/": 2}
     monkeypatch.setattr(
         scratch.os, "stat", lambda path: os.stat_result((0, 0, systems[str(path)], *[0] * 7))
     )
-    assert scratch.room_for_all([here / "one"]) == 100
-    assert scratch.room_for_all([here / "one", here / "two"]) == 100
-    assert scratch.room_for_all([here / "one", Path("/")]) == 60
+    assert scratch.usable_bytes_for_all([here / "one"]) == 100
+    assert scratch.usable_bytes_for_all([here / "one", here / "two"]) == 100
+    assert scratch.usable_bytes_for_all([here / "one", Path("/")]) == 60
 
 
 def test_a_size_that_was_asked_for_is_each_part_s() -> None:

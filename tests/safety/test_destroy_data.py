@@ -23,22 +23,22 @@ def disk(major: int, minor: int) -> os.stat_result:
 
 def test_a_device_is_its_number() -> None:
     word = DestroyPath("/dev/link", "/dev/sda", number=(8, 0), diskseq=4)
-    assert word.means("/srv/node", disk(8, 0)) and word.means("/dev/sda", disk(8, 0), 4)
-    assert not word.means("/dev/sda", disk(8, 16)), "the name is another disk's now"
-    assert not word.means("/dev/sda", disk(8, 0), 5), "another disk has that number now"
-    assert not DestroyPath("sda", "/dev/sda", number=(8, 0)).means("/dev/sda", disk(8, 0))
+    assert word.matches("/srv/node", disk(8, 0)) and word.matches("/dev/sda", disk(8, 0), 4)
+    assert not word.matches("/dev/sda", disk(8, 16)), "the name is another disk's now"
+    assert not word.matches("/dev/sda", disk(8, 0), 5), "another disk has that number now"
+    assert not DestroyPath("sda", "/dev/sda", number=(8, 0)).matches("/dev/sda", disk(8, 0))
 
 
 def test_a_file_is_its_inode(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("")
     (word,) = bind_paths([str(file)])
-    assert word.means(str(file), file.stat())
+    assert word.matches(str(file), file.stat())
     kept = file.rename(tmp_path / "kept")
     file.write_text("another one")
     assert bind_paths([str(file)]) == (word,), "read once"
-    assert not word.means(str(file), file.stat())
-    assert word.means(str(kept), kept.stat())
+    assert not word.matches(str(file), file.stat())
+    assert word.matches(str(kept), kept.stat())
 
 
 def test_what_is_not_there_yet_goes_by_its_path(tmp_path: Path) -> None:
@@ -48,10 +48,10 @@ def test_what_is_not_there_yet_goes_by_its_path(tmp_path: Path) -> None:
     (word,) = bind_paths([str(tmp_path / "link/new")])
     assert not word.existed
     (real / "new").write_text("")
-    assert word.means(str(real / "new"), (real / "new").stat())
+    assert word.matches(str(real / "new"), (real / "new").stat())
     other = tmp_path / "other"
     other.write_text("")
-    assert not word.means(str(other), other.stat())
+    assert not word.matches(str(other), other.stat())
     assert not bind_paths(["/a\0b"])[0].existed
 
 

@@ -34,7 +34,7 @@ def test_notes_are_for_this_user_alone(state: Path) -> None:
     note = journal.write_note("kind", {"a": 1})
     assert state.stat().st_mode & 0o777 == 0o700
     assert note.path.stat().st_mode & 0o777 == 0o600
-    assert list(journal.abandoned("kind")) == []
+    assert list(journal.abandoned_notes("kind")) == []
     note.update({"a": 2})
     assert json.loads(note.path.read_text())["a"] == 2
     note.remove()
@@ -47,14 +47,14 @@ def test_another_machine_s_note_in_a_shared_home_is_left_alone(
 ) -> None:
     scratch = state.parent / ".iopstui-theirs"
     scratch.mkdir()
-    monkeypatch.setattr(journal, "machine", lambda: "0123 node07")
+    monkeypatch.setattr(journal, "machine_identity", lambda: "0123 node07")
     monkeypatch.setattr(journal, "boot_id", lambda: "theirs")
     note = journal.write_note("scratch", {"scratch": str(scratch)})
     monkeypatch.undo()
     monkeypatch.setenv("XDG_STATE_HOME", str(state.parent))
     assert clean_up(Roots()) == ([], [])
     assert scratch.is_dir() and note.path.exists()
-    assert list(journal.abandoned("scratch")) == []
+    assert list(journal.abandoned_notes("scratch")) == []
 
 
 def test_a_directory_open_to_others_is_closed(state: Path) -> None:
@@ -70,7 +70,7 @@ def test_a_link_is_no_state_directory(state: Path, tmp_path: Path) -> None:
     with pytest.raises(PermissionError, match="symbolic link"):
         journal.write_note("kind", {})
     assert list((tmp_path / "else").iterdir()) == []
-    assert list(journal.abandoned("kind")) == []
+    assert list(journal.abandoned_notes("kind")) == []
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="giving a directory away needs root")
@@ -118,7 +118,7 @@ def test_without_a_home_nothing_is_made_where_one_stands(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(OSError, match="no home directory"):
         journal.write_note("kind", {})
-    assert list(journal.abandoned("kind")) == []
+    assert list(journal.abandoned_notes("kind")) == []
     assert list(tmp_path.iterdir()) == []
 
 
@@ -128,14 +128,14 @@ def test_what_a_dead_one_left_is_found(state: Path) -> None:
     (state / "kind-2.json").symlink_to(path)
     (state / "kind-3.json").write_bytes(b"\xff{")
     os.mkfifo(state / "kind-4.json")
-    assert [note.path for note in journal.abandoned("kind")] == [path]
+    assert [note.path for note in journal.abandoned_notes("kind")] == [path]
 
 
 @given(st.binary(max_size=200))
 def test_no_note_makes_it_fall_over(data: bytes) -> None:
     state = journal.state_directory()
     (state / "odd-1.json").write_bytes(data)
-    list(journal.abandoned("odd"))
+    list(journal.abandoned_notes("odd"))
 
 
 def test_a_zombie_is_not_alive(state: Path) -> None:
@@ -148,7 +148,7 @@ def test_a_zombie_is_not_alive(state: Path) -> None:
     start = int(Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[19])
     owner = {"pid": child, "start": start, "boot": journal.boot_id()}
     (state / "kind-1.json").write_text(json.dumps({"owner": owner}))
-    assert [note.path.name for note in journal.abandoned("kind")] == ["kind-1.json"]
+    assert [note.path.name for note in journal.abandoned_notes("kind")] == ["kind-1.json"]
     os.waitpid(child, 0)
 
 
@@ -182,7 +182,7 @@ def test_no_note_keeps_iopstui_from_starting(kind: str, content: Any) -> None:
     nowhere = Path("/nonexistent")
     done, failed = clean_up(Roots(proc=nowhere, sys=nowhere))
     assert done == failed == []
-    list(journal.abandoned(kind))
+    list(journal.abandoned_notes(kind))
 
 
 @pytest.mark.parametrize("text", [
@@ -237,5 +237,5 @@ def test_a_note_of_a_process_that_can_not_be_is_passed_over() -> None:
         content = json.loads(note.path.read_text())
         content["owner"] |= {"pid": pid, "start": -1}
         note.path.write_text(json.dumps(content))
-        assert len(list(journal.abandoned("odd"))) == found, pid
+        assert len(list(journal.abandoned_notes("odd"))) == found, pid
         note.remove()

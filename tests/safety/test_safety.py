@@ -35,7 +35,7 @@ def tree(tmp_path: Path) -> Tree:
 def blank(monkeypatch: pytest.MonkeyPatch) -> dict[str, Signatures]:
     """No device is opened; what is put in here is what a node carries."""
     carried: dict[str, Signatures] = {}
-    monkeypatch.setattr(safety, "_exclusive", lambda *_: iter(()))
+    monkeypatch.setattr(safety, "_exclusive_open_errors", lambda *_: iter(()))
     monkeypatch.setattr(safety, "read_signatures", lambda path: carried.get(path, Signatures()))
     return carried
 
@@ -116,20 +116,20 @@ def test_what_a_disk_carries_is_listed(tree: Tree, blank: dict[str, Signatures])
     blank["/dev/vda1"] = Signatures(("a file system (xfs)",))
     found = verdict(tree, "vda")
     assert found.in_use == ()
-    assert found.carries == ("partitions vda1", "vda1 carries a file system (xfs)")
+    assert found.contents == ("partitions vda1", "vda1 carries a file system (xfs)")
     told = refusal(tree, "vda", None).message
     assert told.startswith(
         "The job would destroy the data on /dev/vda: partitions vda1; vda1 carries a file "
         "system (xfs)."
     )
-    assert check(tree, "vda", "/dev/vda").carries
+    assert check(tree, "vda", "/dev/vda").contents
 
 
 def test_what_cannot_be_read_is_a_reason(tree: Tree, blank: dict[str, Signatures]) -> None:
     tree.disk("vdb", VIRTUAL, "254:16")
     blank["/dev/vdb"] = Signatures(error="Input/output error")
     found = verdict(tree, "vdb")
-    assert found.carries == ("the content of vdb cannot be read (Input/output error)",)
+    assert found.contents == ("the content of vdb cannot be read (Input/output error)",)
     assert not found.blank and not found.in_use
 
 
@@ -165,7 +165,7 @@ def test_zfs_members_while_zfs_is_loaded(tree: Tree, blank: dict[str, Signatures
     tree.disk("vdb", VIRTUAL, "254:16")
     blank["/dev/vdb"] = Signatures(("a signature (zfs_member)",), ("zfs_member",))
     assert verdict(tree, "vdb").in_use == ()
-    assert verdict(tree, "vdb").carries
+    assert verdict(tree, "vdb").contents
     (tree.roots.sys / "module/zfs").mkdir(parents=True)
     member = "vdb is a ZFS pool member, and ZFS is loaded"
     assert verdict(tree, "vdb").in_use == (member,)

@@ -15,8 +15,14 @@ from trees import Tree
 from iopstui.errors import UsageError
 from iopstui.linux.devices.usage.mounts import MountEntry
 from iopstui.safety import journal, leftovers, scratch
-from iopstui.safety.leftovers import clean_up, clean_up_and_say
-from iopstui.safety.scratch import Scratch, make_scratch, make_scratches, room_for, room_for_all
+from iopstui.safety.leftovers import clean_up, clean_up_and_report
+from iopstui.safety.scratch import (
+    Scratch,
+    make_scratch,
+    make_scratches,
+    usable_bytes,
+    usable_bytes_for_all,
+)
 
 ANOTHER = "Choose a directory you can write to, or a block device: iopstui run TARGET ..."
 
@@ -33,7 +39,7 @@ def test_a_place_that_takes_none(tmp_path: Path) -> None:
     told = f"Cannot create a scratch file in {tmp_path}/none: No such file or directory."
     assert (caught.value.message, caught.value.hint) == (told, ANOTHER)
     with pytest.raises(UsageError) as caught:
-        room_for(tmp_path / "none")
+        usable_bytes(tmp_path / "none")
     told = f"Cannot determine the free space of {tmp_path}/none: No such file or directory."
     assert (caught.value.message, caught.value.hint) == (told, ANOTHER)
 
@@ -62,7 +68,7 @@ def test_one_in_each_directory_with_links_to_all(tmp_path: Path) -> None:
     for place in places:
         place.mkdir()
     alone = make_scratches(places[:1])
-    assert alone.paths == (alone.path,) and alone.spread == ()
+    assert alone.paths == (alone.path,) and alone.parts == ()
     alone.close()
     made = make_scratches(places)
     assert [path.parent for path in made.paths] == places and made.path == made.paths[0]
@@ -127,18 +133,18 @@ def test_room_leaves_a_twentieth_free(tmp_path: Path, monkeypatch: pytest.Monkey
     for free, room in ((500, (500 - 50) * 4096), (50, 0), (51, 4096), (10, 0)):
         space = SimpleNamespace(f_bavail=free, f_frsize=4096, f_blocks=1000, f_bsize=1, f_bfree=9)
         monkeypatch.setattr(os, "statvfs", lambda path, space=space: space)
-        assert room_for(tmp_path) == room
+        assert usable_bytes(tmp_path) == room
 
 
 def test_directories_of_one_file_system_share_its_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     systems = {"a": 1, "b": 1, "c": 2}
-    monkeypatch.setattr(scratch, "room_for", lambda path: 100 * systems[path.name])
+    monkeypatch.setattr(scratch, "usable_bytes", lambda path: 100 * systems[path.name])
     stat = lambda path: SimpleNamespace(st_dev=systems[path.name])  # noqa: E731
     monkeypatch.setattr(scratch.os, "stat", stat)
     for names, room in (("a", 100), ("ab", 100), ("ac", 200), ("abc", 150), ("c", 200)):
-        assert room_for_all([tmp_path / name for name in names]) == room
+        assert usable_bytes_for_all([tmp_path / name for name in names]) == room
 
 
 def left(path: Path) -> None:
@@ -154,7 +160,7 @@ def test_what_a_crash_left_is_removed_and_said(tree: Tree, tmp_path: Path) -> No
     left(path)
     left(gone)
     lines: list[str] = []
-    clean_up_and_say(lines.append, tree.roots)
+    clean_up_and_report(lines.append, tree.roots)
     assert lines == [f"left by a crash: {path} is removed"]
     assert not path.exists() and clean_up(tree.roots) == ([], [])
 
@@ -185,7 +191,7 @@ def test_what_can_t_be_removed_is_said_with_the_command(
         for user, sudo in ((0, ""), (1000, "sudo ")):
             patched.setattr(leftovers.os, "geteuid", lambda user=user: user)
             patched.setattr(leftovers, "restore_abandoned", lambda roots: (["d"], ["f"]))
-            patched.setattr(leftovers, "abandoned", lambda: iter([Scratch(path, None)]))
+            patched.setattr(leftovers, "abandoned_scratches", lambda: iter([Scratch(path, None)]))
             command = f"{sudo}rm -r '{path}'"
             assert clean_up(tree.roots) == (["d"], ["f", f"cannot remove {path}: {command}"])
 
@@ -203,8 +209,8 @@ def test_what_is_on_a_dead_mount_stays_and_is_removed_later(
         patched.setattr(scratch, "silent_mount", lambda path, roots: mount)
         patched.setattr(Path, "lstat", None)
         assert clean_up(tree.roots) == ([], [told])
-        assert scratch.left_behind() == [], "told once"
+        assert scratch.leftover_messages() == [], "told once"
         Scratch(path, None).close()
-        assert scratch.left_behind() == [told]
+        assert scratch.leftover_messages() == [told]
     assert path.is_dir()
     assert clean_up(tree.roots) == ([f"{path} is removed"], [])

@@ -22,7 +22,7 @@ MOUNTED = "25 1 8:0 / /srv rw - ext4 /dev/sda rw\n"
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tree:
     """sda, which may be mounted, and nbd0, which qemu-nbd serves."""
-    monkeypatch.setattr(refusals, "_exclusive", lambda *_: iter(()))
+    monkeypatch.setattr(refusals, "_exclusive_open_errors", lambda *_: iter(()))
     monkeypatch.setattr(refusals, "read_signatures", lambda path: Signatures())
     (tmp_path / "machine").mkdir()
     made = Tree(tmp_path / "machine")

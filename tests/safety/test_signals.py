@@ -77,7 +77,7 @@ def test_a_signal_behind_the_end_changes_nothing_of_it(
 ) -> None:
     """Ctrl-C is pressed twice: the first one has ended it before the second comes."""
     did: list[object] = []
-    monkeypatch.setattr(signal_flag, "_over", False)
+    monkeypatch.setattr(signal_flag, "_disabled", False)
     monkeypatch.setattr(sys, "argv", ["iopstui", "run", "--no-such-option"])
     monkeypatch.setattr(atexit, "_run_exitfuncs", lambda: did.append("undone"))
     monkeypatch.setattr(os, "_exit", did.append)

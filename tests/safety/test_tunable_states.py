@@ -98,23 +98,23 @@ def test_a_tunable_says_what_it_is_and_what_it_takes(tree: Tree) -> None:
     found = states(tree, "vda")
     assert found["nr_requests"] == TunableState(
         name="nr_requests", meaning="requests each queue may hold (at least 4)", now="256",
-        values=(), takes="a whole number from 4 up",
+        values=(), allowed="a whole number from 4 up",
     )  # fmt: skip
     wbt = found["wbt_lat_usec"]
-    assert (wbt.now, wbt.takes) == ("-1", "a whole number from -1 up (µs)")
-    assert (found["scheduler"].now, found["scheduler"].takes) == (
+    assert (wbt.now, wbt.allowed) == ("-1", "a whole number from -1 up (µs)")
+    assert (found["scheduler"].now, found["scheduler"].allowed) == (
         "none", "none, mq-deadline, kyber, bfq"
     )  # fmt: skip
     affinity = found["rq_affinity"]
-    assert (affinity.values, affinity.takes) == (("0", "1", "2"), "0, 1, 2")
-    assert (affinity.now, affinity.idle, affinity.each) == ("1", f"vda: {EACH}", ())
+    assert (affinity.values, affinity.allowed) == (("0", "1", "2"), "0, 1, 2")
+    assert (affinity.now, affinity.idle, affinity.by_disk) == ("1", f"vda: {EACH}", ())
     assert "read_ahead_kb" not in found, "the disk does not have it"
 
 
 def test_interrupts_are_tunables_too(tree: Tree) -> None:
     found = states(tree, "vda")
     assert found["irq/33"] == TunableState(
-        name="irq/33", now="0-0", values=(), takes="a CPU list such as 0-3,8",
+        name="irq/33", now="0-0", values=(), allowed="a CPU list such as 0-3,8",
         meaning="the CPUs that interrupt 33 (virtio5-config, no single queue) may go to",
     )  # fmt: skip
     meaning = "the CPUs that interrupt 35 (virtio5-req.1, hctx 1) may go to"
@@ -124,10 +124,10 @@ def test_interrupts_are_tunables_too(tree: Tree) -> None:
 def test_of_several_disks_each_has_its_value(tree: Tree) -> None:
     found = states(tree, "vda", "vdb")
     affinity = found["rq_affinity"]
-    assert (affinity.now, affinity.each) == ("1", (("vda", "1"), ("vdb", "2")))
+    assert (affinity.now, affinity.by_disk) == ("1", (("vda", "1"), ("vdb", "2")))
     assert affinity.idle == "", "it can move something on one of them"
     assert found["scheduler"].values == ("none", "bfq")
-    assert found["nr_requests"].each == (), "one disk has it"
+    assert found["nr_requests"].by_disk == (), "one disk has it"
 
 
 def test_what_can_not_be_changed_says_why_and_how(

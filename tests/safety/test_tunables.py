@@ -111,7 +111,7 @@ def test_what_the_kernel_made_of_a_value_is_told(
 ) -> None:
     kernel.append(lambda path, value: path.write_text("4\n") and None)
     change = Tunables(tree.roots).set(disk, "nr_requests", "2")
-    assert (change.asked, change.now, change.adjusted) == ("2", "4", True)
+    assert (change.requested, change.now, change.adjusted) == ("2", "4", True)
 
 
 def test_a_value_that_is_accepted_and_ignored_is_a_refusal(
@@ -305,7 +305,7 @@ def test_what_can_t_be_put_back_is_told_with_the_command_and_kept(
     assert settings.changed and notes()
     kernel.pop()
     assert settings.restore() == [] and not notes()
-    assert not settings.gone
+    assert not settings.device_gone
 
 
 def test_of_a_disk_that_is_gone_nothing_is_put_back(
@@ -314,7 +314,7 @@ def test_of_a_disk_that_is_gone_nothing_is_put_back(
     settings = Tunables(tree.roots)
     settings.set(disk, "rq_affinity", "2")
     shutil.rmtree(queue(tree, "rq_affinity").parent)
-    assert settings.restore() == [] and settings.gone
+    assert settings.restore() == [] and settings.device_gone
     assert not notes()
 
 

@@ -90,7 +90,7 @@ def _show_device(arguments: argparse.Namespace, devices: Mapping[str, BlockDevic
 def _find_device(name: str, devices: Mapping[str, BlockDevice]) -> BlockDevice:
     import os
 
-    from iopstui.linux.devices.nvme_generic import named_namespaces
+    from iopstui.linux.devices.nvme_generic import namespaces_of_node
     from iopstui.linux.roots import Roots
     from iopstui.linux.shares.first_touch import require_answer
     from iopstui.text import printable
@@ -102,7 +102,7 @@ def _find_device(name: str, devices: Mapping[str, BlockDevice]) -> BlockDevice:
         if real == device.path or name == device.name:
             return device
     namespaces = [
-        namespace for namespace in named_namespaces(Roots(), real) if namespace in devices
+        namespace for namespace in namespaces_of_node(Roots(), real) if namespace in devices
     ]
     if len(namespaces) == 1:
         return devices[namespaces[0]]

@@ -277,7 +277,7 @@ def _first_disk(session: LiveSession) -> str:
 def _tunable_values(session: LiveSession, name: str) -> dict[str, str]:
     """A tunable's value on each disk."""
     state = next((knob for knob in session.knobs() if knob.name == name), None)
-    return {} if state is None else dict(state.each or ((_first_disk(session), state.now),))
+    return {} if state is None else dict(state.by_disk or ((_first_disk(session), state.now),))
 
 
 def serve(parse: ParseArguments) -> int:

@@ -20,7 +20,7 @@ from iopstui.linux.roots import Roots
 from iopstui.model.block.tunable import TunableRequest
 from iopstui.model.experiment.options import RunOptions
 from iopstui.preflight.targets import choose_targets, choose_watch_target
-from iopstui.safety.leftovers import clean_up_and_say
+from iopstui.safety.leftovers import clean_up_and_report
 from iopstui.session.live import LiveSession
 from iopstui.session.new_session import new_session
 
@@ -63,7 +63,7 @@ class AgentJob:
             target = choose_watch_target(self.options.targets, devices, roots)
             return new_session(self.options, target, target, devices, soon=False)
         find_fio()
-        clean_up_and_say(print_message, roots)
+        clean_up_and_report(print_message, roots)
         target, job_target = choose_targets(self.options.targets, self.name, devices, roots)
         return new_session(
             self.options, target, job_target, devices, idle_frames=False, deadline_s=DEADLINE_S

@@ -30,7 +30,7 @@ from iopstui.output.lesson.text import end_lines, measured_line
 from iopstui.output.narration import Narrator
 from iopstui.output.streams import drop_stuck
 from iopstui.preflight.targets import choose_targets
-from iopstui.safety.leftovers import clean_up_and_say
+from iopstui.safety.leftovers import clean_up_and_report
 from iopstui.safety.signals import handle_stop_signals
 from iopstui.session.live import LiveSession
 from iopstui.session.new_session import new_session
@@ -67,7 +67,7 @@ def play_plain(
     """Play a lesson from its first page to its last; the exit code. If ``is_interactive`` and
     standard input is a terminal, ``answers`` are ignored."""
     find_fio()
-    clean_up_and_say(print_message, Roots())
+    clean_up_and_report(print_message, Roots())
     devices = read_devices(Roots())
     target, _ = choose_targets(options.targets, None, devices, Roots())
     facts = read_target_facts(target, devices, Roots())

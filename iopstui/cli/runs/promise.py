@@ -27,7 +27,7 @@ from iopstui.promise.setup import (
     set_up,
     target_disk,
 )
-from iopstui.safety.leftovers import clean_up_and_say
+from iopstui.safety.leftovers import clean_up_and_report
 from iopstui.safety.signals import StopSignals
 from iopstui.text import printable
 
@@ -40,7 +40,7 @@ def run_promise(arguments: argparse.Namespace) -> int:
         print_line(line, plan)
     if arguments.dry_run:
         return EXIT_OK
-    clean_up_and_say(print_message, Roots())
+    clean_up_and_report(print_message, Roots())
     progress = PromiseProgress(sys.stderr, sys.stdout)
     runner = PromiseRunner(setup, progress.handle, progress.write_note)
     StopSignals(runner.stop, kill_without_waiting(runner.kill))

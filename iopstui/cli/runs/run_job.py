@@ -28,7 +28,7 @@ from iopstui.model.experiment.options import RunOptions
 from iopstui.output.sinks import PLAIN, EventSink, StatusSink, make_sink
 from iopstui.output.verdict import VerdictSink
 from iopstui.preflight.targets import choose_targets
-from iopstui.safety.leftovers import clean_up_and_say
+from iopstui.safety.leftovers import clean_up_and_report
 from iopstui.session.live import LiveSession
 from iopstui.session.new_session import new_session
 from iopstui.session.tick.outcomes import outcome_event_text
@@ -51,7 +51,7 @@ def _run_job(
     job: str, options: RunOptions, kind: str, checks: CheckCollector, plain_every_s: float
 ) -> int:
     find_fio()
-    clean_up_and_say(print_message, Roots())
+    clean_up_and_report(print_message, Roots())
     if options.precondition:
         _preflight(job, options)
     # the last figures stay in the file: the run may end before they are read

@@ -23,7 +23,7 @@ def run_until_finished(
     signals = StopSignals(session.stop_job, kill_without_waiting(session.kill_job))
     session.start(events.put)
     session.run_job(job, dict(overrides))
-    if signals.asked:  # perhaps before there was anything to stop
+    if signals.requests:  # perhaps before there was anything to stop
         session.stop_job()
     return run_to_end(session, events, sink)
 

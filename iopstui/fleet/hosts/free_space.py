@@ -17,7 +17,7 @@ from iopstui.linux.devices.target import mount_of
 from iopstui.linux.devices.usage.mounts import MountEntry, read_own_mounts
 from iopstui.linux.roots import Roots
 from iopstui.safety.journal import boot_id
-from iopstui.safety.scratch import is_scratch_name, room_for
+from iopstui.safety.scratch import is_scratch_name, usable_bytes
 from iopstui.text import printable
 
 Object = dict[str, Any]
@@ -62,7 +62,7 @@ def needs_of(layout: Mapping[str, int], roots: Roots) -> list[SpaceNeed]:
 
 
 def _need(place: str, needed: int, mounts: tuple[MountEntry, ...]) -> SpaceNeed:
-    available = room_for(Path(place))
+    available = usable_bytes(Path(place))
     number = os.stat(place).st_dev
     entry = mount_of(os.path.realpath(place), number, mounts)
     local_id = f"{boot_id()} {number}"

@@ -76,9 +76,9 @@ def states_object(states: Sequence[TunableState], disk: str) -> list[Object]:
     between machines. ``disk`` is the first disk's name."""
     return [
         {
-            "name": state.name, "meaning": state.meaning, "takes": state.takes,
+            "name": state.name, "meaning": state.meaning, "takes": state.allowed,
             "values": list(state.values), "refused": state.refused,
-            "each": [list(pair) for pair in state.each or ((disk, state.now),)],
+            "each": [list(pair) for pair in state.by_disk or ((disk, state.now),)],
         }
         for state in states if "/" not in state.name
     ]  # fmt: skip

@@ -39,11 +39,11 @@ class Batch:
     """Records of a poll, word by word: a list of each (TIME, SECTOR, ... TOTAL), in the order of
     the ring. ``lost``: records that were overwritten before they were read."""
 
-    words: tuple[list[int], ...]
+    columns: tuple[list[int], ...]
     lost: int
 
     def __len__(self) -> int:
-        return len(self.words[0])
+        return len(self.columns[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class BpfCapture:
         self._programs: list[int] = []
         self._ring: mmap.mmap | None = None
         self._counters: mmap.mmap | None = None
-        self._read_to = self._seen = 0
+        self._read_to = self._last_head = 0
         if os.geteuid() != 0:
             raise CaptureUnusable(ONLY_ROOT)
         if locked_down(roots):
@@ -89,8 +89,8 @@ class BpfCapture:
         """The records that were complete at the poll before this one; with ``last`` all."""
         assert self._ring is not None and self._counters is not None
         head = self._counter(programs.HEAD)
-        upto = head if last else self._seen
-        self._seen = head
+        upto = head if last else self._last_head
+        self._last_head = head
         ring_bytes = 1 << RING_BITS
         # a quarter of the ring is left for what is written meanwhile
         begin = max(self._read_to, head - ring_bytes * 3 // 4)
@@ -139,8 +139,8 @@ class BpfCapture:
             name = f"iops_{event[6:]}"[:_NAME_BYTES]
             self._programs.append(bpf.load_program(code, kernel.tracepoints[event], name))
             self._fds.append(self._programs[-1])
-        self._ring = _mapped(maps.ring, (1 << RING_BITS) << programs.RECORD_BITS)
-        self._counters = _mapped(maps.counters, programs.COUNTERS_BYTES)
+        self._ring = _map_memory(maps.ring, (1 << RING_BITS) << programs.RECORD_BITS)
+        self._counters = _map_memory(maps.counters, programs.COUNTERS_BYTES)
         self._fds += [bpf.attach_program(fd) for fd in self._programs]
 
     def _map(self, size: int, name: str) -> int:
@@ -166,16 +166,16 @@ def _codes(
     """The programs by their tracepoints, in the order in which they are attached."""
     if bios:
         return {
-            points.BIO_COMPLETE: programs.bio_completed(kernel, disks, maps),
-            points.BIO_QUEUE: programs.queued(kernel, disks, maps),
+            points.BIO_COMPLETE: programs.bio_completion_program(kernel, disks, maps),
+            points.BIO_QUEUE: programs.bio_queue_program(kernel, disks, maps),
         }
     return {
-        points.COMPLETE: programs.completed(kernel, disks, maps),
-        points.REQUEUE: programs.requeued(kernel, disks, maps),
-        points.GETRQ: programs.allocated(kernel, disks, maps),
-        points.ISSUE: programs.issued(kernel, disks, maps),
+        points.COMPLETE: programs.completion_program(kernel, disks, maps),
+        points.REQUEUE: programs.requeue_program(kernel, disks, maps),
+        points.GETRQ: programs.allocation_program(kernel, disks, maps),
+        points.ISSUE: programs.issue_program(kernel, disks, maps),
     }
 
 
-def _mapped(fd: int, size: int) -> mmap.mmap:
+def _map_memory(fd: int, size: int) -> mmap.mmap:
     return mmap.mmap(fd, size, mmap.MAP_SHARED, mmap.PROT_READ)

@@ -12,21 +12,21 @@ from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import read_text
 from iopstui.model.workload.words import METADATA, METADATA_PROCESS
 
-MAX_KNOWN = 8192
+MAX_CACHED = 8192
 ENDED = "ended processes"
 """Of those that had ended before anybody asked for their names."""
-_MOST_PARENTS = 64
+_MAX_PARENTS = 64
 
 
 class Processes:
     """Names of processes by number, looked up once. ``roots_of``: only these processes and what
-    they have started are ``wanted``; none: all."""
+    they have started are chosen; none: all."""
 
     def __init__(self, roots: Roots, roots_of: Collection[int] = ()) -> None:
         self._proc = roots.proc
         self._roots_of = frozenset(roots_of)
         self._names: dict[int, str] = {}
-        self._wanted: dict[int, bool] = {}
+        self._chosen: dict[int, bool] = {}
 
     def name(self, pid: int) -> str:
         """The name of process ``pid``, or METADATA_PROCESS."""
@@ -34,23 +34,23 @@ class Processes:
             return METADATA_PROCESS
         name = self._names.get(pid)
         if name is None:
-            if len(self._names) >= MAX_KNOWN:
+            if len(self._names) >= MAX_CACHED:
                 self._names.clear()
             name = self._names[pid] = _name(read_text(self._proc / str(pid) / "comm"))
         return name
 
-    def wanted(self, pid: int) -> bool:
+    def is_chosen(self, pid: int) -> bool:
         """Whether it is one of the chosen processes, or was started by one."""
         pid &= ~METADATA
-        is_chosen = self._wanted.get(pid)
+        is_chosen = self._chosen.get(pid)
         if is_chosen is None:
-            if len(self._wanted) >= MAX_KNOWN:
-                self._wanted.clear()
-            is_chosen = self._wanted[pid] = self._is_below(pid)
+            if len(self._chosen) >= MAX_CACHED:
+                self._chosen.clear()
+            is_chosen = self._chosen[pid] = self._descends_from_root(pid)
         return is_chosen
 
-    def _is_below(self, pid: int) -> bool:
-        for _ in range(_MOST_PARENTS):
+    def _descends_from_root(self, pid: int) -> bool:
+        for _ in range(_MAX_PARENTS):
             if pid in self._roots_of:
                 return True
             pid = self._parent(pid)

@@ -96,17 +96,17 @@ class CapturedDisk:
     last: int | None = None
 
 
-def allocated(kernel: CaptureTypes, disks: Sequence[CapturedDisk], maps: Maps) -> bytes:
+def allocation_program(kernel: CaptureTypes, disks: Sequence[CapturedDisk], maps: Maps) -> bytes:
     """At ``block_getrq``: note who wants a request, and write a record of a flush."""
     p = Program()
     p.load(8, IO, 1, 8 * kernel.argument[GETRQ])
-    _bio_device(p, kernel)
+    _load_bio_disk(p, kernel)
     for disk in disks:
         p.jump(3, "==", disk.slots.dev, "ours")
     p.goto("out")
     p.label("ours")
-    _who(p, kernel)
-    _submitter(p, maps, IO)
+    _load_process(p, kernel)
+    _find_submitter(p, maps, IO)
     p.store(2, 0, IO)
     p.store(2, 8, PID)
     p.load(8, 3, STACK, _S_CGROUP)
@@ -115,21 +115,21 @@ def allocated(kernel: CaptureTypes, disks: Sequence[CapturedDisk], maps: Maps) -
     p.store(2, 24, 3)
     p.do("&", 3, _REQ_PREFLUSH)
     p.jump(3, "==", 0, "out")
-    _flush_record(p, kernel, maps)
-    return _ended(p)
+    _write_flush_record(p, kernel, maps)
+    return _finish(p)
 
 
-def issued(kernel: CaptureTypes, disks: Sequence[CapturedDisk], maps: Maps) -> bytes:
+def issue_program(kernel: CaptureTypes, disks: Sequence[CapturedDisk], maps: Maps) -> bytes:
     """At ``block_rq_issue``: write its record."""
     p = Program()
     p.load(8, IO, 1, 8 * kernel.argument[ISSUE])
     p.load(4, 4, IO, kernel.at["request.__data_len"])
-    _length(p, 4)
+    _store_length(p, 4)
     p.load(4, 4, IO, kernel.at["request.cmd_flags"])
-    _kind(p, 4)
+    _load_kind(p, 4)
     p.load(8, 4, IO, kernel.at["request.__sector"])
     p.store(STACK, _S_SECTOR, 4)
-    _slot_of_request(p, kernel, disks)
+    _find_request_slot(p, kernel, disks)
     # one that is sent again has its record
     p.load(8, 3, SLOT, 0)
     p.do_with("=", 4, IO)
@@ -138,15 +138,15 @@ def issued(kernel: CaptureTypes, disks: Sequence[CapturedDisk], maps: Maps) -> b
     p.store(SLOT, 0, IO)
     p.goto("out")
     p.label("first")
-    _submitter_of_request(p, kernel, maps)
+    _load_submitter(p, kernel, maps)
     p.load(4, 3, IO, kernel.at["request.cmd_flags"])
-    _metadata_apart(p, 3)
-    _enter(p, maps)
-    _record(p, maps)
-    return _ended(p)
+    _mark_metadata(p, 3)
+    _add_in_flight(p, maps)
+    _write_record(p, maps)
+    return _finish(p)
 
 
-def completed(kernel: CaptureTypes, disks: Sequence[CapturedDisk], maps: Maps) -> bytes:
+def completion_program(kernel: CaptureTypes, disks: Sequence[CapturedDisk], maps: Maps) -> bytes:
     """At ``block_rq_complete``: it is no longer in flight."""
     p = Program()
     at = kernel.argument[COMPLETE]
@@ -161,7 +161,7 @@ def completed(kernel: CaptureTypes, disks: Sequence[CapturedDisk], maps: Maps) -
     p.load(4, 4, IO, kernel.at["request.cmd_flags"])
     p.do("&", 4, _OPERATION)
     p.jump(4, ">=", _PASSTHROUGH, "out")
-    _slot_of_request(p, kernel, disks)
+    _find_request_slot(p, kernel, disks)
     p.load(8, 3, SLOT, 0)
     p.jump_with(3, "==", IO, "known")
     p.do("-", 3, 1)
@@ -169,64 +169,66 @@ def completed(kernel: CaptureTypes, disks: Sequence[CapturedDisk], maps: Maps) -
     _count(p, maps, MISSED)
     p.goto("out")
     p.label("known")
-    _leave(p, maps)
-    return _ended(p)
+    _remove_in_flight(p, maps)
+    return _finish(p)
 
 
-def requeued(kernel: CaptureTypes, disks: Sequence[CapturedDisk], maps: Maps) -> bytes:
+def requeue_program(kernel: CaptureTypes, disks: Sequence[CapturedDisk], maps: Maps) -> bytes:
     """At ``block_rq_requeue``: the next issue of this request is no new one."""
     p = Program()
     p.load(8, IO, 1, 8 * kernel.argument[REQUEUE])
     p.load(8, 4, IO, kernel.at["request.__sector"])
     p.store(STACK, _S_SECTOR, 4)
-    _slot_of_request(p, kernel, disks)
+    _find_request_slot(p, kernel, disks)
     p.load(8, 3, SLOT, 0)
     p.jump_with(3, "!=", IO, "out")
     p.do("+", 3, 1)
     p.store(SLOT, 0, 3)
     _count(p, maps, REQUEUED)
-    return _ended(p)
+    return _finish(p)
 
 
-def queued(kernel: CaptureTypes, disks: Sequence[CapturedDisk], maps: Maps) -> bytes:
+def bio_queue_program(kernel: CaptureTypes, disks: Sequence[CapturedDisk], maps: Maps) -> bytes:
     """At ``block_bio_queue``, for a disk without requests of its own: write the bio's record."""
     p = Program()
     p.load(8, IO, 1, 8 * kernel.argument[BIO_QUEUE])
-    _bio_device(p, kernel)
-    _slot_of_bio(p, kernel, disks, maps)
-    _who(p, kernel)
+    _load_bio_disk(p, kernel)
+    _find_bio_slot(p, kernel, disks, maps)
+    _load_process(p, kernel)
     p.load(4, 3, IO, kernel.at["bio.bi_opf"])
     p.do("&", 3, _REQ_PREFLUSH)
     p.jump(3, "==", 0, "no flush")
-    _flush_record(p, kernel, maps)
+    _write_flush_record(p, kernel, maps)
     p.label("no flush")
     p.load(4, 4, IO, kernel.at["bio.bi_iter"] + kernel.at["bvec_iter.bi_size"])
-    _length(p, 4)
+    _store_length(p, 4)
     p.load(4, 4, IO, kernel.at["bio.bi_opf"])
-    _kind(p, 4)
+    _load_kind(p, 4)
     p.load(4, 3, IO, kernel.at["bio.bi_opf"])
-    _metadata_apart(p, 3)
-    _enter(p, maps)
-    _record(p, maps)
-    return _ended(p)
+    _mark_metadata(p, 3)
+    _add_in_flight(p, maps)
+    _write_record(p, maps)
+    return _finish(p)
 
 
-def bio_completed(kernel: CaptureTypes, disks: Sequence[CapturedDisk], maps: Maps) -> bytes:
+def bio_completion_program(
+    kernel: CaptureTypes, disks: Sequence[CapturedDisk], maps: Maps
+) -> bytes:
     """At ``block_bio_complete``: it is no longer in flight."""
     p = Program()
     p.load(8, IO, 1, 8 * kernel.argument[BIO_COMPLETE])
-    _bio_device(p, kernel)
-    _slot_of_bio(p, kernel, disks, maps, everywhere=True)
+    _load_bio_disk(p, kernel)
+    _find_bio_slot(p, kernel, disks, maps, everywhere=True)
     p.load(8, 3, SLOT, 0)
     p.jump_with(3, "!=", IO, "out")
-    _leave(p, maps)
-    return _ended(p)
+    _remove_in_flight(p, maps)
+    return _finish(p)
 
 
 # -- parts
 
 
-def _ended(p: Program) -> bytes:
+def _finish(p: Program) -> bytes:
     p.label("out")
     p.end()
     return p.code()
@@ -238,29 +240,29 @@ def _count(p: Program, maps: Maps, counter: int) -> None:
     p.add_atomic(2, 3)
 
 
-def _bio_device(p: Program, kernel: CaptureTypes) -> None:
+def _load_bio_disk(p: Program, kernel: CaptureTypes) -> None:
     """r3 = the number of the whole disk of the bio IO."""
     p.load(8, 2, IO, kernel.at["bio.bi_bdev"])
     p.load(8, 2, 2, kernel.at["block_device.bd_disk"])
-    _number_of_disk(p, kernel)
+    _load_disk_number(p, kernel)
 
 
-def _number_of_disk(p: Program, kernel: CaptureTypes) -> None:
+def _load_disk_number(p: Program, kernel: CaptureTypes) -> None:
     p.load(4, 3, 2, kernel.at["gendisk.major"])
     p.do("<<", 3, _MAJOR_AT)
     p.load(4, 4, 2, kernel.at["gendisk.first_minor"])
     p.do_with("|", 3, 4)
 
 
-def _who(p: Program, kernel: CaptureTypes) -> None:
+def _load_process(p: Program, kernel: CaptureTypes) -> None:
     """PID = the process that runs; the bio's cgroup on the stack."""
     p.call(GET_CURRENT_PID_TGID)
     p.do_with("=", PID, 0)
     p.do(">>", PID, 32)
-    _cgroup(p, kernel)
+    _load_cgroup(p, kernel)
 
 
-def _cgroup(p: Program, kernel: CaptureTypes) -> None:
+def _load_cgroup(p: Program, kernel: CaptureTypes) -> None:
     if not kernel.cgroup:
         p.do("=", 3, 0)
     for number, offset in enumerate(kernel.cgroup):
@@ -270,7 +272,7 @@ def _cgroup(p: Program, kernel: CaptureTypes) -> None:
     p.store(STACK, _S_CGROUP, 3)
 
 
-def _hash_of_address(p: Program, maps: Maps, to: int, pointer: int) -> None:
+def _hash_address(p: Program, maps: Maps, to: int, pointer: int) -> None:
     """The kernel lets programs compute with the distance of two pointers alone. r2 is used."""
     p.value(2, maps.tables)
     p.do_with("=", to, pointer)
@@ -280,19 +282,19 @@ def _hash_of_address(p: Program, maps: Maps, to: int, pointer: int) -> None:
     p.do(">>", to, 16)
 
 
-def _submitter(p: Program, maps: Maps, bio: int) -> None:
+def _find_submitter(p: Program, maps: Maps, bio: int) -> None:
     """r2 = the place of the bio in the table of submitters."""
-    _hash_of_address(p, maps, 3, bio)
+    _hash_address(p, maps, 3, bio)
     p.do("&", 3, (1 << SUBMITTERS_BITS) - 1)
     p.do("<<", 3, SUBMITTER_BITS)
     p.value(2, maps.tables, SUBMITTERS_AT)
     p.do_with("+", 2, 3)
 
 
-def _submitter_of_request(p: Program, kernel: CaptureTypes, maps: Maps) -> None:
+def _load_submitter(p: Program, kernel: CaptureTypes, maps: Maps) -> None:
     """PID and cgroup of the request IO: as noted, or those of the process that runs."""
     p.load(8, 5, IO, kernel.at["request.bio"])
-    _submitter(p, maps, 5)
+    _find_submitter(p, maps, 5)
     p.load(8, 3, 2, 0)
     p.jump_with(3, "!=", 5, "unknown")
     p.load(8, PID, 2, 8)
@@ -316,7 +318,7 @@ def _submitter_of_request(p: Program, kernel: CaptureTypes, maps: Maps) -> None:
     p.label("submitter")
 
 
-def _length(p: Program, register: int) -> None:
+def _store_length(p: Program, register: int) -> None:
     """Keep the length in sectors; what has none is left out."""
     p.jump(register, "==", 0, "out")
     p.do(">>", register, 9)
@@ -324,7 +326,7 @@ def _length(p: Program, register: int) -> None:
     p.store(STACK, _S_SECTORS, register)
 
 
-def _kind(p: Program, register: int) -> None:
+def _load_kind(p: Program, register: int) -> None:
     """KIND and the flags of operation and flags in ``register``; no passthrough."""
     p.do_with("=", KIND, register)
     p.do("&", KIND, _OPERATION)
@@ -347,7 +349,7 @@ def _kind(p: Program, register: int) -> None:
     p.label("kind")
 
 
-def _metadata_apart(p: Program, register: int) -> None:
+def _mark_metadata(p: Program, register: int) -> None:
     """Metadata, by the flags in ``register``, counts as another process."""
     p.do("&", register, _REQ_META)
     p.jump(register, "==", 0, "data")
@@ -355,27 +357,27 @@ def _metadata_apart(p: Program, register: int) -> None:
     p.label("data")
 
 
-def _slot_of_request(p: Program, kernel: CaptureTypes, disks: Sequence[CapturedDisk]) -> None:
+def _find_request_slot(p: Program, kernel: CaptureTypes, disks: Sequence[CapturedDisk]) -> None:
     """SLOT = the place of the request IO, by its queue and tag. Others' requests are left out."""
     p.load(8, 2, IO, kernel.at["request.q"])
     p.load(8, 2, 2, kernel.at["request_queue.disk"])
-    _number_of_disk(p, kernel)
+    _load_disk_number(p, kernel)
     p.load(8, 2, IO, kernel.at["request.mq_hctx"])
     p.load(4, SLOT, 2, kernel.at["blk_mq_hw_ctx.queue_num"])
     p.load(4, 4, IO, kernel.at["request.tag"])
     for number, disk in enumerate(disks):
         p.jump(3, "!=", disk.slots.dev, f"not {number}")
-        _within(p, disk, number)
+        _skip_outside(p, disk, number)
         p.do("*", SLOT, disk.slots.tags)
         p.do_with("+", SLOT, 4)
         p.do("&", SLOT, disk.slots.mask)
         p.value(2, disk.slots.fd)
         p.goto("slot")
         p.label(f"not {number}")
-    _address_of_slot(p)
+    _load_slot_address(p)
 
 
-def _address_of_slot(p: Program) -> None:
+def _load_slot_address(p: Program) -> None:
     """SLOT = the address of the slot of that number in the map whose value is at r2; other disks
     are left out."""
     p.goto("out")
@@ -384,7 +386,7 @@ def _address_of_slot(p: Program) -> None:
     p.do_with("+", SLOT, 2)
 
 
-def _within(p: Program, disk: CapturedDisk, number: int) -> None:
+def _skip_outside(p: Program, disk: CapturedDisk, number: int) -> None:
     """Leave out what is outside of a partition."""
     if disk.last is None:
         return
@@ -395,7 +397,7 @@ def _within(p: Program, disk: CapturedDisk, number: int) -> None:
     p.jump_with(5, ">", 2, f"not {number}")
 
 
-def _slot_of_bio(
+def _find_bio_slot(
     p: Program,
     kernel: CaptureTypes,
     disks: Sequence[CapturedDisk],
@@ -406,38 +408,38 @@ def _slot_of_bio(
     it began with: ``everywhere``."""
     p.load(8, 4, IO, kernel.at["bio.bi_iter"] + kernel.at["bvec_iter.bi_sector"])
     p.store(STACK, _S_SECTOR, 4)
-    _hash_of_address(p, maps, SLOT, IO)
+    _hash_address(p, maps, SLOT, IO)
     for number, disk in enumerate(disks):
         p.jump(3, "!=", disk.slots.dev, f"not {number}")
         if not everywhere:
-            _within(p, disk, number)
+            _skip_outside(p, disk, number)
         p.do("&", SLOT, disk.slots.mask)
         p.value(2, disk.slots.fd)
         p.goto("slot")
         p.label(f"not {number}")
-    _address_of_slot(p)
+    _load_slot_address(p)
 
 
-def _depth_of(p: Program, maps: Maps, offset_in: int) -> None:
+def _find_depth(p: Program, maps: Maps, offset_in: int) -> None:
     """r2 = the place of the count in flight whose offset is in the register ``offset_in``."""
     p.do("&", offset_in, (8 << DEPTHS_BITS) - 8)
     p.value(2, maps.tables, DEPTHS_AT)
     p.do_with("+", 2, offset_in)
 
 
-def _enter(p: Program, maps: Maps) -> None:
+def _add_in_flight(p: Program, maps: Maps) -> None:
     """One more is in flight: the SLOT is taken, and the depths with it are on the stack. What was
     there has ended without being seen to."""
     p.load(8, 3, SLOT, 0)
     p.jump_wide(3, "==", 0, "free")
-    _fewer(p, maps)
+    _decrement_depths(p, maps)
     p.label("free")
     p.store(SLOT, 0, IO)
     p.do_with("=", 4, PID)
     p.do("<<", 4, 3)
     p.do("&", 4, (8 << DEPTHS_BITS) - 8)
     p.store(SLOT, 8, 4)
-    _depth_of(p, maps, 4)
+    _find_depth(p, maps, 4)
     p.do("=", 3, 1)
     p.fetch_add(2, 3)
     p.do("+", 3, 1)
@@ -449,15 +451,15 @@ def _enter(p: Program, maps: Maps) -> None:
     p.store(STACK, _S_TOTAL, 3)
 
 
-def _leave(p: Program, maps: Maps) -> None:
-    _fewer(p, maps)
+def _remove_in_flight(p: Program, maps: Maps) -> None:
+    _decrement_depths(p, maps)
     p.do("=", 3, 0)
     p.store(SLOT, 0, 3)
 
 
-def _fewer(p: Program, maps: Maps) -> None:
+def _decrement_depths(p: Program, maps: Maps) -> None:
     p.load(8, 4, SLOT, 8)
-    _depth_of(p, maps, 4)
+    _find_depth(p, maps, 4)
     p.do("=", 3, -1)
     p.add_atomic(2, 3)
     p.value(2, maps.tables, TOTAL_AT)
@@ -465,7 +467,7 @@ def _fewer(p: Program, maps: Maps) -> None:
     p.add_atomic(2, 3)
 
 
-def _place_of_end(p: Program, maps: Maps, sector: int) -> None:
+def _find_end(p: Program, maps: Maps, sector: int) -> None:
     """r2 = the place of an end at the sector in the register ``sector``; r5 = how it is noted
     there. r3 is used."""
     p.do_with("=", 5, sector)
@@ -487,10 +489,10 @@ def _place_of_end(p: Program, maps: Maps, sector: int) -> None:
     p.do_with("+", 2, 3)
 
 
-def _record(p: Program, maps: Maps) -> None:
+def _write_record(p: Program, maps: Maps) -> None:
     """Write the record of the request: KIND, PID and what is on the stack."""
     p.load(8, 4, STACK, _S_SECTOR)
-    _place_of_end(p, maps, 4)
+    _find_end(p, maps, 4)
     p.load(8, 3, 2, 0)
     p.jump_with(3, "!=", 5, "random")
     p.load(8, 3, STACK, _S_FLAGS)
@@ -500,9 +502,9 @@ def _record(p: Program, maps: Maps) -> None:
     p.load(8, 4, STACK, _S_SECTOR)
     p.load(8, 3, STACK, _S_SECTORS)
     p.do_with("+", 4, 3)
-    _place_of_end(p, maps, 4)
+    _find_end(p, maps, 4)
     p.store(2, 0, 5)
-    _place_in_ring(p, maps)
+    _reserve_record(p, maps)
     p.load(8, 3, STACK, _S_SECTOR)
     p.store(IO, 8 * SECTOR, 3)
     p.do_with("=", 4, KIND)
@@ -528,14 +530,14 @@ def _record(p: Program, maps: Maps) -> None:
     p.store(IO, 8 * TOTAL, 3)
 
 
-def _flush_record(p: Program, kernel: CaptureTypes, maps: Maps) -> None:
+def _write_flush_record(p: Program, kernel: CaptureTypes, maps: Maps) -> None:
     """A record of a flush by PID, with the length of the bio IO, which is kept."""
     p.store(STACK, _S_DEPTH, IO)
     p.load(4, 4, IO, kernel.at["bio.bi_iter"] + kernel.at["bvec_iter.bi_size"])
     p.do(">>", 4, 9)
     p.do("&", 4, MAX_SECTORS)
     p.store(STACK, _S_SECTORS, 4)
-    _place_in_ring(p, maps)
+    _reserve_record(p, maps)
     p.do("=", 3, 0)
     for index in (SECTOR, DEPTH, REGION, TOTAL):
         p.store(IO, 8 * index, 3)
@@ -551,7 +553,7 @@ def _flush_record(p: Program, kernel: CaptureTypes, maps: Maps) -> None:
     p.load(8, IO, STACK, _S_DEPTH)
 
 
-def _place_in_ring(p: Program, maps: Maps) -> None:
+def _reserve_record(p: Program, maps: Maps) -> None:
     """IO = the address of the next record, which has the time."""
     p.call(KTIME_GET_NS)
     p.value(2, maps.counters, HEAD)

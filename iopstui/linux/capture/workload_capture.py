@@ -22,7 +22,7 @@ from iopstui.model.workload.workload import Workload
 POLL_S = 0.05
 _SETTLE_S = 0.005
 # of Documentation/block/stat.rst: reads, writes, discards
-_COMPLETED = (0, 4, 11)
+_COMPLETED_FIELDS = (0, 4, 11)
 _CGROUPS_EVERY = 40
 """Polls after which new cgroups below the wanted one are looked for."""
 
@@ -136,13 +136,13 @@ class WorkloadCapture:
 
     def _chosen(self, batch: Batch) -> Sequence[list[int]]:
         if self._choice.everything:
-            return batch.words
+            return batch.columns
         if self._choice.cgroup:
-            matches = [cgroup in self._cgroups for cgroup in batch.words[programs.CGROUP]]
+            matches = [cgroup in self._cgroups for cgroup in batch.columns[programs.CGROUP]]
         else:
-            of = self._processes.wanted
-            matches = [of(shape >> PID_AT) for shape in batch.words[programs.SHAPE]]
-        return [list(compress(column, matches)) for column in batch.words]
+            of = self._processes.is_chosen
+            matches = [of(shape >> PID_AT) for shape in batch.columns[programs.SHAPE]]
+        return [list(compress(column, matches)) for column in batch.columns]
 
     def _completed(self) -> int | None:
         counts = [self._completed_of(region) for region in self._regions]
@@ -152,4 +152,4 @@ class WorkloadCapture:
     def _completed_of(self, region: Region) -> int | None:
         place = self._roots.sys / "class/block" / region.name.replace("/", "!") / "stat"
         fields = [int(field) for field in (read_text(place) or "").split() if field.isdigit()]
-        return sum(fields[at] for at in _COMPLETED if at < len(fields)) if fields else None
+        return sum(fields[at] for at in _COMPLETED_FIELDS if at < len(fields)) if fields else None

@@ -16,7 +16,7 @@ class CgroupLoad:
 
     def __init__(self, disks: Sequence[str], roots: Roots, least_s: float = 0.9) -> None:
         self._reader = CgroupReader(disks, roots)
-        self._least_s = least_s
+        self._min_interval_s = least_s
         self._at = 0.0
         self._before: Mapping[str, int] | None = None
         self._rates: tuple[GroupRates, ...] | None = None
@@ -34,7 +34,7 @@ class CgroupLoad:
     def rates(self) -> tuple[GroupRates, ...] | None:
         """The busiest first; ``None`` until two readings are made."""
         now = time.monotonic()
-        if self.why_not or (self._at and now - self._at < self._least_s):
+        if self.why_not or (self._at and now - self._at < self._min_interval_s):
             return self._rates
         counts = self._reader.read()
         if self._at:

@@ -38,7 +38,7 @@ class CgroupReader:
         }
         self._numbers = {number.strip(): name for name, number in device_numbers.items() if number}
         self._top = _top(roots.sys / "fs/cgroup")
-        self._own = OwnCounts()
+        self._own_counts = OwnCounts()
         self._before: Mapping[str, int] = {}
         self._detailed: dict[str, int] = {}
         self._readings = 0
@@ -66,7 +66,7 @@ class CgroupReader:
         read_ns = time.monotonic_ns()
         counts = {
             key(counter, path, disk): count
-            for (path, disk), disk_counts in self._own.feed(totals).items()
+            for (path, disk), disk_counts in self._own_counts.feed(totals).items()
             for counter, count in zip(COUNTERS, disk_counts, strict=True)
         }
         self._choose_detailed(counts)

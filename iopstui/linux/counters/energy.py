@@ -21,26 +21,26 @@ _DIRECTORY = "class/powercap"
 _DOMAIN = re.compile(r"intel-rapl:[0-9]{1,4}(:[0-9]{1,4})?")
 _KINDS = (("package", PACKAGE), ("dram", MEMORY), ("psys", PLATFORM))
 # longer than any counter's range takes: one that has no range begins again at 2^32 units or more
-_MOST = 1 << 63
+_MAX_UJ = 1 << 63
 
 
 @dataclass(slots=True)
 class _Domain:
-    """A counter of microjoules. It begins again at 0 after ``most``; ``total`` does not."""
+    """A counter of microjoules. It begins again at 0 after ``max_uj``; ``total_uj`` does not."""
 
     kind: str
     file: KernelFile
-    most: int
-    last: int
-    total: int = 0
+    max_uj: int
+    last_uj: int
+    total_uj: int = 0
 
     def read(self) -> int:
         """What was used since it was opened. Raises OSError or ValueError."""
         now = int(self.file.read_attribute())
-        more = now - self.last
-        self.total += more if more >= 0 else more + self.most + 1
-        self.last = now
-        return self.total
+        more = now - self.last_uj
+        self.total_uj += more if more >= 0 else more + self.max_uj + 1
+        self.last_uj = now
+        return self.total_uj
 
 
 class EnergyCounters:
@@ -76,7 +76,7 @@ class EnergyCounters:
 
 def why_no_energy(roots: Roots) -> str:
     """Why the counters can't be read, in words; "" if they can."""
-    places = [*_places(roots)]
+    places = [*_domain_directories(roots)]
     if not places:
         return "this machine has no energy counters (RAPL), as most virtual machines"
     counters = EnergyCounters(roots)
@@ -87,7 +87,7 @@ def why_no_energy(roots: Roots) -> str:
 
 
 def _domains(roots: Roots) -> Iterator[_Domain]:
-    for kind, place in _places(roots):
+    for kind, place in _domain_directories(roots):
         try:
             file = KernelFile(place / "energy_uj")
         except OSError:
@@ -97,10 +97,10 @@ def _domains(roots: Roots) -> Iterator[_Domain]:
         except (OSError, ValueError):
             file.close()
             continue
-        yield _Domain(kind, file, read_count(place / "max_energy_range_uj") or _MOST, last)
+        yield _Domain(kind, file, read_count(place / "max_energy_range_uj") or _MAX_UJ, last)
 
 
-def _places(roots: Roots) -> Iterator[tuple[str, Path]]:
+def _domain_directories(roots: Roots) -> Iterator[tuple[str, Path]]:
     top = roots.sys / _DIRECTORY
     for name in sorted(list_names(top)):
         if _DOMAIN.fullmatch(name):

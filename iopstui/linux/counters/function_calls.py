@@ -15,7 +15,7 @@ from iopstui.linux.counters import procfs
 from iopstui.linux.counters.kernel_file import KernelFile
 
 # what holds the lines below the numbered ones (about 25) with 4,096 CPUs
-TAIL = 2 << 20
+TAIL_BYTES = 2 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +41,11 @@ class FunctionCallReader:
     def read(self) -> FunctionCalls:
         """Read the counts now. Raises OSError."""
         start = self._clock()
-        counts = procfs.parse_function_calls(*self._ends())
+        counts = procfs.parse_function_calls(*self._first_line_and_tail())
         end = self._clock()
         return FunctionCalls(counts, (start + end) // 2, end - start)
 
-    def _ends(self) -> tuple[bytes, bytes]:
+    def _first_line_and_tail(self) -> tuple[bytes, bytes]:
         """The file's first line, and its end: what is between them is passed over."""
         first = b""
         tail = deque[bytes]()
@@ -55,7 +55,7 @@ class FunctionCallReader:
                 first += chunk
             tail.append(chunk)
             size += len(chunk)
-            while size - len(tail[0]) >= TAIL:
+            while size - len(tail[0]) >= TAIL_BYTES:
                 size -= len(tail.popleft())
         return first.split(b"\n", 1)[0], b"".join(tail)
 

@@ -50,7 +50,7 @@ class CgroupLimits:
 
     limits: Mapping[str, tuple[IoLimit, ...]] = field(default_factory=dict)
     cost_wait_us: Mapping[str, int] = field(default_factory=dict)
-    costed: frozenset[str] = frozenset()
+    iocost_disks: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,24 +116,24 @@ class IoLimits:
     def __init__(self, roots: Roots) -> None:
         self._roots = roots
         self._text: str | None = None
-        self._unified: tuple[_Group, ...] = ()
-        self._own: tuple[_Group, ...] = ()
+        self._v2_groups: tuple[_Group, ...] = ()
+        self._v1_groups: tuple[_Group, ...] = ()
 
     def read(self) -> CgroupLimits:
         """Read the current limits. Never fails: unreadable files count as no limit."""
         text = membership_text(self._roots)
         if text != self._text:
             self._text = text
-            self._find(
+            self._find_groups(
                 [membership for membership in parse_memberships(text) if not membership.outside]
             )
         limits: dict[str, list[IoLimit]] = {}
-        for number, limit in (*self._limits_2(), *self._limits_1()):
+        for number, limit in (*self._v2_limits(), *self._v1_limits()):
             limits.setdefault(number, []).append(limit)
         sorted_ = {number: _sorted(some) for number, some in limits.items()}
-        return CgroupLimits(sorted_, self._waits(), self._iocost_disks())
+        return CgroupLimits(sorted_, self._cost_waits(), self._iocost_disks())
 
-    def _find(self, members: list[Membership]) -> None:
+    def _find_groups(self, members: list[Membership]) -> None:
         unified: list[_Group] = []
         own_groups: list[_Group] = []
         for membership in members:
@@ -149,29 +149,29 @@ class IoLimits:
                     place = place if os.path.isdir(place) else top
                     own_groups.append(_group(top, place))
         # the second name of a hierarchy of version 1 is a link to the first
-        self._unified, self._own = tuple(unified), tuple(own_groups[:1])
+        self._v2_groups, self._v1_groups = tuple(unified), tuple(own_groups[:1])
 
-    def _limits_2(self) -> Iterator[tuple[str, IoLimit]]:
-        for group in self._unified:
+    def _v2_limits(self) -> Iterator[tuple[str, IoLimit]]:
+        for group in self._v2_groups:
             for number, kind, value in parse_io_max(read_text(f"{group.place}/io.max") or ""):
                 yield number, IoLimit(group.name, "io.max", kind, value)
 
-    def _limits_1(self) -> Iterator[tuple[str, IoLimit]]:
-        for group in self._own:
+    def _v1_limits(self) -> Iterator[tuple[str, IoLimit]]:
+        for group in self._v1_groups:
             for file, kind in _VERSION_1.items():
                 for number, value in parse_throttle(read_text(f"{group.place}/{file}") or ""):
                     yield number, IoLimit(group.name, file, kind, value)
 
     def _iocost_disks(self) -> frozenset[str]:
         """The root's own I/O passes iocost; in a container the root can't be seen."""
-        if not self._unified or not self._unified[-1].root or self._unified[0].root:
+        if not self._v2_groups or not self._v2_groups[-1].root or self._v2_groups[0].root:
             return frozenset()
-        return parse_cost_qos(read_text(f"{self._unified[-1].place}/io.cost.qos") or "")
+        return parse_cost_qos(read_text(f"{self._v2_groups[-1].place}/io.cost.qos") or "")
 
-    def _waits(self) -> Mapping[str, int]:
+    def _cost_waits(self) -> Mapping[str, int]:
         """Waits of the nearest group that I/O is accounted to, except the root of all: iocost lets
         that pass, and counts there what others waited."""
-        for group in self._unified:
+        for group in self._v2_groups:
             text = read_text(f"{group.place}/io.stat")
             if text is not None:
                 return {} if group.root else parse_cost_wait(text)

@@ -16,7 +16,7 @@ _NAMES = ("ops", "transmissions", "timeouts", "sent", "received", "queue_ms", "r
 """Counters of a per-operation line, in order; kernels before 5.3 have no errors."""
 _PLACES = {b"tcp": (7, 8, 11), b"rdma": (7, 8, 10), b"udp": (4, 5, 8)}
 """Where an xprt line has sends, receives and the sum of the backlog's length, by transport."""
-WHOLE_FILE = 30
+FULL_READ_EVERY = 30
 """So often all of the file is read, to find what was mounted on top of a mount point."""
 
 
@@ -34,15 +34,15 @@ class NfsCounters:
     """
 
     def __init__(self, mountpoints: Sequence[str]) -> None:
-        self._wanted = dict.fromkeys(map(_escaped, mountpoints))
+        self._mountpoints = dict.fromkeys(map(_escaped, mountpoints))
         self._readings = 0
         self._hidden = False
-        self._begin([])
+        self._reset([])
 
-    def _begin(self, mounts: list[tuple[bytes, bytes, int]]) -> None:
+    def _reset(self, mounts: list[tuple[bytes, bytes, int]]) -> None:
         """Forget all readings; ``mounts`` are as in ``_read_mounts``."""
         self._mounts = mounts
-        self._clients = [_client(device, options) for device, options, _ in mounts]
+        self._clients = [_connection_key(device, options) for device, options, _ in mounts]
         self._operations: list[list[bytes]] = [[] for _ in mounts]
         # of each operation, by the mount's number
         self._counters: dict[bytes, dict[int, list[int]]] = {}
@@ -52,31 +52,31 @@ class NfsCounters:
         """The counters now; ``None`` if a mount is not listed as NFS. ``chunks`` is the file."""
         try:
             sections = self._sections(chunks)
-            if len(sections) == len(self._wanted):
-                connections = self._read_mounts([sections[place] for place in self._wanted])
+            if len(sections) == len(self._mountpoints):
+                connections = self._read_mounts([sections[place] for place in self._mountpoints])
                 return dict((*_parse_connections(connections), *self._totals()))
         except (ValueError, IndexError):
             pass
         # a mount is gone, or only some were read
-        self._begin([])
+        self._reset([])
         return None
 
     def _sections(self, chunks: Iterable[bytes]) -> dict[bytes, bytes]:
         """What the file says of each mount point: of several mounts there of the last, which hides
         the others. A machine may have many mounts, and the kernel prints those behind for nothing,
         so it is mostly read only up to the last one wanted."""
-        read_all = self._hidden or self._readings % WHOLE_FILE == 1
+        read_all = self._hidden or self._readings % FULL_READ_EVERY == 1
         self._readings += 1
         sections: dict[bytes, bytes] = {}
         mounts = 0
         for section in _split(chunks):
             # SERVER:/PATH mounted on PLACE with fstype TYPE, blanks escaped
             fields = section.split(b" ", 7)
-            if len(fields) < 7 or fields[3] not in self._wanted or fields[6][:3] != b"nfs":
+            if len(fields) < 7 or fields[3] not in self._mountpoints or fields[6][:3] != b"nfs":
                 continue
             sections[fields[3]] = section
             mounts += 1
-            if not read_all and len(sections) == len(self._wanted):
+            if not read_all and len(sections) == len(self._mountpoints):
                 break
         if read_all:
             self._hidden = mounts > len(sections)
@@ -90,7 +90,7 @@ class NfsCounters:
         ]
         if mounts != self._mounts:
             # the first reading, or something was mounted with other options
-            self._begin(mounts)
+            self._reset(mounts)
         connections: dict[tuple[bytes, ...], list[bytes]] = {}
         changed: dict[bytes, dict[int, list[int]]] = defaultdict(dict)
         for mount, (now, client) in enumerate(zip(lines, self._clients, strict=True)):
@@ -118,7 +118,7 @@ class NfsCounters:
                     yield f"{operation}.{key}", value
 
 
-def _client(device: bytes, options: bytes) -> tuple[bytes, ...]:
+def _connection_key(device: bytes, options: bytes) -> tuple[bytes, ...]:
     """What makes the connections of a mount: mounts for which this is equal share them
     (fs/nfs/client.c)."""
     server = device.partition(b":/")[0]

@@ -15,7 +15,7 @@ from iopstui.linux.counters.procfs import DIGITS, integers
 
 COMMA = ord(",")
 # so many bytes of two texts are compared at once
-STRETCH = 192
+SPAN_BYTES = 192
 # where two texts of one length differ: from byte to byte, whole columns, from which on
 Spans = Sequence[tuple[int, int, int]]
 # the text before, by how much each count has grown, and where
@@ -60,14 +60,14 @@ class _Newest:
     """The counts of one interrupt's reading that was asked for last: those of the next differ by
     few."""
 
-    __slots__ = ("_kept",)
+    __slots__ = ("_latest",)
 
     def __init__(self) -> None:
         # exchanged as one: several threads may ask
-        self._kept: tuple[PerCpuCount, dict[int, int]] | None = None
+        self._latest: tuple[PerCpuCount, dict[int, int]] | None = None
 
     def counts(self, reading: PerCpuCount) -> dict[int, int]:
-        newest = self._kept
+        newest = self._latest
         growth = None if newest is None else reading.increase_since(newest[0])
         if newest is None or growth is None:
             counts = parse_per_cpu_count(reading.text, reading.cpus) or {}
@@ -77,7 +77,7 @@ class _Newest:
             counts = newest[1].copy()
             for cpu, more in growth.items():
                 counts[cpu] += more
-        self._kept = reading, counts
+        self._latest = reading, counts
         return counts
 
 
@@ -120,11 +120,11 @@ def _is_plain(data: bytes, count: int) -> bool:
         and data[-1:] == b"\n"
         and b",," not in data
         and data.translate(None, DIGITS) == b"," * (count - 1) + b"\n"
-        and (len(data) <= SHORT_NUMBER_CHARS or _has_short_words(data))
+        and (len(data) <= SHORT_NUMBER_CHARS or _has_short_numbers(data))
     )
 
 
-def _has_short_words(data: bytes) -> bool:
+def _has_short_numbers(data: bytes) -> bool:
     return all(
         data.find(b",", at, at + SHORT_NUMBER_CHARS) >= 0
         for at in range(0, len(data) - SHORT_NUMBER_CHARS, SHORT_NUMBER_CHARS)
@@ -159,7 +159,7 @@ def _growth_anywhere(now: bytes, before: bytes, cpus: Sequence[int]) -> Growth:
     spans = []
     at = 0
     while at < size:
-        end = at + STRETCH
+        end = at + SPAN_BYTES
         if now[at:end] == before[at:end]:
             at = end
             continue

@@ -27,11 +27,11 @@ from iopstui.model.samples import CpuTimes, DiskCounters, IrqCounts, KernelSampl
 from iopstui.model.sources import POWER, SOURCES, Counters
 
 # reading /proc/interrupts within a sample: on so many CPUs at most, and not longer than this
-FEW_CPUS = 32
-CHEAP_NS = 2_000_000
+MAX_CHEAP_CPUS = 32
+MAX_CHEAP_NS = 2_000_000
 # reading it beside the samples: about so long for each of them
 SAMPLE_BUDGET_NS = 1_000_000
-LONGEST_STRIDE = 30
+MAX_STRIDE = 30
 
 Parsed = TypeVar("Parsed")
 
@@ -88,9 +88,9 @@ class KernelSampler:
         self._possible: tuple[int, ...] = ()
         self._calls: FunctionCallReader | None = None
         self._samples = 0
-        self._read_in = 0
+        self._calls_sample = 0
         self._cost_ns = 0
-        self._follow = 0
+        self._followed_samples = 0
         self._cpu_stats = open_files(cpu_stat_files(roots))
         self._sources = {
             source: file
@@ -100,7 +100,7 @@ class KernelSampler:
         }
         self._energy = EnergyCounters(roots)
         self._shares = NfsCounters(shares)
-        self._others = dict(more_sources or {})
+        self._more_sources = dict(more_sources or {})
         self._mountstats = open_files([roots.proc / "self/mountstats"] if shares else [])
         self.retarget(disks, irqs)
 
@@ -134,7 +134,7 @@ class KernelSampler:
         if self._calls is None and "interrupts" in self._files:
             self._calls = FunctionCallReader(self._files["interrupts"], self._clock)
         # two readings make the first rate
-        self._cost_ns, self._follow = 0, max(2, self._follow)
+        self._cost_ns, self._followed_samples = 0, max(2, self._followed_samples)
 
     def disks(self) -> dict[str, DiskCounters]:
         """Read /proc/diskstats alone."""
@@ -173,7 +173,7 @@ class KernelSampler:
     def follow_interrupts(self, samples: int) -> None:
         """Read /proc/interrupts with each of the next samples, whatever that costs: a tunable was
         changed, and the function calls it brings are seen there alone."""
-        self._follow = samples
+        self._followed_samples = samples
 
     def close(self) -> None:
         """Close all files, end all threads; no sample can be taken afterwards."""
@@ -200,7 +200,7 @@ class KernelSampler:
                 by_source[source.name] = source.parse(file.read())
             except (OSError, ValueError, KeyError, IndexError):
                 self._sources.pop(source).close()
-        more = {name: read() for name, read in self._others.items()}
+        more = {name: read() for name, read in self._more_sources.items()}
         more |= {POWER: self._energy.read(), share.SOURCE: self._read_shares()}
         return by_source | {
             name: counters for name, counters in more.items() if counters is not None
@@ -288,8 +288,11 @@ class KernelSampler:
             if calls is not None:
                 self._cost_ns = calls.took_ns
             if not self._calls.busy and self._is_due():
-                self._read_in, self._follow = self._samples, max(0, self._follow - 1)
-                if self._cheap():
+                self._calls_sample, self._followed_samples = (
+                    self._samples,
+                    max(0, self._followed_samples - 1),
+                )
+                if self._is_cheap():
                     calls = self._calls.read()
                     self._cost_ns = calls.took_ns
                 else:
@@ -302,11 +305,11 @@ class KernelSampler:
 
     def _is_due(self) -> bool:
         cost = self._cost_ns
-        stride = 1 if cost <= CHEAP_NS else min(LONGEST_STRIDE, -(-cost // SAMPLE_BUDGET_NS))
-        return self._follow > 0 or self._samples >= self._read_in + stride
+        stride = 1 if cost <= MAX_CHEAP_NS else min(MAX_STRIDE, -(-cost // SAMPLE_BUDGET_NS))
+        return self._followed_samples > 0 or self._samples >= self._calls_sample + stride
 
-    def _cheap(self) -> bool:
-        return len(self._possible) <= FEW_CPUS and self._cost_ns <= CHEAP_NS
+    def _is_cheap(self) -> bool:
+        return len(self._possible) <= MAX_CHEAP_CPUS and self._cost_ns <= MAX_CHEAP_NS
 
     def _parse_table(self, data: bytes) -> tuple[dict[int, dict[int, int]], dict[int, int] | None]:
         return procfs.parse_interrupts(data, self._irqs_in_table)

@@ -11,31 +11,31 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _shields = 0
-_asked = False
-_over = False
+_pending = False
+_disabled = False
 
 
 def interrupt() -> None:
     """Signal handler: raise KeyboardInterrupt now, or at the end of a shielded section."""
-    global _asked
-    if _over:
+    global _pending
+    if _disabled:
         return
     if _shields:
-        _asked = True
+        _pending = True
     else:
         raise KeyboardInterrupt
 
 
 def disable_interrupts() -> None:
     """Disable ``interrupt`` from now on: the interruptible work is over."""
-    global _over
-    _over = True
+    global _disabled
+    _disabled = True
 
 
 @contextmanager
 def shielded() -> Iterator[None]:
     """Delay signals until the code inside has completed. Signals interrupt only the main thread."""
-    global _shields, _asked
+    global _shields, _pending
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -44,8 +44,8 @@ def shielded() -> Iterator[None]:
         yield
     finally:
         _shields -= 1
-    if _asked and not _shields:
-        _asked = False
+    if _pending and not _shields:
+        _pending = False
         raise KeyboardInterrupt
 
 
@@ -54,16 +54,16 @@ class SignalFlag:
     interrupts its ``set`` waits in another one for a lock that what it interrupted holds."""
 
     def __init__(self) -> None:
-        self._there = False
+        self._is_set = False
 
     def set(self) -> None:
         """Set the flag; from any thread, at any time."""
-        self._there = True
+        self._is_set = True
 
     def clear(self) -> None:
         """Clear the flag."""
-        self._there = False
+        self._is_set = False
 
     def is_set(self) -> bool:
         """Whether it is there."""
-        return self._there
+        return self._is_set

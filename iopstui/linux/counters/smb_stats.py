@@ -84,7 +84,7 @@ def parse_smb_stats(data: bytes, shares: Sequence[str]) -> dict[str, int] | None
     4.20). Operations that were never used are left out."""
     names = {tree_name(share) for share in shares}
     head, *connections = data.split(_CONNECTION)
-    total: dict[str, int] = dict(_of_all(head))
+    total: dict[str, int] = dict(_global_counters(head))
     listed: set[bytes] = set()
     # kernels before 5.0 do not tell connections apart
     for connection in connections or [data]:
@@ -95,16 +95,16 @@ def parse_smb_stats(data: bytes, shares: Sequence[str]) -> dict[str, int] | None
         matches = [(match, part) for match, part in _shares(connection) if _key(match[1]) in names]
         listed.update(_key(match[1]) for match, _ in matches)
         for match, part in matches:
-            counters = _of_share(match, part)
+            counters = _share_counters(match, part)
             if counters[SMBS] and not any(key.endswith(OPS) for key in counters):
                 return None
             _add(total, counters)
         if matches:
-            _add(total, _of_connection(connection))
+            _add(total, _connection_counters(connection))
     return total if listed == names and names else None
 
 
-def why_not_whole(share: str, roots: Roots) -> str:
+def why_incomplete(share: str, roots: Roots) -> str:
     """What cannot be measured of a mounted share, in words; "": nothing."""
     try:
         data = (roots.proc / FILE).read_bytes()
@@ -136,7 +136,7 @@ def _shares(connection: bytes) -> Iterator[tuple[re.Match[bytes], bytes]]:
     )
 
 
-def _of_all(head: bytes) -> Iterator[tuple[str, int]]:
+def _global_counters(head: bytes) -> Iterator[tuple[str, int]]:
     """What the kernel counts of all SMB mounts together."""
     for key, pattern in ((SESSIONS, _SESSIONS), (IN_FLIGHT, _IN_FLIGHT), (RECONNECTS, _RECONNECTS)):
         match = pattern.search(head)
@@ -144,7 +144,7 @@ def _of_all(head: bytes) -> Iterator[tuple[str, int]]:
             yield key, int(match[1])
 
 
-def _of_share(match: re.Match[bytes], part: bytes) -> dict[str, int]:
+def _share_counters(match: re.Match[bytes], part: bytes) -> dict[str, int]:
     counters = {SMBS: _count(match[3]), DISCONNECTED: int(match[2] is not None)}
     if match[4] is not None:
         counters[SINCE] = _epoch_s(match[4].decode("ascii"))
@@ -155,14 +155,14 @@ def _of_share(match: re.Match[bytes], part: bytes) -> dict[str, int]:
     if sizes:
         counters |= {"read.bytes": int(sizes[1]), "write.bytes": int(sizes[2])}
     else:
-        counters |= dict(_of_smb1(part))
+        counters |= dict(_smb1_counters(part))
     unused = {
         key.removesuffix(OPS) for key, value in counters.items() if key.endswith(OPS) and not value
     }
     return {key: value for key, value in counters.items() if key.partition(".")[0] not in unused}
 
 
-def _of_smb1(part: bytes) -> Iterator[tuple[str, int]]:
+def _smb1_counters(part: bytes) -> Iterator[tuple[str, int]]:
     """The lines of SMB 1, which have no failures."""
     for name, count, size in _WITH_BYTES.findall(part):
         operation = name.decode("ascii").lower()
@@ -172,7 +172,7 @@ def _of_smb1(part: bytes) -> Iterator[tuple[str, int]]:
         yield _operation_name(name.decode("ascii")) + OPS, _count(count)
 
 
-def _of_connection(connection: bytes) -> dict[str, int]:
+def _connection_counters(connection: bytes) -> dict[str, int]:
     """The times of all commands on a connection (CONFIG_CIFS_STATS2), of all its shares."""
     counters = {ON_CONNECTION: len(_SHARE.findall(connection))}
     hz = _HZ.search(connection)

@@ -112,7 +112,7 @@ def read_irqs(
     irqs = _device_irqs(directory, kind, len(hctxs), roots, table)
     vectors = [_Vector(irq, table.names(irq), table.index(irq)) for irq in irqs]
     vectors = [vector for vector in vectors if vector.names]
-    served = _serves(vectors, len(hctxs))
+    served = _queue_by_irq(vectors, len(hctxs))
     return tuple(
         IrqVector(
             irq=vector.irq,
@@ -153,7 +153,7 @@ def _device_irqs(
     return []
 
 
-def _serves(vectors: list[_Vector], queues: int) -> dict[int, tuple[int | None, bool]]:
+def _queue_by_irq(vectors: list[_Vector], queues: int) -> dict[int, tuple[int | None, bool]]:
     """Interrupt -> (hctx, serves all queues)."""
     requests = [v for v in vectors if any(_VIRTIO_SCSI.fullmatch(n) for n in v.names)]
     order = {v.irq: k for k, v in enumerate(sorted(requests, key=lambda v: (v.index, v.irq)))}
@@ -165,11 +165,11 @@ def _serves(vectors: list[_Vector], queues: int) -> dict[int, tuple[int | None, 
             hctx = order[vector.irq]
             served[vector.irq] = (hctx if hctx < queues else None, False)
         else:
-            served[vector.irq] = _serves_by_name(vector, queues, len(vectors))
+            served[vector.irq] = _queue_by_name(vector, queues, len(vectors))
     return served
 
 
-def _serves_by_name(vector: _Vector, queues: int, vectors: int) -> tuple[int | None, bool]:
+def _queue_by_name(vector: _Vector, queues: int, vectors: int) -> tuple[int | None, bool]:
     hctxs = {h for name in vector.names if (h := _named_hctx(name)) is not None}
     only = 0 if queues == 1 else None
     if any(_VIRTIO_SHARED.fullmatch(name) for name in vector.names):

@@ -32,26 +32,26 @@ def namespace_of(roots: Roots, major: int, minor: int) -> str | None:
 def generic_of(roots: Roots, name: str) -> str | None:
     """The node of the generic device of the namespace ``name`` ("nvme0n1" -> "/dev/ng0n1");
     ``None`` if it is no whole namespace, or has none (Linux before 5.13)."""
-    place = _place_of(roots, name)
+    place = _generic_directory(roots, name)
     node = roots.dev / place.name if place is not None else None
     return str(node) if node is not None and node.exists() else None
 
 
 def generic_number(roots: Roots, name: str) -> tuple[int, int] | None:
     """The number of that device, whether it has a node or not."""
-    place = _place_of(roots, name)
+    place = _generic_directory(roots, name)
     major, _, minor = (read_text(place / "dev") or "" if place is not None else "").partition(":")
     return (int(major), int(minor)) if major.isdecimal() and minor.isdecimal() else None
 
 
-def named_namespaces(roots: Roots, path: str) -> tuple[str, ...]:
+def namespaces_of_node(roots: Roots, path: str) -> tuple[str, ...]:
     """The block devices of the namespaces that a user means who names a node of an NVMe controller
     (/dev/nvme0), or a generic device: those whose names begin alike, as the kernel numbers them."""
     name = os.path.basename(path)
     generic = _GENERIC.fullmatch(name)
     if generic is not None:
         namespace = f"nvme{generic[1]}"
-        return (namespace,) if _place_of(roots, namespace) is not None else ()
+        return (namespace,) if _generic_directory(roots, namespace) is not None else ()
     if not _CONTROLLER.fullmatch(name):
         return ()
     place = roots.sys / "class/nvme" / name
@@ -59,7 +59,7 @@ def named_namespaces(roots: Roots, path: str) -> tuple[str, ...]:
     return tuple(sorted(entry for entry in below if _NAMESPACE.fullmatch(entry)))
 
 
-def _place_of(roots: Roots, name: str) -> Path | None:
+def _generic_directory(roots: Roots, name: str) -> Path | None:
     """Its directory in sysfs."""
     match = _NAMESPACE.fullmatch(name)
     if match is None:

@@ -15,7 +15,7 @@ from iopstui.linux.process.programs import which
 from iopstui.text import printable
 
 _HEAD_BYTES = 1 << 18
-_TAIL = 1 << 18
+_TAIL_BYTES = 1 << 18
 _SECTORS = (512, 4096)
 _BLKID_SECONDS = 20
 _MD_MAGIC = bytes.fromhex("fc4e2ba9")
@@ -44,7 +44,7 @@ class Signatures:
     """Signatures found, in words. ``types`` are libblkid's names where it was used. ``error`` says
     why the device could not be examined, and is empty if it was."""
 
-    found: tuple[str, ...] = ()
+    contents: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
     error: str = ""
 
@@ -57,8 +57,8 @@ def read_signatures(path: str) -> Signatures:
         return Signatures(error=error.strerror or str(error))
     by_magic = tuple(dict.fromkeys(known_magics(head, tail, size)))
     probed = _blkid(path)
-    if probed is None or not probed.found:
-        return Signatures(found=by_magic, types=probed.types if probed else ())
+    if probed is None or not probed.contents:
+        return Signatures(contents=by_magic, types=probed.types if probed else ())
     return probed
 
 
@@ -111,7 +111,7 @@ def _read_ends(path: str) -> tuple[bytes, bytes, int]:
     try:
         size = os.lseek(fd, 0, os.SEEK_END)
         head = os.pread(fd, _HEAD_BYTES, 0)
-        start = max(0, size - _TAIL)
+        start = max(0, size - _TAIL_BYTES)
         return head, os.pread(fd, size - start, start), size
     finally:
         os.close(fd)
@@ -134,7 +134,7 @@ def _blkid(path: str) -> Signatures | None:
     except (OSError, subprocess.SubprocessError):
         return None
     if process.returncode == 8:
-        return Signatures(found=("signatures that contradict each other",))
+        return Signatures(contents=("signatures that contradict each other",))
     if process.returncode != 0:
         return Signatures() if process.returncode == 2 else None
     return parse_blkid(process.stdout.decode("utf-8", "replace"))
@@ -151,7 +151,7 @@ def parse_blkid(text: str) -> Signatures:
         contents.append(_describe(kind, values.get("USAGE", ""), label))
     if values.get("PTTYPE"):
         contents.append(f"a partition table ({values['PTTYPE']})")
-    return Signatures(found=tuple(contents), types=(kind,) if kind else ())
+    return Signatures(contents=tuple(contents), types=(kind,) if kind else ())
 
 
 def _describe(kind: str, use: str, label: str) -> str:

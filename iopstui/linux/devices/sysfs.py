@@ -34,7 +34,7 @@ from iopstui.text import printable
 
 SECTOR = 512
 _NUMBER = re.compile(r"([0-9]{1,9}):([0-9]{1,9})")
-_PATH_OF_HEAD = re.compile(r"nvme([0-9]+)c[0-9]+n([0-9]+)")
+_NVME_PATH = re.compile(r"nvme([0-9]+)c[0-9]+n([0-9]+)")
 _DRIVER_KINDS = {
     "virtblk": "virtio-blk",
     "sd": "scsi",
@@ -99,7 +99,7 @@ def read_devices(roots: Roots) -> dict[str, BlockDevice]:
     """
     drivers = parse_drivers(_proc_devices(roots))
     machine = _Machine(roots, drivers, IrqTable(roots), read_kernel(roots))
-    found_devices = (_read_one(udev_device, machine) for udev_device in enumerate_block(roots))
+    found_devices = (_read_device(udev_device, machine) for udev_device in enumerate_block(roots))
     devices = {device.name: device for device in found_devices if device is not None}
     devices = {name: devices[name] for name in sorted(devices, key=natural_key)}
     devices = _join_multipath(devices)
@@ -129,7 +129,7 @@ def _proc_devices(roots: Roots) -> str:
     return decode(read_bytes(roots.proc / "devices") or b"")
 
 
-def _read_one(udev_device: UdevDevice, machine: _Machine) -> BlockDevice | None:
+def _read_device(udev_device: UdevDevice, machine: _Machine) -> BlockDevice | None:
     directory = udev_device.directory
     name = udev_device.name.replace("!", "/")
     number = _NUMBER.fullmatch(read_text(f"{directory}/dev") or "")
@@ -158,7 +158,7 @@ def _read_one(udev_device: UdevDevice, machine: _Machine) -> BlockDevice | None:
         kernel=machine.kernel,
     )
     if not partition:
-        device = _whole_disk(device, udev_device, machine)
+        device = _with_disk_attributes(device, udev_device, machine)
     return device if directory.is_dir() else None
 
 
@@ -167,7 +167,9 @@ def _start(directory: Path) -> int | None:
     return None if sectors is None else sectors * SECTOR
 
 
-def _whole_disk(device: BlockDevice, udev_device: UdevDevice, machine: _Machine) -> BlockDevice:
+def _with_disk_attributes(
+    device: BlockDevice, udev_device: UdevDevice, machine: _Machine
+) -> BlockDevice:
     directory, kind = udev_device.directory, device.kind
     hctxs = blkmq.read_hctxs(directory)
     request_based = bool(hctxs) or kind not in _WITHOUT_REQUESTS
@@ -311,7 +313,7 @@ def _join_multipath(devices: dict[str, BlockDevice]) -> dict[str, BlockDevice]:
     """NVMe multipath heads sit on their hidden paths; sysfs has no slaves/ links for it."""
     paths: dict[str, list[str]] = {}
     for device in devices.values():
-        match = _PATH_OF_HEAD.fullmatch(device.name)
+        match = _NVME_PATH.fullmatch(device.name)
         if match and device.hidden:
             paths.setdefault(f"nvme{match[1]}n{match[2]}", []).append(device.name)
     joined = dict(devices)

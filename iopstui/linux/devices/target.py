@@ -10,7 +10,7 @@ from pathlib import Path
 
 from iopstui.errors import UsageError
 from iopstui.linux.devices.kernel_files import kernel_file_system
-from iopstui.linux.devices.nvme_generic import named_namespaces, namespace_of
+from iopstui.linux.devices.nvme_generic import namespace_of, namespaces_of_node
 from iopstui.linux.devices.usage.mounts import DeviceFinder, MountEntry, read_btrfs, read_own_mounts
 from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
@@ -40,7 +40,7 @@ class NoSuchFile(UsageError):
 
 
 class MixedKinds(UsageError):
-    """Error: the targets are of different kinds. ``kinds`` describes two of them; ``found`` are
+    """Error: the targets are of different kinds. ``kinds`` describes two of them; ``targets`` are
     all targets."""
 
     def __init__(self, kinds: str, targets: Sequence[Target]) -> None:
@@ -50,7 +50,7 @@ class MixedKinds(UsageError):
             "Give only devices, only files, or only directories.",
         )
         self.kinds = kinds
-        self.found = targets
+        self.targets = targets
 
 
 LIST_DEVICES = "List: iopstui devices"
@@ -114,7 +114,7 @@ def _resolve_path(
     path = cwd / text
     info = _stat(path)
     if info is None:
-        path = _known_device(text, path, roots, devices)
+        path = _device_node(text, path, roots, devices)
         info = _stat(path)
     if info is None:
         raise UsageError(
@@ -147,7 +147,7 @@ def resolve_targets(
         return resolve_target(only, cwd, roots, devices, to_read=to_read)
     targets = [resolve_target(text, cwd, roots, devices, to_read=to_read) for text in texts]
     _check_kinds(texts, targets)
-    _check_different(texts, targets)
+    _check_distinct(texts, targets)
     target = one_target(targets)
     if target.nested is not None:
         top, below = target.nested
@@ -169,7 +169,7 @@ def _check_kinds(texts: Sequence[str], targets: Sequence[Target]) -> None:
             raise MixedKinds(kinds, targets)
 
 
-def _check_different(texts: Sequence[str], targets: Sequence[Target]) -> None:
+def _check_distinct(texts: Sequence[str], targets: Sequence[Target]) -> None:
     """UsageError if two are the same: fio would open it twice and say nothing."""
     texts_seen: dict[object, str] = {}
     for text, target in zip(texts, targets, strict=True):
@@ -286,7 +286,7 @@ def _stat(path: Path) -> os.stat_result | None:
         raise UsageError(f"Cannot examine {_path_text(path)}: {why}.", hint) from error
 
 
-def _known_device(text: str, path: Path, roots: Roots, devices: Devices) -> Path:
+def _device_node(text: str, path: Path, roots: Roots, devices: Devices) -> Path:
     """The node of a device named without /dev/; else a UsageError that says what is wrong."""
     device = devices.get(text)
     if device is not None and device.hidden:
@@ -298,11 +298,11 @@ def _known_device(text: str, path: Path, roots: Roots, devices: Devices) -> Path
         return roots.dev / device.name
     is_link = os.path.islink(path)
     path = Path(os.path.realpath(path))
-    if _is_device_place(path, roots):
+    if _is_device_path(path, roots):
         raise UsageError(
             f"{_path_text(path)} does not exist. (fio would silently create a regular file with "
             "that name.)",
-            _did_you_mean(path, devices),
+            _suggestion(path, devices),
         )
     if is_link:
         raise UsageError(
@@ -315,7 +315,7 @@ def _known_device(text: str, path: Path, roots: Roots, devices: Devices) -> Path
     )
 
 
-def _did_you_mean(mistyped: Path, devices: Devices) -> str:
+def _suggestion(mistyped: Path, devices: Devices) -> str:
     paths = [d.path for d in devices.values() if not d.hidden and d.size]
     import difflib
 
@@ -325,7 +325,7 @@ def _did_you_mean(mistyped: Path, devices: Devices) -> str:
     return f"Did you mean {' or '.join(_path_text(path) for path in close)}? {LIST_DEVICES}"
 
 
-def _is_device_place(path: Path, roots: Roots) -> bool:
+def _is_device_path(path: Path, roots: Roots) -> bool:
     """True under /dev, where an ordinary file is a mistake; /dev/shm is for files."""
     return roots.dev in path.parents and roots.dev / "shm" not in path.parents
 
@@ -348,7 +348,7 @@ def _device_target(
             LIST_DEVICES,
         )
     if to_read:
-        _try_device(path)
+        _check_readable(path)
     tree = device_tree(name, devices, roots)
     links = device_links(tree, devices, roots)
     return Target(DEVICE, str(path), name, tree, links=links)
@@ -357,16 +357,16 @@ def _device_target(
 def _generic_target(path: Path, name: str, roots: Roots, devices: Devices, to_read: bool) -> Target:
     """The NVMe generic device of the namespace ``name``."""
     if to_read:
-        _try_device(path)
+        _check_readable(path)
     tree = device_tree(name, devices, roots)
     links = device_links(tree, devices, roots)
     return Target(DEVICE, str(path), name, tree, links=links, passthrough=True)
 
 
-def _try_device(path: Path) -> None:
-    from iopstui.linux.process.rights import PERMISSION_ERRNOS, how_to_open, why_closed
+def _check_readable(path: Path) -> None:
+    from iopstui.linux.process.rights import PERMISSION_ERRNOS, how_to_open, open_error
 
-    error = why_closed(str(path))
+    error = open_error(str(path))
     if error is not None:
         raise UsageError(
             f"Cannot open {_path_text(path)} for reading: {error.strerror}.",
@@ -394,14 +394,14 @@ def _file_target(path: Path, info: os.stat_result, roots: Roots, devices: Device
         no_device="" if name else why_no_device(entry),
         fstype=printable(entry.fstype) if entry else None,
         mountpoint=entry.mountpoint if entry else None,
-        also=tuple(n for n in _with_btrfs(name, roots)[1:] if n in devices) if name else (),
+        also=tuple(n for n in _with_btrfs_members(name, roots)[1:] if n in devices) if name else (),
         links=device_links(tree, devices, roots),
         share=printable(remote.source) if remote else "",
-        mount_options=printable(_options_that_matter(remote.super_options)) if remote else "",
+        mount_options=printable(_relevant_options(remote.super_options)) if remote else "",
     )
 
 
-def _options_that_matter(options: str) -> str:
+def _relevant_options(options: str) -> str:
     relevant = (option for option in options.split(",") if option.partition("=")[0] in _OPTIONS)
     return ",".join(relevant)
 
@@ -409,7 +409,7 @@ def _options_that_matter(options: str) -> str:
 def _check_usable(path: Path, info: os.stat_result, roots: Roots) -> None:
     for test, description in _WRONG_KINDS:
         if test(info.st_mode):
-            namespaces = named_namespaces(roots, str(path))
+            namespaces = namespaces_of_node(roots, str(path))
             raise UsageError(
                 f"{_path_text(path)} is {description}, not a block device, file or directory.",
                 f"Name a namespace of it: {', '.join(f'/dev/{name}' for name in namespaces)}"
@@ -424,7 +424,7 @@ def _check_usable(path: Path, info: os.stat_result, roots: Roots) -> None:
     if not stat.S_ISREG(info.st_mode) and not stat.S_ISDIR(info.st_mode):
         raise UsageError(f"{_path_text(path)} is neither a block device, file nor directory.",
                          LIST_DEVICES)  # fmt: skip
-    if stat.S_ISREG(info.st_mode) and _is_device_place(path, roots):
+    if stat.S_ISREG(info.st_mode) and _is_device_path(path, roots):
         raise UsageError(
             f"{_path_text(path)} is a regular file in a device directory. A mistyped fio command "
             "leaves such files.",
@@ -445,11 +445,11 @@ def _file_tree(name: str | None, devices: Devices, roots: Roots) -> tuple[str, .
     """The tree of a file's device, and those of the other devices of its btrfs."""
     if name is None:
         return ()
-    trees = (device_tree(member, devices, roots) for member in _with_btrfs(name, roots))
+    trees = (device_tree(member, devices, roots) for member in _with_btrfs_members(name, roots))
     return tuple(dict.fromkeys(device for tree in trees for device in tree))
 
 
-def _with_btrfs(name: str, roots: Roots) -> list[str]:
+def _with_btrfs_members(name: str, roots: Roots) -> list[str]:
     """The device, then the others of the mounted btrfs it belongs to."""
     groups = (names for names in read_btrfs(roots).values() if name in names)
     return [name, *(other for names in groups for other in sorted(names) if other != name)]
@@ -462,7 +462,7 @@ def _lower_devices(device: BlockDevice, devices: Devices, roots: Roots) -> Itera
     if device.backing_file:
         below = device_of_path(device.backing_file, roots, devices)
         if below is not None:
-            yield from _with_btrfs(below, roots)
+            yield from _with_btrfs_members(below, roots)
 
 
 def _is_under(path: str, mountpoint: str) -> bool:

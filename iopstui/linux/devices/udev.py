@@ -127,12 +127,12 @@ class HotplugMonitor:
                 ready = [fd for fd, _ in poll.poll()]
                 if wake in ready:
                     return
-                self._pass_on(monitor)
+                self._forward(monitor)
         except Exception:
             # a screen that is closing refuses calls; a traceback on it helps nobody
             return
 
-    def _pass_on(self, monitor: Any) -> None:
+    def _forward(self, monitor: Any) -> None:
         while True:
             try:
                 device = monitor.poll(timeout=0)

@@ -24,7 +24,7 @@ REPORT_ZONES = 0xC0101282
 """_IOWR(0x12, 130, struct blk_zone_report)"""
 _HEAD = struct.Struct("=QII")
 _ZONE = struct.Struct("=QQQBBBB4xQ24x")
-_AT_ONCE = 4096
+_ZONES_PER_CALL = 4096
 SECTOR = 512
 CONDITIONS: Mapping[int, str] = {
     0x0: "without a write pointer", 0x1: "empty", 0x2: "implicitly open", 0x3: "explicitly open",
@@ -72,10 +72,10 @@ def read_zones(roots: Roots, device: BlockDevice) -> Zones | None:
         most_open=read_count(queue / "max_open_zones") or None,
         most_active=read_count(queue / "max_active_zones") or None,
     )
-    return _reported(zones, device, roots)
+    return _with_report(zones, device, roots)
 
 
-def _reported(zones: Zones, device: BlockDevice, roots: Roots) -> Zones:
+def _with_report(zones: Zones, device: BlockDevice, roots: Roots) -> Zones:
     try:
         fd = os.open(roots.dev / device.name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
@@ -106,8 +106,8 @@ def _report(fd: int, count: int) -> Iterator[Zone]:
     """At most ``count`` zones, which is how many the kernel says there are."""
     sector = 0
     while count > 0:
-        buffer = bytearray(_HEAD.size + _ZONE.size * min(_AT_ONCE, count))
-        _HEAD.pack_into(buffer, 0, sector, min(_AT_ONCE, count), 0)
+        buffer = bytearray(_HEAD.size + _ZONE.size * min(_ZONES_PER_CALL, count))
+        _HEAD.pack_into(buffer, 0, sector, min(_ZONES_PER_CALL, count), 0)
         fcntl.ioctl(fd, REPORT_ZONES, buffer)
         zones = parse_zones(bytes(buffer))
         yield from zones

@@ -39,7 +39,7 @@ Devices = Mapping[str, BlockDevice]
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _DeviceFiles:
     """Files of a device: in its own directory, and in those of its links and sensors (of all paths,
     if it has several)."""
 
@@ -59,7 +59,7 @@ class ConditionsFiles:
         self._states = CpuStates(roots, most)
         self._online: tuple[int, ...] | None = None
         self._nodes: Mapping[int, int] = {}
-        self._found: dict[str, _Found] = {}
+        self._files: dict[str, _DeviceFiles] = {}
         self._readings = 0
 
     def read(
@@ -82,7 +82,7 @@ class ConditionsFiles:
     def _devices(self, devices: Devices, names: Sequence[str], t: float) -> dict[str, DeviceState]:
         present = [name for name in dict.fromkeys(names) if name in devices]
         if present:
-            self._found.pop(present[self._readings % len(present)], None)
+            self._files.pop(present[self._readings % len(present)], None)
             self._readings += 1
         limits = self._limits.read()
         disks: dict[str, DeviceState] = {}
@@ -106,7 +106,7 @@ class ConditionsFiles:
             queue_depth=read_queue_depth(place.directory) if scsi else None,
             limits=groups.limits.get(number, ()),
             iocost_wait_us=groups.cost_wait_us.get(number),
-            has_iocost=number in groups.costed,
+            has_iocost=number in groups.iocost_disks,
             temperature=self._temperature(place.sensors, t),
             link=_link(place.links),
             errors=errors,
@@ -121,12 +121,12 @@ class ConditionsFiles:
         temperatures = (self._temperatures.now(sensor, t) for sensor in sensors)
         return next((temperature for temperature in temperatures if temperature is not None), None)
 
-    def _files_of(self, device: BlockDevice) -> _Found:
-        files = self._found.get(device.name)
+    def _files_of(self, device: BlockDevice) -> _DeviceFiles:
+        files = self._files.get(device.name)
         if files is None or files.device != device:
             directory = self._directory(device.name)
             around = tuple(self._hardware_directories(device, directory))
-            files = self._found[device.name] = _Found(
+            files = self._files[device.name] = _DeviceFiles(
                 device=device,
                 directory=str(directory),
                 links=tuple(dict.fromkeys(link for link in map(self._link_of, around) if link)),

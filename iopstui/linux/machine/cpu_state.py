@@ -42,10 +42,10 @@ class CpuStates:
 
     def __init__(self, roots: Roots, most: int = MAX_CPUS) -> None:
         self._base = roots.sys / "devices/system/cpu"
-        self._most = most
+        self._max_cpus = most
         self._files: dict[int, _Files] = {}
         self._settings: dict[int, tuple[str | None, int | None]] = {}
-        self._turn = 0
+        self._group = 0
 
     def forget(self) -> None:
         """Find the files anew: other CPUs are online than before."""
@@ -53,14 +53,14 @@ class CpuStates:
 
     def read(self, cpus: Sequence[int]) -> Mapping[int, CpuState]:
         """The first ``most`` of these. Frequencies are read each time."""
-        self._turn = (self._turn + 1) % CPU_GROUPS
+        self._group = (self._group + 1) % CPU_GROUPS
         states: dict[int, CpuState] = {}
-        for place, cpu in enumerate(cpus[: self._most]):
+        for place, cpu in enumerate(cpus[: self._max_cpus]):
             files = self._files.get(cpu)
             if files is None:
                 files = self._files[cpu] = self._find(cpu)
             last = self._settings.get(cpu)
-            if last is None or place % CPU_GROUPS == self._turn:
+            if last is None or place % CPU_GROUPS == self._group:
                 last = parse_governor(read_text(files.governor) or ""), _wake(files)
                 self._settings[cpu] = last
             governor, wake_us = last

@@ -34,11 +34,15 @@ class Endpoint:
 
 def endpoints(target: Target, roots: Roots) -> tuple[Endpoint, ...]:
     """All servers of the target, each once. Nothing is asked over the network."""
-    candidates = (*_of_mounts(target, roots), *_of_nvme(target, roots), *_of_iscsi(target, roots))
+    candidates = (
+        *_mount_endpoints(target, roots),
+        *_nvme_endpoints(target, roots),
+        *_iscsi_endpoints(target, roots),
+    )
     return tuple(dict.fromkeys(endpoint for endpoint in candidates if endpoint is not None))
 
 
-def _of_mounts(target: Target, roots: Roots) -> Iterator[Endpoint | None]:
+def _mount_endpoints(target: Target, roots: Roots) -> Iterator[Endpoint | None]:
     mountpoints = {place.mountpoint for place in target.places if place.fstype in (*NFS, *SMB)}
     if not mountpoints:
         return
@@ -47,10 +51,10 @@ def _of_mounts(target: Target, roots: Roots) -> Iterator[Endpoint | None]:
     for place in mountpoints & mounts.keys():
         entry = mounts[place or ""]
         if entry.fstype in (*NFS, *SMB):
-            yield _of_mount(entry)
+            yield _mount_endpoint(entry)
 
 
-def _of_mount(entry: MountEntry) -> Endpoint | None:
+def _mount_endpoint(entry: MountEntry) -> Endpoint | None:
     options = dict(option.partition("=")[::2] for option in entry.super_options.split(","))
     nfs = entry.fstype in NFS
     if options.get("proto", "tcp") not in ("tcp", "tcp6") or "rdma" in options:
@@ -59,7 +63,7 @@ def _of_mount(entry: MountEntry) -> Endpoint | None:
     return _endpoint(options.get("addr", ""), options.get("port", str(port)), kind)
 
 
-def _of_nvme(target: Target, roots: Roots) -> Iterator[Endpoint | None]:
+def _nvme_endpoints(target: Target, roots: Roots) -> Iterator[Endpoint | None]:
     for disk in target.tree:
         if not disk.startswith("nvme"):
             continue
@@ -72,7 +76,7 @@ def _of_nvme(target: Target, roots: Roots) -> Iterator[Endpoint | None]:
                 yield _endpoint(address.get("traddr", ""), address.get("trsvcid", ""), NVME_KIND)
 
 
-def _of_iscsi(target: Target, roots: Roots) -> Iterator[Endpoint | None]:
+def _iscsi_endpoints(target: Target, roots: Roots) -> Iterator[Endpoint | None]:
     connections = roots.sys / "class/iscsi_connection"
     for disk in target.tree:
         session = _SESSION.search(os.path.realpath(roots.sys / "class/block" / disk / "device"))

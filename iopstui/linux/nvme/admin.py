@@ -53,7 +53,7 @@ def open_controller(path: Path) -> Iterator[int]:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
-        raise DriveUnreadable(_why(path.name, error)) from error
+        raise DriveUnreadable(_error_text(path.name, error)) from error
     try:
         yield fd
     finally:
@@ -96,7 +96,7 @@ def _send(
     try:
         status = fcntl.ioctl(fd, ADMIN_COMMAND, command)
     except OSError as error:
-        raise DriveUnreadable(_why("the drive", error)) from error
+        raise DriveUnreadable(_error_text("the drive", error)) from error
     if status:
         raise DriveUnreadable(
             f"The drive refused admin command {opcode:#04x} {selector:#04x} (status {status:#x})."
@@ -105,7 +105,7 @@ def _send(
     return data.raw[:size], result
 
 
-def _why(name: str, error: OSError) -> str:
+def _error_text(name: str, error: OSError) -> str:
     if error.errno in (errno.EACCES, errno.EPERM):
         return "The drive's own figures need root: run with sudo."
     if error.errno == errno.ENOTTY:

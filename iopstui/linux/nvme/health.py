@@ -80,7 +80,7 @@ def _controller(roots: Roots, disk: str) -> str | None:
     return name if _CONTROLLER.fullmatch(name) else None
 
 
-def open_figures(roots: Roots, controller: str) -> dict[str, int]:
+def unprivileged_counters(roots: Roots, controller: str) -> dict[str, int]:
     """The drive's figures that any user may read, named as in SMART: ``kelvin`` alone, from the
     kernel's temperature sensor."""
     for sensor in sensors_near(roots.sys / "class/nvme" / controller):
@@ -110,19 +110,19 @@ class DriveHealth:
             if able is None:
                 able = self._abilities[controller] = _abilities(fd, namespace)
             if able.ocp:
-                counters |= _or_nothing(
+                counters |= _read_or_empty(
                     lambda: pages.parse_ocp(admin.log_page(fd, admin.OCP_SMART, pages.PAGE))
                 )
             if able.group:
                 group = able.group
-                counters |= _or_nothing(lambda: pages.parse_endurance(
+                counters |= _read_or_empty(lambda: pages.parse_endurance(
                     admin.log_page(fd, admin.ENDURANCE, pages.PAGE, specific=group)
                 ))  # fmt: skip
             if able.placement:
-                counters |= _or_nothing(lambda: pages.parse_placement(
+                counters |= _read_or_empty(lambda: pages.parse_placement(
                     admin.log_page(fd, admin.PLACEMENT_STATISTICS, 64, specific=able.group)
                 ))  # fmt: skip
-            counters |= _or_nothing(lambda: _power(fd, able.limits_mw))
+            counters |= _read_or_empty(lambda: _power(fd, able.limits_mw))
         return counters if able.capacity is None else {**counters, "capacity": able.capacity}
 
 
@@ -149,7 +149,7 @@ def _abilities(fd: int, namespace: int) -> _Abilities:
         supports(fd, controller, admin.OCP_SMART),
         group,
         controller.capacity,
-        bool(group) and controller.placement and places_data(fd, group),
+        bool(group) and controller.placement and placement_enabled(fd, group),
         tuple(
             None if state.watts is None else round(1000 * state.watts)
             for state in controller.states
@@ -157,7 +157,7 @@ def _abilities(fd: int, namespace: int) -> _Abilities:
     )
 
 
-def places_data(fd: int, group: int) -> bool:
+def placement_enabled(fd: int, group: int) -> bool:
     """Whether flexible data placement is on: where it is off, asking for its statistics would be an
     error in the drive's log."""
     try:
@@ -175,7 +175,7 @@ def _power(fd: int, limits_mw: Sequence[int | None]) -> dict[str, int]:
     return {"power_state": state, **({} if limit is None else {"power_limit_mw": limit})}
 
 
-def _or_nothing(read: Callable[[], dict[str, int]]) -> dict[str, int]:
+def _read_or_empty(read: Callable[[], dict[str, int]]) -> dict[str, int]:
     with suppress(DriveUnreadable):
         return read()
     return {}

@@ -18,7 +18,7 @@ PAGE = 512
 ERROR_ENTRY = 64
 OCP_GUID = bytes.fromhex("c5af1028eabff2a49c4f6f7cc914d5af")
 # recordings hold counts of 64 bits; the counters have 128, of which no drive uses more
-_MOST = 1 << 64
+_MAX_COUNT = 1 << 64
 _KELVIN = 273
 _COLDEST, _HOTTEST = 213, 473
 
@@ -165,19 +165,19 @@ def parse_endurance(page: bytes) -> dict[str, int]:
 
 def parse_placement(page: bytes) -> dict[str, int]:
     """FDP Statistics (22h) of an endurance group, in bytes, with the metadata."""
-    _need(page, 64, "page of placement statistics")
-    return _known(page, _PLACEMENT)
+    _check_size(page, 64, "page of placement statistics")
+    return _plausible_counts(page, _PLACEMENT)
 
 
 def parse_supported(page: bytes) -> frozenset[int]:
     """The numbers of the supported log pages (00h)."""
-    _need(page, 1024, "list of log pages")
+    _check_size(page, 1024, "list of log pages")
     return frozenset(number for number in range(256) if page[4 * number] & 1)
 
 
 def parse_errors(page: bytes) -> tuple[ErrorEntry, ...]:
     """The entries of the error log (01h), the newest first; unused ones are left out."""
-    _need(page, ERROR_ENTRY, "error log")
+    _check_size(page, ERROR_ENTRY, "error log")
     return tuple(_error_entries(page))
 
 
@@ -197,7 +197,7 @@ def _error_entries(page: bytes) -> Iterator[ErrorEntry]:
 
 def parse_self_test(page: bytes) -> SelfTest:
     """Device Self-test (06h)."""
-    _need(page, 32, "self-test page")
+    _check_size(page, 32, "self-test page")
     running = _TESTS.get(page[0] & 0xF, "")
     result, kind = page[4] & 0xF, _TESTS.get(page[4] >> 4, "")
     last = f"{kind} test {_RESULTS.get(result, 'ended')}".strip() if result != 0xF else ""
@@ -207,7 +207,7 @@ def parse_self_test(page: bytes) -> SelfTest:
 
 def parse_firmware(page: bytes) -> Firmware:
     """Firmware Slot Information (03h)."""
-    _need(page, 64, "firmware page")
+    _check_size(page, 64, "firmware page")
     revisions = {slot: _text(page[8 * slot : 8 * slot + 8]) for slot in range(1, 8)}
     revision_by_slot = {slot: text for slot, text in revisions.items() if text}
     return Firmware(page[0] & 7, page[0] >> 4 & 7, revision_by_slot)
@@ -215,7 +215,7 @@ def parse_firmware(page: bytes) -> Firmware:
 
 def parse_controller(data: bytes) -> Controller:
     """Identify Controller (CNS 01h)."""
-    _need(data, 4096, "description of the controller")
+    _check_size(data, 4096, "description of the controller")
     states = min(data[263], 31) + 1
     return Controller(
         model=_text(data[24:64]),
@@ -237,7 +237,7 @@ def parse_controller(data: bytes) -> Controller:
 
 def parse_namespace(data: bytes) -> Namespace:
     """Identify Namespace (CNS 00h)."""
-    _need(data, 4096, "description of the namespace")
+    _check_size(data, 4096, "description of the namespace")
     formats = tuple(
         (1 << _number(data, at + 2, 1), _number(data, at, 2), data[at + 3] & 3)
         for at in range(128, 128 + 4 * (min(data[25], 63) + 1), 4)
@@ -253,7 +253,7 @@ def parse_namespace(data: bytes) -> Namespace:
 def parse_transitions(data: bytes) -> tuple[tuple[int, int, int], ...]:
     """Autonomous power state transitions (feature 0Ch): from state, to state, and the idle
     milliseconds before it; states without a transition are left out."""
-    _need(data, 256, "table of power transitions")
+    _check_size(data, 256, "table of power transitions")
     entries = ((state, _number(data, 8 * state, 4)) for state in range(32))
     return tuple((state, entry >> 3 & 31, entry >> 8) for state, entry in entries if entry >> 8)
 
@@ -265,16 +265,16 @@ def _power_state(data: bytes) -> PowerState:
 
 
 def _counts(page: bytes, places: Places, title: str) -> dict[str, int]:
-    _need(page, PAGE, title)
-    return _known(page, places)
+    _check_size(page, PAGE, title)
+    return _plausible_counts(page, places)
 
 
-def _known(page: bytes, places: Places) -> dict[str, int]:
+def _plausible_counts(page: bytes, places: Places) -> dict[str, int]:
     values = {name: _number(page, at, size) for name, (at, size) in places.items()}
-    return {name: value for name, value in values.items() if value < _MOST}
+    return {name: value for name, value in values.items() if value < _MAX_COUNT}
 
 
-def _need(page: bytes, size: int, title: str) -> None:
+def _check_size(page: bytes, size: int, title: str) -> None:
     if len(page) < size:
         raise MalformedPage(f"The drive's {title} has {len(page)} bytes instead of {size}.")
 

@@ -17,7 +17,7 @@ from iopstui.linux.counters.procfs import parse_diskstats
 from iopstui.linux.devices.health.driver_health import paths_of
 from iopstui.linux.nvme import admin, pages
 from iopstui.linux.nvme.admin import DriveUnreadable
-from iopstui.linux.nvme.health import LIVE, controller_state, controllers_of, places_data
+from iopstui.linux.nvme.health import LIVE, controller_state, controllers_of, placement_enabled
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import read_bytes, read_count, read_text
 from iopstui.model.block.device import BlockDevice
@@ -205,7 +205,7 @@ def _facts(fd: int, number: int, health: dict[str, int]) -> DriveFacts:
         power_state=get(lambda: admin.feature(fd, admin.POWER_STATE)[0] & 31),
         transitions=get(lambda: _transitions(fd)) if sleeps else None,
         host_memory=get(lambda: _host_memory(fd)) if borrows else None,
-        placement=get(lambda: places_data(fd, places)) if places else None,
+        placement=get(lambda: placement_enabled(fd, places)) if places else None,
         firmware=get(lambda: pages.parse_firmware(
             admin.log_page(fd, admin.FIRMWARE, pages.PAGE))),
         errors=get(lambda: pages.parse_errors(admin.log_page(fd, admin.ERRORS, size))),

@@ -51,7 +51,7 @@ class Map:
 
     def __init__(self, fd: int, most: int) -> None:
         self._fd = fd
-        self._most = most
+        self._max_entries = most
 
     def __iter__(self) -> Iterator[int]:
         """Iterate over all entries. A map that changes meanwhile may begin again from its first: no
@@ -59,7 +59,7 @@ class Map:
         after = ctypes.create_string_buffer(8)
         following = ctypes.create_string_buffer(8)
         key_address: int | None = None
-        for _ in range(self._most):
+        for _ in range(self._max_entries):
             if call(MAP_GET_NEXT_KEY, self._attr(key_address, ctypes.addressof(following))) != 0:
                 return
             after.raw = following.raw

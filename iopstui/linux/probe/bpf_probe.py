@@ -63,14 +63,14 @@ class BpfProbe:
         attach: bool = True,
     ) -> None:  # fmt: skip
         self._regions = tuple(regions)
-        self._begun = probe_number
+        self._probe_number = probe_number
         self._clock = clock
         self._roots = roots
         self._busy_s = 0.0
         self._problem = ""
         self._fds: list[int] = []
         self._memory: mmap.mmap | None = None
-        self._kept: mmap.mmap | None = None
+        self._slowest_memory: mmap.mmap | None = None
         self._slowest: slowest.SlowestReader | None = None
         self._groups = CgroupPaths(roots)
         self._costs: ProbeCost | None = None
@@ -79,8 +79,8 @@ class BpfProbe:
         if locked_down(roots):
             raise ProbeUnusable("the kernel is locked down (lockdown=confidentiality)")
         try:
-            kernel = counting.kernel_of(read_bytes(roots.sys / BTF) or b"")
-            programs = self._all_loaded(kernel)
+            kernel = counting.kernel_types(read_bytes(roots.sys / BTF) or b"")
+            programs = self._load_all(kernel)
             self._fds += [bpf.attach_program(fd) for fd in programs if attach]
         except (ValueError, KeyError) as error:
             self.close()
@@ -89,8 +89,8 @@ class BpfProbe:
             self.close()
             raise ProbeUnusable(f"the kernel refuses the programs ({error.strerror})") from None
         self._costs = ProbeCost(BpfPrograms(os.getpid(), fds=programs))
-        self._began_at = {r: self._completed(r) for r in regions if r.last is None}
-        self._unproven = dict(self._began_at)
+        self._completed_at_start = {r: self._completed(r) for r in regions if r.last is None}
+        self._unverified = dict(self._completed_at_start)
         self._uncounted = 0
 
     def take(self) -> ProbeSample | None:
@@ -99,18 +99,18 @@ class BpfProbe:
             return None
         began = time.thread_time()
         # before the bins, so that nothing which ends meanwhile is taken for missing
-        completed = {region: self._completed(region) for region in self._began_at}
+        completed = {region: self._completed(region) for region in self._completed_at_start}
         now = self._clock.monotonic_ns()
         if self._slowest is not None:
-            self._slowest.turn()
+            self._slowest.swap_buffers()
         sample = self._read(self._memory, now)
         if self._slowest is not None:
             # what a program still wrote at the turn is there by now
             sample = replace(sample, exemplars=self._slowest.read())
         self._busy_s += time.thread_time() - began
-        sample = self._with_uncounted(self._costs.added(sample, self._busy_s), completed)
-        if self._unproven:
-            self._prove(sample, completed)
+        sample = self._with_uncounted(self._costs.with_cost(sample, self._busy_s), completed)
+        if self._unverified:
+            self._verify(sample, completed)
         return sample
 
     def problem(self) -> str:
@@ -120,7 +120,7 @@ class BpfProbe:
     def close(self) -> None:
         """The kernel removes the programs. Idempotent."""
         memory, self._memory = self._memory, None
-        slowest_memory, self._kept, self._slowest = self._kept, None, None
+        slowest_memory, self._slowest_memory, self._slowest = self._slowest_memory, None, None
         for memory_map in (memory, slowest_memory):
             if memory_map is not None:
                 memory_map.close()
@@ -129,56 +129,56 @@ class BpfProbe:
             self._costs.close()
         bpf.close_all(self._fds)
 
-    def _all_loaded(self, kernel: counting.KernelTypes) -> list[int]:
+    def _load_all(self, kernel: counting.KernelTypes) -> list[int]:
         """The programs, those that keep the slowest requests if this kernel takes them."""
         if kernel.origin is not None:
             with contextlib.suppress(OSError):
-                return self._loaded(kernel, True)
+                return self._load(kernel, True)
             bpf.close_all(self._fds)
-        return self._loaded(kernel, False)
+        return self._load(kernel, False)
 
-    def _loaded(self, kernel: counting.KernelTypes, keep: bool) -> list[int]:
+    def _load(self, kernel: counting.KernelTypes, keep: bool) -> list[int]:
         devs = sorted({dev for region in self._regions for dev in region.devs})
         bits = slowest.SLOT_BITS if keep else counting.SLOT_BITS
-        slots = [self._slots(dev, bits) for dev in devs]
-        self._bins, size = self._bins_map()
+        slots = [self._new_in_flight_map(dev, bits) for dev in devs]
+        self._bins, size = self._new_bins_map()
         self._fds.append(self._bins.fd)
-        slowest_map = self._slowest_map() if keep else None
+        slowest_map = self._new_slowest_map() if keep else None
         texts = {
-            counting.ISSUE: counting.issue(kernel, slots, keep),
-            counting.COMPLETE: counting.complete(
+            counting.ISSUE: counting.issue_program(kernel, slots, keep),
+            counting.COMPLETE: counting.completion_program(
                 kernel, slots, self._bins, self._regions, slowest_map
             ),
-            counting.REQUEUE: counting.requeue(kernel, slots, self._bins),
+            counting.REQUEUE: counting.requeue_program(kernel, slots, self._bins),
         }
         if keep:
-            texts[counting.INSERT] = counting.insert(kernel, slots)
+            texts[counting.INSERT] = counting.insertion_program(kernel, slots)
         programs = []
         for event, text in texts.items():
             programs.append(bpf.load_program(text, kernel.tracepoints[event], f"iops_{event[9:]}"))
             self._fds.append(programs[-1])
         self._memory = mmap.mmap(self._bins.fd, size, mmap.MAP_SHARED, mmap.PROT_READ)
         if slowest_map is not None:
-            self._kept = mmap.mmap(slowest_map.fd, slowest_map.size, mmap.MAP_SHARED)
+            self._slowest_memory = mmap.mmap(slowest_map.fd, slowest_map.size, mmap.MAP_SHARED)
             self._slowest = slowest.SlowestReader(
-                self._kept, slowest_map.cpus, self._regions, self._groups.path
+                self._slowest_memory, slowest_map.cpus, self._regions, self._groups.path
             )
         return programs
 
-    def _slowest_map(self) -> slowest.SlowestMap:
+    def _new_slowest_map(self) -> slowest.SlowestMap:
         # a CPU's number may be as high as that of the last possible one
         cpus = 1 << (max(possible_cpus(self._roots), default=0)).bit_length()
         fd = bpf.new_value_map(slowest.map_bytes(cpus), "iops_slowest")
         self._fds.append(fd)
         return slowest.SlowestMap(fd, cpus)
 
-    def _slots(self, dev: int, bits: int) -> InFlightMap:
+    def _new_in_flight_map(self, dev: int, bits: int) -> InFlightMap:
         tags, queues = tags_and_queues(dev, self._roots, with_scheduler=True)
         in_flight_map = new_in_flight_map(dev, tags, queues, bits, "iops_slots")
         self._fds.append(in_flight_map.fd)
         return in_flight_map
 
-    def _bins_map(self) -> tuple[CountMap, int]:
+    def _new_bins_map(self) -> tuple[CountMap, int]:
         """The bins, and how many bytes of the map there are to be mapped."""
         cpus = os.cpu_count() or 1
         regions = 1 << (len(self._regions) - 1).bit_length()
@@ -202,7 +202,7 @@ class BpfProbe:
                         _add(counts, key, part)
         counters = memoryview(memory[self._bins.banks << self._bins.bank_bits :]).cast("Q")
         return ProbeSample(
-            time_ns=now, arrived_ns=now, parts=PARTS, begun=self._begun, by=OWN,
+            time_ns=now, arrived_ns=now, parts=PARTS, begun=self._probe_number, by=OWN,
             device=counts_by_disk(self._regions, counts, bucket_middle),
             waiting=counts_by_disk(self._regions, {}, bucket_middle), matrix={},
             sizes=counts_by_disk(self._regions, {}, bucket_middle), tasks=(),
@@ -227,20 +227,20 @@ class BpfProbe:
         short = 0
         for region, now in completed.items():
             counted = sum(sum(bins.values()) for bins in sample.device[region.name].values())
-            short += max(0, now - self._began_at[region] - counted)
+            short += max(0, now - self._completed_at_start[region] - counted)
         self._uncounted = max(self._uncounted, short - known_missed)
         missed = sample.counts["missed"] + self._uncounted
         return replace(sample, counts={**sample.counts, "missed": missed})
 
-    def _prove(self, sample: ProbeSample, completed: Mapping[Region, int]) -> None:
+    def _verify(self, sample: ProbeSample, completed: Mapping[Region, int]) -> None:
         """At tracepoints of another meaning than today's nothing, or not all, would be counted.
         ``completed`` was read before the bins: a thousand requests may end while they are read."""
         missed = sample.counts["missed"] + sample.counts["skipped"]
-        for region, before in list(self._unproven.items()):
+        for region, before in list(self._unverified.items()):
             requests = completed[region] - before
             if requests < ENOUGH_REQUESTS:
                 continue
-            del self._unproven[region]
+            del self._unverified[region]
             kinds = sample.device[region.name].values()
             counted = sum(sum(bins.values()) for bins in kinds)
             if (

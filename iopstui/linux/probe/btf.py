@@ -13,9 +13,9 @@ _HEADER = struct.Struct("<HBBIIIII")
 _TYPE = struct.Struct("<III")
 PTR, STRUCT, UNION, TYPEDEF, CONST, PROTO = 2, 4, 5, 8, 10, 13
 # what follows a type of each kind, in bytes: always, and for each of its entries
-_ALWAYS = (0, 4, 0, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 4, 0, 0)
-_EACH = (0, 0, 0, 0, 12, 12, 8, 0, 0, 0, 0, 0, 0, 8, 0, 12, 0, 0, 0, 12)
-_DEEPEST = 8
+_FIXED_BYTES = (0, 4, 0, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 4, 0, 0)
+_ENTRY_BYTES = (0, 0, 0, 0, 12, 12, 8, 0, 0, 0, 0, 0, 0, 8, 0, 12, 0, 0, 0, 12)
+_MAX_DEPTH = 8
 
 
 class Types:
@@ -30,7 +30,7 @@ class Types:
             self._types = data[header + first : header + first + length]
             self._strings = data[header + strings : header + strings + size]
             self._numbers: dict[tuple[str, int], int] = {}
-            self._at = self._walk(names)
+            self._offsets = self._walk(names)
         except (struct.error, IndexError):
             raise ValueError("BTF that is not understood") from None
 
@@ -47,11 +47,11 @@ class Types:
         """Parameters of the function behind this typedef of a pointer: for each the struct that it
         points to, "" for any other. KeyError if there is no such typedef."""
         number = self.number(name, TYPEDEF)
-        for _ in range(_DEEPEST):
+        for _ in range(_MAX_DEPTH):
             kind, count, type_id, at = self._head(number)
             if kind == PROTO:
                 fields = (_TYPE.unpack_from(self._types, at + 8 * n - 4) for n in range(count))
-                return [self._pointed_to(of) for _, _, of in fields]
+                return [self._target_struct(of) for _, _, of in fields]
             number = type_id
         raise KeyError(name)
 
@@ -68,12 +68,12 @@ class Types:
             if name in name_by_offset:
                 self._numbers.setdefault((name_by_offset[name], kind), len(offsets))
             offsets.append(at)
-            at += 12 + _ALWAYS[kind] + _EACH[kind] * (info & 0xFFFF)
+            at += 12 + _FIXED_BYTES[kind] + _ENTRY_BYTES[kind] * (info & 0xFFFF)
         return offsets
 
     def _head(self, number: int) -> tuple[int, int, int, int]:
         """(kind, how many entries, the type it refers to, where its entries begin)."""
-        at = self._at[number]
+        at = self._offsets[number]
         _, info, type_id = _TYPE.unpack_from(self._types, at)
         return info >> 24 & 31, info & 0xFFFF, type_id, at + _TYPE.size
 
@@ -93,14 +93,14 @@ class Types:
                 offsets.update(self._members(kind_of, begins + bits // 8))
         return offsets
 
-    def _pointed_to(self, number: int) -> str:
+    def _target_struct(self, number: int) -> str:
         kind, _, type_id, _ = self._head(number) if number else (0, 0, 0, 0)
         while kind in (PTR, CONST):
             number = type_id
             kind, _, type_id, _ = self._head(number) if number else (0, 0, 0, 0)
         if kind != STRUCT:
             return ""
-        return self._name(_TYPE.unpack_from(self._types, self._at[number])[0])
+        return self._name(_TYPE.unpack_from(self._types, self._offsets[number])[0])
 
     def _name(self, at: int) -> str:
         return self._strings[at : self._strings.index(b"\0", at)].decode("ascii", "replace")

@@ -98,15 +98,15 @@ class CountMap:
     bank_bits: int
 
 
-def kernel_of(data: bytes) -> KernelTypes:
+def kernel_types(data: bytes) -> KernelTypes:
     """Extract the needed types from BTF. ValueError or KeyError if this kernel's types differ."""
     try:
-        return _kernel_of(Types(data, NAMES))
+        return _kernel_types(Types(data, NAMES))
     except (struct.error, IndexError):
         raise ValueError("BTF that is not understood") from None
 
 
-def _kernel_of(types: Types) -> KernelTypes:
+def _kernel_types(types: Types) -> KernelTypes:
     request, queue, disk, hctx = (types.members(name) for name in STRUCTS)
     at = {event: _request_at(types, event) for event in EVENTS}
     numbers = {event: types.number(f"btf_trace_{event}", TYPEDEF) for event in EVENTS}
@@ -131,10 +131,10 @@ def _request_at(types: Types, event: str) -> int:
     return types.parameters(f"btf_trace_{event}")[1:].index("request")
 
 
-def insert(kernel: KernelTypes, slots: Sequence[InFlightMap]) -> bytes:
+def insertion_program(kernel: KernelTypes, slots: Sequence[InFlightMap]) -> bytes:
     """Notes who hands a request to a scheduler or a queue, and the time."""
     p = Program()
-    _requests(p, kernel, INSERT, slots, origin=True)
+    _select_requests(p, kernel, INSERT, slots, origin=True)
     assert kernel.origin is not None
     slowest.if_noted(p, kernel.origin, "out")
     slowest.note_owner(p)
@@ -143,13 +143,13 @@ def insert(kernel: KernelTypes, slots: Sequence[InFlightMap]) -> bytes:
     p.do("=", 3, 0)
     p.store(SLOT, slowest.ISSUED, 3)
     p.store(SLOT, 0, RQ)
-    return _ended(p)
+    return _finish(p)
 
 
-def issue(kernel: KernelTypes, slots: Sequence[InFlightMap], origin: bool = False) -> bytes:
+def issue_program(kernel: KernelTypes, slots: Sequence[InFlightMap], origin: bool = False) -> bytes:
     """Notes the request and the time; with ``origin`` who sends it, if nobody inserted it."""
     p = Program()
-    _requests(p, kernel, ISSUE, slots, origin=origin)
+    _select_requests(p, kernel, ISSUE, slots, origin=origin)
     if origin:
         assert kernel.origin is not None
         slowest.if_noted(p, kernel.origin, "noted")
@@ -160,10 +160,10 @@ def issue(kernel: KernelTypes, slots: Sequence[InFlightMap], origin: bool = Fals
     p.call(KTIME_GET_NS)
     p.store(SLOT, 8, 0)
     p.store(SLOT, 0, RQ)
-    return _ended(p)
+    return _finish(p)
 
 
-def complete(
+def completion_program(
     kernel: KernelTypes,
     slots: Sequence[InFlightMap],
     bins: CountMap,
@@ -175,7 +175,7 @@ def complete(
     p = Program()
     if slowest_map is not None:
         p.store(_STACK, _ARGUMENTS, 1)
-    _requests(p, kernel, COMPLETE, slots, regions, origin=slowest_map is not None)
+    _select_requests(p, kernel, COMPLETE, slots, regions, origin=slowest_map is not None)
     p.load(8, 3, SLOT, 0)
     p.jump_with(3, "!=", RQ, "missed")
     p.do("=", 3, 0)
@@ -191,20 +191,20 @@ def complete(
         p.goto("out")
     else:
         p.label("counted")
-        _keep(p, kernel, slowest_map)
+        _offer_to_slowest(p, kernel, slowest_map)
     p.label("missed")
     if slowest_map is not None:
         p.jump(KIND, "==", FLUSH << BINS_BITS, "out")
     p.value(2, bins.fd, (bins.banks << bins.bank_bits) + MISSED)
     _count(p)
-    return _ended(p)
+    return _finish(p)
 
 
-def requeue(kernel: KernelTypes, slots: Sequence[InFlightMap], bins: CountMap) -> bytes:
+def requeue_program(kernel: KernelTypes, slots: Sequence[InFlightMap], bins: CountMap) -> bytes:
     """Counts requests that are sent again, and notes for slots of slowest.py since when they
     wait."""
     p = Program()
-    _requests(p, kernel, REQUEUE, slots)
+    _select_requests(p, kernel, REQUEUE, slots)
     if slots and slots[0].bits > SLOT_BITS:
         p.load(8, 3, SLOT, 0)
         p.jump_with(3, "!=", RQ, "count")
@@ -215,14 +215,14 @@ def requeue(kernel: KernelTypes, slots: Sequence[InFlightMap], bins: CountMap) -
         p.label("count")
     p.value(2, bins.fd, (bins.banks << bins.bank_bits) + REQUEUED)
     _count(p)
-    return _ended(p)
+    return _finish(p)
 
 
 def _count_latency(p: Program, bins: CountMap) -> None:
     p.load(8, 0, _STACK, _NOW)
     p.load(8, 3, SLOT, 8)
     p.do_with("-", 0, 3)
-    _bin(p)
+    _load_bin(p)
     p.load(8, 0, _STACK, _CPU)
     p.do("&", 0, bins.banks - 1)
     p.do("<<", 0, bins.bank_bits)
@@ -232,7 +232,7 @@ def _count_latency(p: Program, bins: CountMap) -> None:
     _count(p)
 
 
-def _keep(p: Program, kernel: KernelTypes, slowest_map: slowest.SlowestMap) -> None:
+def _offer_to_slowest(p: Program, kernel: KernelTypes, slowest_map: slowest.SlowestMap) -> None:
     """Lets KIND be the set of this CPU, buffer and direction, and offers the request to both."""
     p.do(">>", KIND, BINS_BITS)
     p.do("*", KIND, 2 * slowest.SET_BYTES)
@@ -261,13 +261,13 @@ def _count(p: Program) -> None:
     p.add_atomic(2, 3)
 
 
-def _ended(p: Program) -> bytes:
+def _finish(p: Program) -> bytes:
     p.label("out")
     p.end()
     return p.code()
 
 
-def _place_of_request(p: Program, kernel: KernelTypes) -> None:
+def _locate_request(p: Program, kernel: KernelTypes) -> None:
     """Loads where the request RQ is: its disk's number into register 3, its hardware queue into
     SLOT, its tag into register 4: the scheduler's, which it has from its allocation on, or
     without a scheduler the driver's."""
@@ -285,7 +285,7 @@ def _place_of_request(p: Program, kernel: KernelTypes) -> None:
     p.label("tagged")
 
 
-def _requests(
+def _select_requests(
     p: Program,
     kernel: KernelTypes,
     event: str,
@@ -312,10 +312,10 @@ def _requests(
         p.jump(3, "!=", 0, "has sectors")
         p.jump(KIND, "!=", _FLUSH, "out")
         p.label("has sectors")
-    _place_of_request(p, kernel)
+    _locate_request(p, kernel)
     _select_slot(p, kernel, slots, regions)
     if regions:
-        _emit_direction(p, origin)
+        _load_direction(p, origin)
 
 
 def _select_slot(
@@ -329,7 +329,7 @@ def _select_slot(
         p.do("&", SLOT, disk.mask)
         p.value(2, disk.fd)
         if regions:
-            _region(p, kernel, number, disk.dev, regions)
+            _select_region(p, kernel, number, disk.dev, regions)
         p.goto("found")
         p.label(f"no {number}")
     p.goto("out")
@@ -338,7 +338,7 @@ def _select_slot(
     p.do_with("+", SLOT, 2)
 
 
-def _region(
+def _select_region(
     p: Program, kernel: KernelTypes, number: int, dev: int, regions: Sequence[Region]
 ) -> None:
     """The smallest that holds the request: the whole disk, if no other does."""
@@ -358,7 +358,7 @@ def _region(
     p.label(f"in {number}")
 
 
-def _emit_direction(p: Program, flushes: bool) -> None:
+def _load_direction(p: Program, flushes: bool) -> None:
     """0 read, 1 write, 2 discard, as the first letter of a tracepoint's rwbs says it; 3 flush."""
     p.jump(KIND, "==", _READ, "kind")
     p.jump(KIND, "==", _DISCARD, "discard")
@@ -376,7 +376,7 @@ def _emit_direction(p: Program, flushes: bool) -> None:
     p.label("kind")
 
 
-def _bin(p: Program) -> None:
+def _load_bin(p: Program) -> None:
     """r1 = the distance of the bin of r0 ns, fio's (stat.c, plat_val_to_idx)."""
     p.do_with("=", 1, 0)
     p.jump_wide(0, "<", 2 << BUCKET_BITS, "bin")

@@ -26,7 +26,7 @@ OFFSET_MASK = (1 << DIRECTION_AT) - 1
 # bins, directions and regions below the next part of a key
 DIRECTION_MASK = (1 << (REGION_AT - DIRECTION_AT)) - 1
 REGIONS = (1 << (PID_AT - REGION_AT)) - 1
-TASKS_KEPT = 64
+MAX_TASKS = 64
 
 
 def midpoint(index: int, bits: int) -> int:
@@ -40,7 +40,7 @@ def midpoint(index: int, bits: int) -> int:
 
 
 class ProbeOutput:
-    """Parses lines of bpftrace and returns each complete reading. ``strange`` counts unknown
+    """Parses lines of bpftrace and returns each complete reading. ``unknown_lines`` counts unknown
     lines since the last reading, ``keys`` is the capacity of a map, and ``group_of`` returns a
     task's cgroup."""
 
@@ -52,10 +52,10 @@ class ProbeOutput:
         keys: int,
         group_of: GroupOf = lambda pid: "",
     ) -> None:
-        self.strange = 0
+        self.unknown_lines = 0
         self._regions = tuple(regions)
         self._parts = tuple(parts)
-        self._begun = probe_number
+        self._probe_number = probe_number
         self._keys = keys
         self._group_of = group_of
         self._groups: dict[int, str] = {}
@@ -76,14 +76,14 @@ class ProbeOutput:
             elif kind == "value" and isinstance(data, int):
                 return self._finish_sample(data, arrived_ns)
             elif kind not in ("value", "attached_probes", "printf", "time"):
-                self.strange += 1
+                self.unknown_lines += 1
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            self.strange += 1
+            self.unknown_lines += 1
         return None
 
     def _finish_sample(self, time_ns: int, arrived_ns: int) -> ProbeSample:
         maps, self._maps = self._maps, {}
-        self.strange = 0
+        self.unknown_lines = 0
         full = sum(
             1
             for map_value in maps.values()
@@ -99,7 +99,7 @@ class ProbeOutput:
             time_ns=time_ns,
             arrived_ns=arrived_ns,
             parts=self._parts,
-            begun=self._begun,
+            begun=self._probe_number,
             device=counts_by_disk(self._regions, _ints(maps, "d"), bucket_middle),
             waiting=counts_by_disk(self._regions, _ints(maps, "w"), bucket_middle),
             matrix=_matrix(_ints(maps, "x")),
@@ -122,7 +122,7 @@ class ProbeOutput:
             task_bins[midpoint(key & OFFSET_MASK, TASK_BITS)] = count
         busiest = sorted(bins, key=lambda task: -sum(map(_total, bins[task].values())))
         tasks = []
-        for task in busiest[:TASKS_KEPT]:
+        for task in busiest[:MAX_TASKS]:
             pid = task >> PID_AT
             disk = self._regions[(task >> REGION_AT) & REGIONS].name
             comm = printable(str(names.get(str(pid), "")))

@@ -29,7 +29,7 @@ MAX_UNKNOWN_LINES = 50
 ANSWER_S = 0.02
 # of the keys of a map, taken by requests of which no completion was seen
 LEAK_SHARE = 0.2
-LONGEST_LINE = 4 << 20
+MAX_LINE_BYTES = 4 << 20
 TERMINATE_TIMEOUT_S = 2.0
 _LIMIT = ("BPFTRACE_MAP_KEYS_MAX", "BPFTRACE_MAX_MAP_KEYS")
 
@@ -62,7 +62,7 @@ class ProbeProcess:
         self._keys = keys
         self._output = ProbeOutput(regions, parts, probe_number, keys, group_of)
         self._samples: deque[ProbeSample] = deque(maxlen=1)
-        self._told = threading.Event()
+        self._sample_arrived = threading.Event()
         self._problem = ""
         self._costs: ProbeCost | None = None
         self._skipped = 0
@@ -93,12 +93,12 @@ class ProbeProcess:
     def take(self) -> ProbeSample | None:
         """The newest reading, once: asked for now, or an earlier one that is told only now."""
         if self._readings and self._process is not None:
-            self._told.clear()
+            self._sample_arrived.clear()
             if self._waits_since_ns is None:
                 self._waits_since_ns = self._clock.monotonic_ns()
             with contextlib.suppress(OSError):
                 os.kill(self._process.pid, signal.SIGWINCH)
-            self._told.wait(ANSWER_S)
+            self._sample_arrived.wait(ANSWER_S)
         return self._samples.pop() if self._samples else None
 
     def problem(self) -> str:
@@ -107,7 +107,7 @@ class ProbeProcess:
             return self._problem
         code = self._process.poll()
         if code is not None:
-            return f"bpftrace has ended ({_ending(code)}){self._last_error_line()}"
+            return f"bpftrace has ended ({_exit_text(code)}){self._last_error_line()}"
         waiting_since_ns = self._waits_since_ns
         silent = (
             0.0
@@ -145,17 +145,17 @@ class ProbeProcess:
     def _read(self) -> None:
         assert self._process is not None and self._process.stdout is not None
         stream = self._process.stdout
-        while line := stream.readline(LONGEST_LINE):
+        while line := stream.readline(MAX_LINE_BYTES):
             arrived = self._clock.monotonic_ns()
             sample = self._output.feed(line.decode("utf-8", "replace"), arrived)
-            if self._output.strange > MAX_UNKNOWN_LINES:
-                self._problem = f"what bpftrace prints is not understood: {_start(line)}"
+            if self._output.unknown_lines > MAX_UNKNOWN_LINES:
+                self._problem = f"what bpftrace prints is not understood: {_excerpt(line)}"
                 return
             if sample is not None:
                 self._readings += 1
                 self._waits_since_ns = None
                 self._samples.append(self._with_costs(sample))
-                self._told.set()
+                self._sample_arrived.set()
 
     def _with_costs(self, sample: ProbeSample) -> ProbeSample:
         pid = self.pid
@@ -163,7 +163,7 @@ class ProbeProcess:
             return sample
         if self._costs is None:
             self._costs = ProbeCost(BpfPrograms(pid))
-        with_cost = self._costs.added(sample, cpu_s(pid))
+        with_cost = self._costs.with_cost(sample, cpu_s(pid))
         self._forget_leaks(with_cost.counts["skipped"] + with_cost.counts["missed"])
         return with_cost
 
@@ -176,11 +176,11 @@ class ProbeProcess:
             drop_leaks(self._process.pid, self._clock.monotonic_ns())
 
 
-def _start(line: bytes) -> str:
+def _excerpt(line: bytes) -> str:
     return printable(line[:80].decode("utf-8", "replace").strip())
 
 
-def _ending(code: int) -> str:
+def _exit_text(code: int) -> str:
     return f"exit code {code}" if code >= 0 else f"signal {-code}"
 
 

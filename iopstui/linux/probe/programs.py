@@ -37,14 +37,14 @@ class BpfPrograms:
     of ``fds``)."""
 
     def __init__(self, pid: int, proc: Path = Path("/proc"), fds: Sequence[int] = ()) -> None:
-        self._place = proc / str(pid) / "fdinfo"
-        self._files = [self._place / str(fd) for fd in fds]
+        self._fdinfo = proc / str(pid) / "fdinfo"
+        self._files = [self._fdinfo / str(fd) for fd in fds]
 
     def read(self) -> BpfRunStats | None:
         """``None`` if the kernel does not say."""
         try:
             if not self._files:
-                self._files = [f for f in self._place.iterdir() if "prog_id" in _read_fdinfo(f)]
+                self._files = [f for f in self._fdinfo.iterdir() if "prog_id" in _read_fdinfo(f)]
             fdinfos = [_read_fdinfo(file) for file in self._files]
             runs = [(int(fdinfo["run_cnt"]), int(fdinfo["run_time_ns"])) for fdinfo in fdinfos]
             skipped = sum(int(fdinfo.get("recursion_misses", 0)) for fdinfo in fdinfos)
@@ -92,24 +92,24 @@ class ProbeCost:
 
     def __init__(self, programs: BpfPrograms) -> None:
         self._programs = programs
-        self._counting = RunTimeStats()
-        self._counted = BpfRunStats(0, 0, 0)
+        self._run_time = RunTimeStats()
+        self._stats = BpfRunStats(0, 0, 0)
         self._readings = 0
 
-    def added(self, sample: ProbeSample, busy_s: float | None) -> ProbeSample:
+    def with_cost(self, sample: ProbeSample, busy_s: float | None) -> ProbeSample:
         """``sample`` with them. ``busy_s``: the CPU time of what reads."""
         self._readings += 1
-        ran = self._programs.read() or self._counted
-        if self._counting.enabled:
-            self._counting.end()
-            self._counted = ran
+        ran = self._programs.read() or self._stats
+        if self._run_time.enabled:
+            self._run_time.end()
+            self._stats = ran
         elif self._readings % COUNT_EVERY == 2:
-            self._counting.enable()
+            self._run_time.enable()
         return replace(
-            sample, busy_s=busy_s, run_ns=self._counted.spent_ns, run_ios=self._counted.ios,
+            sample, busy_s=busy_s, run_ns=self._stats.spent_ns, run_ios=self._stats.ios,
             counts={**sample.counts, "skipped": ran.skipped},
         )  # fmt: skip
 
     def close(self) -> None:
         """Idempotent."""
-        self._counting.end()
+        self._run_time.end()

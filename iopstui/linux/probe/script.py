@@ -16,7 +16,7 @@ import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from iopstui.linux.probe.tracepoints import ASKED, Tracepoints
+from iopstui.linux.probe.tracepoints import SIGNAL_GENERATE, Tracepoints
 from iopstui.model.metrics.probe import MATRIX, PROCESSES, SIZES, WAY
 
 BUCKET_BITS = 6
@@ -103,7 +103,7 @@ def script(
         if SIZES in chosen:
             maps += ["z", "s", "g"]
     prints = " ".join(f"print(@{name});" for name in maps)
-    if ASKED in have:
+    if SIGNAL_GENERATE in have:
         text.append("BEGIN { print(nsecs); }")
         to_bpftrace = 'strncmp(args->comm, "bpftrace", 9) == 0'
         event = "tracepoint:signal:signal_generate"

@@ -38,7 +38,7 @@ STRUCTS = (
     "cgroup",
     "kernfs_node",
 )
-COUNT = 10
+SET_SIZE = 10
 """Requests in a set."""
 # a slot of counting.py: request, issued, inserted, thread and process, the kernel's task
 ISSUED, INSERTED, OWNER, TASK = 8, 16, 24, 32
@@ -46,15 +46,15 @@ COMM_BYTES = 16
 SLOT_BITS = 6
 # a set: the smallest key and its place, all keys, then what is known of the requests
 _SMALLEST, _SMALLEST_AT, _KEYS = 0, 8, 16
-_ENTRIES = _KEYS + 8 * COUNT
+_ENTRIES = _KEYS + 8 * SET_SIZE
 _ENTRY = struct.Struct("<6Q6IQ16sII")
 ENTRY_BYTES = _ENTRY.size
-SET_BYTES = _ENTRIES + COUNT * ENTRY_BYTES
+SET_BYTES = _ENTRIES + SET_SIZE * ENTRY_BYTES
 BUFFER_BYTES = 2 * len(SLOW_KINDS) * SET_BYTES
 CPU_BYTES = 2 * BUFFER_BYTES
 HEAD_BYTES = 8
 _EMPTY = bytes(_ENTRIES)
-_HEAD = struct.Struct(f"<{COUNT}Q")
+_HEAD = struct.Struct(f"<{SET_SIZE}Q")
 # odd 64-bit constants of MurmurHash3's finalizer
 _MIX_1, _MIX_2 = 0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53
 _MASK = (1 << 64) - 1
@@ -70,7 +70,7 @@ class OriginTypes:
     thread's number and name, a request's first bio, and from there the way to the number of its
     cgroup (empty: this kernel has none)."""
 
-    started: int
+    start_time: int
     ctx: int
     cpu: int
     pid: int
@@ -137,7 +137,7 @@ def if_noted(p: Program, origin: OriginTypes, to: str) -> None:
     p.load(8, 3, _SLOT, ISSUED)
     p.jump_wide(3, "!=", 0, "anew")
     p.load(8, 3, _SLOT, INSERTED)
-    p.load(8, 4, _RQ, origin.started)
+    p.load(8, 4, _RQ, origin.start_time)
     p.jump_with(3, ">=", 4, to)
     p.label("anew")
 
@@ -162,7 +162,7 @@ def offer(p: Program, entry: Entry) -> None:
     """Put the request into the set at register 9 and the following one, if its keys are large
     enough. Ends behind the second set."""
     p.load(8, 4, _STACK, _NOW)
-    p.load(8, 3, _RQ, entry.origin.started)
+    p.load(8, 3, _RQ, entry.origin.start_time)
     p.jump_wide(3, "!=", 0, "allocated")
     p.load(8, 3, _SLOT, ISSUED)
     p.label("allocated")
@@ -197,7 +197,7 @@ def _offer(p: Program, entry: Entry, name: str) -> None:
     p.load(8, 3, _SET, _SMALLEST)
     p.jump_with(3, ">=", 4, f"{name} no")
     p.load(8, 5, _SET, _SMALLEST_AT)
-    p.jump_wide(5, ">=", COUNT, f"{name} no")
+    p.jump_wide(5, ">=", SET_SIZE, f"{name} no")
     p.do_with("=", 1, 5)
     p.do("<<", 1, 3)
     p.do_with("+", 1, _SET)
@@ -212,7 +212,7 @@ def _offer(p: Program, entry: Entry, name: str) -> None:
 def _find_smallest(p: Program, name: str) -> None:
     p.load(8, 3, _SET, _KEYS)
     p.do("=", 5, 0)
-    for place in range(1, COUNT):
+    for place in range(1, SET_SIZE):
         p.load(8, 1, _SET, _KEYS + 8 * place)
         p.jump_with(1, ">=", 3, f"{name} {place}")
         p.do_with("=", 3, 1)
@@ -227,7 +227,7 @@ def _fill(p: Program, entry: Entry) -> None:
     lost."""
     origin, at = entry.origin, iter(range(_ENTRIES, 1 << 12, 8))
     for address, offset in (
-        (_STACK, _NOW), (_SLOT, ISSUED), (_SLOT, INSERTED), (_RQ, origin.started),
+        (_STACK, _NOW), (_SLOT, ISSUED), (_SLOT, INSERTED), (_RQ, origin.start_time),
         (_SLOT, OWNER), (_RQ, entry.sector),
     ):  # fmt: skip
         p.load(8, 1, address, offset)
@@ -290,13 +290,14 @@ class SlowestReader:
         self._buffer = 0
         self.torn = 0
 
-    def turn(self) -> None:
+    def swap_buffers(self) -> None:
         """Let the programs write to the other buffer. Some time later ``read`` reads this one."""
         self._buffer ^= 1
         self._memory[:HEAD_BYTES] = self._buffer.to_bytes(HEAD_BYTES, "little")
 
     def read(self) -> tuple[Exemplar, ...]:
-        """Read the buffer that was written until ``turn``, and empty it. The slowest first."""
+        """Read the buffer that was written until ``swap_buffers``, and empty it. Slowest
+        first."""
         by_request: dict[tuple[int, ...], Exemplar] = {}
         for kind in SLOW_KINDS:
             for sampled in (False, True):
@@ -326,7 +327,7 @@ class SlowestReader:
                 if key:
                     entry = at + _ENTRIES + place * ENTRY_BYTES
                     keys.append((key, entry))
-        for key, entry in heapq.nlargest(COUNT, keys):
+        for key, entry in heapq.nlargest(SET_SIZE, keys):
             yield key, bytes(memory[entry : entry + ENTRY_BYTES])
         for cpu in range(self._cpus if keys else 0):
             at = HEAD_BYTES + cpu * CPU_BYTES + (self._buffer ^ 1) * BUFFER_BYTES

@@ -25,7 +25,7 @@ NAMES = (
     "block_bio_backmerge",
 )
 # the one that a reading is asked for with
-ASKED = "signal_generate"
+SIGNAL_GENERATE = "signal_generate"
 _FIELD = re.compile(r"^\s*field:[^;]*?(\w+)(?:\[[^\]]*\])?;", re.MULTILINE)
 
 
@@ -42,12 +42,12 @@ def tracefs(roots: Roots) -> Path | None:
 
 
 def read_tracepoints(roots: Roots) -> Tracepoints:
-    """Tracepoints of NAMES and ASKED that this kernel has; empty without tracefs."""
+    """Tracepoints of NAMES and SIGNAL_GENERATE that this kernel has; empty without tracefs."""
     place = tracefs(roots)
     if place is None:
         return {}
     texts = {name: read_text(_events(place) / name / "format") for name in NAMES}
-    texts[ASKED] = read_text(place / "events/signal" / ASKED / "format")
+    texts[SIGNAL_GENERATE] = read_text(place / "events/signal" / SIGNAL_GENERATE / "format")
     return {name: parse_format(text) for name, text in texts.items() if text}
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from iopstui.linux.process.process_io import ProcessIo, ProcessRates
 
-LEAST_S = 5.0
-MOST_OF_A_CPU = 0.0005
+MIN_INTERVAL_S = 5.0
+MAX_CPU_SHARE = 0.0005
 """A reading that takes 10 ms is made every 20 s."""
 
 
@@ -23,17 +23,17 @@ class BusiestProcess:
     ) -> None:
         self._rates = rates or ProcessIo().rates
         self._clock, self._cost = clock, cost
-        self._next = 0.0
+        self._due_at = 0.0
 
     @property
     def due(self) -> bool:
         """Whether it may be read again."""
-        return self._clock() >= self._next
+        return self._clock() >= self._due_at
 
     def __call__(self) -> ProcessRates | None:
         """The process that had the most I/O since the reading before; ``None``: none had any, or
         this is the first reading."""
         before = self._cost()
         rates = self._rates()
-        self._next = self._clock() + max(LEAST_S, (self._cost() - before) / MOST_OF_A_CPU)
+        self._due_at = self._clock() + max(MIN_INTERVAL_S, (self._cost() - before) / MAX_CPU_SHARE)
         return rates[0] if rates else None

@@ -15,7 +15,7 @@ MOUNTS = ("fs/cgroup", "fs/cgroup/unified", "fs/cgroup/blkio")
 # struct file_handle with a kernfs id (exportfs.h, FILEID_KERNFS; Linux 5.5)
 _HANDLE = struct.Struct("=IiQ")
 _FILEID_KERNFS = 0xFE
-_KEPT = 4096
+_MAX_CACHED = 4096
 
 
 class CgroupPaths:
@@ -23,17 +23,17 @@ class CgroupPaths:
 
     def __init__(self, roots: Roots) -> None:
         self._places = [roots.sys / mount for mount in MOUNTS]
-        self._known: dict[int, str] = {}
+        self._paths: dict[int, str] = {}
         self._mounts: list[tuple[Path, int]] | None = None
         self._libc: ctypes.CDLL | None = None
 
     def path(self, number: int) -> str:
         """The path below the mount point: "/system.slice/x.service"; "/" for the root."""
-        path = self._known.get(number)
+        path = self._paths.get(number)
         if path is None:
-            if len(self._known) >= _KEPT:
-                self._known.clear()
-            path = self._known[number] = self._look_up(number)
+            if len(self._paths) >= _MAX_CACHED:
+                self._paths.clear()
+            path = self._paths[number] = self._look_up(number)
         return path
 
     def close(self) -> None:
@@ -45,7 +45,7 @@ class CgroupPaths:
 
     def _look_up(self, number: int) -> str:
         if self._mounts is None:
-            self._mounts = list(_opened(self._places))
+            self._mounts = list(_open_directories(self._places))
         for place, mount in self._mounts:
             fd = self._open(mount, number)
             if fd < 0:
@@ -73,7 +73,7 @@ class CgroupPaths:
             return -1
 
 
-def _opened(places: list[Path]) -> list[tuple[Path, int]]:
+def _open_directories(places: list[Path]) -> list[tuple[Path, int]]:
     directories = []
     for place in places:
         with contextlib.suppress(OSError):

@@ -35,14 +35,14 @@ class JobThreads:
 
     def __init__(self, fio_pid: int) -> None:
         self.fio_pid = fio_pid
-        self._known: dict[int, int] = {}
+        self._indexes: dict[int, int] = {}
         self._workers: dict[int, _Workers] = {}
-        self._left = MAX_WORKERS
+        self._workers_left = MAX_WORKERS
 
     def sample(self) -> tuple[JobThread, ...]:
         """The jobs that run now; empty before they start and when fio is gone."""
         jobs: list[JobThread] = []
-        self._left = MAX_WORKERS
+        self._workers_left = MAX_WORKERS
         tasks = f"/proc/{self.fio_pid}/task"
         try:
             with open(f"{tasks}/{self.fio_pid}/children") as file:
@@ -55,7 +55,7 @@ class JobThreads:
             try:
                 jobs.append(self._process(pid))
             except (OSError, ValueError, IndexError):
-                self._known.pop(pid, None)
+                self._indexes.pop(pid, None)
         return tuple(jobs)
 
     def _process(self, pid: int) -> JobThread:
@@ -76,7 +76,7 @@ class JobThreads:
             try:
                 name, fields = task_stat(f"{tasks}/{tid}")
             except OSError:
-                self._known.pop(tid, None)
+                self._indexes.pop(tid, None)
                 continue
             if name.startswith(_IO_URING):
                 # "iou-wrk-1234": that of task 1234
@@ -89,27 +89,27 @@ class JobThreads:
                 job_workers = workers.get(str(tid).encode(), [])
                 threads.append(self._job(tid, f"{tasks}/{tid}", fields, job_workers))
             except (OSError, ValueError, IndexError):
-                self._known.pop(tid, None)
+                self._indexes.pop(tid, None)
         return tuple(threads)
 
     def _job(self, pid: int, place: str, fields: list[bytes], workers: list[str]) -> JobThread:
         busy_s = (int(fields[_UTIME]) + int(fields[_STIME])) / TICKS
-        index = self._known.setdefault(pid, len(self._known))
+        index = self._indexes.setdefault(pid, len(self._indexes))
         allowed = tuple(sorted(os.sched_getaffinity(pid)))
         waited = _cpu_wait_ns(place)
         return JobThread(
             index, pid, int(fields[_PROCESSOR]), allowed, busy_s, waited,
-            self._waited(pid, workers), int(fields[_NICE]), int(fields[_POLICY]),
+            self._workers_wait_ns(pid, workers), int(fields[_NICE]), int(fields[_POLICY]),
         )  # fmt: skip
 
-    def _waited(self, pid: int, workers: list[str]) -> int | None:
+    def _workers_wait_ns(self, pid: int, workers: list[str]) -> int | None:
         """How long all workers of a job waited for a CPU so far; ``None`` of a job that never had
         any."""
         before = self._workers.get(pid)
         if before is None and not workers:
             return None
-        sampled = workers[: self._left]
-        self._left -= len(sampled)
+        sampled = workers[: self._workers_left]
+        self._workers_left -= len(sampled)
         now = {place: waited for place in sampled if (waited := _cpu_wait_ns(place)) is not None}
         if before is None:
             before = self._workers[pid] = _Workers(sum(now.values()), now)

@@ -13,7 +13,7 @@ SCREEN_PACKAGES = ("psutil", "pyudev", "textual", "rich")
 
 def require_packages(*names: str) -> None:
     """Missing (exit 5) if one of these is not installed. None is imported: that takes time."""
-    lacking = [name for name in names if not _is_there(name)]
+    lacking = [name for name in names if not _is_installed(name)]
     if lacking:
         raise missing_package_error(*lacking)
 
@@ -28,7 +28,7 @@ def missing_package_error(*names: str) -> Missing:
     )
 
 
-def _is_there(name: str) -> bool:
+def _is_installed(name: str) -> bool:
     try:
         return importlib.util.find_spec(name) is not None
     except (ImportError, ValueError):

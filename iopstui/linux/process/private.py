@@ -30,7 +30,7 @@ NEEDED_BYTES = 4 << 20
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
-_held: dict[Path, int] = {}
+_locked: dict[Path, int] = {}
 
 
 def private_directory() -> Path:
@@ -81,7 +81,7 @@ def write_text(private: Path, name: str, text: str) -> Path:
 
 def create(private: Path, name: str) -> int:
     """A descriptor of the new, empty file ``name``, to read and write. OSError."""
-    with _opened(private) as directory:
+    with _open_directory(private) as directory:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(name, dir_fd=directory)
         flags = _FILE | os.O_RDWR | os.O_CREAT | os.O_EXCL
@@ -91,7 +91,7 @@ def create(private: Path, name: str) -> int:
 def open_private_file(private: Path, name: str, *, write: bool = False) -> int:
     """A descriptor of a file in it, to read (``write``: and write). OSError, also if it is not a
     file."""
-    with _opened(private) as directory:
+    with _open_directory(private) as directory:
         fd = os.open(name, _FILE | (os.O_RDWR if write else os.O_RDONLY), dir_fd=directory)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
@@ -115,7 +115,7 @@ def remove(private: Path) -> None:
         import shutil
 
         shutil.rmtree(private, ignore_errors=True)
-    fd = _held.pop(private, None)
+    fd = _locked.pop(private, None)
     if fd is not None:
         os.close(fd)
 
@@ -123,7 +123,7 @@ def remove(private: Path) -> None:
 def _removed(private: Path) -> bool:
     """Whether it is gone. False with what has directories in it."""
     try:
-        with _opened(private) as directory:
+        with _open_directory(private) as directory:
             for name in os.listdir(directory):
                 os.unlink(name, dir_fd=directory)
         os.rmdir(private)
@@ -135,7 +135,7 @@ def _removed(private: Path) -> bool:
 @atexit.register
 def remove_all() -> None:
     """Remove all of them at the end of the program, whatever the reason for it."""
-    for private in tuple(_held):
+    for private in tuple(_locked):
         remove(private)
 
 
@@ -149,7 +149,7 @@ def check_place(place: str | Path, write_bits: int = stat.S_IWGRP | stat.S_IWOTH
             info = path.stat()
         except FileNotFoundError:
             continue
-        if info.st_uid not in _trusted():
+        if info.st_uid not in _trusted_uids():
             raise PermissionError(errno.EPERM, f"{path} belongs to another user")
         if info.st_mode & write_bits and not info.st_mode & stat.S_ISVTX:
             raise PermissionError(errno.EPERM, f"others can write to {path}")
@@ -176,7 +176,7 @@ def read_trusted(path: Path, most: int, anyones: bool = False) -> str:
     return data.decode("utf-8-sig")
 
 
-def _trusted() -> set[int]:
+def _trusted_uids() -> set[int]:
     """Root and this user. In a user namespace the real root may be a stranger (overflowuid)."""
     uids = {0, os.geteuid()}
     with contextlib.suppress(OSError, ValueError):
@@ -220,7 +220,7 @@ def _make_directory(place: str) -> Path:
         raise
     with contextlib.suppress(OSError):  # not every file system knows locks
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    _held[path] = fd
+    _locked[path] = fd
     return path
 
 
@@ -235,8 +235,8 @@ def _descriptor(path: Path) -> int:
 
 
 @contextmanager
-def _opened(private: Path) -> Iterator[int]:
-    fd = _held.get(private)
+def _open_directory(private: Path) -> Iterator[int]:
+    fd = _locked.get(private)
     if fd is not None:
         yield fd
         return

@@ -26,7 +26,7 @@ class ProcessIo:
     before. For one thread. It costs some 20 µs a process: only ask while somebody looks."""
 
     def __init__(self, least_s: float = 0.9) -> None:
-        self._least_s = least_s
+        self._min_interval_s = least_s
         self._at = 0.0
         self._before: dict[tuple[int, float], tuple[int, int]] = {}
         self._rates: list[ProcessRates] | None = None
@@ -36,7 +36,7 @@ class ProcessIo:
     def rates(self) -> list[ProcessRates] | None:
         """The busiest first; ``None`` until two readings are made."""
         now = time.monotonic()
-        if self._at and now - self._at < self._least_s:
+        if self._at and now - self._at < self._min_interval_s:
             return self._rates
         counts, names = self._read()
         if self._at:

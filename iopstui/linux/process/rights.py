@@ -10,7 +10,7 @@ from iopstui.text import printable
 PERMISSION_ERRNOS = (errno.EACCES, errno.EPERM)
 
 
-def why_closed(path: str) -> OSError | None:
+def open_error(path: str) -> OSError | None:
     """Open a device for reading and close it again; return the error, if any. Ignores the mode
     bits: a container's device rules refuse even root what these allow."""
     try:

@@ -18,19 +18,19 @@ from iopstui.linux.devices.usage.mounts import MountEntry, read_own_mounts
 from iopstui.linux.roots import Roots
 from iopstui.text import printable
 
-LIMIT_S = 5.0
+ANSWER_TIMEOUT_S = 5.0
 """A mount of autofs answers within this, too."""
-KILLED_S = 0.2
+KILL_TIMEOUT_S = 0.2
 """Time for a killed process to end."""
 MAX_LINKS = 40
 """As many as the kernel follows (path_resolution(7))."""
-_SERVED = frozenset({
+_SERVED_TYPES = frozenset({
     "nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "virtiofs", "afs", "lustre", "autofs", "gfs2",
     "ocfs2", "beegfs", "gpfs", "pvfs2", "coda", "orangefs",
 })  # fmt: skip
 
 
-def require_answer(path: Path, roots: Roots, limit_s: float = LIMIT_S) -> None:
+def require_answer(path: Path, roots: Roots, limit_s: float = ANSWER_TIMEOUT_S) -> None:
     """UsageError if ``path`` leads to a file system of a server or program that does not answer.
 
     Costs one readlink for each part of the path, and a process only where there is such a mount.
@@ -40,7 +40,7 @@ def require_answer(path: Path, roots: Roots, limit_s: float = LIMIT_S) -> None:
         return
     unused = "" if str(path) == mount.mountpoint else f", so {printable(str(path))} can't be used"
     raise UsageError(
-        f"{mount_text(mount)} does not answer within {limit_s:g} s{unused}.", how_to_leave(mount)
+        f"{mount_text(mount)} does not answer within {limit_s:g} s{unused}.", how_to_unmount(mount)
     )
 
 
@@ -52,13 +52,13 @@ def require_answers(paths: Sequence[Path], roots: Roots) -> None:
             require_answer(path, roots)
 
 
-def silent_mount(path: Path, roots: Roots, limit_s: float = LIMIT_S) -> MountEntry | None:
+def silent_mount(path: Path, roots: Roots, limit_s: float = ANSWER_TIMEOUT_S) -> MountEntry | None:
     """The mount on the way to ``path`` that does not answer; ``None`` if all is well."""
     mount = served_mount(path, read_own_mounts(roots))
-    return mount if mount is not None and silent([path], limit_s) else None
+    return mount if mount is not None and silent_paths([path], limit_s) else None
 
 
-def silent(paths: Sequence[Path], limit_s: float = LIMIT_S) -> list[Path]:
+def silent_paths(paths: Sequence[Path], limit_s: float = ANSWER_TIMEOUT_S) -> list[Path]:
     """Those of the paths whose file systems do not answer within the limit. An error is an answer,
     too. All are asked at once, each by a process of its own."""
     probes: list[tuple[Path, int, int]] = []
@@ -72,20 +72,22 @@ def silent(paths: Sequence[Path], limit_s: float = LIMIT_S) -> list[Path]:
             probes.append((path, pid, reader))
         deadline = time.monotonic() + limit_s
         return [
-            path for path, _, reader in probes if not _ended(reader, deadline - time.monotonic())
+            path
+            for path, _, reader in probes
+            if not _has_ended(reader, deadline - time.monotonic())
         ]
     finally:
         for _, pid, reader in probes:
             # also for an interrupt; one that waits in the kernel ends when it can
             os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0 if _ended(reader, KILLED_S) else os.WNOHANG)
+            os.waitpid(pid, 0 if _has_ended(reader, KILL_TIMEOUT_S) else os.WNOHANG)
             os.close(reader)
 
 
 def served_mount(path: Path, mounts: Sequence[MountEntry]) -> MountEntry | None:
     """The first mount of a server or a program on the way to ``path`` (absolute), through symbolic
     links. No such mount is touched."""
-    todo, resolved, links = _parts(str(path)), "/", 0
+    todo, resolved, links = _reversed_parts(str(path)), "/", 0
     while True:
         mount = _mount_of(resolved, mounts)
         if mount is not None and is_served(mount):
@@ -110,13 +112,13 @@ def served_mount(path: Path, mounts: Sequence[MountEntry]) -> MountEntry | None:
         if links > MAX_LINKS:
             return None
         resolved = "/" if link.startswith("/") else resolved
-        todo += _parts(link)
+        todo += _reversed_parts(link)
 
 
 def is_served(mount: MountEntry) -> bool:
     """Whether a server or a program answers for its files. (fuseblk is on a disk of this machine,
     but a program's, too.)"""
-    return mount.fstype in _SERVED or mount.fstype.startswith("fuse")
+    return mount.fstype in _SERVED_TYPES or mount.fstype.startswith("fuse")
 
 
 def mount_text(mount: MountEntry) -> str:
@@ -125,7 +127,7 @@ def mount_text(mount: MountEntry) -> str:
     return printable(f"{mount.mountpoint} ({mount.fstype}{source})")
 
 
-def how_to_leave(mount: MountEntry) -> str:
+def how_to_unmount(mount: MountEntry) -> str:
     """What to do about a mount that does not answer."""
     return (
         "Check the server and the network. If it will not come back: "
@@ -133,7 +135,7 @@ def how_to_leave(mount: MountEntry) -> str:
     )
 
 
-def _parts(path: str) -> list[str]:
+def _reversed_parts(path: str) -> list[str]:
     return [part for part in reversed(path.split("/")) if part not in ("", ".")]
 
 
@@ -162,6 +164,6 @@ def _touch_and_exit(path: Path, writer: int) -> None:
         os._exit(0)
 
 
-def _ended(reader: int, limit_s: float) -> bool:
+def _has_ended(reader: int, limit_s: float) -> bool:
     """Whether the process at the other end is gone within the limit: its pipe ends with it."""
     return bool(select.select([reader], [], [], max(0.0, limit_s))[0])

@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 
 from iopstui.linux.devices.usage.mounts import read_own_mounts
 from iopstui.linux.roots import Roots
-from iopstui.linux.shares.first_touch import LIMIT_S, is_served, require_answer
+from iopstui.linux.shares.first_touch import ANSWER_TIMEOUT_S, is_served, require_answer
 
 T = TypeVar("T")
 
@@ -23,7 +23,7 @@ def work_on(
     work: Callable[[], T],
     discard: Callable[[T], None],
     roots: Roots,
-    limit_s: float = LIMIT_S,
+    limit_s: float = ANSWER_TIMEOUT_S,
 ) -> T:
     """What ``work`` returns or raises. UsageError if it takes longer than the limit and a mount on
     the way to one of the places (absolute; ``work`` may add to them) does not answer; should the
@@ -40,7 +40,7 @@ def work_on(
                 require_answer(place, roots, limit_s)
         return task.result()
     finally:
-        task.leave()
+        task.abandon()
 
 
 class _Task(Generic[T]):
@@ -48,7 +48,7 @@ class _Task(Generic[T]):
         self._work, self._discard = work, discard
         self._results: list[T] = []
         self._error: BaseException | None = None
-        self._left = False
+        self._abandoned = False
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="files", daemon=True)
         self._thread.start()
@@ -64,10 +64,10 @@ class _Task(Generic[T]):
             raise self._error
         return self._results.pop()
 
-    def leave(self) -> None:
+    def abandon(self) -> None:
         """Nobody waits for the result any more, if it has not been taken."""
         with self._lock:
-            self._left = True
+            self._abandoned = True
             self._drop()
 
     def _run(self) -> None:
@@ -78,7 +78,7 @@ class _Task(Generic[T]):
             return
         with self._lock:
             self._results.append(result)
-            if self._left:
+            if self._abandoned:
                 self._drop()
 
     def _drop(self) -> None:

@@ -87,7 +87,7 @@ class DriveReader:
     def _work(self, run: int, devices: Mapping[str, BlockDevice], tree: Sequence[str]) -> None:
         # loaded by the first reading, which nobody waits for
         from iopstui.linux.nvme.admin import DriveUnreadable
-        from iopstui.linux.nvme.health import DriveHealth, drives_of, open_figures
+        from iopstui.linux.nvme.health import DriveHealth, drives_of, unprivileged_counters
 
         if self._health is None:
             self._health = DriveHealth(self._roots)
@@ -96,7 +96,7 @@ class DriveReader:
             try:
                 counts = self._health.read(controller, drive.namespace)
             except (DriveUnreadable, OSError) as error:
-                counts, problem = open_figures(self._roots, controller), str(error)
+                counts, problem = unprivileged_counters(self._roots, controller), str(error)
             self._keep(run, controller, DriveReading(counts, counts, problem, drive.devices))
 
     def _keep(self, run: int, controller: str, reading: DriveReading) -> None:

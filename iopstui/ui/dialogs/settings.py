@@ -143,7 +143,7 @@ class Settings(TypeToFilter, Modal[None]):
 
     def _original_value(self, knob: TunableState) -> str | None:
         """Value before this session changed it; ``None``: it is unchanged."""
-        originals, current = self._state.initial_tunables.get(knob.name, {}), dict(knob.each)
+        originals, current = self._state.initial_tunables.get(knob.name, {}), dict(knob.by_disk)
         if all(current.get(disk, knob.now) == value for disk, value in originals.items()):
             return None
         return "/".join(dict.fromkeys(originals.values()))
@@ -188,8 +188,8 @@ class Settings(TypeToFilter, Modal[None]):
         text = Text().append(f"{clean(knob.name)} = {clean(knob.now)}\n\n", style=BOLD)
         original = self._original_value(knob)
         rows = [("Was", f"{original} when this session began to change it (z)")] if original else []
-        rows += [*_meaning(knob.meaning), ("Allowed", knob.takes)]
-        rows += [(name, value) for name, value in knob.each]
+        rows += [*_meaning(knob.meaning), ("Allowed", knob.allowed)]
+        rows += [(name, value) for name, value in knob.by_disk]
         for label, detail in rows:
             text.append(f"{clean(label)}: " if label else "  ", style=KEY)
             text.append(clean(detail) + "\n", style="")
@@ -224,7 +224,7 @@ class Settings(TypeToFilter, Modal[None]):
             screen: Choice | Prompt = Choice(knob.name, knob.values, knob.now, self.charset)
         else:
             screen = Prompt(
-                f"{knob.name} (now {knob.now})", f"Allowed: {knob.takes}.", knob.now,
+                f"{knob.name} (now {knob.now})", f"Allowed: {knob.allowed}.", knob.now,
                 lambda value: checked_value(knob.name, value), self.charset,
             )  # fmt: skip
         self.app.push_screen(screen, lambda value: self._set_value(knob.name, value))

@@ -18,9 +18,9 @@ from iopstui.linux.process.programs import which
 from iopstui.text import printable
 
 PROGRAM = "smartctl"
-_PLACES = "/usr/sbin:/sbin:/usr/local/sbin:/usr/bin:/bin:/usr/local/bin"
+_PATH = "/usr/sbin:/sbin:/usr/local/sbin:/usr/bin:/bin:/usr/local/bin"
 OPTIONS = ("--json=c", "--nocheck=standby", "-i", "-H", "-A", "-l", "error")
-SINCE = (7, 2)
+MIN_VERSION = (7, 2)
 """The first version that honours --nocheck for SAS disks as well."""
 TIMEOUT_S = 30.0
 MAX_ATTRIBUTES = 64
@@ -67,32 +67,32 @@ class DiskHealth:
 
 def read_disk_health(node: str, run: Run | None = None) -> DiskHealth:
     """Ask smartctl for the disk at this node. Never fails."""
-    program = which(PROGRAM, _PLACES)
+    program = which(PROGRAM, _PATH)
     if program is None:
-        return _unread("SMART needs smartctl: install smartmontools.")
+        return _unreadable("SMART needs smartctl: install smartmontools.")
     if os.geteuid() != 0:
-        return _unread("SMART needs root: run with sudo.")
+        return _unreadable("SMART needs root: run with sudo.")
     ask = run or _run
     try:
         version = _VERSION.search(ask((program, "--version"))[1])
-        if version is None or (int(version[1]), int(version[2])) < SINCE:
-            return _unread("SMART needs smartctl 7.2 or newer, which lets disks sleep.")
+        if version is None or (int(version[1]), int(version[2])) < MIN_VERSION:
+            return _unreadable("SMART needs smartctl 7.2 or newer, which lets disks sleep.")
         code, text = ask((program, *OPTIONS, node))
     except subprocess.TimeoutExpired:
-        return _unread(f"The disk did not answer smartctl within {TIMEOUT_S:.0f} s.")
+        return _unreadable(f"The disk did not answer smartctl within {TIMEOUT_S:.0f} s.")
     except (OSError, subprocess.SubprocessError) as error:
-        return _unread(f"Cannot run smartctl: {error}.")
+        return _unreadable(f"Cannot run smartctl: {error}.")
     return parse_disk_health(text, code)
 
 
-def _unread(problem: str) -> DiskHealth:
+def _unreadable(problem: str) -> DiskHealth:
     return DiskHealth(problem=printable(problem))
 
 
 def _run(command: Sequence[str]) -> tuple[int, str]:
     process = subprocess.run(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        timeout=TIMEOUT_S, check=False, env={"LC_ALL": "C", "PATH": _PLACES},
+        timeout=TIMEOUT_S, check=False, env={"LC_ALL": "C", "PATH": _PATH},
     )  # fmt: skip
     return process.returncode, process.stdout.decode("utf-8", "replace")
 
@@ -102,31 +102,31 @@ def parse_disk_health(text: str, code: int = 0) -> DiskHealth:
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
-        return _unread("smartctl's answer is no JSON.")
+        return _unreadable("smartctl's answer is no JSON.")
     if not isinstance(document, dict):
-        return _unread("smartctl's answer is no JSON object.")
+        return _unreadable("smartctl's answer is no JSON object.")
     if code & _NOT_READ or code & 1:
-        return _unread(_why(document))
-    log = _part(document, "scsi_error_counter_log")
+        return _unreadable(_error_text(document))
+    log = _object(document, "scsi_error_counter_log")
     errors = {
-        operation: _count(_part(log, operation).get("total_uncorrected_errors"))
+        operation: _count(_object(log, operation).get("total_uncorrected_errors"))
         for operation in UNCORRECTED
     }
-    passed = _part(document, "smart_status").get("passed")
-    degrees = _degrees(_part(document, "temperature").get("current"))
+    passed = _object(document, "smart_status").get("passed")
+    degrees = _degrees(_object(document, "temperature").get("current"))
     return DiskHealth(
         passed=passed if isinstance(passed, bool) else None,
         # smartctl's 0 is what a SCSI disk without a sensor has
         degrees=degrees or None,
-        hours=_count(_part(document, "power_on_time").get("hours")),
-        attributes=_attributes(_part(document, "ata_smart_attributes").get("table")),
+        hours=_count(_object(document, "power_on_time").get("hours")),
+        attributes=_attributes(_object(document, "ata_smart_attributes").get("table")),
         grown_defects=_count(document.get("scsi_grown_defect_list")),
         uncorrected={operation: n for operation, n in errors.items() if n is not None} or None,
     )
 
 
-def _why(document: Mapping[str, Any]) -> str:
-    messages = _part(document, "smartctl").get("messages")
+def _error_text(document: Mapping[str, Any]) -> str:
+    messages = _object(document, "smartctl").get("messages")
     texts = [
         message["string"]
         for message in (messages if isinstance(messages, list) else ())
@@ -138,7 +138,7 @@ def _why(document: Mapping[str, Any]) -> str:
     return f"smartctl could not read the disk: {reason[:200]}."
 
 
-def _part(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def _object(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     part = document.get(name)
     return part if isinstance(part, dict) else {}
 
@@ -164,7 +164,7 @@ def _is_attribute(row: object) -> bool:
 
 
 def _attribute(row: Mapping[str, Any]) -> Attribute:
-    raw = _part(row, "raw")
+    raw = _object(row, "raw")
     text = raw.get("string")
     name = row.get("name")
     failed = row.get("when_failed")

@@ -20,7 +20,7 @@ from iopstui.linux.sysattr import list_names, parse_int, read_text
 from iopstui.model.findings.conditions import Temperature
 
 # seconds from one reading to the next: an SMART log of NVMe has a queue of its own
-NVME_EVERY, OTHER_EVERY = 10.0, 60.0
+NVME_INTERVAL_S, OTHER_INTERVAL_S = 10.0, 60.0
 # the states of an NVMe controller and a SCSI device that take commands
 USABLE = frozenset({"live", "running"})
 _SENSOR = re.compile(r"hwmon[0-9]{1,5}")
@@ -35,7 +35,7 @@ class Sensor:
 
     directory: str
     state: str | None
-    every: float
+    interval_s: float
 
 
 def parse_degrees(text: str) -> float | None:
@@ -60,7 +60,7 @@ def sensors_near(device: Path) -> Iterator[Sensor]:
                 sensor = place / name
                 if _SENSOR.fullmatch(name) and os.path.isfile(sensor / "temp1_input"):
                     slow = read_text(sensor / "name") != "nvme"
-                    interval = OTHER_EVERY if slow else NVME_EVERY
+                    interval = OTHER_INTERVAL_S if slow else NVME_INTERVAL_S
                     yield Sensor(
                         str(sensor), str(state) if os.path.isfile(state) else None, interval
                     )
@@ -86,7 +86,7 @@ class Temperatures:
     def now(self, sensor: Sensor, t: float) -> Temperature | None:
         """At ``t``, in seconds of any clock that only grows."""
         last = self._read.get(sensor.directory)
-        if last is None or t - last[0] >= sensor.every:
+        if last is None or t - last[0] >= sensor.interval_s:
             last = self._read[sensor.directory] = (t, read_temperature(sensor))
         return last[1]
 

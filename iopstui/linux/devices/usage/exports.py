@@ -24,19 +24,19 @@ _ADDRESS = re.compile(r"(\d+:\d+:\d+):(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """An exported file or device: its ``path``; ``who`` serves it, in words; ``place`` is its
+    """An exported file or device: its ``path``; ``user`` serves it, in words; ``directory`` is its
     directory below /sys, and ``ids`` are the uuid or nguid that clients see."""
 
     path: str
-    who: str
-    place: str
+    user: str
+    directory: str
     ids: tuple[str, ...] = ()
 
 
 def read_exports(roots: Roots) -> Iterator[Export]:
     """Exports that are switched on."""
-    yield from _of_nvme(roots.sys / CONFIG / "nvmet/subsystems")
-    yield from _of_scsi(roots.sys / CONFIG / "target/core")
+    yield from _nvme_exports(roots.sys / CONFIG / "nvmet/subsystems")
+    yield from _scsi_exports(roots.sys / CONFIG / "target/core")
 
 
 def exports_served_here(name: str, roots: Roots) -> Iterator[Export]:
@@ -47,11 +47,11 @@ def exports_served_here(name: str, roots: Roots) -> Iterator[Export]:
     store = _loopback_store(block, roots)
     if ids or store:
         for export in read_exports(roots):
-            if ids.intersection(export.ids) or (store and export.place == store):
+            if ids.intersection(export.ids) or (store and export.directory == store):
                 yield export
 
 
-def _of_nvme(top: Path) -> Iterator[Export]:
+def _nvme_exports(top: Path) -> Iterator[Export]:
     for subsystem in list_names(top):
         for number in list_names(top / subsystem / "namespaces"):
             space = top / subsystem / "namespaces" / number
@@ -62,7 +62,7 @@ def _of_nvme(top: Path) -> Iterator[Export]:
                 yield Export(path, user, str(space), tuple(filter(None, ids)))
 
 
-def _of_scsi(top: Path) -> Iterator[Export]:
+def _scsi_exports(top: Path) -> Iterator[Export]:
     for adapter in list_names(top):
         for store in list_names(top / adapter) if adapter.startswith("fileio_") else ():
             place = top / adapter / store

@@ -30,11 +30,11 @@ File = tuple[tuple[int, int], int]
 
 @dataclass(frozen=True, slots=True)
 class Writable:
-    """A file or device that another program may write to: ``who`` in words, and ``name`` of the
+    """A file or device that another program may write to: ``user`` in words, and ``name`` of the
     file with its ``number`` (a block device), ``character`` (the number of a character device) or
     ``file``; all ``None`` if it can't be examined."""
 
-    who: str
+    user: str
     name: str
     number: tuple[int, int] | None = None
     file: File | None = None
@@ -60,14 +60,14 @@ class Writers:
 
     def __init__(self, roots: Roots) -> None:
         own_pid = str(os.getpid())
-        self._found: list[Writable] = []
+        self._writables: list[Writable] = []
         for pid in list_names(roots.proc):
             if pid.isdecimal() and pid != own_pid:
-                self._found += _of_process(roots.proc / pid)
-        self._found += exported_files(read_exports(roots), roots)
+                self._writables += _process_writables(roots.proc / pid)
+        self._writables += exported_files(read_exports(roots), roots)
         self._by_file: dict[File, list[Writable]] = {}
         self._by_name: dict[str, list[Writable]] = {}
-        for writable in self._found:
+        for writable in self._writables:
             self._by_name.setdefault(writable.name, []).append(writable)
             if writable.file is not None:
                 self._by_file.setdefault(writable.file, []).append(writable)
@@ -85,7 +85,7 @@ class Writers:
         named, numbered, of_files = frozenset(nodes), frozenset(numbers), frozenset(files)
         generic = frozenset(characters)
         users = (
-            writable.who for writable in self._found
+            writable.user for writable in self._writables
             if writable.name in named or writable.number in numbered or writable.file in of_files
             or writable.character in generic
         )  # fmt: skip
@@ -96,7 +96,7 @@ class Writers:
         writables = [writable for file in files for writable in self._by_file.get(file, ())]
         # only the name is known of what can't be examined (on a server)
         writables += [writable for writable in self._by_name.get(path, ()) if writable.unexamined]
-        return tuple(dict.fromkeys(writable.who for writable in writables))
+        return tuple(dict.fromkeys(writable.user for writable in writables))
 
 
 def writers(
@@ -127,10 +127,13 @@ def hidden_programs_reason(roots: Roots) -> str:
     return ""
 
 
-def _of_process(process: Path) -> Iterator[Writable]:
+def _process_writables(process: Path) -> Iterator[Writable]:
     remote = _Remote(process)
     name = ""
-    for access, files in ((OPEN, _opened(process, remote)), (MAPPED, _mapped(process, remote))):
+    for access, files in (
+        (OPEN, _open_files(process, remote)),
+        (MAPPED, _mapped_files(process, remote)),
+    ):
         for path, info in files:
             name = name or printable(read_text(process / "comm") or "?")
             user = f"{name} (pid {process.name}) {access}"
@@ -156,20 +159,20 @@ def exported_files(exports: Iterable[Export], roots: Roots) -> Iterator[Writable
     remote = _Remote(roots.proc / "self")
     for export in exports:
         info = None if remote.has_file(export.path) else _stat(Path(export.path))
-        yield _writable(export.who, export.path, info) or Writable(export.who, export.path)
+        yield _writable(export.user, export.path, info) or Writable(export.user, export.path)
 
 
-def opened_by(pid: int, roots: Roots) -> Iterator[Writable]:
+def writables_of(pid: int, roots: Roots) -> Iterator[Writable]:
     """Files that one process has open for writing."""
     process = roots.proc / str(pid)
     name = printable(read_text(process / "comm") or "?")
-    for path, info in _opened(process, _Remote(process)):
+    for path, info in _open_files(process, _Remote(process)):
         if (writable := _writable(f"{name} (pid {pid}) {OPEN}", path, info)) is not None:
             yield writable
 
 
-def _opened(process: Path, remote: _Remote) -> Iterator[tuple[str, os.stat_result | None]]:
-    for table in _tables(process):
+def _open_files(process: Path, remote: _Remote) -> Iterator[tuple[str, os.stat_result | None]]:
+    for table in _descriptor_tables(process):
         for number in list_names(table / "fd"):
             link, fdinfo = table / "fd" / number, table / "fdinfo" / number
             try:
@@ -177,12 +180,12 @@ def _opened(process: Path, remote: _Remote) -> Iterator[tuple[str, os.stat_resul
             except OSError:
                 continue
             # anything else is a socket, a pipe
-            if path.startswith("/") and _for_writing(fdinfo):
+            if path.startswith("/") and _is_writable(fdinfo):
                 is_remote = _field(fdinfo, "mnt_id") in remote.mounts
                 yield path, None if is_remote else _stat(link)
 
 
-def _tables(process: Path) -> Iterator[Path]:
+def _descriptor_tables(process: Path) -> Iterator[Path]:
     """Descriptor tables of a process: a thread may have its own (unshare(2)), and outlive the
     first."""
     yield process
@@ -192,7 +195,7 @@ def _tables(process: Path) -> Iterator[Path]:
             yield process / "task" / thread
 
 
-def _mapped(process: Path, remote: _Remote) -> Iterator[tuple[str, os.stat_result | None]]:
+def _mapped_files(process: Path, remote: _Remote) -> Iterator[tuple[str, os.stat_result | None]]:
     data = read_bytes(process / "maps") or b""
     if b"w-s " not in data and b"wxs " not in data:
         return
@@ -246,7 +249,7 @@ def _field(fdinfo: Path, name: str) -> str:
     return ""
 
 
-def _for_writing(fdinfo: Path) -> bool:
+def _is_writable(fdinfo: Path) -> bool:
     flags = _field(fdinfo, "flags")
     try:
         number = int(flags, 8)

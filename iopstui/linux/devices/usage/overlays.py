@@ -34,10 +34,10 @@ class Overlays:
         self._by_mountpoint: dict[str, list[Overlay]] = {}
         self._by_layer: dict[str, list[Overlay]] = {}
         # where this process has something else mounted
-        self._others: set[str] = set()
+        self._other_mountpoints: set[str] = set()
         for entry in entries:
             if entry.fstype != "overlay" and not entry.elsewhere:
-                self._others.add(_without_slash(entry.mountpoint))
+                self._other_mountpoints.add(_without_slash(entry.mountpoint))
             if entry.fstype == "overlay":
                 layers = tuple(parse_layers(entry.super_options))
                 overlay = Overlay(entry.mountpoint, entry.root, layers)
@@ -76,14 +76,14 @@ class Overlays:
         # else the path is another namespace's, and nothing is known of what is mounted above it
         is_visible = file in _existing([path])
         for top, _ in _ancestors(path):
-            if any(not _is_here(overlay) for overlay in self._by_mountpoint.get(top, ())):
+            if any(not _is_visible(overlay) for overlay in self._by_mountpoint.get(top, ())):
                 return True
-            if is_visible and top in self._others:
+            if is_visible and top in self._other_mountpoints:
                 return False
         return False
 
 
-def _is_here(overlay: Overlay) -> bool:
+def _is_visible(overlay: Overlay) -> bool:
     return all(os.path.isabs(layer) and os.path.isdir(layer) for layer in overlay.layers[:1])
 
 
