@@ -177,7 +177,7 @@ class FleetReplay:
         """Send the lines of this host from now on; their detail is as recorded."""
         (self._detailed.add if enabled else self._detailed.discard)(name)
 
-    def ask_settings(self) -> bool:
+    def request_settings(self) -> bool:
         """Nobody is asked."""
         return False
 

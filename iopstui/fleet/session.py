@@ -178,7 +178,7 @@ class FleetSession:
         (self._detailed.add if enabled else self._detailed.discard)(name)
         self._order(name, {"op": "detail", "on": enabled})
 
-    def ask_settings(self) -> bool:
+    def request_settings(self) -> bool:
         """Have all hosts say what tunables their disks have; False if none is connected."""
         fleet, self.settings.wanted = self._fleet, True
         for name in [*fleet.members] if fleet is not None else ():

@@ -23,9 +23,9 @@ DynamicText = str | Callable[[Any], str]
 
 IDLE, RUNNING, EXPERIMENT, LESSON = "idle", "running", "experiment", "lesson"
 EXPERIMENT_SCREEN, REPLAY = "experiment screen", "replay"
-"""What the screen is about: each of these modes has a footer of its own."""
-FIRST_VIEWING_KEY = 1000
-"""Where keys that disturb nothing begin in the footer of an experiment and of a lesson."""
+"""Modes of the screen; each has its own footer."""
+FIRST_QUIET_POSITION = 1000
+"""First position of quiet keys in the footer of an experiment and of a lesson."""
 
 DASHBOARD, OVER_EXPERIMENT, ANYWHERE = "dashboard", "over experiment", "anywhere"
 """Where a key works: on the dashboard alone, on an experiment's screen as well, or always."""
@@ -49,7 +49,7 @@ class Footer:
         if mode in self.positions:
             return self.positions[mode]
         if quiet and mode in (EXPERIMENT, LESSON) and IDLE in self.positions:
-            return FIRST_VIEWING_KEY + self.positions[IDLE]
+            return FIRST_QUIET_POSITION + self.positions[IDLE]
         return None
 
 
@@ -116,7 +116,7 @@ def bindings_of_screen(actions: Iterable[Action]) -> list[BindingType]:
 
 
 def help_rows(actions: Iterable[Action]) -> tuple[tuple[str, str], ...]:
-    """(keys, what they do) in the order of the help."""
+    """(keys, description) in the order of the help."""
     documented = sorted(
         (action for action in actions if action.help), key=lambda action: action.place
     )
@@ -124,7 +124,7 @@ def help_rows(actions: Iterable[Action]) -> tuple[tuple[str, str], ...]:
 
 
 class Part:
-    """Keys that belong together and what they do; it knows the application only as a ``port``."""
+    """A group of keys and their actions; it knows the application only as a ``port``."""
 
     ACTIONS: ClassVar[tuple[Action, ...]] = ()
     HIDES: ClassVar[frozenset[str]] = frozenset()
@@ -139,7 +139,7 @@ class Part:
         return None
 
     def refuses(self, action: Action) -> bool:
-        """True if ``action`` must not be done now: the part has said why, or did something else."""
+        """True if ``action`` is refused: the part has shown why, or did something else."""
         return False
 
     def offers(self, action: Action) -> bool:

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from iopstui.ui.dashboard.screen import Dashboard
     from iopstui.ui.state.volume import VolumeState
 
-# Live screens stand still; Textual reads this when it is imported elsewhere too.
+# no animations on live screens; Textual reads this when it is imported elsewhere too.
 os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
 
 
@@ -270,7 +270,7 @@ class IopstuiApp(KeysInOrder):
             self.call_after_refresh(_collect_garbage)
 
     def open_help(self) -> None:
-        """Shows every key, panel and abbreviation, first what the screen shown is about."""
+        """Show every key, panel and abbreviation, first the help of the current screen."""
         from iopstui.ui.help_screen import help_screen
 
         about = getattr(self.screen, "about", "")
@@ -331,7 +331,7 @@ class IopstuiApp(KeysInOrder):
         self._close_messages_no_wait()
 
     @property
-    def crashed(self) -> bool:
+    def has_crashed(self) -> bool:
         """True if an error of our own has ended it."""
         return self._exception is not None
 
@@ -424,7 +424,7 @@ class IopstuiApp(KeysInOrder):
                 case ExperimentStarted():
                     experiment_started = True
             changed = True
-        # a replay's says where in the recording it is
+        # in a replay the footer shows the position
         if changed or self.actions.mode == REPLAY:
             self.refresh_footer()
         if experiment_started:
@@ -478,7 +478,7 @@ class IopstuiApp(KeysInOrder):
         self.post_message(events.Key(name, character))
 
     def on_view_changed(self, message: ViewChanged) -> None:
-        """The mouse has changed what is shown."""
+        """The mouse has changed the view."""
         self.refresh_footer()
         self.port.paint()
 
@@ -540,6 +540,6 @@ def run_app(
 def run_to_end(app: IopstuiApp) -> int:
     """Shows it until it is left; the exit code. After a crash that is never 0."""
     code = app.run(mouse=PREFERENCES.mouse)
-    if code is None or app.crashed:
+    if code is None or app.has_crashed:
         return EXIT_JOB_FAILED
     return EXIT_INTERRUPTED if app.interrupted else code

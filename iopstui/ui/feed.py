@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 class Feed:
-    """``wake`` is called, in any thread, when there is something to take in.
+    """``wake`` is called, in any thread, when events are waiting.
 
-    Painting may be put off, or left out; taking in what is measured never is.
+    Painting may be delayed or skipped; measured events never are.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class Feed:
         self._port = port
         self._wake = wake
         self._after_refresh = after_refresh
-        # None: from here on the events are of another place in a recording
+        # None: later events are of another position in a recording
         self._queue: deque[Event | None] = deque()
         self._wake_sent = False
         self._last_frame_s = time.monotonic()
@@ -85,7 +85,7 @@ class Feed:
         return events, has_jumped
 
     def note_frame(self) -> None:
-        """A frame was taken in."""
+        """Count a frame that was applied."""
         self._pace.note_frame()
 
     def paint_if_due(self) -> None:

@@ -237,7 +237,7 @@ class FleetApp(IopstuiApp):
             event = events.popleft()
             self.fleet_state.apply(event)
             if host is not None and host.apply(event):
-                self._follow(host)
+                self._follow_host_state(host)
             if isinstance(event, MergedSecond):
                 self._report_findings(event)
             elif isinstance(event, ScalingCurve):
@@ -253,7 +253,7 @@ class FleetApp(IopstuiApp):
             for finding in list_findings(fleet_evidence(self.fleet_state, second.interval_s)):
                 self.merged_state.apply(FindingReported(self.merged_state.t, finding))
 
-    def _follow(self, host: HostView) -> None:
+    def _follow_host_state(self, host: HostView) -> None:
         """Follow its state, which is replaced when its session begins again."""
         if self.port.state is not host.state:
             self.port.restart_state(host.state)

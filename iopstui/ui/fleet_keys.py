@@ -1,5 +1,5 @@
-"""The keys of many hosts' screen. Apart from ``keys``: what they act on is not loaded where one
-machine is looked at."""
+"""The keys of the fleet's screen, separate from ``keys``: modules of a fleet are not loaded for one
+machine."""
 
 from __future__ import annotations
 

@@ -65,6 +65,6 @@ def _help_text(about: str, sections: Sequence[Section], charset: Charset) -> Gro
 
 
 def help_screen(charset: Charset, about: str = "", first: str = "") -> HelpScreen:
-    """Every key, panel, abbreviation and flag, in plain words; first what the screen is about from
-    which it was asked for, then the section with the title ``first``."""
+    """The help: first ``about``, the help of the current screen, then the section with the title
+    ``first``, then all others."""
     return HelpScreen(about, help_sections(first), charset)

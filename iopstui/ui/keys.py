@@ -1,5 +1,5 @@
-"""All keys: the parts of the screen whose actions they do. `python -m iopstui.ui.keys` prints
-the table of them that stands in docs/reference/keys.md."""
+"""All keys: the parts of the screen with their actions. `python -m iopstui.ui.keys` prints
+their table for docs/reference/keys.md."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ DASHBOARD_BINDINGS = bindings(LIVE_ACTIONS, on_dashboard=True)
 REFUSED_IN_LESSON = frozenset(
     key.label for action in LIVE_ACTIONS if LESSON in action.disturbs for key in action.keys
 )
-"""What does nothing while a lesson is read, as it is written."""
+"""Labels of the keys that are refused while a lesson is read."""
 
 
 def markdown(actions: Iterable[Action] = LIVE_ACTIONS) -> str:

@@ -27,7 +27,7 @@ class ReplayFailed(Message):
 
 
 class ReplayApp(IopstuiApp):
-    """Plays ``session``: keys that measure say that they can't, the others look around in it."""
+    """Plays ``session``: keys that measure are refused with a message."""
 
     BINDINGS = REPLAY_BINDINGS
 
@@ -85,8 +85,8 @@ def run_replay(
 def show_session(
     session: ReplaySession, theme: str = "", volume: PromisedFigures | None = None
 ) -> int:
-    """Play ``session`` on the screen until it is left, then close it; the exit code. ``volume`` is
-    what was bought: its limits are drawn, and its credits counted from the first second shown."""
+    """Play ``session`` on the screen until it is left, then close it; the exit code. ``volume`` are
+    the promised figures: limits are drawn, and credits counted from the first second shown."""
     app = ReplayApp(session, theme=theme, volume=volume)
     with handling_stop_signals(app.interrupt):
         try:

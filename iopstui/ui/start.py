@@ -47,7 +47,7 @@ def run_screen(
     """Opens the screen; the exit code. Without a target, a job and a ``lesson`` to begin with the
     picker comes first. ``first_job`` is what r runs, if ``options`` name no job to begin with.
     ``export`` is shown each new session."""
-    # what is imported now stays: looking for garbage in it is a tenth of the start (see app.py)
+    # imported objects stay: collecting them takes a tenth of the start (see app.py)
     gc.disable()
     clean_up(Roots())
     pick = not options.targets and options.job is None and lesson is None

@@ -91,7 +91,7 @@ class MadeUp:
     def sweep(self, counts: Sequence[int], job: str, options: Mapping[str, str]) -> None:
         return
 
-    def ask_settings(self) -> bool:
+    def request_settings(self) -> bool:
         return False
 
     def change_tunable(self, turn: HostTunableChange) -> None:

@@ -12,7 +12,7 @@ from experiment_fakes import make as make_experiments
 from textual.binding import Binding
 
 from iopstui.recording.replay import ReplaySession
-from iopstui.ui.actions import EXPERIMENT, FIRST_VIEWING_KEY, LESSON, Action, Footer
+from iopstui.ui.actions import EXPERIMENT, FIRST_QUIET_POSITION, LESSON, Action, Footer
 from iopstui.ui.core.key import Key
 from iopstui.ui.help import help_sections
 from iopstui.ui.keys import (
@@ -81,7 +81,7 @@ def test_what_starts_or_turns_something_disturbs_a_lesson() -> None:
 
 def test_a_quiet_action_stands_behind_the_own_keys_of_an_experiment() -> None:
     one = Footer("x", {"idle": 10})
-    assert one.position(EXPERIMENT, quiet=True) == FIRST_VIEWING_KEY + 10
+    assert one.position(EXPERIMENT, quiet=True) == FIRST_QUIET_POSITION + 10
     assert (
         one.position(EXPERIMENT, quiet=False) is None
         and one.position("running", quiet=True) is None

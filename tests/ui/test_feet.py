@@ -26,8 +26,8 @@ BOX = 4
         prompt.HINTS,
         runs.HINTS,
         settings.HINTS,
-        (*form.HINTS, form.SCROLL),
-        (*lessons.CONTINUE_HINTS, lessons.READ, lessons.FILTER, lessons.CLOSE_HINT),
+        (*form.HINTS, form.SCROLL_HINT),
+        (*lessons.CONTINUE_HINTS, lessons.SCROLL_HINT, lessons.FILTER_HINT, lessons.CLOSE_HINT),
     ],
 )
 def test_they_fit_on_80_columns(hints: Sequence[Hint]) -> None:

@@ -113,7 +113,7 @@ class Runs:
         self.turns: list[HostTunableChange] = []
         self.tell: Callable[[FleetEvent], None] = lambda told: None
 
-    def ask_settings(self) -> bool:
+    def request_settings(self) -> bool:
         self.asked += 1
         return True
 

@@ -18,4 +18,4 @@ async def test_the_list_of_all_actions(size: tuple[int, int]) -> None:
         await settle(pilot)
         await pilot.press("pagedown", "pageup", "escape")
         await settle(pilot)
-    assert not app.crashed
+    assert not app.has_crashed

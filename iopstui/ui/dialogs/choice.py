@@ -12,14 +12,14 @@ from textual.widgets.option_list import Option
 
 from iopstui.ui.core.key import Key
 from iopstui.ui.core.modal import LIST_KEYS, Hint, Modal
-from iopstui.ui.dialogs.type_to_filter import FILTER, TypeToFilter
+from iopstui.ui.dialogs.type_to_filter import FILTER_HINT, TypeToFilter
 from iopstui.ui.draw.style import Charset
 
 if TYPE_CHECKING:
     from iopstui.ui.port import Port
 
 HINTS: tuple[Hint, ...] = (
-    ("Enter", "Select", "screen.take"), ("Esc", "Cancel", "screen.leave"), FILTER,
+    ("Enter", "Select", "screen.take"), ("Esc", "Cancel", "screen.leave"), FILTER_HINT,
 )  # fmt: skip
 
 

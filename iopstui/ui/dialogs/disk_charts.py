@@ -1,4 +1,4 @@
-"""Charts of the selected disk, where the home screen has room for them."""
+"""Charts of the selected disk, if they fit on the home screen."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ NS_OF_MS = 1e6
 
 
 def new_history() -> History:
-    """The past of one disk, as far as the widest chart shows it."""
+    """History of one disk, for the widest chart."""
     return History(SERIES, raw_samples=HISTORY_S, folded_samples=1)
 
 
 def chart_values(rates: DiskRates | None) -> dict[str, float | None]:
-    """One second of it."""
+    """Values of one second, by series."""
     if rates is None:
         return {}
     return {
@@ -60,7 +60,7 @@ class DiskCharts(Canvas):
             self.add(chart.place(box, framed=True))
 
     def paint(self, name: str, history: History, rates: DiskRates | None) -> None:
-        """Show the past of this disk; ``rates`` are those of its newest second."""
+        """Show the history of a disk; ``rates`` are those of its newest second."""
         if name != self._name:
             self._name = name
             for chart, title in ((self._iops, "IOPS"), (self._await, "Await")):

@@ -12,7 +12,7 @@ from iopstui.ui.dialogs.live_rows import LiveRows, RowBuilder
 from iopstui.ui.draw.style import Charset
 
 TITLES = ("Processes", "Cgroups")
-SWITCH: tuple[Hint, ...] = (
+SWITCH_HINTS: tuple[Hint, ...] = (
     ("Tab", "By cgroup", "screen.switch"), ("Tab", "By process", "screen.switch"),
 )  # fmt: skip
 
@@ -33,7 +33,7 @@ class DiskUsers(LiveRows):
         )  # fmt: skip
         self.about += " Tab shows cgroups (units, containers, pods), and processes again."
         self._base_hints = self._usual_hints
-        self._usual_hints = (SWITCH[0], *self._base_hints)
+        self._usual_hints = (SWITCH_HINTS[0], *self._base_hints)
 
     def on_mount(self) -> None:
         """Show the newest state."""
@@ -43,7 +43,7 @@ class DiskUsers(LiveRows):
     def action_switch(self) -> None:
         """Show the cgroups in place of the processes, or the other way round."""
         self.view_index = 1 - self.view_index
-        self._usual_hints = (SWITCH[self.view_index], *self._base_hints)
+        self._usual_hints = (SWITCH_HINTS[self.view_index], *self._base_hints)
         self.order = ""
         self.keys.show(self._usual_hints, self.filter_hint)
         self.set_title(TITLES[self.view_index], self.note)

@@ -42,7 +42,7 @@ class JobChooser(Modal["str | None"]):
         super().__init__("Run a job", charset, HINTS)
         self._jobs = list(jobs)
         self._current = current
-        # as the list has them; None is a heading
+        # rows of the list; None is a heading
         self._rows: list[ShippedJob | None] = []
 
     def content(self) -> ComposeResult:
@@ -78,7 +78,7 @@ class JobChooser(Modal["str | None"]):
         chooser.add_options(options)
         names = [job.name if job else "" for job in self._rows]
         if self._rows:
-            # the first one stands below a heading
+            # row 0 is a heading
             chooser.highlighted = names.index(self._current) if self._current in names else 1
         self._explain()
 

@@ -10,7 +10,7 @@ from textual.binding import Binding
 
 from iopstui.ui.core.key import Key
 from iopstui.ui.core.modal import CLOSE_HINT, LIST_KEYS, Hint, Modal
-from iopstui.ui.dialogs.type_to_filter import FILTER, TypeToFilter
+from iopstui.ui.dialogs.type_to_filter import FILTER_HINT, TypeToFilter
 from iopstui.ui.draw.canvas import Canvas
 from iopstui.ui.draw.layout import Box
 from iopstui.ui.draw.lines import Lines
@@ -18,8 +18,8 @@ from iopstui.ui.draw.rows import Row, pad
 from iopstui.ui.draw.style import Charset
 
 RowBuilder = Callable[[int], "Sequence[Row]"]
-SORT: Hint = ("< >", "Sort", "screen.sort(1)")
-HINTS: tuple[Hint, ...] = (("↑ ↓ PgUp PgDn", "Scroll", ""), FILTER, CLOSE_HINT)
+SORT_HINT: Hint = ("< >", "Sort", "screen.sort(1)")
+HINTS: tuple[Hint, ...] = (("↑ ↓ PgUp PgDn", "Scroll", ""), FILTER_HINT, CLOSE_HINT)
 WHEEL_ROWS, MIN_ROWS = 3, 3
 
 
@@ -43,7 +43,7 @@ class LiveRows(TypeToFilter, Modal[None]):
         self, title: str, build: RowBuilder, charset: Charset, opened_by: Key | None = None,
         orders: Callable[[], Sequence[str]] = tuple,
     ) -> None:  # fmt: skip
-        self._usual_hints = (HINTS[0], SORT, *HINTS[1:]) if orders() else HINTS
+        self._usual_hints = (HINTS[0], SORT_HINT, *HINTS[1:]) if orders() else HINTS
         self.about = "A live list: up and down scroll, typing filters, Esc closes it."
         if orders():
             self.about += " < and > sort by another column, and so does a click on its title."
@@ -69,7 +69,7 @@ class LiveRows(TypeToFilter, Modal[None]):
         self.paint()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Places everything anew."""
+        """Lay out the rows again."""
         self._body_height = 0
         self.call_after_refresh(self.paint)
 

@@ -19,7 +19,7 @@ HINTS: tuple[Hint, ...] = (
     ("↑ ↓", "Earlier options", ""), ("Esc", "Cancel", "screen.leave"),
 )  # fmt: skip
 CHECKING = "checking with fio ..."
-MAX_SHOWN = 12
+MAX_LISTED = 12
 
 
 class OptionPrompt(Prompt):
@@ -56,7 +56,7 @@ class OptionPrompt(Prompt):
         self.answered.set()
 
     async def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Close with what was typed, or show why it can't be so. Keys wait meanwhile."""
+        """Close with the text, or show its error. Keys wait meanwhile."""
         event.prevent_default()
         text = event.value.strip()
         self.show_message(CHECKING, quiet=True)
@@ -89,8 +89,10 @@ class OptionPrompt(Prompt):
         if len(candidates) == 1:
             self.show_message(f"{candidates[0]}: {names[candidates[0]]}", quiet=True)
         elif candidates:
-            more = f" and {len(candidates) - MAX_SHOWN} more" if len(candidates) > MAX_SHOWN else ""
-            self.show_message(", ".join(candidates[:MAX_SHOWN]) + more, quiet=True)
+            more = (
+                f" and {len(candidates) - MAX_LISTED} more" if len(candidates) > MAX_LISTED else ""
+            )
+            self.show_message(", ".join(candidates[:MAX_LISTED]) + more, quiet=True)
         elif not changed and "=" not in text:
             self.show_message(f"no fio option begins with {text}")
 

@@ -28,9 +28,9 @@ from iopstui.ui.core.modal import Keys
 from iopstui.ui.dialogs import disk_charts
 from iopstui.ui.dialogs import picker_rows as rows
 from iopstui.ui.dialogs.disk_charts import DiskCharts
-from iopstui.ui.dialogs.picker_rows import COLUMNS, HEAD, LIVE, NAME, Activity
+from iopstui.ui.dialogs.picker_rows import COLUMNS, LIVE, NAME, PROGRAM_NAME, Activity
 from iopstui.ui.dialogs.recent import RecentRecordings
-from iopstui.ui.dialogs.type_to_filter import FILTER, TypeToFilter
+from iopstui.ui.dialogs.type_to_filter import FILTER_HINT, TypeToFilter
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, KEY, Charset, load_style
 
 SETTLE_S, RESCAN_S, LIVE_S = 0.3, 3.0, 1.0
@@ -66,7 +66,7 @@ ALL_ACTIONS = frozenset(action for _, _, action in ACTIONS)
 FIRST_RUN = "First time? Enter: watch a disk · r: run a job (reads only) · l: lessons"
 FOOTER_HINTS = (
     ("Enter", "Watch", "screen.act('watch')"), ("r", "Run", "screen.act('run')"),
-    ("space", "Mark", "screen.mark"), ("p", "Partitions", "screen.partitions"), FILTER,
+    ("space", "Mark", "screen.mark"), ("p", "Partitions", "screen.partitions"), FILTER_HINT,
     ("?", "Help", "app.do('help', 0)"),
 )  # fmt: skip
 QUIT, BACK = ("q", "Quit", "screen.leave"), ("Esc", "Back", "screen.leave")
@@ -160,7 +160,7 @@ class Picker(TypeToFilter, Screen["HomeChoice | None"]):
         """Head, disks, the selected disk, actions, keys."""
         box = f"home-box {self._charset.name}"
         with Horizontal(id="picker-head"):
-            yield Static(Text(HEAD, style=BOLD), id="picker-name")
+            yield Static(Text(PROGRAM_NAME, style=BOLD), id="picker-name")
             yield Static(Text(self._charset.text(machine_text()), style=DIM), id="picker-machine")
         yield Static(id="picker-words")
         with Vertical(id="home-disks", classes=box):

@@ -12,7 +12,7 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.rates import DiskRates
 from iopstui.ui.dialogs.disk_charts import chart_values, new_history
 
-HEAD = "iopstui"
+PROGRAM_NAME = "iopstui"
 MAX_USES = 4
 MEAN_SECONDS = 60
 """How far back the column of the last minute goes."""
@@ -127,8 +127,7 @@ def label(name: str, depth: int, marked: bool, wide: bool) -> str:
 
 
 def shorten(text: str, width: int) -> str:
-    """``words`` in ``width`` characters, with a mark where they are cut. Of a path its end says
-    more."""
+    """Cut ``text`` to ``width`` characters, with a mark; of a path the end is kept."""
     if len(text) > width > 1 and text.startswith("/") and ", " not in text:
         return "…" + text[1 - width :]
     return f.cut(text, width)
@@ -137,7 +136,7 @@ def shorten(text: str, width: int) -> str:
 def device_tree(
     devices: Mapping[str, BlockDevice], partitions: bool
 ) -> list[tuple[int, BlockDevice]]:
-    """(depth, device): every disk, below it what lies on it (md, LVM, multipath), each once.
+    """(depth, device): every disk, below it the devices on it (md, LVM, multipath), each once.
     ``partitions``: those, too."""
     rows: list[tuple[int, BlockDevice]] = []
     visited: set[str] = set()
@@ -159,7 +158,7 @@ def device_tree(
         if device.disk is None and not any(slave in devices for slave in device.slaves):
             add(device, 0)
     for device in devices.values():
-        # what no disk leads to
+        # devices that no disk leads to
         if device.disk is None or device.disk not in devices:
             add(device, 0)
     return rows
@@ -184,7 +183,7 @@ def live_cells(rates: DiskRates | None) -> dict[str, str]:
 
 
 def mount_text(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> str:
-    """Mount point of the device or of what lies on it; else its use; "–" if it is free."""
+    """Mount point of the device or of a device on it; else its use; "–" if it is free."""
     usage = use_above(device, devices)
     for prefix in ("carries ", "mounted at "):
         usage = usage.removeprefix(prefix)
@@ -281,7 +280,7 @@ def use_above(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> str:
 def _uses_above(
     device: BlockDevice, devices: Mapping[str, BlockDevice], visited: frozenset[str]
 ) -> Iterator[str]:
-    """Mount points and swap of everything that lies on it, in its order."""
+    """Mount points and swap of all devices on it, in its order."""
     for name in (*device.partitions, *device.holders):
         child = devices.get(name)
         if child is None or name in visited:

@@ -16,19 +16,19 @@ from iopstui.session.run_rows import measured_seconds_text
 from iopstui.ui.core import pages
 from iopstui.ui.core.modal import CLOSE_HINT, LIST_KEYS, Hint, Modal
 from iopstui.ui.dashboard.overlay import Overlay
-from iopstui.ui.dialogs.type_to_filter import FILTER, TypeToFilter
+from iopstui.ui.dialogs.type_to_filter import FILTER_HINT, TypeToFilter
 from iopstui.ui.draw.style import Charset
 from iopstui.ui.state.live import LiveState
 
 HINTS: tuple[Hint, ...] = (
-    ("Enter", "Select two runs to overlay", "screen.choose"), FILTER, CLOSE_HINT,
+    ("Enter", "Select two runs to overlay", "screen.choose"), FILTER_HINT, CLOSE_HINT,
 )  # fmt: skip
 TITLES = ("", "#", "CHANGE", "IOPS", "BEFORE", "BASE", "MiB/s", "p50", "p99", "aqu-sz", "UTIL %",
           "s", "ENDED")  # fmt: skip
 LEFT_ALIGNED = frozenset({"", "CHANGE", "ENDED"})
-FEW_TITLES = ("", "#", "CHANGE", "IOPS", "BEFORE", "BASE", "MiB/s", "p99")
-"""Where the terminal is not ``WIDE``."""
-WIDE = 118
+NARROW_TITLES = ("", "#", "CHANGE", "IOPS", "BEFORE", "BASE", "MiB/s", "p99")
+"""Titles on a narrower terminal than ``WIDE_TERMINAL``."""
+WIDE_TERMINAL = 118
 MIN_CHANGE, MAX_CHANGE, OTHER_COLUMNS = 26, 68, 92
 """Width of the change, and columns of the others and the frame where all are shown."""
 VALUES: dict[str, Callable[[RunRow], float | None]] = {
@@ -76,7 +76,9 @@ class RunsList(TypeToFilter, Modal[None]):
         self._set_titles()
 
     def _set_titles(self) -> None:
-        titles = self._column_titles(TITLES if self.app.size.width >= WIDE else FEW_TITLES)
+        titles = self._column_titles(
+            TITLES if self.app.size.width >= WIDE_TERMINAL else NARROW_TITLES
+        )
         if titles == self._titles:
             return
         step = self._step_under_cursor()

@@ -22,12 +22,12 @@ from iopstui.ui.core.key import Key
 from iopstui.ui.core.modal import CLOSE_HINT, LIST_KEYS, Hint, Modal
 from iopstui.ui.dialogs.choice import Choice
 from iopstui.ui.dialogs.prompt import Prompt
-from iopstui.ui.dialogs.type_to_filter import FILTER, TypeToFilter
+from iopstui.ui.dialogs.type_to_filter import FILTER_HINT, TypeToFilter
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, KEY, WARNING, Charset
 from iopstui.ui.state.live import LiveState, missing_devices_text
 
 HINTS: tuple[Hint, ...] = (
-    ("Enter", "Change", "screen.change"), ("z", "Undo", "screen.undo"), FILTER, CLOSE_HINT,
+    ("Enter", "Change", "screen.change"), ("z", "Undo", "screen.undo"), FILTER_HINT, CLOSE_HINT,
 )  # fmt: skip
 RESTORED = "restored at the end"
 NOTHING_TO_CHANGE = "none can be changed here"
@@ -115,7 +115,7 @@ class Settings(TypeToFilter, Modal[None]):
     def _show_keys(self) -> None:
         read_only = self._visible and all(knob.refused for knob in self._visible)
         self.set_title(self.heading, NOTHING_TO_CHANGE if read_only else RESTORED)
-        self.keys.show((FILTER, CLOSE_HINT) if read_only else HINTS, self.filter_hint)
+        self.keys.show((FILTER_HINT, CLOSE_HINT) if read_only else HINTS, self.filter_hint)
 
     def _fill(self, knobs: list[TunableState], originals: list[str | None]) -> None:
         chooser = self.query_one(OptionList)

@@ -22,16 +22,17 @@ from iopstui.ui.core.modal import CLOSE_HINT, LIST_KEYS, Hint, Modal
 from iopstui.ui.dashboard.heat_cursor import ChosenCell, frames_of, requests_of
 from iopstui.ui.dashboard.pages.slow_view import timeline
 from iopstui.ui.dialogs.live_rows import LiveRows
-from iopstui.ui.dialogs.type_to_filter import FILTER, TypeToFilter
+from iopstui.ui.dialogs.type_to_filter import FILTER_HINT, TypeToFilter
 from iopstui.ui.draw.rows import Row
 from iopstui.ui.draw.style import Charset
 from iopstui.ui.state.live import LiveState
 
 HINTS: tuple[Hint, ...] = (
-    ("Enter", "Timeline", "screen.open"), ("< >", "Sort", "screen.sort(1)"), FILTER, CLOSE_HINT,
+    ("Enter", "Timeline", "screen.open"), ("< >", "Sort", "screen.sort(1)"), FILTER_HINT,
+    CLOSE_HINT,
 )  # fmt: skip
 MAX_CLAIMS = 3
-NOTHING = "Nothing in common beyond chance (compared with the random requests)."
+NOTHING_IN_COMMON = "Nothing in common beyond chance (compared with the random requests)."
 NO_SAMPLE = "Too few other requests in this second to compare with."
 
 
@@ -292,7 +293,7 @@ def _common_facts(exemplars: Sequence[Exemplar]) -> Iterator[str]:
     claims: list[InCommon] = in_common(exemplars)
     yield from (printable(claim.text) for claim in claims[:MAX_CLAIMS])
     if not claims:
-        yield NOTHING
+        yield NOTHING_IN_COMMON
 
 
 def _nearby_requests(state: LiveState, first: float, last: float) -> Iterator[Exemplar]:

@@ -18,7 +18,7 @@ from iopstui.ui.core.modal import CLOSE_HINT, LIST_KEYS, Modal
 from iopstui.ui.draw.style import Charset
 from iopstui.ui.state.live import LiveState
 
-STYLES = {
+LEVEL_STYLES = {
     "error": "bold red", "warning": "bold yellow", "mark": "magenta", PASS: "bold green",
     FAIL: "bold red",
 }  # fmt: skip
@@ -75,7 +75,9 @@ def log_screen(state: LiveState, charset: Charset) -> TextScreen:
     table.add_column(ratio=1)
     for entry in state.log.entries:
         prefix = f"{entry.level}: " if entry.level in ("error", "warning") else ""
-        message = Text(charset.text(f"{prefix}{entry.text}"), style=STYLES.get(entry.level, ""))
+        message = Text(
+            charset.text(f"{prefix}{entry.text}"), style=LEVEL_STYLES.get(entry.level, "")
+        )
         table.add_row(f.clock(entry.t), message)
     if not state.log.entries:
         table.add_row("", Text("There are no messages yet.", style="dim"))

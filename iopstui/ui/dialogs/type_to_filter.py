@@ -10,7 +10,7 @@ from textual import events
 from textual.screen import Screen
 
 MAX_LETTERS = 40
-FILTER = ("/", "Filter", "")
+FILTER_HINT = ("/", "Filter", "")
 """The key, for the line of keys."""
 
 
@@ -37,7 +37,7 @@ class TypeToFilter:
         return all(word in text for word in self.filter_text.lower().split())
 
     def on_key(self, event: events.Key) -> None:
-        """Take what is text, before it is looked up among the keys."""
+        """Take text before it is looked up among the keys."""
         assert isinstance(self, Screen)
         if event.key == "escape" and self._typing:
             self._set_filter("", False)

@@ -37,7 +37,7 @@ from iopstui.ui.experiment.sorting import SortOrder, sort_points, title_at
 from iopstui.ui.state.experiment import ExperimentState, Trace, variant_names
 
 NAME_WIDTH = 25
-LABEL = 7
+LABEL_WIDTH = 7
 
 
 def _busiest_cpu_text(run: Point) -> str:
@@ -92,7 +92,7 @@ class CompareView:
 
     def title_at(self, pane: str, state: ExperimentState, width: int, column: int) -> str | None:
         """The title over a column of the runs; ``None`` in other panes."""
-        table: Table[PointFinished] = Table(COLUMNS, LABEL, width, self._charset)
+        table: Table[PointFinished] = Table(COLUMNS, LABEL_WIDTH, width, self._charset)
         return title_at(table, column) if pane == "runs" else None
 
 
@@ -152,7 +152,7 @@ def runs_pane(
     order: SortOrder | None = None,
 ) -> list[Row]:  # fmt: skip
     """A row a run, in the order they are made or by a column."""
-    table: Table[PointFinished] = Table(COLUMNS, LABEL, width, charset)
+    table: Table[PointFinished] = Table(COLUMNS, LABEL_WIDTH, width, charset)
     running = state.current_point.index if state.current_point is not None else None
     focus = len(state.points) if running is None else running
     visible, steps = max(1, height - 2), state.steps

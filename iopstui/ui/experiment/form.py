@@ -42,9 +42,9 @@ HINTS: tuple[Hint, ...] = (
     ("Enter", "Start", "screen.start"), ("Tab", "Next field", "app.focus_next"),
     ("Esc", "Cancel", "screen.leave"),
 )  # fmt: skip
-SCROLL: Hint = ("PgUp PgDn", "Scroll", "")
+SCROLL_HINT: Hint = ("PgUp PgDn", "Scroll", "")
 CHECKING = "Checking the plan ..."
-LABEL = 13
+LABEL_WIDTH = 13
 """Columns of a label, as those of the fields."""
 WARNING_LABELS = ("OVERWRITES", "Changes")
 ROWS_BELOW = 2
@@ -297,7 +297,7 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
                 parts.append(Text(self.clean(text), style=style))
                 continue
             grid = Table.grid(expand=True)
-            grid.add_column(width=LABEL)
+            grid.add_column(width=LABEL_WIDTH)
             grid.add_column(ratio=1)
             name = Text(self.clean(label), style=style or DIM)
             grid.add_row(name, Text(self.clean(text), style=style))
@@ -307,7 +307,7 @@ class ExperimentForm(Modal["ExperimentChoice | None"]):
 
     def _show_keys(self, scrolls: bool) -> None:
         """Show the keys that scroll only if there is something to scroll."""
-        self.keys.show((*HINTS, SCROLL) if scrolls else HINTS)
+        self.keys.show((*HINTS, SCROLL_HINT) if scrolls else HINTS)
 
     def _show_error(self, error: IopstuiError) -> None:
         self._show_lines(

@@ -26,7 +26,7 @@ from iopstui.ui.experiment.sweep_view import SweepView
 from iopstui.ui.state.experiment import COMPARE, ExperimentState
 from iopstui.ui.state.live import LiveState
 
-ALL = "all"
+ALL_PANES = "all"
 HEADER_ROWS = 3
 MAX_ROWS = 1000
 TABLES, TEXTS = ("points", "runs"), ("figures", RESULT)
@@ -68,7 +68,7 @@ class ExperimentScreen(CanvasScreen):
         self._target = target
         self._charset = charset
         self._view = _new_view(state, charset)
-        self._pane = ALL
+        self._pane = ALL_PANES
         self._pointer_cell: tuple[str, int, int] | None = None
         """The pane under the mouse, and the cell in it."""
         self._top_rows: dict[str, int | None] = {}
@@ -94,7 +94,7 @@ class ExperimentScreen(CanvasScreen):
         if state is None:
             return False
         if state.kind != self.state.kind:
-            self._view, self._pane = _new_view(state, self._charset), ALL
+            self._view, self._pane = _new_view(state, self._charset), ALL_PANES
         if state is not self.state:
             self.state = state
             self._top_rows.clear()
@@ -111,7 +111,7 @@ class ExperimentScreen(CanvasScreen):
     @property
     def shown_pane(self) -> str:
         """The pane that has the whole screen, or ALL."""
-        if self._pane == ALL and not self._is_full_size:
+        if self._pane == ALL_PANES and not self._is_full_size:
             return self._view.PANES[0] if self.state.active else self._view.FINAL_PANE
         return self._pane
 
@@ -144,7 +144,7 @@ class ExperimentScreen(CanvasScreen):
             self._layout_key = self._progress
             boxes = (
                 self._view.pane_boxes(self.state, body)
-                if pane == ALL
+                if pane == ALL_PANES
                 else self._full_screen_boxes(pane, body)
             )
             for number, name in enumerate(self._view.PANES, 1):
@@ -239,7 +239,7 @@ class ExperimentScreen(CanvasScreen):
 
     def _tab_names(self) -> list[tuple[int, str]]:
         """Each tab's key and name."""
-        first = [(0, ALL)] if self._is_full_size else []
+        first = [(0, ALL_PANES)] if self._is_full_size else []
         return [*first, *enumerate(self._view.PANES, 1)]
 
     def _hints(self) -> list[KeyHint]:
@@ -252,12 +252,12 @@ class ExperimentScreen(CanvasScreen):
 
     def action_pane(self, number: int) -> None:
         """Show one pane on the whole screen, or (0) all of them."""
-        self._pane = ALL if number == 0 else self._view.PANES[number - 1]
+        self._pane = ALL_PANES if number == 0 else self._view.PANES[number - 1]
         self.relayout()
 
     def action_next(self, by: int) -> None:
         """Show the next pane on the whole screen."""
-        choices = [ALL, *self._view.PANES] if self._is_full_size else list(self._view.PANES)
+        choices = [ALL_PANES, *self._view.PANES] if self._is_full_size else list(self._view.PANES)
         self._pane = choices[(choices.index(self.shown_pane) + by) % len(choices)]
         self.relayout()
 
@@ -284,7 +284,7 @@ class ExperimentScreen(CanvasScreen):
     def _scrolled_pane(self) -> tuple[str, Box]:
         panes = self._view.PANES
         pane = self.shown_pane
-        if pane == ALL:
+        if pane == ALL_PANES:
             pane = next(name for name in panes if name in TABLES)
         return pane, self._boxes.get(f"pane{panes.index(pane) + 1}", NO_BOX)
 
@@ -340,7 +340,7 @@ class ExperimentScreen(CanvasScreen):
             self.paint()
         elif event.chain == 2 and self._is_full_size:
             pane_cell = self._pane_at(x, y)
-            is_alone = self._pane != ALL or pane_cell is None
+            is_alone = self._pane != ALL_PANES or pane_cell is None
             self.action_pane(
                 0 if is_alone or pane_cell is None else self._view.PANES.index(pane_cell[0]) + 1
             )
@@ -360,11 +360,11 @@ class ExperimentScreen(CanvasScreen):
         return True
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        """The wheel scrolls what the arrows scroll."""
+        """Scroll like the arrows."""
         self.action_scroll(mouse.SCROLL_ROWS)
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        """The wheel scrolls what the arrows scroll."""
+        """Scroll like the arrows."""
         self.action_scroll(-mouse.SCROLL_ROWS)
 
     def action_leave(self) -> None:

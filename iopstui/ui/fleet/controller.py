@@ -63,7 +63,7 @@ class FleetRuns(Protocol):
         """The tunables of the hosts' disks."""
         ...
 
-    def ask_settings(self) -> bool:
+    def request_settings(self) -> bool:
         """Request the tunables of all hosts; False if none is connected."""
         ...
 

@@ -130,7 +130,7 @@ class CurvePage(CanvasScreen):
 
     @property
     def _framed(self) -> bool:
-        """Panes are boxes where there is room."""
+        """Whether panes are boxes: on a large terminal."""
         return layout.large(*self.app.size)
 
     def _pane(self, name: str, box: Box) -> list[Row]:
@@ -213,5 +213,5 @@ class CurvePage(CanvasScreen):
         self.paint()
 
     def action_leave(self) -> None:
-        """Go back to all hosts; the sweep goes on."""
+        """Go back to all hosts; the sweep continues."""
         self.dismiss(None)

@@ -20,7 +20,7 @@ from iopstui.ui.experiment.rows import pane_title, position_note, sentence_rows,
 POINT_SIGN = "o"
 SAMPLES = 60
 """Points of the law's line."""
-LABEL = 9
+LABEL_WIDTH = 9
 MIN_CHART = 7
 
 
@@ -106,7 +106,7 @@ class CurveView:
         """A row for each point; the running one is marked, later ones are dim."""
         curve = self.curve
         if self._cached_table is None or self._cached_table[0] != width:
-            table: Table[MeasuredPoint] = Table(COLUMNS, LABEL, width, self._charset)
+            table: Table[MeasuredPoint] = Table(COLUMNS, LABEL_WIDTH, width, self._charset)
             point_rows = {n: self._point_row(table, n) for n in curve.points}
             self._cached_table = (width, table, point_rows)
         _, table, point_rows = self._cached_table
@@ -127,7 +127,9 @@ class CurveView:
         curve = self.curve
         point, hosts = curve.points[number], curve.counts[number]
         part = "" if point.hosts == hosts else f"{point.hosts} of "
-        return table.row(f"{part}{hosts}".rjust(LABEL), MeasuredPoint(point, curve.measured[0]))
+        return table.row(
+            f"{part}{hosts}".rjust(LABEL_WIDTH), MeasuredPoint(point, curve.measured[0])
+        )
 
     def _unmeasured_row(
         self, number: int, fleet: FleetState, width: int, table: Table[MeasuredPoint]
@@ -135,7 +137,7 @@ class CurveView:
         """Row of a point that runs, comes later, or does not count."""
         curve, is_running = self.curve, self.curve.at == number
         line = Line(width, self._charset).add(">" if is_running else " ", BOLD)
-        line.add(str(curve.counts[number]).rjust(LABEL - 1), BOLD if is_running else DIM)
+        line.add(str(curve.counts[number]).rjust(LABEL_WIDTH - 1), BOLD if is_running else DIM)
         if is_running:
             line.fill_to(table.used_width - sum(column_width for _, column_width in table.columns))
             line.add(f.number(current_iops(fleet)).rjust(table.columns[0][1]), FIO)

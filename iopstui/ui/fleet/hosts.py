@@ -47,7 +47,7 @@ TITLES = {
     "host": NAME, "IOPS": IOPS, "MiB/s": BW, "p99": WAIT, "await": AWAIT, "util%": UTIL,
     "state": STATE,
 }  # fmt: skip
-"""The order that a column's title stands for."""
+"""The order of each column's title."""
 MIN_NAME, MAX_NAME = 8, 30
 MINUTE_S = 60
 MIN_SPARKLINE = 12

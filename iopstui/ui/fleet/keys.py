@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from iopstui.ui.fleet.controller import FleetRuns
     from iopstui.ui.fleet.dashboard import FleetDashboard
 
-ORDER = {IDLE: 25, RUNNING: 25, REPLAY: 25}
+OPEN_HOST_POSITIONS = {IDLE: 25, RUNNING: 25, REPLAY: 25}
 ONE_HOST = "one host is shown; Esc returns to all hosts, where keys act on all"
 NO_JOB_HERE = "no job in this session; iopstui fleet HOSTS --job JOB runs one"
 NO_HOSTS = "no host is connected, so tunables cannot be read or changed"
@@ -106,7 +106,7 @@ class FleetKeys(Part):
         """List the tunables of all hosts' disks; each change has to be confirmed."""
         if self.on_host:
             return
-        if not self._runs().ask_settings():
+        if not self._runs().request_settings():
             self.port.show_message("info", NO_HOSTS)
             return
         session = self.port.session
@@ -158,7 +158,10 @@ class FleetKeys(Part):
         Action(
             "open_host", (Key("enter", "enter"),), open, title="Open the host under the cursor",
             help="the selected host, with its CPUs, devices and findings", place=20,
-            footer=(Footer("open host", ORDER, when=lambda keys: not keys.on_host, key="Enter"),),
+            footer=(
+                Footer("open host", OPEN_HOST_POSITIONS,
+                       when=lambda keys: not keys.on_host, key="Enter"),
+            ),
         ),
         Action(
             "close_host", (Key("escape", "escape"),), show_all_hosts,

@@ -15,9 +15,9 @@ BY, REVERSED, MAP, ROWS = "by-", "reversed", "map", "rows"
 
 @dataclass(frozen=True, slots=True)
 class FleetLayout:
-    """``panel`` is the open one on a small screen, ``order`` that of the hosts, ``mapped`` what was
-    chosen for them (``None``: as many as there are decide). As text: the words of what is not as
-    usual, e.g. "latency by-util map"."""
+    """``panel`` is the open one on a small screen, ``order`` that of the hosts, ``as_map`` the
+    choice between map and rows (``None``: depends on the number of hosts). As text: the words of
+    everything that is not the default, e.g. "latency by-util map"."""
 
     panel: str = PANELS[HOSTS]
     heat_map: bool = False

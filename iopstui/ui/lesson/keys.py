@@ -53,7 +53,7 @@ class LessonKeys(Part):
         self._first, self._refused_keys = first, refused_keys
         self._paused: LessonProgress | None = None
         # results of finished lessons, by name
-        self._played: dict[str, str] = {}
+        self._results: dict[str, str] = {}
         # the dashboard's view before the lesson
         self._view_before: tuple[ViewState, DisplayedRun] | None = None
         # message of the lesson's end, shown again while settings are restored
@@ -93,7 +93,7 @@ class LessonKeys(Part):
             else target.path
         )
         position = (paused.run.lesson.name, paused.position) if paused else None
-        lesson_list = LessonList(offers, target_text, position, self._played, self.port.charset)
+        lesson_list = LessonList(offers, target_text, position, self._results, self.port.charset)
         self.port.push(lesson_list, self._lesson_chosen)
 
     def _lesson_chosen(self, choice: LessonChoice | None) -> None:
@@ -305,7 +305,7 @@ class LessonKeys(Part):
         result = (
             f"{confirmed} of {judged} answers confirmed" if judged else "no question was answered"
         )
-        self._played[progress.run.lesson.name] = result
+        self._results[progress.run.lesson.name] = result
         self._back_to_dashboard()
         self._show_end_message(f"lesson finished, {result}; l: other lessons")
 

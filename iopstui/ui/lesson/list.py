@@ -19,7 +19,7 @@ from iopstui.model.lesson.pages import Lesson
 from iopstui.text import printable
 from iopstui.ui.core import pages
 from iopstui.ui.core.modal import CLOSE_HINT, LIST_KEYS, Hint, Modal
-from iopstui.ui.dialogs.type_to_filter import FILTER, TypeToFilter
+from iopstui.ui.dialogs.type_to_filter import FILTER_HINT, TypeToFilter
 from iopstui.ui.draw.rows import fit
 from iopstui.ui.draw.style import BOLD, DIM, KEY, WARNING, Charset
 
@@ -28,8 +28,8 @@ CONTINUE_HINTS: tuple[Hint, ...] = (
     ("Enter", "Continue", "screen.take"),
     ("n", "Start over", "screen.anew"),
 )
-READ: Hint = ("PgUp PgDn", "Scroll", "")
-NOTE, TITLE = 11, 76
+SCROLL_HINT: Hint = ("PgUp PgDn", "Scroll", "")
+STATE_WIDTH, TITLE_WIDTH = 11, 76
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +66,12 @@ class LessonList(TypeToFilter, Modal["LessonChoice | None"]):
         charset: Charset,
     ) -> None:
         title = f"Lessons on {printable(target)}"
-        super().__init__(title, charset, (START_HINT, READ, FILTER, CLOSE_HINT), pages.LESSONS)
+        super().__init__(
+            title, charset, (START_HINT, SCROLL_HINT, FILTER_HINT, CLOSE_HINT), pages.LESSONS
+        )
         self._all_offers = self._offers = list(offers)
         self._paused = paused
-        self._played = dict(results)
+        self._results = dict(results)
 
     def content(self) -> ComposeResult:
         """List and explanation."""
@@ -90,7 +92,7 @@ class LessonList(TypeToFilter, Modal["LessonChoice | None"]):
     def _next_unplayed(self) -> str:
         """The first lesson without a result."""
         names = [offer.lesson.name for offer in self._offers]
-        return next((name for name in names if name not in self._played), "")
+        return next((name for name in names if name not in self._results), "")
 
     def on_resize(self, event: events.Resize) -> None:
         """The columns follow the width."""
@@ -119,8 +121,8 @@ class LessonList(TypeToFilter, Modal["LessonChoice | None"]):
         """Number, title, duration and state. The title gets the most space."""
         lesson = offer.lesson
         number = lesson.name.partition("-")[0].lstrip("0")
-        suffix = f" {lesson.minutes:>2g} min {self._state_text(offer):<{NOTE}}"
-        width = max(16, min(TITLE, min(110, self.app.size.width) - len(suffix) - 6))
+        suffix = f" {lesson.minutes:>2g} min {self._state_text(offer):<{STATE_WIDTH}}"
+        width = max(16, min(TITLE_WIDTH, min(110, self.app.size.width) - len(suffix) - 6))
         title = fit(f"{number:<2}{printable(lesson.title)}", width)
         text = Text(self.charset.text(title), style=BOLD, no_wrap=True)
         return text.append(self.charset.text(suffix), style="")
@@ -128,7 +130,7 @@ class LessonList(TypeToFilter, Modal["LessonChoice | None"]):
     def _state_text(self, offer: LessonOffer) -> str:
         if self._paused is not None and offer.lesson.name == self._paused[0]:
             return "left"
-        if offer.lesson.name in self._played:
+        if offer.lesson.name in self._results:
             return "played"
         possible = len(offer.lesson.runs) - len(offer.impossible_runs)
         return "" if not offer.impossible_runs else "partly here" if possible else "not here"
@@ -145,7 +147,7 @@ class LessonList(TypeToFilter, Modal["LessonChoice | None"]):
             if self._paused is not None and offer.lesson.name == self._paused[0]:
                 hints = CONTINUE_HINTS
         self.query_one("#lessons-text", Static).update(text)
-        self.keys.show((*hints, READ, FILTER, CLOSE_HINT), self.filter_hint)
+        self.keys.show((*hints, SCROLL_HINT, FILTER_HINT, CLOSE_HINT), self.filter_hint)
         self.query_one("#lessons-scroll", VerticalScroll).scroll_home(animate=False)
 
     def _explanation(self, offer: LessonOffer) -> Text:
@@ -154,7 +156,7 @@ class LessonList(TypeToFilter, Modal["LessonChoice | None"]):
         text = Text().append(self.clean(lesson.title) + "\n\n", style=BOLD)
         for label, value in (
             ("Left", f"on {paused[1]}" if paused and paused[0] == lesson.name else ""),
-            ("Played", self._played.get(lesson.name, "")),
+            ("Played", self._results.get(lesson.name, "")),
             ("Teaches", lesson.teaches),
             ("Duration", f"about {lesson.minutes:g} min, {counted(len(lesson.runs), 'run')}, "
              f"{lesson.seconds:.0f} s of fio"),

@@ -17,7 +17,7 @@ from iopstui.text import printable
 from iopstui.ui.actions import (
     BOTH_SCREENS,
     EXPERIMENT,
-    FIRST_VIEWING_KEY,
+    FIRST_QUIET_POSITION,
     IDLE,
     LESSON,
     OVER_EXPERIMENT,
@@ -130,7 +130,7 @@ class RecordKeys(Part):
             footer=(
                 # in front while it records, so that it is never forgotten
                 Footer("● end recording",
-                       {IDLE: 0, RUNNING: 0, EXPERIMENT: 0, LESSON: FIRST_VIEWING_KEY},
+                       {IDLE: 0, RUNNING: 0, EXPERIMENT: 0, LESSON: FIRST_QUIET_POSITION},
                        when=lambda record: record.recording),
                 Footer("record", {IDLE: 900, RUNNING: 900},
                        when=lambda record: not record.recording),
