@@ -16,9 +16,9 @@ UNKNOWN = Check("write.iops>=1", None, "the job does no writes")
 
 
 def suite_of(run: CheckedRun) -> ElementTree.Element:
-    found = ElementTree.fromstring(junit_xml(run).encode()).find("testsuite")
-    assert found is not None
-    return found
+    suite = ElementTree.fromstring(junit_xml(run).encode()).find("testsuite")
+    assert suite is not None
+    return suite
 
 
 def test_a_test_case_for_each_check() -> None:

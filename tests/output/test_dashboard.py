@@ -1,4 +1,4 @@
-"""The Grafana dashboard, the alerts and the guide ask for metrics and labels that there are."""
+"""The Grafana dashboard, the alerts and the guide use existing metrics and labels only."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ SCRAPED = {"instance", "job"}
 
 @pytest.fixture(scope="module")
 def exported() -> dict[str, set[str]]:
-    """Every name that a scrape can find, with its labels."""
+    """Every exported name with its labels."""
     metrics = Metrics("host-1")
     metrics.watches(Target("file", "/data/a", "vda", ("vda",)))
     judged = ExpectationChecked(
         1.0, 1, "iops>=5", "fio.total.iops", "1/s", ">=", 5, 5, 4.0, False, 0.0
     )
-    said = FindingReported(1.0, Finding("deep", "words"))
-    for event in (*session("3.42-a-randread-grp", probed=True), judged, said):
+    reported = FindingReported(1.0, Finding("deep", "words"))
+    for event in (*session("3.42-a-randread-grp", probed=True), judged, reported):
         metrics.handle(event)
-    found: dict[str, set[str]] = {}
+    labels_of: dict[str, set[str]] = {}
     for name, family in read(text_format(metrics.families()), modern=False).items():
         for suffix, labels in family.samples:
-            found.setdefault(name + suffix, set()).update(label for label, _ in labels)
-    return found
+            labels_of.setdefault(name + suffix, set()).update(label for label, _ in labels)
+    return labels_of
 
 
 @pytest.fixture(scope="module")
@@ -51,20 +51,20 @@ def dashboard(root: Path) -> dict[str, Any]:
 
 
 def expressions(value: Any) -> Iterator[str]:
-    """Whatever is asked of Prometheus, anywhere in it."""
+    """All Prometheus expressions of the dashboard."""
     if isinstance(value, dict):
-        for key, one in value.items():
-            if key in ("expr", "query", "definition") and isinstance(one, str):
-                yield one
+        for key, item in value.items():
+            if key in ("expr", "query", "definition") and isinstance(item, str):
+                yield item
             else:
-                yield from expressions(one)
+                yield from expressions(item)
     elif isinstance(value, list):
-        for one in value:
-            yield from expressions(one)
+        for item in value:
+            yield from expressions(item)
 
 
-def wrong(text: str, exported: dict[str, set[str]]) -> Iterator[str]:
-    """Names and labels in it that nothing has."""
+def unknown_names(text: str, exported: dict[str, set[str]]) -> Iterator[str]:
+    """Metrics and labels in ``text`` that are not exported."""
     for name in NAME.findall(text):
         if name not in exported:
             yield name
@@ -79,23 +79,22 @@ def wrong(text: str, exported: dict[str, set[str]]) -> Iterator[str]:
                     yield f"by ({label}) of {name}"
 
 
-def test_what_is_wrong_is_found(exported: dict[str, set[str]]) -> None:
+def test_unknown_metrics_and_labels_are_found(exported: dict[str, set[str]]) -> None:
     text = 'sum by (le, rule) (rate(iopstui_frames_total{disk="a"}[1m])) / iopstui_nothing'
-    assert [*wrong(text, exported)] == [
+    assert [*unknown_names(text, exported)] == [
         "iopstui_nothing", "iopstui_frames_total{disk}", "by (le) of iopstui_frames_total",
         "by (rule) of iopstui_frames_total",
     ]  # fmt: skip
 
 
-def test_the_dashboard_asks_for_what_there_is(
+def test_the_dashboard_queries_existing_metrics_and_all_of_them(
     dashboard: dict[str, Any], exported: dict[str, set[str]]
 ) -> None:
-    asked = [*expressions(dashboard)]
-    assert len(asked) > 30
-    assert [text for text in asked if any(wrong(text, exported))] == []
-    # and leaves nothing out
-    named = {name for text in asked for name in NAME.findall(text)}
-    assert {name for name in exported if name not in named} == set()
+    queries = [*expressions(dashboard)]
+    assert len(queries) > 30
+    assert [text for text in queries if any(unknown_names(text, exported))] == []
+    queried = {name for text in queries for name in NAME.findall(text)}
+    assert {name for name in exported if name not in queried} == set()
 
 
 def test_a_legend_names_labels_of_its_metrics(
@@ -103,29 +102,29 @@ def test_a_legend_names_labels_of_its_metrics(
 ) -> None:
     for panel in dashboard["panels"]:
         for target in panel["targets"]:
-            known = {label for name in NAME.findall(target["expr"]) for label in exported[name]}
-            named = set(re.findall(r"\{\{(\w+)\}\}", target["legendFormat"]))
-            assert named <= known | SCRAPED, target
+            labels = {label for name in NAME.findall(target["expr"]) for label in exported[name]}
+            legend_labels = set(re.findall(r"\{\{(\w+)\}\}", target["legendFormat"]))
+            assert legend_labels <= labels | SCRAPED, target
             by = re.search(r"by \(([^)]*)\)", target["expr"])
-            assert not by or named <= set(by[1].split(", ")), target
+            assert not by or legend_labels <= set(by[1].split(", ")), target
 
 
 def test_no_panel_covers_another(dashboard: dict[str, Any]) -> None:
     places = [panel["gridPos"] for panel in dashboard["panels"]]
     assert len({panel["id"] for panel in dashboard["panels"]}) == len(places) > 15
     assert all(place["x"] + place["w"] <= 24 for place in places)
-    for one, two in combinations(places, 2):
+    for first, two in combinations(places, 2):
         assert (
-            one["x"] + one["w"] <= two["x"] or two["x"] + two["w"] <= one["x"]
-            or one["y"] + one["h"] <= two["y"] or two["y"] + two["h"] <= one["y"]
-        ), (one, two)  # fmt: skip
+            first["x"] + first["w"] <= two["x"] or two["x"] + two["w"] <= first["x"]
+            or first["y"] + first["h"] <= two["y"] or two["y"] + two["h"] <= first["y"]
+        ), (first, two)  # fmt: skip
 
 
 @pytest.mark.parametrize("file", ["monitoring/alerts.yml", "guide/monitoring.md"])
-def test_alerts_and_guide_ask_for_what_there_is(
+def test_alerts_and_guide_name_existing_metrics(
     file: str, root: Path, exported: dict[str, set[str]]
 ) -> None:
     text = (root / "docs" / file).read_text()
-    # the guide's own prefix, and the port's name for a counter
+    # the guide explains the prefix by itself
     text = re.sub(r"`iopstui_`", "", text)
-    assert NAME.search(text) and [*wrong(text, exported)] == []
+    assert NAME.search(text) and [*unknown_names(text, exported)] == []

@@ -35,7 +35,7 @@ def row(table: str, name: str) -> list[str]:
     return next(line.split() for line in table.splitlines() if line.split()[0] == name)
 
 
-def test_the_table_says_what_matters(devices: dict[str, BlockDevice]) -> None:
+def test_the_table_has_a_row_for_each_device_in_use(devices: dict[str, BlockDevice]) -> None:
     table = devices_table(devices, 100)
     assert table.splitlines()[0].split() == [
         *("NAME", "SIZE", "TYPE", "MODEL", "SCHED", "RQ_AFF", "HCTX>CPUS", "IRQ", "IN", "USE")
@@ -64,9 +64,9 @@ def test_no_line_is_wider_than_the_terminal(devices: dict[str, BlockDevice], wid
     assert replace_unprintable(table, "ascii").isascii()
 
 
-def test_at_80_columns_the_use_and_the_queues_survive(devices: dict[str, BlockDevice]) -> None:
-    named = replace(devices["vda"], name="nvme10n1", model="A long model name of a vendor")
-    table = devices_table({**devices, "nvme10n1": named}, 80)
+def test_80_columns_are_enough_for_use_and_queues(devices: dict[str, BlockDevice]) -> None:
+    device = replace(devices["vda"], name="nvme10n1", model="A long model name of a vendor")
+    table = devices_table({**devices, "nvme10n1": device}, 80)
     assert "partitions" in table and "4: 0 1 2 3" in table and "34-37" in table
 
 
@@ -75,7 +75,7 @@ def test_no_devices() -> None:
     assert devices_json({}) == {"schema": 1, "devices": []}
 
 
-def test_nothing_a_terminal_would_act_on(devices: dict[str, BlockDevice]) -> None:
+def test_control_characters_are_removed(devices: dict[str, BlockDevice]) -> None:
     bad = replace(devices["vda"], model="\x1b]0;x\x07\u202e", mounts=(Mount("/a\nb\x9b", "ext4"),))
     table = devices_table({"vda": bad}, 200)
     assert all(char == "\n" or char.isprintable() for char in table)
@@ -84,24 +84,24 @@ def test_nothing_a_terminal_would_act_on(devices: dict[str, BlockDevice]) -> Non
 
 def test_json_has_queues_with_cpus_tags_and_interrupts(devices: dict[str, BlockDevice]) -> None:
     document = json.loads(json.dumps(devices_json(devices)))
-    found = {device["name"]: device for device in document["devices"]}
-    assert found["vda"]["hctxs"][1] == {
+    by_name = {device["name"]: device for device in document["devices"]}
+    assert by_name["vda"]["hctxs"][1] == {
         "index": 1,
         "cpus": [1],
         "nr_tags": 128,
         "nr_reserved_tags": 0,
         "irqs": [35],
     }
-    assert found["vda"]["irqs"][0]["name"] == "virtio5-config"
-    assert found["vda"]["queue"]["rq_affinity"] == 1
-    assert found["vda"]["in_use"] is True
-    assert found["vda"]["in_use_by"] == ["vda1 is mounted at / (ext4)"]
-    assert found["vda1"]["mounts"] == [{"mountpoint": "/", "fstype": "ext4", "elsewhere": False}]
-    assert found["loop0"]["in_use"] is False and found["loop0"]["queue"] is None
-    assert found["nvme0c1n1"]["major"] is None
+    assert by_name["vda"]["irqs"][0]["name"] == "virtio5-config"
+    assert by_name["vda"]["queue"]["rq_affinity"] == 1
+    assert by_name["vda"]["in_use"] is True
+    assert by_name["vda"]["in_use_by"] == ["vda1 is mounted at / (ext4)"]
+    assert by_name["vda1"]["mounts"] == [{"mountpoint": "/", "fstype": "ext4", "elsewhere": False}]
+    assert by_name["loop0"]["in_use"] is False and by_name["loop0"]["queue"] is None
+    assert by_name["nvme0c1n1"]["major"] is None
 
 
-def test_many_queues_are_said_in_words() -> None:
+def test_many_queues_are_summarized() -> None:
     def queues(*cpus: tuple[int, ...]) -> tuple[Hctx, ...]:
         return tuple(Hctx(i, c, None, None) for i, c in enumerate(cpus))
 
@@ -114,8 +114,8 @@ def test_many_queues_are_said_in_words() -> None:
 
 
 @given(st.text())
-def test_printable_text_stays_and_the_rest_goes(text: str) -> None:
-    shown = printable(text)
-    assert shown.isprintable() and printable(shown) == shown
+def test_printable_text_is_unchanged_and_the_rest_removed(text: str) -> None:
+    text_shown = printable(text)
+    assert text_shown.isprintable() and printable(text_shown) == text_shown
     if text.isprintable() and " ".join(text.split()) == text:
-        assert shown == text
+        assert text_shown == text

@@ -1,4 +1,4 @@
-"""What a monitoring system is given: valid in both formats, and exactly what was measured."""
+"""Exported metrics are valid in both formats and equal what was measured."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from iopstui.output.export.metrics import COUNTERS, GAUGES, HISTOGRAMS, Metrics
 NASTY = 'a "b" \\ c\n{d="e"} '
 
 
-def folded(events: list[Event]) -> Metrics:
+def metrics_of(events: list[Event]) -> Metrics:
     metrics = Metrics("host-1")
     metrics.watches(Target("file", "/data/" + NASTY, "vda", ("vda",)))
     for event in events:
@@ -42,62 +42,67 @@ def folded(events: list[Event]) -> Metrics:
 
 
 def families(metrics: Metrics) -> dict[str, Read]:
-    """As OpenMetrics; the older format is read, too, and has the same."""
+    """The metrics as OpenMetrics. The older text format must have the same families."""
     new = read(openmetrics(metrics.families()), modern=True)
     old = read(text_format(metrics.families()), modern=False)
     suffix = {"counter": "_total", "info": "_info"}
-    assert set(old) == {name + suffix.get(one.kind, "") for name, one in new.items()}
+    assert set(old) == {name + suffix.get(family.kind, "") for name, family in new.items()}
     return new
 
 
 @pytest.mark.parametrize("probed", [False, True])
 @pytest.mark.parametrize("name", KINDS)
-def test_every_recording_is_valid_and_its_counts_are_the_frames(name: str, probed: bool) -> None:
+def test_counters_of_every_recording_equal_its_frames(name: str, probed: bool) -> None:
     events = session(name, probed=probed)
-    found = families(folded(events))
+    exported = families(metrics_of(events))
     intervals = [f.fio for f in whole_frames(name) if f.fio is not None]
     for direction in {name for fio in intervals for name in fio.directions}:
         parts = [fio.directions[direction] for fio in intervals if direction in fio.directions]
-        ios = found["iopstui_fio_ios"].value("_total", direction=direction)
+        ios = exported["iopstui_fio_ios"].value("_total", direction=direction)
         assert ios == sum(part.ios for part in parts)
-        moved = found["iopstui_fio_bytes"].value("_total", direction=direction)
+        moved = exported["iopstui_fio_bytes"].value("_total", direction=direction)
         assert moved == sum(part.bytes for part in parts)
-    assert found["iopstui_frames"].value("_total") == len(whole_frames(name))
-    # the probe's first reading is no interval yet
+    assert exported["iopstui_frames"].value("_total") == len(whole_frames(name))
+    # a single reading of the probe makes no interval
     several = len(whole_frames(name)) > 1
-    assert ("iopstui_device_latency_seconds" in found) == (probed and several)
+    assert ("iopstui_device_latency_seconds" in exported) == (probed and several)
 
 
-def test_the_counters_of_a_disk_are_the_kernel_s_growth() -> None:
-    """``session_frames.kernel`` says by how much each grows with a frame."""
-    found = families(folded(session("3.42-a-randread-grp")))
-    grown = len(whole_frames("3.42-a-randread-grp")) - 1
-    for name, each in (
+def test_disk_counters_grow_as_the_kernel_s() -> None:
+    """``session_frames.kernel`` defines by how much each counter grows per frame."""
+    exported = families(metrics_of(session("3.42-a-randread-grp")))
+    steps = len(whole_frames("3.42-a-randread-grp")) - 1
+    for name, step in (
         ("reads", 1000), ("writes", 50), ("read_bytes", 8000 * 512), ("written_bytes", 400 * 512),
         ("read_time_seconds", 0.5), ("write_time_seconds", 0.1), ("io_time_weighted_seconds", 0.6),
     ):  # fmt: skip
-        value = found[f"iopstui_disk_{name}"].value("_total", device="vda")
-        assert value == pytest.approx(each * grown), name
-    assert found["iopstui_disk_in_flight"].value(device="vda") == 7
+        value = exported[f"iopstui_disk_{name}"].value("_total", device="vda")
+        assert value == pytest.approx(step * steps), name
+    assert exported["iopstui_disk_in_flight"].value(device="vda") == 7
 
 
-def test_counters_begin_at_0_and_not_with_what_they_first_count() -> None:
-    """Prometheus takes a new one for one that has not grown: its rate lacks the first step."""
+def test_counters_start_at_0() -> None:
+    """If a counter does not start at 0, Prometheus's rate() misses its first increase."""
     idle, busy = rates(reads=0, writes=0), rates(reads=3, writes=2, wait_ms=4)
-    frames = [FrameReady(t, frame(t, {"vda": one})) for t, one in ((1.0, idle), (2.0, busy))]
+    frames = [
+        FrameReady(t, frame(t, {"vda": frame_rates}))
+        for t, frame_rates in ((1.0, idle), (2.0, busy))
+    ]
     for events, writes, reads in ((frames[:1], 0, 0), (frames, 0.008, 0.012)):
-        found = families(folded([*events]))
-        assert found["iopstui_disk_write_time_seconds"].value("_total", device="vda") == writes
-        assert found["iopstui_disk_read_time_seconds"].value("_total", device="vda") == reads
+        exported = families(metrics_of([*events]))
+        assert exported["iopstui_disk_write_time_seconds"].value("_total", device="vda") == writes
+        assert exported["iopstui_disk_read_time_seconds"].value("_total", device="vda") == reads
 
 
-def test_findings_begin_at_0_and_count_what_is_said() -> None:
-    never = families(folded([]))["iopstui_findings"]
+def test_findings_start_at_0_and_count_reports() -> None:
+    never = families(metrics_of([]))["iopstui_findings"]
     assert {value for value in never.samples.values()} == {0} and len(never.samples) == len(
         rules.RULE_NAMES
     )
-    once = families(folded([FindingReported(1.0, Finding("cap", "x"))]))["iopstui_findings"]
-    assert len(once.samples) == len(rules.RULE_NAMES) and once.value("_total", rule="cap") == 1
+    findings = families(metrics_of([FindingReported(1.0, Finding("cap", "x"))]))["iopstui_findings"]
+    assert (
+        len(findings.samples) == len(rules.RULE_NAMES) and findings.value("_total", rule="cap") == 1
+    )
 
 
 @pytest.mark.parametrize(
@@ -112,62 +117,62 @@ def test_findings_begin_at_0_and_count_what_is_said() -> None:
         (False, {"rw": "rw", "unified_rw_reporting": "0"}, ["read", "write"]),
     ],
 )
-def test_a_run_begins_with_0_ios_of_what_it_may_do(
+def test_a_run_starts_with_0_ios_for_each_of_its_directions(
     read_only: bool, options: dict[str, str], directions: list[str]
 ) -> None:
-    begun = StepStarted(0.0, 1, "a", "b", ("fio",), read_only, options=options)
-    found = families(folded([begun]))
+    started = StepStarted(0.0, 1, "a", "b", ("fio",), read_only, options=options)
+    exported = families(metrics_of([started]))
     for name in ("iopstui_fio_ios", "iopstui_fio_bytes"):
         for direction in directions:
-            assert found[name].value("_total", direction=direction) == 0
-        assert len(found[name].samples) == len(directions)
+            assert exported[name].value("_total", direction=direction) == 0
+        assert len(exported[name].samples) == len(directions)
 
 
-def readings(kelvin: int, units: int, began: int, **more: int) -> dict[str, DriveReading]:
+def drive_readings(kelvin: int, units: int, began: int, **more: int) -> dict[str, DriveReading]:
     counts = {"kelvin": kelvin, "units_written": units, "thermal_1": 1, "thermal_2": 2, **more}
     return {"nvme0": DriveReading(counts, {**counts, "units_written": began})}
 
 
 def test_the_counters_of_a_drive_grow_over_all_runs() -> None:
-    """A run compares with its own beginning, the metrics with the reading before."""
+    """A run's figures are since its start, counters of metrics since the previous reading."""
     seconds = (
-        readings(300, 10, 10),
-        readings(310, 12, 10),
+        drive_readings(300, 10, 10),
+        drive_readings(310, 12, 10),
         {},
-        readings(305, 15, 14, spare=90),
+        drive_readings(305, 15, 14, spare=90),
     )
-    frames = [FrameReady(t, replace(frame(t, {}), nvme=one)) for t, one in enumerate(seconds)]
-    found = families(folded([*frames]))
-    assert found["iopstui_nvme_written_bytes"].value("_total", drive="nvme0") == 5 * 512_000
-    assert found["iopstui_nvme_throttled"].value("_total", drive="nvme0") == 0
-    assert found["iopstui_nvme_temperature_celsius"].value(drive="nvme0") == 305 - 273
-    assert found["iopstui_nvme_spare_ratio"].value(drive="nvme0") == 0.9
-    # not told, so not 0
-    assert "iopstui_nvme_media_errors" not in found
-    assert "iopstui_nvme_critical_warning" not in found
+    frames = [FrameReady(t, replace(frame(t, {}), nvme=drives)) for t, drives in enumerate(seconds)]
+    exported = families(metrics_of([*frames]))
+    assert exported["iopstui_nvme_written_bytes"].value("_total", drive="nvme0") == 5 * 512_000
+    assert exported["iopstui_nvme_throttled"].value("_total", drive="nvme0") == 0
+    assert exported["iopstui_nvme_temperature_celsius"].value(drive="nvme0") == 305 - 273
+    assert exported["iopstui_nvme_spare_ratio"].value(drive="nvme0") == 0.9
+    # not reported, so not 0
+    assert "iopstui_nvme_media_errors" not in exported
+    assert "iopstui_nvme_critical_warning" not in exported
 
 
 def test_a_histogram_s_sum_is_the_mean_times_the_count() -> None:
-    found = families(folded(session("3.42-a-randread-grp")))["iopstui_fio_latency_seconds"]
+    latencies = families(metrics_of(session("3.42-a-randread-grp")))["iopstui_fio_latency_seconds"]
     parts = [f.fio.directions["read"] for f in whole_frames("3.42-a-randread-grp") if f.fio]
     waited = sum((part.clat_ns or 0) * sum(part.bins.values()) for part in parts) / 1e9
-    assert found.value("_sum", direction="read", latency="clat") == pytest.approx(waited)
-    assert len([key for key in found.samples if key[0] == "_bucket"]) <= 40
+    assert latencies.value("_sum", direction="read", latency="clat") == pytest.approx(waited)
+    assert len([key for key in latencies.samples if key[0] == "_bucket"]) <= 40
 
 
 @given(st.lists(st.integers(0, 1 << 36), min_size=1, max_size=50))
-def test_no_bin_of_fio_lies_across_a_bound(latencies: list[int]) -> None:
+def test_no_fio_bin_crosses_a_bucket_bound(latencies: list[int]) -> None:
     buckets = Buckets()
     bins = histogram.merge({histogram.bucket_key(latency): 1} for latency in latencies)
     buckets.add(bins, None)
-    counts = [one for one in buckets.samples(()) if one.suffix == "_bucket"]
-    for bound, one in zip(BOUNDS_NS, counts, strict=False):
-        assert one.value == sum(latency < bound for latency in latencies)
+    counts = [sample for sample in buckets.samples(()) if sample.suffix == "_bucket"]
+    for bound, count in zip(BOUNDS_NS, counts, strict=False):
+        assert count.value == sum(latency < bound for latency in latencies)
     assert counts[-1].value == len(latencies)
 
 
-def test_what_is_of_a_moment_is_gone_in_the_end() -> None:
-    metrics = folded(session("3.42-a-randread-grp"))
+def test_gauges_are_removed_at_the_end() -> None:
+    metrics = metrics_of(session("3.42-a-randread-grp"))
     before = families(metrics)
     metrics.end()
     after = families(metrics)
@@ -178,8 +183,8 @@ def test_what_is_of_a_moment_is_gone_in_the_end() -> None:
         "iopstui_throttled_ratio", "iopstui_memory_some_ratio", "iopstui_memory_full_ratio",
         "iopstui_power_package_watts", "iopstui_power_dram_watts", "iopstui_power_platform_watts",
     }  # fmt: skip
-    assert all(after[n].samples == one.samples for n, one in before.items()
-               if one.kind in ("counter", "histogram"))  # fmt: skip
+    assert all(after[n].samples == family.samples for n, family in before.items()
+               if family.kind in ("counter", "histogram"))  # fmt: skip
 
 
 def test_runs_findings_and_expectations_are_counted() -> None:
@@ -187,22 +192,22 @@ def test_runs_findings_and_expectations_are_counted() -> None:
     judged = ExpectationChecked(
         1.0, 1, "iops>=5", "fio.total.iops", "1/s", ">=", 5, 5, 4.0, False, 0.0
     )
-    said = FindingReported(1.0, Finding("deep", NASTY))
-    found = families(folded([failed, judged, said, said]))
-    assert found["iopstui_runs_failed"].value("_total") == 1
-    assert found["iopstui_findings"].value("_total", rule="deep") == 2
-    assert found["iopstui_expectation_met"].value(expectation="iops>=5") == 0
+    reported = FindingReported(1.0, Finding("deep", NASTY))
+    exported = families(metrics_of([failed, judged, reported, reported]))
+    assert exported["iopstui_runs_failed"].value("_total") == 1
+    assert exported["iopstui_findings"].value("_total", rule="deep") == 2
+    assert exported["iopstui_expectation_met"].value(expectation="iops>=5") == 0
 
 
-def test_another_target_takes_the_place_of_the_gauges_and_adds_to_the_counters() -> None:
-    metrics = folded([FrameReady(1.0, frame(1.0, {"vda": rates(reads=5)}))])
+def test_a_new_target_replaces_gauges_and_adds_to_counters() -> None:
+    metrics = metrics_of([FrameReady(1.0, frame(1.0, {"vda": rates(reads=5)}))])
     metrics.watches(Target("device", "/dev/vdb", "vdb", ("vdb",)))
     assert "iopstui_disk_in_flight" not in families(metrics)
     metrics.handle(FrameReady(1.0, frame(1.0, {"vdb": rates(reads=7)})))
-    found = families(metrics)
-    assert found["iopstui_disk_reads"].value("_total", device="vda") == 5
-    assert found["iopstui_disk_reads"].value("_total", device="vdb") == 7
-    assert found["iopstui"].value("_info", version=_version(), host="host-1", target="/dev/vdb")
+    exported = families(metrics)
+    assert exported["iopstui_disk_reads"].value("_total", device="vda") == 5
+    assert exported["iopstui_disk_reads"].value("_total", device="vdb") == 7
+    assert exported["iopstui"].value("_info", version=_version(), host="host-1", target="/dev/vdb")
 
 
 def _version() -> str:

@@ -6,7 +6,7 @@ import io
 import pytest
 from fio_recordings import KINDS, statuses
 from session_frames import session
-from test_output_jsonl import Closed
+from test_output_jsonl import ClosedPipe
 
 from iopstui.events import Mark
 from iopstui.format import utc
@@ -25,10 +25,10 @@ def rows(name: str, device: str | None = "vda") -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_a_row_a_frame_and_all_of_one_length(name: str) -> None:
-    found = rows(name)
-    assert len(found) == len(statuses(name))
-    assert all(None not in row and None not in row.values() for row in found)
+def test_each_frame_is_a_row_of_the_same_length(name: str) -> None:
+    table = rows(name)
+    assert len(table) == len(statuses(name))
+    assert all(None not in row and None not in row.values() for row in table)
 
 
 def test_headings_are_fields_of_the_registry() -> None:
@@ -46,7 +46,7 @@ def test_headings_are_fields_of_the_registry() -> None:
         assert head in ("flags",) or find_field(path or ("t",)) is not None
 
 
-def test_the_values_are_those_of_the_json_lines() -> None:
+def test_values_equal_those_of_json_lines() -> None:
     first, second = rows("3.42-a-randread-grp")[:2]
     assert first["kernel.disks.vda.r/s"] == ""
     assert float(second["kernel.disks.vda.r_await"]) == 0.5
@@ -57,7 +57,7 @@ def test_the_values_are_those_of_the_json_lines() -> None:
     assert second["fio.read.lat.p99"] == ""
 
 
-def test_a_target_on_nvme_has_the_drive_s_figures_as_well() -> None:
+def test_a_target_on_nvme_has_smart_columns() -> None:
     stream = io.StringIO()
     sink = CsvSink(stream, ["vda"], on_nvme=True)
     for event in session("3.42-a-randread-grp", probed=True):
@@ -80,7 +80,7 @@ def test_flags_are_one_column() -> None:
     ]
 
 
-def test_without_a_device_there_are_no_columns_for_it() -> None:
+def test_without_a_device_there_are_no_disk_columns() -> None:
     assert not [
         name
         for name in rows("3.42-a-randread-grp", None)[0]
@@ -88,7 +88,7 @@ def test_without_a_device_there_are_no_columns_for_it() -> None:
     ]
 
 
-def test_a_device_that_is_not_there_is_missing() -> None:
+def test_cells_of_a_missing_device_are_empty() -> None:
     assert {row["kernel.disks.sdz.util"] for row in rows("3.42-a-randread-grp", "sdz")} == {""}
 
 
@@ -98,8 +98,8 @@ def test_only_frames_are_written() -> None:
     assert stream.getvalue() == ""
 
 
-def test_a_closed_pipe_is_passed_on() -> None:
-    sink = CsvSink(Closed())
+def test_a_closed_pipe_raises() -> None:
+    sink = CsvSink(ClosedPipe())
     with pytest.raises(BrokenPipeError):
         for event in session("3.42-a-randread-grp"):
             sink.handle(event)

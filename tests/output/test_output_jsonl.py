@@ -22,21 +22,21 @@ from iopstui.output.jsonl import JsonlSink, clean, dumps, event_object, frame_ob
 TARGET = Target("file", "/data/a file", "sda1", ("sda1", "sda"), "", "ext4", "/data")
 
 
-def written(events: list[Event], target: Target | None = None) -> list[dict[str, Any]]:
+def json_rows(events: list[Event], target: Target | None = None) -> list[dict[str, Any]]:
     stream = io.StringIO()
     sink = JsonlSink(stream, "host-1", target)
     for event in events:
         sink.handle(event)
     sink.close()
     lines = stream.getvalue().splitlines()
-    found = [json.loads(line, parse_constant=pytest.fail) for line in lines]
-    for row in found:
+    rows = [json.loads(line, parse_constant=pytest.fail) for line in lines]
+    for row in rows:
         check_line(row)
-    return found
+    return rows
 
 
-def test_the_first_line_says_whose_numbers_follow() -> None:
-    assert written([], TARGET) == [
+def test_the_first_line_names_host_and_target() -> None:
+    assert json_rows([], TARGET) == [
         {
             "event": "session",
             "schema": 1,
@@ -52,7 +52,7 @@ def test_the_first_line_says_whose_numbers_follow() -> None:
 
 
 def test_every_line_carries_event_and_host() -> None:
-    rows = written(session("3.42-a-randread-grp"), TARGET)
+    rows = json_rows(session("3.42-a-randread-grp"), TARGET)
     assert {row["host"] for row in rows} == {"host-1"}
     assert [row["event"] for row in rows] == [
         "session", "step_started", *["frame"] * 5, "step_finished", "ended",
@@ -77,7 +77,7 @@ def test_keys_are_always_the_same() -> None:
     assert len(shapes) == 1
 
 
-def test_what_is_missing_is_null_not_zero() -> None:
+def test_missing_figures_are_null_not_zero() -> None:
     frame = frame_object(whole_frames("3.42-b-randrw-gtod")[1])
     read = frame["fio"]["read"]
     assert read["iops"] > 0
@@ -112,9 +112,9 @@ def test_disk_figures_in_iostat_units() -> None:
     assert (disk["reads"], disk["writes"], disk["discards"]) == (1000, 50, 1)
 
 
-def test_ios_of_all_frames_sum_to_fio_count() -> None:
+def test_ios_of_all_frames_add_up_to_fio_s_count() -> None:
     for name in ("3.42-a-randread-grp", "3.1-p-mixed", "3.42-c-numjobs4-nogroup"):
-        rows = [row for row in written(session(name)) if row["event"] == "frame"]
+        rows = [row for row in json_rows(session(name)) if row["event"] == "frame"]
         final = statuses(name)[-1]
         stated = sum(d.completed or 0 for job in final.jobs for d in job.directions.values())
         assert sum(row["fio"]["total"]["ios"] for row in rows) == stated
@@ -123,13 +123,13 @@ def test_ios_of_all_frames_sum_to_fio_count() -> None:
         )
 
 
-def test_histograms_of_all_lines_add_to_fio_own() -> None:
-    rows = [row for row in written(session("3.42-a-randread-grp")) if row["event"] == "frame"]
+def test_histograms_of_all_lines_add_up_to_fio_s() -> None:
+    rows = [row for row in json_rows(session("3.42-a-randread-grp")) if row["event"] == "frame"]
     parts = [{int(k): n for k, n in row["fio"]["read"]["bins"].items()} for row in rows]
     assert merge(parts) == statuses("3.42-a-randread-grp")[-1].jobs[0].directions["read"].bins
 
 
-def test_a_histogram_of_total_latencies_is_shown_as_such() -> None:
+def test_a_histogram_of_total_latencies_is_labelled_lat() -> None:
     read = frame_object(whole_frames("3.42-p-latonly")[0])["fio"]["read"]
     assert read["bins_of"] == "lat"
     assert read["lat"]["p99"] and read["lat"]["max"]
@@ -148,7 +148,7 @@ def test_other_events() -> None:
     assert finished["summary"]["rows"][0]["directions"]["read"]["iops"] == 74794.102949
 
 
-def test_nothing_reaches_a_terminal_raw() -> None:
+def test_control_characters_are_escaped() -> None:
     line = dumps(event_object(Mark(0, "\x1b[2J\x7f\x9b\ud800\u202e[red]\n")))
     assert line.isascii() and line.isprintable()
     assert json.loads(line)["text"] == "\x1b[2J\x7f\x9b\ud800\u202e[red]\n"
@@ -167,7 +167,7 @@ values = st.recursive(
 
 
 @given(values)
-def test_anything_becomes_json(value: Any) -> None:
+def test_any_value_can_be_written_as_json(value: Any) -> None:
     json.loads(dumps({"x": value}), parse_constant=pytest.fail)
 
 
@@ -176,19 +176,19 @@ def test_numbers_keep_six_decimals(value: float) -> None:
     assert math.isclose(clean(value), value, abs_tol=5.1e-7, rel_tol=1e-15)
 
 
-class Closed(io.StringIO):
-    """A pipe whose reader has gone."""
+class ClosedPipe(io.StringIO):
+    """A pipe that its reader has closed."""
 
     def flush(self) -> None:
         raise BrokenPipeError(32, "Broken pipe")
 
 
-def test_a_closed_pipe_is_passed_on() -> None:
+def test_a_closed_pipe_raises() -> None:
     with pytest.raises(BrokenPipeError):
-        JsonlSink(Closed(), "h").handle(Mark(0, "x"))
+        JsonlSink(ClosedPipe(), "h").handle(Mark(0, "x"))
 
 
-def test_each_line_is_there_at_once() -> None:
+def test_each_line_is_flushed() -> None:
     class Buffered(io.StringIO):
         flushed = 0
 

@@ -39,26 +39,26 @@ from iopstui.output.summary import (
 
 
 def total(name: str) -> FramesTotal:
-    counted = FramesTotal()
+    frames_total = FramesTotal()
     for frame in frames(name):
-        counted.add(frame.fio)
-    return counted
+        frames_total.add(frame.fio)
+    return frames_total
 
 
-def stated(name: str) -> list[dict[str, Any]]:
-    """The rows of the last document, as fio wrote them."""
+def fio_rows(name: str) -> list[dict[str, Any]]:
+    """The rows of fio's last document."""
     documents = [item for item in items([raw(name)]) if isinstance(item, Document)]
     return list(documents[-1].data["jobs"])
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_the_figures_are_exactly_fio_own(name: str) -> None:
+def test_figures_equal_those_of_fio(name: str) -> None:
     rows = fio_summary(statuses(name)[-1])["rows"]
-    assert len(rows) == len(stated(name))
-    for row, own in zip(rows, stated(name), strict=True):
-        assert (row["name"], row["error"]) == (own["jobname"], own["error"])
+    assert len(rows) == len(fio_rows(name))
+    for row, fio_row in zip(rows, fio_rows(name), strict=True):
+        assert (row["name"], row["error"]) == (fio_row["jobname"], fio_row["error"])
         for direction, figures in row["directions"].items():
-            block = own[direction]
+            block = fio_row[direction]
             assert figures["iops"] == block["iops"]
             assert figures["total_ios"] == block["total_ios"]
             assert figures["runtime_ms"] == block["runtime"]
@@ -94,14 +94,14 @@ def test_without_latencies_there_are_none_in_the_summary() -> None:
 def test_rows_of_a_group_are_summed() -> None:
     summary = fio_summary(statuses("3.42-c-numjobs4-nogroup")[-1])
     (group,) = summary["sums"]
-    own = [row["read"] for row in stated("3.42-c-numjobs4-nogroup")]
+    fio_reads = [row["read"] for row in fio_rows("3.42-c-numjobs4-nogroup")]
     assert group["directions"]["read"]["rows"] == 4
     for key in ("iops", "io_bytes", "total_ios"):
-        assert group["directions"]["read"][key] == pytest.approx(sum(row[key] for row in own))
+        assert group["directions"]["read"][key] == pytest.approx(sum(row[key] for row in fio_reads))
     assert summary["total"]["read"]["iops"] == group["directions"]["read"]["iops"]
 
 
-def test_rates_of_stages_that_follow_one_another_are_not_summed() -> None:
+def test_rates_of_stonewalled_stages_are_not_summed() -> None:
     summary = fio_summary(statuses("3.42-d-stonewall")[-1])
     assert len(summary["sums"]) == 2
     assert {part["iops"] for part in summary["total"].values()} == {None}
@@ -109,28 +109,28 @@ def test_rates_of_stages_that_follow_one_another_are_not_summed() -> None:
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_the_text_has_fio_figures_and_says_whether_the_frames_add_up(name: str) -> None:
+def test_the_summary_text_has_fio_s_figures_and_the_verdict(name: str) -> None:
     summary = fio_summary(statuses(name)[-1])
     text = summary_text(summary, total(name))
     lines = text.splitlines()
     assert max(map(len, lines)) <= 80
-    held = certificate(summary, total(name))
-    assert held.own_mean
+    result = certificate(summary, total(name))
+    assert result.own_mean
     expected = UNCHECKED if name in ONLY_SUBMISSIONS else DIFFERS if name in OFF else EXACT
-    assert held.verdict == expected
+    assert result.verdict == expected
     assert ("up to fio's own total" in text) is (expected == EXACT)
     assert ("Not verified: fio " in " ".join(lines)) is (expected == UNCHECKED)
     if name in OFF:
-        assert held.more_ios == OFF[name]
-        assert held.ramp is (OFF[name] > 0)
-        assert held.failed is (OFF[name] < 0)
-    for own in stated(name):
+        assert result.more_ios == OFF[name]
+        assert result.ramp is (OFF[name] > 0)
+        assert result.failed is (OFF[name] < 0)
+    for fio_row in fio_rows(name):
         for direction in ("read", "write", "trim", "mixed"):
-            if own.get(direction, {}).get("total_ios"):
-                assert f"{own[direction]['iops']:.1f}" in text
+            if fio_row.get(direction, {}).get("total_ios"):
+                assert f"{fio_row[direction]['iops']:.1f}" in text
 
 
-def test_a_difference_is_said_in_figures() -> None:
+def test_a_difference_is_given_in_ios_and_bytes() -> None:
     summary = fio_summary(statuses("3.42-a-randread-grp")[-1])
     short = FramesTotal()
     for frame in frames("3.42-a-randread-grp")[1:]:
@@ -142,92 +142,92 @@ def test_a_difference_is_said_in_figures() -> None:
     assert "Verified" not in text
 
 
-def test_what_a_killed_fio_said_last_certifies_nothing() -> None:
+def test_the_last_report_of_a_killed_fio_is_not_verified() -> None:
     name = "3.42-a-randread-grp"
     killed = fio_summary(statuses(name)[-1], final=False)
-    found = certificate(killed, total(name))
-    assert (found.verdict, found.final) == (UNCHECKED, False)
+    result = certificate(killed, total(name))
+    assert (result.verdict, result.final) == (UNCHECKED, False)
     text = " ".join(summary_text(killed, total(name)).split())
     assert "fio's last report before it was killed (" in text and "final figures" not in text
     assert "Not verified: fio was killed before its final count; its last report had" in text
     assert "fio was killed" in interruption(killed) and "until then" in interruption({"rows": []})
-    # recordings of versions before say nothing of it
+    # older recordings lack this key
     del killed["final"]
     assert certificate(killed, total(name)).verdict == EXACT
 
 
-def held_against(name: str, job: str = "", **changes: Any) -> Certificate:
-    """The frames of a recording against its last document with other figures of its reads."""
+def certificate_with(name: str, job: str = "", **changes: Any) -> Certificate:
+    """The certificate of a recording whose final report has other figures of reads."""
     summary = fio_summary(statuses(name, job)[-1])
     summary["rows"][0]["directions"]["read"].update(changes)
-    counted = FramesTotal()
+    frames_total = FramesTotal()
     for frame in frames(name, job):
-        counted.add(frame.fio)
-    return certificate(summary, counted)
+        frames_total.add(frame.fio)
+    return certificate(summary, frames_total)
 
 
-def test_the_certificate_fails_where_the_frames_count_other_ios_than_fio() -> None:
-    """The frames are made of latency samples: what if fio submitted more, or less, than these?"""
+def test_verification_fails_if_frames_and_fio_count_different_ios() -> None:
+    """Frames count latency samples. fio may have submitted more or fewer I/Os."""
     name = "3.42-a-randread-grp"
     read = fio_summary(statuses(name)[-1])["rows"][0]["directions"]["read"]
-    assert held_against(name).verdict == EXACT
+    assert certificate_with(name).verdict == EXACT
     for off in (-1, 1, 64):
-        found = held_against(name, total_ios=read["total_ios"] + off)
-        assert (found.verdict, found.more_ios, found.ramp) == (DIFFERS, -off, False)
-    assert held_against(name, iops=1.01 * read["iops"]).verdict == DIFFERS
-    assert held_against(name, io_bytes=read["io_bytes"] + 4096).verdict == DIFFERS
+        result = certificate_with(name, total_ios=read["total_ios"] + off)
+        assert (result.verdict, result.more_ios, result.ramp) == (DIFFERS, -off, False)
+    assert certificate_with(name, iops=1.01 * read["iops"]).verdict == DIFFERS
+    assert certificate_with(name, io_bytes=read["io_bytes"] + 4096).verdict == DIFFERS
 
 
-def test_the_certificate_fails_where_latency_samples_are_not_the_ios() -> None:
-    """filestat: 64,400 samples of 2,560,329 I/Os were certified."""
-    assert held_against("3.33-q-filestat").verdict == EXACT
+def test_verification_fails_if_latencies_of_only_some_ios_are_sampled() -> None:
+    """Engine filestat: fio sampled 64,400 latencies of 2,560,329 I/Os."""
+    assert certificate_with("3.33-q-filestat").verdict == EXACT
     assert total("3.33-q-filestat").ios == 6_614_350, "fio took 65,000 latencies"
-    few = FramesTotal()
+    frames_total = FramesTotal()
     (final,) = statuses("3.42-l-size")[-1].jobs
-    read = next(iter(final.directions.values()))
-    counts = replace(read, issued=2_560_329, completed=64_400)
+    direction = next(iter(final.directions.values()))
+    counts = replace(direction, issued=2_560_329, completed=64_400)
     status = FioStatus("fio-3.42", 0, (replace(final, directions={"read": counts}),))
-    few.add(FioIntervals().feed(replace(status, timestamp_ms=1), 0, 1.0, True))
-    found = certificate(fio_summary(status), few)
-    assert found.verdict in (DIFFERS, UNCHECKED)
-    assert found.ios == 2_560_329
-    assert few.ios != 64_400
+    frames_total.add(FioIntervals().feed(replace(status, timestamp_ms=1), 0, 1.0, True))
+    result = certificate(fio_summary(status), frames_total)
+    assert result.verdict in (DIFFERS, UNCHECKED)
+    assert result.ios == 2_560_329
+    assert frames_total.ios != 64_400
 
 
-def test_lost_frames_are_seen_where_the_ios_cannot_be_checked() -> None:
-    """Sizes differ, so fio's bytes are no check of the count, but they are one of the frames."""
+def test_lost_frames_are_detected_if_ios_cannot_be_checked() -> None:
+    """If block sizes vary, fio's bytes cannot check the count of I/Os, but show lost frames."""
     name, job = "3.42-a-randread-grp", SIZES
-    whole = held_against(name, job)
-    assert (whole.verdict, whole.bytes) == (EXACT, None)
-    assert held_against(name, job, io_bytes=1).verdict == DIFFERS
+    result = certificate_with(name, job)
+    assert (result.verdict, result.bytes) == (EXACT, None)
+    assert certificate_with(name, job, io_bytes=1).verdict == DIFFERS
 
 
-def test_bytes_are_not_held_against_a_size_that_the_ios_do_not_have() -> None:
-    """fio's two counters say that the I/Os are of 4 KiB, whatever the job file says."""
+def test_bytes_are_not_checked_against_a_wrong_block_size() -> None:
+    """By fio's two counters each I/O has 4 KiB, so a block size of 8 KiB is not used."""
     name = "3.42-a-randread-grp"
     summary = fio_summary(statuses(name)[-1])
     summary["rows"][0]["block_size"] = 8192
-    found = certificate(summary, total(name))
-    assert (found.verdict, found.bytes) == (EXACT, None)
+    result = certificate(summary, total(name))
+    assert (result.verdict, result.bytes) == (EXACT, None)
 
 
-def test_the_bytes_of_ios_that_move_none_are_not_checked() -> None:
-    counted = FramesTotal()
+def test_bytes_of_ios_without_data_are_not_checked() -> None:
+    frames_total = FramesTotal()
     summary = fio_summary(statuses("3.42-a-randread-grp")[-1])
     row = summary["rows"][0]
     row["directions"]["read"] |= {"io_bytes": 0, "total_ios": 20, "iops": 0, "runtime_ms": 0}
     row["block_size"] = None
-    counted._ios[0], counted._bytes[0] = 20, 0
-    text = reconciliation(summary, counted)
+    frames_total._ios[0], frames_total._bytes[0] = 20, 0
+    text = reconciliation(summary, frames_total)
     assert text.endswith("Their 0 bytes are not checked: these I/Os move no data.")
 
 
-def test_bytes_of_several_sizes_are_said_not_to_be_checked() -> None:
+def test_bytes_of_varying_block_sizes_are_reported_as_unchecked() -> None:
     job = SIZES
-    counted = FramesTotal()
+    frames_total = FramesTotal()
     for frame in frames("3.42-a-randread-grp", job):
-        counted.add(frame.fio)
-    text = reconciliation(fio_summary(statuses("3.42-a-randread-grp", job)[-1]), counted)
+        frames_total.add(frame.fio)
+    text = reconciliation(fio_summary(statuses("3.42-a-randread-grp", job)[-1]), frames_total)
     assert "up to fio's own total (" in text
     assert text.endswith("bytes are not checked: block sizes vary.")
 
@@ -239,34 +239,34 @@ SWAPPED = GRP + "gtod_reduce=1\n[small]\nbs=4k\n[big]\nbs=64k\n"
 SOME = GRP + "bs=4k\n[a]\ngtod_reduce=1\n[b]\n"
 
 
-@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("with_job", [True, False])
 @pytest.mark.parametrize(
     ("name", "job", "verdict", "flag"),
     [("3.33-q-grp-two-bs", TWO_SIZES, UNCHECKED, SUBMITTED),
      ("3.33-q-grp-two-bs-swapped", SWAPPED, UNCHECKED, SUBMITTED),
      ("3.33-q-grp-some-gtod", SOME, EXACT, SOME_LATENCY)],
 )  # fmt: skip
-def test_a_group_of_different_sections_is_counted_by_what_all_of_them_have(
-    name: str, job: str, verdict: str, flag: str, known: bool
+def test_a_group_of_different_sections_uses_only_common_counters(
+    name: str, job: str, verdict: str, flag: str, with_job: bool
 ) -> None:
     """Two sections, each rate_iops=5000. fio prints the last one's block size and gtod_reduce:
     85,000, 5,300 and 5,000 IOPS were shown."""
-    text = job if known else ""
+    text = job if with_job else ""
     built = [frame for frame in frames(name, text) if frame.fio]
     for frame in built:
         assert frame.fio is not None
         assert frame.fio.total.iops == pytest.approx(10_000, rel=0.06)
         assert flag in frame.flags
         assert (SUBMITTED in frame.flags) is (verdict == UNCHECKED)
-    assert held_against(name, text).verdict == verdict
+    assert certificate_with(name, text).verdict == verdict
 
 
-def test_one_row_that_cannot_be_checked_leaves_nothing_certified() -> None:
+def test_one_unchecked_row_leaves_the_summary_unverified() -> None:
     summary = fio_summary(statuses("3.33-q-grp-two-bs")[-1])
     assert "exactly" not in reconciliation(summary, total("3.33-q-grp-two-bs"))
 
 
-def test_an_io_whose_bytes_alone_fio_counts_was_under_way_when_the_ramp_ended() -> None:
+def test_an_io_of_which_fio_counts_only_the_bytes_crossed_the_ramp_s_end() -> None:
     """fio 3.42: 66,649 I/Os' bytes, 66,648 samples, 66,647 submissions."""
     name = "3.42-e-ramp"
     summary = fio_summary(statuses(name)[-1])
@@ -276,13 +276,13 @@ def test_an_io_whose_bytes_alone_fio_counts_was_under_way_when_the_ramp_ended() 
         direction["iops"] = 0
         direction["runtime_ms"] = 0
     row["directions"]["read"]["total_ios"] += more
-    found = certificate(summary, total(name))
-    assert (found.verdict, found.more_ios, found.ramp) == (DIFFERS, 0, True)
+    result = certificate(summary, total(name))
+    assert (result.verdict, result.more_ios, result.ramp) == (DIFFERS, 0, True)
     row["depth"] = 0
     assert not certificate(summary, total(name)).ramp
 
 
-def test_failed_ios_are_no_difference_where_fio_counts_them() -> None:
+def test_failed_ios_are_no_difference_if_fio_counts_them() -> None:
     name = "3.42-l-size"
     summary = fio_summary(statuses(name)[-1])
     (row,) = summary["rows"]
@@ -295,90 +295,92 @@ def test_failed_ios_are_no_difference_where_fio_counts_them() -> None:
     assert certificate(summary, total(name)).verdict == DIFFERS
 
 
-def test_without_frames_nothing_is_said_about_them() -> None:
+def test_without_frames_the_summary_does_not_mention_them() -> None:
     assert "frames" not in summary_text(fio_summary(statuses("3.42-a-randread-grp")[-1]), None)
 
 
-def test_many_rows_are_shown_by_their_sums() -> None:
+def test_many_rows_are_shown_as_a_sum() -> None:
     status = statuses("3.42-c-numjobs4-nogroup")[-1]
-    many = replace(status, jobs=status.jobs * MAX_ROWS)
-    lines = summary_text(fio_summary(many), None).splitlines()
+    many_rows = replace(status, jobs=status.jobs * MAX_ROWS)
+    lines = summary_text(fio_summary(many_rows), None).splitlines()
     assert len(lines) == 3
     assert lines[2].startswith("sum")
 
 
-def test_errors_are_told_with_their_meaning() -> None:
+def test_errors_are_shown_with_their_meaning() -> None:
     text = summary_text(fio_summary(statuses("3.42-g5-enospc-run")[-1]), None)
     assert "g: error 28 (No space left on device)" in text
 
 
-def test_a_run_that_did_nothing() -> None:
+def test_the_summary_of_a_run_without_ios() -> None:
     text = summary_text(fio_summary(statuses("3.42-g2-perm")[-1]), total("3.42-g2-perm"))
     assert "error 13" in text
     assert "0.000 s" in text
     summary_text(fio_summary(FioStatus("fio-3.42", 0, ())), FramesTotal())
 
 
-def test_a_reset_drops_what_was_counted_before() -> None:
-    counted = FramesTotal()
+def test_a_reset_discards_earlier_counts() -> None:
+    frames_total = FramesTotal()
     ramp = [frame.fio for frame in frames("3.42-e-ramp") if frame.fio and frame.fio.ramp]
     for interval in ramp:
-        counted.add(interval)
-    assert counted.ios > 0
-    assert total("3.42-e-ramp").ios < counted.ios + total("3.42-e-ramp").ios
+        frames_total.add(interval)
+    assert frames_total.ios > 0
+    assert total("3.42-e-ramp").ios < frames_total.ios + total("3.42-e-ramp").ios
 
 
-def test_an_interruption_does_not_speak_of_figures_where_there_are_none() -> None:
+def test_an_interruption_without_results_says_so() -> None:
     early = StepFinished(0.4, 1, 130, "", True)
     later = replace(early, summary={"rows": [{"name": "a"}]})
-    said = io.StringIO()
-    narrator = Narrator(said)
+    stream = io.StringIO()
+    narrator = Narrator(stream)
     for event in (early, later):
         narrator.handle(event)
-    first, second = said.getvalue().splitlines()
+    first, second = stream.getvalue().splitlines()
     assert "no results" in first
     assert "cover the time until then" in second
 
 
-def test_one_is_no_plural(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_count_of_1_is_singular(monkeypatch: pytest.MonkeyPatch) -> None:
     summary = fio_summary(statuses("3.42-a-randread-grp")[-1])
-    one = FramesTotal()
-    one.add(frames("3.42-a-randread-grp")[0].fio)
-    assert reconciliation(summary, one).startswith(f"Different: 1 interval with {one.ios:,} I/Os, ")
+    first_frame = FramesTotal()
+    first_frame.add(frames("3.42-a-randread-grp")[0].fio)
+    assert reconciliation(summary, first_frame).startswith(
+        f"Different: 1 interval with {first_frame.ios:,} I/Os, "
+    )
     monkeypatch.setattr(FramesTotal, "ios", 1)
-    assert reconciliation(summary, one).startswith("Different: 1 interval with 1 I/O, ")
+    assert reconciliation(summary, first_frame).startswith("Different: 1 interval with 1 I/O, ")
 
 
-@pytest.mark.parametrize(("missed", "said"), [(0, None), (1, "0.01 %"), (42, "0.42 %")])
-def test_requests_that_the_probe_did_not_see_are_counted_and_said(
-    missed: int, said: str | None
+@pytest.mark.parametrize(("missed", "share"), [(0, None), (1, "0.01 %"), (42, "0.42 %")])
+def test_requests_that_the_probe_missed_are_counted_and_reported(
+    missed: int, share: str | None
 ) -> None:
-    """Its own programs lose some without a count of the kernel's; from 1 in 10,000 on told."""
+    """The summary reports missed requests from 1 in 10,000 on."""
     first = ProbeSample(10**9, 10**9, (LATENCY,), 1, {"vda": {"read": {100: 0}}}, {}, {}, {}, (),
                         {"missed": 0})  # fmt: skip
-    seen = {"vda": {"read": {100: 10_000 - missed}}}
-    second = replace(first, time_ns=2 * 10**9, arrived_ns=2 * 10**9, device=seen,
+    latencies = {"vda": {"read": {100: 10_000 - missed}}}
+    second = replace(first, time_ns=2 * 10**9, arrived_ns=2 * 10**9, device=latencies,
                      counts={"missed": missed})  # fmt: skip
     fold, total = ProbeIntervals(), ProbeTotal()
-    for one in (first, second):
-        total.add(fold.feed(one, one.arrived_ns), ("vda",))
+    for sample in (first, second):
+        total.add(fold.feed(sample, sample.arrived_ns), ("vda",))
     text = probe_text(total)
     assert f"read {10_000 - missed} requests" in text and "incomplete" not in text
-    assert ("not in these figures" in text) == (said is not None)
-    assert said is None or f"{said} of the requests" in text
+    assert ("not in these figures" in text) == (share is not None)
+    assert share is None or f"{share} of the requests" in text
 
 
-def test_the_slowest_requests_say_where_they_waited() -> None:
+def test_the_slowest_requests_show_where_they_waited() -> None:
     slow = SlowestTotal()
     assert slowest_text(slow) == ""
     flush = {"kind": "flush", "flags": "FF", "sector": None, "offset": None, "size": 0}
-    kept = (
+    exemplars = (
         *(exemplar(1000 * n, pid=n) for n in range(50, 60)),
         exemplar(90_000, inserted_ns=None, comm="", error=10, **flush),
     )
     probe = replace(
         ProbeInterval(1.0, 0.0, (), {}, {}, (), None, None, None, None, 0, 0, 0, None, None),
-        exemplars=kept, read_ns=10**9,
+        exemplars=exemplars, read_ns=10**9,
     )  # fmt: skip
     slow.add(replace(watch_frame(7.0, {}), probe=probe))
     head, *lines = slowest_text(slow).splitlines()
@@ -391,7 +393,7 @@ def test_the_slowest_requests_say_where_they_waited() -> None:
     )
 
 
-def test_what_a_run_did_to_its_drives() -> None:
+def test_the_smart_summary_of_a_run_s_drives() -> None:
     drives = RunDrives()
     assert drives_text(drives) == ""
     began = dict.fromkeys(("media_errors", "units_written", "thermal_1", "thermal_1_s"), 0)
@@ -400,14 +402,14 @@ def test_what_a_run_did_to_its_drives() -> None:
     drives.add({"nvme0": DriveReading(now, began)})
     text = drives_text(drives)
     assert all(len(line) <= 80 for line in text.splitlines())
-    words = " ".join(text.split())
-    assert words == (
+    joined = " ".join(text.split())
+    assert joined == (
         "nvme0 (SMART): at most 77 °C, 977 MiB written, media errors +0, throttled lightly +2 "
         "times, for 31 s, 7 % of endurance used, critical warning 0x04"
     )
 
 
-def test_an_ordinary_user_is_told_what_he_does_not_see() -> None:
+def test_without_root_missing_smart_figures_are_explained() -> None:
     drives = RunDrives()
     why = "The drive's own figures need root: run with sudo."
     drives.add({"nvme0": DriveReading({"kelvin": 320}, {}, why)})

@@ -1,4 +1,4 @@
-"""What a sweep says of its points: rows, the knee, Little's law."""
+"""The output of a sweep: rows, the knee of each curve, Little's law."""
 
 from __future__ import annotations
 
@@ -27,27 +27,29 @@ from iopstui.output.experiment.sweep import (
 
 def test_the_knee_of_each_curve_is_named() -> None:
     events = finished()
-    one, four = curves_of(PLAN, events)
-    assert dict(one.fixed) == {"numjobs": "1"} and len(one.points) == 7
-    assert "iodepth=16" in curve_text(one) or "iodepth=8" in curve_text(one)
+    single, four = curves_of(PLAN, events)
+    assert dict(single.fixed) == {"numjobs": "1"} and len(single.points) == 7
+    assert "iodepth=16" in curve_text(single) or "iodepth=8" in curve_text(single)
     assert "with numjobs=4" in curve_text(four) and "iodepth=4" in curve_text(four)
     assert "12.0-fold" in curve_text(four) or "fold" in curve_text(four)
 
 
-def test_points_that_come_in_another_order_make_the_same_curve() -> None:
+def test_points_in_another_order_make_the_same_curve() -> None:
     events = finished()
-    again = curves_of(PLAN, list(reversed(events)))
-    assert {curve_text(c) for c in again} == {curve_text(c) for c in curves_of(PLAN, events)}
+    reversed_curves = curves_of(PLAN, list(reversed(events)))
+    assert {curve_text(c) for c in reversed_curves} == {
+        curve_text(c) for c in curves_of(PLAN, events)
+    }
 
 
-def test_a_knee_outside_of_the_range_is_said_to_be_there() -> None:
+def test_a_knee_outside_the_range_is_reported() -> None:
     below = Plan(("j",), {}, (parse_axis("iodepth=1,2,4"),))
     assert "Try larger values" in curve_text(curves_of(below, finished(below))[0])
     above = Plan(("j",), {}, (parse_axis("iodepth=64,128,256"),))
     assert "first point" in curve_text(curves_of(above, finished(above))[0])
 
 
-def test_without_an_axis_of_load_there_is_no_curve() -> None:
+def test_without_a_load_axis_there_is_no_curve() -> None:
     plan = Plan(("j",), {}, (parse_axis("ioengine=libaio,io_uring"),))
     assert curves_of(plan, []) == []
 
@@ -57,7 +59,7 @@ def test_conclusions_count_the_points_by_little_s_law() -> None:
     assert any("14 of 14" in line for line in lines)
 
 
-def test_the_table_keeps_to_80_columns() -> None:
+def test_the_table_fits_80_columns() -> None:
     out = io.StringIO()
     table = SweepTable(PLAN, out)
     for event in finished():
@@ -68,7 +70,7 @@ def test_the_table_keeps_to_80_columns() -> None:
     assert max(map(len, lines)) <= 80, max(lines, key=len)
 
 
-def test_json_lines_and_csv_carry_every_point() -> None:
+def test_json_lines_and_csv_have_every_point() -> None:
     out = io.StringIO()
     sink = SweepJson(PLAN, JsonLines(out, "h"))
     for event in finished():
@@ -83,11 +85,15 @@ def test_json_lines_and_csv_carry_every_point() -> None:
     table = SweepCsv(PLAN, out)
     for event in finished():
         table.point(event)
-    read = list(csv.DictReader(io.StringIO(out.getvalue())))
-    assert len(read) == 14 and read[0]["iodepth"] == "1" and float(read[0]["iops"]) == 10_000
+    csv_rows = list(csv.DictReader(io.StringIO(out.getvalue())))
+    assert (
+        len(csv_rows) == 14
+        and csv_rows[0]["iodepth"] == "1"
+        and float(csv_rows[0]["iops"]) == 10_000
+    )
 
 
-def test_several_runs_of_each_point_end_in_their_means_and_failures_in_sentences() -> None:
+def test_repeats_end_with_means_and_failures_with_messages() -> None:
     plan = replace(PLAN, repeats=3, seed=4)
     runs = finished(plan)
     broken = PointFailed(1.0, 0, 42, "x", "randread-4k", runs[5].settings, 1, "too deep")
@@ -108,11 +114,13 @@ def test_several_runs_of_each_point_end_in_their_means_and_failures_in_sentences
     assert sum(row["event"] == "point_mean" for row in rows) == 14
     curve = next(row for row in rows if row["event"] == "curve")
     assert curve["points"] == list(range(7)) and curve["knee_within"][0] <= curve["knee"]
-    read = list(csv.DictReader(io.StringIO(cells.getvalue())))
-    assert len(read) == 42 and read[-1]["error"] == "too deep" and read[-1]["iops"] == ""
+    csv_rows = list(csv.DictReader(io.StringIO(cells.getvalue())))
+    assert (
+        len(csv_rows) == 42 and csv_rows[-1]["error"] == "too deep" and csv_rows[-1]["iops"] == ""
+    )
 
 
-def test_verdicts_of_several_jobs_at_a_glance() -> None:
+def test_verdicts_of_several_jobs_are_a_table() -> None:
     plan = Plan(("vng-randread", "vng-randwrite"), {}, (parse_axis("iodepth=1,8"),))
     promise = parse_expectation("iops>=50k")
     events = [
@@ -129,6 +137,6 @@ def test_verdicts_of_several_jobs_at_a_glance() -> None:
     assert pass_table(plan, finished(plan)) == [], "nothing was expected"
 
 
-def test_how_long_it_takes() -> None:
+def test_the_estimated_length_is_shown() -> None:
     assert length_text(PLAN).startswith("14 points, about 2 min 55 s")
     confirm(PLAN, yes=False)

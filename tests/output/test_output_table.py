@@ -9,7 +9,7 @@ from fio_recordings import KINDS, OFF, ONLY_SUBMISSIONS, statuses
 from hypothesis import given
 from hypothesis import strategies as st
 from session_frames import session, whole_frames
-from test_output_jsonl import Closed
+from test_output_jsonl import ClosedPipe
 from watch_frames import rates
 
 from iopstui.events import (
@@ -26,23 +26,23 @@ from iopstui.model.metrics import frame as flags
 from iopstui.output.table import HEADER_EVERY, TableSink, discard_rows, flag_text, shown_directions
 
 
-def on(device: str | None) -> Target:
+def target_on(device: str | None) -> Target:
     return Target(DEVICE, f"/dev/{device}", device, (device,) if device else ())
 
 
-def printed(events: list[Event], device: str | None = "vda") -> tuple[str, str]:
+def print_events(events: list[Event], device: str | None = "vda") -> tuple[str, str]:
     out, err = io.StringIO(), io.StringIO()
-    sink = TableSink(out, err, on(device))
+    sink = TableSink(out, err, target_on(device))
     for event in events:
         sink.handle(event)
     sink.close()
     return out.getvalue(), err.getvalue()
 
 
-def in_encoding(events: list[Event], encoding: str) -> str:
+def print_in_encoding(events: list[Event], encoding: str) -> str:
     raw = io.BytesIO()
     out = io.TextIOWrapper(raw, encoding=encoding)
-    sink = TableSink(out, out, on("vda"))
+    sink = TableSink(out, out, target_on("vda"))
     for event in events:
         sink.handle(event)
     sink.close()
@@ -51,38 +51,38 @@ def in_encoding(events: list[Event], encoding: str) -> str:
 
 @pytest.mark.parametrize("name", KINDS)
 def test_every_recording_fits_80_columns(name: str) -> None:
-    out, _ = printed(session(name))
+    out, _ = print_events(session(name))
     assert max(map(len, out.splitlines())) <= 80
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_every_recording_ends_with_what_the_frames_hold(name: str) -> None:
-    out, _ = printed(session(name))
+def test_every_recording_ends_with_a_verdict(name: str) -> None:
+    out, _ = print_events(session(name))
     exact = name not in OFF and name not in ONLY_SUBMISSIONS
     *_, verdict = out.split("fio's final figures")
     assert ("up to fio's own total" in " ".join(verdict.split())) is exact
 
 
-def columns(line: str) -> list[str]:
-    """The cells of a row; a latency and its unit are one."""
+def cells(line: str) -> list[str]:
+    """The cells of a row, a latency with its unit."""
     return re.sub(r" (ns|µs|ms|s)\b", r"\1", line).split()
 
 
-def test_a_row_has_both_views_of_the_second() -> None:
-    lines = printed(session("3.42-a-randread-grp"))[0].splitlines()
+def test_a_row_has_figures_of_fio_and_the_device() -> None:
+    lines = print_events(session("3.42-a-randread-grp"))[0].splitlines()
     assert lines[1].split() == ["time", "read", "write", "MiB/s", "p50", "p99", "p99.9", "r/s",
                                 "w/s", "aqu-sz", "util"]  # fmt: skip
     assert "vda" in lines[0]
     assert "clat" in lines[0]
-    first, second = columns(lines[2]), columns(lines[3])
+    first, second = cells(lines[2]), cells(lines[3])
     assert first[7:] == ["–"] * 4
     assert second[0] == "0:01"
     assert second[1:3] == ["75.5k", "–"]
     assert second[7:] == ["998", "49.9", "0.60", "90"]
 
 
-def test_columns_stand_below_their_headings() -> None:
-    lines = printed(session("3.42-k-verify"))[0].splitlines()
+def test_columns_are_aligned_with_their_headings() -> None:
+    lines = print_events(session("3.42-k-verify"))[0].splitlines()
     lines = [line for line in lines if "discards:" not in line]
     head = lines[1]
     ends = [match.end() for match in re.finditer(r"\S+", head)]
@@ -91,25 +91,25 @@ def test_columns_stand_below_their_headings() -> None:
             assert line[end - 1] != " " and line[end : end + 1] in ("", " ")
 
 
-def test_the_header_comes_again() -> None:
+def test_the_header_is_repeated() -> None:
     frame = whole_frames("3.42-a-randread-grp")[1]
     events: list[Event] = [FrameReady(0, frame)] * (2 * HEADER_EVERY + 1)
-    assert printed(events)[0].count("aqu-sz") == 3
+    assert print_events(events)[0].count("aqu-sz") == 3
 
 
 def test_the_header_follows_the_directions() -> None:
     heads = [
         line.split()[1:3]
-        for line in printed(session("3.42-d-stonewall"))[0].splitlines()
+        for line in print_events(session("3.42-d-stonewall"))[0].splitlines()
         if "aqu-sz" in line
     ]
     assert heads == [["read", "write"]]
-    trims = printed(session("3.42-p-trim"))[0].splitlines()[1].split()[1:3]
+    trims = print_events(session("3.42-p-trim"))[0].splitlines()[1].split()[1:3]
     assert trims == ["write", "trim"]
 
 
 @pytest.mark.parametrize(
-    ("seen", "shown"),
+    ("measured", "columns"),
     [
         ((), ("read", "write")),
         (("read",), ("read", "write")),
@@ -121,8 +121,8 @@ def test_the_header_follows_the_directions() -> None:
         (("read", "write", "trim"), ("read", "other")),
     ],
 )
-def test_which_directions_have_columns(seen: tuple[str, ...], shown: tuple[str, ...]) -> None:
-    assert shown_directions(seen) == shown
+def test_which_directions_have_columns(measured: tuple[str, ...], columns: tuple[str, ...]) -> None:
+    assert shown_directions(measured) == columns
 
 
 def test_the_second_column_may_be_the_sum_of_the_others() -> None:
@@ -131,12 +131,12 @@ def test_the_second_column_may_be_the_sum_of_the_others() -> None:
     parts = frame.fio.directions
     three = {"read": parts["write"], **parts}
     events: list[Event] = [FrameReady(0, replace(frame, fio=replace(frame.fio, directions=three)))]
-    row = printed(events)[0].splitlines()[2].split()
+    row = print_events(events)[0].splitlines()[2].split()
     assert row[1:3] == ["20.0k", "40.0k"]
 
 
 @pytest.mark.parametrize(
-    ("present", "words"),
+    ("present", "text"),
     [
         (set(), ""),
         ({flags.FINAL}, ""),
@@ -147,8 +147,8 @@ def test_the_second_column_may_be_the_sum_of_the_others() -> None:
         ({flags.NO_FIO}, "no fio"),
     ],
 )
-def test_flags_in_words(present: set[str], words: str) -> None:
-    assert flag_text(frozenset(present)) == words
+def test_flags_have_a_short_text(present: set[str], text: str) -> None:
+    assert flag_text(frozenset(present)) == text
 
 
 @given(st.sets(st.sampled_from([flags.RAMP, flags.PARTIAL, flags.LATE, flags.RESET, flags.NO_FIO])))
@@ -156,8 +156,8 @@ def test_flags_fit_their_column(present: set[str]) -> None:
     assert len(flag_text(frozenset(present))) <= 7
 
 
-def test_words_go_to_the_other_stream() -> None:
-    out, err = printed(
+def test_messages_go_to_standard_error() -> None:
+    out, err = print_events(
         [
             StepStarted(
                 0, 1, "j", "randread 4k  QD 32 × 2 jobs", ("fio",), True, "run", "fio-3.42"
@@ -178,38 +178,38 @@ def test_words_go_to_the_other_stream() -> None:
     ]
 
 
-def test_progress_is_told_in_tenths() -> None:
+def test_layout_progress_is_printed_in_tenths() -> None:
     events: list[Event] = [
-        LayoutProgress(0, 1, "laying out", done << 20, 1000 << 20) for done in range(1001)
+        LayoutProgress(0, 1, "laying out", done_mib << 20, 1000 << 20) for done_mib in range(1001)
     ]
-    _, err = printed(events)
+    _, err = print_events(events)
     assert len(err.splitlines()) == 11
-    _, err = printed([LayoutProgress(0, 1, "laying out", 5 << 20, None)] * 3)
+    _, err = print_events([LayoutProgress(0, 1, "laying out", 5 << 20, None)] * 3)
     assert err.splitlines() == ["[0:00] laying out: 5 MiB"]
 
 
-def test_why_columns_stay_empty_is_said_once_a_run() -> None:
-    _, err = printed(session("3.42-b-randrw-gtod") * 2)
+def test_the_reason_for_empty_columns_is_printed_once_per_run() -> None:
+    _, err = print_events(session("3.42-b-randrw-gtod") * 2)
     assert err.count("no latency") == 2
 
 
 def test_a_frame_without_fio_or_device() -> None:
     frame = whole_frames("3.42-a-randread-grp")[1]
     bare = replace(frame, fio=None, disks={}, flags=frozenset({flags.NO_FIO}))
-    out, _ = printed([FrameReady(0, bare)], None)
+    out, _ = print_events([FrameReady(0, bare)], None)
     assert out.splitlines()[2].split() == ["0:01", *["–"] * 10, "no", "fio"]
     assert "no device" in out.splitlines()[0]
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
 @pytest.mark.parametrize("name", ["3.42-d-stonewall", "3.42-b-randrw-gtod"])
-def test_any_locale_can_print_it(name: str, encoding: str) -> None:
-    text = in_encoding(session(name, "a × b – ä"), encoding)
+def test_the_table_prints_in_any_encoding(name: str, encoding: str) -> None:
+    text = print_in_encoding(session(name, "a × b – ä"), encoding)
     assert "aqu-sz" in text
     assert ("µs" in text) == (encoding != "ascii" and name == "3.42-d-stonewall")
 
 
-def test_nothing_a_terminal_obeys_comes_from_names() -> None:
+def test_control_characters_in_names_are_removed() -> None:
     evil = "\x1b[2Jx\x9b\r\n\u202e"
     status = statuses("3.42-a-randread-grp")[-1]
     events = session("3.42-a-randread-grp", evil)
@@ -218,25 +218,25 @@ def test_nothing_a_terminal_obeys_comes_from_names() -> None:
     summary = {**finished.summary, "fio_version": evil}
     summary["rows"] = [{**row, "name": evil, "error": 5} for row in finished.summary["rows"]]  # type: ignore[attr-defined]
     events[-2] = replace(finished, summary=summary, fio_log=(evil,), error="x")
-    out, err = printed([*events[:3], Mark(0, evil), Notice(0, evil, evil), events[-2]], evil)
+    out, err = print_events([*events[:3], Mark(0, evil), Notice(0, evil, evil), events[-2]], evil)
     assert status.jobs
     for line in (out + err).split("\n"):
         assert line.isprintable(), line
 
 
-def test_a_closed_pipe_is_passed_on() -> None:
+def test_a_closed_pipe_raises() -> None:
     with pytest.raises(BrokenPipeError):
-        TableSink(Closed(), io.StringIO(), None).handle(
+        TableSink(ClosedPipe(), io.StringIO(), None).handle(
             FrameReady(0, whole_frames("3.42-a-randread-grp")[0])
         )
 
 
 def test_discards_have_a_row_with_their_own_latency() -> None:
     """Each frame of session_frames.kernel completes one discard of 1 MiB in 3 ms."""
-    rows = [line.strip() for line in printed(session("3.42-a-randread-grp"))[0].splitlines()]
-    found = [row for row in rows if row.startswith("discards:")]
-    assert len(found) == len(whole_frames("3.42-a-randread-grp")) - 1
-    assert all(row.endswith("3.00 ms each") and "MiB/s, " in row for row in found)
+    rows = [line.strip() for line in print_events(session("3.42-a-randread-grp"))[0].splitlines()]
+    discards = [row for row in rows if row.startswith("discards:")]
+    assert len(discards) == len(whole_frames("3.42-a-randread-grp")) - 1
+    assert all(row.endswith("3.00 ms each") and "MiB/s, " in row for row in discards)
     [short] = discard_rows(replace(rates(), d_s=30.0, d_await=0.0))
     assert short.endswith("below 1 ms each"), "the kernel's clock has not ticked"
     assert [*discard_rows(None)] == []

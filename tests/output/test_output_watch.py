@@ -31,40 +31,40 @@ HIGH = replace(
 )  # fmt: skip
 
 
-def table(frames: list[Frame], target: Target = ONE) -> list[str]:
+def table_lines(frames: list[Frame], target: Target = ONE) -> list[str]:
     out = io.StringIO()
     sink = WatchTable(out, io.StringIO(), target)
-    for one in frames:
-        sink.handle(FrameReady(one.t, one))
+    for watch_frame in frames:
+        sink.handle(FrameReady(watch_frame.t, watch_frame))
     sink.close()
     return out.getvalue().splitlines()
 
 
-def test_a_second_in_iostat_s_figures() -> None:
-    found = table(watched([rates(100, 50, 2)]))
-    assert found == [
+def test_a_row_has_the_figures_of_iostat() -> None:
+    lines = table_lines(watched([rates(100, 50, 2)]))
+    assert lines == [
         "     UTC     time       disk   r/s   w/s rMB/s wMB/s r_await w_await aqu-sz util",
         "01:46:41     0:01        vda   100  50.0  0.39  0.20 2.00 ms 2.00 ms   0.30   30",
     ]
 
 
-def test_several_disks_have_a_row_each_below_their_sum() -> None:
-    one = frame(3.0, {"vda": rates(10, wait_ms=1), "vdb": rates(30, wait_ms=5)})
-    _, both, vda, vdb = table([one], TWO)
-    assert both.split()[:5] == ["01:46:43", "0:03", "2", "devices", "40.0"]
+def test_several_disks_have_rows_below_their_sum() -> None:
+    two_disks = frame(3.0, {"vda": rates(10, wait_ms=1), "vdb": rates(30, wait_ms=5)})
+    _, sum_row, vda, vdb = table_lines([two_disks], TWO)
+    assert sum_row.split()[:5] == ["01:46:43", "0:03", "2", "devices", "40.0"]
     # the sum's await is weighted by requests, its util has no meaning
-    assert "4.00 ms" in both and both.endswith("–")
+    assert "4.00 ms" in sum_row and sum_row.endswith("–")
     assert vda.split()[:2] == ["vda", "10.0"] and vdb.split()[:2] == ["vdb", "30.0"]
 
 
-def test_what_lies_below_has_a_row_and_what_is_missing_is_no_zero() -> None:
+def test_an_underlying_disk_has_a_row_with_dashes_for_missing_figures() -> None:
     stacked = Target(DEVICE, "/dev/dm-0", "dm-0", ("dm-0", "vda"))
-    _, top, below = table([frame(1.0, {"dm-0": rates(10)})], stacked)
+    _, top, below = table_lines([frame(1.0, {"dm-0": rates(10)})], stacked)
     assert top.split()[2:4] == ["dm-0", "10.0"]
     assert below.split() == ["└", "vda", *["–"] * 8]
 
 
-def test_nothing_is_wider_than_a_terminal() -> None:
+def test_no_line_is_wider_than_80_columns() -> None:
     long = Target(DEVICE, "/dev/x", "a-device-with-a-long-name", ("a-device-with-a-long-name",))
     wide = [
         *rows(frame(1e6, {"vda": HIGH, "vdb": HIGH}), TWO),
@@ -75,25 +75,25 @@ def test_nothing_is_wider_than_a_terminal() -> None:
     assert [line for line in wide if len(line) > 80] == []
 
 
-def test_the_heading_comes_again_and_the_first_sample_is_no_row() -> None:
-    found = table(watched([rates(1)] * (HEADER_EVERY + 1)))
-    heads = [n for n, line in enumerate(found) if "r_await" in line]
-    assert heads == [0, HEADER_EVERY + 1] and len(found) == HEADER_EVERY + 3
+def test_the_heading_is_repeated_and_the_first_sample_has_no_row() -> None:
+    lines = table_lines(watched([rates(1)] * (HEADER_EVERY + 1)))
+    heads = [n for n, line in enumerate(lines) if "r_await" in line]
+    assert heads == [0, HEADER_EVERY + 1] and len(lines) == HEADER_EVERY + 3
 
 
-def test_with_the_probe_the_device_s_latencies_take_the_place_of_the_awaits() -> None:
+def test_with_the_probe_device_latencies_replace_the_awaits() -> None:
     out = io.StringIO()
     sink = make_watch_sink("table", out, io.StringIO(), ONE, "host", probed=True)
-    seen = whole_frames("3.33-p-mixed", probed=True)
-    for one in seen:
-        sink.handle(FrameReady(one.t, one))
+    frames = whole_frames("3.33-p-mixed", probed=True)
+    for watch_frame in frames:
+        sink.handle(FrameReady(watch_frame.t, watch_frame))
     assert "dev p50 dev p99" in out.getvalue() and "r_await" not in out.getvalue()
-    last = seen[-1].probe
-    assert last is not None and (whole := last.combined(["vda"])) is not None
-    assert f"{whole.device.percentiles['p50'] / 1000:.2f} µs" in out.getvalue().splitlines()[-2]
+    last = frames[-1].probe
+    assert last is not None and (vda := last.combined(["vda"])) is not None
+    assert f"{vda.device.percentiles['p50'] / 1000:.2f} µs" in out.getvalue().splitlines()[-2]
 
 
-def test_words_go_beside_the_table() -> None:
+def test_messages_of_a_watch_go_to_standard_error() -> None:
     out, err = io.StringIO(), io.StringIO()
     sink = make_watch_sink("table", out, err, ONE, "host", probed=False)
     sink.handle(Mark(61.0, "trigger r/s>5 for 1s: 7"))
@@ -106,20 +106,20 @@ def test_words_go_beside_the_table() -> None:
     ]  # fmt: skip
 
 
-def test_data_is_that_of_a_run() -> None:
+def test_json_lines_are_those_of_a_run() -> None:
     sink = make_watch_sink("jsonl", io.StringIO(), io.StringIO(), ONE, "host", probed=False)
     assert isinstance(sink, NarratedSink) and isinstance(sink._data, JsonlSink)
 
 
-def summary(disks: list[DiskRates | None]) -> WatchTotals:
+def totals_of(disks: list[DiskRates | None]) -> WatchTotals:
     totals = WatchTotals(["vda"], 1.0)
-    for one in watched(disks):
-        totals.add(one)
+    for watch_frame in watched(disks):
+        totals.add(watch_frame)
     return totals
 
 
-def test_the_summary_says_what_it_came_to() -> None:
-    totals = summary([rates(100, 50, 2), rates(300, 50, 4), None])
+def test_the_summary_has_means_triggers_and_findings() -> None:
+    totals = totals_of([rates(100, 50, 2), rates(300, 50, 4), None])
     totals.fired["util>99% for 1m"] = 0
     totals.trigger("r/s>5 for 1s")
     totals.trigger("r/s>5 for 1s")
@@ -139,20 +139,20 @@ def test_the_summary_says_what_it_came_to() -> None:
     ]
 
 
-def test_gaps_are_told() -> None:
-    totals = summary([rates(1)])
+def test_gaps_are_reported() -> None:
+    totals = totals_of([rates(1)])
     totals.add(frame(6.0, {"vda": rates(1, seconds=5.0)}, 5.0))
     assert watch_summary(totals).startswith("watched for 0:06, 4.0 s of it without samples\n")
 
 
 @pytest.mark.parametrize("disks", [[], [None], [HIGH] * 3])
-def test_a_summary_of_nothing_and_of_much_fits(disks: list[DiskRates | None]) -> None:
-    totals = summary(disks)
+def test_any_summary_fits_80_columns(disks: list[DiskRates | None]) -> None:
+    totals = totals_of(disks)
     totals.found(1.0, Finding("a", "long words " * 30))
     assert all(len(line) <= 80 for line in watch_summary(totals).splitlines())
 
 
-def test_what_ceased_is_in_the_summary() -> None:
+def test_ended_findings_are_in_the_summary() -> None:
     totals = WatchTotals(["vda"], 1.0)
     busy = Finding("busy", "it is busy", since=2.0, until=5.0)
     totals.found(5.0, busy)
@@ -168,21 +168,21 @@ def test_what_ceased_is_in_the_summary() -> None:
 
 def test_the_summary_has_the_means_of_each_cgroup() -> None:
     def second(*counts: float) -> Frame:
-        found = tuple(
+        groups = tuple(
             GroupRates(f"/{name}.service", {"vda": DiskUse(count, 0.0, count * 1e6, 0.0)},
                        {"io.some": 50.0} if name == "a" else {})
             for name, count in zip("abcdefghijkl", counts, strict=False)
         )  # fmt: skip
-        return replace(frame(1.0, {}, 2.0), groups=found)
+        return replace(frame(1.0, {}, 2.0), groups=groups)
 
     totals = WatchTotals((), 2.0)
-    for one in (second(10.0, 60.0), second(20.0), replace(second(), groups=None)):
-        totals.add(one)
+    for watch_frame in (second(10.0, 60.0), second(20.0), replace(second(), groups=None)):
+        totals.add(watch_frame)
     head, first, second_, *_ = watch_summary(totals).splitlines()[1:]
     assert head.split() == ["cgroup,", "mean", "r/s", "w/s", "rMB/s", "wMB/s"]
     assert first.split() == ["b.service", "30.0", "0", "28.6", "0"], "60 in one of two readings"
     assert second_.split() == ["a.service", "15.0", "0", "14.3", "0", "I/O", "wait", "2.0", "s"]
-    sentences = [one for one in watch_sentences(totals) if one.startswith("Cgroup")]
+    sentences = [sentence for sentence in watch_sentences(totals) if sentence.startswith("Cgroup")]
     assert sentences[0] == "Cgroup b.service: 30.0 reads/s, 0 writes/s, 28.6 MiB/s."
     totals.add(second(*range(12)))
     assert "and 2 more cgroups" in watch_summary(totals)

@@ -32,7 +32,7 @@ SHARE = Share(2.0, 260, 0, (130, 130), {"read": READ, "getattr": replace(READ, o
 FRAME = replace(frame(4.0, {}, 2.0), share=SHARE)
 
 
-def test_a_second_has_a_row_for_reads_writes_and_the_rest() -> None:
+def test_a_second_has_rows_for_reads_writes_and_others() -> None:
     read, write, other = rows(FRAME)
     assert header().split()[2:] == [
         "op", "ops/s", "kB/s", "kB/op", "retrans%", "RTT", "exe", "queue", "err%",
@@ -45,16 +45,16 @@ def test_a_second_has_a_row_for_reads_writes_and_the_rest() -> None:
     assert all(len(line) <= 80 for line in (header(), read, write, other))
 
 
-def test_a_mount_that_was_not_measured_has_a_row_of_dashes() -> None:
+def test_an_unmeasured_mount_has_a_row_of_dashes() -> None:
     (row,) = rows(replace(FRAME, share=None))
     assert row.split()[2:] == ["read", *["–"] * 8]
 
 
-def test_the_table_of_a_watch_on_a_share_is_this_one() -> None:
+def test_a_watch_on_a_share_prints_the_share_table() -> None:
     out = io.StringIO()
     sink = make_watch_sink("table", out, io.StringIO(), TARGET, "host", False)
-    for one in (replace(FRAME, seconds=None), FRAME, FRAME):
-        sink.handle(FrameReady(one.t, one))
+    for watch_frame in (replace(FRAME, seconds=None), FRAME, FRAME):
+        sink.handle(FrameReady(watch_frame.t, watch_frame))
     sink.close()
     assert out.getvalue().splitlines() == [header(), *rows(FRAME), *rows(FRAME)]
 
@@ -73,7 +73,7 @@ def test_json_csv_and_influx_have_the_same_figures() -> None:
     assert not any("*" in name for name in head)
     lines = io.StringIO()
     InfluxSink(lines, "h", TARGET).handle(FrameReady(FRAME.t, FRAME))
-    (line,) = [one for one in lines.getvalue().splitlines() if one.startswith("nfs,")]
+    (line,) = [row for row in lines.getvalue().splitlines() if row.startswith("nfs,")]
     assert "read.rtt=5.0" in line and "others.getattr.errors=2.0" in line
 
 
@@ -88,7 +88,9 @@ def test_the_summary_has_means_over_the_watch() -> None:
     assert read.split()[5:7] == ["14.0", "ms"], "4.2 s of RTT for 300 operations"
     assert write.split()[1:3] == ["0", "0"]
     assert other.split()[1] == "2.50"
-    sentence = next(one for one in watch_sentences(totals) if one.startswith("NFS read"))
+    sentence = next(
+        sentence for sentence in watch_sentences(totals) if sentence.startswith("NFS read")
+    )
     assert sentence.startswith("NFS read: 75.0 operations/s, 7.68k kB/s, RTT 14.0 ms, execution")
 
 
@@ -96,24 +98,24 @@ def test_counters_of_operations_are_exported() -> None:
     metrics = Metrics("host")
     for _ in range(2):
         metrics.handle(FrameReady(FRAME.t, FRAME))
-    found = {one.name: one.samples for one in metrics.families()}
+    samples = {family.name: family.samples for family in metrics.families()}
     for name, value in (("operations", 480), ("rtt_seconds", 2.4), ("retransmissions", 6)):
-        (sample,) = [one for one in found[f"iopstui_nfs_{name}"]
-                     if dict(one.labels) == {"operation": "read"}]  # fmt: skip
+        (sample,) = [s for s in samples[f"iopstui_nfs_{name}"]
+                     if dict(s.labels) == {"operation": "read"}]  # fmt: skip
         assert sample.value == value
 
 
 def run_events() -> list[Event]:
-    """A run on the mount, whose seconds have reads and one that was not measured."""
+    """Events of a run on the mount."""
     events = session("3.42-p-both", probed=True)
     return [
-        FrameReady(one.t, replace(one.frame, share=SHARE, disks={}))
-        if isinstance(one, FrameReady) else one
-        for one in events
+        FrameReady(event.t, replace(event.frame, share=SHARE, disks={}))
+        if isinstance(event, FrameReady) else event
+        for event in events
     ]  # fmt: skip
 
 
-def test_a_run_s_table_has_the_server_s_rates_and_its_sum_at_the_end() -> None:
+def test_a_run_s_table_has_the_server_s_rates_and_totals() -> None:
     out = io.StringIO()
     sink = TableSink(out, io.StringIO(), TARGET)
     for event in run_events():
@@ -131,7 +133,7 @@ def test_a_run_s_table_has_the_server_s_rates_and_its_sum_at_the_end() -> None:
     assert not any(line.startswith("NFS write") for line in lines), "there was none"
 
 
-def test_lines_for_screen_readers_name_reads_writes_and_the_time_of_an_answer() -> None:
+def test_lines_for_screen_readers_have_rates_and_rtt() -> None:
     out = io.StringIO()
     sink = PlainSink(out, TARGET, 1.0)
     slow = replace(SHARE, operations={"read": replace(READ, rtt_ms=3000)})
@@ -145,7 +147,7 @@ def test_lines_for_screen_readers_name_reads_writes_and_the_time_of_an_answer() 
     assert "RTT 12.5 ms" in second
 
 
-def test_a_table_of_runs_has_the_time_of_an_answer_in_place_of_a_queue() -> None:
+def test_the_runs_table_has_rtt_instead_of_a_queue_size() -> None:
     history = RunHistory()
     for event in run_events():
         add_run_event(history, event)
@@ -163,33 +165,33 @@ REPORTS = st.lists(st.tuples(st.booleans(), st.integers(0, 50)), max_size=8)
 
 
 @given(REPORTS, st.integers(0, 8))
-def test_a_run_has_the_seconds_between_two_reports(
+def test_a_run_covers_the_seconds_from_its_first_to_its_last_report(
     seconds: list[tuple[bool, int]], cut: int
 ) -> None:
-    """fio hangs on a mount without a report; before the first and after the last it is no run."""
-    whole, first, rest = RunShare(), RunShare(), RunShare()
+    """fio does not report while it hangs on a mount. They count, except at start and end."""
+    whole_run, first, second_part = RunShare(), RunShare(), RunShare()
     for number, (reported, ops) in enumerate(seconds):
         share = replace(SHARE, operations={"read": replace(READ, ops=ops)})
-        whole.add(share, reported=reported)
-        (first if number < cut else rest).add(share, reported=reported)
-    first.join(rest)
+        whole_run.add(share, reported=reported)
+        (first if number < cut else second_part).add(share, reported=reported)
+    first.join(second_part)
     reports = [number for number, (reported, _) in enumerate(seconds) if reported]
     measured = seconds[reports[0] : reports[-1] + 1] if reports else []
-    for made in (whole, first):
+    for total in (whole_run, first):
         if not measured:
-            assert made.operations == {} and made.data is None
+            assert total.operations == {} and total.data is None
             continue
-        read = made.operations["read"]
-        assert (read.ops, read.seconds) == (sum(ops for _, ops in measured), 2.0 * len(measured))
+        reads = total.operations["read"]
+        assert (reads.ops, reads.seconds) == (sum(ops for _, ops in measured), 2.0 * len(measured))
 
 
-def test_parts_of_a_run_add_up_to_its_whole() -> None:
-    whole, first, rest = ShareTotal(), ShareTotal(), ShareTotal()
+def test_parts_of_a_run_add_up() -> None:
+    total, first, second_part = ShareTotal(), ShareTotal(), ShareTotal()
     slow = replace(SHARE, operations={"read": replace(READ, ops=60, rtt_ms=3000)})
     for number, share in enumerate((SHARE, None, slow)):
-        whole.add(share)
-        (first if number == 0 else rest).add(share)
-    first.join(rest)
-    assert first.operations == whole.operations
-    assert whole.data is not None and whole.data.rtt == 14.0
+        total.add(share)
+        (first if number == 0 else second_part).add(share)
+    first.join(second_part)
+    assert first.operations == total.operations
+    assert total.data is not None and total.data.rtt == 14.0
     assert ShareTotal().data is None

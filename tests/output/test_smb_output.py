@@ -32,11 +32,11 @@ SHARE = Share(
 FRAME = replace(frame(4.0, {}, 2.0), share=SHARE)
 
 
-def test_a_watch_has_a_row_for_reads_writes_and_the_rest() -> None:
+def test_a_watch_has_rows_for_reads_writes_and_others() -> None:
     out = io.StringIO()
     sink = make_watch_sink("table", out, io.StringIO(), TARGET, "host", False)
-    for one in (replace(FRAME, seconds=None), FRAME):
-        sink.handle(FrameReady(one.t, one))
+    for watch_frame in (replace(FRAME, seconds=None), FRAME):
+        sink.handle(FrameReady(watch_frame.t, watch_frame))
     sink.close()
     head, read, write, other = (line.split() for line in out.getvalue().splitlines())
     assert head[2:] == ["op", "ops/s", "kB/s", "kB/op", "err%", "latency"]
@@ -45,7 +45,7 @@ def test_a_watch_has_a_row_for_reads_writes_and_the_rest() -> None:
     assert other == ["other", "5.00", "–", "–", "20", "0", "ms"], "shorter than a tick"
 
 
-def test_csv_has_the_columns_of_smb_alone() -> None:
+def test_csv_has_only_columns_of_smb() -> None:
     out = io.StringIO()
     sink = CsvSink(out, share_source=TARGET.share_source)
     sink.handle(FrameReady(FRAME.t, FRAME))
@@ -55,14 +55,16 @@ def test_csv_has_the_columns_of_smb_alone() -> None:
     assert not any("nfs" in name or "*" in name for name in head)
 
 
-def test_the_summary_of_a_watch_leaves_out_what_is_not_counted() -> None:
+def test_the_summary_of_a_watch_leaves_out_uncounted_figures() -> None:
     totals = WatchTotals((), 1.0)
     for share in (SHARE, None, SHARE):
         totals.add(replace(FRAME, share=share))
     head, read, *_ = watch_summary(totals).splitlines()[1:]
     assert head.split() == ["mean", "ops/s", "kB/s", "kB/op", "err%", "latency"]
     assert read.split() == ["read", "120", "7.68k", "64.0", "1.2", "2.50", "ms"]
-    first, _, last = [one for one in watch_sentences(totals) if one.startswith("SMB")]
+    first, _, last = [
+        sentence for sentence in watch_sentences(totals) if sentence.startswith("SMB")
+    ]
     assert first == "SMB read: 120 operations/s, 7.68k kB/s, latency 2.50 ms."
     assert last == "SMB other: 5.00 operations/s, latency 0 ms."
 
@@ -71,15 +73,15 @@ def test_counters_of_operations_are_exported() -> None:
     metrics = Metrics("host")
     for _ in range(2):
         metrics.handle(FrameReady(FRAME.t, FRAME))
-    found = {one.name: one.samples for one in metrics.families()}
+    samples = {family.name: family.samples for family in metrics.families()}
     for name, value in (("operations", 480), ("answers", 960), ("answer_time_seconds", 2.4)):
-        (sample,) = [one for one in found[f"iopstui_smb_{name}"]
-                     if dict(one.labels) == {"operation": "read"}]  # fmt: skip
+        (sample,) = [s for s in samples[f"iopstui_smb_{name}"]
+                     if dict(s.labels) == {"operation": "read"}]  # fmt: skip
         assert sample.value == value
-    assert not found.get("iopstui_nfs_operations")
+    assert not samples.get("iopstui_nfs_operations")
 
 
-def test_a_run_has_the_server_s_rates_and_its_sum_at_the_end() -> None:
+def test_a_run_has_the_server_s_rates_and_totals() -> None:
     out, history = io.StringIO(), RunHistory()
     sink = TableSink(out, io.StringIO(), TARGET)
     for event in session("3.42-p-both", probed=True):
