@@ -16,25 +16,25 @@ from typing import Any
 from iopstui.fleet.fleet_events import FLEET, FLEET_OVER
 
 Object = dict[str, Any]
-Labelled = tuple[str, Object]
-_KNOWN = ("frame", "total", "merged")
-_SETTLES = (*_KNOWN, "step_finished", "ended")
+LabelledRow = tuple[str, Object]
+_COUNTED_EVENTS = ("frame", "total", "merged")
+_DECISIVE_EVENTS = (*_COUNTED_EVENTS, "step_finished", "ended")
 
 
 class _SessionFrames:
-    """The frames of one session of a host's from one ``source``: 16 bytes for each. ``copy``: what
-    came of it last had come before."""
+    """The frames of one session of a host's from one ``source``: 16 bytes for each.
+    ``is_copy``: its last frame had come before."""
 
     def __init__(self, source: int) -> None:
         self.source = source
-        self.copy = False
+        self.is_copy = False
         self._times = array("d")
         self._walls = array("d")
 
     def has(self, t: float, wall_ms: float) -> bool:
-        place = bisect_left(self._times, t)
-        same_time = place < len(self._times) and self._times[place] == t
-        return same_time and self._walls[place] == wall_ms
+        index = bisect_left(self._times, t)
+        same_time = index < len(self._times) and self._times[index] == t
+        return same_time and self._walls[index] == wall_ms
 
     def add(self, t: float, wall_ms: float) -> None:
         # one that is behind is refused by the merger
@@ -50,24 +50,24 @@ class Deduplicator:
     def __init__(self) -> None:
         self.repeated: dict[str, int] = {}
         self._sessions: dict[str, list[_SessionFrames]] = {}
-        self._now: dict[tuple[int, str], _SessionFrames] = {}
-        self._wholes: dict[str, set[int]] = {}
+        self._current: dict[tuple[int, str], _SessionFrames] = {}
+        self._row_hashes: dict[str, set[int]] = {}
         self._origins: dict[tuple[int, str], int] = {}
 
     def is_repeat(self, source: int, name: str, row: Object) -> bool:
         """Whether a line of the ``source``-th stream is a repetition; ``name`` is the host's."""
         kind = row.get("event")
         if kind in ("total", "merged"):
-            return self._counted(name, self._is_repeated_row(name, row))
+            return self._count_repeat(name, self._is_repeated_row(name, row))
         if kind in (FLEET, FLEET_OVER):
             return self._is_repeated_row(name, row)
         if kind == "session":
-            self._begin(source, name)
+            self._begin_session(source, name)
             return False
         if kind == "frame":
-            return self._counted(name, self._frame(source, name, row))
-        now = self._now.get((source, name))
-        return now is not None and now.copy
+            return self._count_repeat(name, self._is_repeated_frame(source, name, row))
+        current = self._current.get((source, name))
+        return current is not None and current.is_copy
 
     def saw_session(self, name: str) -> bool:
         """Whether a session of this host was seen."""
@@ -77,43 +77,45 @@ class Deduplicator:
         """The stream of which ``source`` has a copy as far as this host goes; itself if of none."""
         return self._origins.get((source, name), source)
 
-    def _begin(self, source: int, name: str) -> _SessionFrames:
-        frames = self._now[source, name] = _SessionFrames(self.origin(source, name))
+    def _begin_session(self, source: int, name: str) -> _SessionFrames:
+        frames = self._current[source, name] = _SessionFrames(self.origin(source, name))
         self._sessions.setdefault(name, []).append(frames)
         return frames
 
-    def _frame(self, source: int, name: str, row: Object) -> bool:
+    def _is_repeated_frame(self, source: int, name: str, row: Object) -> bool:
         t, wall_ms = row.get("t"), row.get("wall_ms")
         try:
-            at = float(t), float(wall_ms)  # type: ignore[arg-type]
+            clocks = float(t), float(wall_ms)  # type: ignore[arg-type]
         except (TypeError, ValueError, OverflowError):
             return False  # the merger refuses it
-        now = self._now.get((source, name)) or self._begin(source, name)
-        before = next((session for session in self._sessions[name] if session.has(*at)), None)
-        now.copy = before is not None
-        if before is not None:
-            self._origins[source, name] = before.source
+        current = self._current.get((source, name)) or self._begin_session(source, name)
+        original = next((session for session in self._sessions[name] if session.has(*clocks)), None)
+        current.is_copy = original is not None
+        if original is not None:
+            self._origins[source, name] = original.source
         else:
-            now.add(*at)
-        return before is not None
+            current.add(*clocks)
+        return original is not None
 
     def _is_repeated_row(self, name: str, row: Object) -> bool:
         try:
             digest = hash(json.dumps(row))
         except RecursionError:
             return False
-        hashes = self._wholes.setdefault(name, set())
-        before = digest in hashes
+        hashes = self._row_hashes.setdefault(name, set())
+        is_repeat = digest in hashes
         hashes.add(digest)
-        return before
+        return is_repeat
 
-    def _counted(self, name: str, before: bool) -> bool:
-        if before:
+    def _count_repeat(self, name: str, is_repeat: bool) -> bool:
+        if is_repeat:
             self.repeated[name] = self.repeated.get(name, 0) + 1
-        return before
+        return is_repeat
 
 
-def without_repeats(rows: Iterable[Labelled], deduplicator: Deduplicator) -> Iterator[Labelled]:
+def without_repeats(
+    rows: Iterable[LabelledRow], deduplicator: Deduplicator
+) -> Iterator[LabelledRow]:
     """The lines of one stream without those that came before."""
     return (
         labelled for _, labelled, is_repeat in mark_repeats(rows, deduplicator) if not is_repeat
@@ -121,28 +123,28 @@ def without_repeats(rows: Iterable[Labelled], deduplicator: Deduplicator) -> Ite
 
 
 def mark_repeats(
-    rows: Iterable[Labelled], deduplicator: Deduplicator
-) -> Iterator[tuple[int, Labelled, bool]]:
+    rows: Iterable[LabelledRow], deduplicator: Deduplicator
+) -> Iterator[tuple[int, LabelledRow, bool]]:
     """Each line, its place, and whether it came before. What stands between the beginning of a
     host's later session and its first frame is a copy if that is, and waits for it."""
-    waiting: dict[str, list[tuple[int, Labelled]]] = {}
+    waiting: dict[str, list[tuple[int, LabelledRow]]] = {}
 
-    def settled(name: str, is_copy: bool) -> Iterator[tuple[int, Labelled, bool]]:
-        for place, labelled in waiting.pop(name, ()):
-            yield place, labelled, is_copy
+    def settled(name: str, is_copy: bool) -> Iterator[tuple[int, LabelledRow, bool]]:
+        for index, labelled in waiting.pop(name, ()):
+            yield index, labelled, is_copy
 
-    for place, labelled in enumerate(rows):
+    for index, labelled in enumerate(rows):
         name, row = labelled
         kind = row.get("event")
-        later = kind == "session" and deduplicator.saw_session(name)
+        later_session = kind == "session" and deduplicator.saw_session(name)
         is_repeat = deduplicator.is_repeat(0, name, row)
-        if later or (name in waiting and kind not in _SETTLES):
-            yield from settled(name, False) if later else ()
-            waiting.setdefault(name, []).append((place, labelled))
+        if later_session or (name in waiting and kind not in _DECISIVE_EVENTS):
+            yield from settled(name, False) if later_session else ()
+            waiting.setdefault(name, []).append((index, labelled))
             continue
         # another run: what waits was no copy
         for host in [*waiting] if kind == FLEET and not is_repeat else [name]:
-            yield from settled(host, is_repeat and kind in _KNOWN)
-        yield place, labelled, is_repeat
+            yield from settled(host, is_repeat and kind in _COUNTED_EVENTS)
+        yield index, labelled, is_repeat
     for host in [*waiting]:
         yield from settled(host, False)

@@ -1,8 +1,8 @@
 """Findings about many hosts, each as a sentence with its numbers.
 
 Each rule is a pure function from ``FleetEvidence`` to a ``Finding`` or ``None``. It fires only on
-what all of the last ``ENOUGH`` seconds show, and excludes what could look the same: a slow host is
-not one that shares a path, a limit that hosts share is not one that each has.
+what all of the last ``MIN_SECONDS`` seconds show, and excludes what could look the same: a slow
+host is not one that shares a path, a limit that hosts share is not one that each has.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from iopstui.model.rates import MIB
 from iopstui.text import printable
 
 T = TypeVar("T")
-ENOUGH, LONG = 8, 20
+MIN_SECONDS, WINDOW_SECONDS = 8, 20
 """Seconds that a rule looks at, and those that say how much a rate varies, or two against each
 other."""
 SETTLING_SECONDS = 2
@@ -29,21 +29,21 @@ SLOW_HOST_SHARE = 0.8
 SLOWER_FACTOR = 2.0
 """A straggler's p99 is at least so many times the others'; so is the await of a device that is to
 blame, and that of a slow device in each of the seconds."""
-FLAT, MOVES = 0.02, 0.04
-SHARED = 0.2
+MAX_FLAT_CV, MIN_VARYING_CV = 0.02, 0.04
+MAX_VARIANCE_SHARE = 0.2
 OPPOSITE_CORRELATION = -0.7
 MAX_PAIRED = 12
 MAX_NAMED = 3
 START_SPREAD_MS = 250.0
 FULL_UTIL = 90.0
 SLOW_DEVICE_FACTOR = 4.0
-PACES = ("rate", "thinktime")
+PACING_OPTIONS = ("rate", "thinktime")
 """Options of a job that keep it from doing what it can."""
 
 
 @dataclass(frozen=True, slots=True)
 class FleetEvidence:
-    """The last ``LONG`` seconds of the hosts that were in the last ``ENOUGH`` of them: their
+    """The last ``WINDOW_SECONDS`` seconds of the hosts that were in the last ``MIN_SECONDS``: their
     figures by name (``FIGURES`` of fleet_state.py), the ``sums`` of all in each second, and the
     ``spread`` of their starts (ms, error, hosts). ``fio``: the figures are those of one job on all;
     else of whatever runs. ``paced``: the job itself has a rate (rate_iops ...)."""
@@ -55,55 +55,58 @@ class FleetEvidence:
     interval_s: float = 1.0
     paced: bool = False
     _means: dict[str, dict[str, float]] = field(default_factory=dict)
-    _known: dict[object, object] = field(default_factory=dict)
+    _cache: dict[object, object] = field(default_factory=dict)
 
-    def cached(self, ask: Callable[[FleetEvidence], T]) -> T:
+    def cached(self, calculate: Callable[[FleetEvidence], T]) -> T:
         """The result of a calculation, made once for each key; several rules need the same figures
         of a thousand hosts."""
-        if ask not in self._known:
-            self._known[ask] = ask(self)
-        return self._known[ask]  # type: ignore[return-value]
+        if calculate not in self._cache:
+            self._cache[calculate] = calculate(self)
+        return self._cache[calculate]  # type: ignore[return-value]
 
     def means(self, figure: str) -> Mapping[str, float]:
-        """Means of each host that has the figure in all of the last ``ENOUGH`` seconds."""
+        """Means of each host that has the figure in all of the last ``MIN_SECONDS`` seconds."""
         if figure not in self._means:
             means = self._means[figure] = {}
             for name, figures in self.hosts.items():
-                values = _complete_values(figures[figure][-ENOUGH:])
+                values = _complete_values(figures[figure][-MIN_SECONDS:])
                 if values:
                     means[name] = fmean(values)
         return self._means[figure]
 
     def iops(self, name: str) -> list[float]:
-        """IOPS of one host in the ``LONG`` seconds; empty if it misses one."""
+        """IOPS of one host in the ``WINDOW_SECONDS`` seconds; empty if it misses one."""
         return _complete_values(self.hosts[name][IOPS])
 
 
 def fleet_evidence(state: FleetState, interval_s: float = 1.0) -> FleetEvidence:
     """Evidence of the newest second and those before it in the same run."""
     last = state.number + 1
-    start = (state.begun or 0) + (0 if state.watching else SETTLING_SECONDS)
-    first = last - LONG
-    gap = [None] * max(0, min(LONG, start - first))
+    start = (state.run_start or 0) + (0 if state.watching else SETTLING_SECONDS)
+    first = last - WINDOW_SECONDS
+    gap = [None] * max(0, min(WINDOW_SECONDS, start - first))
     first += len(gap)
     hosts = {}
-    if last - first >= ENOUGH:
-        for name, line in state.hosts.items():
-            if line.past[IOPS].at(last - 1) is None:
+    if last - first >= MIN_SECONDS:
+        for name, host in state.hosts.items():
+            if host.history[IOPS].at(last - 1) is None:
                 continue
             history = {
-                figure: [*gap, *series.between(first, last)] for figure, series in line.past.items()
+                figure: [*gap, *series.between(first, last)]
+                for figure, series in host.history.items()
             }
-            if all(value is not None for value in history[IOPS][-ENOUGH:]):
+            if all(value is not None for value in history[IOPS][-MIN_SECONDS:]):
                 hosts[name] = history
     sums = {name: [*gap, *series.between(first, last)] for name, series in state.sums.items()}
-    paced = any(_paced(line.step) for line in state.hosts.values())
+    paced = any(_has_pacing_option(host.step) for host in state.hosts.values())
     return FleetEvidence(hosts, sums, state.spread(), not state.watching, interval_s, paced)
 
 
-def _paced(step: Object | None) -> bool:
+def _has_pacing_option(step: Object | None) -> bool:
     options = (step or {}).get("options")
-    return isinstance(options, dict) and any(str(name).startswith(PACES) for name in options)
+    return isinstance(options, dict) and any(
+        str(name).startswith(PACING_OPTIONS) for name in options
+    )
 
 
 def list_findings(evidence: FleetEvidence) -> list[Finding]:
@@ -111,7 +114,7 @@ def list_findings(evidence: FleetEvidence) -> list[Finding]:
     return [finding for rule in RULES if (finding := evidence.cached(rule)) is not None]
 
 
-def spread_too_large(evidence: FleetEvidence) -> Finding | None:
+def find_start_spread(evidence: FleetEvidence) -> Finding | None:
     """Hosts that begin apart can't be compared in the seconds in which some don't run yet."""
     if evidence.spread is None:
         return None
@@ -127,58 +130,58 @@ def spread_too_large(evidence: FleetEvidence) -> Finding | None:
     )
 
 
-def common_limit(evidence: FleetEvidence) -> Finding | None:
+def find_common_limit(evidence: FleetEvidence) -> Finding | None:
     """The sum stands still while each host's share moves: what one gains another loses."""
     if not evidence.fio or len(evidence.hosts) < 2:
         return None
     for figure in (BW, IOPS):
         sums = _complete_values(evidence.sums[figure])
-        if not sums or not fmean(sums) or _cv(sums) > FLAT:
+        if not sums or not fmean(sums) or _cv(sums) > MAX_FLAT_CV:
             continue
         shares = [_complete_values(figures[figure]) for figures in evidence.hosts.values()]
         if not all(shares):
             continue
         spreads = [(fmean(share), pstdev(share)) for share in shares]
-        alone = sum(deviation**2 for _, deviation in spreads)
-        moves = median(deviation / mean if mean > 0 else 0.0 for mean, deviation in spreads)
-        tops = zip(shares, spreads, strict=True)
-        headroom = sum(max(share) >= 1.05 * mean for share, (mean, _) in tops) / len(shares)
-        if moves < MOVES or headroom < 0.9:
+        independent_variance = sum(deviation**2 for _, deviation in spreads)
+        typical_cv = median(deviation / mean if mean > 0 else 0.0 for mean, deviation in spreads)
+        pairs = zip(shares, spreads, strict=True)
+        headroom = sum(max(share) >= 1.05 * mean for share, (mean, _) in pairs) / len(shares)
+        if typical_cv < MIN_VARYING_CV or headroom < 0.9:
             continue
-        if pstdev(sums) ** 2 > SHARED * alone:
+        if pstdev(sums) ** 2 > MAX_VARIANCE_SHARE * independent_variance:
             # as little as independent hosts would: nobody takes from another
             continue
         return Finding(
             "common limit",
             f"the hosts share a limit: the sum of {len(shares)} hosts is flat at "
-            f"{_rate(figure, fmean(sums))} (±{100 * _cv(sums):.1f} %) while each host's part "
-            f"varies by ±{100 * moves:.0f} %. What one gains, the others lose, and each has done "
-            "more in single seconds: the limit is in what they share (array, network, volume)",
+            f"{_rate_text(figure, fmean(sums))} (±{100 * _cv(sums):.1f} %) while each host's part "
+            f"varies by ±{100 * typical_cv:.0f} %. What one gains, the others lose, and each has "
+            "done more in single seconds: the limit is in what they share (array, network, volume)",
             "fewer hosts should give the same sum",
         )
     return None
 
 
-def own_limit(evidence: FleetEvidence) -> Finding | None:
+def find_own_limit(evidence: FleetEvidence) -> Finding | None:
     """A host that stands still below the others has a limit of its own."""
-    low = evidence.cached(_slow_hosts)
-    if not low or len(evidence.hosts) < 3:
+    slow = evidence.cached(_slow_hosts)
+    if not slow or len(evidence.hosts) < 3:
         return None
-    means, middle = evidence.means(IOPS), _middle(evidence, IOPS, low)
-    paired = _paired(evidence)
-    flat = [name for name in low if evidence.iops(name) and _cv(evidence.iops(name)) <= FLAT
+    means, middle = evidence.means(IOPS), _median_without(evidence, IOPS, slow)
+    paired = _paired_hosts(evidence)
+    flat = [name for name in slow if evidence.iops(name) and _cv(evidence.iops(name)) <= MAX_FLAT_CV
             and name not in paired]  # fmt: skip
     if not flat:
         return None
-    below = {*low}
-    other_cvs = [_cv(evidence.iops(name)) for name in evidence.hosts if name not in below]
+    slow_names = {*slow}
+    other_cvs = [_cv(evidence.iops(name)) for name in evidence.hosts if name not in slow_names]
     # where all stand still, as with rate_iops, a flat line tells nothing
-    if not other_cvs or median(other_cvs) <= FLAT:
+    if not other_cvs or median(other_cvs) <= MAX_FLAT_CV:
         return None
     name = min(flat, key=lambda host: means[host])
     return Finding(
         "own limit",
-        f"{_names(flat)} {_has_text(flat)} own limit: a steady {f.number(means[name])} IOPS "
+        f"{_names_text(flat)} {_has_text(flat)} own limit: a steady {f.number(means[name])} IOPS "
         f"(±{100 * _cv(evidence.iops(name)):.1f} %) while the others do about {f.number(middle)} "
         "and vary. So the others' load is not the cause; it may be a volume's or cgroup's cap, or "
         "a slower link",
@@ -188,16 +191,16 @@ def own_limit(evidence: FleetEvidence) -> Finding | None:
 
 def find_shared_path(evidence: FleetEvidence) -> Finding | None:
     """Two slow hosts of which one gains what the other loses share what is between."""
-    if evidence.cached(common_limit) is not None:
+    if evidence.cached(find_common_limit) is not None:
         return None
-    pairs = evidence.cached(_pairs)
+    pairs = evidence.cached(_opposite_pairs)
     if not pairs:
         return None
     r, *both_names = min(pairs)
     first, second = sorted(both_names, key=natural_key)
     a, b = evidence.iops(first), evidence.iops(second)
     sums = [x + y for x, y in zip(a, b, strict=True)]
-    middle = _middle(evidence, IOPS, (first, second))
+    middle = _median_without(evidence, IOPS, (first, second))
     return Finding(
         "one path",
         f"{printable(first)} and {printable(second)} share a path: {f.number(fmean(a))} and "
@@ -209,35 +212,35 @@ def find_shared_path(evidence: FleetEvidence) -> Finding | None:
     )
 
 
-def straggler(evidence: FleetEvidence) -> Finding | None:
+def find_straggler(evidence: FleetEvidence) -> Finding | None:
     """A host far behind the others, and whether its device is why."""
-    low = evidence.cached(_slow_hosts)
-    if not low or len(evidence.hosts) < 3:
+    slow = evidence.cached(_slow_hosts)
+    if not slow or len(evidence.hosts) < 3:
         return None
-    flat = FLAT if evidence.cached(own_limit) is not None else -1.0
-    paired = _paired(evidence)
-    candidates = [name for name in low if name not in paired and _cv(evidence.iops(name)) > flat]
-    waits, middle = evidence.means(WAIT), _middle(evidence, WAIT, low)
+    flat = MAX_FLAT_CV if evidence.cached(find_own_limit) is not None else -1.0
+    paired = _paired_hosts(evidence)
+    candidates = [name for name in slow if name not in paired and _cv(evidence.iops(name)) > flat]
+    waits, middle = evidence.means(WAIT), _median_without(evidence, WAIT, slow)
     if not candidates or len(candidates) > max(2, len(evidence.hosts) // 10) or not middle:
         return None
     name = max(candidates, key=lambda host: waits.get(host, 0.0))
     if waits.get(name, 0.0) < SLOWER_FACTOR * middle:
         return None
-    means, usual = evidence.means(IOPS), _middle(evidence, IOPS, low)
+    means, usual = evidence.means(IOPS), _median_without(evidence, IOPS, slow)
     return Finding(
         "straggler",
-        f"straggler {_names([name, *(host for host in candidates if host != name)])}: "
-        f"{f.number(means[name])} IOPS and p99 {f.latency(waits[name])} in each of {ENOUGH} s, "
-        f"where the others have {f.number(usual)} and {f.latency(middle)}; "
-        + _device_evidence(evidence, name, low),
+        f"straggler {_names_text([name, *(host for host in candidates if host != name)])}: "
+        f"{f.number(means[name])} IOPS and p99 {f.latency(waits[name])} in each of {MIN_SECONDS} "
+        f"s, where the others have {f.number(usual)} and {f.latency(middle)}; "
+        + _device_evidence(evidence, name, slow),
         "Enter shows the host",
     )
 
 
-def _device_evidence(evidence: FleetEvidence, name: str, low: Sequence[str]) -> str:
+def _device_evidence(evidence: FleetEvidence, name: str, slow: Sequence[str]) -> str:
     """Whether its device answers more slowly, too."""
     waits = evidence.means(AWAIT)
-    other_waits = [value for host, value in waits.items() if host not in low]
+    other_waits = [value for host, value in waits.items() if host not in slow]
     if name not in waits or not other_waits or not median(other_waits):
         return "its device's latency is unknown"
     wait, usual = waits[name], median(other_waits)
@@ -250,7 +253,7 @@ def _device_evidence(evidence: FleetEvidence, name: str, low: Sequence[str]) -> 
             "cause is above the device: CPU, memory or another program")  # fmt: skip
 
 
-def slow_device(evidence: FleetEvidence) -> Finding | None:
+def find_slow_device(evidence: FleetEvidence) -> Finding | None:
     """Compare devices without a job by times alone, and only those with similar load."""
     if evidence.fio or len(evidence.hosts) < 3:
         return None
@@ -263,7 +266,7 @@ def slow_device(evidence: FleetEvidence) -> Finding | None:
     load = median(rates[host] for host in busy if host != name)
     if middle <= 0 or busy[name] < SLOW_DEVICE_FACTOR * middle or rates[name] > 1.5 * load:
         return None
-    values = [value for value in evidence.hosts[name][AWAIT][-ENOUGH:] if value]
+    values = [value for value in evidence.hosts[name][AWAIT][-MIN_SECONDS:] if value]
     if min(values) < SLOWER_FACTOR * middle:
         return None
     return Finding(
@@ -275,7 +278,7 @@ def slow_device(evidence: FleetEvidence) -> Finding | None:
     )
 
 
-def all_flat(evidence: FleetEvidence) -> Finding | None:
+def find_equal_rates(evidence: FleetEvidence) -> Finding | None:
     """All stand still at the same rate: a limit of each, or a fair share of one."""
     means = evidence.means(IOPS)
     if not evidence.fio or evidence.paced or len(means) < 2 or len(means) < len(evidence.hosts):
@@ -284,7 +287,7 @@ def all_flat(evidence: FleetEvidence) -> Finding | None:
     if not min(values) or max(values) > 1.03 * min(values):
         return None
     rates = (evidence.iops(name) for name in evidence.hosts)
-    if not all(series and _cv(series) <= FLAT for series in rates):
+    if not all(series and _cv(series) <= MAX_FLAT_CV for series in rates):
         return None
     return Finding(
         "all flat",
@@ -297,7 +300,8 @@ def all_flat(evidence: FleetEvidence) -> Finding | None:
 
 Rule = Callable[[FleetEvidence], "Finding | None"]
 RULES: tuple[Rule, ...] = (
-    spread_too_large, common_limit, find_shared_path, own_limit, straggler, slow_device, all_flat,
+    find_start_spread, find_common_limit, find_shared_path, find_own_limit, find_straggler,
+    find_slow_device, find_equal_rates,
 )  # fmt: skip
 
 
@@ -323,26 +327,27 @@ def _slow_hosts(evidence: FleetEvidence) -> list[str]:
     if not evidence.fio or len(means) < 3:
         return []
     middle = median(means.values())
+    newest = {name: evidence.hosts[name][IOPS][-MIN_SECONDS:] for name in means}
     return [
-        name for name in means
-        if max(_complete_values(evidence.hosts[name][IOPS][-ENOUGH:])) < SLOW_HOST_SHARE * middle
+        name for name, values in newest.items()
+        if max(_complete_values(values)) < SLOW_HOST_SHARE * middle
     ]  # fmt: skip
 
 
-def _middle(evidence: FleetEvidence, figure: str, without: Sequence[str]) -> float:
-    left_out = {*without}
-    values = [value for name, value in evidence.means(figure).items() if name not in left_out]
+def _median_without(evidence: FleetEvidence, figure: str, excluded: Sequence[str]) -> float:
+    excluded_names = {*excluded}
+    values = [value for name, value in evidence.means(figure).items() if name not in excluded_names]
     return median(values) if values else 0.0
 
 
-def _pairs(evidence: FleetEvidence) -> list[tuple[float, str, str]]:
+def _opposite_pairs(evidence: FleetEvidence) -> list[tuple[float, str, str]]:
     """Slow hosts of which one gains what the other loses, with their correlation."""
-    low = sorted(evidence.cached(_slow_hosts), key=lambda name: evidence.means(IOPS)[name])[
+    slow = sorted(evidence.cached(_slow_hosts), key=lambda name: evidence.means(IOPS)[name])[
         :MAX_PAIRED
     ]
     pairs = []
-    for at, first in enumerate(low):
-        for second in low[at + 1 :]:
+    for index, first in enumerate(slow):
+        for second in slow[index + 1 :]:
             a, b = evidence.iops(first), evidence.iops(second)
             if not a or not b:
                 continue
@@ -350,15 +355,17 @@ def _pairs(evidence: FleetEvidence) -> list[tuple[float, str, str]]:
             r = _correlation(a, b)
             if (
                 r <= OPPOSITE_CORRELATION
-                and min(_cv(a), _cv(b)) >= MOVES
+                and min(_cv(a), _cv(b)) >= MIN_VARYING_CV
                 and _cv(sums) <= min(_cv(a), _cv(b)) / 2
             ):
                 pairs.append((r, first, second))
     return pairs
 
 
-def _paired(evidence: FleetEvidence) -> set[str]:
-    return {name for _, first, second in evidence.cached(_pairs) for name in (first, second)}
+def _paired_hosts(evidence: FleetEvidence) -> set[str]:
+    return {
+        name for _, first, second in evidence.cached(_opposite_pairs) for name in (first, second)
+    }
 
 
 def _correlation(a: Sequence[float], b: Sequence[float]) -> float:
@@ -369,11 +376,11 @@ def _correlation(a: Sequence[float], b: Sequence[float]) -> float:
     return fmean((p - x) * (q - y) for p, q in zip(a, b, strict=True)) / spread
 
 
-def _rate(figure: str, value: float) -> str:
+def _rate_text(figure: str, value: float) -> str:
     return f"{f.number(value / MIB)} MiB/s" if figure == BW else f"{f.number(value)} IOPS"
 
 
-def _names(names: Sequence[str]) -> str:
+def _names_text(names: Sequence[str]) -> str:
     text = ", ".join(printable(f.cut(name, 40)) for name in names[:MAX_NAMED])
     more = len(names) - MAX_NAMED
     return f"{text} and {more} more" if more > 0 else text

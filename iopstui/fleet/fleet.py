@@ -24,23 +24,23 @@ from iopstui.errors import (
     error_for_exit_code,
 )
 from iopstui.fleet.hosts.clocks import start_spread
-from iopstui.fleet.hosts.facts import conflicts, several_names
-from iopstui.fleet.hosts.free_space import SpaceNeed, why_too_full
+from iopstui.fleet.hosts.facts import disk_conflicts, duplicate_machines
+from iopstui.fleet.hosts.free_space import SpaceNeed, overcommit_messages
 from iopstui.fleet.hosts.member import ARMED, GREETED, LAUNCHED, OVER, STARTED, Member
 from iopstui.fleet.hosts.nodes import Node
 from iopstui.fleet.hosts.same_file_system import join_shared, join_similar, marks_to_find
 from iopstui.fleet.merging.merger import MergedSecond, Merger
 from iopstui.fleet.merging.sums import MalformedRow
-from iopstui.fleet.sub_fleet import FleetAbove, StartOrder
+from iopstui.fleet.sub_fleet import ParentFleet, StartOrder
 from iopstui.text import printable
 
 Object = dict[str, Any]
 MERGED_EVENTS = frozenset({"frame", "session", "step_finished", "ended", "total", "merged"})
 """What the merger takes of a host's lines."""
 TICK_S = 0.1
-LOOK_S = 0.25
-BEAT_S = 1.0
-CLOCKS_EVERY = 10
+CHECK_EVERY_S = 0.25
+HEARTBEAT_EVERY_S = 1.0
+HEARTBEATS_PER_CLOCK_CHECK = 10
 """With so many beats clocks are compared again; that is the slower, the more hosts there are."""
 MANY_HOSTS, PAUSE_S = 16, 0.1
 """With so many hosts the thread rests this long between two looks at their lines."""
@@ -49,20 +49,20 @@ VERY_MANY_HOSTS, LONG_PAUSE_S = 256, 0.2
 Not while clocks are compared."""
 # shown as late, and given up
 LATE_AFTER_S, LOST_AFTER_S = 2.5, 12.0
-GREET_WITHIN_S = 60.0
+CONNECT_TIMEOUT_S = 60.0
 LAUNCH_NOTICE_S = 5.0
 """A launcher that has said nothing for so long is shown to be waited for: it may queue (srun)."""
-START_WITHIN_S = 10.0
-COMPARE_WITHIN_S = 60.0
-END_WITHIN_S = 10.0
+START_TIMEOUT_S = 10.0
+CLOCK_TIMEOUT_S = 60.0
+END_TIMEOUT_S = 10.0
 # seconds are closed so long after their end at the latest, so that a late host is seen in 3 s
 CLOSE_AFTER_S = 1.5
 CLOSE_TREE_AFTER_S = 2 * CLOSE_AFTER_S
 """Sub-fleets close their seconds before that."""
-MIN_AHEAD_S = 0.3
+MIN_START_DELAY_S = 0.3
 # different messages of one host; later ones are not shown
 MAX_MESSAGES_PER_HOST = 20
-MAX_LATE = 5
+MAX_LATE_NAMED = 5
 """So many late hosts have a line each."""
 SMALLER_SIZE_ADVICE = "Give a smaller --size, or another TARGET."
 SEPARATE_FILES_ADVICE = (
@@ -73,37 +73,37 @@ SEPARATE_FILES_ADVICE = (
 
 @dataclass(frozen=True, slots=True)
 class FleetOptions:
-    """Options of a fleet. ``least``: minimum number of armed hosts (default: all);
+    """Options of a fleet. ``min_hosts``: minimum number of armed hosts;
     ``stop_on_loss``: stop all hosts when one is lost; ``assume_apart``: treat file systems as
-    different unless known to be the same; ``greet_within_s``: time limit for reaching a host;
-    ``parts``: each host has a part of the target for itself."""
+    different unless known to be the same; ``connect_timeout_s``: time limit for reaching a
+    host; ``split_target``: each host has a part of the target for itself."""
 
-    least: int
+    min_hosts: int
     stop_on_loss: bool = False
     watching: bool = False
     assume_apart: bool = False
-    greet_within_s: float = GREET_WITHIN_S
-    parts: bool = False
+    connect_timeout_s: float = CONNECT_TIMEOUT_S
+    split_target: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class FleetCallbacks:
-    """Callbacks of a fleet run: ``say`` receives messages, ``second`` each finished second,
-    ``row`` each row of a host. ``stop`` is called every second; a non-empty reason ends the run.
-    ``completed``: whether the hosts have then done all that was wanted of them."""
+    """Callbacks of a fleet run: ``report`` receives messages, ``on_second`` each finished second,
+    ``on_row`` each row of a host. ``stop_reason`` is called every second; a non-empty reason ends
+    the run. ``is_completed``: whether the hosts have then done all of their job."""
 
-    say: Callable[[str], None]
-    second: Callable[[MergedSecond], None]
-    row: Callable[[str, Object], None]
-    stop: Callable[[MergedSecond], str]
-    completed: Callable[[], bool] = lambda: False
+    report: Callable[[str], None]
+    on_second: Callable[[MergedSecond], None]
+    on_row: Callable[[str, Object], None]
+    stop_reason: Callable[[MergedSecond], str]
+    is_completed: Callable[[], bool] = lambda: False
 
 
 class Fleet:
     """Runs one job on many hosts. ``run`` raises IopstuiError if nothing was started.
-    ``above``: the fleet above, for a sub-fleet.
+    ``parent``: the fleet above, for a sub-fleet. ``stop_reason``: "" until all hosts are stopped.
     ``on_tick`` is called in its thread every 0.1 s, or every 0.2 s with ``VERY_MANY_HOSTS`` hosts.
-    ``news``: some host's state may have changed since this was set to False."""
+    ``has_changes``: some host's state may have changed since this was set to False."""
 
     def __init__(
         self,
@@ -113,28 +113,28 @@ class Fleet:
         merger: Merger,
         options: FleetOptions,
         callbacks: FleetCallbacks,
-        above: FleetAbove | None = None,
+        parent: ParentFleet | None = None,
     ) -> None:
         self.members: dict[str, Member] = {}
-        self.stopped = ""
-        self.news = True
+        self.stop_reason = ""
+        self.has_changes = True
         self._nodes = nodes
-        self._has_below = False
+        self._has_sub_fleets = False
         self._command = command
         self._order = order
         self._merger = merger
         self._options = options
         self._callbacks = callbacks
-        self._above = above
-        self._ahead_s = 0.0
-        self._waiting = select.epoll()
+        self._parent = parent
+        self._clock_ahead_s = 0.0
+        self._poller = select.epoll()
         self._member_by_fd: dict[int, Member] = {}
         self._warnings: dict[str, set[str]] = {}
-        self._next_beat = self._next_look = self._next_tick = self._clocks_asked_s = 0.0
-        self._beats = 0
-        self._late: list[str] = []
-        self._next_late = 0.0
-        self._under_way = self._waited_for = False
+        self._next_heartbeat_s = self._next_check_s = self._next_tick_s = self._clocks_asked_s = 0.0
+        self._heartbeats = 0
+        self._late_hosts: list[str] = []
+        self._next_late_report_s = 0.0
+        self._has_started = self._wait_reported = False
         self._interrupted = False
         self._killed = False
         self._orders: deque[tuple[str, Object]] = deque()
@@ -161,29 +161,29 @@ class Fleet:
         try:
             self._launch()
             if not self._options.watching:
-                self._run_until(self._planned)
-                self._plan()
-            self._run_until(self._ready)
+                self._run_until(self._all_planned)
+                self._lay_out_files()
+            self._run_until(self._all_ready)
             for member in self._active_hosts():
-                member.compare()
-            self._run_until(self._ready)
-            self._accept()
+                member.compare_clock()
+            self._run_until(self._all_ready)
+            self._check_start()
             start = self._start_order()
-            self._ahead_s = start.ahead_ms / 1000
+            self._clock_ahead_s = start.ahead_ms / 1000
             for member in self.members.values():
-                if not member.below:
+                if not member.sub_hosts:
                     self._merger.host(member.name).offset_ms = (
                         member.offset.wall_ms + start.ahead_ms
                     )
             if not self._options.watching:
                 self._start(start)
-            self._under_way = True
+            self._has_started = True
             self._run_until(self._all_ended)
             for member in self.members.values():
                 # of those that were over in the last turn
                 self._check_member(member)
             for second in self._merger.finish():
-                self._callbacks.second(second)
+                self._callbacks.on_second(second)
         finally:
             self._close()
 
@@ -199,35 +199,35 @@ class Fleet:
                     f"Is {program} installed? Are there enough descriptors (ulimit -n)?",
                 ) from error
             self.members[node.name] = member
-            if member.below:
-                self._has_below = True
-                self._merger.begin_below(node.name, member.below)
-            for fd in (member.link.out, member.link.err):
-                self._waiting.register(fd, select.EPOLLIN)
+            if member.sub_hosts:
+                self._has_sub_fleets = True
+                self._merger.add_sub_merger(node.name, member.sub_hosts)
+            for fd in (member.link.out_fd, member.link.err_fd):
+                self._poller.register(fd, select.EPOLLIN)
                 self._member_by_fd[fd] = member
 
-    def _planned(self) -> bool:
+    def _all_planned(self) -> bool:
         """Every host has said what it would lay out; or takes no part."""
         return all(
             member.state in (ARMED, OVER) or member.needs is not None
             for member in self.members.values()
         )
 
-    def _plan(self) -> None:
+    def _lay_out_files(self) -> None:
         """Have the files laid out. Raises where they may not be: then there is none yet."""
         self._check_host_count()
-        self._refuse(why_too_full(self._needs()), SMALLER_SIZE_ADVICE)
-        marks = marks_to_find(self._needs())
+        self._refuse(overcommit_messages(self._space_needs()), SMALLER_SIZE_ADVICE)
+        marks = marks_to_find(self._space_needs())
         if marks:
             self._find_shared_file_systems(marks)
-        if self._above is not None:
-            self._above.planned(self._needs())
-            self._run_until(self._above.may_lay_out)
+        if self._parent is not None:
+            self._parent.report_space_needs(self._space_needs())
+            self._run_until(self._parent.may_lay_out)
             self._check_host_count()
         for member in self._active_hosts():
             member.send_order({"op": "lay_out"})
 
-    def _needs(self) -> dict[str, list[SpaceNeed]]:
+    def _space_needs(self) -> dict[str, list[SpaceNeed]]:
         return {member.name: member.needs or [] for member in self._active_hosts()}
 
     def _find_shared_file_systems(self, marks: Mapping[str, Sequence[str]]) -> None:
@@ -235,92 +235,96 @@ class Fleet:
         one, or may be, that has no room for all."""
         members = [self.members[name] for name in marks]
         for member in members:
-            member.look_for(marks[member.name])
+            member.search_marks(marks[member.name])
         self._run_until(
-            lambda: all(member.state == OVER or member.seen is not None for member in members)
+            lambda: all(member.state == OVER or member.seen_marks is not None for member in members)
         )
         self._check_host_count()
-        needs = join_shared(self._needs(), {member.name: member.seen or () for member in members})
-        self._refuse(why_too_full(needs), SMALLER_SIZE_ADVICE)
+        needs = join_shared(
+            self._space_needs(), {member.name: member.seen_marks or () for member in members}
+        )
+        self._refuse(overcommit_messages(needs), SMALLER_SIZE_ADVICE)
         if not self._options.assume_apart:
-            self._refuse(why_too_full(join_similar(needs), surely=False), SEPARATE_FILES_ADVICE)
+            self._refuse(
+                overcommit_messages(join_similar(needs), is_certain=False), SEPARATE_FILES_ADVICE
+            )
 
-    def _refuse(self, why: Iterator[str], hint: str) -> None:
-        reasons = list(why)
+    def _refuse(self, messages: Iterator[str], hint: str) -> None:
+        reasons = list(messages)
         if reasons:
             for reason in reasons[1:]:
-                self._callbacks.say(reason)
+                self._callbacks.report(reason)
             raise Refused(f"{reasons[0]}; no host was started.", hint)
 
     def _check_host_count(self) -> None:
         """Raises where too few hosts are still there."""
-        if self.stopped:
+        if self.stop_reason:
             raise Interrupted("Nothing was started.")
-        out = [member for member in self.members.values() if member.state == OVER]
-        if sum(member.hosts for member in self._active_hosts()) < self._options.least:
-            raise self._not_all(out)
+        ended = [member for member in self.members.values() if member.state == OVER]
+        if sum(member.host_count for member in self._active_hosts()) < self._options.min_hosts:
+            raise self._too_few_hosts_error(ended)
 
-    def _ready(self) -> bool:
+    def _all_ready(self) -> bool:
         """Every host is armed, its clock compared; or takes no part."""
         waiting = (GREETED, LAUNCHED) if not self._options.watching else (LAUNCHED,)
         return all(
-            member.state not in waiting and (member.state == OVER or member.compared)
+            member.state not in waiting and (member.state == OVER or member.is_compared)
             for member in self.members.values()
         )
 
-    def _accept(self) -> None:
+    def _check_start(self) -> None:
         """Raises where the hosts may not be started."""
-        if self.stopped:
+        if self.stop_reason:
             raise Interrupted("Nothing was started.")
         disks = {
             member.name: member.disks for member in self.members.values() if member.state == ARMED
         }
         self._refuse(
-            conflicts(disks, self._options.parts),
+            disk_conflicts(disks, self._options.split_target),
             "If several hosts share a disk, only one of them may write to it.",
         )
         self._check_host_count()
-        for warning in several_names(
-            {n: member.boot for n, member in self.members.items() if n in disks}
+        for warning in duplicate_machines(
+            {n: member.boot_id for n, member in self.members.items() if n in disks}
         ):
-            self._callbacks.say(warning)
+            self._callbacks.report(warning)
         for member in self.members.values():
             if member.state == OVER:
-                self._callbacks.say(f"{member.name} is left out: {member.error}")
+                self._callbacks.report(f"{member.name} is left out: {member.error}")
 
-    def _not_all(self, out: Sequence[Member]) -> IopstuiError:
+    def _too_few_hosts_error(self, ended: Sequence[Member]) -> IopstuiError:
         for member in self.members.values():
             self._report_messages(member)
-        for member in out:
+        for member in ended:
             hint = f". {member.hint}" if member.hint else ""
-            self._callbacks.say(f"{member.name}: {member.error.rstrip('.')}{hint}")
-        codes = {member.exit_code for member in out} or {EXIT_JOB_FAILED}
+            self._callbacks.report(f"{member.name}: {member.error.rstrip('.')}{hint}")
+        codes = {member.exit_code for member in ended} or {EXIT_JOB_FAILED}
         code = EXIT_REFUSED if EXIT_REFUSED in codes else max(codes)
-        armed = sum(member.hosts for member in self._active_hosts())
-        hosts = sum(len(member.below) or 1 for member in self.members.values())
-        hint = "To start with fewer hosts: --min-hosts N" if armed else ""
-        if any("iopstui with sudo" in member.hint for member in out):
+        ready_hosts = sum(member.host_count for member in self._active_hosts())
+        hosts = sum(len(member.sub_hosts) or 1 for member in self.members.values())
+        hint = "To start with fewer hosts: --min-hosts N" if ready_hosts else ""
+        if any("iopstui with sudo" in member.hint for member in ended):
             hint += " " * bool(hint) + "--sudo runs all of them as root."
         return error_for_exit_code(
-            code, f"{armed} of {hosts} hosts are ready, so none was started.", hint
+            code, f"{ready_hosts} of {hosts} hosts are ready, so none was started.", hint
         )  # fmt: skip
 
     def _start_order(self) -> StartOrder:
         """When to start: soon, or as the fleet above says. Raises where it says to stop."""
-        armed = [member for member in self.members.values() if member.state == ARMED]
-        if self._above is not None:
-            above = self._above
-            above.armed(armed)
-            self._run_until(lambda: above.start() is not None)
+        armed_members = [member for member in self.members.values() if member.state == ARMED]
+        if self._parent is not None:
+            parent = self._parent
+            parent.report_ready(armed_members)
+            self._run_until(lambda: parent.start_order() is not None)
             self._check_host_count()
-            order = above.start()
+            order = parent.start_order()
             if order is None:
                 raise Interrupted("Nothing was started.")
             return order
         now_ns = time.monotonic_ns()
-        error_ns = max((member.offset.error_at(now_ns) for member in armed), default=0)
-        hosts = sum(member.hosts for member in armed)
-        ahead_ns = int(MIN_AHEAD_S * 1e9) + 8 * error_ns + hosts * 200_000
+        error_ns = max((member.offset.error_at(now_ns) for member in armed_members), default=0)
+        hosts = sum(member.host_count for member in armed_members)
+        ahead_ns = int(MIN_START_DELAY_S * 1e9) + 8 * error_ns + hosts * 200_000
         return StartOrder(now_ns + ahead_ns)
 
     def _start(self, start: StartOrder) -> None:
@@ -329,8 +333,8 @@ class Fleet:
         for member in self.members.values():
             if member.state != ARMED:
                 continue
-            member.go(start.at_ns)
-            if not member.below:
+            member.start(start.at_ns)
+            if not member.sub_hosts:
                 self._merger.host(member.name).expect(wall_ms)
 
     def _all_ended(self) -> bool:
@@ -342,15 +346,15 @@ class Fleet:
         """Go on until it is so, or a stop was asked for and came through."""
         give_up: float | None = None
         while not condition():
-            if self._interrupted and not self.stopped:
+            if self._interrupted and not self.stop_reason:
                 self.stop("interrupted")
-            if self.stopped and give_up is None:
-                give_up = time.monotonic() + END_WITHIN_S
+            if self.stop_reason and give_up is None:
+                give_up = time.monotonic() + END_TIMEOUT_S
             if self._killed or (give_up is not None and time.monotonic() > give_up):
                 for member in self._active_hosts():
                     member.give_up("it may not have stopped")
                 return
-            if self.stopped and self._all_ended():
+            if self.stop_reason and self._all_ended():
                 return
             self._poll()
 
@@ -362,191 +366,201 @@ class Fleet:
             time.sleep(PAUSE_S if len(self.members) < VERY_MANY_HOSTS else LONG_PAUSE_S)
         self._read_all()
         now = time.monotonic()
-        if now < self._next_tick:
+        if now < self._next_tick_s:
             return
         # not with every line that comes
-        self._next_tick = now + TICK_S
+        self._next_tick_s = now + TICK_S
         self.on_tick()
         while self._orders:
             name, order = self._orders.popleft()
             # before its greeting a host reads the package: nothing may come between
             if name in self.members and self.members[name].state not in (LAUNCHED, OVER):
                 self.members[name].send_order(order)
-        if now >= self._next_beat:
+        if now >= self._next_heartbeat_s:
             self._send_heartbeats(now)
-        if now >= self._next_look:
-            self._next_look = now + (LOOK_S if self._under_way else TICK_S)
+        if now >= self._next_check_s:
+            self._next_check_s = now + (CHECK_EVERY_S if self._has_started else TICK_S)
             lately_ns = time.monotonic_ns() - int(LATE_AFTER_S * 1e9)
             for member in self.members.values():
                 if member.link.unsent:
                     member.link.flush()
-                if member.state != STARTED or member.heard_ns < lately_ns or member.said:
-                    before = member.state, member.late
+                if member.state != STARTED or member.last_row_ns < lately_ns or member.messages:
+                    previous = member.state, member.is_late
                     self._check_member(member)
-                    self.news |= before != (member.state, member.late)
+                    self.has_changes |= previous != (member.state, member.is_late)
             self._report_waiting_launchers()
             self._report_late_hosts(now)
-        now_s = time.time() - self._ahead_s
-        close_after_s = CLOSE_AFTER_S if not self._has_below else CLOSE_TREE_AFTER_S
+        now_s = time.time() - self._clock_ahead_s
+        close_after_s = CLOSE_AFTER_S if not self._has_sub_fleets else CLOSE_TREE_AFTER_S
         last_number = int((now_s - close_after_s) / self._merger.interval_s) - 1
-        for second in self._merger.closed(last_number):
-            self._callbacks.second(second)
-            why = self._callbacks.stop(second)
-            if why and not self.stopped:
-                self.stop(why, self._callbacks.completed())
+        for second in self._merger.close_seconds(last_number):
+            self._callbacks.on_second(second)
+            reason = self._callbacks.stop_reason(second)
+            if reason and not self.stop_reason:
+                self.stop(reason, self._callbacks.is_completed())
 
     def _can_pause(self) -> bool:
-        busy = self._interrupted or self._killed or self.stopped or len(self.members) < MANY_HOSTS
-        return not busy and self._under_way and time.monotonic() - self._clocks_asked_s > LOOK_S
+        busy = (
+            self._interrupted or self._killed or self.stop_reason or len(self.members) < MANY_HOSTS
+        )
+        return (
+            not busy
+            and self._has_started
+            and time.monotonic() - self._clocks_asked_s > CHECK_EVERY_S
+        )
 
     def _send_heartbeats(self, now: float) -> None:
         """Send a heartbeat to every host; ask for its clock where needed."""
-        self._next_beat = now + BEAT_S
-        asks = not self._under_way or self._beats % CLOCKS_EVERY == 0
-        self._beats += 1
+        self._next_heartbeat_s = now + HEARTBEAT_EVERY_S
+        asks = not self._has_started or self._heartbeats % HEARTBEATS_PER_CLOCK_CHECK == 0
+        self._heartbeats += 1
         if asks:
             self._clocks_asked_s = now
-        lately_ns = time.monotonic_ns() - int(BEAT_S * 1e9)
-        for at, member in enumerate(self.members.values()):
+        lately_ns = time.monotonic_ns() - int(HEARTBEAT_EVERY_S * 1e9)
+        for index, member in enumerate(self.members.values()):
             if asks:
-                member.ask()
-            elif at % 2 == self._beats % 2 or member.heard_ns < lately_ns:
+                member.ask_time()
+            elif index % 2 == self._heartbeats % 2 or member.last_row_ns < lately_ns:
                 # every other second to each that speaks by itself: it gives us up after 5
                 member.send_heartbeat()
 
     def _read_all(self) -> None:
         """Read what all hosts send within a tenth of a second. It is added when all of it is read:
         a thousand lines cost less if the same is done to each of them in turn."""
-        ready = self._waiting.poll(TICK_S)
-        now_s = time.time() - self._ahead_s
+        ready = self._poller.poll(TICK_S)
+        now_s = time.time() - self._clock_ahead_s
         rows: list[tuple[str, Object]] = []
         for fd, _ in ready:
             member = self._member_by_fd[fd]
-            if fd == member.link.err:
-                self._errors(fd, member)
+            if fd == member.link.err_fd:
+                self._read_stderr(fd, member)
             else:
-                self._read(fd, member, member.link.receive(), rows)
+                self._read_member(fd, member, member.link.receive(), rows)
         self._merger.feed_all(rows, now_s, self._report_malformed_row)
 
-    def _errors(self, fd: int, member: Member) -> None:
-        member.link.errors()
-        if member.link.err < 0:
-            self._forget(fd)
+    def _read_stderr(self, fd: int, member: Member) -> None:
+        member.link.read_stderr()
+        if member.link.err_fd < 0:
+            self._unregister(fd)
 
-    def _read(
+    def _read_member(
         self, fd: int, member: Member, data: bytes | None, rows: list[tuple[str, Object]]
     ) -> None:
         link, state = member.link, member.state
         for row in member.take_rows(data):
-            self._row(member, row)
+            self._handle_row(member, row)
             if row["event"] in MERGED_EVENTS:
                 rows.append((member.name, row))
         if member.state != state:
-            self.news = True
-        if link.out < 0:
-            self._forget(fd)
+            self.has_changes = True
+        if link.out_fd < 0:
+            self._unregister(fd)
             link.hang_up()
 
-    def _forget(self, fd: int) -> None:
-        self._waiting.unregister(fd)
+    def _unregister(self, fd: int) -> None:
+        self._poller.unregister(fd)
         del self._member_by_fd[fd]
 
-    def _row(self, member: Member, row: Object) -> None:
+    def _handle_row(self, member: Member, row: Object) -> None:
         kind, name = row["event"], member.name
-        if kind != "frame" or member.late:
-            self.news = True
-        member.late = False
-        self._callbacks.row(name, row)
+        if kind != "frame" or member.is_late:
+            self.has_changes = True
+        member.is_late = False
+        self._callbacks.on_row(name, row)
 
     def _report_malformed_row(self, name: str, error: MalformedRow) -> None:
         member = self.members[name]
-        member.broken += 1
+        member.invalid_lines += 1
         self._warn_once(member, f"skipping rows of it such as this one: {error}")
 
     def _check_member(self, member: Member) -> None:
         """Report hosts that are late, lost, failed or without a probe, once each."""
         self._report_messages(member)
-        if member.no_probe:
-            self._warn_once(member, f"no device percentiles: {member.no_probe}")
+        if member.probe_problem:
+            self._warn_once(member, f"no device percentiles: {member.probe_problem}")
         if member.state != OVER and member.state != LAUNCHED:
             if member.silent_s > LOST_AFTER_S:
                 member.give_up(f"no data for {LOST_AFTER_S:g} s")
-            elif member.silent_s > LATE_AFTER_S and not member.late:
-                member.late = True
-                self._late.append(member.name)
-        elif member.state == LAUNCHED and member.silent_s > self._options.greet_within_s:
-            stderr = printable(member.link.last_words)
+            elif member.silent_s > LATE_AFTER_S and not member.is_late:
+                member.is_late = True
+                self._late_hosts.append(member.name)
+        elif member.state == LAUNCHED and member.silent_s > self._options.connect_timeout_s:
+            stderr = printable(member.link.last_error_line)
             member.give_up(
-                f"no connection within {self._options.greet_within_s:g} s"
+                f"no connection within {self._options.connect_timeout_s:g} s"
                 f"{f': {stderr}' if stderr else ''}",
                 "Either it cannot be reached, or its launcher (srun) waits in a queue. To wait "
                 "longer: --connect-timeout 1h",
             )
-        if member.compared_for_s > COMPARE_WITHIN_S:
+        if member.comparing_s > CLOCK_TIMEOUT_S:
             # it says something, but no time: it would be waited for without an end
             member.stop()
-            member.give_up(f"its clock could not be compared within {COMPARE_WITHIN_S:g} s")
-        if member.state == ARMED and (member.since_start_signal_s or 0.0) > START_WITHIN_S:
+            member.give_up(f"its clock could not be compared within {CLOCK_TIMEOUT_S:g} s")
+        if member.state == ARMED and (member.since_start_signal_s or 0.0) > START_TIMEOUT_S:
             # it answers, so it would be waited for without an end
             member.stop()
-            member.give_up(f"it did not start within {START_WITHIN_S:g} s of the start signal")
+            member.give_up(f"it did not start within {START_TIMEOUT_S:g} s of the start signal")
         if member.state == OVER and member.error:
-            if member.lost:
+            if member.is_lost:
                 self._merger.mark_lost(member.name)
-            watched = self._options.watching and member.name in self._merger.hosts
-            if watched or member.since_start_signal_s is not None:
-                below = f" with its {len(member.below)} hosts" if member.below else ""
-                outcome = f"is lost{below}" if member.lost else "failed"
+            was_watched = self._options.watching and member.name in self._merger.hosts
+            if was_watched or member.since_start_signal_s is not None:
+                with_hosts = f" with its {len(member.sub_hosts)} hosts" if member.sub_hosts else ""
+                outcome = f"is lost{with_hosts}" if member.is_lost else "failed"
                 self._warn_once(member, f"{outcome}: {member.error}")
-            if member.lost and self._options.stop_on_loss and not self.stopped:
+            if member.is_lost and self._options.stop_on_loss and not self.stop_reason:
                 self.stop(f"{member.name} is lost")
 
     def _report_messages(self, member: Member) -> None:
         """Report what a sub-fleet has said."""
-        while member.said:
-            self._callbacks.say(f"{member.name}: {member.said.pop(0)}")
+        while member.messages:
+            self._callbacks.report(f"{member.name}: {member.messages.pop(0)}")
 
     def _report_late_hosts(self, now: float) -> None:
         """Name hosts that are late; many at once in one line, and then not again at once."""
-        if not self._late or now < self._next_late:
+        if not self._late_hosts or now < self._next_late_report_s:
             return
-        late, self._late = self._late, []
-        if len(late) <= MAX_LATE:
+        late, self._late_hosts = self._late_hosts, []
+        if len(late) <= MAX_LATE_NAMED:
             for name in late:
-                self._callbacks.say(f"{name} is late: no data for {LATE_AFTER_S:g} s")
+                self._callbacks.report(f"{name} is late: no data for {LATE_AFTER_S:g} s")
             return
-        self._next_late = now + LATE_AFTER_S
-        self._callbacks.say(f"{len(late)} hosts are late: no data for {LATE_AFTER_S:g} s: "
-                         f"{', '.join(late[:MAX_LATE])} ...")  # fmt: skip
+        self._next_late_report_s = now + LATE_AFTER_S
+        self._callbacks.report(f"{len(late)} hosts are late: no data for {LATE_AFTER_S:g} s: "
+                         f"{', '.join(late[:MAX_LATE_NAMED])} ...")  # fmt: skip
 
     def _report_waiting_launchers(self) -> None:
         """Report once which launchers run and have written nothing so far."""
-        if self._waited_for or self._under_way or self.stopped:
+        if self._wait_reported or self._has_started or self.stop_reason:
             return
         quiet = [member for member in self.members.values()
                  if member.state == LAUNCHED and member.silent_s > LAUNCH_NOTICE_S]  # fmt: skip
         if quiet:
-            self._waited_for = True
+            self._wait_reported = True
             hosts = quiet[0].name if len(quiet) == 1 else f"{len(quiet)} hosts"
             stderr = next(
-                (line for member in quiet if (line := printable(member.link.last_words))), ""
+                (line for member in quiet if (line := printable(member.link.last_error_line))), ""
             )
-            self._callbacks.say(
-                f"{hosts}: waiting for the launcher, {self._options.greet_within_s:g} s at most "
+            self._callbacks.report(
+                f"{hosts}: waiting for the launcher, {self._options.connect_timeout_s:g} s at most "
                 f"(--connect-timeout){f': {stderr}' if stderr else ''}"
             )
 
     def _warn_once(self, member: Member, message: str) -> None:
         warnings = self._warnings.setdefault(member.name, set())
-        if message not in warnings and len(warnings) < MAX_MESSAGES_PER_HOST and not self.stopped:
+        if (
+            message not in warnings
+            and len(warnings) < MAX_MESSAGES_PER_HOST
+            and not self.stop_reason
+        ):
             warnings.add(message)
-            self._callbacks.say(f"{member.name}: {message}")
+            self._callbacks.report(f"{member.name}: {message}")
 
-    def stop(self, why: str, completed: bool = False) -> None:
-        """Stop all hosts, in order; ``why`` is reported. ``completed``: they are not interrupted,
-        this is the end of their job."""
-        self.stopped = why
-        self._callbacks.say(f"all hosts are stopped: {why}")
+    def stop(self, reason: str, completed: bool = False) -> None:
+        """Stop all hosts, in order; ``reason`` is reported. ``completed``: their job is done, they
+        are not interrupted."""
+        self.stop_reason = reason
+        self._callbacks.report(f"all hosts are stopped: {reason}")
         for member in self._active_hosts():
             member.stop(completed)
 
@@ -557,24 +571,24 @@ class Fleet:
             member.link.flush()
         for member in self.members.values():
             member.link.hang_up()
-        deadline = time.monotonic() + END_WITHIN_S
-        while not self._killed and time.monotonic() < deadline and self._still_open():
+        deadline = time.monotonic() + END_TIMEOUT_S
+        while not self._killed and time.monotonic() < deadline and self._any_link_open():
             self._read_all()
         for member in self.members.values():
-            if member.link.out >= 0:
+            if member.link.out_fd >= 0:
                 member.link.kill()
             member.link.close()
-        self._waiting.close()
+        self._poller.close()
 
-    def _still_open(self) -> bool:
-        return any(member.link.out >= 0 for member in self.members.values())
+    def _any_link_open(self) -> bool:
+        return any(member.link.out_fd >= 0 for member in self.members.values())
 
 
-def spread(members: Mapping[str, Member]) -> tuple[float, float] | None:
+def start_spread_ms(members: Mapping[str, Member]) -> tuple[float, float] | None:
     """Time between the first and the last start of fio (ms), and its error (ms); ``None``: no
     host has started."""
     executions = [execution for member in members.values() for execution in member.executions]
     if not executions:
         return None
-    within, wrong = start_spread(executions)
-    return within / 1e6, wrong / 1e6
+    spread_ns, error_ns = start_spread(executions)
+    return spread_ns / 1e6, error_ns / 1e6

@@ -38,7 +38,7 @@ class HostSeconds(NamedTuple):
     """Closed seconds of many hosts, in order of arrival. With a thousand hosts they are looked at
     once a second."""
 
-    of: tuple[HostSecond, ...]
+    seconds: tuple[HostSecond, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,31 +69,31 @@ class FleetMessage:
 @dataclass(frozen=True, slots=True)
 class FleetRunStarted:
     """Run ``number`` of these ``hosts`` begins at ``wall_s`` since 1970. ``watching``: without a
-    job; ``between``: it is no run, the hosts are watched until the next one. ``place``: it is a
-    point of a sweep, on the first of all hosts."""
+    job; ``between_runs``: it is no run, the hosts are watched until the next one.
+    ``sweep_position``: it is a point of a sweep, on the first of all hosts."""
 
     number: int
     hosts: tuple[str, ...]
     wall_s: float
     job: str = ""
     watching: bool = False
-    between: bool = False
-    place: SweepPosition | None = None
+    between_runs: bool = False
+    sweep_position: SweepPosition | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class FleetRunFinished:
-    """The run is over. ``how`` is its hosts' state from now on (fleet_state.py), ``code`` the exit
-    code. The screen shows ``said`` among its messages, and prints ``words`` when it is left.
-    ``whole`` are the sums of all hosts. ``between``: the hosts were only watched, as between two
-    runs; ``said`` is then the reason why that ended."""
+    """The run is over. ``state`` is its hosts' state from now on (fleet_state.py), ``code`` the
+    exit code. The screen shows ``messages``, and prints ``exit_lines`` at its end. ``sums`` are
+    those of all hosts. ``between_runs``: the hosts were only watched, as between two runs;
+    ``messages`` is then the reason why that ended."""
 
-    how: str
+    state: str
     code: int = 0
-    said: tuple[str, ...] = ()
-    words: tuple[str, ...] = ()
-    whole: HostSums | None = None
-    between: bool = False
+    messages: tuple[str, ...] = ()
+    exit_lines: tuple[str, ...] = ()
+    sums: HostSums | None = None
+    between_runs: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,35 +108,35 @@ FleetEvent = (
 )  # fmt: skip
 
 
-def host_second(name: str, slot: HostInterval, complete: bool) -> HostSecond:
+def host_second(name: str, interval: HostInterval, complete: bool) -> HostSecond:
     """A host's second, from the merger's data."""
-    data = slot.own
+    data = interval.data
     if isinstance(data, EncodedFrame) and data.fio:
         # nearly always
-        iops_m, bw_m, p99_ns, requests, wait = data.second
+        iops_m, bw_m, p99_ns, requests, wait = data.second_figures
         return HostSecond(
-            name, slot.number, complete, iops_m / MILLI, bw_m / MILLI,
+            name, interval.number, complete, iops_m / MILLI, bw_m / MILLI,
             float(p99_ns) if p99_ns else None, wait * 1000 / requests if requests else None,
-            slot.util,
+            interval.util,
         )  # fmt: skip
     if isinstance(data, EncodedFrame):
         kernel, total, slowest = data.kernel, None, None
     else:
-        sums = slot.sums
+        sums = interval.sums
         kernel, total, slowest = sums.kernel, sums.fio.get("total"), sums.slowest
     counts, waits = sum(kernel.counts.values()), sum(kernel.waits.values())
     # thousandths of ms
     await_ns = waits * 1000 / counts if counts else None
     if total is not None:
         p99 = float(slowest[0]) if slowest else None
-        return HostSecond(name, slot.number, complete, total.iops, total.bw, p99, await_ns,
-                          slot.util)  # fmt: skip
+        return HostSecond(name, interval.number, complete, total.iops, total.bw, p99, await_ns,
+                          interval.util)  # fmt: skip
     if not kernel.hosts:
-        return HostSecond(name, slot.number, False)
+        return HostSecond(name, interval.number, False)
     rates = kernel.rates
     iops = (rates.get("r/s", 0) + rates.get("w/s", 0)) / MILLI
     bw = (rates.get("rMB/s", 0) + rates.get("wMB/s", 0)) / MILLI * (1 << 20)
-    return HostSecond(name, slot.number, complete, iops, bw, await_ns, await_ns, slot.util)
+    return HostSecond(name, interval.number, complete, iops, bw, await_ns, await_ns, interval.util)
 
 
 def host_seconds(encoded: Iterable[EncodedSecond]) -> list[HostSecond]:
@@ -145,10 +145,10 @@ def host_seconds(encoded: Iterable[EncodedSecond]) -> list[HostSecond]:
     for name, number, frame, util, seconds in encoded:
         if not frame.first[0]:
             # without fio
-            slot = HostInterval(name, number, frame, seconds, util=util)
-            converted.append(host_second(name, slot, True))
+            interval = HostInterval(name, number, frame, seconds, util=util)
+            converted.append(host_second(name, interval, True))
             continue
-        iops_m, bw_m, p99_ns, requests, wait = frame.second
+        iops_m, bw_m, p99_ns, requests, wait = frame.second_figures
         converted.append(make(
             name, number, True, iops_m / MILLI, bw_m / MILLI, float(p99_ns) if p99_ns else None,
             wait * 1000 / requests if requests else None, util,

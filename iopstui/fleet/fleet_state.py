@@ -32,28 +32,28 @@ from iopstui.model.means import median
 from iopstui.model.rates import MIB
 from iopstui.text import printable
 
-KEPT_SECONDS = 300
+HISTORY_SECONDS = 300
 """Seconds of each host."""
 IOPS, BW, WAIT, AWAIT, UTIL = "iops", "bw", "wait", "await", "util"
 FIGURES = (IOPS, BW, WAIT, AWAIT, UTIL)
-CONNECTS, READY, RUNS, LATE, LOST, FAILED, DONE = (
+CONNECTING, READY, RUNNING, LATE, LOST, FAILED, DONE = (
     "connects", "ready", "runs", "late", "lost", "failed", "done"
 )  # fmt: skip
-OUT, STOPPED, WATCHED, RESTS = "left out", "stopped", "watched", "idle"
-MISSING, PARTLY = "missing", "partly"
-ABSENT_STATES = (LOST, FAILED, MISSING, OUT, LATE)
+LEFT_OUT, STOPPED, WATCHED, IDLE = "left out", "stopped", "watched", "idle"
+MISSING, INCOMPLETE = "missing", "partly"
+ABSENT_STATES = (LOST, FAILED, MISSING, LEFT_OUT, LATE)
 """Of these nothing comes now."""
-ACTIVE_STATES = (CONNECTS, READY, RUNS, WATCHED, LATE, MISSING, PARTLY)
-MEASURED = (RUNS, WATCHED, LATE, MISSING, PARTLY)
-NO_END = "it gave no reason"
-ODD_SHARE = 0.2
+ACTIVE_STATES = (CONNECTING, READY, RUNNING, WATCHED, LATE, MISSING, INCOMPLETE)
+MEASURED_STATES = (RUNNING, WATCHED, LATE, MISSING, INCOMPLETE)
+NO_END_REASON = "it gave no reason"
+ODDNESS_SHARE = 0.2
 """How much of a host's oddness is its newest second's."""
 MAX_NOTES = 60
 NOTE_EVENTS = ("found", "notice", "mark", "tunable_changed", "progress")
 
 
 class SecondSeries:
-    """Some figures' last ``KEPT_SECONDS`` seconds by their numbers; NaN where there is none. The
+    """Some figures' last ``HISTORY_SECONDS`` seconds by their numbers; NaN where there is none. The
     figures of one second are neighbours in memory: with a thousand hosts, reaching five places for
     each host took longer than everything else."""
 
@@ -61,7 +61,7 @@ class SecondSeries:
 
     def __init__(self, width: int) -> None:
         self.width = width
-        self.values = array("f", [math.nan]) * (KEPT_SECONDS * width)
+        self.values = array("f", [math.nan]) * (HISTORY_SECONDS * width)
         self.last = -1
 
     def add(self, second: int, values: Sequence[float | None]) -> None:
@@ -70,12 +70,12 @@ class SecondSeries:
         if second != self.last + 1:
             if second < self.last:
                 return
-            nothing = array("f", [math.nan]) * width
-            for gap in range(max(self.last + 1, second - KEPT_SECONDS + 1), second):
-                at = gap % KEPT_SECONDS * width
-                self.values[at : at + width] = nothing
-        at = second % KEPT_SECONDS * width
-        self.values[at : at + width] = array("f", [nan_or(value) for value in values])
+            gap_values = array("f", [math.nan]) * width
+            for gap in range(max(self.last + 1, second - HISTORY_SECONDS + 1), second):
+                offset = gap % HISTORY_SECONDS * width
+                self.values[offset : offset + width] = gap_values
+        offset = second % HISTORY_SECONDS * width
+        self.values[offset : offset + width] = array("f", [nan_or(value) for value in values])
         self.last = second
 
 
@@ -85,44 +85,44 @@ def nan_or(value: float | None) -> float:
 
 
 class FigureHistory:
-    """The last seconds of one figure: its own, or the one at ``place`` of several."""
+    """The last seconds of one figure: its own, or the one in ``column`` of several."""
 
-    __slots__ = ("_of", "_place")
+    __slots__ = ("_column", "_series")
 
-    def __init__(self, of: SecondSeries | None = None, place: int = 0) -> None:
-        self._of = of or SecondSeries(1)
-        self._place = place
+    def __init__(self, series: SecondSeries | None = None, column: int = 0) -> None:
+        self._series = series or SecondSeries(1)
+        self._column = column
 
     @property
     def last(self) -> int:
         """The newest second's number; -1: none."""
-        return self._of.last
+        return self._series.last
 
     def add(self, second: int, value: float | None) -> None:
         """Add a figure's own value, like ``SecondSeries.add``."""
-        self._of.add(second, (value,))
+        self._series.add(second, (value,))
 
     def at(self, second: int) -> float | None:
         """``None``: not measured, or too long ago."""
-        of = self._of
-        if not of.last - KEPT_SECONDS < second <= of.last:
+        series = self._series
+        if not series.last - HISTORY_SECONDS < second <= series.last:
             return None
-        value = of.values[second % KEPT_SECONDS * of.width + self._place]
+        value = series.values[second % HISTORY_SECONDS * series.width + self._column]
         return None if value != value else value
 
     def between(self, first: int, after: int) -> list[float | None]:
         """Values of the seconds from ``first`` up to, but not including, ``after``."""
-        of = self._of
-        if of.last - KEPT_SECONDS < first and after - 1 <= of.last:
-            width, values = of.width, of.values
+        series = self._series
+        if series.last - HISTORY_SECONDS < first and after - 1 <= series.last:
+            width, values = series.width, series.values
             begin, end = (
-                first % KEPT_SECONDS * width + self._place,
-                after % KEPT_SECONDS * width + self._place,
+                first % HISTORY_SECONDS * width + self._column,
+                after % HISTORY_SECONDS * width + self._column,
             )
             if begin < end:
                 result = values[begin:end:width].tolist()
             elif first < after:
-                result = (values[begin::width] + values[self._place : end : width]).tolist()
+                result = (values[begin::width] + values[self._column : end : width]).tolist()
             else:
                 result = []
             if not math.isnan(sum(result)):  # nearly always
@@ -133,59 +133,60 @@ class FigureHistory:
 
 @dataclass(slots=True)
 class HostState:
-    """One host. ``past`` are its figures (``seconds``) by name (FIGURES): I/Os and bytes per
+    """One host. ``history`` has its figures (``series``) by name (FIGURES): I/Os and bytes per
     second, ``wait`` the p99 in ns (without a job the mean time of the device's requests), ``await``
-    that of the device in ns, ``util`` in percent. ``odd`` grows with how far it is from the others.
-    """
+    that of the device in ns, ``util`` in percent. ``oddness`` grows with the distance from the
+    other hosts. ``session``, ``step`` and ``end_row`` are its newest rows of these events."""
 
     name: str
-    state: str = CONNECTS
+    state: str = CONNECTING
     error: str = ""
-    seconds: SecondSeries = field(default_factory=lambda: SecondSeries(len(FIGURES)))
-    past: dict[str, FigureHistory] = field(default_factory=dict)
-    odd: float = 0.0
+    series: SecondSeries = field(default_factory=lambda: SecondSeries(len(FIGURES)))
+    history: dict[str, FigureHistory] = field(default_factory=dict)
+    oddness: float = 0.0
     session: Object | None = None
     step: Object | None = None
-    ended: Object | None = None
+    end_row: Object | None = None
     notes: deque[Object] = field(default_factory=lambda: deque(maxlen=MAX_NOTES))
     executed_ms: float | None = None
     error_ms: float = 0.0
-    key: tuple[object, ...] = ()
+    sort_key: tuple[object, ...] = ()
     """By which names are sorted."""
 
     def __post_init__(self) -> None:
-        self.key = natural_key(self.name)
-        self.past = {name: FigureHistory(self.seconds, at) for at, name in enumerate(FIGURES)}
+        self.sort_key = natural_key(self.name)
+        self.history = {
+            name: FigureHistory(self.series, column) for column, name in enumerate(FIGURES)
+        }
 
-    def now(self, figure: str, second: int) -> float | None:
+    def value(self, figure: str, second: int) -> float | None:
         """Return the value in this second."""
-        return self.past[figure].at(second)
+        return self.history[figure].at(second)
 
 
 class FleetState:
-    """``apply`` takes what is told, in order. ``second`` is the newest second in which anybody did
-    anything, ``begun`` the number of the first one of the run that goes on, ``first`` that of the
-    very first. ``between``: the hosts are watched between two runs, in which case a host that the
-    run has lost, or that has failed, keeps that state with its reason; ``unwatched`` is why nobody
-    is watched any more. ``seen``: a second of what goes on has come. ``curve`` is the sweep that
-    runs or ran last."""
+    """``apply`` takes events in order. ``second`` is the newest second with any I/O, ``run_start``
+    the number of the first second of the current run, ``first`` that of the very first.
+    ``between_runs``: the hosts are watched between two runs; a lost or failed host then keeps its
+    state and reason, and ``watch_end_reason`` is why watching ended. ``has_second``: a second of
+    the current run or watch has come. ``curve`` is the newest sweep."""
 
     def __init__(self) -> None:
-        self.forget()
+        self.reset()
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Begin anew."""
         self.hosts: dict[str, HostState] = {}
         self.second: MergedSecond | None = None
-        self.begun: int | None = None
+        self.run_start: int | None = None
         self.first: int | None = None
         self.medians = {name: FigureHistory() for name in (IOPS, WAIT, UTIL)}
         # by the seconds that are not over
-        self._open: dict[int, list[HostSecond]] = {}
+        self._open_seconds: dict[int, list[HostSecond]] = {}
         self.sums = {name: FigureHistory() for name in (IOPS, BW)}
-        self.running = self.watching = self.between = False
-        self.unwatched = ""
-        self.seen = False
+        self.running = self.watching = self.between_runs = False
+        self.watch_end_reason = ""
+        self.has_second = False
         self.curve: ScalingCurve | None = None
 
     @property
@@ -222,103 +223,107 @@ class FleetState:
             case HostSecond():
                 self._host_seconds((event,))
             case HostSeconds():
-                self._host_seconds(event.of)
+                self._host_seconds(event.seconds)
             case HostRow():
-                self._row(self.host(event.name), event.row)
+                self._host_row(self.host(event.name), event.row)
             case MergedSecond():
-                self._second(event)
+                self._merged_second(event)
             case HostStateChanged():
-                self._state(event)
+                self._host_state_changed(event)
             case FleetRunStarted():
-                self._begun(event)
+                self._run_started(event)
             case ReplayRestarted():
-                self.forget()
+                self.reset()
             case ScalingCurve():
                 self.curve = event
             case FleetRunFinished():
-                self.running = self.between = False
-                self.unwatched = event.said[0] if event.between and event.said else ""
-                for line in self.hosts.values():
-                    if line.state == MISSING and not event.between:
-                        line.state, line.error = LOST, line.error or NO_END
-                    elif line.state in ACTIVE_STATES:
+                self.running = self.between_runs = False
+                self.watch_end_reason = (
+                    event.messages[0] if event.between_runs and event.messages else ""
+                )
+                for host in self.hosts.values():
+                    if host.state == MISSING and not event.between_runs:
+                        host.state, host.error = LOST, host.error or NO_END_REASON
+                    elif host.state in ACTIVE_STATES:
                         # who has failed has said so by itself
-                        line.state = STOPPED if event.how == FAILED else event.how
+                        host.state = STOPPED if event.state == FAILED else event.state
 
-    def _begun(self, event: FleetRunStarted) -> None:
-        self.running, self.watching, self.between = True, event.watching, event.between
-        self.unwatched, self.seen = "", False
-        if event.between:
+    def _run_started(self, event: FleetRunStarted) -> None:
+        self.running, self.watching, self.between_runs = True, event.watching, event.between_runs
+        self.watch_end_reason, self.has_second = "", False
+        if event.between_runs:
             # rows and small lines go on where the run has left them
             return
-        self.begun = None
-        for line in self.hosts.values():
-            line.state, line.error = RESTS, ""
-            line.executed_ms = line.step = line.ended = None
+        self.run_start = None
+        for host in self.hosts.values():
+            host.state, host.error = IDLE, ""
+            host.executed_ms = host.step = host.end_row = None
         for name in event.hosts:
-            self.host(name).state = CONNECTS
+            self.host(name).state = CONNECTING
 
-    def _state(self, event: HostStateChanged) -> None:
-        line = self.host(event.name)
-        if self.between and (line.state not in MEASURED or event.state not in (LATE, LOST)):
+    def _host_state_changed(self, event: HostStateChanged) -> None:
+        host = self.host(event.name)
+        if self.between_runs and (
+            host.state not in MEASURED_STATES or event.state not in (LATE, LOST)
+        ):
             return
         # what a second says of who is missing is newer than what the link says
-        if event.state != RUNS or line.state not in (MISSING, PARTLY):
-            line.state, line.error = event.state, event.error
+        if event.state != RUNNING or host.state not in (MISSING, INCOMPLETE):
+            host.state, host.error = event.state, event.error
 
     def _host_seconds(self, host_seconds: Iterable[HostSecond]) -> None:
-        hosts, between = self.hosts, self.between
+        hosts, between = self.hosts, self.between_runs
         for event in host_seconds:
             # the last ones in the order of FIGURES
             name, number, complete, *values = event
             if not complete:
                 continue
-            received = self._open.get(number)
+            received = self._open_seconds.get(number)
             if received is None:
-                received = self._open[number] = []
+                received = self._open_seconds[number] = []
             received.append(event)
-            line = hosts.get(name) or self.host(name)
-            state = line.state
-            if state in (CONNECTS, READY) or (between and state in (DONE, STOPPED, RESTS)):
-                line.state = self._measured
-            line.seconds.add(number, values)
+            host = hosts.get(name) or self.host(name)
+            state = host.state
+            if state in (CONNECTING, READY) or (between and state in (DONE, STOPPED, IDLE)):
+                host.state = self._measured_state
+            host.series.add(number, values)
 
-    def _row(self, line: HostState, row: Object) -> None:
+    def _host_row(self, host: HostState, row: Object) -> None:
         kind = row["event"]
         if kind == "session":
             # what was noted before has the clock of another session
-            line.notes.clear()
-        if self.between and kind == "session":
-            line.session, line.step, line.ended = row, None, None
-        elif self.between and kind not in NOTE_EVENTS:
+            host.notes.clear()
+        if self.between_runs and kind == "session":
+            host.session, host.step, host.end_row = row, None, None
+        elif self.between_runs and kind not in NOTE_EVENTS:
             return
         elif kind == "session":
-            line.session, line.state = row, READY
+            host.session, host.state = row, READY
         elif kind == "step_started":
-            line.step, line.ended = row, None
+            host.step, host.end_row = row, None
         elif kind == "executed":
-            self._executed(line, row)
+            self._executed(host, row)
         elif kind == "step_finished":
-            line.ended = row
-            line.error = printable(str(row.get("error") or ""))
-            line.state = FAILED if line.error else DONE
-        elif kind == "ended" and line.state != FAILED:
-            line.state = DONE
+            host.end_row = row
+            host.error = printable(str(row.get("error") or ""))
+            host.state = FAILED if host.error else DONE
+        elif kind == "ended" and host.state != FAILED:
+            host.state = DONE
         elif kind in NOTE_EVENTS:
-            line.notes.append(row)
+            host.notes.append(row)
 
-    def _executed(self, line: HostState, row: Object) -> None:
-        wall, offset, error = (row.get(name) for name in ("wall_ms", "offset_ms", "error_ms"))
-        line.state = RUNS
-        if isinstance(wall, int | float) and isinstance(offset, int | float):
-            line.executed_ms = wall - offset
-            line.error_ms = float(error) if isinstance(error, int | float) else 0.0
+    def _executed(self, host: HostState, row: Object) -> None:
+        wall_ms, offset, error = (row.get(name) for name in ("wall_ms", "offset_ms", "error_ms"))
+        host.state = RUNNING
+        if isinstance(wall_ms, int | float) and isinstance(offset, int | float):
+            host.executed_ms = wall_ms - offset
+            host.error_ms = float(error) if isinstance(error, int | float) else 0.0
 
-    def _second(self, event: MergedSecond) -> None:
+    def _merged_second(self, event: MergedSecond) -> None:
         if not event.counted and not event.missing:
             return
-        self.second, self.seen = event, True
-        self.begun = event.number if self.begun is None else self.begun
+        self.second, self.has_second = event, True
+        self.run_start = event.number if self.run_start is None else self.run_start
         self.first = event.number if self.first is None else self.first
         self._mark_missing_hosts(event)
         sums, complete = event.sums, event.counted == event.expected
@@ -332,64 +337,65 @@ class FleetState:
                       BW: (rates["rMB/s"] + rates["wMB/s"]) * MIB}  # fmt: skip
         for name, value in values.items():
             self.sums[name].add(event.number, value if complete else None)
-        self._compare(event.number)
+        self._update_oddness(event.number)
 
     @property
-    def _measured(self) -> str:
+    def _measured_state(self) -> str:
         """The state of a host whose seconds come."""
-        return WATCHED if self.watching else RUNS
+        return WATCHED if self.watching else RUNNING
 
     def _mark_missing_hosts(self, event: MergedSecond) -> None:
-        missing, partly = {*event.missing}, {*event.incomplete}
-        for line in self.hosts.values():
-            if line.state in MEASURED:
-                name, measured = line.name, self._measured
-                line.state = MISSING if name in missing else PARTLY if name in partly else measured
+        missing, incomplete = {*event.missing}, {*event.incomplete}
+        for host in self.hosts.values():
+            if host.state in MEASURED_STATES:
+                name, state = host.name, self._measured_state
+                state = INCOMPLETE if name in incomplete else state
+                host.state = MISSING if name in missing else state
         for name in missing:
             self.host(name)
 
-    def _compare(self, second: int) -> None:
+    def _update_oddness(self, second: int) -> None:
         """The middle of all hosts, and how odd each is."""
-        seconds = self._open.pop(second, [])
-        for late in [number for number in self._open if number < second]:
-            del self._open[late]
-        iops, wait = _middle(s.iops for s in seconds), _middle(s.wait_ns for s in seconds)
+        seconds = self._open_seconds.pop(second, [])
+        for passed in [number for number in self._open_seconds if number < second]:
+            del self._open_seconds[passed]
+        iops, wait = _median(s.iops for s in seconds), _median(s.wait_ns for s in seconds)
         self.medians[IOPS].add(second, iops)
         self.medians[WAIT].add(second, wait)
-        self.medians[UTIL].add(second, _middle(s.util for s in seconds))
+        self.medians[UTIL].add(second, _median(s.util for s in seconds))
         hosts = self.hosts
         for host_second in seconds:
-            line = hosts[host_second.name]
-            now = max(ratio_log(host_second.iops, iops), ratio_log(host_second.wait_ns, wait))
-            line.odd += ODD_SHARE * (now - line.odd)
+            host = hosts[host_second.name]
+            oddness = max(log_ratio(host_second.iops, iops), log_ratio(host_second.wait_ns, wait))
+            host.oddness += ODDNESS_SHARE * (oddness - host.oddness)
 
 
-def _middle(values: Iterable[float | None]) -> float | None:
+def _median(values: Iterable[float | None]) -> float | None:
     measured = [value for value in values if value is not None]
     return median(measured) if measured else None
 
 
-def ratio_log(value: float | None, middle: float | None) -> float:
+def log_ratio(value: float | None, middle: float | None) -> float:
     """Distance from the middle in doublings (or halvings); 0 if undefined."""
     if not value or not middle or value < 0 or middle < 0:
         return 0.0
     return abs(math.log2(value / middle))
 
 
-def sort_hosts(lines: Iterable[HostState], by: str, second: int) -> list[HostState]:
+def sort_hosts(hosts: Iterable[HostState], by: str, second: int) -> list[HostState]:
     """Sort by name, or by a figure: the slowest or most unusual first, hosts without it last."""
-    return sorted(lines, key=order_key(by, second))
+    return sorted(hosts, key=sort_key(by, second))
 
 
-def order_key(by: str, second: int) -> Callable[[HostState], tuple[bool, float, object]]:
+def sort_key(by: str, second: int) -> Callable[[HostState], tuple[bool, float, object]]:
     """The sort key of hosts."""
     sign = 1.0 if by in (IOPS, BW) else -1.0
 
     def key(host: HostState) -> tuple[bool, float, object]:
         if by == "odd":
-            return False, -host.odd, host.key
-        value = host.now(by, second) if by in FIGURES else 0.0
-        return value is None, sign * (value or 0.0), host.key
+            return False, -host.oddness, host.sort_key
+        value = host.value(by, second) if by in FIGURES else 0.0
+        return value is None, sign * (value or 0.0), host.sort_key
 
     return key
 
@@ -409,7 +415,7 @@ def natural_key(name: str) -> tuple[object, ...]:
     return (*parts, text)
 
 
-def span(names: Sequence[str]) -> str:
+def name_range(names: Sequence[str]) -> str:
     """A row of hosts in a word: "node001-067", or both ends' names."""
     first, last = names[0], names[-1]
     if len(names) == 1:
@@ -425,12 +431,12 @@ def span(names: Sequence[str]) -> str:
 def active_hosts_text(state: FleetState) -> str:
     """ "97 of 100 hosts"; before the first second how many are ready."""
     second, total = state.second, len(state.hosts)
-    if not state.running or (state.between and not state.seen):
+    if not state.running or (state.between_runs and not state.has_second):
         return counted(total, "host")
-    if second is None or state.begun is None:
-        hosts = [host for host in state.hosts.values() if host.state != RESTS]
-        ready = sum(host.state != CONNECTS for host in hosts)
+    if second is None or state.run_start is None:
+        hosts = [host for host in state.hosts.values() if host.state != IDLE]
+        ready = sum(host.state != CONNECTING for host in hosts)
         return f"{ready} of {counted(len(hosts), 'host')} ready"
-    watched = " watched" if state.between else ""
-    expected = total if state.between else second.expected
+    watched = " watched" if state.between_runs else ""
+    expected = total if state.between_runs else second.expected
     return f"{second.counted} of {counted(expected, 'host')}{watched}"

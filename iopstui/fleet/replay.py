@@ -26,7 +26,7 @@ from iopstui.fleet.fleet_events import (
     ReplayRestarted,
     host_second,
 )
-from iopstui.fleet.fleet_state import DONE, FAILED, KEPT_SECONDS, STOPPED
+from iopstui.fleet.fleet_state import DONE, FAILED, HISTORY_SECONDS, STOPPED
 from iopstui.fleet.hosts.host_tunables import HostTunableChange, HostTunables
 from iopstui.fleet.merging.certificate import certify_merge
 from iopstui.fleet.merging.merger import MergedSecond, Merger
@@ -42,8 +42,8 @@ MERGED_EVENTS = ("frame", "session", "step_finished", "ended")
 STEP_S = 1.0
 MIN_S, MAX_S = 0.01, 3600.0
 """A second's length can't be another one."""
-ENDS_HERE = "the recording ends here for this host"
-LONGEST_PAUSE_S = 5.0
+RECORDING_ENDS = "the recording ends here for this host"
+MAX_PAUSE_S = 5.0
 """Of a recording in which nobody says anything is not waited for."""
 
 
@@ -57,7 +57,7 @@ class FleetReplay:
     settings = HostTunables()
 
     def __init__(self, rows: Rows, speed: float = 1.0) -> None:
-        self._lines = rows
+        self._read_rows = rows
         self.speed = speed
         self.paused = False
         self.hosts: list[str] = []
@@ -66,20 +66,20 @@ class FleetReplay:
         self._detailed: set[str] = set()
         self.on_failure: Callable[[Exception], None] = lambda error: None
         self._emit: Callable[[FleetEvent], None] = lambda event: None
-        self._turn = threading.Condition()
+        self._condition = threading.Condition()
         self._thread = threading.Thread(target=self._main, name="replay", daemon=True)
         self._closing = False
         self._goal: float | None = None
-        self._at = 0.0
+        self._position_s = 0.0
         self._first_s = self._last_s = 0.0
-        self._jobs = self._swept = False
-        self._copies: set[int] = set()
-        self._unsaid = ""
+        self._has_jobs = self._has_sweep = False
+        self._duplicates: set[int] = set()
+        self._pending_warning = ""
         self._scan()
 
     def _rows(self) -> Iterator[tuple[str, Object]]:
         """Each line once."""
-        return (row for place, row in enumerate(self._lines()) if place not in self._copies)
+        return (row for index, row in enumerate(self._read_rows()) if index not in self._duplicates)
 
     def _scan(self) -> None:
         """When it begins and ends, who is in it, and what in it came twice."""
@@ -87,35 +87,37 @@ class FleetReplay:
         names: dict[str, None] = {}
         walls: list[float] = []
         offsets: dict[str, float] = {}
-        for place, (name, row), is_repeat in mark_repeats(self._lines(), deduplicator):
+        for index, (name, row), is_repeat in mark_repeats(self._read_rows(), deduplicator):
             if is_repeat:
-                self._copies.add(place)
+                self._duplicates.add(index)
                 continue
             kind = row.get("event")
-            self._jobs |= kind == "step_started"
+            self._has_jobs |= kind == "step_started"
             if kind == FLEET:
                 self.job = str(row.get("job") or self.job)
-                self._swept |= "axis" in row
-            wall = _wall(row, name, offsets)
-            if kind == "frame" and wall is not None:
+                self._has_sweep |= "axis" in row
+            wall_s = _wall_s(row, name, offsets)
+            if kind == "frame" and wall_s is not None:
                 names[name] = None
-                walls = [min([wall, *walls]), max([wall, *walls])]
+                walls = [min([wall_s, *walls]), max([wall_s, *walls])]
         if not walls:
             raise UsageError(
                 "This recording contains no seconds of hosts, so there is nothing to replay."
             )
         self.hosts = [*names]
         self._first_s, self._last_s = walls
-        twice = sum(deduplicator.repeated.values())
-        if twice:
-            self._unsaid = f"{counted(twice, 'duplicate second')} of hosts; each is played once"
+        duplicates = sum(deduplicator.repeated.values())
+        if duplicates:
+            self._pending_warning = (
+                f"{counted(duplicates, 'duplicate second')} of hosts; each is played once"
+            )
 
     # -- where it is: what ReplayKeys ask for
 
     @property
     def at(self) -> float:
         """Seconds from its beginning."""
-        return min(self._at, self.end)
+        return min(self._position_s, self.end)
 
     @property
     def end(self) -> float:
@@ -124,41 +126,41 @@ class FleetReplay:
 
     def pause(self, paused: bool) -> None:
         """Stand still, or go on; at the end from the beginning."""
-        with self._turn:
-            if not paused and self._at >= self.end:
+        with self._condition:
+            if not paused and self._position_s >= self.end:
                 self._goal = 0.0
             self.paused = paused
-            self._turn.notify()
+            self._condition.notify()
 
     def seek_by(self, seconds: float) -> None:
         """Jump."""
-        self.seek(self._at + seconds)
+        self.seek(self._position_s + seconds)
 
     def seek(self, at: float) -> None:
         """Go to this second."""
-        with self._turn:
+        with self._condition:
             self._goal = max(0.0, min(at, self.end))
-            self._turn.notify()
+            self._condition.notify()
 
     def change_speed(self, up: bool) -> float:
         """The next faster or slower pace."""
-        with self._turn:
+        with self._condition:
             self.speed = next_speed(self.speed, up)
-            self._turn.notify()
+            self._condition.notify()
             return self.speed
 
     def step(self) -> None:
         """The next second alone."""
-        with self._turn:
+        with self._condition:
             self.paused = True
-            self._goal = min(self._at + STEP_S, self.end)
-            self._turn.notify()
+            self._goal = min(self._position_s + STEP_S, self.end)
+            self._condition.notify()
 
     # -- what a fleet's screen asks for
 
-    def start(self, emit: Callable[[FleetEvent], None]) -> None:
-        """``tell`` is called in a thread of its own."""
-        self._emit = emit
+    def start(self, on_event: Callable[[FleetEvent], None]) -> None:
+        """``on_event`` is called in a thread of its own."""
+        self._emit = on_event
         self._thread.start()
 
     def run(self, job: str, options: Mapping[str, str]) -> None:
@@ -186,9 +188,9 @@ class FleetReplay:
 
     def close(self) -> None:
         """End the thread."""
-        with self._turn:
+        with self._condition:
             self._closing = True
-            self._turn.notify()
+            self._condition.notify()
         if self._thread.is_alive():
             self._thread.join()
 
@@ -204,28 +206,28 @@ class FleetReplay:
 
     def _play(self, goal: float) -> float | None:
         """Play from the beginning up to ``goal``; return the next goal, ``None`` if closed."""
-        player = _Player(self._of_host, self.hosts, self._jobs, self.job, self._first_s)
-        message, self._unsaid = self._unsaid, ""
+        player = _Player(self._emit_host_event, self.hosts, self._has_jobs, self.job, self._first_s)
+        message, self._pending_warning = self._pending_warning, ""
         if message:
             self._emit(FleetMessage("warning", message))
         # a curve is made of all of its points
-        history_start = -math.inf if self._swept else goal - KEPT_SECONDS
-        pace = _ReplayClock(goal)
+        history_start = -math.inf if self._has_sweep else goal - HISTORY_SECONDS
+        clock = _ReplayClock(goal)
         for name, row in self._rows():
-            at = player.position_of(name, row)
-            if row.get("event") == "frame" and at < history_start:
+            position_s = player.position_of(name, row)
+            if row.get("event") == "frame" and position_s < history_start:
                 continue
-            if at > goal:
-                new_goal = self._wait(pace, at)
+            if position_s > goal:
+                new_goal = self._wait(clock, position_s)
                 if new_goal is not None or self._closing:
                     return new_goal
-            player.row(name, row)
-            self._at = max(goal, at) if at >= goal else self._at
+            player.take_row(name, row)
+            self._position_s = max(goal, position_s) if position_s >= goal else self._position_s
         player.end(last=True)
-        self._at = self.end
-        return self._next()
+        self._position_s = self.end
+        return self._wait_for_goal()
 
-    def _of_host(self, event: FleetEvent) -> None:
+    def _emit_host_event(self, event: FleetEvent) -> None:
         """Frames only of a host that is looked at."""
         if isinstance(event, HostRow) and event.row["event"] == "frame":
             self.frames[event.name] = event.row
@@ -233,21 +235,21 @@ class FleetReplay:
                 return
         self._emit(event)
 
-    def _wait(self, pace: _ReplayClock, at: float) -> float | None:
-        """Wait until it is time for ``at``; return a new goal if there is one meanwhile."""
-        with self._turn:
+    def _wait(self, clock: _ReplayClock, position_s: float) -> float | None:
+        """Wait until it is time for ``position_s``; return a new goal if there is one meanwhile."""
+        with self._condition:
             while not self._closing and self._goal is None:
-                remaining_s = pace.seconds_until(at, self.speed, self.paused)
+                remaining_s = clock.seconds_until(position_s, self.speed, self.paused)
                 if remaining_s <= 0:
                     return None
-                self._at = max(0.0, min(pace.now, at))
-                self._turn.wait(remaining_s)
+                self._position_s = max(0.0, min(clock.now, position_s))
+                self._condition.wait(remaining_s)
             return self._take_goal()
 
-    def _next(self) -> float | None:
-        with self._turn:
+    def _wait_for_goal(self) -> float | None:
+        with self._condition:
             while not self._closing and self._goal is None:
-                self._turn.wait()
+                self._condition.wait()
             return self._take_goal()
 
     def _take_goal(self) -> float | None:
@@ -258,19 +260,19 @@ class FleetReplay:
 class _ReplayClock:
     """Position of the replay by the clock."""
 
-    def __init__(self, at: float) -> None:
-        self.now = at
-        self._then = time.monotonic()
+    def __init__(self, position_s: float) -> None:
+        self.now = position_s
+        self._last_s = time.monotonic()
 
-    def seconds_until(self, at: float, speed: float, paused: bool) -> float:
-        """Seconds to wait until ``at``; a long pause of the recording is cut."""
-        previous, self._then = self._then, time.monotonic()
+    def seconds_until(self, position_s: float, speed: float, paused: bool) -> float:
+        """Seconds to wait until ``position_s``; a long pause of the recording is cut."""
+        previous, self._last_s = self._last_s, time.monotonic()
         if paused:
             return 3600.0
-        self.now += (self._then - previous) * speed
-        if at - self.now > LONGEST_PAUSE_S:
-            self.now = at - LONGEST_PAUSE_S
-        return (at - self.now) / speed
+        self.now += (self._last_s - previous) * speed
+        if position_s - self.now > MAX_PAUSE_S:
+            self.now = position_s - MAX_PAUSE_S
+        return (position_s - self.now) / speed
 
 
 class _Player:
@@ -278,41 +280,41 @@ class _Player:
 
     def __init__(
         self,
-        emit: Callable[[FleetEvent], None],
+        on_event: Callable[[FleetEvent], None],
         hosts: list[str],
         jobs: bool,
         job: str,
         first_s: float,
     ) -> None:
-        self._emit = emit
+        self._emit = on_event
         self._hosts = hosts
-        self._jobs = jobs
+        self._has_jobs = jobs
         self._job = job
         self._first_s = first_s
         self._offsets: dict[str, float] = {}
         self._merger: Merger | None = None
-        self._number = 0
-        self._last = 0.0
-        self._broken: set[str] = set()
-        self._over: Object = {}
+        self._run_number = 0
+        self._last_s = 0.0
+        self._malformed_hosts: set[str] = set()
+        self._end_row: Object = {}
         self._curve: ScalingCurve | None = None
-        emit(ReplayRestarted())
+        on_event(ReplayRestarted())
 
     def position_of(self, name: str, row: Object) -> float:
         """Seconds from the beginning."""
-        wall = _wall(row, name, self._offsets)
-        if wall is not None:
-            self._last = max(self._last, wall - self._first_s)
-        return self._last
+        wall_s = _wall_s(row, name, self._offsets)
+        if wall_s is not None:
+            self._last_s = max(self._last_s, wall_s - self._first_s)
+        return self._last_s
 
-    def row(self, name: str, row: Object) -> None:
+    def take_row(self, name: str, row: Object) -> None:
         """Take a line."""
         kind = row.get("event")
         if kind == FLEET:
             self.end()
             self._begin(row)
         elif kind == FLEET_OVER:
-            self._over = row
+            self._end_row = row
         elif kind == "mark" and name not in self._hosts:
             self._emit(FleetMessage("mark", str(row.get("text"))))
         elif isinstance(kind, str) and name in self._hosts:
@@ -322,24 +324,25 @@ class _Player:
         interval = row.get("interval_s")
         hosts = row.get("hosts")
         names = [str(host) for host in hosts] if isinstance(hosts, list) else self._hosts
-        watching = bool(row.get("watching")) if "watching" in row else not self._jobs
-        self._number += 0 if watching else 1
-        place = self._sweep(row)
+        watching = bool(row.get("watching")) if "watching" in row else not self._has_jobs
+        self._run_number += 0 if watching else 1
+        sweep_position = self._update_sweep(row)
         merger = self._merger = Merger(
             float(interval) if isinstance(interval, int | float) else 1.0
         )
-        merger.on_slot = lambda name, slot, is_counted: self._emit(
-            host_second(name, slot, is_counted)
+        merger.on_interval = lambda name, interval, is_counted: self._emit(
+            host_second(name, interval, is_counted)
         )
         for name, offset in self._offsets.items():
             merger.host(name).offset_ms = offset
         job = str(row.get("job") or self._job)
-        self._over = {}
+        self._end_row = {}
         self._emit(FleetRunStarted(
-            self._number, tuple(names), self._first_s + self._last, job, watching, place=place
+            self._run_number, tuple(names), self._first_s + self._last_s, job, watching,
+            sweep_position=sweep_position,
         ))  # fmt: skip
 
-    def _sweep(self, row: Object) -> SweepPosition | None:
+    def _update_sweep(self, row: Object) -> SweepPosition | None:
         """Start or end a sweep, from the sweep that a run belongs to."""
         axis, number = row.get("axis"), row.get("point")
         counts = tuple(count for count in axis if type(count) is int) if type(axis) is list else ()
@@ -347,14 +350,14 @@ class _Player:
             self._end_sweep()
             return None
         curve = self._curve
-        if curve is None or curve.counts != counts or number <= (curve.at or 0):
+        if curve is None or curve.counts != counts or number <= (curve.point_number or 0):
             self._end_sweep()
             curve = ScalingCurve(str(row.get("job") or self._job), counts)
-        self._curve = replace(curve, at=number)
+        self._curve = replace(curve, point_number=number)
         self._emit(self._curve)
         return SweepPosition(counts, number)
 
-    def _point(self, merger: Merger, code: object, messages: tuple[str, ...]) -> None:
+    def _finish_point(self, merger: Merger, code: object, messages: tuple[str, ...]) -> None:
         """Report the result of a finished point."""
         curve = self._curve
         if curve is None:
@@ -363,13 +366,13 @@ class _Player:
         counts = code in (EXIT_OK, EXIT_VERDICT) and hosts > 0
         point = scale_point(hosts, merger) if counts else None
         self._curve = curve.with_point(point, code if type(code) is int else EXIT_OK, messages)
-        if curve.last:
+        if curve.is_last:
             self._end_sweep()
 
     def _end_sweep(self) -> None:
         curve, self._curve = self._curve, None
         if curve is not None:
-            self._emit(curve.over(curve.notes.get(curve.at or 0, ENDS_HERE)))
+            self._emit(curve.with_end(curve.notes.get(curve.point_number or 0, RECORDING_ENDS)))
 
     def _host_row(self, name: str, row: Object) -> None:
         if self._merger is None:
@@ -384,48 +387,48 @@ class _Player:
             if row["event"] in MERGED_EVENTS:
                 merger.feed(name, row)
         except MalformedRow as error:
-            if name not in self._broken:
-                self._broken.add(name)
+            if name not in self._malformed_hosts:
+                self._malformed_hosts.add(name)
                 self._emit(FleetMessage("warning", f"{name}: row skipped: {error}"))
-        end = (self._first_s + self._last - CLOSE_AFTER_S) / merger.interval_s
-        self._seconds(merger.closed(int(end) - 1))
+        end = (self._first_s + self._last_s - CLOSE_AFTER_S) / merger.interval_s
+        self._emit_seconds(merger.close_seconds(int(end) - 1))
 
-    def _seconds(self, seconds: Iterator[MergedSecond]) -> None:
+    def _emit_seconds(self, seconds: Iterator[MergedSecond]) -> None:
         for second in seconds:
             self._emit(second)
 
     def end(self, last: bool = False) -> None:
         """The run is over; ``last``: the recording is."""
-        self._run_over()
+        self._finish_run()
         if last:
             self._end_sweep()
 
-    def _run_over(self) -> None:
+    def _finish_run(self) -> None:
         merger, self._merger = self._merger, None
         if merger is None:
             return
-        self._seconds(merger.finish())
-        end_row = self._over
+        self._emit_seconds(merger.finish())
+        end_row = self._end_row
         code = end_row.get("code")
         state = end_row.get("how")
         recorded = end_row.get("said")
         messages = tuple(str(message) for message in recorded) if isinstance(recorded, list) else ()
-        if not end_row and merger.lost:
+        if not end_row and merger.lost_hosts:
             messages = (
-                f"the recording ends before the end of {counted(len(merger.lost), 'host')}",
+                f"the recording ends before the end of {counted(len(merger.lost_hosts), 'host')}",
             )
-        self._point(merger, code, messages)
+        self._finish_point(merger, code, messages)
         self._emit(FleetRunFinished(
             state if state in (DONE, FAILED, STOPPED) else DONE,
-            code if isinstance(code, int) else 0, messages, whole=merger.rated(),
+            code if isinstance(code, int) else 0, messages, sums=merger.run_sums(),
         ))  # fmt: skip
 
 
-def _wall(row: Object, name: str, offsets: dict[str, float]) -> float | None:
+def _wall_s(row: Object, name: str, offsets: dict[str, float]) -> float | None:
     """When a line was written, by our clock, in seconds since 1970; offsets are learnt from it."""
-    offset, wall = row.get("offset_ms"), row.get("wall_ms")
+    offset, wall_ms = row.get("offset_ms"), row.get("wall_ms")
     if row.get("event") == "executed" and isinstance(offset, int | float):
         offsets[name] = float(offset)
-    if not isinstance(wall, int | float):
+    if not isinstance(wall_ms, int | float):
         return None
-    return (wall - offsets.get(name, 0.0)) / 1000
+    return (wall_ms - offsets.get(name, 0.0)) / 1000

@@ -27,13 +27,13 @@ _CODES_BY_SEVERITY = (EXIT_OK, EXIT_INTERRUPTED, EXIT_VERDICT, EXIT_JOB_FAILED)
 
 @dataclass(frozen=True, slots=True)
 class ScalePoint:
-    """A run on ``hosts`` hosts: the totals, and I/Os per second of each host by name. ``met``:
-    all expectations were met (``None``: there were none)."""
+    """A run on ``hosts`` hosts: the totals, and I/Os per second of each host by name
+    (``expectations_met`` is ``None`` without any)."""
 
     hosts: int
     sums: HostSums
-    each: Mapping[str, float] = field(default_factory=dict)
-    met: bool | None = None
+    iops_by_host: Mapping[str, float] = field(default_factory=dict)
+    expectations_met: bool | None = None
 
     @property
     def iops(self) -> float:
@@ -50,24 +50,24 @@ class ScalePoint:
     def percentiles(self) -> Mapping[str, int]:
         """Return the percentiles in ns; empty without latencies."""
         total = self.sums.total
-        return total.main[1].percentiles() if total is not None else {}
+        return total.main_latencies[1].percentiles() if total is not None else {}
 
-    def linear(self, first: ScalePoint) -> float | None:
+    def efficiency(self, first: ScalePoint) -> float | None:
         """The share that a host has of what one had at the first point; ``None``: it had
         nothing."""
-        before = first.iops / first.hosts
-        return self.iops / self.hosts / before if before else None
+        first_share = first.iops / first.hosts
+        return self.iops / self.hosts / first_share if first_share else None
 
 
-def scale_point(hosts: int, merger: Merger, met: bool | None = None) -> ScalePoint:
-    """Point of a finished run; ``met`` as in ``ScalePoint``."""
-    sums = merger.rated()
+def scale_point(hosts: int, merger: Merger, expectations_met: bool | None = None) -> ScalePoint:
+    """Point of a finished run; ``expectations_met`` as in ``ScalePoint``."""
+    sums = merger.run_sums()
     iops_by_host = {}
-    took_part = ((name, host) for name, host in merger.hosts.items() if host.frames)
-    for name, host in sorted(took_part):
-        total = host.rated().total
+    participants = ((name, host) for name, host in merger.hosts.items() if host.frames)
+    for name, host in sorted(participants):
+        total = host.run_sums().total
         iops_by_host[name] = total.iops if total is not None else 0.0
-    return ScalePoint(hosts, sums, iops_by_host, met)
+    return ScalePoint(hosts, sums, iops_by_host, expectations_met)
 
 
 def parse_host_counts(text: str, hosts: int) -> list[int]:
@@ -117,19 +117,19 @@ class SweepPosition:
 
 @dataclass(frozen=True, slots=True)
 class ScalingCurve:
-    """A sweep as it stands. ``at`` is the number of the point that runs, from 0; ``None``: it is
-    over, and ``why`` says what has ended it before all points were run. ``points`` are those that
-    count, by their number, ``notes`` is what was said of those that are none. ``code`` is the exit
-    code, ``words`` are printed when the screen is left."""
+    """A sweep so far. ``point_number`` is the point that runs, from 0; ``None``: it is over, and
+    ``end_reason`` says why before all points were run. ``points`` are those that count, by their
+    number, ``notes`` the reasons of those that don't. ``code`` is the exit code, ``exit_lines`` are
+    printed when the screen is left."""
 
     job: str
     counts: tuple[int, ...]
-    at: int | None = 0
+    point_number: int | None = 0
     points: Mapping[int, ScalePoint] = field(default_factory=dict)
     notes: Mapping[int, str] = field(default_factory=dict)
-    why: str = ""
+    end_reason: str = ""
     code: int = EXIT_OK
-    words: tuple[str, ...] = ()
+    exit_lines: tuple[str, ...] = ()
 
     @property
     def measured(self) -> list[ScalePoint]:
@@ -137,14 +137,14 @@ class ScalingCurve:
         return [self.points[number] for number in sorted(self.points)]
 
     @property
-    def ended(self) -> str:
+    def end_text(self) -> str:
         """Why the sweep has ended; "" if it has not."""
-        return f"ended early: {self.why}" if self.why else ""
+        return f"ended early: {self.end_reason}" if self.end_reason else ""
 
     @property
-    def last(self) -> bool:
+    def is_last(self) -> bool:
         """Whether the last point was begun."""
-        return self.at == len(self.counts) - 1
+        return self.point_number == len(self.counts) - 1
 
     def scaling(self) -> Scaling:
         """Scaling law of all points."""
@@ -154,19 +154,21 @@ class ScalingCurve:
         self, point: ScalePoint | None, code: int, messages: Sequence[str]
     ) -> ScalingCurve:
         """Return the curve with the result of the running point."""
-        at = self.at or 0
-        worse = max(self.code, code, key=_badness)
+        number = self.point_number or 0
+        worst_code = max(self.code, code, key=_severity)
         if point is None:
-            why = messages[0] if messages and code != EXIT_INTERRUPTED else STOPPED
-            return replace(self, notes={**self.notes, at: why}, code=worse)
-        return replace(self, points={**self.points, at: point}, code=worse)
+            note = messages[0] if messages and code != EXIT_INTERRUPTED else STOPPED
+            return replace(self, notes={**self.notes, number: note}, code=worst_code)
+        return replace(self, points={**self.points, number: point}, code=worst_code)
 
-    def over(self, why: str) -> ScalingCurve:
-        """Return the curve when no more points are run; ``why`` counts unless its last point has
-        ended normally."""
-        has_result = self.at in self.points or self.notes.get(self.at or 0, STOPPED) != STOPPED
-        return replace(self, at=None, why="" if self.last and has_result else why)
+    def with_end(self, reason: str) -> ScalingCurve:
+        """Return the curve when no more points are run; ``reason`` counts unless its last point
+        has ended normally."""
+        number = self.point_number
+        has_result = number in self.points or self.notes.get(number or 0, STOPPED) != STOPPED
+        end_reason = "" if self.is_last and has_result else reason
+        return replace(self, point_number=None, end_reason=end_reason)
 
 
-def _badness(code: int) -> int:
+def _severity(code: int) -> int:
     return _CODES_BY_SEVERITY.index(code) if code in _CODES_BY_SEVERITY else len(_CODES_BY_SEVERITY)

@@ -36,7 +36,17 @@ from iopstui.fleet.fleet_events import (
     host_second,
     host_seconds,
 )
-from iopstui.fleet.fleet_state import CONNECTS, DONE, FAILED, LATE, LOST, OUT, READY, RUNS, STOPPED
+from iopstui.fleet.fleet_state import (
+    CONNECTING,
+    DONE,
+    FAILED,
+    LATE,
+    LEFT_OUT,
+    LOST,
+    READY,
+    RUNNING,
+    STOPPED,
+)
 from iopstui.fleet.hosts import member as states
 from iopstui.fleet.hosts.host_tunables import HostTunableChange, HostTunables
 from iopstui.fleet.hosts.member import INTERRUPTED, Member
@@ -60,26 +70,26 @@ class RunVerdict:
     belongs to a sweep and counts, and whether to stop the sweep."""
 
     code: int
-    said: tuple[str, ...] = ()
-    words: tuple[str, ...] = ()
+    messages: tuple[str, ...] = ()
+    exit_lines: tuple[str, ...] = ()
     point: ScalePoint | None = None
-    ends: bool = False
+    ends_sweep: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedRun:
-    """A run that is about to begin: its fleet, what adds up, what is told of it; ``row`` is asked
-    to keep each line of a host's, ``stop`` whether to end with this second (``completed``: all is
-    done then), and ``judge`` for what came of it in the end."""
+    """A run that is about to begin: its fleet, its merger and its first event. ``on_row`` records
+    each row of a host, ``stop_reason`` says whether to end with this second (``is_completed``: the
+    job is done then), and ``judge`` gives the verdict at the end."""
 
-    fleet: Callable[[FleetCallbacks], Fleet]
+    make_fleet: Callable[[FleetCallbacks], Fleet]
     merger: Merger
-    begun: FleetRunStarted
-    second: Callable[[MergedSecond], None]
-    row: Callable[[str, Object], None]
-    stop: Callable[[MergedSecond], str]
+    start_event: FleetRunStarted
+    on_second: Callable[[MergedSecond], None]
+    on_row: Callable[[str, Object], None]
+    stop_reason: Callable[[MergedSecond], str]
     judge: Callable[[Fleet], RunVerdict]
-    completed: Callable[[], bool] = lambda: False
+    is_completed: Callable[[], bool] = lambda: False
 
 
 Plan = Callable[[int, str, Mapping[str, str], SweepPosition | None], PlannedRun]
@@ -117,51 +127,51 @@ class FleetSession:
         self._plan = plan
         self.hosts = hosts
         self._table = table
-        self._note = note
+        self._record = note
         self.settings = settings or HostTunables()
-        self._watch = watch
-        self._between = False
+        self._plan_watch = watch
+        self._between_runs = False
         self._emit: Callable[[FleetEvent], None] = lambda event: None
-        self._orders: queue.SimpleQueue[FleetRunRequest | None] = queue.SimpleQueue()
+        self._requests: queue.SimpleQueue[FleetRunRequest | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._main, name="fleet", daemon=True)
         self._fleet: Fleet | None = None
         self._number = 0
-        self._next_look = 0.0
-        self._closing = self._watching = self._sweeping = self._halted = False
+        self._next_report_s = 0.0
+        self._closing = self._watching = self._sweeping = self._sweep_stopped = False
         self.frames: dict[str, Object] = {}
-        self._had: dict[str, tuple[str, str]] = {}
+        self._reported_states: dict[str, tuple[str, str]] = {}
         self._detailed: set[str] = set()
 
     # -- from the screen
 
-    def start(self, emit: Callable[[FleetEvent], None]) -> None:
-        """``tell`` is called in the thread of the runs."""
-        self._emit = emit
+    def start(self, on_event: Callable[[FleetEvent], None]) -> None:
+        """``on_event`` is called in the thread of the runs."""
+        self._emit = on_event
         self._thread.start()
 
     @property
     def running(self) -> bool:
         """True from the beginning of a run until nothing of it is left."""
-        return self._sweeping or (self._fleet is not None and not self._between)
+        return self._sweeping or (self._fleet is not None and not self._between_runs)
 
     def run(self, job: str, options: Mapping[str, str]) -> None:
         """Run ``job`` ("": watch) with these options changed, after what runs has stopped."""
-        self._ask(FleetRunRequest(job, dict(options)))
+        self._request(FleetRunRequest(job, dict(options)))
 
     def sweep(self, counts: Sequence[int], job: str, options: Mapping[str, str]) -> None:
         """Run ``job`` on the first so many hosts for each of these, one run after another; what
         they come to is told (Curve)."""
-        self._ask(FleetRunRequest(job, dict(options), tuple(counts)))
+        self._request(FleetRunRequest(job, dict(options), tuple(counts)))
 
-    def _ask(self, request: FleetRunRequest) -> None:
+    def _request(self, request: FleetRunRequest) -> None:
         # first: what begins by the order must not be stopped
         self._interrupt()
-        self._orders.put(request)
+        self._requests.put(request)
 
     def stop(self) -> None:
         """Have all hosts stop; their last figures still come. It ends a sweep, too."""
-        if not self._between:
-            self._halted = True
+        if not self._between_runs:
+            self._sweep_stopped = True
             self._interrupt()
 
     def _interrupt(self) -> None:
@@ -171,27 +181,27 @@ class FleetSession:
 
     def mark(self, text: str) -> None:
         """Keep a mark in the recording."""
-        self._note({"event": "mark", "text": text, "wall_ms": time.time() * 1000})
+        self._record({"event": "mark", "text": text, "wall_ms": time.time() * 1000})
 
     def detail(self, name: str, enabled: bool) -> None:
         """Have this host send all of its figures, or only those of the totals again."""
         (self._detailed.add if enabled else self._detailed.discard)(name)
-        self._order(name, {"op": "detail", "on": enabled})
+        self._send_order(name, {"op": "detail", "on": enabled})
 
     def request_settings(self) -> bool:
         """Have all hosts say what tunables their disks have; False if none is connected."""
-        fleet, self.settings.wanted = self._fleet, True
+        fleet, self.settings.requested = self._fleet, True
         for name in [*fleet.members] if fleet is not None else ():
-            self._order(name, {"op": "tunables"})
+            self._send_order(name, {"op": "tunables"})
         return fleet is not None
 
     def change_tunable(self, change: HostTunableChange) -> None:
         """Have these hosts change a tunable; a ``HostTunableResult`` has each host's result."""
-        order = self.settings.ask(change)
+        order = self.settings.make_order(change)
         for name, _ in change.hosts:
-            self._order(name, order)
+            self._send_order(name, order)
 
-    def _order(self, name: str, order: Object) -> None:
+    def _send_order(self, name: str, order: Object) -> None:
         fleet = self._fleet
         if fleet is not None:
             fleet.send_order(name, order)
@@ -199,7 +209,7 @@ class FleetSession:
     def close(self) -> None:
         """Stop what runs and wait until nothing is left of it."""
         self._closing = True
-        self._orders.put(None)
+        self._requests.put(None)
         self._interrupt()
         if self._thread.is_alive():
             self._thread.join()
@@ -217,8 +227,8 @@ class FleetSession:
             if self._closing:
                 return
             # of several that were asked for meanwhile the last one counts
-            while not self._orders.empty():
-                newer = self._orders.get()
+            while not self._requests.empty():
+                newer = self._requests.get()
                 if newer is None:
                     return
                 order = newer
@@ -235,117 +245,125 @@ class FleetSession:
         """Wait for the next request; meanwhile the hosts of the last run are watched."""
         self.settings.start_session()
         self._report_tunable_results()
-        if self._watch is not None and self._number and not self._watching:
+        if self._plan_watch is not None and self._number and not self._watching:
             try:
-                return self._orders.get(timeout=PAUSE_BEFORE_WATCHING_S)
+                return self._requests.get(timeout=PAUSE_BEFORE_WATCHING_S)
             except queue.Empty:
                 pass
             try:
-                self._watch_between(self._watch())
+                self._watch_between(self._plan_watch())
             except IopstuiError as error:
-                self._emit(FleetRunFinished(FAILED, said=(_error_text(error),), between=True))
+                self._emit(
+                    FleetRunFinished(FAILED, messages=(_error_text(error),), between_runs=True)
+                )
             except Exception as error:  # as above
-                self._emit(FleetRunFinished(FAILED, said=(crash_sentence(error),), between=True))
-        return self._orders.get()
+                self._emit(
+                    FleetRunFinished(FAILED, messages=(crash_sentence(error),), between_runs=True)
+                )
+        return self._requests.get()
 
     def _watch_between(self, planned: PlannedRun) -> None:
         """Watch until there is a request, or no host is left."""
-        self._between = True
-        fleet = self._begin(planned)
-        fleet.on_tick = lambda: self._look_between(fleet)
+        self._between_runs = True
+        fleet = self._start_fleet(planned)
+        fleet.on_tick = lambda: self._tick_between(fleet)
         try:
             fleet.run()
         finally:
-            self._fleet, self._between = None, False
-        why = () if fleet.stopped else (failure_text(failed_hosts(fleet)),)
-        self._emit(FleetRunFinished(STOPPED, said=why, between=True))
+            self._fleet, self._between_runs = None, False
+        reasons = () if fleet.stop_reason else (failure_text(failed_hosts(fleet)),)
+        self._emit(FleetRunFinished(STOPPED, messages=reasons, between_runs=True))
 
-    def _look_between(self, fleet: Fleet) -> None:
+    def _tick_between(self, fleet: Fleet) -> None:
         # an order may have come when there was no fleet to interrupt yet
-        if not self._orders.empty():
+        if not self._requests.empty():
             fleet.interrupt()
         self._report_host_states()
 
     def _sweep(self, request: FleetRunRequest) -> None:
         """A run after another; what was measured before one that fails or is stopped stays."""
-        self._sweeping, self._halted = True, False
-        curve, why = ScalingCurve(request.job, request.counts), INTERNAL_ERROR
+        self._sweeping, self._sweep_stopped = True, False
+        curve, end_reason = ScalingCurve(request.job, request.counts), INTERNAL_ERROR
         try:
             for number in range(len(request.counts)):
-                curve, why = replace(curve, at=number), INTERNAL_ERROR
+                curve, end_reason = replace(curve, point_number=number), INTERNAL_ERROR
                 self._emit(curve)
                 verdict = self._run_request(request, SweepPosition(request.counts, number))
-                curve = curve.with_point(verdict.point, verdict.code, verdict.said)
-                why = self._why_over(verdict)
-                if why:
+                curve = curve.with_point(verdict.point, verdict.code, verdict.messages)
+                end_reason = self._end_reason(verdict)
+                if end_reason:
                     break
         finally:
             self._sweeping = False
-            ended_curve = curve.over(why)
-            reason = (ended_curve.ended,) if ended_curve.ended else ()
+            ended_curve = curve.with_end(end_reason)
+            reason = (ended_curve.end_text,) if ended_curve.end_text else ()
             lines = (*self._table(curve.measured), *reason)
-            self._emit(replace(ended_curve, words=lines))
+            self._emit(replace(ended_curve, exit_lines=lines))
 
-    def _why_over(self, verdict: RunVerdict) -> str:
+    def _end_reason(self, verdict: RunVerdict) -> str:
         """Why no further point of a sweep is run; "" if it goes on."""
-        if self._halted or not self._orders.empty():
+        if self._sweep_stopped or not self._requests.empty():
             return STOPPED_BY_HAND
-        return (verdict.said[0] if verdict.said else INTERNAL_ERROR) if verdict.ends else ""
+        return (
+            (verdict.messages[0] if verdict.messages else INTERNAL_ERROR)
+            if verdict.ends_sweep
+            else ""
+        )
 
-    def _look_point(self, fleet: Fleet) -> None:
+    def _tick_point(self, fleet: Fleet) -> None:
         # what ends a sweep may have come when there was no fleet to interrupt yet
-        if self._halted or not self._orders.empty():
+        if self._sweep_stopped or not self._requests.empty():
             fleet.interrupt()
         self._report_host_states()
 
     def _run_request(
-        self, request: FleetRunRequest, place: SweepPosition | None = None
+        self, request: FleetRunRequest, position: SweepPosition | None = None
     ) -> RunVerdict:
         self._number += 1
         try:
-            planned = self._plan(self._number, request.job, request.options, place)
+            planned = self._plan(self._number, request.job, request.options, position)
         except IopstuiError as error:
             messages = (_error_text(error),)
             self._emit(FleetRunFinished(FAILED, error.exit_code, messages, messages))
-            return RunVerdict(error.exit_code, messages, messages, ends=True)
-        self._watching = planned.begun.watching
-        fleet = self._begin(planned)
+            return RunVerdict(error.exit_code, messages, messages, ends_sweep=True)
+        self._watching = planned.start_event.watching
+        fleet = self._start_fleet(planned)
         fleet.on_tick = (
-            self._report_host_states if place is None else lambda: self._look_point(fleet)
+            self._report_host_states if position is None else lambda: self._tick_point(fleet)
         )
         state, verdict = self._run_planned(fleet, planned)
-        sums = None if state is not None else planned.merger.rated()
+        sums = None if state is not None else planned.merger.run_sums()
         self._emit(
             FleetRunFinished(
                 state or state_for_exit_code(verdict.code),
                 verdict.code,
-                verdict.said,
-                verdict.words,
+                verdict.messages,
+                verdict.exit_lines,
                 sums,
             )
         )
         return verdict
 
-    def _begin(self, planned: PlannedRun) -> Fleet:
+    def _start_fleet(self, planned: PlannedRun) -> Fleet:
         seconds: list[HostSecond] = []
 
-        def slot(name: str, slot: HostInterval, is_counted: bool) -> None:
+        def add_interval(name: str, interval: HostInterval, is_counted: bool) -> None:
             # who isn't counted has no figures
             if is_counted:
-                seconds.append(host_second(name, slot, is_counted))
+                seconds.append(host_second(name, interval, is_counted))
 
-        planned.merger.on_slot = slot
-        planned.merger.on_plain = lambda encoded: seconds.extend(host_seconds(encoded))
-        # who can't be watched between two runs stands in its row: what the run came to stays said
-        say = _ignore if planned.begun.between else self.warn
+        planned.merger.on_interval = add_interval
+        planned.merger.on_encoded = lambda encoded: seconds.extend(host_seconds(encoded))
+        # a host that can't be watched between runs says so in its row; the run's result stays shown
+        report = _ignore if planned.start_event.between_runs else self.warn
         callbacks = FleetCallbacks(
-            say, partial(self._second, planned, seconds), partial(self._row, planned),
-            planned.stop, planned.completed,
+            report, partial(self._emit_second, planned, seconds),
+            partial(self._handle_row, planned), planned.stop_reason, planned.is_completed,
         )  # fmt: skip
-        self._had = {}
+        self._reported_states = {}
         self.settings.start_session()
-        fleet = self._fleet = planned.fleet(callbacks)
-        self._emit(planned.begun)
+        fleet = self._fleet = planned.make_fleet(callbacks)
+        self._emit(planned.start_event)
         return fleet
 
     def _run_planned(self, fleet: Fleet, planned: PlannedRun) -> tuple[str | None, RunVerdict]:
@@ -353,39 +371,41 @@ class FleetSession:
         try:
             fleet.run()
         except IopstuiError as error:
-            self._states(fleet)
+            self._emit_states(fleet)
             state = STOPPED if isinstance(error, Interrupted) else FAILED
-            why = failure_text(failed_hosts(fleet)) if state == FAILED else ""
+            reason = failure_text(failed_hosts(fleet)) if state == FAILED else ""
             message = (
-                f"{error.message.rstrip('.')}: {why}. {error.hint}" if why else _error_text(error)
+                f"{error.message.rstrip('.')}: {reason}. {error.hint}"
+                if reason
+                else _error_text(error)
             )
             return state, RunVerdict(
-                error.exit_code, (message.strip(),), (_error_text(error),), ends=True
+                error.exit_code, (message.strip(),), (_error_text(error),), ends_sweep=True
             )
         finally:
             self._fleet = None
-        self._states(fleet)
+        self._emit_states(fleet)
         return None, planned.judge(fleet)
 
     def warn(self, text: str) -> None:
         """Tell the screen a warning."""
         self._emit(FleetMessage("warning", text))
 
-    def _second(
+    def _emit_second(
         self, planned: PlannedRun, seconds: list[HostSecond], second: MergedSecond
     ) -> None:  # fmt: skip
-        planned.second(second)
+        planned.on_second(second)
         if seconds:
             self._emit(HostSeconds(tuple(seconds)))
             seconds.clear()
         self._emit(second)
 
-    def _row(self, planned: PlannedRun, name: str, row: Object) -> None:
+    def _handle_row(self, planned: PlannedRun, name: str, row: Object) -> None:
         kind = row["event"]
         if kind in ("tunables", "turned"):
             self.settings.take_answer(name, row)
             return
-        planned.row(name, row)
+        planned.on_row(name, row)
         if kind == "frame":
             # of a thousand hosts nobody looks at: what counts of it comes with its second
             self.frames[name] = row
@@ -396,16 +416,16 @@ class FleetSession:
             return
         if name in self._detailed:
             self.detail(name, True)
-        if self.settings.wanted:
-            self._order(name, {"op": "tunables"})
+        if self.settings.requested:
+            self._send_order(name, {"op": "tunables"})
 
     def _report_host_states(self) -> None:
         now = time.monotonic()
         fleet = self._fleet
-        if fleet is not None and fleet.news and now >= self._next_look:
-            self._next_look = now + STATES_EVERY_S
-            fleet.news = False
-            self._states(fleet)
+        if fleet is not None and fleet.has_changes and now >= self._next_report_s:
+            self._next_report_s = now + STATES_EVERY_S
+            fleet.has_changes = False
+            self._emit_states(fleet)
         self._report_tunable_results()
 
     def _report_tunable_results(self) -> None:
@@ -419,14 +439,14 @@ class FleetSession:
                 self.mark(f"{result.name} {result.value} on {', '.join(result.hosts)}")
             self._emit(result)
 
-    def _states(self, fleet: Fleet) -> None:
+    def _emit_states(self, fleet: Fleet) -> None:
         """Emit the states of hosts that have changed."""
         for name, member in fleet.members.items():
-            state = describe_member(member, self._watching or self._between)
-            now = (state, "" if state == STOPPED else member.error)
-            if self._had.get(name) != now:
-                self._had[name] = now
-                self._emit(HostStateChanged(name, *now))
+            state = host_state(member, self._watching or self._between_runs)
+            current = (state, "" if state == STOPPED else member.error)
+            if self._reported_states.get(name) != current:
+                self._reported_states[name] = current
+                self._emit(HostStateChanged(name, *current))
 
 
 def _ignore(message: str) -> None:
@@ -444,26 +464,26 @@ def failed_hosts(fleet: Fleet) -> list[tuple[str, str]]:
 
 def failure_text(failures: Sequence[tuple[str, str]]) -> str:
     """Return their names with the reason; of many the first: "node2 (its connection has ended)"."""
-    texts = [f"{name} ({why.rstrip('.')})" for name, why in failures[:MAX_REASONS]]
+    texts = [f"{name} ({reason.rstrip('.')})" for name, reason in failures[:MAX_REASONS]]
     more = len(failures) - len(texts)
     return ", ".join(texts) + (f" and {more} more" if more > 0 else "")
 
 
-def describe_member(member: Member, watching: bool) -> str:
+def host_state(member: Member, watching: bool) -> str:
     """How far a host is, as a screen says it."""
     if member.state == states.OVER:
         has_started = member.executed_ns is not None
-        if member.lost:
+        if member.is_lost:
             return LOST
         if member.error == INTERRUPTED:
             return STOPPED
-        return (FAILED if has_started else OUT) if member.error else DONE
-    if member.late:
+        return (FAILED if has_started else LEFT_OUT) if member.error else DONE
+    if member.is_late:
         return LATE
     if member.state == states.STARTED:
-        return RUNS
+        return RUNNING
     ready = (states.ARMED, states.GREETED) if watching else (states.ARMED,)
-    return READY if member.state in ready else CONNECTS
+    return READY if member.state in ready else CONNECTING
 
 
 def state_for_exit_code(code: int) -> str:

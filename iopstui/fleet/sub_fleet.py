@@ -25,37 +25,41 @@ class StartOrder:
     ahead_ms: float = 0.0
 
 
-class FleetAbove(Protocol):
+class ParentFleet(Protocol):
     """The fleet above, as a sub-fleet asks it."""
 
-    def planned(self, needs: Mapping[str, Sequence[SpaceNeed]]) -> None:
+    def report_space_needs(self, needs: Mapping[str, Sequence[SpaceNeed]]) -> None:
         """Say what each host would lay out."""
 
     def may_lay_out(self) -> bool:
         """Whether it has answered that files may be laid out."""
 
-    def armed(self, members: Iterable[Member]) -> None:
+    def report_ready(self, members: Iterable[Member]) -> None:
         """Say that these hosts are ready."""
 
-    def start(self) -> StartOrder | None:
+    def start_order(self) -> StartOrder | None:
         """The signal to start, once it has come."""
 
 
-def needs_by_fs(needs: Mapping[str, Sequence[SpaceNeed]]) -> list[SpaceNeed]:
+def total_space_needs(needs: Mapping[str, Sequence[SpaceNeed]]) -> list[SpaceNeed]:
     """What all hosts together need of each file system: one entry for each, with the mark of its
     first host."""
     totals: dict[str, SpaceNeed] = {}
     for host_needs in needs.values():
         for need in host_needs:
             total = totals.get(need.system)
-            totals[need.system] = need if total is None else replace(
-                total, bytes=total.bytes + need.bytes, room=min(total.room, need.room)
-            )  # fmt: skip
+            if total is None:
+                totals[need.system] = need
+                continue
+            available = min(total.available, need.available)
+            totals[need.system] = replace(
+                total, bytes=total.bytes + need.bytes, available=available
+            )
     return [*totals.values()]
 
 
-def markers(needs: Mapping[str, Sequence[SpaceNeed]]) -> list[str]:
-    """The hosts whose marks ``needs_by_fs`` has: they look for those of other sub-fleets."""
+def marking_hosts(needs: Mapping[str, Sequence[SpaceNeed]]) -> list[str]:
+    """The hosts whose marks ``total_space_needs`` has: they look for those of other sub-fleets."""
     first: dict[str, str] = {}
     for name, host_needs in needs.items():
         for need in host_needs:
@@ -64,7 +68,7 @@ def markers(needs: Mapping[str, Sequence[SpaceNeed]]) -> list[str]:
     return [*dict.fromkeys(first.values())]
 
 
-def disks_below(members: Iterable[Member]) -> list[Object]:
+def sub_fleet_disks(members: Iterable[Member]) -> list[Object]:
     """The disks of all hosts, each with the name of its host in the words for people."""
     disks = []
     for member in members:

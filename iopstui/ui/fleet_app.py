@@ -364,8 +364,8 @@ def run_fleet_screen(
             app.close_all()
             fleet.close()
             on_close()
-            if fleet.last is not None and fleet.last.words:
-                print_after_screen("\n".join(fleet.last.words))
+            if fleet.last is not None and fleet.last.exit_lines:
+                print_after_screen("\n".join(fleet.last.exit_lines))
 
 
 def run_fleet_replay(replay: FleetReplay, title: str, theme: str, path: Path) -> int:

@@ -98,7 +98,7 @@ def play(hosts: int, seconds: int) -> dict[str, float]:
                 came.clear()
             used += time.process_time() - began
         began = time.process_time()
-        for one in merger.closed():
+        for one in merger.close_seconds():
             sink.second(one)
         used += time.process_time() - began
         out.seek(0)

@@ -40,7 +40,7 @@ class SocketLink(Link):
     def __init__(self, command: object) -> None:
         # what launches is a process that is over at once
         super().__init__(["true"])
-        for fd in (self.into, self.out):
+        for fd in (self.in_fd, self.out_fd):
             os.dup2(self.waiting[0].fileno(), fd, inheritable=False)
             os.set_blocking(fd, False)
         self.waiting.pop(0).close()

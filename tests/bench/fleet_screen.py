@@ -112,8 +112,10 @@ class MadeUp:
     def _main(self) -> None:
         made = fleet.frames(trim_frame)
         merger = Merger()
-        merger.on_slot = lambda name, slot, counted: self._tell(host_second(name, slot, counted))
-        merger.on_plain = lambda ones: self._tell(HostSeconds(tuple(host_seconds(ones))))
+        merger.on_interval = lambda name, slot, counted: self._tell(
+            host_second(name, slot, counted)
+        )
+        merger.on_encoded = lambda ones: self._tell(HostSeconds(tuple(host_seconds(ones))))
         self._tell(FleetRunStarted(1, tuple(self.names), time.time(), "randread-4k"))
         for at, name in enumerate(self.names):
             session = {"event": "session", "device": "vda", "devices": ["vda"], "opened": ["vda"],
@@ -156,7 +158,7 @@ class MadeUp:
                 came.append((name, mine[(at + number) % len(mine)]))
         fleet.feed(merger, came, wall_ms / 1000)
         until = int(time.time() - 1.5) - 1
-        for second in merger.closed(until):
+        for second in merger.close_seconds(until):
             self._tell(second)
 
     def _line(self, row: Object, number: int, wall_ms: float) -> bytes:

@@ -21,7 +21,7 @@ from iopstui.cli.registry import commands
 from iopstui.errors import EXIT_USAGE
 from iopstui.fio.library import find_job
 from iopstui.fio.options import parse_options
-from iopstui.fleet.merging.figures import wanted
+from iopstui.fleet.merging.figures import parse_fleet_expectation
 from iopstui.lesson.library import find_lesson
 from iopstui.model.experiment.expectation import parse_expectation
 from iopstui.model.experiment.plan import parse_axis, parse_variant
@@ -112,7 +112,7 @@ def test_the_readme_and_the_guide_show_commands_that_are_right(root: Path) -> No
 CHECKS: dict[str, Callable[[str], object]] = {
     "job": find_job, "lesson": find_lesson, "axis": parse_axis, "variant": parse_variant,
     "expect": partial(parse_expectation, tree=("vda", "vdb")),
-    "fleet's expect": partial(wanted, tolerance=0.0),
+    "fleet's expect": partial(parse_fleet_expectation, tolerance=0.0),
 }  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import pytest
 from program import ROOT
 
 from iopstui.cli.fleet.agent_orders import launch_command
-from iopstui.fleet.fleet import Fleet, FleetCallbacks, FleetOptions, spread
+from iopstui.fleet.fleet import Fleet, FleetCallbacks, FleetOptions, start_spread_ms
 from iopstui.fleet.hosts.nodes import parse_nodes
 from iopstui.fleet.merging.merger import Merger
 
@@ -71,7 +71,7 @@ def test_clocks_that_are_far_apart_are_known_and_all_start_together(
     assert max(meant) - min(meant) <= 2 * errors_ms + 1
     walls = [row["wall_ms"] for row in executed.values()]
     assert max(walls) - min(walls) <= WITHIN_MS
-    found = spread(fleet.members)
+    found = start_spread_ms(fleet.members)
     assert found is not None
     within_ms, error_ms = found
     assert within_ms == pytest.approx(max(walls) - min(walls), abs=2 * error_ms + 1)

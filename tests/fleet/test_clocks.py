@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.fleet.hosts.clocks import MAX_DRIFT, Offset, start_spread
+from iopstui.fleet.hosts.clocks import MAX_DRIFT, ClockOffset, start_spread
 
 WAYS = st.tuples(st.integers(0, 10**7), st.integers(0, 10**7))
 MS, SECOND = 10**6, 10**9
@@ -27,18 +27,18 @@ class Far:
         self.ahead = ahead
         self.drift = drift
         self.set_ns = 0
-        self.offset = Offset()
+        self.offset = ClockOffset()
 
     def is_ahead(self, now_ns: int) -> float:
         return self.ahead + self.set_ns + self.drift * now_ns
 
     def ask(self, sent_ns: int, there: int, back: int, wall_ms: float = 0.0) -> int:
-        number = self.offset.ask()["id"]
-        self.offset.asked[number] = (sent_ns, WALL_MS + sent_ns / 1e6)
+        number = self.offset.make_ping()["id"]
+        self.offset.pending[number] = (sent_ns, WALL_MS + sent_ns / 1e6)
         read_ns = sent_ns + there
         row = {"id": number, "mono_ns": read_ns + round(self.is_ahead(read_ns)),
                "wall_ms": WALL_MS + read_ns / 1e6 + wall_ms}  # fmt: skip
-        assert self.offset.answered(row, read_ns + back)
+        assert self.offset.take_answer(row, read_ns + back)
         return read_ns + back
 
     def wrong_by(self, now_ns: int) -> float:
@@ -111,7 +111,7 @@ def test_a_wall_clock_that_is_set_is_seen_though_the_other_one_is_not(by_ms: flo
                                  {"id": 1, "mono_ns": "x", "wall_ms": 1.0},
                                  {"id": 1, "mono_ns": 1, "wall_ms": None}])  # fmt: skip
 def test_an_answer_to_nothing_is_none(row: dict[str, object]) -> None:
-    offset = Offset()
-    offset.ask()
-    assert not offset.answered(row, time.monotonic_ns())
+    offset = ClockOffset()
+    offset.make_ping()
+    assert not offset.take_answer(row, time.monotonic_ns())
     assert offset.answers == 0

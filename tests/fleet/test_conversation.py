@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from iopstui.fleet.hosts import conversation
-from iopstui.fleet.hosts.conversation import Conversation, order_in
-from iopstui.fleet.hosts.facts import conflicts, several_names
+from iopstui.fleet.hosts.conversation import Conversation, parse_order
+from iopstui.fleet.hosts.facts import disk_conflicts, duplicate_machines
 
 WITHIN_S = 30.0
 
@@ -51,7 +51,7 @@ def test_a_ping_is_answered_with_both_clocks_and_orders_are_passed_on() -> None:
 
 
 def test_silence_after_a_beat_is_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conversation, "SILENCE_S", 0.0)
+    monkeypatch.setattr(conversation, "HEARTBEAT_TIMEOUT_S", 0.0)
     with talking() as heard:
         heard.tell({"op": "ping"})
         assert "no heartbeat" in heard.gone.get(timeout=WITHIN_S)
@@ -61,7 +61,7 @@ def test_a_beat_alone_is_one_and_is_not_answered() -> None:
     with talking() as heard:
         heard.tell({"op": "beat"}, {"op": "stop"})
         assert heard.orders.get(timeout=WITHIN_S) == {"op": "stop"}
-        assert heard.talk._beat is not None and heard.said.empty()
+        assert heard.talk._last_heartbeat_s is not None and heard.said.empty()
 
 
 def test_the_session_is_told_that_the_agent_runs_until_the_end() -> None:
@@ -76,7 +76,7 @@ def test_the_session_is_told_that_the_agent_runs_until_the_end() -> None:
 
 
 def test_silence_before_the_first_beat_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conversation, "SILENCE_S", 0.0)
+    monkeypatch.setattr(conversation, "HEARTBEAT_TIMEOUT_S", 0.0)
     monkeypatch.setattr(conversation, "POLL_S", 0.001)
     with talking() as heard:
         heard.tell({"op": "stop"})
@@ -95,7 +95,7 @@ def test_the_end_of_the_input_is_the_end_and_told_once() -> None:
 
 @pytest.mark.parametrize("line", ["x", "[1]", "{}", '{"op": 1}', "[" * 100_000])
 def test_what_is_no_order_ends_it(line: str) -> None:
-    assert order_in(line.encode()) is None
+    assert parse_order(line.encode()) is None
     with talking() as heard:
         os.write(heard.write, line.encode()[:60000] + b"\n")
         assert "not a valid order" in heard.gone.get(timeout=WITHIN_S)
@@ -107,18 +107,22 @@ def disk(wwid: str | None, writes: str | None = None, *uses: str) -> dict[str, A
 
 def test_a_disk_that_another_host_uses_or_writes_is_nobody_s() -> None:
     writer = [disk("naa.1", "/dev/sda"), disk("naa.9")]
-    assert not list(conflicts({"a": writer, "b": [disk("naa.1")], "c": [disk(None, None, "x")]}))
-    found = list(conflicts({"a": writer, "b": [disk("naa.1", None, "sda is mounted at /srv")]}))
+    assert not list(
+        disk_conflicts({"a": writer, "b": [disk("naa.1")], "c": [disk(None, None, "x")]})
+    )
+    found = list(
+        disk_conflicts({"a": writer, "b": [disk("naa.1", None, "sda is mounted at /srv")]})
+    )
     assert len(found) == 1 and "on b the same disk is in use: sda is mounted at /srv" in found[0]
-    both = list(conflicts({"a": writer, "b": [disk("naa.1", "/dev/sdq")]}))
+    both = list(disk_conflicts({"a": writer, "b": [disk("naa.1", "/dev/sdq")]}))
     assert len(both) == 2 and all("it is the same disk" in words for words in both)
     # its own use is its own refusal
-    assert not list(conflicts({"a": [disk("naa.1", "/dev/sda"), disk("naa.1", None, "swap")]}))
+    assert not list(disk_conflicts({"a": [disk("naa.1", "/dev/sda"), disk("naa.1", None, "swap")]}))
 
 
 def test_one_machine_under_several_names_is_said() -> None:
-    assert not list(several_names({"a": "1", "b": "2", "c": "", "d": ""}))
-    (one,) = several_names({"a": "1", "b": "2", "c": "1"})
+    assert not list(duplicate_machines({"a": "1", "b": "2", "c": "", "d": ""}))
+    (one,) = duplicate_machines({"a": "1", "b": "2", "c": "1"})
     assert one.startswith("a, c are one machine under 2 names, so ")
-    (many,) = several_names(dict.fromkeys("abcde", "1"))
+    (many,) = duplicate_machines(dict.fromkeys("abcde", "1"))
     assert many.startswith("a, b, c and 2 more are one machine under 5 names, so ")

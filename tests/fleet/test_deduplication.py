@@ -25,7 +25,7 @@ def whole(sources: Sequence[Sequence[Row]], once: Deduplicator) -> Row:
     labelled = [[(row["host"], row) for row in rows] for rows in sources]
     for name, row in merged_streams(labelled, lambda words: None, once):
         merger.feed(name, row)
-        list(merger.closed(early=False))
+        list(merger.close_seconds(early=False))
     list(merger.finish())
     found: Row = merged_object(merger, "all")
     return found

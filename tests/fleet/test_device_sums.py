@@ -18,7 +18,7 @@ from iopstui.errors import UsageError
 from iopstui.events import FrameReady
 from iopstui.fleet.merging.combined_frame import ALL_DEVICES, frame_of_second
 from iopstui.fleet.merging.encoded_frame import EncodedFrame
-from iopstui.fleet.merging.figures import AbortCondition, figure, wanted
+from iopstui.fleet.merging.figures import AbortCondition, figure, parse_fleet_expectation
 from iopstui.fleet.merging.merger import MergedSecond, Merger
 from iopstui.fleet.merging.packed import FIELD, pack, to_wire
 from iopstui.fleet.merging.row_events import event_of
@@ -69,7 +69,7 @@ def merged(streams: list[list[Row]], label: str = "all") -> list[Row]:
         for rows in streams:
             if at < len(rows):
                 merger.feed(rows[at]["host"], rows[at])
-        found += merger.closed(early=False)
+        found += merger.close_seconds(early=False)
     found += merger.finish()
     rows = [session_object(label), *(second_object(one, label) for one in found)]
     made: list[Row] = json.loads(json.dumps([*rows, merged_object(merger, label)]))
@@ -161,7 +161,7 @@ def test_short_samples_of_a_host_are_one_host_with_its_rate() -> None:
     assert second.sums.device.hosts == 1
     part = second.sums.device.parts["read"]
     assert (part.ios, part.iops) == (200, 200.0)
-    assert merger.rated().device.parts["read"].iops == 200.0
+    assert merger.run_sums().device.parts["read"].iops == 200.0
 
 
 def test_rates_of_the_whole_are_those_of_each_host_s_own_time() -> None:
@@ -174,8 +174,8 @@ def test_rates_of_the_whole_are_those_of_each_host_s_own_time() -> None:
             merger.feed(host, row)
     list(merger.finish())
     # one did 200 in 2 s (the last one is short), the other one 500 in 5 s
-    assert merger.rated().device.parts["read"].iops == 200.0
-    assert merger.rated().device.hosts == 2
+    assert merger.run_sums().device.parts["read"].iops == 200.0
+    assert merger.run_sums().device.hosts == 2
 
 
 GOOD = device(random.Random(3))
@@ -200,7 +200,7 @@ def test_what_no_probe_counts_is_refused_whole(change: Row) -> None:
     for line in (row, sent(row)):
         with pytest.raises(MalformedRow):
             merger.feed("a", {**line, "device": {**GOOD, **change}})
-    assert not merger.hosts["a"].totals.fio and not merger.hosts["a"].counted.ios
+    assert not merger.hosts["a"].totals.fio and not merger.hosts["a"].io_totals.ios
     merger.feed("a", {**row, "device": GOOD})
     assert merger.hosts["a"].totals.device.hosts == 1
 
@@ -217,12 +217,12 @@ def test_a_host_whose_disks_were_not_followed_is_not_counted(change: Row | None)
 def test_only_the_device_s_own_latencies_are_expected(text: str) -> None:
     for named in (text, f"each.{text}"):
         with pytest.raises(UsageError):
-            wanted(named, 0.0)
+            parse_fleet_expectation(named, 0.0)
 
 
 def test_figures_of_the_device_are_expected_and_abort() -> None:
-    found = wanted("each.device.read.p99<=1ms", 0.0)
-    assert found.each and found.expectation.path == ("device", "read", "p99")
+    found = parse_fleet_expectation("each.device.read.p99<=1ms", 0.0)
+    assert found.per_host and found.expectation.path == ("device", "read", "p99")
     second = one_second(probed("a", 1, 1))
     assert AbortCondition("device.total.p99>1ns").feed(second)
     assert not AbortCondition("device.total.p99>1s").feed(second)

@@ -18,14 +18,14 @@ from iopstui.fleet.hosts.json_objects import parse_object
 from iopstui.fleet.merging import encoded_frame as encoded_frames
 from iopstui.fleet.merging.certificate import certify_merge
 from iopstui.fleet.merging.encoded_frame import (
-    BITS,
     FLUSH_EVERY,
-    LONGEST,
+    MAX_TEXT,
+    NUMBER_BITS,
     PARTS,
     PLANE_ALIGNMENT,
     EncodedFrame,
     FrameSum,
-    to_text,
+    encode_frame,
 )
 from iopstui.fleet.merging.merger import Merger
 from iopstui.fleet.merging.packed import FIELD, KEYS, pack
@@ -42,7 +42,7 @@ from iopstui.fleet.merging.sums import (
 )
 from iopstui.output.fleet.rows import merged_object, second_object
 
-number = st.integers(0, (1 << BITS) - 1)
+number = st.integers(0, (1 << NUMBER_BITS) - 1)
 bins = st.dictionaries(st.sampled_from(KEYS), st.integers(1, (1 << 24) - 1), max_size=20)
 
 
@@ -74,7 +74,7 @@ def frames_sums(draw: st.DrawFn) -> HostSums:
 def test_what_comes_is_what_was_sent_and_adds_up_to_the_same(made: list[HostSums]) -> None:
     pile, sums = FrameSum(), HostSums()
     for one in made:
-        text = to_text(one)
+        text = encode_frame(one)
         assert text and EncodedFrame(text).sums("h") == one
         pile.add(EncodedFrame(text), "h")
         sums.add(one)
@@ -89,7 +89,7 @@ def test_layouts_that_are_forgotten_are_read_again(monkeypatch: pytest.MonkeyPat
         part = DirectionSum(1, 1, 1, 1)
         part.latencies["clat"] = LatencyTotals(3, 9, 9, pack({str(KEYS[place]): 3}))
         one = HostSums({PARTS[0]: part, "read": part})
-        pile.add(EncodedFrame(to_text(one)), "h")
+        pile.add(EncodedFrame(encode_frame(one)), "h")
         found.add(one)
     assert pile.drain() == found
     assert len(encoded_frames._LAYOUTS) <= 2
@@ -101,18 +101,18 @@ def test_hosts_with_nearly_the_same_buckets_have_one_layout() -> None:
         bins = {str(key): 1 for key in KEYS[PLANE_ALIGNMENT : PLANE_ALIGNMENT + 1 + count]}
         part = DirectionSum(1, 1, 1, 1)
         part.latencies["clat"] = LatencyTotals(count + 1, 9, 9, pack(bins))
-        texts.append(to_text(HostSums({PARTS[0]: part, "read": part})))
+        texts.append(encode_frame(HostSums({PARTS[0]: part, "read": part})))
     assert len({EncodedFrame(text).layout for text in texts}) == 1
 
 
 def test_fields_that_are_full_are_emptied_in_time() -> None:
     counts = pack({str(key): (1 << 24) - 1 for key in (KEYS[0], KEYS[700], KEYS[-1])})
     part = DirectionSum(
-        *[(1 << BITS) - 1] * 4, {"clat": LatencyTotals(9, (1 << BITS) - 1, 7, counts)}
+        *[(1 << NUMBER_BITS) - 1] * 4, {"clat": LatencyTotals(9, (1 << NUMBER_BITS) - 1, 7, counts)}
     )
     one, pile, whole = HostSums({"total": part}), FrameSum(), HostSums()
     for _ in range(2 * FLUSH_EVERY + 3):
-        pile.add(EncodedFrame(to_text(one)), "h")
+        pile.add(EncodedFrame(encode_frame(one)), "h")
         whole.add(one)
     assert pile.drain() == whole
 
@@ -139,9 +139,9 @@ def merged(streams: list[list[Row]]) -> str:
         for rows in streams:
             if at < len(rows):
                 merger.feed(rows[at]["host"], rows[at])
-        seconds += merger.closed()
+        seconds += merger.close_seconds()
     seconds += merger.finish()
-    each = {name: host.rated().fio_object() for name, host in merger.hosts.items()}
+    each = {name: host.run_sums().fio_object() for name, host in merger.hosts.items()}
     rows = [second_object(one, "all") for one in seconds]
     return json.dumps([rows, merged_object(merger, "all"), each])
 
@@ -168,7 +168,7 @@ def test_short_samples_of_sums_make_one_second() -> None:
 
 @pytest.mark.parametrize("change", [
     {"read": {**direction(random.Random(1), 5), "bins": {"5": 1 << 24}}},
-    {"total": {**direction(random.Random(1), 5), "bytes": 1 << BITS}}, {"seconds": 0.0},
+    {"total": {**direction(random.Random(1), 5), "bytes": 1 << NUMBER_BITS}}, {"seconds": 0.0},
 ])  # fmt: skip
 def test_what_has_no_place_goes_as_json_lines(change: Row) -> None:
     row = {"own_cpu": None, **whole(frame("a", random.Random(1), 1.0, START_MS))}
@@ -206,12 +206,12 @@ def field(at: int, value: int) -> bytes:
     5, [], "", "x", "é" * 8, "####", ONE["sums"][:-9], ONE["sums"][:40], "0" + ONE["sums"],
     "0x" + ONE["sums"], " " + ONE["sums"][:-1] + " ", ONE["sums"].replace("0", "\u0660"),
     base64.b32encode(RAW).decode(), base64.b64encode(RAW).decode(),
-    ONE["sums"] + "A" * LONGEST, text(bytes(1 << 24)), text(bytes(LONGEST // 2)),
+    ONE["sums"] + "A" * MAX_TEXT, text(bytes(1 << 24)), text(bytes(MAX_TEXT // 2)),
     text(b""), text(RAW[:-1]), text(RAW + b"x"),
     text(RAW[:END]), text(bytes((RAW[0] + 1,)) + RAW[1:]), text(bytes((9,)) + RAW[1:]),
     text(RAW[:1] + b"\xff" + RAW[2:]), text(RAW[:1] + bytes((RAW[1] - 1,)) + RAW[2:]),
     # too large, or negative; a total that is there twice; the devices of two hosts
-    text(field(1, 1 << BITS)), text(field(5, (1 << 64) - 1)), text(field(0, 2)),
+    text(field(1, 1 << NUMBER_BITS)), text(field(5, (1 << 64) - 1)), text(field(0, 2)),
     text(field(11, 2)), text(field(30, 1 << 63)),
     # one histogram twice, one that no kind has, buckets that fio doesn't have, no such bytes
     text(planes((5, 1), (5, 1), data=b"ab")), text(planes((6, 1), (5, 1), data=b"ab")),
@@ -225,7 +225,7 @@ def test_what_is_no_sums_is_refused_whole(sums: object) -> None:
         merger.feed("a", sent(row))
     with pytest.raises(MalformedRow):
         merger.feed("a", {**sent(rows[3]), "sums": sums})
-    assert merger.hosts["a"].counted.ios == sum(
+    assert merger.hosts["a"].io_totals.ios == sum(
         row["fio"]["total"]["ios"] for row in frames(rows[:3])
     )
 
@@ -238,7 +238,7 @@ def test_sums_without_a_time_are_refused(change: Row) -> None:
     merger = Merger()
     with pytest.raises(MalformedRow):
         merger.feed("a", {**ONE, **change})
-    assert merger.hosts["a"].counted.ios == 0
+    assert merger.hosts["a"].io_totals.ios == 0
 
 
 @settings(max_examples=200, deadline=None)

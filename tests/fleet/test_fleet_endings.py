@@ -24,7 +24,7 @@ class Ran:
     """A fleet of made-up agents, to its end."""
 
     def __init__(self, hosts: str, least: int = 0, stop_on_loss: bool = False,
-                 greet_within_s: float = fleets.GREET_WITHIN_S) -> None:  # fmt: skip
+                 greet_within_s: float = fleets.CONNECT_TIMEOUT_S) -> None:  # fmt: skip
         self.said: list[str] = []
         self.rows: list[tuple[str, dict[str, Any]]] = []
         self.merger = Merger()
@@ -34,7 +34,7 @@ class Ran:
             lambda node: [sys.executable, str(FAKE), node.host, ""],
             lambda node: {"job": "x", "arguments": []},
             self.merger,
-            FleetOptions(least or len(nodes), stop_on_loss, greet_within_s=greet_within_s),
+            FleetOptions(least or len(nodes), stop_on_loss, connect_timeout_s=greet_within_s),
             FleetCallbacks(
                 self.said.append, lambda second: None, lambda *row: self.rows.append(row),
                 lambda second: "",
@@ -44,7 +44,7 @@ class Ran:
 
     @property
     def lost(self) -> list[str]:
-        return [name for name, one in self.fleet.members.items() if one.lost]
+        return [name for name, one in self.fleet.members.items() if one.is_lost]
 
 
 def test_all_lost_at_once_is_an_end_and_what_they_had_is_counted() -> None:
@@ -59,11 +59,11 @@ def test_all_lost_at_once_is_an_end_and_what_they_had_is_counted() -> None:
 def test_all_stop_when_all_are_lost() -> None:
     ran = Ran("die[1-2]", stop_on_loss=True)
     assert ran.lost == ["die1", "die2"]
-    assert ran.fleet.stopped in ("die1 is lost", "die2 is lost")
+    assert ran.fleet.stop_reason in ("die1 is lost", "die2 is lost")
 
 
 def test_one_that_is_ready_and_never_starts_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fleets, "START_WITHIN_S", 3)
+    monkeypatch.setattr(fleets, "START_TIMEOUT_S", 3)
     ran = Ran("good[1-2],deaf")
     assert ran.lost == ["deaf"]
     assert ran.fleet.members["deaf"].error == "it did not start within 3 s of the start signal"
@@ -90,7 +90,7 @@ def test_a_launcher_that_waits_in_a_queue_is_waited_for_and_then_given_up(
 
 
 def test_a_host_that_says_no_time_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fleets, "COMPARE_WITHIN_S", 2.0)
+    monkeypatch.setattr(fleets, "CLOCK_TIMEOUT_S", 2.0)
     ran = Ran("timeless,good", least=1)
     assert ran.lost == ["timeless"]
     assert ran.fleet.members["timeless"].error == "its clock could not be compared within 2 s"

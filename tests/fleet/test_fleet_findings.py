@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 
-from iopstui.fleet.findings import LONG, FleetEvidence, fleet_evidence, list_findings
+from iopstui.fleet.findings import WINDOW_SECONDS, FleetEvidence, fleet_evidence, list_findings
 from iopstui.fleet.fleet_events import FleetRunStarted, HostRow, HostSecond
 from iopstui.fleet.fleet_state import AWAIT, BW, IOPS, UTIL, WAIT, FleetState
 from iopstui.fleet.merging.merger import MergedSecond
@@ -16,7 +16,7 @@ Rate = Callable[[int], float]
 
 def noisy(seed: int, rate: float, share: float = 0.05) -> Rate:
     chance = random.Random(seed)
-    values = [rate * chance.uniform(1 - share, 1 + share) for _ in range(LONG)]
+    values = [rate * chance.uniform(1 - share, 1 + share) for _ in range(WINDOW_SECONDS)]
     return lambda second: values[second]
 
 
@@ -27,13 +27,13 @@ def evidence(
 ) -> FleetEvidence:  # fmt: skip
     hosts = {}
     for name, rate in rates.items():
-        iops = [rate(second) for second in range(LONG)]
+        iops = [rate(second) for second in range(WINDOW_SECONDS)]
         hosts[name] = {
             IOPS: iops, BW: [4096 * one for one in iops],
-            WAIT: [(waits or {}).get(name, 1e6)] * LONG,
-            AWAIT: [(awaits or {}).get(name, 5e5)] * LONG, UTIL: [50.0] * LONG,
+            WAIT: [(waits or {}).get(name, 1e6)] * WINDOW_SECONDS,
+            AWAIT: [(awaits or {}).get(name, 5e5)] * WINDOW_SECONDS, UTIL: [50.0] * WINDOW_SECONDS,
         }  # fmt: skip
-    sums = {name: [sum(one[name][at] for one in hosts.values()) for at in range(LONG)]
+    sums = {name: [sum(one[name][at] for one in hosts.values()) for at in range(WINDOW_SECONDS)]
             for name in (IOPS, BW)}  # fmt: skip
     return FleetEvidence(hosts, sums, spread, fio)
 
@@ -49,7 +49,7 @@ def healthy(count: int = 10) -> dict[str, Rate]:
 def divided(count: int) -> dict[str, Rate]:
     """One limit, of which each has another share in every second."""
     chance = random.Random(3)
-    shares = [[chance.uniform(0.5, 1.5) for _ in range(count)] for _ in range(LONG)]
+    shares = [[chance.uniform(0.5, 1.5) for _ in range(count)] for _ in range(WINDOW_SECONDS)]
     return {
         f"n{at}": lambda second, at=at: 10_000 * shares[second][at] / sum(shares[second])  # type: ignore[misc]
         for at in range(count)
@@ -78,7 +78,10 @@ def test_few_ios_with_short_waits_are_no_straggler() -> None:
 
 def test_one_bad_second_is_no_straggler() -> None:
     usual = noisy(99, 400)
-    rates = {**healthy(), "slow": lambda second: 1000.0 if second == LONG - 3 else usual(second)}
+    rates = {
+        **healthy(),
+        "slow": lambda second: 1000.0 if second == WINDOW_SECONDS - 3 else usual(second),
+    }
     assert names(evidence(rates, {"slow": 5e6})) == []
 
 

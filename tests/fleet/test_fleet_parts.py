@@ -19,7 +19,7 @@ from made import START_MS, Row, frame
 from iopstui.errors import UsageError
 from iopstui.fleet.hosts.link import LONGEST_LINE, Link
 from iopstui.fleet.hosts.program_copy import BOOT, bundle, remote_command
-from iopstui.fleet.merging.figures import AbortCondition, figure, full_name, wanted
+from iopstui.fleet.merging.figures import AbortCondition, figure, full_name, parse_fleet_expectation
 from iopstui.fleet.merging.merger import MergedSecond, Merger
 
 
@@ -27,7 +27,7 @@ def seconds(*ios: int) -> list[MergedSecond]:
     merger, chance = Merger(), random.Random(1)
     for n, count in enumerate(ios):
         merger.feed("a", frame("a", chance, n + 1.0, START_MS + (n + 1) * 1000, ios=count))
-    return [*merger.closed(), *merger.finish()]
+    return [*merger.close_seconds(), *merger.finish()]
 
 
 def test_figures_of_totals() -> None:
@@ -43,14 +43,14 @@ def test_figures_of_totals() -> None:
 
 def test_an_expectation_is_of_all_or_of_each() -> None:
     with pytest.raises(UsageError, match="a share of a baseline"):
-        wanted("iops>=95%", 0.0)
-    each = wanted("each.read.p99<=2ms", 0.0)
-    assert each.each and each.expectation.path == ("fio", "read", "clat", "p99")
+        parse_fleet_expectation("iops>=95%", 0.0)
+    each = parse_fleet_expectation("each.read.p99<=2ms", 0.0)
+    assert each.per_host and each.expectation.path == ("fio", "read", "clat", "p99")
     assert each.expectation.required == 2e6
-    assert not wanted("iops>=5k", 0.1).each
+    assert not parse_fleet_expectation("iops>=5k", 0.1).per_host
     for text in ("util<=90%", "usr_cpu<=3%", "each.nonsense>=1", "iops", "own_cpu<=3"):
         with pytest.raises(UsageError):
-            wanted(text, 0.0)
+            parse_fleet_expectation(text, 0.0)
 
 
 def test_an_abort_waits_for_its_time_without_a_break() -> None:
@@ -67,7 +67,7 @@ def test_an_abort_waits_for_its_time_without_a_break() -> None:
 def drained(source: str) -> tuple[list[bytes], Link]:
     link, lines = Link([sys.executable, "-c", source]), []
     while (data := link.receive()) is not None:
-        found = link.lines(data)
+        found = link.split_lines(data)
         lines += found
     return lines, link
 
@@ -79,15 +79,15 @@ def test_a_line_that_never_ends_is_left_out_and_takes_no_memory() -> None:
     )
     lines, link = drained(source)
     assert lines == [b"a", b"b", b"last"]
-    assert link.too_long == 1
+    assert link.dropped_lines == 1
     assert link.close() == 0
 
 
 def test_the_last_words_of_a_link_say_why_it_ended() -> None:
     lines, link = drained("import sys; sys.exit('Permission denied (publickey).')")
-    while link.err >= 0:
-        link.errors()
-    assert lines == [] and link.last_words == "Permission denied (publickey)."
+    while link.err_fd >= 0:
+        link.read_stderr()
+    assert lines == [] and link.last_error_line == "Permission denied (publickey)."
     link.send(b"nobody reads this")
     assert link.close() == 1
 

@@ -56,13 +56,13 @@ def test_what_can_t_be_planned_is_told_and_the_next_run_is_tried(
     session.run("one", {"bs": "8k"})
     first = told.get(timeout=WITHIN_S)
     assert isinstance(first, FleetRunFinished)
-    assert (first.how, first.code, first.said) == (
+    assert (first.state, first.code, first.messages) == (
         fleet_state.FAILED, 2, ("That can't be. Something else can.",)
     )  # fmt: skip
     session.run("two", {})
     second = told.get(timeout=WITHIN_S)
-    assert isinstance(second, FleetRunFinished) and second.how == fleet_state.FAILED
-    assert "internal error" in second.said[0] and not session.running
+    assert isinstance(second, FleetRunFinished) and second.state == fleet_state.FAILED
+    assert "internal error" in second.messages[0] and not session.running
     session.close()
     assert asked == [(1, "one", {"bs": "8k"}), (2, "two", {})]
 
@@ -140,13 +140,15 @@ def test_after_a_run_the_hosts_are_watched_until_the_next_one(
     def heard() -> tuple[type, bool]:
         one = told.get(timeout=WITHIN_S)
         assert isinstance(one, FleetRunStarted | FleetRunFinished)
-        return type(one), one.between
+        return type(one), one.between_runs
 
     session = FleetSession(
         lambda number, job, options, place: planned(
             FleetRunStarted(number, ("a",), 0.0, job), False
         ),
-        watch=lambda: planned(FleetRunStarted(0, ("a",), 0.0, watching=True, between=True), True),
+        watch=lambda: planned(
+            FleetRunStarted(0, ("a",), 0.0, watching=True, between_runs=True), True
+        ),
     )
     session.start(told.put)
     session.run("one", {})
@@ -207,28 +209,28 @@ def one_host(**more: object) -> tuple[Fleet, SimpleNamespace, list[str], list[ob
         (), lambda node: [], lambda node: {}, Merger(), FleetOptions(1, watching=True), callbacks
     )
     host = SimpleNamespace(
-        name="a", send_order=orders.append, ask=lambda: None, link=SimpleNamespace(unsent=False),
-        silent_s=0.0, compared_for_s=0.0, error="", lost=False, late=False, executed_ns=None,
-        no_probe="", said=[], below=(), **more,
+        name="a", send_order=orders.append, ask_time=lambda: None,
+        link=SimpleNamespace(unsent=False), silent_s=0.0, comparing_s=0.0, error="", is_lost=False,
+        is_late=False, executed_ns=None, probe_problem="", messages=[], sub_hosts=(), **more,
     )  # fmt: skip
     fleet.members["a"] = cast("Member", host)
     return fleet, host, said, orders
 
 
 def test_a_fleet_says_whether_a_hosts_state_may_be_another_one() -> None:
-    fleet, host, _, _ = one_host(state=STARTED, heard_ns=time.monotonic_ns())
-    fleet.news = False
+    fleet, host, _, _ = one_host(state=STARTED, last_row_ns=time.monotonic_ns())
+    fleet.has_changes = False
     fleet._poll()
-    assert not fleet.news
-    host.broken, host.silent_s, host.heard_ns = 0, LATE_AFTER_S + 1, 0
-    fleet._next_tick = fleet._next_look = 0.0
+    assert not fleet.has_changes
+    host.invalid_lines, host.silent_s, host.last_row_ns = 0, LATE_AFTER_S + 1, 0
+    fleet._next_tick_s = fleet._next_check_s = 0.0
     fleet._poll()
-    assert fleet.news and host.late
-    fleet.news, fleet._next_tick, fleet._next_look = False, 0.0, 0.0
+    assert fleet.has_changes and host.is_late
+    fleet.has_changes, fleet._next_tick_s, fleet._next_check_s = False, 0.0, 0.0
     fleet._poll()
-    assert not fleet.news
-    fleet._row(cast("Member", host), {"event": "frame"})
-    assert fleet.news and not host.late
+    assert not fleet.has_changes
+    fleet._handle_row(cast("Member", host), {"event": "frame"})
+    assert fleet.has_changes and not host.is_late
 
 
 def test_a_host_that_still_reads_the_package_is_given_no_order() -> None:
@@ -236,7 +238,7 @@ def test_a_host_that_still_reads_the_package_is_given_no_order() -> None:
     fleet.send_order("a", {"op": "tunables"})
     fleet._poll()
     assert orders == []
-    host.state, fleet._next_look = GREETED, 0.0
+    host.state, fleet._next_check_s = GREETED, 0.0
     fleet.send_order("a", {"op": "tunables"})
     fleet._poll()
     assert orders == [{"op": "tunables"}]
@@ -245,7 +247,7 @@ def test_a_host_that_still_reads_the_package_is_given_no_order() -> None:
 def test_a_host_that_has_no_probe_is_named_once() -> None:
     fleet, host, said, _ = one_host(state=GREETED)
     for why in ("", "no bpftrace", "no bpftrace"):
-        host.no_probe, fleet._next_look = why, 0.0
+        host.probe_problem, fleet._next_check_s = why, 0.0
         fleet._poll()
     assert said == ["a: no device percentiles: no bpftrace"]
 
@@ -254,7 +256,7 @@ def test_many_late_hosts_are_named_in_one_line() -> None:
     fleet, host, said, _ = one_host(state=STARTED)
     for count in (1, 5, 700):
         for n in range(count):
-            host.name, host.silent_s, host.late = f"h{n}", 3.0, False
+            host.name, host.silent_s, host.is_late = f"h{n}", 3.0, False
             fleet._check_member(cast("Member", host))
         fleet._report_late_hosts(100.0 * count)
         fleet._report_late_hosts(100.0 * count + 1)
@@ -264,10 +266,10 @@ def test_many_late_hosts_are_named_in_one_line() -> None:
 
 def test_a_host_that_is_lost_without_a_job_is_named_once() -> None:
     fleet, host, said, _ = one_host(state=OVER)
-    host.error, host.lost = "its connection has ended", True
+    host.error, host.is_lost = "its connection has ended", True
     fleet._merger.host("a")
     for _ in range(2):
-        fleet._next_look = 0.0
+        fleet._next_check_s = 0.0
         fleet._poll()
     assert said == ["a: is lost: its connection has ended"]
 

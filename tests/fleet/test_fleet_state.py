@@ -32,8 +32,8 @@ def test_the_past_is_what_was_put_and_nothing_else(steps: Put) -> None:
         second += step
         past.add(second, value)
         kept[second] = value
-    for at in range(second - s.KEPT_SECONDS - 5, second + 5):
-        wanted = kept.get(at) if second - s.KEPT_SECONDS < at <= second else None
+    for at in range(second - s.HISTORY_SECONDS - 5, second + 5):
+        wanted = kept.get(at) if second - s.HISTORY_SECONDS < at <= second else None
         assert past.at(at) == wanted
     first = second - 70
     assert past.between(first, second + 2) == [past.at(at) for at in range(first, second + 2)]
@@ -49,7 +49,7 @@ def test_a_second_that_comes_late_changes_nothing() -> None:
 def told(streams: dict[str, list[dict[str, object]]]) -> FleetState:
     """As a fleet tells it."""
     scene, merger = FleetState(), Merger()
-    merger.on_slot = lambda name, slot, counted: scene.apply(host_second(name, slot, counted))
+    merger.on_interval = lambda name, slot, counted: scene.apply(host_second(name, slot, counted))
     scene.apply(FleetRunStarted(1, tuple(streams), 0.0, "job"))
     for rows in zip(*streams.values(), strict=True):
         for name, row in zip(streams, rows, strict=True):
@@ -67,14 +67,14 @@ def test_a_host_s_seconds_are_those_of_its_lines() -> None:
     for name, rows in streams.items():
         row = frames(rows)[-1]
         fio, line = row["fio"], scene.hosts[name]
-        assert line.now(s.IOPS, second) == pytest.approx(fio["total"]["ios"])
-        assert line.now(s.BW, second) == pytest.approx(fio["total"]["bytes"])
-        assert line.now(s.WAIT, second) == fio["total"]["clat"]["p99"]
+        assert line.value(s.IOPS, second) == pytest.approx(fio["total"]["ios"])
+        assert line.value(s.BW, second) == pytest.approx(fio["total"]["bytes"])
+        assert line.value(s.WAIT, second) == fio["total"]["clat"]["p99"]
         disk = row["kernel"]["total"]
         if disk["reads"]:
             # 0.125 ms each; the writes have none
             wanted = 125_000 * disk["reads"] / (disk["reads"] + disk["writes"])
-            assert line.now(s.AWAIT, second) == pytest.approx(wanted, rel=1e-6)
+            assert line.value(s.AWAIT, second) == pytest.approx(wanted, rel=1e-6)
         assert line.state == s.DONE
     total = scene.second.sums.total if scene.second else None
     assert total is not None
@@ -85,13 +85,13 @@ def test_who_is_missing_is_named_and_comes_back() -> None:
     scene = FleetState()
     scene.apply(FleetRunStarted(1, ("a", "b"), 0.0))
     for name in ("a", "b"):
-        scene.apply(HostStateChanged(name, s.RUNS))
+        scene.apply(HostStateChanged(name, s.RUNNING))
     scene.apply(MergedSecond(5, 1.0, expected=2, counted=1, missing=("b",)))
     assert scene.hosts["b"].state == s.MISSING and s.active_hosts_text(scene) == "1 of 2 hosts"
-    scene.apply(HostStateChanged("b", s.RUNS))
+    scene.apply(HostStateChanged("b", s.RUNNING))
     assert scene.hosts["b"].state == s.MISSING
     scene.apply(MergedSecond(6, 1.0, expected=2, counted=2))
-    assert scene.hosts["b"].state == s.RUNS
+    assert scene.hosts["b"].state == s.RUNNING
     scene.apply(HostStateChanged("b", s.LOST, "its connection has ended"))
     scene.apply(MergedSecond(7, 1.0, expected=2, counted=1, missing=("b",)))
     assert (scene.hosts["b"].state, scene.hosts["b"].error) == (s.LOST, "its connection has ended")
@@ -116,9 +116,9 @@ def test_seconds_that_come_together_are_those_that_come_alone(told: list[HostSec
     assert [*alone.hosts] == [*together.hosts]
     for name, other in together.hosts.items():
         line = alone.hosts[name]
-        assert (line.state, line.odd) == (other.state, other.odd)
-        for figure, past in line.past.items():
-            assert past.between(0, 10) == other.past[figure].between(0, 10)
+        assert (line.state, line.oddness) == (other.state, other.oddness)
+        for figure, past in line.history.items():
+            assert past.between(0, 10) == other.history[figure].between(0, 10)
 
 
 @given(seconds_of_hosts)
@@ -130,7 +130,7 @@ def test_a_hosts_figures_are_the_newest_that_came_of_each_second(told: list[Host
             last[one.name] = one.number
             kept[one.name, one.number] = one.iops
     for name, newest in last.items():
-        found = scene.hosts[name].past[s.IOPS].between(0, newest + 1)
+        found = scene.hosts[name].history[s.IOPS].between(0, newest + 1)
         assert found == [kept.get((name, second)) for second in range(newest + 1)]
 
 
@@ -167,7 +167,7 @@ def test_names_are_in_the_order_of_their_numbers() -> None:
     (["n9", "n10"], "n9-10"), (["db1.x", "db2.x"], "db1.x-2.x"),
 ])  # fmt: skip
 def test_a_row_of_hosts_in_a_word(names: list[str], words: str) -> None:
-    assert s.span(names) == words
+    assert s.name_range(names) == words
 
 
 def watched_after(how: str, states: dict[str, HostStateChanged]) -> FleetState:
@@ -179,7 +179,7 @@ def watched_after(how: str, states: dict[str, HostStateChanged]) -> FleetState:
         scene.apply(state)
     scene.apply(MergedSecond(10, 1.0, expected=len(states), counted=len(states)))
     scene.apply(FleetRunFinished(how))
-    scene.apply(FleetRunStarted(0, tuple(states), 20.0, watching=True, between=True))
+    scene.apply(FleetRunStarted(0, tuple(states), 20.0, watching=True, between_runs=True))
     for name in states:
         scene.apply(HostStateChanged(name, s.READY))
         scene.apply(HostRow(name, {"event": "session", "opened": ["vda"]}))
@@ -193,19 +193,24 @@ def watched_after(how: str, states: dict[str, HostStateChanged]) -> FleetState:
 def test_between_two_runs_hosts_are_watched_and_who_failed_keeps_its_reason() -> None:
     scene = watched_after(
         s.FAILED,
-        {"a": HostStateChanged("a", s.RUNS), "b": HostStateChanged("b", s.FAILED, "no room")},
+        {"a": HostStateChanged("a", s.RUNNING), "b": HostStateChanged("b", s.FAILED, "no room")},
     )
     a, b = scene.hosts["a"], scene.hosts["b"]
     assert (a.state, b.state, b.error) == (s.WATCHED, s.FAILED, "no room")
-    assert (a.now(s.IOPS, 25), b.now(s.IOPS, 25)) == (2.0, 2.0)
-    assert s.active_hosts_text(scene) == "2 of 2 hosts watched" and scene.begun == 10
+    assert (a.value(s.IOPS, 25), b.value(s.IOPS, 25)) == (2.0, 2.0)
+    assert s.active_hosts_text(scene) == "2 of 2 hosts watched" and scene.run_start == 10
     # one that is watched can be lost; what ended the watch is known
     scene.apply(HostStateChanged("a", s.LOST, "cut"))
     assert (a.state, a.error) == (s.LOST, "cut")
-    scene.apply(FleetRunFinished(s.STOPPED, said=("nobody is there",), between=True))
-    assert scene.unwatched == "nobody is there" and not scene.running
+    scene.apply(FleetRunFinished(s.STOPPED, messages=("nobody is there",), between_runs=True))
+    assert scene.watch_end_reason == "nobody is there" and not scene.running
     scene.apply(FleetRunStarted(2, ("a", "b"), 30.0, "job"))
-    assert (b.state, b.error, scene.unwatched, scene.begun) == (s.CONNECTS, "", "", None)
+    assert (b.state, b.error, scene.watch_end_reason, scene.run_start) == (
+        s.CONNECTING,
+        "",
+        "",
+        None,
+    )
 
 
 def test_who_was_missing_when_a_recording_ends_is_lost_and_not_done() -> None:
@@ -216,13 +221,13 @@ def test_who_was_missing_when_a_recording_ends_is_lost_and_not_done() -> None:
     scene.apply(MergedSecond(11, 1.0, expected=2, counted=1, missing=("b",)))
     scene.apply(FleetRunFinished(s.DONE))
     assert [(one.state, one.error) for one in scene.hosts.values()] == [
-        (s.DONE, ""), (s.LOST, s.NO_END)
+        (s.DONE, ""), (s.LOST, s.NO_END_REASON)
     ]  # fmt: skip
 
 
 def test_who_was_only_stopped_by_another_s_failure_has_not_failed() -> None:
     scene = FleetState()
     scene.apply(FleetRunStarted(1, ("a", "b"), 0.0, "job"))
-    scene.apply(HostStateChanged("b", s.OUT, "it lacks fio"))
+    scene.apply(HostStateChanged("b", s.LEFT_OUT, "it lacks fio"))
     scene.apply(FleetRunFinished(s.FAILED))
-    assert [one.state for one in scene.hosts.values()] == [s.STOPPED, s.OUT]
+    assert [one.state for one in scene.hosts.values()] == [s.STOPPED, s.LEFT_OUT]

@@ -10,10 +10,10 @@ import pytest
 
 from iopstui.fleet.hosts.free_space import (
     SpaceNeed,
-    needs_of,
+    measure_space_needs,
+    overcommit_messages,
     parse_space_needs,
     shared_name,
-    why_too_full,
 )
 from iopstui.linux.devices.target import mount_of
 from iopstui.linux.devices.usage.mounts import MountEntry, parse_mountinfo
@@ -28,9 +28,9 @@ def need(system: str, gib: float, room: float) -> SpaceNeed:
 
 def test_what_all_lay_out_is_held_against_what_is_free() -> None:
     hosts = {f"n{i}": [need("nas:/a", 3, 10)] for i in range(1, 4)}
-    assert not list(why_too_full(hosts))
+    assert not list(overcommit_messages(hosts))
     hosts["n4"] = [need("nas:/a", 3, 12)]
-    (words,) = why_too_full(hosts)
+    (words,) = overcommit_messages(hosts)
     assert words == (
         "n1, n2, n3 and 1 more share nas:/a (nfs4): together they would create 12 GiB of "
         "files there, but only 10 GiB may be used (5 % stays free)"
@@ -40,10 +40,10 @@ def test_what_all_lay_out_is_held_against_what_is_free() -> None:
 def test_each_host_s_own_file_system_is_its_own() -> None:
     # one that is too small for its host was refused there
     hosts = {"a": [need("x", 3, 2), need("x", 3, 2)], "b": [need("y", 3, 10), need("z", 9, 10)]}
-    assert not list(why_too_full(hosts))
+    assert not list(overcommit_messages(hosts))
     # two places of one host in what another one fills, too
     hosts["c"] = [need("z", 1, 10), need("z", 1, 10)]
-    (words,) = why_too_full(hosts)
+    (words,) = overcommit_messages(hosts)
     assert words.startswith("b, c share z (nfs4): together they would create 11 GiB")
 
 
@@ -82,9 +82,9 @@ def test_two_places_of_this_machine_are_in_the_same_one(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     layout = {str(tmp_path / "a"): 5, str(tmp_path / "b"): 7, "/nowhere": 0}
-    first, second = needs_of(layout, Roots())
+    first, second = measure_space_needs(layout, Roots())
     assert first.system == second.system and (first.bytes, second.bytes) == (5, 7)
-    assert first.room > 0
+    assert first.available > 0
     row = {"event": "planned", "needs": [first.as_object()]}
     assert parse_space_needs(row) == [first]
 

@@ -16,7 +16,7 @@ from iopstui.cli.program import main
 from iopstui.errors import Missing, UsageError
 from iopstui.fleet.engines import kubernetes
 from iopstui.fleet.engines.kubernetes import PodSelection, parse_pod
-from iopstui.fleet.engines.manifest import ManifestOptions, manifest
+from iopstui.fleet.engines.manifest import ManifestOptions, render_manifest
 
 Row = dict[str, Any]
 
@@ -90,20 +90,20 @@ def test_no_pods_and_no_cluster_are_said(kubectl: Path, monkeypatch: pytest.Monk
         PodSelection(namespace="perf").wait(None, 0.0, lambda words: None)
     (kubectl / "error").write_text("E0101 noise\nThe connection to the server was refused\n")
     with pytest.raises(Missing, match=r"list the pods: The connection to the server was refused\."):
-        PodSelection().pods()
+        PodSelection().list_pods()
     (kubectl / "error").unlink()
     for text in ("", "[]", "{}", '{"items": [7]}', '{"items": [{"metadata": {}, "spec": {}}]}'):
         (kubectl / "1").write_text(text)
         with pytest.raises(Missing, match="its list of pods is not valid"):
-            PodSelection().pods()
+            PodSelection().list_pods()
     monkeypatch.setenv("PATH", str(kubectl / "none"))
     with pytest.raises(Missing, match="kubectl is not installed"):
-        PodSelection().pods()
+        PodSelection().list_pods()
 
 
 def test_a_pod_that_says_nothing_of_its_state_does_not_run() -> None:
     found = parse_pod({"metadata": {"name": "a"}, "spec": {}})
-    assert (found.runs, found.ending, found.why) == (False, False, "Unknown")
+    assert (found.is_running, found.is_ending, found.reason) == (False, False, "Unknown")
 
 
 def test_the_launcher_is_kubectl_exec() -> None:
@@ -145,7 +145,7 @@ def test_what_makes_no_sense(
 def test_a_manifest_has_one_pod_per_node_with_the_target_and_the_rights(
     asked: ManifestOptions,
 ) -> None:
-    role, made = yaml.safe_load_all(manifest(asked))
+    role, made = yaml.safe_load_all(render_manifest(asked))
     assert role["kind"] == "Role" and {tuple(one["resources"]) for one in role["rules"]} == {
         ("pods",), ("pods/exec",)
     }  # fmt: skip
@@ -175,4 +175,4 @@ def test_a_manifest_has_one_pod_per_node_with_the_target_and_the_rights(
     ("kubernetes-daemonset.yaml", ManifestOptions("daemonset", local_path="/mnt/data")),
 ])  # fmt: skip
 def test_the_examples_are_what_is_printed(root: Path, name: str, asked: ManifestOptions) -> None:
-    assert (root / "docs/examples" / name).read_text() == manifest(asked)
+    assert (root / "docs/examples" / name).read_text() == render_manifest(asked)

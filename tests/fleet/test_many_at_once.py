@@ -35,17 +35,17 @@ class Both:
         self.each, self.turns = Merger(keep_bins=keep_bins), Merger(keep_bins=keep_bins)
         self.told: list[list[Any]] = [[], []]
         self.refused: list[list[str]] = [[], []]
-        self.each.on_slot = lambda name, slot, counted: self.told[0].append(
+        self.each.on_interval = lambda name, slot, counted: self.told[0].append(
             host_second(name, slot, counted)
         )
-        self.turns.on_slot = lambda name, slot, counted: self.told[1].append(
+        self.turns.on_interval = lambda name, slot, counted: self.told[1].append(
             host_second(name, slot, counted)
         )
-        self.turns.on_plain = lambda ones: self.told[1].extend(host_seconds(ones))
+        self.turns.on_encoded = lambda ones: self.told[1].extend(host_seconds(ones))
 
     def turn(self, rows: list[tuple[str, Row]]) -> tuple[list[MergedSecond], ...]:
         for name, row in rows:
-            self.each.host(name).near_s = NEAR_S
+            self.each.host(name).our_clock_s = NEAR_S
             try:
                 self.each.feed(name, row)
             except MalformedRow as error:
@@ -53,7 +53,7 @@ class Both:
         self.turns.feed_all(
             rows, NEAR_S, lambda name, error: self.refused[1].append(f"{name} {error}")
         )
-        return tuple([*one.closed()] for one in (self.each, self.turns))
+        return tuple([*one.close_seconds()] for one in (self.each, self.turns))
 
 
 def sent(row: Row) -> Row:
@@ -100,9 +100,9 @@ def same(each: Merger, one: Merger) -> None:
     for name, host in each.hosts.items():
         other = one.hosts[name]
         assert (host.frames, host.measured, host.last) == (other.frames, other.measured, other.last)
-        assert host.rated() == other.rated()
-    assert each.late == one.late and each.lost == one.lost
-    assert each.rated() == one.rated()
+        assert host.run_sums() == other.run_sums()
+    assert each.late_frames == one.late_frames and each.lost_hosts == one.lost_hosts
+    assert each.run_sums() == one.run_sums()
     assert certify_merge(each) == certify_merge(one)
 
 

@@ -27,7 +27,7 @@ def merged(streams: Sequence[Sequence[Row]], label: str = "all") -> list[Row]:
     sources = [[(row["host"], row) for row in rows] for rows in streams]
     for name, row in merged_streams(sources, pytest.fail):
         merger.feed(name, row)
-        seconds += merger.closed(early=False)
+        seconds += merger.close_seconds(early=False)
     seconds += merger.finish()
     rows = [session_object(label), *(second_object(one, label) for one in seconds)]
     found: list[Row] = json.loads(json.dumps([*rows, merged_object(merger, label)]))
@@ -160,7 +160,7 @@ def test_frames_that_come_a_little_late_are_no_gaps() -> None:
     for n in range(40):
         late = chance.uniform(-20, 20)
         merger.feed("a", frame("a", chance, n + 1 + late / 1000, START_MS + n * 1000 + 500 + late))
-    seconds = [*merger.closed(), *merger.finish()]
+    seconds = [*merger.close_seconds(), *merger.finish()]
     assert [one.counted for one in seconds] == [1] * 40
 
 
@@ -170,7 +170,7 @@ def test_short_samples_make_one_second() -> None:
     for n in range(8):
         end = (n + 1) * 0.25
         merger.feed("a", frame("a", chance, end, START_MS + end * 1000, 0.25, ios=100))
-    first, second = [*merger.closed(), *merger.finish()]
+    first, second = [*merger.close_seconds(), *merger.finish()]
     assert first.sums.fio["read"].ios == second.sums.fio["read"].ios == 400
     assert first.sums.fio["read"].iops == 400.0
     assert first.sums.kernel.rate("w/s") == 1.5 and first.sums.kernel.hosts == 1
@@ -183,11 +183,11 @@ def test_what_comes_after_its_row_is_said_and_in_the_whole() -> None:
         merger.feed("a", row)
     for row in late[:2]:
         merger.feed("late", row)
-    list(merger.closed())
+    list(merger.close_seconds())
     for row in late[2:]:
         merger.feed("late", row)
     list(merger.finish())
-    assert merger.late["late"] > 0
+    assert merger.late_frames["late"] > 0
     assert certify_merge(merger).exact == 2
 
 

@@ -21,11 +21,11 @@ from iopstui import __version__
 from iopstui.cli.fleet.record_file import RecordFile
 from iopstui.cli.fleet.run_reporter import FleetRunReporter
 from iopstui.errors import UsageError
-from iopstui.fleet.fleet import spread
+from iopstui.fleet.fleet import start_spread_ms
 from iopstui.fleet.hosts import member as members
-from iopstui.fleet.hosts.clocks import Offset
-from iopstui.fleet.hosts.facts import conflicts
-from iopstui.fleet.hosts.member import LONGEST_WORDS, Member
+from iopstui.fleet.hosts.clocks import ClockOffset
+from iopstui.fleet.hosts.facts import disk_conflicts
+from iopstui.fleet.hosts.member import MAX_TEXT, Member
 from iopstui.fleet.hosts.nodes import Node
 from iopstui.fleet.hosts.orders import is_order
 from iopstui.fleet.merging import merger as mergers
@@ -46,7 +46,7 @@ ODD = (
 def member() -> Iterator[Member]:
     """A host that says nothing by itself."""
     found = Member(Node("h", "h"), [sys.executable, "-c", "input()"], {})
-    found.offset.ask()
+    found.offset.make_ping()
     yield found
     found.link.kill()
     found.link.close()
@@ -56,9 +56,9 @@ def member() -> Iterator[Member]:
     (HUGE, 1.0), (-HUGE, 1.0), (1, float("nan")), (1, float("inf")), (1, HUGE), (1, -5.0),
 ])  # fmt: skip
 def test_a_clock_that_is_none_is_not_believed(mono: int, wall: float) -> None:
-    offset = Offset()
-    number = offset.ask()["id"]
-    assert not offset.answered({"id": number, "mono_ns": mono, "wall_ms": wall}, 5)
+    offset = ClockOffset()
+    number = offset.make_ping()["id"]
+    assert not offset.take_answer({"id": number, "mono_ns": mono, "wall_ms": wall}, 5)
     assert offset.answers == 0
 
 
@@ -70,7 +70,7 @@ def test_a_clock_that_is_none_is_not_believed(mono: int, wall: float) -> None:
 ])  # fmt: skip
 def test_what_no_agent_says_is_nothing(row: Row, member: Member) -> None:
     member._handle_host_event(row)
-    assert member.disks == [] and spread({"h": member}) is None
+    assert member.disks == [] and start_spread_ms({"h": member}) is None
 
 
 @pytest.mark.parametrize(("hello", "beats"), [
@@ -84,21 +84,21 @@ def test_an_agent_that_knows_no_beat_is_asked(hello: Row, beats: int, member: Me
     member.send_heartbeat()
     assert [json.loads(one)["op"] for one in sent] == ["beat" if beats else "ping"]
     # who says nothing is asked, too
-    member.heard_ns -= 2 * 10**9
+    member.last_row_ns -= 2 * 10**9
     member.send_heartbeat()
     assert json.loads(sent[-1])["op"] == "ping"
 
 
 def test_uses_that_are_no_list_are_none() -> None:
     writer = {"wwid": "w", "writes": "/dev/sda", "uses": 5}
-    assert not list(conflicts({"a": [writer], "b": [{"wwid": "w", "uses": 7}]}))
+    assert not list(disk_conflicts({"a": [writer], "b": [{"wwid": "w", "uses": 7}]}))
 
 
 def test_what_a_host_says_is_cut(member: Member) -> None:
     member._handle_host_event({"event": "failed", "error": "x" * 10**6, "hint": "y" * 10**6})
-    assert len(member.error) == len(member.hint) == LONGEST_WORDS
+    assert len(member.error) == len(member.hint) == MAX_TEXT
     member._handle_host_event({"event": "no_probe", "why": "\x1b[2J" + "x" * 10**6})
-    assert len(member.no_probe) <= LONGEST_WORDS + 3 and "\x1b" not in member.no_probe
+    assert len(member.probe_problem) <= MAX_TEXT + 3 and "\x1b" not in member.probe_problem
 
 
 def test_a_host_that_says_it_is_another_one_is_itself() -> None:
@@ -275,7 +275,7 @@ def test_rows_of_whoever_adds_hosts_up_are_no_host_s(member: Member) -> None:
     for kind in ("fleet", "fleet_over", "total", "merged"):
         line = json.dumps({"event": kind, "hosts": {"total": 10**6}}).encode()
         assert member.take_rows(line + b"\n") == []
-    assert member.broken == 4
+    assert member.invalid_lines == 4
     (kept,) = member.take_rows(b'{"event":"notice","text":"x"}\n')
     assert kept["event"] == "notice"
 
@@ -283,8 +283,8 @@ def test_rows_of_whoever_adds_hosts_up_are_no_host_s(member: Member) -> None:
 def test_a_host_that_never_stops_talking_is_given_up(
     member: Member, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(members, "MAX_AT_ONCE", 100)
-    monkeypatch.setattr(members, "MAX_PER_S", 0)
+    monkeypatch.setattr(members, "MAX_BURST_BYTES", 100)
+    monkeypatch.setattr(members, "MAX_BYTES_PER_S", 0)
     line = b'{"event":"notice","text":"x"}\n'
     assert len(member.take_rows(line * 3)) == 3 and not member.error
     assert member.take_rows(line) == [] and member.take_rows(line) == []

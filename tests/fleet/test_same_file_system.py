@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from iopstui.fleet.hosts.free_space import SpaceNeed, why_too_full
+from iopstui.fleet.hosts.free_space import SpaceNeed, overcommit_messages
 from iopstui.fleet.hosts.same_file_system import (
-    MAX_LOOKED_FOR,
+    MAX_SEARCHED_MARKS,
     find_marks,
     join_shared,
     join_similar,
@@ -24,7 +24,7 @@ def need(system: str, gib: float, free: float = 10, size: float = 100, mark: str
 
 
 def full(hosts: dict[str, list[SpaceNeed]]) -> bool:
-    return bool(list(why_too_full(hosts)))
+    return bool(list(overcommit_messages(hosts)))
 
 
 def test_nobody_looks_where_all_would_fit_into_one() -> None:
@@ -43,7 +43,7 @@ def test_what_is_seen_is_one() -> None:
     hosts = {"a": [need("x", 6)], "b": [need("y", 6)], "c": [need("z", 6)]}
     assert not full(hosts) and not full(join_shared(hosts, {"a": [], "b": []}))
     one = join_shared(hosts, {"b": [".iopstui-_______x"]})
-    (words,) = why_too_full(one)
+    (words,) = overcommit_messages(one)
     assert words.startswith(
         "a, b share one file system (x (nfs4), y (nfs4)): together they would create 12 GiB"
     )
@@ -59,7 +59,7 @@ def test_what_is_seen_is_one() -> None:
 def test_what_looks_alike_may_be_one() -> None:
     hosts = {"a": [need("x", 6)], "b": [need("y", 6, free=10.4, size=100.05)]}
     assert not full(hosts)
-    (words,) = why_too_full(join_similar(hosts), surely=False)
+    (words,) = overcommit_messages(join_similar(hosts), is_certain=False)
     assert words.startswith("a, b may share one file system")
     for other in (need("y", 6, free=12), need("y", 6, size=101)):
         assert not full(join_similar({"a": [need("x", 6)], "b": [other]}))
@@ -78,4 +78,4 @@ def test_only_scratch_directories_are_looked_for(tmp_path: Path) -> None:
     names = [other.name, "x", f"../{tmp_path.name}/x", ".iopstui-", own.name, ".iopstui-zzzzzzzz"]
     assert find_marks([str(own)], names) == [other.name, own.name]
     assert find_marks([], names) == []
-    assert find_marks([str(own)], [".iopstui-zzzzzzzz"] * MAX_LOOKED_FOR + [own.name]) == []
+    assert find_marks([str(own)], [".iopstui-zzzzzzzz"] * MAX_SEARCHED_MARKS + [own.name]) == []

@@ -11,7 +11,7 @@ import pytest
 
 from iopstui.cli.fleet.agent_orders import AgentOrders
 from iopstui.cli.program import main
-from iopstui.fleet.hosts.facts import conflicts
+from iopstui.fleet.hosts.facts import disk_conflicts
 from iopstui.fleet.hosts.nodes import parse_nodes
 
 FAKE = Path(__file__).parents[1] / "helpers" / "fake_agent.py"
@@ -42,13 +42,13 @@ def test_hosts_may_write_to_their_parts_of_one_disk_alone() -> None:
         return {"name": "sda", "wwid": "w", "writes": "/dev/sda", "area": area, "uses": [*uses]}
 
     same = {"a": [disk([0, 99])], "b": [disk([0, 99])]}
-    assert not [*conflicts(same, parts=True)]
-    assert len([*conflicts(same)]) == 2
+    assert not [*disk_conflicts(same, parts=True)]
+    assert len([*disk_conflicts(same)]) == 2
     # one of them names a partition, or does not say what it names
-    assert len([*conflicts({**same, "b": [disk([9, 50])]}, parts=True)]) == 2
-    assert len([*conflicts({"a": [disk(None)], "b": [disk(None)]}, parts=True)]) == 2
+    assert len([*disk_conflicts({**same, "b": [disk([9, 50])]}, parts=True)]) == 2
+    assert len([*disk_conflicts({"a": [disk(None)], "b": [disk(None)]}, parts=True)]) == 2
     used = {**same, "b": [disk([0, 99], "sda is mounted")]}
-    assert ["in use" in words for words in conflicts(used, parts=True)] == [True]
+    assert ["in use" in words for words in disk_conflicts(used, parts=True)] == [True]
 
 
 @pytest.mark.parametrize("words, says", [

@@ -21,7 +21,7 @@ from iopstui.fleet.hosts.nodes import parse_nodes
 from iopstui.fleet.hosts.orders import is_order
 from iopstui.fleet.merging.certificate import certify_merge
 from iopstui.fleet.merging.merger import Merger
-from iopstui.fleet.sub_fleet import disks_below, markers, needs_by_fs
+from iopstui.fleet.sub_fleet import marking_hosts, sub_fleet_disks, total_space_needs
 from iopstui.output.fleet.rows import merged_object, second_object, session_object
 
 FAKE = Path(__file__).parents[1] / "helpers" / "fake_agent.py"
@@ -143,31 +143,31 @@ def test_what_a_lost_sub_fleet_had_sent_is_counted_once() -> None:
     *rows, last = rows_below(50)
     for ends in (False, True):
         merger = Merger()
-        merger.begin_below("g1", ["a1", "a2"])
-        merger.begin_below("g2", ["b1"])
+        merger.add_sub_merger("g1", ["a1", "a2"])
+        merger.add_sub_merger("g2", ["b1"])
         merger.feed_all([("g1", row) for row in rows], START_MS / 1000, lambda *told: None)
         merger.mark_lost("g2")
         if ends:
             merger.feed("g1", last)
-        seconds = [*merger.closed(), *merger.finish()]
+        seconds = [*merger.close_seconds(), *merger.finish()]
         assert [(one.expected, one.counted) for one in seconds] == [(2, 2)] * 3
         found = certify_merge(merger)
         assert (found.hosts, found.ios) == (3, 300)
         assert {*found.lost} == {"a1", "a2", "b1"}
-        total = merger.rated().total
+        total = merger.run_sums().total
         assert total is not None and (total.ios, total.iops) == (300, 100.0)
 
 
 def test_a_sub_fleet_that_stops_sending_is_missing_with_all_its_hosts() -> None:
     first, *_ = [row for row in rows_below(50) if row["event"] == "total"]
     merger = Merger()
-    merger.begin_below("g1", ["a1", "a2"])
+    merger.add_sub_merger("g1", ["a1", "a2"])
     merger.feed("g1", first)
     for n in range(3):
         merger.feed("c", frame("c", random.Random(1), n + 1.0,
                                START_MS + 1000 * (n + 1), ios=7))  # fmt: skip
     merger.mark_lost("g1")
-    seconds = [*merger.closed(), *merger.finish()]
+    seconds = [*merger.close_seconds(), *merger.finish()]
     assert [(one.expected, one.counted, one.missing) for one in seconds] == [
         (3, 3, ()), (3, 1, ("a1", "a2")), (3, 1, ("a1", "a2"))
     ]  # fmt: skip
@@ -179,10 +179,10 @@ def need(system: str, wanted: int, room: int, shared: bool = True) -> SpaceNeed:
 
 def test_what_is_needed_of_each_file_system_is_added_up() -> None:
     needs = {"a": [need("nfs", 1, 50), need("own", 9, 9, False)], "b": [need("nfs", 2, 40)]}
-    found = {one.system: one for one in needs_by_fs(needs)}
-    assert (found["nfs"].bytes, found["nfs"].room) == (3, 40)
+    found = {one.system: one for one in total_space_needs(needs)}
+    assert (found["nfs"].bytes, found["nfs"].available) == (3, 40)
     assert found["nfs"].mark == needs["a"][0].mark and found["own"].bytes == 9
-    assert markers(needs) == ["a"]
+    assert marking_hosts(needs) == ["a"]
 
 
 def test_disks_of_hosts_below_are_named_with_their_host() -> None:
@@ -190,7 +190,7 @@ def test_disks_of_hosts_below_are_named_with_their_host() -> None:
     one = Member(node, ["true"], {})
     one.disks = [{"wwid": "w", "writes": "/dev/sda", "uses": ["sda is mounted"]},
                  {"wwid": "v", "writes": None, "uses": 7}]  # fmt: skip
-    first, second = disks_below([one])
+    first, second = sub_fleet_disks([one])
     assert (first["writes"], first["uses"]) == ("/dev/sda of a1", ["sda is mounted (host a1)"])
     assert (second["wwid"], second["writes"], second["uses"]) == ("v", None, [])
     one.link.close()

@@ -20,7 +20,7 @@ from iopstui.cli.fleet.screen import FleetRecorder, FleetRunPlanner
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED, EXIT_OK, EXIT_VERDICT, UsageError
 from iopstui.fleet.fleet import Fleet
 from iopstui.fleet.fleet_events import FleetEvent, FleetRunStarted
-from iopstui.fleet.fleet_state import RESTS, FleetState
+from iopstui.fleet.fleet_state import IDLE, FleetState
 from iopstui.fleet.hosts.host_tunables import HostTunables
 from iopstui.fleet.hosts.nodes import parse_nodes
 from iopstui.fleet.merging.merger import Merger
@@ -60,7 +60,7 @@ class Swept:
             raise end
         done = end if isinstance(end, RunVerdict) else RunVerdict(EXIT_INTERRUPTED, ("a spread",))
         begun = FleetRunStarted(
-            number, ("a", "b", "c")[: place.hosts if place else 3], 0.0, job, place=place
+            number, ("a", "b", "c")[: place.hosts if place else 3], 0.0, job, sweep_position=place
         )
         made = cast("Fleet", Made(end == "stays"))
         return PlannedRun(lambda callbacks: made, Merger(), begun, lambda second: None,
@@ -76,26 +76,26 @@ class Swept:
         while True:
             one = self.until(ScalingCurve)
             assert isinstance(one, ScalingCurve)
-            if one.at is None:
+            if one.point_number is None:
                 return one
 
 
 def counts(hosts: int) -> RunVerdict:
-    return RunVerdict(EXIT_OK, point=ScalePoint(hosts, Merger().rated()))
+    return RunVerdict(EXIT_OK, point=ScalePoint(hosts, Merger().run_sums()))
 
 
 def test_points_are_run_one_after_another_on_the_first_hosts() -> None:
-    late = RunVerdict(EXIT_VERDICT, point=ScalePoint(2, Merger().rated()))
+    late = RunVerdict(EXIT_VERDICT, point=ScalePoint(2, Merger().run_sums()))
     swept = Swept([counts(1), late, counts(3)])
     swept.session.sweep((1, 2, 3), "one", {"runtime": "5"})
     for at in range(3):
         one = swept.until(ScalingCurve)
-        assert isinstance(one, ScalingCurve) and (one.at, len(one.points)) == (at, at)
+        assert isinstance(one, ScalingCurve) and (one.point_number, len(one.points)) == (at, at)
         begun = swept.until(FleetRunStarted)
         assert isinstance(begun, FleetRunStarted) and begun.hosts == ("a", "b", "c")[: at + 1]
     over = swept.over()
-    assert [one.hosts for one in over.measured] == [1, 2, 3] and not over.why
-    assert over.words == ("1 hosts", "2 hosts", "3 hosts") and over.code == EXIT_VERDICT
+    assert [one.hosts for one in over.measured] == [1, 2, 3] and not over.end_reason
+    assert over.exit_lines == ("1 hosts", "2 hosts", "3 hosts") and over.code == EXIT_VERDICT
     assert not swept.session.running
     swept.session.close()
     assert swept.asked == [
@@ -113,9 +113,9 @@ def test_what_was_measured_before_it_is_stopped_stays(how: str) -> None:
     {"stop": swept.session.stop, "run": lambda: swept.session.run("two", {}),
      "close": swept.session.close}[how]()  # fmt: skip
     over = swept.over()
-    assert over.why == "stopped" and [*over.points] == [0] and over.notes == {1: "stopped"}
+    assert over.end_reason == "stopped" and [*over.points] == [0] and over.notes == {1: "stopped"}
     # what a key has stopped has not failed
-    assert over.code == EXIT_INTERRUPTED and over.words[-1] == over.ended
+    assert over.code == EXIT_INTERRUPTED and over.exit_lines[-1] == over.end_text
     if how == "run":
         swept.until(FleetRunStarted)
     swept.session.close()
@@ -130,7 +130,7 @@ def test_a_point_that_does_not_count_is_noted_and_what_can_t_be_run_ends_it() ->
     swept.session.sweep((1, 2, 3, 2), "one", {})
     over = swept.over()
     assert over.notes == {1: "does not count", 2: "That can't be."}
-    assert over.why.startswith("That can't be.") and len(swept.asked) == 3
+    assert over.end_reason.startswith("That can't be.") and len(swept.asked) == 3
     assert over.code == 2
     swept.session.close()
 
@@ -139,23 +139,26 @@ def test_a_fault_at_a_later_point_is_said() -> None:
     swept = Swept([counts(1), ZeroDivisionError("ours")])
     swept.session.sweep((1, 2, 3), "one", {})
     over = swept.over()
-    assert over.why == "an internal error of iopstui" and [*over.points] == [0]
+    assert over.end_reason == "an internal error of iopstui" and [*over.points] == [0]
     swept.session.close()
 
 
 def test_the_last_point_that_is_stopped_ends_it_early_and_one_that_failed_does_not() -> None:
-    curve = ScalingCurve("one", (1, 2), 1, {0: ScalePoint(1, Merger().rated())})
+    curve = ScalingCurve("one", (1, 2), 1, {0: ScalePoint(1, Merger().run_sums())})
     assert (
-        curve.with_point(None, EXIT_INTERRUPTED, ()).over("stopped").ended == "ended early: stopped"
+        curve.with_point(None, EXIT_INTERRUPTED, ()).with_end("stopped").end_text
+        == "ended early: stopped"
     )
-    assert curve.with_point(None, EXIT_JOB_FAILED, ("it broke",)).over("it broke").ended == ""
-    assert curve.over("cut off").ended == "ended early: cut off"
+    assert (
+        curve.with_point(None, EXIT_JOB_FAILED, ("it broke",)).with_end("it broke").end_text == ""
+    )
+    assert curve.with_end("cut off").end_text == "ended early: cut off"
 
 
 def test_an_abort_ends_it() -> None:
-    swept = Swept([RunVerdict(EXIT_JOB_FAILED, ("does not count",), ends=True), counts(2)])
+    swept = Swept([RunVerdict(EXIT_JOB_FAILED, ("does not count",), ends_sweep=True), counts(2)])
     swept.session.sweep((1, 2), "one", {})
-    assert swept.over().why == "does not count" and len(swept.asked) == 1
+    assert swept.over().end_reason == "does not count" and len(swept.asked) == 1
     swept.session.close()
 
 
@@ -176,15 +179,15 @@ def test_a_point_has_the_first_hosts_and_one_that_is_lost_is_no_point(
     session.start(told.put)
     session.sweep((1, 2), "randread-4k", {})
     over = None
-    while not isinstance(over, ScalingCurve) or over.at is not None:
+    while not isinstance(over, ScalingCurve) or over.point_number is not None:
         over = told.get(timeout=WITHIN_S)
     session.close()
     recorder.close()
     (point,) = over.measured
-    assert (point.hosts, point.iops, [*point.each]) == (1, 100, ["good1"])
+    assert (point.hosts, point.iops, [*point.iops_by_host]) == (1, 100, ["good1"])
     assert over.notes == {1: "not counted: the job finished on 1 of 2: die1 (its connection has"
                              " ended)"}  # fmt: skip
-    assert over.words[1].split()[:2] == ["1", "100"]
+    assert over.exit_lines[1].split()[:2] == ["1", "100"]
     kept = record.read_text()
     assert '"axis":[1,2],"point":1' in kept and kept.count('"event":"fleet_over"') == 2
 
@@ -196,7 +199,7 @@ def recorded() -> list[tuple[str, dict[str, object]]]:
         names = tuple(f"h{n}" for n in range(hosts))
         place = SweepPosition((1, 2, 2), number) if number < 2 else None
         begun = FleetRunStarted(
-            number + 1, names, 1_800_000_000.0 + 700 * number, "one", place=place
+            number + 1, names, 1_800_000_000.0 + 700 * number, "one", sweep_position=place
         )
         rows.append(("fleet", run_started_object(begun, 1.0)))
         begin_ms = begun.wall_s * 1000
@@ -214,18 +217,22 @@ def test_a_recording_of_one_tells_the_same_also_after_a_jump() -> None:
     replay.seek(replay.end)
     replay.start(told.put)
     over = None
-    while not isinstance(over, ScalingCurve) or over.at is not None:
+    while not isinstance(over, ScalingCurve) or over.point_number is not None:
         over = told.get(timeout=WITHIN_S)
     replay.close()
     assert over.counts == (1, 2, 2) and [one.hosts for one in over.measured] == [1]
-    assert over.measured[0].iops > 0 and over.notes == {1: "it broke"} and over.why == "it broke"
+    assert (
+        over.measured[0].iops > 0
+        and over.notes == {1: "it broke"}
+        and over.end_reason == "it broke"
+    )
 
 
 def test_hosts_that_take_no_part_rest() -> None:
     scene = FleetState()
     scene.apply(FleetRunStarted(1, ("a", "b"), 0.0, "one"))
-    scene.apply(FleetRunStarted(2, ("a",), 0.0, "one", place=SweepPosition((1, 2), 0)))
-    assert [one.state for one in scene.hosts.values()] == ["connects", RESTS]
+    scene.apply(FleetRunStarted(2, ("a",), 0.0, "one", sweep_position=SweepPosition((1, 2), 0)))
+    assert [one.state for one in scene.hosts.values()] == ["connects", IDLE]
 
 
 @pytest.mark.parametrize(("hosts", "values"), [

@@ -29,7 +29,7 @@ from iopstui.fleet.hosts.host_tunables import (
     HostTunableChange,
     HostTunableResult,
     HostTunables,
-    states_object,
+    tunables_object,
 )
 from iopstui.fleet.merging.merger import Merger
 from iopstui.fleet.replay import FleetReplay
@@ -144,7 +144,7 @@ class Runs:
 
     def play(self, seconds: int, watching: bool = False) -> None:
         merger = Merger()
-        merger.on_slot = lambda name, slot, counted: self.tell(host_second(name, slot, counted))
+        merger.on_interval = lambda name, slot, counted: self.tell(host_second(name, slot, counted))
         self.tell(
             FleetRunStarted(1, tuple(self.names), float(START_S), "" if watching else JOB, watching)
         )
@@ -157,16 +157,16 @@ class Runs:
             else:
                 self.tell(HostRow(name, row))
             merger.feed(name, row)
-            for second in merger.closed():
+            for second in merger.close_seconds():
                 self.tell(second)
         self.tell(HostStateChanged(self.names[1], "lost", "its connection has ended"))
 
     def play_between(self, begin: int, seconds: int) -> None:
         """What is told of hosts that are watched after a run."""
         merger = Merger()
-        merger.on_slot = lambda name, slot, counted: self.tell(host_second(name, slot, counted))
+        merger.on_interval = lambda name, slot, counted: self.tell(host_second(name, slot, counted))
         self.tell(
-            FleetRunStarted(0, tuple(self.names), START_S + begin, watching=True, between=True)
+            FleetRunStarted(0, tuple(self.names), START_S + begin, watching=True, between_runs=True)
         )
         for name in self.names:
             self.tell(HostRow(name, {**begins(name, 0)[0], "target": "/dev/nvme0n1"}))
@@ -175,7 +175,7 @@ class Runs:
                 row = {**frame(at, t, 5000, 300_000), "fio": None, "step": 0, "t": t - begin + 0.0}
                 self.frames[name] = row
                 merger.feed(name, row)
-            for second in merger.closed():
+            for second in merger.close_seconds():
                 self.tell(second)
 
 
@@ -237,7 +237,7 @@ def listed(app: FleetApp) -> list[str]:
 def test_a_host_without_a_device_shows_no_zeros(watching: bool, sends_sums: bool) -> None:
     """As on tmpfs. Its I/Os are known from fio alone."""
     state, merger = FleetState(), Merger()
-    merger.on_slot = lambda name, slot, counted: state.apply(host_second(name, slot, counted))
+    merger.on_interval = lambda name, slot, counted: state.apply(host_second(name, slot, counted))
     state.apply(FleetRunStarted(1, ("node01",), float(START_S), "" if watching else JOB, watching))
     for t in range(1, 6):
         rest = {"fio_age_s": 0.1, "skew_ms": 0.0, "probe": None, "throttled": None}
@@ -492,7 +492,7 @@ async def test_a_setting_of_all_hosts_disks_is_changed_after_a_question_that_nam
         runs.play(6)
         for name, now in zip(four(), ("0", "0", "1"), strict=False):
             one = TunableState("nomerges", "merges", now, ("0", "1", "2"), "0, 1, 2")
-            row = {"event": "tunables", "states": states_object([one], "sda")}
+            row = {"event": "tunables", "states": tunables_object([one], "sda")}
             runs.settings.take_answer(name, row)
         await pilot.press("K")
         await until(pilot, lambda: "node03 sda: 1" in words_of(app))
@@ -560,7 +560,7 @@ async def test_between_two_runs_the_disks_are_watched_and_the_run_s_end_stays_sa
         # no p99 without a job, and its column stays
         assert rows["node01"].split()[3:7] == ["–", "300µs", "71", "watched"]
         assert "its connection has ended" in rows["node02"] and " 71 " in rows["node02"]
-        assert app.fleet.last is not None and app.fleet.last.words == ("all hosts",)
+        assert app.fleet.last is not None and app.fleet.last.exit_lines == ("all hosts",)
         # what is shown grows old where nothing comes
         app.feed._last_frame_s -= 3000
         app.feed.paint_if_old(SHOW_AGE_AFTER_S)

@@ -53,11 +53,11 @@ async def test_the_form_begins_one_and_its_page_fills_up() -> None:
         runs.tell(curve)
         runs.tell(
             FleetRunStarted(
-                2, tuple(four()[:1]), START_S + 20.0, JOB, place=SweepPosition((1, 4), 0)
+                2, tuple(four()[:1]), START_S + 20.0, JOB, sweep_position=SweepPosition((1, 4), 0)
             )
         )
         await until(pilot, lambda: shows(app, "point 1 of 2: 1 host"))
-        runs.tell(replace(curve, at=1, points={0: point(1)}))
+        runs.tell(replace(curve, point_number=1, points={0: point(1)}))
         await until(pilot, lambda: shows(app, "point 2 of 2: 4 hosts"))
         assert shows(app, "it needs 4 points, but there is 1 point")
         # it goes on without its page, and nothing disturbs it
@@ -67,12 +67,16 @@ async def test_the_form_begins_one_and_its_page_fills_up() -> None:
         await pilot.press("r")
         assert runs.stops == 1
         await pilot.press("w")
-        over = replace(curve, at=None, points={0: point(1)}, notes={1: "stopped"}, why="stopped",
-                       words=("hosts",))  # fmt: skip
+        over = replace(curve, point_number=None, points={0: point(1)}, notes={1: "stopped"},
+                       end_reason="stopped", exit_lines=("hosts",))  # fmt: skip
         runs.tell(over)
         await until(pilot, lambda: shows(app, "1 of 2 points measured, ended early"))
         await pilot.press("x")
-        assert runs.stops == 1 and app.fleet.last is not None and app.fleet.last.words == ("hosts",)
+        assert (
+            runs.stops == 1
+            and app.fleet.last is not None
+            and app.fleet.last.exit_lines == ("hosts",)
+        )
         await pilot.press("n")
         await until(pilot, lambda: "one after another" in words_of(app))
         await pilot.press("escape", "q")

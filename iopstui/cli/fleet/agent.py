@@ -17,12 +17,12 @@ from iopstui.cli.fleet.agent_job import AgentJob, ParseArguments
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK, IopstuiError, UsageError
 from iopstui.events import Event, FrameReady, RunPlanned, RunReady, SessionEnded, StepFinished
 from iopstui.fleet.hosts.conversation import Conversation
-from iopstui.fleet.hosts.facts import disks_of
-from iopstui.fleet.hosts.free_space import needs_of
-from iopstui.fleet.hosts.host_tunables import states_object
+from iopstui.fleet.hosts.facts import describe_disks
+from iopstui.fleet.hosts.free_space import measure_space_needs
+from iopstui.fleet.hosts.host_tunables import tunables_object
 from iopstui.fleet.hosts.orders import CAPABILITIES, SUMS
 from iopstui.fleet.hosts.same_file_system import find_marks
-from iopstui.fleet.merging.encoded_frame import to_text
+from iopstui.fleet.merging.encoded_frame import encode_frame
 from iopstui.fleet.merging.packed import pack, to_wire
 from iopstui.fleet.merging.sums import MalformedRow, frame_sums
 from iopstui.linux.roots import Roots
@@ -177,9 +177,9 @@ class Agent:
             row |= {"exit_code": EXIT_OK, "interrupted": False}
         if isinstance(event, RunPlanned):
             self._directories = tuple(event.layout)
-            row["needs"] = [need.as_object() for need in needs_of(event.layout, Roots())]
+            row["needs"] = [need.as_object() for need in measure_space_needs(event.layout, Roots())]
         if isinstance(event, RunReady):
-            row["disks"] = disks_of(event.writes, Roots())
+            row["disks"] = describe_disks(event.writes, Roots())
         if isinstance(event, RunReady | FrameReady):
             self._report_missing_probe()
         self.lines.write_row(row)
@@ -231,7 +231,7 @@ class Agent:
 
     def _send_tunables(self, session: LiveSession) -> None:
         self.lines.write_row({
-            "event": "tunables", "states": states_object(session.knobs(), _first_disk(session))
+            "event": "tunables", "states": tunables_object(session.knobs(), _first_disk(session))
         })  # fmt: skip
 
     def _change_tunable(self, session: LiveSession, order: Object) -> None:
@@ -320,7 +320,7 @@ def compact_frame(row: Object) -> Object:
     fio = row["fio"]
     seconds = fio["seconds"] if fio else row["seconds"]
     try:
-        text = to_text(frame_sums("", row, seconds)) if seconds else ""
+        text = encode_frame(frame_sums("", row, seconds)) if seconds else ""
     except MalformedRow:
         text = ""
     if not text:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from iopstui.cli.terminal import print_message
 from iopstui.errors import UsageError
-from iopstui.fleet.engines.kubernetes import KUBERNETES, LABEL, PodSelection, need_kubectl
+from iopstui.fleet.engines.kubernetes import KUBERNETES, LABEL, PodSelection, require_kubectl
 from iopstui.fleet.engines.slurm import SLURM, slurm_hosts
 
 ENGINES = (SLURM, KUBERNETES)
@@ -44,7 +44,7 @@ def engine_hosts(arguments: argparse.Namespace) -> Iterator[tuple[str, str]]:
     pods = PodSelection(
         arguments.selector or LABEL, arguments.namespace or "", arguments.container or ""
     )
-    need_kubectl()
+    require_kubectl()
     hosts = arguments.hosts
     if hosts == KUBERNETES:
         found_pods = pods.wait(arguments.min_hosts, arguments.connect_timeout, print_message)

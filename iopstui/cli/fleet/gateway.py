@@ -21,7 +21,7 @@ from iopstui.fleet.hosts.member import INTERRUPTED, OVER, Member
 from iopstui.fleet.hosts.nodes import Node, parse_nodes
 from iopstui.fleet.merging.merger import MergedSecond, Merger
 from iopstui.fleet.session import failed_hosts, failure_text
-from iopstui.fleet.sub_fleet import StartOrder, disks_below, markers, needs_by_fs
+from iopstui.fleet.sub_fleet import StartOrder, marking_hosts, sub_fleet_disks, total_space_needs
 from iopstui.output.fleet.rows import merged_object, second_object, session_object
 
 Object = dict[str, Any]
@@ -56,7 +56,7 @@ class SubFleet:
             self._merger,
             FleetOptions(
                 fleet["least"], fleet["stop_on_loss"], assume_apart=fleet["assume_apart"],
-                greet_within_s=fleet["connect_timeout"], parts=fleet["parts"],
+                connect_timeout_s=fleet["connect_timeout"], split_target=fleet["parts"],
             ),
             FleetCallbacks(
                 self._send_message, self._send_second, lambda name, row: None, lambda second: "",
@@ -121,20 +121,20 @@ class SubFleet:
                 int(order["at_ns"]), float(order.get("offset_ms") or 0.0)
             )
         elif kind == "look":
-            self._searching = markers(self._space_needs)
+            self._searching = marking_hosts(self._space_needs)
             for name in self._searching:
-                self.fleet.members[name].look_for(order["names"])
+                self.fleet.members[name].search_marks(order["names"])
         elif kind == "stop":
             self._completed = order.get("completed") is True
-            if not self.fleet.stopped:
+            if not self.fleet.stop_reason:
                 self.fleet.stop("the fleet above stops", self._completed)
 
     def _report_marks(self) -> None:
         """Send the marks that were seen, once all hosts have answered or are gone."""
         members = [self.fleet.members[name] for name in self._searching or ()]
-        if all(member.seen is not None or member.state == OVER for member in members):
+        if all(member.seen_marks is not None or member.state == OVER for member in members):
             self._searching = None
-            marks = {name for member in members for name in member.seen or ()}
+            marks = {name for member in members for name in member.seen_marks or ()}
             self._write({"event": "seen", "names": sorted(marks)})
 
     def _report_executions(self) -> None:
@@ -148,22 +148,22 @@ class SubFleet:
 
     # -- as the fleet above
 
-    def planned(self, needs: Mapping[str, Sequence[SpaceNeed]]) -> None:
+    def report_space_needs(self, needs: Mapping[str, Sequence[SpaceNeed]]) -> None:
         """Send what all hosts together would lay out."""
         self._space_needs = needs
         self._write({
-            "event": "planned", "needs": [need.as_object() for need in needs_by_fs(needs)]
+            "event": "planned", "needs": [need.as_object() for need in total_space_needs(needs)]
         })  # fmt: skip
 
     def may_lay_out(self) -> bool:
         """Whether the order has come."""
         return self._may_lay_out
 
-    def armed(self, members: Iterable[Member]) -> None:
+    def report_ready(self, members: Iterable[Member]) -> None:
         """Send that these hosts are ready."""
         ready = [*members]
-        self._write({"event": "armed", "hosts": len(ready), "disks": disks_below(ready)})
+        self._write({"event": "armed", "hosts": len(ready), "disks": sub_fleet_disks(ready)})
 
-    def start(self) -> StartOrder | None:
+    def start_order(self) -> StartOrder | None:
         """The signal, once it has come."""
         return self._start_order

@@ -57,7 +57,7 @@ def judge_point(
     ``None`` if it does not count. ``met`` as in ``ScalePoint``."""
     began = sum(member.executed_ns is not None for member in fleet.members.values())
     finished = certify_merge(merger).finished
-    if finished < max(began, min_hosts) or fleet.stopped:
+    if finished < max(began, min_hosts) or fleet.stop_reason:
         return None, [f"not counted: the job finished on {finished} of {hosts}"]
     notes = (
         []
@@ -112,7 +112,7 @@ class _HostSweep:
         hosts = position.hosts
         names = tuple(node.name for node in self._nodes[:hosts])
         job = self._arguments.job
-        event = FleetRunStarted(self._number, names, time.time(), job, place=position)
+        event = FleetRunStarted(self._number, names, time.time(), job, sweep_position=position)
         self._record_row(run_started_object(event, self._arguments.interval))
         code, messages = EXIT_JOB_FAILED, ["it did not finish"]
         try:
@@ -131,7 +131,8 @@ class _HostSweep:
         """The exit code of a point, its messages, and the point if it counts."""
         arguments = self._arguments
         merger = Merger(
-            arguments.interval, keep_bins=any(expectation.each for expectation in self._expected)
+            arguments.interval,
+            keep_bins=any(expectation.per_host for expectation in self._expected),
         )
         self._aborts = [AbortCondition(text) for text in arguments.abort]
         min_hosts = hosts if self._min_hosts is None else min(self._min_hosts, hosts)

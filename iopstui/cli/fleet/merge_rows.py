@@ -42,12 +42,12 @@ def merge_files(
             _feed(merger, *labelled)
             if is_late is None and not files:
                 is_late = _arrives_late(*labelled)
-            for second in () if is_late else merger.closed(early=not files):
+            for second in () if is_late else merger.close_seconds(early=not files):
                 sink.second(second)
     for second in merger.finish():
         sink.second(second)
     has_frames = any(host.frames for host in merger.hosts.values())
-    if not (has_frames or merger.merged or merger.below):
+    if not (has_frames or merger.merged_rows or merger.sub_mergers):
         raise UsageError(
             "The input to merge contains no frames.",
             "To create JSON lines: iopstui run --job JOB --format jsonl",
@@ -123,7 +123,7 @@ def _warn_of_long_samples(merger: Merger) -> None:
         if host.jumped_ms:
             print_message(f"{name}: its clock jumped by {host.jumped_ms / 1000:+.1f} s; its "
                 "monotonic clock is used from then on")  # fmt: skip
-    for name, count in merger.late.items():
+    for name, count in merger.late_frames.items():
         print_message(
             f"{name}: {count} of its seconds came too late for their rows and count only in the "
             "totals"

@@ -19,7 +19,7 @@ LABEL = "fleet"
 
 def run_started_object(event: FleetRunStarted, interval_s: float) -> dict[str, Any]:
     """The line that begins a run in a recording; of a sweep it has all points' hosts."""
-    position = event.place
+    position = event.sweep_position
     sweep = (
         {"axis": list(position.counts), "point": position.number} if position is not None else {}
     )

@@ -26,10 +26,10 @@ from iopstui.cli.terminal import (
 )
 from iopstui.errors import EXIT_OK, UsageError
 from iopstui.fleet.engines.kubernetes import KUBERNETES
-from iopstui.fleet.engines.manifest import IMAGE, ManifestOptions, manifest
+from iopstui.fleet.engines.manifest import IMAGE, ManifestOptions, render_manifest
 from iopstui.fleet.fleet import Fleet, FleetCallbacks
 from iopstui.fleet.hosts.nodes import Node, parse_nodes
-from iopstui.fleet.merging.figures import AbortCondition, FleetExpectation, wanted
+from iopstui.fleet.merging.figures import AbortCondition, FleetExpectation, parse_fleet_expectation
 from iopstui.fleet.merging.merger import Merger
 from iopstui.format import print_line
 from iopstui.model.experiment.expectation import parse_tolerance
@@ -53,7 +53,7 @@ def _print_manifest(arguments: argparse.Namespace) -> int:
                          "For example: iopstui fleet k8s --print-manifest --pvc NAME --replicas "
                          "4")  # fmt: skip
     print_line(
-        manifest(
+        render_manifest(
             ManifestOptions(
                 arguments.print_manifest, arguments.pvc, arguments.local_path, arguments.replicas,
                 arguments.namespace or "", arguments.image or IMAGE,
@@ -67,7 +67,8 @@ def _print_manifest(arguments: argparse.Namespace) -> int:
 def _run_on_hosts(arguments: argparse.Namespace) -> int:
     nodes = parse_nodes(arguments.hosts)
     orders = AgentOrders(arguments, nodes)
-    expected = [wanted(text, parse_tolerance(arguments.tolerance)) for text in arguments.expect]
+    tolerance = parse_tolerance(arguments.tolerance)
+    expected = [parse_fleet_expectation(text, tolerance) for text in arguments.expect]
     min_hosts = len(nodes) if arguments.min_hosts is None else arguments.min_hosts
     if not 1 <= min_hosts <= len(nodes):
         raise UsageError(f"--min-hosts {min_hosts}: there are {len(nodes)} hosts.")
@@ -107,7 +108,10 @@ def _run_through_gateways(
         (arguments.job is None, "works only with --job"),
         (bool(arguments.axis), "does not work with --axis"),
         (bool(arguments.record), "does not work with --record: hosts send totals only"),
-        (any(expectation.each for expectation in expected), "does not work with --expect each."),
+        (
+            any(expectation.per_host for expectation in expected),
+            "does not work with --expect each.",
+        ),
     ]
     for applies, reason in refused:
         if applies:
@@ -142,7 +146,9 @@ def _run_without_screen(
     min_hosts: int,
 ) -> int:
     """Run the fleet and print its totals; the exit code. ``nodes`` are gateways or hosts."""
-    merger = Merger(arguments.interval, keep_bins=any(expectation.each for expectation in expected))
+    merger = Merger(
+        arguments.interval, keep_bins=any(expectation.per_host for expectation in expected)
+    )
     run = FleetRunReporter(arguments, sys.stdout, sys.stderr)
     fleet = Fleet(
         nodes,

@@ -17,7 +17,7 @@ from iopstui.errors import (
     EXIT_OK,
     EXIT_VERDICT,
 )
-from iopstui.fleet.fleet import Fleet, FleetOptions, spread
+from iopstui.fleet.fleet import Fleet, FleetOptions, start_spread_ms
 from iopstui.fleet.merging.figures import AbortCondition, FleetExpectation, figure
 from iopstui.fleet.merging.merger import MergedSecond, Merger
 from iopstui.format import print_line
@@ -113,9 +113,9 @@ def fleet_options(arguments: argparse.Namespace, min_hosts: int) -> FleetOptions
 
 def start_spread_text(fleet: Fleet) -> str:
     """Difference between the hosts' start times in words; "" for fewer than two."""
-    start_spread = spread(fleet.members)
+    start_spread = start_spread_ms(fleet.members)
     began = sum(len(member.executions) for member in fleet.members.values())
-    hosts = sum(len(member.below) or 1 for member in fleet.members.values())
+    hosts = sum(len(member.sub_hosts) or 1 for member in fleet.members.values())
     if start_spread is None or began < 2:
         return ""
     subject = "all hosts" if began == hosts else f"{began} of {hosts} hosts"
@@ -127,11 +127,11 @@ def judge_expectations(
 ) -> tuple[bool, list[str]]:
     """Whether all expectations were met, and what came of each in words."""
     met, texts = True, []
-    total = merger.rated()
+    total = merger.run_sums()
     for expectation in expected:
         sums = {"": total}
-        if expectation.each:
-            sums = {name: host.rated() for name, host in merger.hosts.items()}
+        if expectation.per_host:
+            sums = {name: host.run_sums() for name, host in merger.hosts.items()}
         outcomes = {
             name: Outcome(
                 expectation.expectation, figure(rated, expectation.expectation.path), None
@@ -148,8 +148,8 @@ def run_exit_code(fleet: Fleet, run: FleetRunReporter, met: bool) -> int:
     failed = any(member.error for member in fleet.members.values())
     if run.length_reached:
         return EXIT_OK
-    if fleet.stopped and not run.aborted and not run.is_steady:
-        any_lost = any(member.lost for member in fleet.members.values())
+    if fleet.stop_reason and not run.aborted and not run.is_steady:
+        any_lost = any(member.is_lost for member in fleet.members.values())
         return EXIT_JOB_FAILED if any_lost else EXIT_INTERRUPTED
     if run.aborted or failed:
         return EXIT_JOB_FAILED

@@ -115,11 +115,11 @@ class FleetRunPlanner:
         arguments.set = [*self._arguments.set, *changed]
         arguments.job, arguments.record, arguments.format = job or None, None, None
         orders = AgentOrders(arguments, self._nodes, bool(self._arguments.record))
-        keep_bins = any(expectation.each for expectation in self._expected)
+        keep_bins = any(expectation.per_host for expectation in self._expected)
         merger = Merger(arguments.interval, keep_bins=keep_bins)
         run = FleetRunReporter(arguments, sys.stdout, sys.stderr)
         names = tuple(node.name for node in nodes)
-        event = FleetRunStarted(number, names, time.time(), job, not job, place=position)
+        event = FleetRunStarted(number, names, time.time(), job, not job, sweep_position=position)
         self._recorder.write(run_started_object(event, arguments.interval))
 
         def fleet(callbacks: FleetCallbacks) -> Fleet:
@@ -144,7 +144,7 @@ class FleetRunPlanner:
         """Watch the disks of every reachable host between two runs. Nothing is recorded."""
         orders, merger = AgentOrders(self._arguments, self._nodes), Merger(self._arguments.interval)
         names = tuple(node.name for node in self._nodes)
-        options = FleetOptions(1, watching=True, greet_within_s=self._arguments.connect_timeout)
+        options = FleetOptions(1, watching=True, connect_timeout_s=self._arguments.connect_timeout)
 
         def order(node: Node) -> Object:
             return self._with_tunables(
@@ -155,7 +155,7 @@ class FleetRunPlanner:
             lambda callbacks: Fleet(
                 self._nodes, self._launch_command, order, merger, options, callbacks
             ),
-            merger, FleetRunStarted(0, names, time.time(), watching=True, between=True),
+            merger, FleetRunStarted(0, names, time.time(), watching=True, between_runs=True),
             _ignore_second, lambda name, row: None, lambda second: "",
             lambda fleet: RunVerdict(EXIT_OK),
         )  # fmt: skip
@@ -195,7 +195,7 @@ class FleetRunPlanner:
             messages = [*(notes if code != EXIT_INTERRUPTED else ()), *messages]
         elif state_for_exit_code(code) == FAILED:
             messages.insert(0, failure_reason(fleet))
-        lines = (totals_text(merger.rated(), certify_merge(merger)), *messages)
+        lines = (totals_text(merger.run_sums(), certify_merge(merger)), *messages)
         self._recorder.write(run_over_object(code, messages))
         return RunVerdict(code, tuple(messages), lines, point, run.aborted)
 
@@ -210,9 +210,9 @@ def _point_exit_code(code: int, point: ScalePoint | None, met: bool) -> int:
 def failure_reason(fleet: Fleet) -> str:
     """Names of hosts that failed or were lost, or why all were stopped."""
     failed = failed_hosts(fleet)
-    if fleet.stopped:
+    if fleet.stop_reason:
         reason = f"; {failure_text(failed)}" if failed else ""
-        return f"all hosts were stopped: {fleet.stopped}{reason}"
+        return f"all hosts were stopped: {fleet.stop_reason}{reason}"
     return (
         f"{len(failed)} of {len(fleet.members)} hosts failed or were lost: {failure_text(failed)}"
     )

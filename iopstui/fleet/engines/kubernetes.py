@@ -23,7 +23,7 @@ KUBERNETES = "k8s"
 LABEL = "app=iopstui"
 """Label of the pods of our manifests."""
 POLL_S = 2.0
-ANSWER_WITHIN_S = 30
+ANSWER_TIMEOUT_S = 30
 MAX_NAMED = 3
 Object = Mapping[str, Any]
 
@@ -48,51 +48,53 @@ class PodSelection:
     def _namespace(self) -> list[str]:
         return ["-n", self.namespace] if self.namespace else []
 
-    def pods(self) -> list[Pod]:
+    def list_pods(self) -> list[Pod]:
         """All pods with the label. Missing if kubectl or the cluster does not answer."""
         command = ["kubectl", "get", "pods", *self._namespace, "-l", self.selector, "-o", "json",
-                 f"--request-timeout={ANSWER_WITHIN_S}s"]  # fmt: skip
-        need_kubectl()
+                 f"--request-timeout={ANSWER_TIMEOUT_S}s"]  # fmt: skip
+        require_kubectl()
         try:
-            result = subprocess.run(command, capture_output=True, timeout=ANSWER_WITHIN_S + 5,
+            result = subprocess.run(command, capture_output=True, timeout=ANSWER_TIMEOUT_S + 5,
                                   check=False)  # fmt: skip
             if result.returncode:
-                raise _no_answer(result.stderr.decode("utf-8", "replace"))
+                raise _kubectl_error(result.stderr.decode("utf-8", "replace"))
             items = json.loads(result.stdout)["items"]
             return [parse_pod(item) for item in items]
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise _no_answer(str(error)) from error
+            raise _kubectl_error(str(error)) from error
         except (ValueError, LookupError, TypeError, AttributeError) as error:
-            raise _no_answer("its list of pods is not valid") from error
+            raise _kubectl_error("its list of pods is not valid") from error
 
-    def wait(self, least: int | None, within_s: float, say: Callable[[str], None]) -> list[str]:
-        """Names of the pods that run, once all of them do, or ``least`` after ``within_s``.
-        ``say`` is told which ones it waits for. UsageError if there are too few."""
-        deadline, last_message = time.monotonic() + within_s, ""
+    def wait(
+        self, min_pods: int | None, timeout_s: float, report: Callable[[str], None]
+    ) -> list[str]:
+        """Names of the pods that run, once all of them do, or ``min_pods`` after ``timeout_s``.
+        ``report`` is called with the ones it waits for. UsageError if there are too few."""
+        deadline, last_message = time.monotonic() + timeout_s, ""
         while True:
-            pods = [pod for pod in self.pods() if not pod.ending]
-            ready = [pod for pod in pods if pod.runs]
+            pods = [pod for pod in self.list_pods() if not pod.is_ending]
+            ready = [pod for pod in pods if pod.is_running]
             if pods and len(ready) == len(pods):
                 break
             if not pods:
-                raise self._no_pods()
+                raise self._no_pods_error()
             if time.monotonic() >= deadline:
-                if least is not None and len(ready) >= least:
+                if min_pods is not None and len(ready) >= min_pods:
                     break
                 raise UsageError(
-                    f"Only {_waiting(pods, ready)}.",
+                    f"Only {_waiting_text(pods, ready)}.",
                     "To see why: kubectl describe pod. To wait longer: --connect-timeout 10m. To "
                     "start with fewer: --min-hosts N",
                 )
-            if (message := _waiting(pods, ready)) != last_message:
+            if (message := _waiting_text(pods, ready)) != last_message:
                 last_message = message
-                say(message)
+                report(message)
             time.sleep(POLL_S)
         nodes = {pod.node for pod in ready}
-        say(f"{len(ready)} pods on {len(nodes)} nodes")
+        report(f"{len(ready)} pods on {len(nodes)} nodes")
         return [pod.name for pod in ready]
 
-    def _no_pods(self) -> UsageError:
+    def _no_pods_error(self) -> UsageError:
         in_namespace = f" in the namespace {self.namespace}" if self.namespace else ""
         return UsageError(
             f"No pod has the label {printable(self.selector)}{in_namespace}.",
@@ -103,14 +105,14 @@ class PodSelection:
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """A pod: whether it ``runs`` and its containers are ready, why it does not, and whether it is
-    ``ending`` (deleted, evicted or finished)."""
+    """A pod. ``is_running``: its containers are ready, too; ``reason``: why it does not run;
+    ``is_ending``: it was deleted or evicted, or has finished."""
 
     name: str
     node: str
-    runs: bool
-    ending: bool
-    why: str
+    is_running: bool
+    is_ending: bool
+    reason: str
 
 
 def parse_pod(row: Object) -> Pod:
@@ -122,30 +124,34 @@ def parse_pod(row: Object) -> Pod:
     states = [container.get("state", {}) for container in status.get("containerStatuses", ())]
     waiting = [state["waiting"].get("reason") for state in states if "waiting" in state]
     scheduled = conditions.get("PodScheduled", {})
-    why = next((str(reason) for reason in (*waiting, scheduled.get("reason")) if reason), phase)
+    waiting_reason = next(
+        (str(reason) for reason in (*waiting, scheduled.get("reason")) if reason), phase
+    )
     ending = "deletionTimestamp" in metadata or phase in ("Succeeded", "Failed")
     return Pod(str(metadata["name"]), str(spec.get("nodeName", "")), phase == "Running" and ready,
-               ending, why)  # fmt: skip
+               ending, waiting_reason)  # fmt: skip
 
 
-def _waiting(pods: Sequence[Pod], ready: Sequence[Pod]) -> str:
+def _waiting_text(pods: Sequence[Pod], ready: Sequence[Pod]) -> str:
     """Which pods do not run yet, in words."""
-    late = [pod for pod in pods if pod not in ready]
-    names = ", ".join(f"{printable(pod.name)} ({printable(pod.why)})" for pod in late[:MAX_NAMED])
-    more = f" and {len(late) - MAX_NAMED} more" if len(late) > MAX_NAMED else ""
+    not_ready = [pod for pod in pods if pod not in ready]
+    names = ", ".join(
+        f"{printable(pod.name)} ({printable(pod.reason)})" for pod in not_ready[:MAX_NAMED]
+    )
+    more = f" and {len(not_ready) - MAX_NAMED} more" if len(not_ready) > MAX_NAMED else ""
     return f"{len(ready)} of {len(pods)} pods run: {names}{more} do not yet"
 
 
-def need_kubectl() -> None:
+def require_kubectl() -> None:
     """Missing if there is no kubectl."""
     if shutil.which("kubectl") is None:
         raise Missing("kubectl is not installed here.",
                       "Install it, for example: apt install kubernetes-client")  # fmt: skip
 
 
-def _no_answer(message: str) -> Missing:
+def _kubectl_error(message: str) -> Missing:
     lines = [line.strip() for line in message.splitlines() if line.strip()]
-    why = printable(lines[-1][:200]).rstrip(".?") if lines else "it says nothing"
-    return Missing(f"kubectl cannot list the pods: {why}.",
+    reason = printable(lines[-1][:200]).rstrip(".?") if lines else "it says nothing"
+    return Missing(f"kubectl cannot list the pods: {reason}.",
                    "Which cluster it uses: kubectl config current-context. Whether you may: "
                    "kubectl auth can-i create pods/exec")  # fmt: skip

@@ -16,14 +16,14 @@ from iopstui.text import printable
 JOB, DAEMON_SET = "job", "daemonset"
 KINDS = (JOB, DAEMON_SET)
 IMAGE = "iopstui"
-MOUNTED_AT = "/data"
+MOUNT_POINT = "/data"
 MAX_REPLICAS = 10_000
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 _PATH = re.compile(r"/[A-Za-z0-9._/-]*")
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]{0,500}")
 # only as PID 1: in another pid namespace (hostPID) it would end what is not ours. Not $$, of which
 # Kubernetes makes $
-_WAIT = (
+_WAIT_SCRIPT = (
     "read pid rest < /proc/self/stat; [ $pid = 1 ] || exit 1; "
     "trap 'kill -TERM -1; while set -- /proc/[0-9]*; [ $# -gt 1 ]; do sleep 0.2; "
     "done; exit 0' TERM; while :; do sleep 3600 & wait $!; done"
@@ -124,7 +124,7 @@ class ManifestOptions:
     image: str = IMAGE
 
 
-def manifest(options: ManifestOptions) -> str:
+def render_manifest(options: ManifestOptions) -> str:
     """YAML for `kubectl apply`. UsageError for names that Kubernetes does not have."""
     if (options.pvc is None) == (options.local_path is None):
         raise UsageError("--print-manifest needs a target: --pvc NAME or --local-path DIRECTORY.",
@@ -135,31 +135,31 @@ def manifest(options: ManifestOptions) -> str:
                          "every node.")  # fmt: skip
     if options.replicas is not None and not 1 <= options.replicas <= MAX_REPLICAS:
         raise UsageError(f"--replicas {options.replicas} is not a number from 1 to {MAX_REPLICAS}.")
-    name = _checked("--namespace", options.namespace, _NAME) if options.namespace else ""
+    name = _validate("--namespace", options.namespace, _NAME) if options.namespace else ""
     if options.pvc is not None:
-        volume = _PVC.format(name=_quoted(_checked("--pvc", options.pvc, _NAME)))
+        volume = _PVC.format(name=_quote(_validate("--pvc", options.pvc, _NAME)))
         target = (
             f"a persistent volume claim ({options.pvc}) that all nodes can mount (ReadWriteMany)"
         )
     else:
-        path = _checked("--local-path", options.local_path or "", _PATH)
-        volume = _LOCAL.format(name=_quoted(path))
+        path = _validate("--local-path", options.local_path or "", _PATH)
+        volume = _LOCAL.format(name=_quote(path))
         target = f"{path} of each node"
-    pod = _POD.format(image=_quoted(_checked("--image", options.image, _IMAGE)),
-                      wait=_quoted(_WAIT), mount=MOUNTED_AT, volume=volume)  # fmt: skip
-    namespace = f"\n  namespace: {_quoted(name)}" if name else ""
-    head = _HEAD.format(what=target, mount=MOUNTED_AT, namespace=namespace,
+    pod = _POD.format(image=_quote(_validate("--image", options.image, _IMAGE)),
+                      wait=_quote(_WAIT_SCRIPT), mount=MOUNT_POINT, volume=volume)  # fmt: skip
+    namespace = f"\n  namespace: {_quote(name)}" if name else ""
+    head = _HEAD.format(what=target, mount=MOUNT_POINT, namespace=namespace,
                         options=f" -n {name}" if name else "")  # fmt: skip
     body = _JOB if options.kind == JOB else _DAEMON_SET
     return head + body.format(replicas=options.replicas, namespace=namespace, pod=pod)
 
 
-def _checked(option: str, text: str, pattern: re.Pattern[str]) -> str:
+def _validate(option: str, text: str, pattern: re.Pattern[str]) -> str:
     if pattern.fullmatch(text) is None:
         raise UsageError(f"{option} {printable(text[:100])!r} is not a name that Kubernetes has.")
     return text
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """A string of YAML; those of JSON are."""
     return json.dumps(text)

@@ -25,8 +25,8 @@ from iopstui.text import printable
 SLURM = "slurm"
 """As HOSTS: all nodes of the allocation. As --launcher: srun, in an allocation."""
 POLL_S = 5.0
-RELEASE_WITHIN_S = 10.0
-QUEUE_WITHIN_S = 10.0
+RELEASE_TIMEOUT_S = 10.0
+QUEUE_TIMEOUT_S = 10.0
 _JOB = re.compile(r"job(?: allocation)? (\d+)")
 _HOLD_SCRIPT = 'echo "$SLURM_JOB_ID $SLURM_JOB_NODELIST"; exec cat >/dev/null'
 
@@ -41,7 +41,7 @@ class SlurmHosts:
 
 @contextlib.contextmanager
 def slurm_hosts(
-    hosts: str, options: str | None, environment: Mapping[str, str], say: Callable[[str], None]
+    hosts: str, options: str | None, environment: Mapping[str, str], report: Callable[[str], None]
 ) -> Iterator[SlurmHosts]:
     """The hosts of an allocation, which is released at the end if it was made here. ``hosts``: node
     names or SLURM; ``options``: of salloc. UsageError where there is no allocation to use, Missing
@@ -55,9 +55,9 @@ def slurm_hosts(
             "This is not inside a Slurm allocation.",
             "Run it in sbatch or salloc, or let iopstui allocate nodes: --allocate '-N 4'",
         )
-    allocation = _Allocation([*_split_options(options or ""), *_named(hosts)])
+    allocation = _Allocation([*_split_options(options or ""), *_node_options(hosts)])
     try:
-        yield SlurmHosts(allocation.wait(say), _launcher(allocation.job))
+        yield SlurmHosts(allocation.wait(report), _launcher_command(allocation.job))
     finally:
         allocation.release()
 
@@ -66,21 +66,21 @@ def _inside_allocation(hosts: str, options: str | None, job: str, nodes: str) ->
     if options is not None:
         raise UsageError(f"--allocate: this is already inside Slurm's allocation {printable(job)}.",
                          "Leave out --allocate to use its nodes.")  # fmt: skip
-    _need("srun")
+    _require_command("srun")
     if hosts == SLURM:
-        return SlurmHosts(nodes, _launcher(job))
+        return SlurmHosts(nodes, _launcher_command(job))
     allocated = {node.name for node in parse_nodes(nodes)}
-    strange = [node.name for node in parse_nodes(hosts) if node.name not in allocated]
-    if strange:
+    unknown = [node.name for node in parse_nodes(hosts) if node.name not in allocated]
+    if unknown:
         raise UsageError(
-            f"{', '.join(strange[:5])}{' ...' * (len(strange) > 5)}: not in Slurm's allocation "
+            f"{', '.join(unknown[:5])}{' ...' * (len(unknown) > 5)}: not in Slurm's allocation "
             f"{printable(job)} ({printable(nodes)}).",
             f"For all of its nodes: iopstui fleet {SLURM}",
         )
-    return SlurmHosts(hosts, _launcher(job))
+    return SlurmHosts(hosts, _launcher_command(job))
 
 
-def _launcher(job: str) -> str:
+def _launcher_command(job: str) -> str:
     return f"srun --jobid={job} --overlap --quiet -N1 -n1 -w {{host}} sh -c"
 
 
@@ -91,7 +91,7 @@ def _split_options(options: str) -> list[str]:
         raise UsageError(f"--allocate {options!r}: {error}.") from error
 
 
-def _named(hosts: str) -> list[str]:
+def _node_options(hosts: str) -> list[str]:
     """salloc's option for named nodes."""
     if hosts == SLURM:
         return []
@@ -99,7 +99,7 @@ def _named(hosts: str) -> list[str]:
     return [f"--nodes={len(names)}", f"--nodelist={','.join(names)}"]
 
 
-def _need(program: str) -> None:
+def _require_command(program: str) -> None:
     if shutil.which(program) is None:
         raise Missing(f"Slurm's command {program} is not installed here.",
                       "Run iopstui on a login node, or install it: apt install "
@@ -110,57 +110,57 @@ class _Allocation:
     """An allocation that ends with this process. ``job`` is its number, "" until it is known."""
 
     def __init__(self, options: list[str]) -> None:
-        _need("salloc")
-        _need("srun")
+        _require_command("salloc")
+        _require_command("srun")
         # a salloc that still waits in the queue has no child that would notice our end
-        guarded = ["setpriv", "--pdeathsig", "TERM"] if shutil.which("setpriv") else []
+        prefix = ["setpriv", "--pdeathsig", "TERM"] if shutil.which("setpriv") else []
         self.job = ""
         self._stderr = b""
         self._process = subprocess.Popen(
-            [*guarded, "salloc", "--job-name=iopstui", *options, "sh", "-c", _HOLD_SCRIPT],
+            [*prefix, "salloc", "--job-name=iopstui", *options, "sh", "-c", _HOLD_SCRIPT],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             # Ctrl-C is for us: the hosts are told first
             start_new_session=True,
         )  # fmt: skip
 
-    def wait(self, say: Callable[[str], None]) -> str:
-        """The nodes, once they are granted. ``say`` is told what it waits for. UsageError if Slurm
+    def wait(self, report: Callable[[str], None]) -> str:
+        """The nodes, once they are granted. ``report`` gets what it waits for. UsageError if Slurm
         refuses."""
         last_message, polled_s = "", time.monotonic()
         first = b""
         while not first.endswith(b"\n"):
-            out, more = self._read(POLL_S)
-            first += out
-            if not more:
-                raise self._refused()
+            output, is_open = self._read(POLL_S)
+            first += output
+            if not is_open:
+                raise self._allocation_error()
             if self.job and time.monotonic() - polled_s >= POLL_S and not first:
                 polled_s = time.monotonic()
                 message = _queue_position(self.job)
                 if message and message != last_message:
                     last_message = message
-                    say(message)
+                    report(message)
         self.job, _, nodes = first.decode("utf-8", "replace").strip().partition(" ")
-        say(f"Slurm allocation {self.job}: {nodes}")
+        report(f"Slurm allocation {self.job}: {nodes}")
         return nodes
 
-    def _read(self, within_s: float) -> tuple[bytes, bool]:
+    def _read(self, timeout_s: float) -> tuple[bytes, bool]:
         """Read the output of salloc's command, and whether salloc still runs."""
         process = self._process
         assert process.stdout and process.stderr
-        ready, _, _ = select.select([process.stdout, process.stderr], [], [], within_s)
-        out = os.read(process.stdout.fileno(), 4096) if process.stdout in ready else b""
+        ready, _, _ = select.select([process.stdout, process.stderr], [], [], timeout_s)
+        output = os.read(process.stdout.fileno(), 4096) if process.stdout in ready else b""
         if process.stderr in ready:
             data = os.read(process.stderr.fileno(), 4096)
             self._stderr = (self._stderr + data)[-8192:]
             match = _JOB.search(self._stderr.decode("utf-8", "replace"))
             self.job = self.job or (match[1] if match else "")
-        return out, bool(out) or not ready or process.poll() is None
+        return output, bool(output) or not ready or process.poll() is None
 
-    def _refused(self) -> UsageError:
+    def _allocation_error(self) -> UsageError:
         stderr = self._stderr.decode("utf-8", "replace")
         errors = [line.partition("error: ")[2] for line in stderr.splitlines() if "error: " in line]
-        why = printable((errors or [stderr.strip() or "salloc ended"])[-1])
-        return UsageError(f"Slurm gives no nodes: {why}",
+        reason = printable((errors or [stderr.strip() or "salloc ended"])[-1])
+        return UsageError(f"Slurm gives no nodes: {reason}",
                           "Partitions and their nodes: sinfo")  # fmt: skip
 
     def release(self) -> None:
@@ -172,11 +172,11 @@ class _Allocation:
         if process.poll() is None and b"Granted" not in self._stderr:
             process.terminate()
         try:
-            process.wait(timeout=RELEASE_WITHIN_S)
+            process.wait(timeout=RELEASE_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(timeout=RELEASE_WITHIN_S)
+                process.wait(timeout=RELEASE_TIMEOUT_S)
         process.stdout.close()
         process.stderr.close()
         if self.job and process.returncode < 0:
@@ -186,7 +186,7 @@ class _Allocation:
 
 def _cancel(job: str) -> None:
     with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-        subprocess.run(["scancel", "--quiet", job], capture_output=True, timeout=QUEUE_WITHIN_S,
+        subprocess.run(["scancel", "--quiet", job], capture_output=True, timeout=QUEUE_TIMEOUT_S,
                        check=False)  # fmt: skip
 
 
@@ -195,7 +195,7 @@ def _queue_position(job: str) -> str:
     try:
         result = subprocess.run(
             ["squeue", "--noheader", "--states=PENDING", "--sort=-p,i", "--format=%i|%P|%r"],
-            capture_output=True, text=True, timeout=QUEUE_WITHIN_S, check=False,
+            capture_output=True, text=True, timeout=QUEUE_TIMEOUT_S, check=False,
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
         return ""

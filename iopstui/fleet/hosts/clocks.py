@@ -27,12 +27,12 @@ CLOCK_SET_MS = 1.0
 def start_spread(starts: Sequence[tuple[float, float]]) -> tuple[float, float]:
     """How far apart instants are that several clocks have told, and how wrong that can be: each is
     (when, give or take). The first and the last can both be wrong."""
-    times = [when for when, _ in starts]
+    times = [start for start, _ in starts]
     return max(times) - min(times), sum(nlargest(2, (error for _, error in starts)))
 
 
 @dataclass(slots=True)
-class Offset:
+class ClockOffset:
     """Clock offset of a host. ``mono_ns``: its CLOCK_MONOTONIC minus ours; ``wall_ms``: its wall
     clock minus ours; ``error_ns``: the maximum error of both at ``at_ns`` (our CLOCK_MONOTONIC).
     ``answers`` counts the answers so far."""
@@ -42,32 +42,32 @@ class Offset:
     wall_ms: float = 0.0
     error_ns: int = 1 << 62
     at_ns: int = 0
-    asked: dict[int, tuple[int, float]] = field(default_factory=dict)
+    pending: dict[int, tuple[int, float]] = field(default_factory=dict)
     _next: int = 0
 
-    def ask(self) -> dict[str, Any]:
+    def make_ping(self) -> dict[str, Any]:
         """An order to send at once."""
         self._next += 1
-        self.asked[self._next] = (time.monotonic_ns(), time.time() * 1000)
+        self.pending[self._next] = (time.monotonic_ns(), time.time() * 1000)
         # what was never answered is forgotten
-        self.asked.pop(self._next - 64, None)
+        self.pending.pop(self._next - 64, None)
         return {"op": "ping", "id": self._next}
 
     def error_at(self, now_ns: int) -> int:
         """Maximum error of both at another instant of our CLOCK_MONOTONIC, in ns."""
         return self.error_ns + int(MAX_DRIFT * abs(now_ns - self.at_ns))
 
-    def answered(self, row: dict[str, Any], now_ns: int) -> bool:
+    def take_answer(self, row: dict[str, Any], now_ns: int) -> bool:
         """Take the answer, received at ``now_ns``; False if it is none to what was asked."""
         number, mono, wall = row.get("id"), row.get("mono_ns"), row.get("wall_ms")
         if not isinstance(number, int) or not isinstance(mono, int):
             return False
-        if not isinstance(wall, int | float) or number not in self.asked:
+        if not isinstance(wall, int | float) or number not in self.pending:
             return False
         # also false for what is no number (NaN)
         if not (abs(mono) < MAX_MONOTONIC_NS and 0 <= wall < MAX_WALL_MS):
             return False
-        sent_ns, sent_ms = self.asked.pop(number)
+        sent_ns, sent_ms = self.pending.pop(number)
         half_ns = (now_ns - sent_ns + 1) // 2
         mono_ns = mono - (sent_ns + half_ns)
         wall_ms = wall - (sent_ms + half_ns / 1e6)

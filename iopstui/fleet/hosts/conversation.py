@@ -3,8 +3,8 @@
 JSON lines on standard input: ``{"op": "begin", ...}`` first; ``ping`` is answered with both clocks
 at once and is the heartbeat, as is ``beat``, to which nothing is said; ``go`` names an instant of
 this machine's CLOCK_MONOTONIC; ``stop``. The first beat arms the dead man's switch: without another
-for ``SILENCE_S`` nobody can stop what runs here any more, so it is stopped. The end of standard
-input means the same at once.
+for ``HEARTBEAT_TIMEOUT_S`` nobody can stop what runs here any more, so it is stopped. The end of
+standard input means the same at once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from iopstui.fleet.hosts.json_objects import parse_object
 from iopstui.fleet.hosts.orders import HEARTBEAT, is_order
 
 Object = dict[str, Any]
-SILENCE_S = 5.0
+HEARTBEAT_TIMEOUT_S = 5.0
 POLL_S = 0.2
 LONGEST_LINE = 4 << 20
 
@@ -28,71 +28,74 @@ DisconnectHandler = Callable[[str], None]
 
 
 class Conversation:
-    """``hear`` is called with every order but these, ``gone`` once with the reason why nobody
-    is there any more, ``alive`` every ``POLL_S`` until then; all in threads of this class. ``say``
-    sends the answer to a ping."""
+    """``on_order`` is called with every order but these, ``on_disconnect`` once with the reason why
+    the connection ended, ``on_poll`` every ``POLL_S`` until then; all in threads of this class.
+    ``send`` sends the answer to a ping."""
 
     def __init__(
         self,
         fd: int,
-        say: OrderHandler,
-        hear: OrderHandler,
+        send: OrderHandler,
+        on_order: OrderHandler,
         on_disconnect: DisconnectHandler,
-        alive: Callable[[], None] = lambda: None,
+        on_poll: Callable[[], None] = lambda: None,
     ) -> None:
         self._fd = fd
-        self._say = say
-        self._hear = hear
+        self._send = send
+        self._on_order = on_order
         self._on_disconnect = on_disconnect
-        self._alive = alive
-        self._beat: float | None = None
-        self._over = threading.Event()
+        self._on_poll = on_poll
+        self._last_heartbeat_s: float | None = None
+        self._ended = threading.Event()
 
     def start(self) -> None:
         """Listen from now on."""
-        for target in (self._listen, self._watch):
+        for target in (self._listen, self._watch_heartbeats):
             threading.Thread(target=target, daemon=True).start()
 
-    def abort(self, why: str = "") -> None:
-        """Ignore everything that follows; the first reason is passed to ``gone``."""
-        if not self._over.is_set():
-            self._over.set()
-            if why:
-                self._on_disconnect(why)
+    def abort(self, reason: str = "") -> None:
+        """Ignore everything that follows; the first reason is passed to ``on_disconnect``."""
+        if not self._ended.is_set():
+            self._ended.set()
+            if reason:
+                self._on_disconnect(reason)
 
     def _listen(self) -> None:
-        for line in lines_of(self._fd):
-            order = order_in(line)
+        for line in read_lines(self._fd):
+            order = parse_order(line)
             if order is None:
                 self.abort("standard input is not a valid order")
                 return
             if order["op"] == "ping":
-                self._beat = time.monotonic()
-                self._say({
+                self._last_heartbeat_s = time.monotonic()
+                self._send({
                     "event": "pong", "id": order.get("id"), "mono_ns": time.monotonic_ns(),
                     "wall_ms": time.time() * 1000,
                 })  # fmt: skip
             elif order["op"] == HEARTBEAT:
-                self._beat = time.monotonic()
+                self._last_heartbeat_s = time.monotonic()
             else:
-                self._hear(order)
+                self._on_order(order)
         self.abort("standard input has ended")
 
-    def _watch(self) -> None:
-        while not self._over.wait(POLL_S):
-            self._alive()
+    def _watch_heartbeats(self) -> None:
+        while not self._ended.wait(POLL_S):
+            self._on_poll()
             # a process that was stopped itself has heard nothing either: that counts, too
-            if self._beat is not None and time.monotonic() - self._beat > SILENCE_S:
-                self.abort(f"no heartbeat for {SILENCE_S:g} s")
+            if (
+                self._last_heartbeat_s is not None
+                and time.monotonic() - self._last_heartbeat_s > HEARTBEAT_TIMEOUT_S
+            ):
+                self.abort(f"no heartbeat for {HEARTBEAT_TIMEOUT_S:g} s")
 
 
-def order_in(line: bytes) -> Object | None:
+def parse_order(line: bytes) -> Object | None:
     """The order that a line is; ``None`` if it is none."""
     order = parse_object(line)
     return order if order is not None and is_order(order) else None
 
 
-def lines_of(fd: int) -> Iterator[bytes]:
+def read_lines(fd: int) -> Iterator[bytes]:
     """The whole lines that come from a descriptor, until its end. One that is too long ends it.
     Not through Python's own buffers: a thread that waits in them keeps the process from ending."""
     rest = b""

@@ -23,16 +23,16 @@ MAX_USES = 5
 MAX_NAMED = 3
 
 
-def disks_of(writes: Sequence[str], roots: Roots) -> list[Object]:
+def describe_disks(write_paths: Sequence[str], roots: Roots) -> list[Object]:
     """Every disk of this host that has a name which is the same everywhere (its WWID), what uses
     it here, and which of the paths to be written (``writes``) are on it."""
     devices = read_devices(roots)
     backings = read_backings(devices, roots)
-    nodes = {_node(path): path for path in writes}
+    nodes = {_path_device_number(path): path for path in write_paths}
     disks = []
     for device in devices.values():
         wwid = _wwid(device, devices, roots)
-        written_path = nodes.get(_numbers(device))
+        written_path = nodes.get(_device_number(device))
         if wwid or written_path:
             disks.append({
                 "name": device.name, "wwid": wwid, "writes": written_path,
@@ -49,11 +49,11 @@ def _wwid(device: BlockDevice, devices: Mapping[str, BlockDevice], roots: Roots)
     return printable(wwid) if wwid else None
 
 
-def _numbers(device: BlockDevice) -> tuple[int, int]:
+def _device_number(device: BlockDevice) -> tuple[int, int]:
     return device.major, device.minor
 
 
-def _node(path: str) -> tuple[int, int]:
+def _path_device_number(path: str) -> tuple[int, int]:
     try:
         rdev = os.stat(path).st_rdev
     except OSError:
@@ -61,10 +61,10 @@ def _node(path: str) -> tuple[int, int]:
     return os.major(rdev), os.minor(rdev)
 
 
-def conflicts(hosts: Mapping[str, Sequence[Object]], parts: bool = False) -> Iterator[str]:
-    """Why nobody may start: a disk that one host is to write to and another uses or writes to, in
-    words. ``hosts`` is what each of them has said (``disks_of``). ``parts``: each host writes to a
-    part of its own, so they may write to one disk."""
+def disk_conflicts(hosts: Mapping[str, Sequence[Object]], parts: bool = False) -> Iterator[str]:
+    """Messages about disks that one host is to write to and another uses or writes to. ``hosts``
+    are the disks that each has sent (``describe_disks``). ``parts``: each host writes to a part of
+    its own, so they may write to one disk."""
     for writer, disks in hosts.items():
         for disk in disks:
             if disk.get("writes") and disk.get("wwid"):
@@ -92,7 +92,7 @@ def _same_area(disk: Object, other: Object) -> bool:
     return disk.get("area") is not None and disk.get("area") == other.get("area")
 
 
-def several_names(boots: Mapping[str, str]) -> Iterator[str]:
+def duplicate_machines(boots: Mapping[str, str]) -> Iterator[str]:
     """Hosts that are one machine under several names, in words. ``boots`` are the boot ids that
     they reported ("": none)."""
     names: dict[str, list[str]] = {}

@@ -35,7 +35,7 @@ _FIELDS = {"system": str, "name": str, "bytes": int, "room": int, "shared": bool
 
 @dataclass(frozen=True, slots=True)
 class SpaceNeed:
-    """What a host is to lay out in a file system: ``bytes`` of the ``room`` it has for us.
+    """What a host is to lay out in a file system: ``bytes``, of ``available`` ones.
     ``system`` is the same on all hosts that have mounted the same one by the same name, ``name`` is
     for people. ``shared``: other hosts can mount it, of ``size`` and ``free`` bytes, perhaps by
     another name; ``mark`` is the scratch directory in it ("": none)."""
@@ -43,7 +43,7 @@ class SpaceNeed:
     system: str
     name: str
     bytes: int
-    room: int
+    available: int
     shared: bool = False
     size: int = 0
     free: int = 0
@@ -51,27 +51,32 @@ class SpaceNeed:
 
     def as_object(self) -> Object:
         """Return an object for the agent's line."""
-        return {name: getattr(self, name) for name in _FIELDS}
+        return {
+            "system": self.system, "name": self.name, "bytes": self.bytes, "room": self.available,
+            "shared": self.shared, "size": self.size, "free": self.free, "mark": self.mark,
+        }  # fmt: skip
 
 
-def needs_of(layout: Mapping[str, int], roots: Roots) -> list[SpaceNeed]:
+def measure_space_needs(layout: Mapping[str, int], roots: Roots) -> list[SpaceNeed]:
     """Space needed by each place (a scratch directory) for the bytes laid out there. UsageError if
     a place cannot be examined."""
     mounts = read_own_mounts(roots)
-    return [_need(place, needed, mounts) for place, needed in layout.items() if needed]
+    return [
+        _space_need(directory, needed, mounts) for directory, needed in layout.items() if needed
+    ]
 
 
-def _need(place: str, needed: int, mounts: tuple[MountEntry, ...]) -> SpaceNeed:
-    available = usable_bytes(Path(place))
-    number = os.stat(place).st_dev
-    entry = mount_of(os.path.realpath(place), number, mounts)
+def _space_need(directory: str, needed: int, mounts: tuple[MountEntry, ...]) -> SpaceNeed:
+    available = usable_bytes(Path(directory))
+    number = os.stat(directory).st_dev
+    entry = mount_of(os.path.realpath(directory), number, mounts)
     local_id = f"{boot_id()} {number}"
     if entry is None:
-        return SpaceNeed(local_id, place, needed, available)
-    space = os.statvfs(place)
+        return SpaceNeed(local_id, directory, needed, available)
+    space = os.statvfs(directory)
     all_bytes = space.f_blocks * space.f_frsize
     shared = shared_name(entry, all_bytes)
-    name = Path(place).name
+    name = Path(directory).name
     return SpaceNeed(
         shared or local_id, f"{entry.source} ({entry.fstype})", needed, available, bool(shared),
         all_bytes, space.f_bavail * space.f_frsize, name if is_scratch_name(name) else "",
@@ -102,13 +107,18 @@ def parse_space_needs(row: Mapping[str, Any]) -> list[SpaceNeed] | None:
         if any(kind is int and not 0 <= fields[name] < MAX_BYTES for name, kind in _FIELDS.items()):
             return None
         mark = fields["mark"] if is_scratch_name(fields["mark"]) else ""
-        needs.append(SpaceNeed(**{**fields, "name": printable(fields["name"]), "mark": mark}))
+        needs.append(SpaceNeed(
+            fields["system"], printable(fields["name"]), fields["bytes"], fields["room"],
+            fields["shared"], fields["size"], fields["free"], mark,
+        ))  # fmt: skip
     return needs
 
 
-def why_too_full(hosts: Mapping[str, Sequence[SpaceNeed]], surely: bool = True) -> Iterator[str]:
-    """Why nobody may begin, in words: what several hosts are to lay out in one file system is more
-    than there is room for. ``surely``: it is known to be one."""
+def overcommit_messages(
+    hosts: Mapping[str, Sequence[SpaceNeed]], is_certain: bool = True
+) -> Iterator[str]:
+    """Messages about file systems in which several hosts are to lay out more than fits.
+    ``is_certain``: they are known to share it."""
     systems: dict[str, dict[str, list[SpaceNeed]]] = {}
     for host, needs in hosts.items():
         for need in needs:
@@ -116,13 +126,13 @@ def why_too_full(hosts: Mapping[str, Sequence[SpaceNeed]], surely: bool = True) 
     for sharers in systems.values():
         all_needs = [need for needs in sharers.values() for need in needs]
         needed = sum(need.bytes for need in all_needs)
-        available = min(need.room for need in all_needs)
+        available = min(need.available for need in all_needs)
         if len(sharers) > 1 and needed > available:
             names = [printable(name) for name in sharers]
             more = len(names) - MAX_NAMED
             host_list = ", ".join(names[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
             system_names = [*dict.fromkeys(need.name for need in all_needs)]
-            share = "share" if surely else "may share"
+            share = "share" if is_certain else "may share"
             system = system_names[0]
             if len(system_names) > 1:
                 system = f"one file system ({', '.join(system_names[:MAX_NAMED])})"

@@ -20,39 +20,39 @@ from iopstui.text import printable
 Object = dict[str, Any]
 ANSWER_TIMEOUT_S = 5.0
 """After which a host that has not answered is said to have changed nothing."""
-MAX_TUNABLES, MAX_DISKS, LONGEST = 64, 256, 400
+MAX_TUNABLES, MAX_DISKS, MAX_TEXT = 64, 256, 400
 NO_ANSWER = "no answer; it restores its changes when its session ends"
 NOT_CONNECTED = "it is not connected, or has not sent its settings"
 
 
 @dataclass(frozen=True, slots=True)
 class HostTunable:
-    """A tunable of a host's disks, as the host reports it: ``each`` are (disk, value); the rest is
-    as in ``TunableState``."""
+    """A tunable of a host's disks, as the host reports it: ``by_disk`` are (disk, value); the
+    rest is as in ``TunableState``."""
 
     name: str
     meaning: str
-    takes: str
+    allowed: str
     values: tuple[str, ...]
-    each: tuple[tuple[str, str], ...]
+    by_disk: tuple[tuple[str, str], ...]
     refused: str = ""
 
     @property
     def now(self) -> str:
         """Return its value; several if the disks differ."""
-        return "/".join(dict.fromkeys(value for _, value in self.each))
+        return "/".join(dict.fromkeys(value for _, value in self.by_disk))
 
 
 @dataclass(frozen=True, slots=True)
 class HostTunableChange:
-    """A requested change. ``hosts`` would make it, given with their current values; ``same``
-    already have the value; ``out`` are (host, reason for leaving it out)."""
+    """A requested change. ``hosts`` would make it, given with their current values;
+    ``unchanged`` already have the value; ``excluded`` are (host, reason for leaving it out)."""
 
     name: str
     value: str
     hosts: tuple[tuple[str, HostTunable], ...]
-    same: tuple[str, ...] = ()
-    out: tuple[tuple[str, str], ...] = ()
+    unchanged: tuple[str, ...] = ()
+    excluded: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class HostTunableResult:
         return tuple(dict.fromkeys(host for host, *_ in self.changes))
 
 
-def states_object(states: Sequence[TunableState], disk: str) -> list[Object]:
+def tunables_object(states: Sequence[TunableState], disk: str) -> list[Object]:
     """The tunables of an agent's disks as an object, without interrupts: their numbers differ
     between machines. ``disk`` is the first disk's name."""
     return [
@@ -91,7 +91,10 @@ def parse_host_tunables(row: Mapping[str, Any]) -> dict[str, HostTunable]:
     states = row.get("states")
     for state in (states if isinstance(states, list) else [])[:MAX_TUNABLES]:
         if isinstance(state, dict):
-            name, disk_values = _printable_value(state.get("name")), _pairs(state.get("each"), 2)
+            name, disk_values = (
+                _printable_value(state.get("name")),
+                _text_rows(state.get("each"), 2),
+            )
             if name and disk_values:
                 values = state.get("values")
                 tunables[name] = HostTunable(
@@ -105,10 +108,10 @@ def parse_host_tunables(row: Mapping[str, Any]) -> dict[str, HostTunable]:
 
 
 def _printable_value(value: object) -> str:
-    return printable(value[:LONGEST]) if isinstance(value, str) else ""
+    return printable(value[:MAX_TEXT]) if isinstance(value, str) else ""
 
 
-def _pairs(value: object, length: int) -> list[list[str]]:
+def _text_rows(value: object, length: int) -> list[list[str]]:
     """Lists of so many words; [] for anything else."""
     if not isinstance(value, list):
         return []
@@ -132,10 +135,11 @@ def merged_tunables(hosts: Mapping[str, Mapping[str, HostTunable]]) -> list[Tuna
         ]
         states.append(TunableState(
             name, first.meaning,
-            "/".join(dict.fromkeys(now for tunable in by_host.values() for _, now in tunable.each)),
-            tuple(values), ", ".join(values) or first.takes,
-            tuple((f"{host} {disk}", now)
-                  for host, tunable in by_host.items() for disk, now in tunable.each),
+            "/".join(dict.fromkeys(
+                value for tunable in by_host.values() for _, value in tunable.by_disk)),
+            tuple(values), ", ".join(values) or first.allowed,
+            tuple((f"{host} {disk}", value)
+                  for host, tunable in by_host.items() for disk, value in tunable.by_disk),
             refused[0] if len(refused) == len(by_host) else "",
         ))  # fmt: skip
     return states
@@ -147,20 +151,22 @@ def plan_tunable_change(
     """Hosts and disks that a change would affect. UsageError for a value that no device could
     take."""
     parse_tunable(f"{name}={value}")
-    affected, unchanged, out = [], [], []
+    affected, unchanged, excluded = [], [], []
     for host in hosts:
         tunable = tunables.get(host, {}).get(name)
         if tunable is None:
-            out.append((host, f"its disk has no {name}" if tunables.get(host) else NOT_CONNECTED))
+            excluded.append(
+                (host, f"its disk has no {name}" if tunables.get(host) else NOT_CONNECTED)
+            )
         elif tunable.values and value not in tunable.values:
-            out.append((host, f"{tunable.each[0][0]} takes {', '.join(tunable.values)}"))
+            excluded.append((host, f"{tunable.by_disk[0][0]} takes {', '.join(tunable.values)}"))
         elif tunable.refused:
-            out.append((host, tunable.refused))
-        elif all(now == value for _, now in tunable.each):
+            excluded.append((host, tunable.refused))
+        elif all(current == value for _, current in tunable.by_disk):
             unchanged.append(host)
         else:
             affected.append((host, tunable))
-    return HostTunableChange(name, value, tuple(affected), tuple(unchanged), tuple(out))
+    return HostTunableChange(name, value, tuple(affected), tuple(unchanged), tuple(excluded))
 
 
 @dataclass(slots=True)
@@ -168,42 +174,42 @@ class _PendingChange:
     """A change that is under way."""
 
     id: int
-    turn: HostTunableChange
-    waiting: set[str]
-    until_s: float
+    change: HostTunableChange
+    unanswered: set[str]
+    deadline_s: float
     changes: list[tuple[str, str, str, str]] = field(default_factory=list)
     failed: list[tuple[str, str]] = field(default_factory=list)
 
 
 class HostTunables:
-    """``known`` is what each host has said in the session that goes on, ``kept`` what was changed
-    on it (name and value), for all sessions. ``begin`` forgets what belongs to a session; from the
-    first question on (``wanted``) hosts are asked again in each."""
+    """``by_host`` has each host's tunables in the current session, ``applied`` what was changed on
+    it (name and value), for all sessions. ``start_session`` drops what belongs to a session; once
+    tunables were ``requested``, each new session asks the hosts for them."""
 
     def __init__(self) -> None:
-        self.known: dict[str, dict[str, HostTunable]] = {}
-        self.kept: dict[str, dict[str, str]] = {}
-        self._before: dict[tuple[str, str], tuple[tuple[str, str], ...]] = {}
+        self.by_host: dict[str, dict[str, HostTunable]] = {}
+        self.applied: dict[str, dict[str, str]] = {}
+        self._originals: dict[tuple[str, str], tuple[tuple[str, str], ...]] = {}
         self._pending: _PendingChange | None = None
         self._number = 0
-        self.wanted = False
+        self.requested = False
 
     def start_session(self) -> None:
         """Another session of the hosts."""
-        self.known = {}
+        self.by_host = {}
         if self._pending is not None:
-            self._pending.until_s = 0.0
+            self._pending.deadline_s = 0.0
 
     def initial_settings(self, host: str) -> list[list[str]]:
         """Tunables to set when a session of this host begins."""
-        return [[name, value] for name, value in self.kept.get(host, {}).items()]
+        return [[name, value] for name, value in self.applied.get(host, {}).items()]
 
     @property
-    def busy(self) -> bool:
+    def is_pending(self) -> bool:
         """While hosts are asked."""
         return self._pending is not None
 
-    def ask(self, change: HostTunableChange) -> Object:
+    def make_order(self, change: HostTunableChange) -> Object:
         """The order for each of its hosts."""
         self._number += 1
         hosts = {host for host, _ in change.hosts}
@@ -215,56 +221,58 @@ class HostTunables:
     def take_answer(self, host: str, row: Mapping[str, Any]) -> None:
         """A host's answer."""
         if row.get("event") == "tunables":
-            self.known = {**self.known, host: parse_host_tunables(row)}
+            self.by_host = {**self.by_host, host: parse_host_tunables(row)}
             return
         pending = self._pending
-        if pending is None or row.get("id") != pending.id or host not in pending.waiting:
+        if pending is None or row.get("id") != pending.id or host not in pending.unanswered:
             return
-        pending.waiting.discard(host)
-        disk_changes, error = _pairs(row.get("each"), 3), _printable_value(row.get("error"))
+        pending.unanswered.discard(host)
+        disk_changes, error = _text_rows(row.get("each"), 3), _printable_value(row.get("error"))
         if error or not disk_changes:
             hint = _printable_value(row.get("hint"))
             pending.failed.append((host, f"{error} {hint}".strip() or "no reason given"))
             return
         pending.changes += [(host, disk, before, now) for disk, before, now in disk_changes]
-        self._keep_originals(host, pending.turn, disk_changes)
+        self._keep_originals(host, pending.change, disk_changes)
 
     def _keep_originals(
         self, host: str, change: HostTunableChange, disk_changes: Sequence[Sequence[str]]
     ) -> None:
         """Keep the values from before the first change; those need not be set again."""
-        first = self._before.setdefault(
+        first = self._originals.setdefault(
             (host, change.name), tuple((disk, before) for disk, before, _ in disk_changes)
         )
-        settings = self.kept.setdefault(host, {})
+        settings = self.applied.setdefault(host, {})
         settings[change.name] = change.value
         if tuple((disk, now) for disk, _, now in disk_changes) == first:
             del settings[change.name]
 
     def result(self, ended_hosts: Iterable[str] = ()) -> HostTunableResult | None:
-        """The result of a requested change, once all hosts have answered, are ``gone`` or timed
-        out; returned once."""
+        """The result of a requested change, once all hosts have answered, timed out or are
+        ``ended_hosts``; returned once."""
         pending = self._pending
         if pending is None:
             return None
-        late = time.monotonic() >= pending.until_s
-        for host in sorted(pending.waiting if late else pending.waiting & {*ended_hosts}):
-            pending.waiting.discard(host)
+        timed_out = time.monotonic() >= pending.deadline_s
+        for host in sorted(
+            pending.unanswered if timed_out else pending.unanswered & {*ended_hosts}
+        ):
+            pending.unanswered.discard(host)
             pending.failed.append((host, NO_ANSWER))
-        if pending.waiting:
+        if pending.unanswered:
             return None
         self._pending = None
-        change = pending.turn
+        change = pending.change
         # in the order in which they were named, not in that of their answers
-        places = {host: at for at, (host, _) in enumerate(change.hosts)}
-        pending.changes.sort(key=lambda row: places[row[0]])
-        pending.failed.sort(key=lambda failure: places[failure[0]])
+        positions = {host: index for index, (host, _) in enumerate(change.hosts)}
+        pending.changes.sort(key=lambda row: positions[row[0]])
+        pending.failed.sort(key=lambda failure: positions[failure[0]])
         return HostTunableResult(
             change.name, change.value, tuple(pending.changes), tuple(pending.failed)
         )
 
 
-def are_words(value: object) -> bool:
+def are_settings(value: object) -> bool:
     """Whether an order's ``tunables`` are [name, value] of tunables that there are."""
     return isinstance(value, list) and all(
         isinstance(setting, list) and len(setting) == 2 and is_setting(*setting)

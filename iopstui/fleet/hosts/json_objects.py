@@ -33,19 +33,19 @@ def _with_sums(line: bytes) -> Object | None:
     """The same of a frame whose last field is the text of its sums, which is long and needs no
     look at each of its letters (encoded_frame.py refuses what is none); ``None``: read it as any
     other line."""
-    at = line.find(_SUMS)
-    begin = at + len(_SUMS)
+    key_start = line.find(_SUMS)
+    start = key_start + len(_SUMS)
     # the first quote ends the text, and the text the line
-    end = line.find(b'"', begin)
-    if at < 0 or end != len(line) - 2 or line[-1:] != _END or b"\\" in line:
+    end = line.find(b'"', start)
+    if key_start < 0 or end != len(line) - 2 or line[-1:] != _END or b"\\" in line:
         return None
     try:
-        before = line[:at].decode("ascii") + "}"
-        parsed, stop = _SCAN(before, 0)
-        sums = line[begin:end].decode("ascii")
+        head = line[:key_start].decode("ascii") + "}"
+        parsed, stop = _SCAN(head, 0)
+        sums = line[start:end].decode("ascii")
     except (ValueError, RecursionError, StopIteration):
         return None
-    if stop != len(before):
+    if stop != len(head):
         return None
     row: Object = parsed
     row["sums"] = sums

@@ -26,9 +26,9 @@ _NAME = re.compile(r"@[A-Za-z0-9_.:{}*/+%-]*")
 _RANGES = re.compile(r"\[([0-9,/-]+)\]")
 _RANGE = re.compile(r"([0-9]{1,15})(?:-([0-9]{1,15})(?:/([0-9]{1,15}))?)?")
 _OPERATOR = re.compile(r"[@!&^*?]")
-_BETWEEN_WORDS = re.compile(r"[,!&^\s](?![^\[]*\])")
+_SEPARATORS = re.compile(r"[,!&^\s](?![^\[]*\])")
 
-Ask = Callable[[str], Iterable[str]]
+Expander = Callable[[str], Iterable[str]]
 
 
 def has_ranges(word: str) -> bool:
@@ -41,24 +41,24 @@ def expand_node_set(text: str) -> list[str]:
     one of its groups has no host: a group that nobody knows is empty for ClusterShell. Missing
     where nobody can be asked."""
     _check_size(text)
-    ask = _package() or _program
+    expand = _package_expander() or _expand_by_program
     for match in _GROUP.findall(text):
-        for group in _group_names(match, ask):
+        for group in _group_names(match, expand):
             if _NAME.fullmatch(group) is None:
                 raise UsageError(f"{printable(group)} is not the name of a group.")
-            if not [*islice(ask(group), 1)]:
+            if not [*islice(expand(group), 1)]:
                 raise UsageError(f"ClusterShell knows no host in the group {printable(group)}.",
                                  "To list its groups: nodeset --list-all")  # fmt: skip
-    hosts = [*islice(ask(text), MAX_HOSTS + 1)]
+    hosts = [*islice(expand(text), MAX_HOSTS + 1)]
     if not hosts:
         raise UsageError(f"There is no host in {printable(text)!r}.",
                          f"To list them: nodeset -e '{printable(text)}'")  # fmt: skip
     return hosts
 
 
-def _group_names(group: str, ask: Ask) -> list[str]:
+def _group_names(group: str, expand: Expander) -> list[str]:
     """The groups of @rack[1-3]."""
-    return [f"@{name}" for name in ask(group[1:])] if has_ranges(group) else [group]
+    return [f"@{name}" for name in expand(group[1:])] if has_ranges(group) else [group]
 
 
 def _check_size(text: str) -> None:
@@ -68,19 +68,19 @@ def _check_size(text: str) -> None:
             f"{printable(text[:40])!r} has brackets that are no range such as [01-40]."
         )
     names = 0
-    for word in _BETWEEN_WORDS.split(text):
+    for word in _SEPARATORS.split(text):
         brackets = _RANGES.findall(word)
         if len(brackets) > MAX_RANGES:
             raise UsageError(f"{printable(word[:40])!r} ... has too many ranges.")
-        of_word = 1
+        word_names = 1
         for ranges in brackets:
-            of_word *= sum(_numbers(word, part) for part in ranges.split(","))
-            names += of_word * (ranges is brackets[-1])
-        if names > MAX_HOSTS or of_word > MAX_HOSTS:
+            word_names *= sum(_range_size(word, part) for part in ranges.split(","))
+            names += word_names * (ranges is brackets[-1])
+        if names > MAX_HOSTS or word_names > MAX_HOSTS:
             raise UsageError(f"{printable(text[:40])!r} names more than {MAX_HOSTS} hosts.")
 
 
-def _numbers(word: str, part: str) -> int:
+def _range_size(word: str, part: str) -> int:
     """How many numbers a range has."""
     match = _RANGE.fullmatch(part)
     step = int(match[3] or 1) if match is not None else 0
@@ -89,7 +89,7 @@ def _numbers(word: str, part: str) -> int:
     return max(0, int(match[2] or match[1]) - int(match[1])) // step + 1
 
 
-def _package() -> Ask | None:
+def _package_expander() -> Expander | None:
     try:
         from ClusterShell.NodeSet import NodeSet
     except ImportError:
@@ -99,29 +99,29 @@ def _package() -> Ask | None:
         try:
             hosts: Iterable[str] = NodeSet(text)
         except Exception as error:  # it has many, and those of whatever its groups come from
-            raise _refused(text, str(error)) from error
+            raise _node_set_error(text, str(error)) from error
         return hosts
 
     return ask
 
 
-def _program(text: str) -> Iterable[str]:
-    programs = [["nodeset", "-e", "--", text]]
+def _expand_by_program(text: str) -> Iterable[str]:
+    commands = [["nodeset", "-e", "--", text]]
     if _OPERATOR.search(text) is None:
-        programs.append(["scontrol", "show", "hostnames", text])
-    for command in programs:
-        result = _answer(command)
+        commands.append(["scontrol", "show", "hostnames", text])
+    for command in commands:
+        result = _run(command)
         if result is None:
             continue
         if result.returncode:
-            raise _refused(text, result.stderr)
+            raise _node_set_error(text, result.stderr)
         return result.stdout.split()
     raise Missing(
         f"The node set {printable(text)} needs ClusterShell, which is not installed here.", HINT
     )
 
 
-def _answer(command: Sequence[str]) -> subprocess.CompletedProcess[str] | None:
+def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str] | None:
     """What a program says; ``None`` if it is not installed."""
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=ANSWER_TIMEOUT_S,
@@ -132,7 +132,7 @@ def _answer(command: Sequence[str]) -> subprocess.CompletedProcess[str] | None:
         raise Missing(f"Cannot run {command[0]}: {error}.", HINT) from error
 
 
-def _refused(text: str, why: str) -> UsageError:
+def _node_set_error(text: str, reason: str) -> UsageError:
     return UsageError(
-        f"{printable(text[:80])!r} is not a node set: {printable(why.strip()[:200])}."
+        f"{printable(text[:80])!r} is not a node set: {printable(reason.strip()[:200])}."
     )

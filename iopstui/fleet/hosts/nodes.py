@@ -16,8 +16,8 @@ from iopstui.errors import UsageError
 from iopstui.fleet.hosts.node_sets import MAX_HOSTS, expand_node_set, has_ranges
 from iopstui.text import printable
 
-LONGEST_NAME = 300
-LONGEST_FILE = 8 << 20
+MAX_NAME = 300
+MAX_FILE_BYTES = 8 << 20
 # a hosts' file begins with one of them
 _OPERATORS = re.compile(r"[!&*?]|(?<=[^\s,])\^")
 _FILE = re.compile(r"(?:^|[\s,])\^")
@@ -50,30 +50,30 @@ def parse_nodes(text: str) -> list[Node]:
     """The hosts of a command line in order. UsageError for invalid or repeated names."""
     nodes: list[Node] = []
     for word in _split_words(text):
-        for name in _expanded(word):
-            nodes.append(_node(name))
+        for name in _expand(word):
+            nodes.append(_parse_node(name))
             if len(nodes) > MAX_HOSTS:
                 raise UsageError(f"There are more than {MAX_HOSTS} hosts.",
                                  "For more, merge groups of hosts first: iopstui merge",
                                  )  # fmt: skip
     if not nodes:
         raise UsageError("No hosts are given.", "For example: iopstui fleet node[01-04] --job JOB")
-    twice, times = Counter(node.name for node in nodes).most_common(1)[0]
+    repeated, times = Counter(node.name for node in nodes).most_common(1)[0]
     if times > 1:
-        raise UsageError(f"The host {twice} is given twice.", "Give every host once.")
+        raise UsageError(f"The host {repeated} is given twice.", "Give every host once.")
     return nodes
 
 
 def _split_words(text: str) -> list[str]:
     """Split into words; text that an operator holds together stays one word."""
     if not _OPERATORS.search(text):
-        return split(text)
+        return split_names(text)
     if _FILE.search(text):
         raise UsageError(f"{printable(text)!r}: a hosts file cannot be combined with ! & ^ * or ?.")
     return [",".join(text.split())]
 
 
-def split(text: str) -> list[str]:
+def split_names(text: str) -> list[str]:
     """At commas and blanks that are not in brackets."""
     depth, words = 0, [""]
     for letter in text:
@@ -87,25 +87,25 @@ def split(text: str) -> list[str]:
     return [word for word in words if word]
 
 
-def _expanded(word: str) -> Iterator[str]:
+def _expand(word: str) -> Iterator[str]:
     if word.startswith("^"):
-        yield from _of_file(Path(word[1:]))
+        yield from _read_hosts_file(Path(word[1:]))
     elif word.startswith("@") or _OPERATORS.search(word) or has_ranges(word):
         yield from expand_node_set(word)
     else:
         yield word
 
 
-def _of_file(path: Path) -> Iterator[str]:
+def _read_hosts_file(path: Path) -> Iterator[str]:
     try:
         with path.open() as file:
-            text = file.read(LONGEST_FILE + 1)
+            text = file.read(MAX_FILE_BYTES + 1)
     except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or "it is not text"
-        raise UsageError(f"Cannot read the hosts file {printable(str(path))}: {why}.") from error
-    if len(text) > LONGEST_FILE:
+        reason = getattr(error, "strerror", None) or "it is not text"
+        raise UsageError(f"Cannot read the hosts file {printable(str(path))}: {reason}.") from error
+    if len(text) > MAX_FILE_BYTES:
         raise UsageError(f"The hosts file {printable(str(path))} is longer than "
-                         f"{LONGEST_FILE >> 20} MiB.")  # fmt: skip
+                         f"{MAX_FILE_BYTES >> 20} MiB.")  # fmt: skip
     for line in text.splitlines():
         for word in _split_words(line.partition("#")[0]):
             if word.startswith("^"):
@@ -113,13 +113,13 @@ def _of_file(path: Path) -> Iterator[str]:
                     f"The hosts file {printable(str(path))} refers to another hosts file, which "
                     "is not supported."
                 )
-            yield from _expanded(word)
+            yield from _expand(word)
 
 
-def _node(name: str) -> Node:
-    match = _NODE.fullmatch(name) if len(name) <= LONGEST_NAME else None
+def _parse_node(name: str) -> Node:
+    match = _NODE.fullmatch(name) if len(name) <= MAX_NAME else None
     if match is None or not 0 < int(match["port"] or 1) <= 65535:
-        raise UsageError(f"{printable(name[:LONGEST_NAME])!r} is not a host name.",
+        raise UsageError(f"{printable(name[:MAX_NAME])!r} is not a host name.",
                          "Write hosts as node1, user@node1 or user@node1:2222.")  # fmt: skip
     port = int(match["port"]) if match["port"] else None
     host = match["host"].strip("[]")

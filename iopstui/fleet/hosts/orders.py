@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from iopstui.fleet.hosts.host_tunables import are_words, is_setting
+from iopstui.fleet.hosts.host_tunables import are_settings, is_setting
 
 Object = Mapping[str, Any]
 MAX_MONOTONIC_NS = 1 << 63
@@ -22,7 +22,7 @@ def is_order(row: Object) -> bool:
     """Whether it has the form of an order. One that nobody knows is passed over later."""
     op = row.get("op")
     if op == "begin":
-        return _begins(row)
+        return _is_begin_order(row)
     if op == "ping":
         # it is sent back, so nothing that is nested too deep for that
         return row.get("id") is None or type(row["id"]) is int
@@ -39,11 +39,11 @@ def is_order(row: Object) -> bool:
     return isinstance(op, str)
 
 
-def _begins(row: Object) -> bool:
+def _is_begin_order(row: Object) -> bool:
     arguments, job, host = row.get("arguments", []), row.get("job"), row.get("host", "")
     if not (isinstance(arguments, list) and all(map(_is_word, arguments)) and _is_word(host)):
         return False
-    if not are_words(row.get("tunables", [])) or not _is_fleet(row.get("fleet")):
+    if not are_settings(row.get("tunables", [])) or not _is_fleet(row.get("fleet")):
         return False
     if isinstance(job, dict):
         return _is_word(job.get("name")) and _is_text(job.get("text"))
@@ -72,11 +72,11 @@ def _is_fleet(fleet: object) -> bool:
         and _is_text(fleet.get("launcher"))
         and type(fleet.get("least")) is int
         and all(type(fleet.get(name)) is bool for name in flags)
-        and all(_is_length(fleet.get(name)) for name in ("interval", "connect_timeout"))
+        and all(_is_duration(fleet.get(name)) for name in ("interval", "connect_timeout"))
     )
 
 
-def _is_length(value: object) -> bool:
+def _is_duration(value: object) -> bool:
     """A length of time in seconds."""
     return type(value) in (int, float) and 0 < value < MAX_WALL_MS  # type: ignore[operator]
 

@@ -106,12 +106,12 @@ sys.exit(code if code >= 0 else 128 - code)
 """
 
 
-def _files() -> Iterator[tuple[str, Path]]:
+def _program_files() -> Iterator[tuple[str, Path]]:
     package = Path(iopstui.__file__).resolve().parent
     for path in sorted(package.rglob("*.py")):
-        inside = path.relative_to(package)
-        if not {*inside.parts} & {*EXCLUDED_NAMES}:
-            yield f"iopstui/{inside}", path
+        relative = path.relative_to(package)
+        if not {*relative.parts} & {*EXCLUDED_NAMES}:
+            yield f"iopstui/{relative}", path
     for path in sorted(shipped_directory("jobs", "job file").glob("*.fio")):
         yield f"iopstui/jobs/{path.name}", path
 
@@ -122,7 +122,7 @@ def bundle() -> bytes:
     same bytes for the same files."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as file:
-        for name, path in _files():
+        for name, path in _program_files():
             file.writestr(zipfile.ZipInfo(name), path.read_bytes())
     return zlib.compress(buffer.getvalue(), 9)
 
@@ -141,15 +141,15 @@ def remote_command(bring: bool, sudo: bool = False) -> str:
     it is of this version, and else, or always with ``bring``, the one that will be sent; with
     ``sudo`` as root."""
     boot = f"LEAST = {MIN_PYTHON}\n{BOOT}"
-    coded = base64.b64encode(boot.encode()).decode()
-    python = f"import base64;exec(base64.b64decode('{coded}'))"
-    none = json.dumps({"event": "lacks", "what": "python3"})
+    encoded = base64.b64encode(boot.encode()).decode()
+    python = f"import base64;exec(base64.b64decode('{encoded}'))"
+    no_python = json.dumps({"event": "lacks", "what": "python3"})
     root = "$s " if sudo else ""
     installed_test = f'[ "$({root}iopstui --version 2>/dev/null)" = "iopstui {__version__}" ]'
     commands = [SUDO.replace("\\\n", "").replace("\n", "; ")] if sudo else []
     commands += [] if bring else [f"{installed_test} && exec {root}iopstui agent"]
     commands += [
-        f"command -v python3 >/dev/null 2>&1 || {{ echo {shlex.quote(none)}; exit 5; }}",
+        f"command -v python3 >/dev/null 2>&1 || {{ echo {shlex.quote(no_python)}; exit 5; }}",
         f"exec {root}python3 -I -c {shlex.quote(python)} {len(bundle())}",
     ]
     return f"exec sh -c {shlex.quote('; '.join(commands))}"

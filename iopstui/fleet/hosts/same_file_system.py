@@ -15,23 +15,23 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from iopstui.fleet.hosts.free_space import SpaceNeed, why_too_full
+from iopstui.fleet.hosts.free_space import SpaceNeed, overcommit_messages
 from iopstui.safety.scratch import is_scratch_name
 
-MAX_LOOKED_FOR = 256
+MAX_SEARCHED_MARKS = 256
 """Names that a host is asked to look for."""
-SAME_SIZE, SAME_FREE = 0.001, 0.01
+SIZE_TOLERANCE, FREE_TOLERANCE = 0.001, 0.01
 """Of its size two file systems may differ: servers round it, and others write meanwhile."""
 Needs = Mapping[str, Sequence[SpaceNeed]]
 
 
-def find_marks(places: Iterable[str], names: Sequence[str]) -> list[str]:
+def find_marks(directories: Iterable[str], names: Sequence[str]) -> list[str]:
     """Which of the scratch directories' names are there beside those of ``places``. Looked up by
     name: a listing, and what is known of it, may be as old as the mount's caches allow."""
     present = []
-    for name in names[:MAX_LOOKED_FOR]:
+    for name in names[:MAX_SEARCHED_MARKS]:
         if is_scratch_name(name):
-            siblings = (Path(place).parent / name for place in places)
+            siblings = (Path(directory).parent / name for directory in directories)
             present += [name] if any(map(os.path.lexists, siblings)) else []
     return present
 
@@ -47,12 +47,12 @@ def marks_to_find(hosts: Needs) -> dict[str, list[str]]:
         host: [replace(need, system="") for need in needs if need.shared]
         for host, needs in hosts.items()
     }
-    if len(first) < 2 or not list(why_too_full(combined)):
+    if len(first) < 2 or not list(overcommit_messages(combined)):
         return {}
     marks: dict[str, list[str]] = {}
     for system, (host, _) in first.items():
         other_marks = [need.mark for other, (_, need) in first.items() if other != system]
-        marks.setdefault(host, []).extend(other_marks[:MAX_LOOKED_FOR])
+        marks.setdefault(host, []).extend(other_marks[:MAX_SEARCHED_MARKS])
     return marks
 
 
@@ -69,7 +69,7 @@ def join_shared(
         for name in names:
             for system in host_systems if name in marks else ():
                 systems.join(marks[name], system)
-    return _renamed(hosts, systems)
+    return _with_canonical_names(hosts, systems)
 
 
 def join_similar(hosts: Needs) -> dict[str, list[SpaceNeed]]:
@@ -77,20 +77,20 @@ def join_similar(hosts: Needs) -> dict[str, list[SpaceNeed]]:
     systems = _EqualNames()
     by_system = {need.system: need for _, need in _mountable(hosts)}
     ordered = sorted(by_system.values(), key=lambda need: (need.size, need.free))
-    for place, need in enumerate(ordered):
-        for other in ordered[place + 1 :]:
-            if other.size - need.size > SAME_SIZE * other.size:
+    for index, need in enumerate(ordered):
+        for other in ordered[index + 1 :]:
+            if other.size - need.size > SIZE_TOLERANCE * other.size:
                 break
-            if abs(other.free - need.free) <= SAME_FREE * other.size:
+            if abs(other.free - need.free) <= FREE_TOLERANCE * other.size:
                 systems.join(need.system, other.system)
-    return _renamed(hosts, systems)
+    return _with_canonical_names(hosts, systems)
 
 
 def _mountable(hosts: Needs) -> Iterator[tuple[str, SpaceNeed]]:
     return ((host, need) for host, needs in hosts.items() for need in needs if need.shared)
 
 
-def _renamed(hosts: Needs, systems: _EqualNames) -> dict[str, list[SpaceNeed]]:
+def _with_canonical_names(hosts: Needs, systems: _EqualNames) -> dict[str, list[SpaceNeed]]:
     return {
         host: [replace(need, system=systems.canonical(need.system)) for need in needs]
         for host, needs in hosts.items()
@@ -101,16 +101,16 @@ class _EqualNames:
     """Names that mean the same."""
 
     def __init__(self) -> None:
-        self._above: dict[str, str] = {}
+        self._parents: dict[str, str] = {}
 
     def canonical(self, name: str) -> str:
         """The one name of all of them."""
-        while name in self._above:
-            name = self._above[name]
+        while name in self._parents:
+            name = self._parents[name]
         return name
 
     def join(self, first: str, second: str) -> None:
         """Record that both names mean the same file system."""
         first, second = self.canonical(first), self.canonical(second)
         if first != second:
-            self._above[first] = second
+            self._parents[first] = second

@@ -54,10 +54,10 @@ def certify_merge(merger: Merger) -> MergeCertificate:
     """Certificate of all hosts of a merger and of the mergers below it."""
     certificate = MergeCertificate()
     for name, host in merger.hosts.items():
-        io_totals = host.counted
-        ios, moved = io_totals.finals or (None, None)
+        io_totals = host.io_totals
+        ios, byte_count = io_totals.finals or (None, None)
         part = MergeCertificate(
-            1, ios=io_totals.ios, bytes=io_totals.bytes, fio_ios=ios, fio_bytes=moved
+            1, ios=io_totals.ios, bytes=io_totals.bytes, fio_ios=ios, fio_bytes=byte_count
         )
         part.finished = int(host.outcome == FINISHED or (host.ended and not host.outcome))
         part.failed = (name,) if host.outcome == FAILED else ()
@@ -69,19 +69,19 @@ def certify_merge(merger: Merger) -> MergeCertificate:
         part.lost = () if host.ended else (name,)
         part.unseen = part.lost if host.first is None else ()
         certificate.add(part)
-    for one_below in merger.lost_below().values():
-        hosts = one_below.hosts
-        total = one_below.sums.total
+    for sub_merger in merger.lost_sub_mergers().values():
+        hosts = sub_merger.hosts
+        total = sub_merger.sums.total
         certificate.add(MergeCertificate(
             len(hosts), lost=hosts, unchecked=hosts, ios=total.ios if total else 0,
-            bytes=total.bytes if total else 0, unseen=() if one_below.first else hosts,
+            bytes=total.bytes if total else 0, unseen=() if sub_merger.first else hosts,
         ))  # fmt: skip
-    for row in merger.merged.values():
-        certificate.add(_of_row(row))
+    for row in merger.merged_rows.values():
+        certificate.add(_parse_certificate(row))
     return certificate
 
 
-def _of_row(row: Mapping[str, Any]) -> MergeCertificate:
+def _parse_certificate(row: Mapping[str, Any]) -> MergeCertificate:
     hosts, count = get_object(row, "hosts"), get_object(row, "count")
     fio_counts = {name: count.get(name) for name in ("fio_ios", "fio_bytes")}
     return MergeCertificate(

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from iopstui.fleet.merging.merger import MergedSecond
 from iopstui.fleet.merging.probe_sums import ProbeSum
-from iopstui.fleet.merging.sums import DirectionSum, HostSums, KernelSum, split
+from iopstui.fleet.merging.sums import DirectionSum, HostSums, KernelSum, counted_directions
 from iopstui.model import histogram
 from iopstui.model.fio.interval import DirectionInterval, FioInterval
 from iopstui.model.histogram import Bins, percentile_name
@@ -51,7 +51,7 @@ def frame_of_second(
     fio = _fio(sums, second.interval_s, flag_names, times or (0, None)) if sums.fio else None
     if fio is None:
         flag_names.add(flags.LATE if step else flags.NO_FIO)
-    disk = disk_of(sums.kernel, second.interval_s, util)
+    disk = disk_rates(sums.kernel, second.interval_s, util)
     return Frame(
         seq=second.number,
         step=step,
@@ -72,17 +72,17 @@ def frame_of_second(
 def _fio(
     sums: HostSums, interval_s: float, flag_names: set[str], times: tuple[int, int | None]
 ) -> FioInterval:
-    parts = {name: direction_of(part) for name, part in sums.fio.items() if name != TOTAL}
+    parts = {name: direction_interval(part) for name, part in sums.fio.items() if name != TOTAL}
     elapsed, eta = times
     total = elapsed + (eta or 0)
     bins: dict[int, int] = {}
     for name, part in sums.fio.items():
-        if part in split(sums.fio):
+        if part in counted_directions(sums.fio):
             histogram.add(bins, parts[name].bins)
     return FioInterval(
         seconds=interval_s,
         directions={name: part for name, part in parts.items() if part.ios},
-        total=direction_of(sums.total or DirectionSum(), bins),
+        total=direction_interval(sums.total or DirectionSum(), bins),
         jobs=(),
         iodepth_level={},
         usr_cpu=None,
@@ -101,11 +101,13 @@ def _fio(
     )
 
 
-def direction_of(part: DirectionSum, bins: Mapping[int, int] | None = None) -> DirectionInterval:
+def direction_interval(
+    part: DirectionSum, bins: Mapping[int, int] | None = None
+) -> DirectionInterval:
     """Return a direction as a frame has it; ``bins`` are those of a total, which has none of its
     own."""
-    kind, main = part.main
-    buckets = main.numbered() if bins is None else bins
+    kind, main = part.main_latencies
+    buckets = main.bins() if bins is None else bins
     ranks = histogram.percentiles(buckets)
     means = {name: totals.mean_ns for name, totals in part.latencies.items()}
     return DirectionInterval(
@@ -128,10 +130,10 @@ def _probe(device: ProbeSum, seconds: float) -> ProbeInterval | None:
         return None
     parts = {kind: device.part(kind) for kind in KINDS}
     bins = {kind: part.latencies.bins for kind, part in parts.items() if part is not None}
-    return probe_of(seconds, {ALL_DEVICES: bins}, device.counts, device.missed)
+    return probe_interval(seconds, {ALL_DEVICES: bins}, device.counts, device.missed)
 
 
-def probe_of(
+def probe_interval(
     seconds: float,
     disks: Mapping[str, Mapping[str, Bins]],
     counts: Mapping[str, int],
@@ -164,7 +166,7 @@ def probe_of(
     )
 
 
-def disk_of(kernel: KernelSum, seconds: float, util: float | None) -> DiskRates | None:
+def disk_rates(kernel: KernelSum, seconds: float, util: float | None) -> DiskRates | None:
     """Return the device figures as a frame has them; ``None`` if no device was measured."""
     if not kernel.hosts:
         return None

@@ -7,7 +7,7 @@ buckets, then the next ones as far as there are any but 0, each plane a large nu
 until a few hundred are added. A text is that in hexadecimal, which is read in a fifth of the time
 that base64 and zlib took; on the way ssh makes less of it.
 
-Texts come from other machines: ``MalformedRow`` for one that ``to_text`` never gives.
+Texts come from other machines: ``MalformedRow`` for one that ``encode_frame`` never gives.
 """
 
 from __future__ import annotations
@@ -34,32 +34,32 @@ from iopstui.model.samples import DIRECTIONS
 
 PARTS = (TOTAL, *DIRECTIONS)
 # a number below this can be added so often and still fits into its field
-BITS = 55
+NUMBER_BITS = 55
 FLUSH_EVERY = 256
 # a byte of each bucket's count in fields in which it can be added as often, from a step on
 NARROW, PLANES, STEP = 2, 3, 64
 PLANE_ALIGNMENT = 32
 """A plane has a multiple of so many bytes: most hosts with one job have few layouts then."""
-LONGEST = 1 << 17
+MAX_TEXT = 1 << 17
 # maxima are kept until there are so many
 _MAXIMA_BATCH = 16
-_IN_PART = 5 + 2 * len(LATENCIES)
+_NUMBERS_PER_PART = 5 + 2 * len(LATENCIES)
 _WAITS = tuple(await_ for await_, _ in AWAITS)
 _COUNTS = tuple(count for _, count in AWAITS)
-_KERNEL = 1 + len(DISK_RATES) + len(_COUNTS) + len(_WAITS)
-_KINDS = tuple((place, kind) for place in range(len(PARTS)) for kind in WITH_BINS)
+_KERNEL_NUMBERS = 1 + len(DISK_RATES) + len(_COUNTS) + len(_WAITS)
+_KINDS = tuple((part_index, kind) for part_index in range(len(PARTS)) for kind in WITH_BINS)
 # the total, the devices and the slowest host's p99 stand first: they are looked at
-_AT_KERNEL = _IN_PART
-_AT_P99 = _AT_KERNEL + _KERNEL
+_AT_KERNEL = _NUMBERS_PER_PART
+_AT_P99 = _AT_KERNEL + _KERNEL_NUMBERS
 _AT_AWAITS = _AT_P99 - len(_COUNTS) - len(_WAITS)
 _AT_MAXIMA = _AT_P99 + 1
 _AT_PARTS = _AT_MAXIMA + len(_KINDS)
-_NUMBERS = _AT_PARTS + len(DIRECTIONS) * _IN_PART
-_STARTS = (0, *range(_AT_PARTS, _NUMBERS, _IN_PART))
+_NUMBERS = _AT_PARTS + len(DIRECTIONS) * _NUMBERS_PER_PART
+_STARTS = (0, *range(_AT_PARTS, _NUMBERS, _NUMBERS_PER_PART))
 # where the numbers end, by how many parts there are beside the total
-_ENDS = tuple(2 + (_AT_PARTS + parts * _IN_PART) * FIELD for parts in range(len(PARTS)))
-_ALL = struct.Struct(f"<{_NUMBERS}Q")
-_FIRST = struct.Struct(f"<{_AT_PARTS}Q")
+_ENDS = tuple(2 + (_AT_PARTS + parts * _NUMBERS_PER_PART) * FIELD for parts in range(len(PARTS)))
+_ALL_NUMBERS = struct.Struct(f"<{_NUMBERS}Q")
+_FIRST_NUMBERS = struct.Struct(f"<{_AT_PARTS}Q")
 HEAD = struct.Struct("<BB")
 _PLANE = struct.Struct("<HH")
 _STEPS = -(-len(KEYS) // STEP)
@@ -67,11 +67,13 @@ _MAX_PLANES = _STEPS * PLANES * len(_KINDS)
 _LAYOUTS: dict[bytes, tuple[int, ...]] = {}
 _MAX_LAYOUTS = 4096
 from_bytes = int.from_bytes
-_ONES = frozenset((*_STARTS, _AT_KERNEL))
+_FLAGS = frozenset((*_STARTS, _AT_KERNEL))
 _TOO_LARGE = int.from_bytes(
     b"".join(
-        (((1 << 64) - 1) ^ (1 if at in _ONES else (1 << BITS) - 1)).to_bytes(FIELD, "little")
-        for at in range(_NUMBERS)
+        (((1 << 64) - 1) ^ (1 if index in _FLAGS else (1 << NUMBER_BITS) - 1)).to_bytes(
+            FIELD, "little"
+        )
+        for index in range(_NUMBERS)
     ),
     "little",
 )
@@ -87,11 +89,11 @@ class EncodedFrame:
 
     def __init__(self, text: object, device: ProbeSum | None = None) -> None:
         self.device = device
-        if type(text) is not str or len(text) > LONGEST:
+        if type(text) is not str or len(text) > MAX_TEXT:
             raise MalformedRow("its sums are not valid text")
         try:
             data = unhexlify(text)
-            self.first: tuple[int, ...] = _FIRST.unpack_from(data, HEAD.size)
+            self.first: tuple[int, ...] = _FIRST_NUMBERS.unpack_from(data, HEAD.size)
             end = _ENDS[data[0]]
             self.numbers = from_bytes(data[HEAD.size : end], "little")
             body = end + _PLANE.size * data[1]
@@ -100,7 +102,7 @@ class EncodedFrame:
             self.layout = data[end:body]
             # a 0 behind each byte: so it is done soonest
             fields = data[body:].decode("latin-1").encode("utf-16-le")
-            if (_LAYOUTS.get(self.layout) or _layout(self.layout))[-1] != len(fields):
+            if (_LAYOUTS.get(self.layout) or _parse_layout(self.layout))[-1] != len(fields):
                 raise ValueError
             self.fields = from_bytes(fields, "little")
         except (ValueError, IndexError, struct.error) as error:
@@ -142,7 +144,7 @@ class EncodedFrame:
         return _kernel(self.first)
 
     @property
-    def second(self) -> tuple[int, int, int, int, int]:
+    def second_figures(self) -> tuple[int, int, int, int, int]:
         """``iops_m``, ``bw_m`` and ``p99``, how many requests the devices had, and how long they
         took together (sums.py, Kernel)."""
         first = self.first
@@ -156,17 +158,17 @@ class EncodedFrame:
         return frame_sum.drain()
 
 
-def _layout(layout: bytes) -> tuple[int, ...]:
+def _parse_layout(layout: bytes) -> tuple[int, ...]:
     """Which byte of which histogram from which bucket on stands where: each one's number, then
     where its fields begin; at the end where the last one's end. Kept, as hosts with one job have
     few. ValueError or struct.error for what is none."""
-    positions, before, begin = [], -1, 0
+    positions, previous, begin = [], -1, 0
     for plane_index, count in _PLANE.iter_unpack(layout):
-        if plane_index <= before or plane_index % _STEPS * STEP + count > len(KEYS):
+        if plane_index <= previous or plane_index % _STEPS * STEP + count > len(KEYS):
             raise ValueError
         positions += [plane_index, begin]
-        before, begin = plane_index, begin + count * NARROW
-    if before >= _MAX_PLANES:
+        previous, begin = plane_index, begin + count * NARROW
+    if previous >= _MAX_PLANES:
         raise ValueError
     if len(_LAYOUTS) >= _MAX_LAYOUTS:
         _LAYOUTS.clear()
@@ -174,15 +176,15 @@ def _layout(layout: bytes) -> tuple[int, ...]:
     return _LAYOUTS[layout]
 
 
-def _planes(bins: Mapping[bytes, int]) -> dict[int, int]:
+def _sum_planes(bins: Mapping[bytes, int]) -> dict[int, int]:
     """The sums of histograms by their layouts: each of their planes alone."""
     planes: dict[int, int] = {}
     for layout, fields in bins.items():
-        places = _LAYOUTS.get(layout) or _layout(layout)
-        data = fields.to_bytes(places[-1], "little")
-        for at in range(0, len(places) - 1, 2):
-            plane_index, begin = places[at : at + 2]
-            end = places[at + 3] if at + 3 < len(places) else places[-1]
+        positions = _LAYOUTS.get(layout) or _parse_layout(layout)
+        data = fields.to_bytes(positions[-1], "little")
+        for index in range(0, len(positions) - 1, 2):
+            plane_index, begin = positions[index : index + 2]
+            end = positions[index + 3] if index + 3 < len(positions) else positions[-1]
             planes[plane_index] = planes.get(plane_index, 0) + from_bytes(data[begin:end], "little")
     return planes
 
@@ -196,9 +198,9 @@ class FrameSum:
 
     def __init__(self) -> None:
         self._sums: HostSums | None = None
-        self._begin()
+        self._reset()
 
-    def _begin(self) -> None:
+    def _reset(self) -> None:
         self._count = 0
         self._numbers = 0
         self._bins: dict[bytes, int] = {}
@@ -250,30 +252,33 @@ class FrameSum:
             self._slowest = slowest
         self._count += count
         if self._count == FLUSH_EVERY:
-            self._settle()
+            self._flush()
 
     def drain(self) -> HostSums:
         """Return the sum of all frames added since the last call."""
-        self._settle()
+        self._flush()
         sums, self._sums = self._sums, None
         return sums or HostSums()
 
-    def _settle(self) -> None:
+    def _flush(self) -> None:
         """The fields are full, or it is asked for."""
         if not self._count:
             return
-        data = self._numbers.to_bytes(_ALL.size, "little")
-        numbers = _ALL.unpack(data)
+        data = self._numbers.to_bytes(_ALL_NUMBERS.size, "little")
+        numbers = _ALL_NUMBERS.unpack(data)
         highest = [*map(max, zip(*self._maxima, strict=True))] or [0] * len(_KINDS)
         sums = HostSums(kernel=_kernel(numbers), slowest=self._slowest, device=self._device)
-        packed = _packed(_planes(self._bins))
-        maxima = {kind: (highest[place], packed.get(place, 0)) for place, kind in enumerate(_KINDS)}
+        packed = _pack_planes(_sum_planes(self._bins))
+        maxima = {
+            kind: (highest[kind_index], packed.get(kind_index, 0))
+            for kind_index, kind in enumerate(_KINDS)
+        }
         # in the order of a frame's
-        for place in (*range(1, len(PARTS)), 0):
-            part = _direction_sum(numbers[_STARTS[place] :], place, maxima)
+        for part_index in (*range(1, len(PARTS)), 0):
+            part = _direction_sum(numbers[_STARTS[part_index] :], part_index, maxima)
             if part is not None:
-                sums.fio[PARTS[place]] = part
-        self._begin()
+                sums.fio[PARTS[part_index]] = part
+        self._reset()
         if self._sums is None:
             self._sums = sums
         else:
@@ -281,16 +286,16 @@ class FrameSum:
 
 
 def _direction_sum(
-    numbers: tuple[int, ...], place: int, maxima: dict[tuple[int, str], tuple[int, int]]
+    numbers: tuple[int, ...], part_index: int, maxima: dict[tuple[int, str], tuple[int, int]]
 ) -> DirectionSum | None:
-    present, ios, moved, iops_m, bw_m = numbers[:5]
+    present, ios, byte_count, iops_m, bw_m = numbers[:5]
     if not present:
         return None
-    part = DirectionSum(ios, moved, iops_m, bw_m)
+    part = DirectionSum(ios, byte_count, iops_m, bw_m)
     for number, kind in enumerate(LATENCIES):
         n, sum_ns = numbers[5 + 2 * number : 7 + 2 * number]
         if n:
-            part.latencies[kind] = LatencyTotals(n, sum_ns, *maxima.get((place, kind), (0, 0)))
+            part.latencies[kind] = LatencyTotals(n, sum_ns, *maxima.get((part_index, kind), (0, 0)))
     return part
 
 
@@ -307,61 +312,65 @@ def _kernel(numbers: tuple[int, ...]) -> KernelSum:
     )
 
 
-def _packed(planes: Mapping[int, int]) -> dict[int, int]:
+def _pack_planes(planes: Mapping[int, int]) -> dict[int, int]:
     """Histograms as packed.py has them, by their place in ``_KINDS``."""
     histograms: dict[int, int] = {}
     for plane_index, narrow in planes.items():
         rest, step = divmod(plane_index, _STEPS)
-        place, plane = divmod(rest, PLANES)
+        histogram_index, plane = divmod(rest, PLANES)
         count = (narrow.bit_length() + NARROW * 8 - 1) // (NARROW * 8)
         data = narrow.to_bytes(count * NARROW, "little")
         fields = bytearray(count * FIELD)
         for byte in range(NARROW):
             fields[byte::FIELD] = data[byte::NARROW]
         wide = int.from_bytes(fields, "little") << 8 * (step * STEP * FIELD + plane)
-        histograms[place] = histograms.get(place, 0) + wide
+        histograms[histogram_index] = histograms.get(histogram_index, 0) + wide
     return histograms
 
 
-def to_text(sums: HostSums) -> str:
+def encode_frame(sums: HostSums) -> str:
     """Encode one host's frame; "" for a frame with counts that are too large, which is sent as
     JSON."""
-    numbers, planes = _numbers(sums), [*_planes_of(sums)]
+    numbers, planes = _encode_numbers(sums), [*_histogram_planes(sums)]
     if numbers is None or any(plane_index < 0 for plane_index, _ in planes):
         return ""
-    parts = max((place for place, name in enumerate(PARTS) if name in sums.fio), default=0)
-    end = (_AT_PARTS + parts * _IN_PART) * FIELD
+    parts = max(
+        (part_index for part_index, name in enumerate(PARTS) if name in sums.fio), default=0
+    )
+    end = (_AT_PARTS + parts * _NUMBERS_PER_PART) * FIELD
     data = b"".join((
-        HEAD.pack(parts, len(planes)), _ALL.pack(*numbers)[:end],
+        HEAD.pack(parts, len(planes)), _ALL_NUMBERS.pack(*numbers)[:end],
         *(_PLANE.pack(plane_index, len(plane)) for plane_index, plane in planes),
         *(plane for _, plane in planes),
     ))  # fmt: skip
-    return data.hex() if 2 * len(data) <= LONGEST else ""
+    return data.hex() if 2 * len(data) <= MAX_TEXT else ""
 
 
-def _planes_of(sums: HostSums) -> Iterator[tuple[int, bytes]]:
+def _histogram_planes(sums: HostSums) -> Iterator[tuple[int, bytes]]:
     """The bytes of all histograms; -1 for a byte that has no place."""
-    for place, packed in _histograms(sums):
+    for histogram_index, packed in _histograms(sums):
         data = packed.to_bytes((packed.bit_length() // 8 // FIELD + 1) * FIELD, "little")
         for plane in range(FIELD):
             plane_data = data[plane::FIELD].rstrip(b"\0")
             if not plane_data:
                 continue
             step = (len(plane_data) - len(plane_data.lstrip(b"\0"))) // STEP
-            plane_index = (place * PLANES + plane) * _STEPS + step if plane < PLANES else -1
+            plane_index = (
+                (histogram_index * PLANES + plane) * _STEPS + step if plane < PLANES else -1
+            )
             plane_data += bytes(-len(plane_data) % PLANE_ALIGNMENT)
             yield plane_index, plane_data[step * STEP :]
 
 
 def _histograms(sums: HostSums) -> Iterator[tuple[int, int]]:
-    for number, (place, kind) in enumerate(_KINDS):
-        part = sums.fio.get(PARTS[place])
+    for number, (part_index, kind) in enumerate(_KINDS):
+        part = sums.fio.get(PARTS[part_index])
         packed = part.latencies[kind].packed if part and kind in part.latencies else 0
         if packed:
             yield number, packed
 
 
-def _numbers(sums: HostSums) -> list[int] | None:
+def _encode_numbers(sums: HostSums) -> list[int] | None:
     kernel = sums.kernel
     if sums.fio and TOTAL not in sums.fio:
         return None
@@ -372,15 +381,18 @@ def _numbers(sums: HostSums) -> list[int] | None:
         *(kernel.waits.get(name, 0) for name in _WAITS),
     ]  # fmt: skip
     numbers[_AT_P99] = sums.slowest[0] if sums.slowest else 0
-    for place, (start, name) in enumerate(zip(_STARTS, PARTS, strict=True)):
+    for part_index, (start, name) in enumerate(zip(_STARTS, PARTS, strict=True)):
         part = sums.fio.get(name)
         if part is None:
             continue
         numbers[start : start + 5] = [1, part.ios, part.bytes, part.iops_m, part.bw_m]
         for number, kind in enumerate(LATENCIES):
-            more = part.latencies.get(kind, LatencyTotals())
-            numbers[start + 5 + 2 * number : start + 7 + 2 * number] = [more.n, more.sum_ns]
+            totals = part.latencies.get(kind, LatencyTotals())
+            numbers[start + 5 + 2 * number : start + 7 + 2 * number] = [totals.n, totals.sum_ns]
             if kind in WITH_BINS:
-                numbers[_AT_MAXIMA + _KINDS.index((place, kind))] = more.max_ns
-    fits = all(0 <= value < (2 if at in _ONES else 1 << BITS) for at, value in enumerate(numbers))
+                numbers[_AT_MAXIMA + _KINDS.index((part_index, kind))] = totals.max_ns
+    fits = all(
+        0 <= value < (2 if index in _FLAGS else 1 << NUMBER_BITS)
+        for index, value in enumerate(numbers)
+    )
     return numbers if fits else None

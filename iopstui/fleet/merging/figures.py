@@ -43,7 +43,7 @@ def figure(sums: HostSums, path: Sequence[str]) -> float | None:
     if not _is_summed(path):
         return None
     if path[0] == DEVICE:
-        return _of_device(sums, path[1], path[2])
+        return _device_figure(sums, path[1], path[2])
     part = sums.total if path[1] == TOTAL else sums.fio.get(path[1])
     if part is None:
         return None
@@ -59,7 +59,7 @@ def figure(sums: HostSums, path: Sequence[str]) -> float | None:
     return latencies.percentiles().get(path[3])
 
 
-def _of_device(sums: HostSums, kind: str, name: str) -> float | None:
+def _device_figure(sums: HostSums, kind: str, name: str) -> float | None:
     part = sums.device.part(kind)
     if part is None:
         return None
@@ -80,14 +80,14 @@ def _is_summed(path: Sequence[str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class FleetExpectation:
-    """An --expect of a fleet: of the totals, or of ``each`` host."""
+    """An --expect of a fleet: of the totals, or ``per_host``."""
 
     text: str
-    each: bool
+    per_host: bool
     expectation: Expectation
 
 
-def wanted(text: str, tolerance: float) -> FleetExpectation:
+def parse_fleet_expectation(text: str, tolerance: float) -> FleetExpectation:
     """UsageError for what totals don't have."""
     body = text.strip()
     per_host = body.startswith(EACH_PREFIX)
@@ -96,7 +96,7 @@ def wanted(text: str, tolerance: float) -> FleetExpectation:
     if match is not None:
         body = full_name(match[0]) + body[match.end() :]
     expectation = parse_expectation(body, (), tolerance, ())
-    _check(f"--expect {text!r}", expectation.path)
+    _check_path(f"--expect {text!r}", expectation.path)
     if expectation.part is not None:
         raise UsageError(
             f"--expect {text!r} is a share of a baseline, which is not available for many hosts.",
@@ -105,7 +105,7 @@ def wanted(text: str, tolerance: float) -> FleetExpectation:
     return FleetExpectation(text.strip(), per_host, expectation)
 
 
-def _check(option: str, path: Sequence[str]) -> None:
+def _check_path(option: str, path: Sequence[str]) -> None:
     if not _is_summed(path):
         raise UsageError(f"{option}: not available for many hosts.",
                          "Available: iops, bw and latencies: read.clat.p99, write.iops ..., "
@@ -124,13 +124,13 @@ class AbortCondition:
         name, self._op, value, span = match.groups()
         option = f"--abort {text!r}"
         field, self._value = figure_and_value(option, full_name(name), value, (), ())
-        _check(option, field.path)
-        for_s = parse_duration(span) if span else 0.0
-        if for_s is None:
+        _check_path(option, field.path)
+        duration_s = parse_duration(span) if span else 0.0
+        if duration_s is None:
             raise UsageError(f"{option}: {span!r} is not a time such as 5s or 1m.")
         self.text = text.strip()
         self.path = self._path = field.path
-        self._for_s = for_s
+        self._for_s = duration_s
         self._since: int | None = None
 
     def feed(self, second: MergedSecond) -> bool:

@@ -27,16 +27,16 @@ from iopstui.fleet.merging.sums import (
 from iopstui.model.metrics.frame import FINAL, LATE, RAMP
 from iopstui.model.metrics.paths import DEVICE, TOTAL
 
-COMPLETE = 0.8
+COMPLETE_SHARE = 0.8
 """Of a second must be measured, or the host is left out of it."""
 CLOCK_JUMP_MS = 500.0
 # by how much of an interval a frame may be ahead of its second, or behind it
-EARLY, BEHIND = 1.25, 0.75
+MAX_EARLY, MAX_BEHIND = 1.25, 0.75
 # an interval may be that much longer than the seconds into which it is to be put
 MAX_LENGTH_FACTOR = 1.5
 MAX_WALL_S = 1e10
-FAR_S = 60.0
-_NUMBERS = frozenset((int, float))
+MAX_CLOCK_DISTANCE_S = 60.0
+_NUMBER_TYPES = frozenset((int, float))
 _NO_FLAGS: set[str] = set()
 EncodedSecond = tuple[str, int, EncodedFrame, float | None, float]
 """A whole second as one frame told it, without anything special: its host's name, its number, what
@@ -45,43 +45,43 @@ it did, the device's util (percent), and its length (s)."""
 
 @dataclass(slots=True)
 class HostInterval:
-    """``host`` in one second: what it did in the ``measured`` seconds of it, ``own`` as it came.
+    """``host`` in one second: what it did in the ``measured`` seconds of it, ``data`` as it came.
     ``complete``: enough of it; ``flags`` are its frames', ``util`` the device's in the newest of
     them (percent)."""
 
     host: str
     number: int
-    own: HostSums | EncodedFrame | None = None
+    data: HostSums | EncodedFrame | None = None
     measured: float = 0.0
     flags: set[str] = field(default_factory=set)
-    gap: bool = False
-    several: bool = False
+    has_gap: bool = False
+    is_combined: bool = False
     util: float | None = None
 
     @property
     def sums(self) -> HostSums:
         """The sums of the host."""
-        if not isinstance(self.own, HostSums):
-            self.own = self.own.sums(self.host) if self.own is not None else HostSums()
-        return self.own
+        if not isinstance(self.data, HostSums):
+            self.data = self.data.sums(self.host) if self.data is not None else HostSums()
+        return self.data
 
     def add(self, data: HostSums | EncodedFrame, seconds: float) -> None:
         """Another frame of it: counts add, rates are those of both together."""
         if not self.flags and not self.measured:
             # the only one, nearly always: taken as it is, because histograms are long
-            self.own, self.measured = data, seconds
+            self.data, self.measured = data, seconds
             return
         sums = data if isinstance(data, HostSums) else data.sums(self.host)
-        if not self.several:
-            self.several, first = True, self.sums
-            self.own = HostSums()
+        if not self.is_combined:
+            self.is_combined, first = True, self.sums
+            self.data = HostSums()
             self.sums.add(first)
-        before, self.measured = self.measured, self.measured + seconds
+        previous_s, self.measured = self.measured, self.measured + seconds
         rates = self.sums.kernel.rates, sums.kernel.rates
         both_measured = bool(rates[0]) and bool(rates[1])
         self.sums.add(sums)
         self.sums.device.set_single_host_rates()
-        if not before or not self.measured:
+        if not previous_s or not self.measured:
             return
         for part in self.sums.fio.values():
             part.iops_m = scaled_integer(part.ios / self.measured, MILLI)
@@ -91,11 +91,11 @@ class HostInterval:
         for name, value in rates[1].items() if both_measured else ():
             # the sum of both so far
             old = kernel.rates[name] - value
-            kernel.rates[name] = round((old * before + value * seconds) / self.measured)
+            kernel.rates[name] = round((old * previous_s + value * seconds) / self.measured)
 
     def complete(self, interval_s: float) -> bool:
         """Whether it can be counted."""
-        return not self.gap and self.measured >= COMPLETE * interval_s
+        return not self.has_gap and self.measured >= COMPLETE_SHARE * interval_s
 
 
 MAX_UTIL = 1e6
@@ -104,39 +104,39 @@ MAX_UTIL = 1e6
 class HostTimeline:
     """Follows one host. ``feed`` takes its frames in order and gives the seconds that are over.
 
-    ``offset_ms`` is by how much its wall clock is ahead of ours (0: not known), ``near_s`` our
+    ``offset_ms`` is by how much its wall clock is ahead of ours (0: not known), ``our_clock_s`` our
     clock, from which it can't be far (``None``: recorded, any time will do). ``totals`` has bins if
-    ``keep_bins``. ``counted`` holds its frames against
+    ``keep_bins``. ``io_totals`` compares its frames with
     fio's final count; ``outcome`` says how its last run ended ("" while it goes on).
     """
 
     def __init__(self, name: str, interval_s: float, keep_bins: bool = False) -> None:
         self.name = name
         self.offset_ms = 0.0
-        self.near_s: float | None = None
+        self.our_clock_s: float | None = None
         self.outcome = ""
         self.first: int | None = None
         self.last: int | None = None
         self.ended = False
-        self._whole = HostSums()
-        self._pile = FrameSum()
+        self._totals = HostSums()
+        self._frame_sum = FrameSum()
         self.measured = 0.0
-        self.counted = HostTotals()
+        self.io_totals = HostTotals()
         self.jumped_ms = 0.0
         self.frames = 0
         self.too_long = 0
         self.longest_s = 0.0
         self._keep_bins = keep_bins
         self._interval_s = interval_s
-        self._enough_s = COMPLETE * interval_s
+        self._complete_s = COMPLETE_SHARE * interval_s
         self._origin_ms: float | None = None
         self._newest_t: float | None = None
-        self._slot: HostInterval | None = None
+        self._open_interval: HostInterval | None = None
 
     @property
     def open_second(self) -> int | None:
         """The second that it has begun and not given yet."""
-        return self._slot.number if self._slot is not None else None
+        return self._open_interval.number if self._open_interval is not None else None
 
     def begin_session(self) -> None:
         """A session of it begins: its clock starts anew."""
@@ -150,7 +150,7 @@ class HostTimeline:
             return self._feed_sums(row, flags)
         fio = get_object(row, "fio")
         seconds = _seconds(fio.get("seconds") if fio else row.get("seconds"))
-        if not fio and _says_nothing(row, flags):
+        if not fio and _is_empty_frame(row, flags):
             return []
         number = self._number(self._middle_s(row, seconds), seconds)
         util = _util(get_object(get_object(row, "kernel"), TOTAL))
@@ -158,10 +158,10 @@ class HostTimeline:
         # nothing below can fail: all of the frame is taken, or nothing
         self.frames += 1
         self._newest_t = row["t"]
-        self.counted.add(fio, flags, sums)
+        self.io_totals.add(fio, flags, sums)
         if RAMP not in flags:
             self.measured += seconds if fio else 0.0
-            self._whole.add(sums, self._keep_bins)
+            self._totals.add(sums, self._keep_bins)
         return self._add_interval(sums, number, seconds, flags, util, bool(fio))
 
     def _feed_sums(self, row: Mapping[str, Any], flags: set[str]) -> list[HostInterval]:
@@ -172,29 +172,29 @@ class HostTimeline:
         seconds = _seconds(row.get("seconds"))
         if not seconds:
             raise MalformedRow("a frame with sums has no length")
-        if not fio and _says_nothing(row, flags):
+        if not fio and _is_empty_frame(row, flags):
             return []
         number = self._number(self._middle_s(row, seconds), seconds)
         self.frames += 1
         self._newest_t = row["t"]
-        self.counted.count(frame.ios, frame.bytes, flags)
+        self.io_totals.count(frame.ios, frame.bytes, flags)
         if RAMP not in flags:
             self.measured += seconds if fio else 0.0
-            self._pile.add(frame, self.name, self._keep_bins)
+            self._frame_sum.add(frame, self.name, self._keep_bins)
         return self._add_interval(frame, number, seconds, flags, _util(row), fio)
 
-    def plain(self, row: Mapping[str, Any]) -> EncodedSecond | None:
+    def feed_encoded(self, row: Mapping[str, Any]) -> EncodedSecond | None:
         """``feed`` of a frame that was sent as its sums and is the whole second behind the last
         one, as nearly all are; ``None`` for any other: then nothing is taken yet. Malformed."""
         text, seconds, last = row.get("sums"), row.get("seconds"), self.last
         t: Any = row.get("t")
-        wall: Any = row.get("wall_ms")
+        wall_ms: Any = row.get("wall_ms")
         if (
             text is None or row.get("event") != "frame" or row.get("flags")
             or type(seconds) is not float
-            or type(t) not in _NUMBERS or type(wall) not in _NUMBERS
+            or type(t) not in _NUMBER_TYPES or type(wall_ms) not in _NUMBER_TYPES
             or last is None or row.get(DEVICE) is not None
-            or not self._follows(t, wall, seconds)
+            or not self._follows(t, wall_ms, seconds)
         ):  # fmt: skip
             return None
         frame = EncodedFrame(text)
@@ -203,54 +203,54 @@ class HostTimeline:
             return None
         self.frames += 1
         self._newest_t, self.last = t, last + 1
-        self.counted.count(frame.first[1], frame.first[2], _NO_FLAGS)
+        self.io_totals.count(frame.first[1], frame.first[2], _NO_FLAGS)
         if fio:
             self.measured += seconds
-        self._pile.add(frame, self.name, self._keep_bins)
+        self._frame_sum.add(frame, self.name, self._keep_bins)
         return self.name, last + 1, frame, _util(row), seconds
 
-    def _follows(self, t: float, wall: float, seconds: float) -> bool:
+    def _follows(self, t: float, wall_ms: float, seconds: float) -> bool:
         """Whether a frame is the whole second behind the last one, as far as its times say."""
         last, origin, newest = self.last, self._origin_ms, self._newest_t
         if (
             last is None or origin is None or newest is None
-            or self.ended or self._slot is not None
-            or not self._enough_s <= seconds <= MAX_LENGTH_FACTOR * self._interval_s
-            or not newest < t < MAX_WALL_S or not 0 <= wall < MAX_WALL_S * 1000
-            or not abs(wall - t * 1000 - origin - self.jumped_ms) <= CLOCK_JUMP_MS
+            or self.ended or self._open_interval is not None
+            or not self._complete_s <= seconds <= MAX_LENGTH_FACTOR * self._interval_s
+            or not newest < t < MAX_WALL_S or not 0 <= wall_ms < MAX_WALL_S * 1000
+            or not abs(wall_ms - t * 1000 - origin - self.jumped_ms) <= CLOCK_JUMP_MS
         ):  # fmt: skip
             return False
         at_s = (origin - self.offset_ms) / 1000 + t
         ahead = (at_s - seconds / 2) / self._interval_s - (last + 1.5)
-        return -EARLY <= ahead <= BEHIND and (
-            self.near_s is None or abs(at_s - self.near_s) <= FAR_S
+        return -MAX_EARLY <= ahead <= MAX_BEHIND and (
+            self.our_clock_s is None or abs(at_s - self.our_clock_s) <= MAX_CLOCK_DISTANCE_S
         )
 
     @property
     def totals(self) -> HostSums:
         """Return the sum of its frames without fio's ramp."""
-        self._whole.add(self._pile.drain(), self._keep_bins)
-        return self._whole
+        self._totals.add(self._frame_sum.drain(), self._keep_bins)
+        return self._totals
 
     def _add_interval(
         self, data: HostSums | EncodedFrame, number: int, seconds: float, flags: set[str],
         util: float | None, fio: bool,
     ) -> list[HostInterval]:  # fmt: skip
-        if self._slot is None and not flags and seconds >= self._enough_s:
+        if self._open_interval is None and not flags and seconds >= self._complete_s:
             # a whole second, nearly always
             self._expected_from(number)
             return [HostInterval(self.name, number, data, seconds, flags, util=util)]
-        completed = self._open_slot(number)
-        slot = self._slot
-        assert slot is not None
-        slot.add(data, seconds)
+        completed = self._begin_interval(number)
+        interval = self._open_interval
+        assert interval is not None
+        interval.add(data, seconds)
         if flags:
-            slot.flags |= flags
-            slot.gap |= LATE in flags and not fio
-        slot.util = util
-        if slot.measured >= COMPLETE * self._interval_s or slot.gap:
-            self._slot = None
-            completed.append(slot)
+            interval.flags |= flags
+            interval.has_gap |= LATE in flags and not fio
+        interval.util = util
+        if interval.measured >= COMPLETE_SHARE * self._interval_s or interval.has_gap:
+            self._open_interval = None
+            completed.append(interval)
         return completed
 
     def expect(self, wall_ms: float) -> None:
@@ -264,7 +264,7 @@ class HostTimeline:
         self.ended = True
         return self.flush()
 
-    def rated(self) -> HostSums:
+    def run_sums(self) -> HostSums:
         """Return ``totals`` with the rates of the whole run. Rates of frames do not add up."""
         sums = self.totals
         sums.device.set_single_host_rates()
@@ -273,12 +273,12 @@ class HostTimeline:
             part.bw_m = scaled_integer(part.bytes / self.measured, MILLI) if self.measured else 0
         return sums
 
-    def _open_slot(self, number: int) -> list[HostInterval]:
+    def _begin_interval(self, number: int) -> list[HostInterval]:
         completed = []
-        if self._slot is not None and self._slot.number != number:
+        if self._open_interval is not None and self._open_interval.number != number:
             completed = self.flush()
-        if self._slot is None:
-            self._slot = HostInterval(self.name, number)
+        if self._open_interval is None:
+            self._open_interval = HostInterval(self.name, number)
             self._expected_from(number)
         self.last = number
         return completed
@@ -292,26 +292,26 @@ class HostTimeline:
 
     def flush(self) -> list[HostInterval]:
         """The second that it is in, as far as it has come."""
-        slot, self._slot = self._slot, None
-        return [slot] if slot is not None else []
+        interval, self._open_interval = self._open_interval, None
+        return [interval] if interval is not None else []
 
     def _middle_s(self, row: Mapping[str, Any], seconds: float) -> float:
         """When the frame's middle was, in seconds since 1970 by our clock."""
-        wall, t = row.get("wall_ms"), row.get("t")
-        if not isinstance(wall, (int, float)) or not isinstance(t, (int, float)):
+        wall_ms, t = row.get("wall_ms"), row.get("t")
+        if not isinstance(wall_ms, (int, float)) or not isinstance(t, (int, float)):
             raise MalformedRow("a frame has no time")
         # a number of JSON may be too large for a float, or none at all (NaN)
-        if not (0 <= wall < MAX_WALL_S * 1000 and abs(t) < MAX_WALL_S):
+        if not (0 <= wall_ms < MAX_WALL_S * 1000 and abs(t) < MAX_WALL_S):
             raise MalformedRow("a frame has an impossible time")
         if self._newest_t is not None and t <= self._newest_t:
             raise MalformedRow("a frame is duplicate or out of order")
-        origin = wall - t * 1000
+        origin = wall_ms - t * 1000
         if self._origin_ms is None:
             self._origin_ms = origin
         elif abs(origin - self._origin_ms - self.jumped_ms) > CLOCK_JUMP_MS:
             self.jumped_ms = origin - self._origin_ms
         at_s = (self._origin_ms - self.offset_ms) / 1000 + t
-        if self.near_s is not None and abs(at_s - self.near_s) > FAR_S:
+        if self.our_clock_s is not None and abs(at_s - self.our_clock_s) > MAX_CLOCK_DISTANCE_S:
             raise MalformedRow("a frame has an impossible time")
         return at_s - seconds / 2
 
@@ -319,18 +319,18 @@ class HostTimeline:
         """Return the number of a second (of ``interval_s``) since 1970."""
         if seconds > MAX_LENGTH_FACTOR * self._interval_s:
             self.too_long, self.longest_s = self.too_long + 1, max(self.longest_s, seconds)
-        at = middle_s / self._interval_s
-        if self._slot is not None or self.last is None:
-            return max(math.floor(at), self.last or 0)
+        position = middle_s / self._interval_s
+        if self._open_interval is not None or self.last is None:
+            return max(math.floor(position), self.last or 0)
         following = self.last + 1
-        ahead = at - (following + 0.5)
-        if -EARLY <= ahead <= BEHIND:
+        ahead = position - (following + 0.5)
+        if -MAX_EARLY <= ahead <= MAX_BEHIND:
             return following
         # long after the last one, or so early that two lie in one second
-        return max(math.floor(at), self.last)
+        return max(math.floor(position), self.last)
 
 
-def _says_nothing(row: Mapping[str, Any], flags: set[str]) -> bool:
+def _is_empty_frame(row: Mapping[str, Any], flags: set[str]) -> bool:
     """A frame without fio: its last word twice, or not its first yet."""
     return FINAL in flags or (bool(row.get("step")) and LATE not in flags)
 

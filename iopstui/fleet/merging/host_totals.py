@@ -24,9 +24,9 @@ class HostTotals:
         self.ios = 0
         self.bytes = 0
         self.finals: tuple[int, int | None] | None = None
-        self.checked = True
+        self.is_checked = True
         self._under_way = [0, 0]
-        self._run = [0, 0]
+        self._run_counts = [0, 0]
 
     def add(self, fio: Mapping[str, Any], flags: set[str], sums: HostSums) -> None:
         """Count a frame. What came before fio's counters began again (a ramp) is dropped."""
@@ -38,17 +38,17 @@ class HostTotals:
         else:
             self.count(total.ios, total.bytes, flags)
 
-    def count(self, ios: int, moved: int, flags: set[str]) -> None:
+    def count(self, ios: int, byte_count: int, flags: set[str]) -> None:
         """``add`` for what a frame's total says."""
         if RESET in flags:
-            self.ios, self.bytes = self.ios - self._run[0], self.bytes - self._run[1]
-            self._run = [0, 0]
-        self.ios, self.bytes = self.ios + ios, self.bytes + moved
-        run = self._run
+            self.ios, self.bytes = self.ios - self._run_counts[0], self.bytes - self._run_counts[1]
+            self._run_counts = [0, 0]
+        self.ios, self.bytes = self.ios + ios, self.bytes + byte_count
+        run = self._run_counts
         run[0] += ios
-        run[1] += moved
+        run[1] += byte_count
 
-    def finished(self, row: Mapping[str, Any]) -> None:
+    def add_final(self, row: Mapping[str, Any]) -> None:
         """A run is over: fio's final figures (step_finished). Malformed."""
         summary = get_object(row, "summary")
         if not summary:
@@ -56,31 +56,31 @@ class HostTotals:
         rows = summary.get("rows")
         if not isinstance(rows, list):
             raise MalformedRow("a summary has no rows")
-        self.checked &= is_final(summary)
-        ios, moved = 0, 0
+        self.is_checked &= is_final(summary)
+        ios, byte_count = 0, 0
         sizes_known = True
         for summary_row in rows:
-            completed, size, checked = _of_row(summary_row)
+            completed, size, checked = _final_counts(summary_row)
             ios += completed
-            moved += completed * size
+            byte_count += completed * size
             sizes_known &= bool(size) or not completed
-            self.checked &= checked
+            self.is_checked &= checked
             if summary_row.get("ramp"):
                 depth = scaled_integer(summary_row.get("depth"))
                 self._under_way[0] += depth
                 self._under_way[1] += depth * size
-        before = self.finals or (0, 0)
-        all_sized = sizes_known and before[1] is not None
-        self.finals = (before[0] + ios, (before[1] or 0) + moved if all_sized else None)
-        self._run = [0, 0]
+        previous = self.finals or (0, 0)
+        all_sized = sizes_known and previous[1] is not None
+        self.finals = (previous[0] + ios, (previous[1] or 0) + byte_count if all_sized else None)
+        self._run_counts = [0, 0]
 
     @property
     def verdict(self) -> str:
         """EXACT, DIFFERS or UNCHECKED."""
-        if self.finals is None or not self.checked:
+        if self.finals is None or not self.is_checked:
             return UNCHECKED
-        ios, moved = self.finals
-        return EXACT if self.ios == ios and moved in (None, self.bytes) else DIFFERS
+        ios, byte_count = self.finals
+        return EXACT if self.ios == ios and byte_count in (None, self.bytes) else DIFFERS
 
     @property
     def ramp(self) -> bool:
@@ -88,20 +88,20 @@ class HostTotals:
         there (model/metrics/summary.py)."""
         if self.finals is None or self.verdict != DIFFERS:
             return False
-        ios, moved = self.finals
-        bytes_explained = moved is None or abs(self.bytes - moved) <= self._under_way[1]
+        ios, byte_count = self.finals
+        bytes_explained = byte_count is None or abs(self.bytes - byte_count) <= self._under_way[1]
         return bytes_explained and abs(self.ios - ios) <= self._under_way[0]
 
     def as_object(self) -> Object:
         """Return an object for JSON lines."""
-        ios, moved = self.finals or (None, None)
+        ios, byte_count = self.finals or (None, None)
         return {
-            "ios": self.ios, "bytes": self.bytes, "fio_ios": ios, "fio_bytes": moved,
+            "ios": self.ios, "bytes": self.bytes, "fio_ios": ios, "fio_bytes": byte_count,
             "verdict": self.verdict,
         }  # fmt: skip
 
 
-def _of_row(row: Any) -> tuple[int, int, bool]:
+def _final_counts(row: Any) -> tuple[int, int, bool]:
     """Completions by another counter than the frames', the block size (0: several), and whether
     there is such a counter."""
     if not isinstance(row, dict):

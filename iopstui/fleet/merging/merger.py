@@ -33,7 +33,7 @@ MAX_NAMES = 100_000
 MAX_HOSTS = 50_000
 """Of a single merger; each takes some kB whatever it says."""
 # what outcome.py reads of another merger's whole
-_KEPT = (
+_MERGED_FIELDS = (
     ("hosts", ("total", "finished"), ("failed", "interrupted", "unseen")),
     ("count", ("ios", "bytes", "exact", "fio_ios", "fio_bytes"), ("differs", "unchecked", "ramp")),
 )
@@ -67,12 +67,12 @@ class _OpenSecond:
 
     sums: HostSums = field(default_factory=HostSums)
     ramps: HostSums = field(default_factory=HostSums)
-    compact: FrameSum = field(default_factory=FrameSum)
+    encoded: FrameSum = field(default_factory=FrameSum)
     totals: HostSums = field(default_factory=HostSums)
     flags: dict[str, int] = field(default_factory=dict)
     hosts: set[str] = field(default_factory=set)
     incomplete: set[str] = field(default_factory=set)
-    below: list[tuple[str, int, int, tuple[str, ...], tuple[str, ...]]] = field(
+    sub_totals: list[tuple[str, int, int, tuple[str, ...], tuple[str, ...]]] = field(
         default_factory=list
     )
 
@@ -92,7 +92,7 @@ class _SubMerger:
     sums: HostSums = field(default_factory=HostSums)
     rows: int = 0
 
-    def rated(self) -> HostSums:
+    def mean_sums(self) -> HostSums:
         """``sums`` with the rates of a mean second."""
         sums = HostSums()
         sums.add(self.sums)
@@ -108,38 +108,39 @@ class _SubMerger:
         return self.lost if self.last is not None and number > self.last else ()
 
 
-def _ignore_host_second(name: str, slot: HostInterval, is_counted: bool) -> None:
+def _ignore_host_second(name: str, interval: HostInterval, is_counted: bool) -> None:
     """Nobody asks for each host's own seconds."""
 
 
 class Merger:
-    """Merges rows of many hosts. ``feed`` takes rows of any host in order of arrival, ``closed``
-    returns the finished seconds. ``hosts`` are those that sent frames; ``interval_s`` is the
-    length of a second.
+    """Merges rows of many hosts. ``feed`` takes rows of any host in order of arrival,
+    ``close_seconds`` returns the finished seconds. ``hosts`` are those that sent frames;
+    ``interval_s`` is the length of a second.
 
-    ``keep_bins``: every host's whole histogram is kept (for ``--expect each...``). ``on_slot`` is
-    told each host's own seconds, and whether they are counted, before the totals of them;
-    ``on_plain`` of many at once that are counted, which come to ``on_slot`` unless it is set.
-    ``late`` counts frames that came when their second was closed, ``lost`` names who says no more,
-    ``whole`` adds up all frames of all hosts, late and incomplete ones too, but fio's ramp.
+    ``keep_bins``: every host's whole histogram is kept (for ``--expect each...``). ``on_interval``
+    is called with each host's own seconds, and whether they are counted, before their totals;
+    ``on_encoded`` with many counted ones at once (default: ``on_interval`` for each of them).
+    ``late_frames`` counts frames that came when their second was closed, ``lost_hosts`` names hosts
+    that report no more, ``sums`` adds up all frames of all hosts, late and incomplete ones too, but
+    not fio's ramp.
     """
 
     def __init__(self, interval_s: float = 1.0, lag: int = LAG, keep_bins: bool = False) -> None:
         self.interval_s = interval_s
-        self.on_slot: Callable[[str, HostInterval, bool], None] = _ignore_host_second
-        self.on_plain: Callable[[Sequence[EncodedSecond]], None] = self._each_slot
+        self.on_interval: Callable[[str, HostInterval, bool], None] = _ignore_host_second
+        self.on_encoded: Callable[[Sequence[EncodedSecond]], None] = self._report_intervals
         self.hosts: dict[str, HostTimeline] = {}
-        self.below: dict[str, _SubMerger] = {}
-        self.merged: dict[str, Mapping[str, Any]] = {}
-        self.late: dict[str, int] = {}
-        self.whole = HostSums()
-        self.lost: set[str] = set()
-        self._foreign: set[str] = set()
+        self.sub_mergers: dict[str, _SubMerger] = {}
+        self.merged_rows: dict[str, Mapping[str, Any]] = {}
+        self.late_frames: dict[str, int] = {}
+        self.sums = HostSums()
+        self.lost_hosts: set[str] = set()
+        self._foreign_hosts: set[str] = set()
         self._lag = lag
         self._keep_bins = keep_bins
-        self._open: dict[int, _OpenSecond] = {}
-        self._next: int | None = None
-        self._newest = 0
+        self._open_seconds: dict[int, _OpenSecond] = {}
+        self._next_number: int | None = None
+        self._newest_number = 0
 
     def host(self, name: str) -> HostTimeline:
         """A host by its name, a new one if need be. UsageError for more than MAX_HOSTS."""
@@ -154,73 +155,73 @@ class Merger:
     def feed(self, name: str, row: Mapping[str, Any]) -> None:
         """A line of ``name``. Malformed for what no iopstui writes; nothing of it is counted."""
         kind = row.get("event")
-        if self._foreign or "schema" in row:
+        if self._foreign_hosts or "schema" in row:
             self._check_schema(name, row)
         if kind == "frame":
             host = self.hosts.get(name) or self.host(name)
-            for slot in host.feed(row):
-                self._add_slot(host, slot)
+            for interval in host.feed(row):
+                self._add_interval(host, interval)
         elif kind == "session":
-            self._begin(name, bool(row.get("merged")))
+            self._begin_session(name, bool(row.get("merged")))
         elif kind == "step_finished":
-            self._finished(name, row)
+            self._finish_host(name, row)
         elif kind == "ended":
             self.end(name)
         elif kind == "total":
-            self._total(name, row)
+            self._add_total(name, row)
         elif kind == "merged":
-            self._merged(name, row)
+            self._add_merged(name, row)
 
     def feed_all(
-        self, rows: Iterable[tuple[str, Mapping[str, Any]]], near_s: float,
-        refused: Callable[[str, MalformedRow], None],
+        self, rows: Iterable[tuple[str, Mapping[str, Any]]], our_clock_s: float,
+        on_malformed: Callable[[str, MalformedRow], None],
     ) -> None:  # fmt: skip
-        """``feed`` of lines that have just come, by our clock at ``near_s``; ``refused`` is told
-        whose was malformed. What is the same of nearly all is done for all of them at once."""
-        plain: list[EncodedSecond] = []
+        """``feed`` of lines that have just come, at ``our_clock_s`` by our clock; ``on_malformed``
+        gets the malformed ones. Whole encoded seconds, nearly all, are added at once."""
+        encoded: list[EncodedSecond] = []
         for name, row in rows:
             try:
                 host = self.hosts.get(name)
                 if host is not None:
-                    host.near_s = near_s
-                if host is not None and not self._foreign and "schema" not in row:
-                    second = host.plain(row)
+                    host.our_clock_s = our_clock_s
+                if host is not None and not self._foreign_hosts and "schema" not in row:
+                    second = host.feed_encoded(row)
                     if second is not None:
-                        plain.append(second)
+                        encoded.append(second)
                         continue
                 # in the order in which they came
-                self._put_all(plain)
-                plain.clear()
-                if name not in self.below:
-                    self.host(name).near_s = near_s
+                self._add_encoded(encoded)
+                encoded.clear()
+                if name not in self.sub_mergers:
+                    self.host(name).our_clock_s = our_clock_s
                 self.feed(name, row)
             except MalformedRow as error:
-                refused(name, error)
-        self._put_all(plain)
+                on_malformed(name, error)
+        self._add_encoded(encoded)
 
     def _check_schema(self, name: str, row: Mapping[str, Any]) -> None:
         """Refuse a stream whose schema changes: its fields may mean something else."""
         if "schema" in row:
-            self._foreign.discard(name)
+            self._foreign_hosts.discard(name)
             if row["schema"] != SCHEMA:
-                self._foreign.add(name)
-        if name in self._foreign:
+                self._foreign_hosts.add(name)
+        if name in self._foreign_hosts:
             raise MalformedRow(f"its schema is not {SCHEMA}; it is from another version of iopstui")
 
-    def _begin(self, name: str, merged: bool) -> None:
+    def _begin_session(self, name: str, merged: bool) -> None:
         """Note a host before its first frame, so that no second is closed without it."""
         if merged:
-            self.below.setdefault(name, _SubMerger())
+            self.sub_mergers.setdefault(name, _SubMerger())
         else:
             self.host(name).begin_session()
 
-    def begin_below(self, name: str, hosts: Sequence[str]) -> None:
+    def add_sub_merger(self, name: str, hosts: Sequence[str]) -> None:
         """Note a merger that adds up these hosts; if it is lost, all of them are."""
-        self.below[name] = _SubMerger(expected=len(hosts), hosts=tuple(hosts))
+        self.sub_mergers[name] = _SubMerger(expected=len(hosts), hosts=tuple(hosts))
 
-    def _finished(self, name: str, row: Mapping[str, Any]) -> None:
+    def _finish_host(self, name: str, row: Mapping[str, Any]) -> None:
         host = self.host(name)
-        host.counted.finished(row)
+        host.io_totals.add_final(row)
         failed = row.get("error") or row.get("exit_code") not in (0, EXIT_INTERRUPTED)
         host.outcome = FAILED if failed else INTERRUPTED if row.get("interrupted") else FINISHED
         self.end(name)
@@ -229,75 +230,75 @@ class Merger:
         """Note that the host has ended: it is expected in no later second."""
         host = self.hosts.get(name)
         if host is not None:
-            for slot in host.end():
-                self._add_slot(host, slot)
+            for interval in host.end():
+                self._add_interval(host, interval)
 
     def mark_lost(self, name: str) -> None:
         """Mark a host as missing from now on, until it reports again."""
-        self.lost.add(name)
+        self.lost_hosts.add(name)
 
     # -- seconds
 
     def _open_second(self, number: int) -> _OpenSecond | None:
         """The second, if it is still open."""
-        if self._next is not None and number < self._next:
+        if self._next_number is not None and number < self._next_number:
             return None
-        if number > self._newest:
-            self._newest = number
-        open_second = self._open.get(number)
+        if number > self._newest_number:
+            self._newest_number = number
+        open_second = self._open_seconds.get(number)
         if open_second is None:
-            open_second = self._open[number] = _OpenSecond()
+            open_second = self._open_seconds[number] = _OpenSecond()
         return open_second
 
-    def _add_slot(self, host: HostTimeline, slot: HostInterval) -> None:
-        open_second = self._open_second(slot.number)
-        name, flags = host.name, slot.flags
-        self.lost.discard(name)
-        is_counted = open_second is not None and slot.complete(self.interval_s)
-        self.on_slot(name, slot, is_counted)
+    def _add_interval(self, host: HostTimeline, interval: HostInterval) -> None:
+        open_second = self._open_second(interval.number)
+        name, flags = host.name, interval.flags
+        self.lost_hosts.discard(name)
+        is_counted = open_second is not None and interval.complete(self.interval_s)
+        self.on_interval(name, interval, is_counted)
         if open_second is None:
-            self.late[name] = self.late.get(name, 0) + 1
+            self.late_frames[name] = self.late_frames.get(name, 0) + 1
         elif is_counted:
             open_second.hosts.add(name)
             open_second.incomplete.discard(name)
-            ramp, data = RAMP in flags, slot.own
+            ramp, data = RAMP in flags, interval.data
             if isinstance(data, EncodedFrame) and not ramp:
-                open_second.compact.add(data, name)
+                open_second.encoded.add(data, name)
             else:
-                (open_second.ramps if ramp else open_second.sums).add(slot.sums)
+                (open_second.ramps if ramp else open_second.sums).add(interval.sums)
             for flag in flags:
                 open_second.flags[flag] = open_second.flags.get(flag, 0) + 1
         elif name not in open_second.hosts:
             open_second.incomplete.add(name)
         if not is_counted and RAMP not in flags:
             # what is counted comes with its second: histograms are long, so each is added once
-            self.whole.add(slot.sums)
+            self.sums.add(interval.sums)
 
-    def _put_all(self, plain: Sequence[EncodedSecond]) -> None:
-        """``_add_slot`` of whole seconds without flags."""
+    def _add_encoded(self, encoded: Sequence[EncodedSecond]) -> None:
+        """``_add_interval`` of whole seconds without flags."""
         by_number: dict[int, list[EncodedSecond]] = {}
-        for second in plain:
+        for second in encoded:
             by_number.setdefault(second[1], []).append(second)
         for number, group in by_number.items():
             open_second = self._open_second(number)
             if open_second is None:
                 for name, _, frame, util, seconds in group:
-                    self._add_slot(
+                    self._add_interval(
                         self.hosts[name], HostInterval(name, number, frame, seconds, util=util)
                     )
                 continue
             names = [name for name, *_ in group]
-            self.lost.difference_update(names)
-            self.on_plain(group)
+            self.lost_hosts.difference_update(names)
+            self.on_encoded(group)
             open_second.hosts.update(names)
             open_second.incomplete.difference_update(names)
-            open_second.compact.add_all([(frame, name) for name, _, frame, _, _ in group])
+            open_second.encoded.add_all([(frame, name) for name, _, frame, _, _ in group])
 
-    def _each_slot(self, encoded: Sequence[EncodedSecond]) -> None:
+    def _report_intervals(self, encoded: Sequence[EncodedSecond]) -> None:
         for name, number, frame, util, seconds in encoded:
-            self.on_slot(name, HostInterval(name, number, frame, seconds, util=util), True)
+            self.on_interval(name, HostInterval(name, number, frame, seconds, util=util), True)
 
-    def _total(self, name: str, row: Mapping[str, Any]) -> None:
+    def _add_total(self, name: str, row: Mapping[str, Any]) -> None:
         if row.get("interval_s") != self.interval_s:
             raise MalformedRow("its intervals have a different length")
         number = scaled_integer(row.get("second"))
@@ -313,94 +314,96 @@ class Merger:
         flags = {
             str(flag): scaled_integer(count) for flag, count in get_object(row, "flags").items()
         }
-        below = self.below.setdefault(name, _SubMerger())
-        below.first = number if below.first is None else below.first
-        below.last, below.expected = max(below.last or 0, number), expected
+        sub_merger = self.sub_mergers.setdefault(name, _SubMerger())
+        sub_merger.first = number if sub_merger.first is None else sub_merger.first
+        sub_merger.last, sub_merger.expected = max(sub_merger.last or 0, number), expected
         open_second = self._open_second(number)
         if open_second is None:
-            self.late[name] = self.late.get(name, 0) + 1
+            self.late_frames[name] = self.late_frames.get(name, 0) + 1
             return
-        if below.hosts:
-            self.lost.discard(name)
+        if sub_merger.hosts:
+            self.lost_hosts.discard(name)
             if RAMP not in flags:
-                below.rows += 1
-                below.sums.add(sums)
+                sub_merger.rows += 1
+                sub_merger.sums.add(sums)
         open_second.totals.add(sums)
-        open_second.below.append((name, expected, counted, *names))
+        open_second.sub_totals.append((name, expected, counted, *names))
         for flag, count in flags.items():
             open_second.flags[flag] = open_second.flags.get(flag, 0) + count
 
-    def _merged(self, name: str, row: Mapping[str, Any]) -> None:
-        sums, lost = total_sums(row), _names(row.get("lost"))
-        for place, counts, lists in _KEPT:
-            part = get_object(row, place)
+    def _add_merged(self, name: str, row: Mapping[str, Any]) -> None:
+        sums, lost_hosts = total_sums(row), _names(row.get("lost"))
+        for section, counts, lists in _MERGED_FIELDS:
+            part = get_object(row, section)
             for key in counts:
                 scaled_integer(part.get(key))
             for key in lists:
                 _names(part.get(key))
         late_counts = get_object(row, "late")
         late = {host: scaled_integer(late_counts[host]) for host in _names([*late_counts])}
-        self.merged[name] = row
-        self.whole.add(sums)
+        self.merged_rows[name] = row
+        self.sums.add(sums)
         for host, count in late.items():
-            self.late[host] = self.late.get(host, 0) + count
-        if name in self.below:
-            self.below[name].ended = True
+            self.late_frames[host] = self.late_frames.get(host, 0) + count
+        if name in self.sub_mergers:
+            self.sub_mergers[name].ended = True
             # who never sent a frame is not missing here either
             unseen = {*_names(get_object(row, "hosts").get("unseen"))}
-            self.below[name].lost = tuple(host for host in lost if host not in unseen)
+            self.sub_mergers[name].lost = tuple(host for host in lost_hosts if host not in unseen)
 
-    def rated(self) -> HostSums:
-        """``whole`` with the rates of whole runs, each host's by its own time."""
-        rated = [host.rated() for host in self.hosts.values()]
-        rated += [total_sums(row) for row in self.merged.values()]
-        rated += [merger.rated() for merger in self.lost_below().values() if merger.rows]
-        for name, part in self.whole.fio.items():
+    def run_sums(self) -> HostSums:
+        """``sums`` with the rates of whole runs, each host's by its own time."""
+        rated = [host.run_sums() for host in self.hosts.values()]
+        rated += [total_sums(row) for row in self.merged_rows.values()]
+        rated += [merger.mean_sums() for merger in self.lost_sub_mergers().values() if merger.rows]
+        for name, part in self.sums.fio.items():
             parts = [sums.fio[name] for sums in rated if name in sums.fio]
             part.iops_m = sum(p.iops_m for p in parts)
             part.bw_m = sum(p.bw_m for p in parts)
-        device = self.whole.device
+        device = self.sums.device
         device.hosts = sum(sums.device.hosts for sums in rated)
         for kind, total in device.parts.items():
             kind_parts = [sums.device.parts[kind] for sums in rated if kind in sums.device.parts]
             total.iops_m = sum(p.iops_m for p in kind_parts)
-        return self.whole
+        return self.sums
 
-    def closed(self, last_number: int | None = None, early: bool = True) -> Iterator[MergedSecond]:
+    def close_seconds(
+        self, last_number: int | None = None, early: bool = True
+    ) -> Iterator[MergedSecond]:
         """The seconds that are over: all hosts have passed them (with ``early``; of recordings,
         for which nobody waits, a run may follow after a pause), or they are ``LAG`` behind the
-        newest, or not after ``until``."""
-        while self._open:
-            number = self._following()
-            waited = self._newest - number >= self._lag or (
+        newest, or not after ``last_number``."""
+        while self._open_seconds:
+            number = self._next_to_close()
+            waited = self._newest_number - number >= self._lag or (
                 last_number is not None and number <= last_number
             )
-            if not waited and not (early and self._passed(number)):
+            if not waited and not (early and self._all_passed(number)):
                 return
             yield self._close(number)
 
     def finish(self) -> Iterator[MergedSecond]:
         """No more rows come: all that is left. A host that did not end in order is lost."""
         for host in self.hosts.values():
-            for slot in host.flush():
-                self._add_slot(host, slot)
-        for sub_merger in self.lost_below().values():
-            self.whole.add(sub_merger.sums)
-        self.lost = {host.name for host in self.hosts.values() if not host.ended}
-        while self._open:
-            yield self._close(self._following())
+            for interval in host.flush():
+                self._add_interval(host, interval)
+        for sub_merger in self.lost_sub_mergers().values():
+            self.sums.add(sub_merger.sums)
+        self.lost_hosts = {host.name for host in self.hosts.values() if not host.ended}
+        while self._open_seconds:
+            yield self._close(self._next_to_close())
 
-    def lost_below(self) -> dict[str, _SubMerger]:
+    def lost_sub_mergers(self) -> dict[str, _SubMerger]:
         """Mergers of known hosts that have not sent the whole of their run."""
         return {
             name: sub_merger
-            for name, sub_merger in self.below.items()
-            if sub_merger.hosts and name not in self.merged
+            for name, sub_merger in self.sub_mergers.items()
+            if sub_merger.hosts and name not in self.merged_rows
         }
 
-    def _following(self) -> int:
+    def _next_to_close(self) -> int:
         """The second to be closed next."""
-        first, following = min(self._open), self._next
+        first, following = min(self._open_seconds), self._next_number
         if following is not None and first - following <= LONGEST_GAP:
             return following
         # a host may still hold an earlier one
@@ -411,13 +414,13 @@ class Merger:
             open_seconds = [number for number in open_seconds if number >= following]
         return min([first, *open_seconds])
 
-    def _passed(self, number: int) -> bool:
-        open_second = self._open.get(number)
-        if number > self._newest:
+    def _all_passed(self, number: int) -> bool:
+        open_second = self._open_seconds.get(number)
+        if number > self._newest_number:
             return False
         for host in self.hosts.values():
             behind = host.last is None or host.last < number
-            if behind and not host.ended and host.name not in self.lost:
+            if behind and not host.ended and host.name not in self.lost_hosts:
                 return False
             if host.last == number and not (
                 open_second
@@ -425,36 +428,36 @@ class Merger:
             ):
                 return False
         return all(
-            sub_merger.ended or (sub_merger.last or 0) >= number or name in self.lost
-            for name, sub_merger in self.below.items()
+            sub_merger.ended or (sub_merger.last or 0) >= number or name in self.lost_hosts
+            for name, sub_merger in self.sub_mergers.items()
         )
 
     def _close(self, number: int) -> MergedSecond:
         for host in self.hosts.values():
             # it has said no more for so long that this is all of it
-            for slot in host.flush() if host.last == number else ():
-                self._add_slot(host, slot)
-        second = self._open.pop(number, None) or _OpenSecond()
-        self._next = number + 1
+            for interval in host.flush() if host.last == number else ():
+                self._add_interval(host, interval)
+        second = self._open_seconds.pop(number, None) or _OpenSecond()
+        self._next_number = number + 1
         expected = {
             host.name for host in self.hosts.values()
             if host.first is not None and host.first <= number
             and ((host.last is not None and number <= host.last) or not host.ended)
         }  # fmt: skip
-        second.sums.add(second.compact.drain())
-        self.whole.add(second.sums)
-        for more in (second.ramps, second.totals):
-            second.sums.add(more)
+        second.sums.add(second.encoded.drain())
+        self.sums.add(second.sums)
+        for sums in (second.ramps, second.totals):
+            second.sums.add(sums)
         row = MergedSecond(number, self.interval_s, second.sums, flags=second.flags)
         missing = expected - second.hosts - second.incomplete
         incomplete = second.incomplete - second.hosts
         row.expected, row.counted = len(expected | second.hosts | incomplete), len(second.hosts)
-        for _, of, counted, absent, part in second.below:
-            row.expected, row.counted = row.expected + of, row.counted + counted
+        for _, sub_expected, counted, absent, part in second.sub_totals:
+            row.expected, row.counted = row.expected + sub_expected, row.counted + counted
             missing |= {*absent}
             incomplete |= {*part}
-        reported = {name for name, *_ in second.below}
-        for name, sub_merger in self.below.items():
+        reported = {name for name, *_ in second.sub_totals}
+        for name, sub_merger in self.sub_mergers.items():
             if name not in reported and sub_merger.first is not None and number > sub_merger.first:
                 absent = sub_merger.missing_hosts(name, number)
                 missing |= {*absent}

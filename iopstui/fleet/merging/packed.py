@@ -42,10 +42,10 @@ def pack(bins: Mapping[str, int]) -> int:
     for an impossible count."""
     if not bins:
         return 0
-    places = [_INDEX[key] for key in bins]
-    data = bytearray((max(places) + 1) * FIELD)
-    for place, count in zip(places, bins.values(), strict=True):
-        data[place * FIELD : (place + 1) * FIELD] = count.to_bytes(FIELD, "little")
+    indexes = [_INDEX[key] for key in bins]
+    data = bytearray((max(indexes) + 1) * FIELD)
+    for index, count in zip(indexes, bins.values(), strict=True):
+        data[index * FIELD : (index + 1) * FIELD] = count.to_bytes(FIELD, "little")
     return int.from_bytes(data, "little")
 
 
@@ -64,7 +64,7 @@ def to_wire(packed: int) -> str:
     rest = packed >> (first * FIELD * 8)
     count = (rest.bit_length() + FIELD * 8 - 1) // (FIELD * 8)
     data = rest.to_bytes(count * FIELD, "little")
-    planes = [data[place::FIELD] for place in range(FIELD)]
+    planes = [data[plane::FIELD] for plane in range(FIELD)]
     while not any(planes[-1]):
         planes.pop()
     head = _HEADER.pack(first, len(planes))
@@ -85,7 +85,7 @@ def from_wire(text: str) -> int:
     if remainder or not unpacker.eof or not 0 < planes <= FIELD or first + count > len(KEYS):
         raise ValueError("no histogram")
     fields = bytearray((first + count) * FIELD)
-    for place in range(planes):
-        at = _HEADER.size + place * count
-        fields[first * FIELD + place :: FIELD] = data[at : at + count]
+    for plane in range(planes):
+        start = _HEADER.size + plane * count
+        fields[first * FIELD + plane :: FIELD] = data[start : start + count]
     return int.from_bytes(fields, "little")

@@ -110,9 +110,9 @@ class ProbeSum:
         completed = sum(part.ios for part in self.parts.values()) + missed
         return 100 * missed / completed if completed else None
 
-    def describe(self, of: int) -> str:
+    def describe(self, host_count: int) -> str:
         """Number of hosts whose probe counted, in words; "" if none did."""
-        return f"device: {self.hosts} of {counted(of, 'host')}" if self.hosts else ""
+        return f"device: {self.hosts} of {counted(host_count, 'host')}" if self.hosts else ""
 
     def as_object(self) -> Object | None:
         """Return an object for JSON lines; ``None`` if no probe counted."""

@@ -24,7 +24,7 @@ from iopstui.events import (
     StepStarted,
     TunableChanged,
 )
-from iopstui.fleet.merging.combined_frame import direction_of, disk_of, probe_of
+from iopstui.fleet.merging.combined_frame import direction_interval, disk_rates, probe_interval
 from iopstui.fleet.merging.encoded_frame import EncodedFrame
 from iopstui.fleet.merging.packed import from_wire, unpack
 from iopstui.fleet.merging.sums import DirectionSum, Object
@@ -44,12 +44,12 @@ from iopstui.model.samples import DIRECTIONS
 from iopstui.text import printable
 
 PERCENTILE_NAMES = tuple(map(percentile_name, PERCENTILES))
-_LOAD = ("usr", "sys", "iowait", "irq", "soft", "idle", "steal")
-TEXTS = frozenset({
+_CPU_FIELDS = ("usr", "sys", "iowait", "irq", "soft", "idle", "steal")
+TEXT_FIELDS = frozenset({
     "event", "host", "utc", "flags", "packed", "bins_of", "name", "device", "sums", "comm",
     "cgroup", "disk",
 })  # fmt: skip
-_KINDS: Mapping[str, type] = {
+_EVENT_TYPES: Mapping[str, type] = {
     event.kind: event for event in (
         FindingEnded, Mark, Notice, LayoutProgress, SteadyState, StepFinished, StepStarted,
         TunableChanged,
@@ -70,32 +70,32 @@ def target_of(session: Object | None) -> Target:
 
 
 def event_of(row: Mapping[str, Any], devices: tuple[str, ...]) -> Event | None:
-    """The event that a line is; ``opened`` are the devices that the jobs work on."""
+    """The event that a line is; ``devices`` are the devices that the jobs work on."""
     try:
         kind = row.get("event")
         if kind == "frame":
-            _check(row)
-            frame = frame_of(row, devices) if "sums" not in row else _of_sums(row, devices)
+            _check_numbers(row)
+            frame = frame_of(row, devices) if "sums" not in row else _frame_of_sums(row, devices)
             return FrameReady(frame.t, frame)
         if kind == "found":
             return FindingReported(float(row["t"]), _finding(row["finding"]))
         if kind == "stall":
             return StallFound(float(row["t"]), _stall(row["stall"]))
-        event_type = _KINDS.get(str(kind))
+        event_type = _EVENT_TYPES.get(str(kind))
         return None if event_type is None else _event(event_type, row)
     except (TypeError, ValueError, KeyError, AttributeError, OverflowError):
         return None
 
 
-def _check(value: Any, name: str = "") -> None:
+def _check_numbers(value: Any, name: str = "") -> None:
     """TypeError for text where figures stand."""
     if isinstance(value, Mapping):
         for key, part in value.items():
-            _check(part, key)
+            _check_numbers(part, key)
     elif isinstance(value, list):
         for part in value:
-            _check(part, name)
-    elif isinstance(value, str) and name not in TEXTS:
+            _check_numbers(part, name)
+    elif isinstance(value, str) and name not in TEXT_FIELDS:
         raise TypeError(f"{name} is not a number")
 
 
@@ -167,7 +167,7 @@ def _probe(row: Mapping[str, Any], devices: tuple[str, ...]) -> ProbeInterval | 
         for name, kinds in disks.items()
     }
     counts = {name: int(row.get(name) or 0) for name in ("skipped", "lost", "full")}
-    return probe_of(float(row["seconds"]), bins, counts, row.get("missed")) if bins else None
+    return probe_interval(float(row["seconds"]), bins, counts, row.get("missed")) if bins else None
 
 
 def _bins(row: Mapping[str, Any]) -> Bins:
@@ -177,12 +177,12 @@ def _bins(row: Mapping[str, Any]) -> Bins:
     return {int(key): int(count) for key, count in (row.get("bins") or {}).items()}
 
 
-def _of_sums(row: Mapping[str, Any], devices: tuple[str, ...]) -> Frame:
+def _frame_of_sums(row: Mapping[str, Any], devices: tuple[str, ...]) -> Frame:
     """A frame of which only the sums were sent: what has none is not known."""
     sums = EncodedFrame(row["sums"]).sums("")
     seconds = float(row["seconds"])
     bare = frame_of({**row, "sums": None}, devices)
-    disk = disk_of(sums.kernel, seconds, row.get("util"))
+    disk = disk_rates(sums.kernel, seconds, row.get("util"))
     disks = {devices[0]: disk} if disk is not None and len(devices) == 1 else {}
     if TOTAL not in sums.fio:
         return dataclasses.replace(bare, disks=disks)
@@ -194,7 +194,9 @@ def _of_sums(row: Mapping[str, Any], devices: tuple[str, ...]) -> Frame:
 
 
 def _direction_interval(part: DirectionSum) -> DirectionInterval:
-    return dataclasses.replace(direction_of(part), max_ns=part.main[1].max_ns or None)
+    return dataclasses.replace(
+        direction_interval(part), max_ns=part.main_latencies[1].max_ns or None
+    )
 
 
 def _fio(row: Mapping[str, Any], flag_names: Collection[str]) -> FioInterval:
@@ -247,7 +249,7 @@ def _direction(row: Mapping[str, Any]) -> DirectionInterval:
     )
 
 
-def _times(value: float | None, scale: float) -> float | None:
+def _scaled(value: float | None, scale: float) -> float | None:
     return None if value is None else value * scale
 
 
@@ -262,9 +264,9 @@ def _disk(row: Mapping[str, Any], seconds: float) -> DiskRates:
         w_s=get("w/s"),
         d_s=get("d/s"),
         f_s=get("f/s"),
-        r_bytes_s=_times(get("rMB/s"), MIB),
-        w_bytes_s=_times(get("wMB/s"), MIB),
-        d_bytes_s=_times(get("dMB/s"), MIB),
+        r_bytes_s=_scaled(get("rMB/s"), MIB),
+        w_bytes_s=_scaled(get("wMB/s"), MIB),
+        d_bytes_s=_scaled(get("dMB/s"), MIB),
         rrqm_s=get("rrqm/s"),
         wrqm_s=get("wrqm/s"),
         drqm_s=get("drqm/s"),
@@ -272,9 +274,9 @@ def _disk(row: Mapping[str, Any], seconds: float) -> DiskRates:
         w_await=get("w_await"),
         d_await=get("d_await"),
         f_await=get("f_await"),
-        rareq_size=_times(get("rareq-sz"), 1024),
-        wareq_size=_times(get("wareq-sz"), 1024),
-        dareq_size=_times(get("dareq-sz"), 1024),
+        rareq_size=_scaled(get("rareq-sz"), 1024),
+        wareq_size=_scaled(get("wareq-sz"), 1024),
+        dareq_size=_scaled(get("dareq-sz"), 1024),
         aqu_sz=get("aqu-sz"),
         util=get("util"),
         in_flight=get("in-flight"),
@@ -282,6 +284,6 @@ def _disk(row: Mapping[str, Any], seconds: float) -> DiskRates:
 
 
 def _cpu(row: Mapping[str, Any]) -> CpuFrame:
-    is_complete = all(row.get(name) is not None for name in _LOAD)
-    load = CpuLoad(**{name: float(row[name]) for name in _LOAD}) if is_complete else None
+    is_complete = all(row.get(name) is not None for name in _CPU_FIELDS)
+    load = CpuLoad(**{name: float(row[name]) for name in _CPU_FIELDS}) if is_complete else None
     return CpuFrame(load, row.get("block/s"), row.get("irq/s"), row.get("ipi/s"))

@@ -30,7 +30,7 @@ MILLI = 1000
 MAX_COUNT = 1 << 60
 # so that sums of thousands fit into the fields of packed.py
 MAX_IN_BIN = 1 << 50
-_TOO_MANY = int.from_bytes(
+_TOO_LARGE_COUNTS = int.from_bytes(
     (((1 << 8 * FIELD) - 2 * MAX_IN_BIN).to_bytes(FIELD, "little")) * len(KEYS), "little"
 )
 # what a number of fields leaves when it is divided by this is the sum of them
@@ -80,7 +80,7 @@ def _bins(row: Mapping[str, Any]) -> int:
     try:
         if isinstance(wire, str):
             packed = from_wire(wire)
-            if packed & _TOO_MANY:
+            if packed & _TOO_LARGE_COUNTS:
                 raise MalformedRow("a histogram has impossible counts")
             return packed
         if bins is None:
@@ -114,13 +114,13 @@ class LatencyTotals:
         """``None`` if there are none."""
         return self.sum_ns / self.n if self.n else None
 
-    def numbered(self) -> dict[int, int]:
+    def bins(self) -> dict[int, int]:
         """The bins by their keys (ns)."""
         return unpack(self.packed)
 
     def percentiles(self) -> dict[str, int]:
         """ "p50" ... in ns, of the summed bins; empty without bins."""
-        ranks = histogram.percentiles(self.numbered())
+        ranks = histogram.percentiles(self.bins())
         return {percentile_name(p): value for p, value in ranks.items()}
 
     def as_object(self, with_bins: bool = True) -> Object:
@@ -130,7 +130,7 @@ class LatencyTotals:
         row |= {name: ranks.get(name) for name in map(percentile_name, PERCENTILES)}
         row["max"] = self.max_ns if self.packed else None
         if with_bins:
-            row["bins"] = {str(key): count for key, count in self.numbered().items()}
+            row["bins"] = {str(key): count for key, count in self.bins().items()}
         return row
 
 
@@ -167,71 +167,71 @@ class DirectionSum:
         self.iops_m += other.iops_m
         self.bw_m += other.bw_m
         latencies = self.latencies
-        for kind, more in other.latencies.items():
+        for kind, added in other.latencies.items():
             # several of them for each frame of each host: no call for it
             totals = latencies.get(kind)
             if totals is None:
                 totals = latencies[kind] = LatencyTotals()
-            totals.n += more.n
-            totals.sum_ns += more.sum_ns
+            totals.n += added.n
+            totals.sum_ns += added.sum_ns
             if with_bins:
-                totals.packed += more.packed
-                if more.max_ns > totals.max_ns:
-                    totals.max_ns = more.max_ns
+                totals.packed += added.packed
+                if added.max_ns > totals.max_ns:
+                    totals.max_ns = added.max_ns
 
     @property
-    def main(self) -> tuple[str, LatencyTotals]:
+    def main_latencies(self) -> tuple[str, LatencyTotals]:
         """The latencies that a histogram is of, and their kind."""
         kinds = [kind for kind in WITH_BINS if kind in self.latencies]
-        kind = max(kinds, key=lambda k: self._of_bins(k), default="clat")
+        kind = max(kinds, key=lambda k: self._binned_count(k), default="clat")
         return kind, self.latencies.get(kind, LatencyTotals())
 
-    def _of_bins(self, kind: str) -> int:
-        more = self.latencies[kind]
-        return more.n if more.packed else -1
+    def _binned_count(self, kind: str) -> int:
+        totals = self.latencies[kind]
+        return totals.n if totals.packed else -1
 
     def as_object(self, with_bins: bool = True) -> Object:
         """Return an object for JSON lines."""
         row: Object = {"iops": self.iops, "bw": self.bw, "ios": self.ios, "bytes": self.bytes}
         for kind in LATENCIES:
-            more = self.latencies.get(kind, LatencyTotals())
-            row[kind] = more.as_object(with_bins and kind in WITH_BINS)
+            totals = self.latencies.get(kind, LatencyTotals())
+            row[kind] = totals.as_object(with_bins and kind in WITH_BINS)
             if kind not in WITH_BINS:
                 row[kind] = {name: row[kind][name] for name in ("mean", "n", "sum_ns")}
         return row
 
 
-def of_frame(row: Mapping[str, Any], seconds: float) -> DirectionSum:
+def direction_of_frame(row: Mapping[str, Any], seconds: float) -> DirectionSum:
     """A direction of a frame (``seconds`` long), as JSON lines have it. Malformed."""
     part = DirectionSum(scaled_integer(row.get("ios")), scaled_integer(row.get("bytes")))
     part.iops_m = scaled_integer(part.ios / seconds, MILLI)
     part.bw_m = scaled_integer(part.bytes / seconds, MILLI)
     bins_of = row.get("bins_of")
     for kind in LATENCIES:
-        more = get_object(row, kind)
-        n = scaled_integer(more.get("n"))
+        latency_row = get_object(row, kind)
+        n = scaled_integer(latency_row.get("n"))
         if not n:
             continue
-        mean = more.get("mean")
+        mean = latency_row.get("mean")
         part.latencies[kind] = LatencyTotals(
-            n, scaled_integer(mean, n), scaled_integer(more.get("max")),
+            n, scaled_integer(mean, n), scaled_integer(latency_row.get("max")),
             _bins(row) if kind == bins_of else 0,
         )  # fmt: skip
     return part
 
 
-def of_total(row: Mapping[str, Any]) -> DirectionSum:
+def direction_of_total(row: Mapping[str, Any]) -> DirectionSum:
     """A direction of a merger's total, as JSON lines have it. Malformed."""
     part = DirectionSum(
         scaled_integer(row.get("ios")), scaled_integer(row.get("bytes")),
         scaled_integer(row.get("iops"), MILLI), scaled_integer(row.get("bw"), MILLI),
     )  # fmt: skip
     for kind in LATENCIES:
-        more = get_object(row, kind)
-        if scaled_integer(more.get("n")):
+        latency_row = get_object(row, kind)
+        if scaled_integer(latency_row.get("n")):
             part.latencies[kind] = LatencyTotals(
-                scaled_integer(more.get("n")), scaled_integer(more.get("sum_ns")),
-                scaled_integer(more.get("max")), _bins(more),
+                scaled_integer(latency_row.get("n")), scaled_integer(latency_row.get("sum_ns")),
+                scaled_integer(latency_row.get("max")), _bins(latency_row),
             )  # fmt: skip
     return part
 
@@ -249,10 +249,10 @@ class KernelSum:
     def add(self, other: KernelSum) -> None:
         """Add other hosts'."""
         self.hosts += other.hosts
-        for target, more in (
+        for target, added in (
             (self.rates, other.rates), (self.counts, other.counts), (self.waits, other.waits)
         ):  # fmt: skip
-            for name, value in more.items():
+            for name, value in added.items():
                 target[name] = target.get(name, 0) + value
 
     def rate(self, name: str) -> float | None:
@@ -374,11 +374,13 @@ class HostSums:
         if total is None:
             return None
         combined = DirectionSum(total.ios, total.bytes, total.iops_m, total.bw_m)
-        for kind, more in total.latencies.items():
-            combined.latency_sum(kind).add(more.n, more.sum_ns, more.max_ns, 0)
-        for part in split(self.fio):
-            for kind, more in part.latencies.items():
-                combined.latency_sum(kind).add(0, 0, more.max_ns if more.packed else 0, more.packed)
+        for kind, totals in total.latencies.items():
+            combined.latency_sum(kind).add(totals.n, totals.sum_ns, totals.max_ns, 0)
+        for part in counted_directions(self.fio):
+            for kind, totals in part.latencies.items():
+                combined.latency_sum(kind).add(
+                    0, 0, totals.max_ns if totals.packed else 0, totals.packed
+                )
         return combined
 
     def fio_object(self) -> Object | None:
@@ -392,7 +394,7 @@ class HostSums:
         return {**row, TOTAL: total.as_object(with_bins=False)}
 
 
-def split(fio: Mapping[str, DirectionSum]) -> Iterable[DirectionSum]:
+def counted_directions(fio: Mapping[str, DirectionSum]) -> Iterable[DirectionSum]:
     """The directions that the total is made of: ``mixed`` alone, or what there is beside it."""
     parts = [part for name, part in fio.items() if name not in (MIXED, TOTAL)]
     return parts or [part for name, part in fio.items() if name == MIXED]
@@ -405,7 +407,7 @@ def frame_sums(host: str, row: Mapping[str, Any], seconds: float) -> HostSums:
     for name in (*DIRECTIONS, TOTAL) if fio else ():
         part = get_object(fio, name)
         if part:
-            sums.fio[name] = of_frame(part, seconds)
+            sums.fio[name] = direction_of_frame(part, seconds)
     p99 = [
         scaled_integer(get_object(get_object(fio, TOTAL), kind).get("p99")) for kind in WITH_BINS
     ]
@@ -421,7 +423,7 @@ def total_sums(row: Mapping[str, Any]) -> HostSums:
     for name in (*DIRECTIONS, TOTAL) if fio else ():
         part = get_object(fio, name)
         if part:
-            sums.fio[name] = of_total(part)
+            sums.fio[name] = direction_of_total(part)
     slowest = get_object(row, "slowest")
     if slowest:
         sums.slowest = (scaled_integer(slowest.get("p99")), str(slowest.get("host")))

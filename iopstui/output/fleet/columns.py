@@ -82,7 +82,7 @@ def figure_cells(sums: HostSums) -> list[object]:
 def _of_fio(part: DirectionSum | None) -> list[object]:
     if part is None:
         return [None] * len(_FIO_FIELDS)
-    _, main = part.main
+    _, main = part.main_latencies
     ranks = main.percentiles()
     means = [part.latency_sum(kind).mean_ns for kind in ("clat", "lat")]
     return [part.iops, part.bw, part.ios, part.bytes, *means, *map(ranks.get, PERCENTILE_NAMES),

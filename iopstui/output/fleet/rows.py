@@ -44,7 +44,7 @@ def second_object(second: MergedSecond, label: str) -> Object:
 
 def merged_object(merger: Merger, label: str) -> Object:
     """Totals of all hosts from start to end, and whether they are complete."""
-    rates = merger.rated()
+    rates = merger.run_sums()
     certificate = certify_merge(merger)
     slowest = rates.slowest
     return {
@@ -58,7 +58,7 @@ def merged_object(merger: Merger, label: str) -> Object:
             "unseen": list(certificate.unseen),
         },
         "lost": list(certificate.lost),
-        "late": dict(sorted(merger.late.items())),
+        "late": dict(sorted(merger.late_frames.items())),
         "count": _count(certificate),
         "slowest": {"host": slowest[1], "p99": slowest[0]} if slowest else None,
         "fio": rates.fio_object(),

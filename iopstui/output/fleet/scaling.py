@@ -32,12 +32,12 @@ COLUMNS = (
 
 def figures(point: ScalePoint, first: ScalePoint) -> dict[str, float | int | None]:
     """Return the figures by ids of ``COLUMNS``; ``first`` is the first point of the curve."""
-    rates = point.each.values()
+    rates = point.iops_by_host.values()
     return {
         "hosts": point.hosts, "iops": point.iops, "bw": point.bw,
         **{name: point.percentiles().get(name) for name in SHOWN_PERCENTILES},
         "iops_host": point.iops / point.hosts, "iops_lowest": min(rates, default=None),
-        "iops_highest": max(rates, default=None), "linear": point.linear(first),
+        "iops_highest": max(rates, default=None), "linear": point.efficiency(first),
     }  # fmt: skip
 
 
@@ -92,8 +92,8 @@ class ScalingLines:
         """Write one."""
         self._write({
             "event": "scale_point", "host": LABEL, "schema": SCHEMA, **figures(point, first),
-            "met": point.met,
-            "each": {printable(name): iops for name, iops in point.each.items()},
+            "met": point.expectations_met,
+            "each": {printable(name): iops for name, iops in point.iops_by_host.items()},
             "fio": point.sums.fio_object(),
         })  # fmt: skip
 

@@ -62,7 +62,7 @@ class _LossMessages:
         print_line(f"[{(utc(second.wall_ms) or '')[11:19]}] {message}", self._err)
 
     def print_totals(self, merger: Merger, out: TextIO) -> None:
-        print_line("\n" + totals_text(merger.rated(), certify_merge(merger)), out)
+        print_line("\n" + totals_text(merger.run_sums(), certify_merge(merger)), out)
 
 
 class TotalLines:
@@ -151,7 +151,7 @@ def _fio_row(second: MergedSecond) -> str:
     fio, total = second.sums.fio, second.sums.total
     cells = [f"{number(fio[name].iops) if name in fio else MISSING:>6}" for name in (READ, WRITE)]
     cells.append(f"{number(total.bw / MIB) if total else MISSING:>7}")
-    ranks = total.main[1].percentiles() if total else {}
+    ranks = total.main_latencies[1].percentiles() if total else {}
     cells += [f"{latency(ranks.get(name)):>7}" for name in SHOWN_PERCENTILES]
     slowest = second.sums.slowest
     name = f"  {cut(printable(slowest[1]), NAME_WIDTH)}" if slowest else ""

@@ -118,7 +118,7 @@ def totals_text(sums: HostSums, certificate: MergeCertificate) -> str:
 
 def direction_row(name: str, part: DirectionSum) -> str:
     """Return the row of one direction."""
-    _, main = part.main
+    _, main = part.main_latencies
     latencies = (main.mean_ns, main.percentiles(), main.max_ns or None)
     return _row(name, part.iops, part.bw, *latencies)
 

@@ -87,7 +87,7 @@ def _json(story: FleetStory) -> str:
     hosts = [
         {"host": story.names(name), "outcome": host.outcome or None, "ended": host.ended,
          "error": story.errors.get(name), "seconds_not_counted": story.absent_seconds.get(name, 0),
-         "count": host.counted.as_object(), "fio": host.rated().fio_object()}
+         "count": host.io_totals.as_object(), "fio": host.run_sums().fio_object()}
         for name, host in story.hosts.items()
     ]  # fmt: skip
     document = {

@@ -99,9 +99,9 @@ class Reading:
                 # the first is host 1, in whatever format
                 self.name(name)
             note(name, row)
-            yield from merger.closed(early=False)
+            yield from merger.close_seconds(early=False)
         yield from merger.finish()
-        if not (merger.merged or any(host.frames for host in merger.hosts.values())):
+        if not (merger.merged_rows or any(host.frames for host in merger.hosts.values())):
             broken = counted(self.broken_lines, "line")
             none = f" ({broken} that iopstui did not write)" if self.broken_lines else ""
             raise UsageError(

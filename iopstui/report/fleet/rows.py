@@ -50,7 +50,7 @@ class _Rows:
 
     def __init__(self, path: Path, redact: bool) -> None:
         self._reading = Reading(path, redact, keep_bins=False)
-        self._reading.merger.on_slot = self._slot
+        self._reading.merger.on_interval = self._slot
         self._name = self._reading.name
         self._slots: dict[int, dict[str, HostInterval]] = {}
         self._runs: dict[int, int | None] = {}

@@ -49,7 +49,7 @@ class _Run:
         shown = messages[:MAX_MESSAGES] if isinstance(messages, list) else []
         return RunRow(
             self.number, self.job, self.hosts, certify_merge(self.merger).finished,
-            self.merger.rated(), printable(str(self.end_row.get("how") or "not seen")),
+            self.merger.run_sums(), printable(str(self.end_row.get("how") or "not seen")),
             tuple(printable(str(message)) for message in shown),
         )  # fmt: skip
 
@@ -70,7 +70,7 @@ def runs_of(rows: Iterable[tuple[str, Object]], interval_s: float) -> Iterator[R
         elif run is not None:
             with contextlib.suppress(MalformedRow):
                 run.merger.feed(name, row)
-            for _ in run.merger.closed(early=False):
+            for _ in run.merger.close_seconds(early=False):
                 pass
     if run is not None:
         yield run.row()

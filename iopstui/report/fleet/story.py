@@ -16,7 +16,7 @@ from iopstui.fleet.merging.certificate import MergeCertificate, certify_merge
 from iopstui.fleet.merging.host import HostInterval, HostTimeline
 from iopstui.fleet.merging.merger import MergedSecond
 from iopstui.fleet.merging.packed import unpack
-from iopstui.fleet.merging.sums import HostSums, KernelSum, split
+from iopstui.fleet.merging.sums import HostSums, KernelSum, counted_directions
 from iopstui.model.rates import MIB
 from iopstui.output.fleet.labelled_rows import file_rows
 from iopstui.output.fleet.wording import is_last
@@ -144,11 +144,14 @@ class FleetStory:
         slowest, total = second.sums.slowest, second.sums.total
         self.seconds.append(SecondRow(
             place * self.interval_s, second.wall_ms, second.counted, second.expected,
-            _rates(second.sums), _moved(second.sums), total.main[1].percentiles() if total else {},
+            _rates(second.sums), _moved(second.sums),
+            total.main_latencies[1].percentiles() if total else {},
             self.names(slowest[1]) if slowest else "",
             {name: second.sums.kernel.rate(name) for name in KERNEL}, _of_hosts(utils),
         ))  # fmt: skip
-        self.heat.add(place, (part.main[1].numbered() for part in split(second.sums.fio)))
+        self.heat.add(
+            place, (part.main_latencies[1].bins() for part in counted_directions(second.sums.fio))
+        )
         self.device_heat.add(
             place, (unpack(part.packed) for part in second.sums.device.parts.values())
         )
@@ -213,10 +216,10 @@ def gather_fleet(path: Path, redact: bool = False) -> FleetStory:
     reading = Reading(path, redact, keep_bins=True)
     merger = reading.merger
     story = FleetStory(path, reading.interval_s, redact, names=reading.name)
-    merger.on_slot = story.slot
+    merger.on_interval = story.slot
     for second in reading.seconds(story.note):
         story.add(second)
-    story.totals, story.certificate = merger.rated(), certify_merge(merger)
+    story.totals, story.certificate = merger.run_sums(), certify_merge(merger)
     story.hosts = merger.hosts
     story.broken_lines, story.omissions = reading.broken_lines, tuple(reading.omissions())
     if story.has_several_runs:

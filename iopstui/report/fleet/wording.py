@@ -70,7 +70,7 @@ def totals_rows(story: FleetStory) -> Iterator[Row]:
     for name in DIRECTIONS:
         part = story.totals.fio.get(name)
         if part is not None:
-            main = part.main[1]
+            main = part.main_latencies[1]
             ranks = main.percentiles()
             yield (
                 name, number(part.iops), number(part.bw / MIB), latency(main.mean_ns),
@@ -97,7 +97,7 @@ def run_rows(story: FleetStory) -> list[Row]:
     rows = []
     for row in story.runs:
         total = row.totals.total
-        ranks = total.main[1].percentiles() if total is not None else {}
+        ranks = total.main_latencies[1].percentiles() if total is not None else {}
         # what was said names hosts
         text = "; ".join((row.ending, *(() if story.redact else row.messages)))
         rows.append((
@@ -113,8 +113,8 @@ def host_rows(story: FleetStory) -> list[Row]:
     """A row for each host, the one with the highest p99 first."""
     rows = []
     for name, host in story.hosts.items():
-        total = host.rated().total
-        main = total.main[1] if total is not None else None
+        total = host.run_sums().total
+        main = total.main_latencies[1] if total is not None else None
         ranks = main.percentiles() if main is not None else {}
         outcome = host.outcome or ("ended" if host.ended else "lost")
         error = story.errors.get(name, "")
@@ -122,7 +122,7 @@ def host_rows(story: FleetStory) -> list[Row]:
             story.names(name), f"{outcome}: {error}" if error and error != REDACTED else outcome,
             number(total.iops if total else None), number(total.bw / MIB if total else None),
             *(latency(ranks.get(rank)) for rank in SHOWN), latency(main.max_ns if main else None),
-            str(story.absent_seconds.get(name, 0)), host.counted.verdict,
+            str(story.absent_seconds.get(name, 0)), host.io_totals.verdict,
         )))  # fmt: skip
     return [row for _, row in sorted(rows)]
 

@@ -66,16 +66,16 @@ class ConfirmTunableChange(Modal[bool]):
         change, text = self._change, Text()
         for host, tunable in sorted(change.hosts, key=lambda pair: natural_key(pair[0])):
             text.append(f"  {printable(host)}", style=BOLD)
-            for disk, value in tunable.each:
+            for disk, value in tunable.by_disk:
                 text.append(f"  {disk}: ")
                 text.append(value, style=WARNING)
                 text.append(self.charset.text(f" → {printable(change.value)}"))
             text.append("\n")
-        if change.same:
-            text.append(f"\n  Already {change.value} on: {', '.join(change.same)}\n")
-        if change.out:
+        if change.unchanged:
+            text.append(f"\n  Already {change.value} on: {', '.join(change.unchanged)}\n")
+        if change.excluded:
             text.append("\n  Left out (nothing is changed there):\n", style=WARNING)
-        for host, reason in change.out:
+        for host, reason in change.excluded:
             text.append(self.charset.text(f"  {printable(host)}: {printable(reason)}\n"))
         text.append(f"\n  {RESTORED}\n", style=DIM)
         return text
@@ -90,9 +90,9 @@ def change_title(change: HostTunableChange) -> str:
 
 def no_hosts_reason(change: HostTunableChange) -> str:
     """Why no host can be changed."""
-    if not change.out:
+    if not change.excluded:
         return f"{change.name} is already {change.value} on all hosts"
-    return f"no host can set {change.name} to {change.value}: {reasons_text(change.out)}"
+    return f"no host can set {change.name} to {change.value}: {reasons_text(change.excluded)}"
 
 
 def host_list_text(hosts: Sequence[str]) -> str:

@@ -181,7 +181,7 @@ class FleetController:
 
     def knobs(self) -> Sequence[TunableState]:
         """Tunables of all hosts' disks, as the hosts report them."""
-        tunables = self.runs.settings.known
+        tunables = self.runs.settings.by_host
         return merged_tunables({host: tunables[host] for host in sorted(tunables, key=natural_key)})
 
     def topology(self) -> Topology:
@@ -206,7 +206,7 @@ class FleetController:
                 self._host_second(event)
             case HostSeconds():
                 utils = self._host_utils
-                for _, number, complete, *_, util in event.of:
+                for _, number, complete, *_, util in event.seconds:
                     if complete and util is not None:
                         utils.setdefault(number, []).append(util)
             case HostRow():
@@ -253,10 +253,10 @@ class FleetController:
             self._origin_s = run.wall_s
         self._t = max(self._t, run.wall_s - self._origin_s)
         self.job = run.job or self.job
-        self._watching = run.watching and not run.between
+        self._watching = run.watching and not run.between_runs
         self._step = 0 if run.watching else run.number
         self._has_title, self._run_start_s, self._runtime = run.watching, None, None
-        if run.between:
+        if run.between_runs:
             return
         hosts = counted(len(run.hosts), "host")
         action = "watches" if run.watching else f"run {run.number} starts on"
@@ -314,29 +314,29 @@ class FleetController:
         return 100 * (current[1] - previous[1]) / (current[0] - previous[0])
 
     def _run_finished(self, run: FleetRunFinished) -> None:
-        if run.between:
+        if run.between_runs:
             return
         self.last = run
-        t, failed = self._elapsed(), run.how == FAILED
-        error = run.said[0] if failed and run.said else ""
+        t, failed = self._elapsed(), run.state == FAILED
+        error = run.messages[0] if failed and run.messages else ""
         # the result comes last, because the newest message stays on the screen
-        for text in run.said[1:] if failed else run.said:
+        for text in run.messages[1:] if failed else run.messages:
             self._sink(Notice(t, "info", text))
         if self._step or failed:
-            self._sink(StepFinished(t, self._step, run.code, error, run.how == STOPPED))
+            self._sink(StepFinished(t, self._step, run.code, error, run.state == STOPPED))
         self._step = 0
 
     def _scaling_curve(self, curve: ScalingCurve) -> None:
         t = self._elapsed()
-        if curve.at is not None:
-            message = f"sweep over hosts: point {curve.at + 1} of {len(curve.counts)}"
+        if curve.point_number is not None:
+            message = f"sweep over hosts: point {curve.point_number + 1} of {len(curve.counts)}"
             self._sink(Notice(t, "info", message))
             return
         # this replaces the result of its last point: it is printed after the screen is closed
-        self.last = FleetRunFinished(DONE, curve.code, words=curve.words)
+        self.last = FleetRunFinished(DONE, curve.code, exit_lines=curve.exit_lines)
         if curve.points:
             for text in curve.scaling().sentences():
                 self._sink(Notice(t, "info", text))
-        reason = f", {curve.ended}" if curve.why else ""
+        reason = f", {curve.end_text}" if curve.end_reason else ""
         points = f"{len(curve.points)} of {counted(len(curve.counts), 'point')} measured"
         self._sink(Notice(t, "info", f"sweep over hosts finished: {points}{reason}"))

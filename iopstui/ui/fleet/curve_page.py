@@ -181,11 +181,15 @@ class CurvePage(CanvasScreen):
 
     def _status(self, curve: ScalingCurve, width: int) -> Row:
         charset, count = self._charset, len(curve.counts)
-        finished = count if curve.at is None and not curve.why else curve.at or len(curve.points)
+        finished = (
+            count
+            if curve.point_number is None and not curve.end_reason
+            else curve.point_number or len(curve.points)
+        )
         filled = round(bars.BAR * finished / count)
         line = Line(width, charset).add(" ").add(charset.full * filled, FIO)
         line.add(charset.empty * (bars.BAR - filled), DIM).add(f" {progress(curve)}", BOLD)
-        if curve.at is None:
+        if curve.point_number is None:
             return line.build()
         iops = current_iops(self._fleet)
         line.try_add((f"   {point_progress(self._fleet)}", WARNING))
@@ -206,7 +210,9 @@ class CurvePage(CanvasScreen):
         if curve is None:
             return
         last = max(0, len(curve.counts) - visible)
-        following_top = max(0, min(last, (last if curve.at is None else curve.at) - visible + 2))
+        following_top = max(
+            0, min(last, (last if curve.point_number is None else curve.point_number) - visible + 2)
+        )
         new_top = max(0, min(last, (following_top if self._top is None else self._top) + by))
         # back at the running point, the table follows it again
         self._top = None if new_top == following_top else new_top

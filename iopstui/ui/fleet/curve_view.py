@@ -34,7 +34,7 @@ class MeasuredPoint:
     @property
     def linear(self) -> str:
         """IOPS per host, relative to the first point."""
-        share = self.point.linear(self.first)
+        share = self.point.efficiency(self.first)
         return f.MISSING if share is None else f"{100 * share:.3g} %"
 
     def percentile(self, name: str) -> str:
@@ -43,7 +43,7 @@ class MeasuredPoint:
 
     def extreme_host(self, lowest: bool) -> str:
         """Figures of the slowest or the fastest host."""
-        values = self.point.each.values()
+        values = self.point.iops_by_host.values()
         value = min(values, default=None) if lowest else max(values, default=None)
         return f.number(value)
 
@@ -96,7 +96,7 @@ class CurveView:
 
     def conclusions(self, width: int, height: int) -> list[Row]:
         """Conclusions from the points."""
-        head = "so far" if self.curve.at is not None else "result"
+        head = "so far" if self.curve.point_number is not None else "result"
         rows = [pane_title(head, width, self._charset), *self._sentences(width)]
         return pad(rows, height, width)
 
@@ -114,7 +114,7 @@ class CurveView:
             point_rows.get(number) or self._unmeasured_row(number, fleet, width, table)
             for number in range(len(curve.counts))
         ]
-        focus = curve.at if curve.at is not None else len(rows)
+        focus = curve.point_number if curve.point_number is not None else len(rows)
         visible_rows, first = window(rows, height - 2, width, top, focus)
         note = position_note(first, height - 2, len(rows))
         return [
@@ -135,7 +135,7 @@ class CurveView:
         self, number: int, fleet: FleetState, width: int, table: Table[MeasuredPoint]
     ) -> Row:
         """Row of a point that runs, comes later, or does not count."""
-        curve, is_running = self.curve, self.curve.at == number
+        curve, is_running = self.curve, self.curve.point_number == number
         line = Line(width, self._charset).add(">" if is_running else " ", BOLD)
         line.add(str(curve.counts[number]).rjust(LABEL_WIDTH - 1), BOLD if is_running else DIM)
         if is_running:
@@ -155,32 +155,32 @@ class CurveView:
 
 def point_progress(fleet: FleetState) -> str:
     """Progress of the running point."""
-    if fleet.running and fleet.begun is not None and fleet.second is not None:
-        return f"{active_hosts_text(fleet)}, {fleet.number - fleet.begun + 1} s"
+    if fleet.running and fleet.run_start is not None and fleet.second is not None:
+        return f"{active_hosts_text(fleet)}, {fleet.number - fleet.run_start + 1} s"
     return active_hosts_text(fleet) if fleet.running else "begins"
 
 
 def current_iops(fleet: FleetState) -> float | None:
     """I/Os per second of the running point in its newest second."""
-    if not fleet.running or fleet.begun is None:
+    if not fleet.running or fleet.run_start is None:
         return None
     return fleet.sums[IOPS].at(fleet.number)
 
 
 def progress(curve: ScalingCurve) -> str:
     """The running point, or the number of measured points."""
-    if curve.at is None:
-        suffix = ", ended early" if curve.why else ""
+    if curve.point_number is None:
+        suffix = ", ended early" if curve.end_reason else ""
         return f"{len(curve.points)} of {counted(len(curve.counts), 'point')} measured{suffix}"
-    hosts = counted(curve.counts[curve.at], "host")
-    return f"point {curve.at + 1} of {len(curve.counts)}: {hosts}"
+    hosts = counted(curve.counts[curve.point_number], "host")
+    return f"point {curve.point_number + 1} of {len(curve.counts)}: {hosts}"
 
 
 def conclusion_sentences(curve: ScalingCurve, scaling: Scaling) -> list[str]:
     """The conclusions, a sentence each."""
-    reasons = [printable(curve.ended)] if curve.why else []
+    reasons = [printable(curve.end_text)] if curve.end_reason else []
     if not curve.points:
-        text = "no point was measured" if curve.at is None else "first point in progress"
+        text = "no point was measured" if curve.point_number is None else "first point in progress"
         return [text, *reasons]
     return [*scaling.sentences(), *reasons]
 

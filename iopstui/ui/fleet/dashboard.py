@@ -8,11 +8,11 @@ from dataclasses import replace
 from iopstui import format as f
 from iopstui.fleet.fleet_state import (
     FAILED,
+    INCOMPLETE,
     LATE,
+    LEFT_OUT,
     LOST,
     MISSING,
-    OUT,
-    PARTLY,
     FleetState,
     active_hosts_text,
 )
@@ -37,8 +37,8 @@ from iopstui.ui.state.live import LiveState
 TITLES = ("IOPS", "latency", "numbers", "hosts")
 HOSTS_TAB = TITLES.index("hosts")
 MIN_CHART_ROWS = 9
-STATE_STYLES = ((LOST, ERROR), (FAILED, ERROR), (MISSING, ERROR), (OUT, WARNING),
-                   (LATE, WARNING), (PARTLY, WARNING))  # fmt: skip
+STATE_STYLES = ((LOST, ERROR), (FAILED, ERROR), (MISSING, ERROR), (LEFT_OUT, WARNING),
+                   (LATE, WARNING), (INCOMPLETE, WARNING))  # fmt: skip
 KERNEL_COLUMNS: tuple[Column[DiskRates], ...] = (
     Column("r/s", 7, lambda d: f.number(d.r_s), style=DEVICE),
     Column("w/s", 7, lambda d: f.number(d.w_s), style=DEVICE),

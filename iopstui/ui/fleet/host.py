@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from iopstui.events import Event, FindingReported, FrameReady
 from iopstui.fleet.fleet_events import FleetEvent, HostRow
-from iopstui.fleet.fleet_state import ABSENT_STATES, AWAIT, IOPS, KEPT_SECONDS, WAIT, HostState
+from iopstui.fleet.fleet_state import ABSENT_STATES, AWAIT, HISTORY_SECONDS, IOPS, WAIT, HostState
 from iopstui.fleet.merging.row_events import event_of, target_of
 from iopstui.fleet.merging.sums import Object
 from iopstui.model.block.device import BlockDevice
@@ -22,7 +22,7 @@ from iopstui.ui.draw.rows import Row as DrawnRow
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, Charset
 from iopstui.ui.state.live import DEVICE_IOPS, FIO_IOPS, LiveState
 
-HISTORY_S = KEPT_SECONDS
+HISTORY_S = HISTORY_SECONDS
 NO_CPUS = "no CPU figures: a host sends them only while it is shown"
 
 
@@ -84,8 +84,8 @@ class HostView:
             self._apply_row(frame)
         for note in host.notes:
             self._apply_row(note)
-        if host.ended is not None:
-            self._apply_row(host.ended)
+        if host.end_row is not None:
+            self._apply_row(host.end_row)
 
     def _restore_history(
         self, host: HostState, frame: Object, second: int, interval_s: float
@@ -94,15 +94,15 @@ class HostView:
         if event is None:
             return
         # the last frame of a lost host is older than the fleet's newest second
-        second = min(second, host.past[IOPS].last)
+        second = min(second, host.history[IOPS].last)
         for number in range(second + 1 - HISTORY_S, second):
             t = event.t - (second - number) * interval_s
-            iops = host.now(IOPS, number)
+            iops = host.value(IOPS, number)
             if t <= 0 or iops is None:
                 continue
             fio = host.step is not None
             values = {FIO_IOPS if fio else DEVICE_IOPS: iops}
-            wait = host.now(WAIT if fio else AWAIT, number)
+            wait = host.value(WAIT if fio else AWAIT, number)
             values |= {"p99" if fio else "r_await": wait} if wait is not None else {}
             self.state.history.add(t, interval_s, values)
 

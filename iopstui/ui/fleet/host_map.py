@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from iopstui.fleet.fleet_state import IOPS, UTIL, FleetState, HostState, span
+from iopstui.fleet.fleet_state import IOPS, UTIL, FleetState, HostState, name_range
 from iopstui.format import utc
 from iopstui.text import printable
 from iopstui.ui.draw import density
@@ -81,7 +81,7 @@ class HostMap:
         return [*rows, self._time(fleet, label, width)]
 
     def _group_names(self, hosts: Sequence[HostState], rows: int) -> list[str]:
-        return [span([host.name for host in group]) for group in groups(hosts, rows)]
+        return [name_range([host.name for host in group]) for group in groups(hosts, rows)]
 
     def _follow(self, first: int, second: int, columns: int) -> None:
         """Scroll by a quarter once the map is full."""
@@ -95,7 +95,7 @@ class HostMap:
 
     def _row(self, index: int, label: int, width: int) -> Row:
         shades = density.shades(self._charset)
-        names = printable(span([host.name for host in self._groups[index]]))
+        names = printable(name_range([host.name for host in self._groups[index]]))
         cells: list[plotting.Cell] = []
         for level in self._levels[index]:
             if level is None:
@@ -131,7 +131,7 @@ def _level(
     """Shade of the worst host; UNKNOWN unless more than half of them were measured."""
     if middle is None:
         return None
-    values = [value for host in group if (value := host.now(measure, number)) is not None]
+    values = [value for host in group if (value := host.value(measure, number)) is not None]
     if 2 * len(values) <= len(group):
         return UNKNOWN
     if measure == IOPS:

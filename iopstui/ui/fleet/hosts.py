@@ -12,24 +12,24 @@ from iopstui.fleet.fleet_state import (
     ABSENT_STATES,
     AWAIT,
     BW,
-    CONNECTS,
+    CONNECTING,
     DONE,
     FAILED,
     FIGURES,
+    IDLE,
+    INCOMPLETE,
     IOPS,
     LATE,
+    LEFT_OUT,
     LOST,
     MISSING,
-    OUT,
-    PARTLY,
     READY,
-    RESTS,
     UTIL,
     WAIT,
     FleetState,
     HostState,
-    order_key,
     sort_hosts,
+    sort_key,
 )
 from iopstui.fleet.hosts.node_sets import expand_node_set, has_ranges
 from iopstui.text import printable
@@ -55,8 +55,8 @@ LIST_WIDTH = 62
 SORT_INTERVAL_S = 5
 """Seconds between two sorts by figures."""
 STYLES = {
-    LOST: ERROR, FAILED: ERROR, MISSING: ERROR, OUT: WARNING, LATE: WARNING, PARTLY: WARNING,
-    DONE: DIM, READY: DIM, CONNECTS: DIM, RESTS: DIM,
+    LOST: ERROR, FAILED: ERROR, MISSING: ERROR, LEFT_OUT: WARNING, LATE: WARNING,
+    INCOMPLETE: WARNING, DONE: DIM, READY: DIM, CONNECTING: DIM, IDLE: DIM,
 }  # fmt: skip
 
 
@@ -207,10 +207,10 @@ class HostsView:
         right = f"o: {order_text(self.effective_order, not fleet.watching, self.reverse)}"
         if self.filter_text:
             pieces.append((f"  filter: {self.filter_text}", WARNING))
-        if fleet.between and fleet.seen:
+        if fleet.between_runs and fleet.has_second:
             pieces.append(("  no job runs: what the disks do", DIM))
-        elif fleet.unwatched and not fleet.running:
-            pieces.append((f"  not watched: {printable(fleet.unwatched)}", WARNING))
+        elif fleet.watch_end_reason and not fleet.running:
+            pieces.append((f"  not watched: {printable(fleet.watch_end_reason)}", WARNING))
         if as_map:
             pieces += self._map.legend(self._measure, not fleet.watching)
         return rule(width, self._charset, *pieces, right=[(right, DIM)])
@@ -244,7 +244,7 @@ class HostsView:
         top = sparkline_scale(visible_hosts, second) if with_sparkline else 0.0
         self._titles = table.spans("host")
         # between two runs the wait is p99, as in a run
-        fio = not fleet.watching or fleet.between
+        fio = not fleet.watching or fleet.between_runs
         sorted_title = next((t for t, order in TITLES.items() if order == self.effective_order), "")
         sorted_title = "await" if self.effective_order == WAIT and not fio else sorted_title
         head = Line(width, self._charset).extend(
@@ -254,7 +254,7 @@ class HostsView:
             second_s = fleet.second.interval_s if fleet.second is not None else 1.0
             span = "minute" if second_s == 1 else f"{MINUTE_S} samples"
             head.add(f"  last {span}, IOPS", DIM)
-        first = sparkline_start(fleet.begun, second)
+        first = sparkline_start(fleet.run_start, second)
         rows = [head.build()]
         for index, host in enumerate(visible_hosts, self._top):
             rows.append(
@@ -288,13 +288,13 @@ class HostsView:
         names = max((len(name) for name in fleet.hosts), default=0)
         label = max(MIN_NAME, min(MAX_NAME, names + 1))
         # between two runs the column of p99 stays, and is empty
-        fio = not fleet.watching or fleet.between
+        fio = not fleet.watching or fleet.between_runs
 
         def now(figure: str, host: HostState) -> float | None:
             # a run that starts has no figures yet
-            is_starting = fleet.running and not (fleet.seen or fleet.between)
-            no_wait = figure == WAIT and fleet.between and fleet.seen
-            return None if is_starting or no_wait else host.now(figure, second)
+            is_starting = fleet.running and not (fleet.has_second or fleet.between_runs)
+            no_wait = figure == WAIT and fleet.between_runs and fleet.has_second
+            return None if is_starting or no_wait else host.value(figure, second)
 
         columns = [
             Column[HostState]("IOPS", 7, lambda host: f.number(now(IOPS, host)), style=FIO),
@@ -348,7 +348,7 @@ def _first_cells(row: Row, width: int) -> Row:
 
 
 def _minute_iops(host: HostState, second: int) -> list[float | None]:
-    return host.past[IOPS].between(second + 1 - MINUTE_S, second + 1)
+    return host.history[IOPS].between(second + 1 - MINUTE_S, second + 1)
 
 
 def sparkline_start(start: int | None, second: int) -> int:
@@ -368,7 +368,7 @@ def sparkline(
     for begin in range(first, first + MINUTE_S, cell_s):
         values = [
             v
-            for v in host.past[IOPS].between(begin, min(begin + cell_s, second + 1))
+            for v in host.history[IOPS].between(begin, min(begin + cell_s, second + 1))
             if v is not None
         ]
         if not values:
@@ -385,13 +385,13 @@ def order_hosts(
     """Sort hosts; "worst": the worst hosts, then the others by name. ``reverse``: from the other
     end; hosts without the figure stay last."""
     if order == STATE:
-        return sorted(hosts, key=lambda host: (_severity(host), host.key), reverse=reverse)
+        return sorted(hosts, key=lambda host: (_severity(host), host.sort_key), reverse=reverse)
     if order != WORST:
         ordered = sort_hosts(hosts, order, second)
         if not reverse:
             return ordered
         figure = order in FIGURES
-        measured = [host for host in ordered if not figure or host.now(order, second) is not None]
+        measured = [host for host in ordered if not figure or host.value(order, second) is not None]
         return [*reversed(measured), *ordered[len(measured) :]]
     first = worst_hosts(hosts, second)
     names = {host.name for host in first}
@@ -409,9 +409,9 @@ def worst_hosts(hosts: Sequence[HostState], second: int, count: int = 6) -> list
     absent = [host for host in hosts if host.state in ABSENT_STATES][: 2 * count]
     active = [host for host in hosts if host.state not in ABSENT_STATES]
     hosts_by_name = {host.name: host for host in absent}
-    for host in nsmallest(count, active, key=order_key(WAIT, second)):
+    for host in nsmallest(count, active, key=sort_key(WAIT, second)):
         hosts_by_name[host.name] = host
-    for host in nsmallest(2 * count, active, key=order_key(OUTLIERS, second)):
+    for host in nsmallest(2 * count, active, key=sort_key(OUTLIERS, second)):
         if len(hosts_by_name) < len(absent) + 2 * count:
             hosts_by_name.setdefault(host.name, host)
     return list(hosts_by_name.values())

@@ -126,13 +126,15 @@ class FleetKeys(Part):
         from iopstui.ui.fleet.confirm_change import ConfirmTunableChange, no_hosts_reason
 
         runs, screen = self._runs(), self._fleet_screen()
-        if runs.settings.busy or screen is None:
+        if runs.settings.is_pending or screen is None:
             self.port.show_message("info", "still waiting for the hosts")
             return
         hosts = sorted(screen.fleet_state.hosts, key=natural_key)
-        change = plan_tunable_change(hosts, runs.settings.known, name, value)
+        change = plan_tunable_change(hosts, runs.settings.by_host, name, value)
         if not change.hosts:
-            self.port.show_message("warning" if change.out else "info", no_hosts_reason(change))
+            self.port.show_message(
+                "warning" if change.excluded else "info", no_hosts_reason(change)
+            )
             return
         self.port.push(
             ConfirmTunableChange(change, self.port.charset),

@@ -75,7 +75,7 @@ class SweepKeys(Part):
     @property
     def active(self) -> bool:
         """True while a sweep runs here."""
-        return self.live and self.curve is not None and self.curve.at is not None
+        return self.live and self.curve is not None and self.curve.point_number is not None
 
     @property
     def is_possible(self) -> bool:
