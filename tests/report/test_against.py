@@ -1,4 +1,4 @@
-"""`report --against`: measured rates beside the limits of a bought volume."""
+"""`report --against`: measured rates compared with the limits of a cloud volume."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from iopstui.report.files import rendered
 from iopstui.report.report_options import ReportOptions
 
 
-def test_each_limit_stands_beside_what_fio_measured(tmp_path: Path) -> None:
+def test_each_limit_has_the_measured_rate(tmp_path: Path) -> None:
     path = tmp_path / "run.iops"
     made.write(path, made.RUN)
     text = rendered([path], "md", ReportOptions(against=parse_volume("aws/gp2,size=100g")))
@@ -24,15 +24,15 @@ def test_each_limit_stands_beside_what_fio_measured(tmp_path: Path) -> None:
     rows = [re.split(r" *\| *", line)[1:-1] for line in section.splitlines() if line[:3] == "| 1"]
     assert [row[3] for row in rows] == ["volume IOPS", "volume MB/s", "volume IOPS (burst)"]
     assert [row[4] for row in rows] == ["300 IOPS", "134.2 MB/s", "3,000 IOPS"]
-    whole = fio_summary(statuses(made.RUN)[-1])["total"]
-    iops = sum(part["iops"] for part in whole.values())
+    totals = fio_summary(statuses(made.RUN)[-1])["total"]
+    iops = sum(part["iops"] for part in totals.values())
     measured = float(rows[0][5].removesuffix(" IOPS").replace(",", ""))
-    # fio's own mean over the whole run; ours leaves out its last part of a second
+    # the report leaves out the incomplete last second
     assert measured == pytest.approx(iops, rel=0.1)
     assert rows[0][6] == f"{100 * measured / 300:.0f} %"
 
 
-def test_without_it_nothing_is_promised(tmp_path: Path) -> None:
+def test_without_against_there_are_no_limits(tmp_path: Path) -> None:
     path = tmp_path / "run.iops"
     made.write(path, made.RUN)
     assert "Promised" not in rendered([path], "md")
@@ -41,7 +41,7 @@ def test_without_it_nothing_is_promised(tmp_path: Path) -> None:
 @pytest.mark.parametrize("against, says", [
     ("aws/gp2", "Name it: --against aws/gp2,size=500g"), ("nobody/none", "nobody/none"),
 ])  # fmt: skip
-def test_what_it_refuses(
+def test_an_unknown_or_incomplete_volume_is_refused(
     against: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "run.iops"

@@ -1,5 +1,5 @@
-"""Blocks of frames, joined, are what the same frames are one by one: each class that is joined is
-held against itself fed frame by frame."""
+"""Joined blocks of frames equal the frames one by one. Each class that can be joined is compared
+with an object of the same class that gets every frame."""
 
 from __future__ import annotations
 
@@ -34,24 +34,24 @@ HEADER = form.Header("", "", "", "", 0.0, made.TARGET)
 Cuts = st.lists(st.booleans(), min_size=12, max_size=12)
 
 
-def pieces(frames: Sequence[Frame], cuts: Sequence[bool]) -> list[list[Frame]]:
+def split_frames(frames: Sequence[Frame], cuts: Sequence[bool]) -> list[list[Frame]]:
     """The frames in one or more groups."""
-    found: list[list[Frame]] = [[]]
+    groups: list[list[Frame]] = [[]]
     for place, frame in enumerate(frames):
-        if found[-1] and cuts[place % len(cuts)]:
-            found.append([])
-        found[-1].append(frame)
-    return found
+        if groups[-1] and cuts[place % len(cuts)]:
+            groups.append([])
+        groups[-1].append(frame)
+    return groups
 
 
 def blocks(frames: Sequence[Frame], cuts: Sequence[bool]) -> list[Block]:
-    found = []
-    for group in pieces(frames, cuts):
+    all_blocks = []
+    for group in split_frames(frames, cuts):
         block = Block(HEADER, DURATION)
         for frame in group:
             block.add(frame)
-        found.append(block)
-    return found
+        all_blocks.append(block)
+    return all_blocks
 
 
 def figures_of(run: Run) -> dict[str, Any]:
@@ -61,129 +61,129 @@ def figures_of(run: Run) -> dict[str, Any]:
         "rows": [run.total.row(index) for index in range(4)],
         "begin": run.begin, "end": run.end, "bins_of": run.bins_of, "latencies": run.latencies(),
         "bins": run.bins, "all": run.all_bins, "order": [*run.all_bins],
-        "devices": {name: (one.ios, one.mean(COMPLETED), one.mean(BUSY))
-                    for name, one in devices.items()},
-        "probed": [(kind, one.bins, waited and waited.bins)
-                   for kind, one, waited in run.probe.parts()],
+        "devices": {name: (device.ios, device.mean(COMPLETED), device.mean(BUSY))
+                    for name, device in devices.items()},
+        "probed": [(kind, total.bins, waited and waited.bins)
+                   for kind, total, waited in run.probe.parts()],
         "probed_s": run.probe.seconds, "doubtful": run.probe.doubtful,
     }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", RUNS)
 @given(cuts=Cuts)
-def test_a_run(name: str, cuts: list[bool]) -> None:
+def test_joined_blocks_equal_the_run(name: str, cuts: list[bool]) -> None:
     frames = whole_frames(name, True)
-    whole, joined = Run(1), Run(1)
+    single, joined = Run(1), Run(1)
     for frame in frames:
-        whole.add(frame, made.TARGET.tree)
+        single.add(frame, made.TARGET.tree)
     for block in blocks(frames, cuts):
         joined.join(block.runs[1])
-    assert_nearly(figures_of(joined), figures_of(whole))
-    assert whole.max_ns and whole.probe.seconds and whole.device.ios
+    assert_nearly(figures_of(joined), figures_of(single))
+    assert single.max_ns and single.probe.seconds and single.device.ios
 
 
 @pytest.mark.parametrize("name", RUNS)
 @given(cuts=Cuts)
-def test_its_row(name: str, cuts: list[bool]) -> None:
+def test_joined_blocks_equal_the_row_of_the_run(name: str, cuts: list[bool]) -> None:
     frames = whole_frames(name)
-    whole, joined = RunHistory(DEVICES), RunHistory(DEVICES)
-    for history in (whole, joined):
+    single, joined = RunHistory(DEVICES), RunHistory(DEVICES)
+    for history in (single, joined):
         history.started(1, "j", "randread 4k")
     for frame in frames:
-        whole.frame(frame)
+        single.frame(frame)
     for block in blocks(frames, cuts):
         joined.figures(1, block.figures[1])
-    assert_nearly([*map(asdict, joined.rows)], [*map(asdict, whole.rows)])
-    assert whole.rows[0].iops and whole.rows[0].util is not None
+    assert_nearly([*map(asdict, joined.rows)], [*map(asdict, single.rows)])
+    assert single.rows[0].iops and single.rows[0].util is not None
 
 
-def follow(
+def join_blocks(
     joined: MarkIntervals, frames: Sequence[Frame], start: float, cuts: Sequence[bool]
 ) -> None:
-    """Whose middle is before the stretch's start is a block of its own (folding.py)."""
+    """A frame whose middle is before ``start`` is a block of its own (block_builder.py)."""
     early = [frame for frame in frames if middle_of_frame(frame) < start]
     for frame in early:
         alone = blocks([frame], cuts)[0]
         joined.combined(alone.measured, alone.first)
-    rest = [frame for frame in frames if frame not in early]
-    for block in blocks(rest, cuts) if rest else ():
+    later_frames = [frame for frame in frames if frame not in early]
+    for block in blocks(later_frames, cuts) if later_frames else ():
         joined.combined(block.measured, block.first)
 
 
 @given(cuts=Cuts, mark=st.floats(0.0, 5.0))
-def test_stretches(cuts: list[bool], mark: float) -> None:
-    """A mark comes between two frames, and what began long before it is not behind it."""
+def test_joined_blocks_equal_the_mark_intervals(cuts: list[bool], mark: float) -> None:
+    """A mark is set between two frames. Frames that began long before it do not count after it."""
     frames = whole_frames(RUNS[2])
-    whole, joined = MarkIntervals(DEVICES), MarkIntervals(DEVICES)
+    single, joined = MarkIntervals(DEVICES), MarkIntervals(DEVICES)
     after = next((n for n, frame in enumerate(frames) if frame.t >= mark), len(frames))
     for frame in frames[:after]:
-        whole.frame(frame)
-    follow(joined, frames[:after], 0.0, cuts)
-    for one in (whole, joined):
-        one.mark(mark, "here")
+        single.frame(frame)
+    join_blocks(joined, frames[:after], 0.0, cuts)
+    for intervals in (single, joined):
+        intervals.mark(mark, "here")
     for frame in frames[after:]:
-        whole.frame(frame)
-    follow(joined, frames[after:], mark, cuts)
-    assert_nearly([*map(asdict, joined.all)], [*map(asdict, whole.all)])
+        single.frame(frame)
+    join_blocks(joined, frames[after:], mark, cuts)
+    assert_nearly([*map(asdict, joined.all)], [*map(asdict, single.all)])
 
 
-def test_what_lies_mostly_before_a_mark_is_not_behind_it() -> None:
+def test_a_frame_mostly_before_a_mark_is_not_in_its_interval() -> None:
     frame = whole_frames(RUNS[2])[2]
     for t, count in ((frame.t - 0.9, 1), (frame.t - 0.1, 0)):
-        found = MarkIntervals(DEVICES)
-        found.mark(t, "here")
+        intervals = MarkIntervals(DEVICES)
+        intervals.mark(t, "here")
         block = blocks([frame], [False])[0]
-        found.combined(block.measured, block.first)
-        assert len(found.all) == count
+        intervals.combined(block.measured, block.first)
+        assert len(intervals.all) == count
 
 
 @pytest.mark.parametrize("name", RUNS)
 @given(cuts=Cuts)
-def test_heat_and_series(name: str, cuts: list[bool]) -> None:
-    # with a time in which nothing was measured
+def test_joined_blocks_equal_heat_map_and_series(name: str, cuts: list[bool]) -> None:
+    # with a gap
     frames = [replace(f, t=f.t + (9 if n > 1 else 0)) for n, f in enumerate(whole_frames(name))]
-    whole, joined = Block(HEADER, DURATION), Block(HEADER, DURATION)
+    single, joined = Block(HEADER, DURATION), Block(HEADER, DURATION)
     for frame in frames:
-        whole.add(frame)
+        single.add(frame)
     for block in blocks(frames, cuts):
         joined.heat.join(block.heat)
         series.extend(joined.series, HEADER.interval_s, block.series)
-    assert joined.heat.cells == whole.heat.cells and whole.heat.cells
+    assert joined.heat.cells == single.heat.cells and single.heat.cells
     for column in series.SERIES:
-        assert_nearly(list(joined.series[column]), list(whole.series[column]))
-    assert any(map(math.isnan, whole.series["seconds"]))
+        assert_nearly(list(joined.series[column]), list(single.series[column]))
+    assert any(map(math.isnan, single.series["seconds"]))
 
 
-def test_an_idle_end_counts_only_where_there_is_nothing_else() -> None:
+def test_an_idle_end_counts_only_without_other_frames() -> None:
     """fio ended in the last interval: the device did nothing in most of it."""
     busy = whole_frames(RUNS[0])[:3]
     end = replace(busy[2], flags=frozenset({FINAL, PARTIAL}))
     for frames in ([*busy[:2], end], [end]):
-        whole, joined, history, row = Run(1), Run(1), RunHistory(DEVICES), RunHistory(DEVICES)
+        single, joined, history, row = Run(1), Run(1), RunHistory(DEVICES), RunHistory(DEVICES)
         for frame in frames:
-            whole.add(frame, made.TARGET.tree)
+            single.add(frame, made.TARGET.tree)
             history.frame(frame)
-            one = blocks([frame], [False])[0]
-            joined.join(one.runs[1])
-            row.figures(1, one.figures[1])
-        assert_nearly(figures_of(joined), figures_of(whole))
+            block = blocks([frame], [False])[0]
+            joined.join(block.runs[1])
+            row.figures(1, block.figures[1])
+        assert_nearly(figures_of(joined), figures_of(single))
         assert row.rows[0].util == pytest.approx(history.rows[0].util)
-        assert whole.device.mean(BUSY) is not None
+        assert single.device.mean(BUSY) is not None
 
 
-def test_sums_of_many_hosts_are_those_of_seconds_with_all() -> None:
+def test_sums_of_hosts_use_seconds_with_all_hosts() -> None:
     frames = whole_frames(RUNS[0])[1:5]
     some = [
         replace(f, flags=f.flags | {SOME_HOSTS}) if n in (0, 2) else f for n, f in enumerate(frames)
     ]
-    whole, joined = RunHistory(DEVICES), RunHistory(DEVICES)
+    single, joined = RunHistory(DEVICES), RunHistory(DEVICES)
     for frame in some:
-        whole.frame(frame)
+        single.frame(frame)
         joined.figures(1, blocks([frame], [False])[0].figures[1])
-    assert_nearly(asdict(joined.rows[0]), asdict(whole.rows[0]))
+    assert_nearly(asdict(joined.rows[0]), asdict(single.rows[0]))
 
 
-def test_a_row_that_began_again_forgets_what_came_before() -> None:
+def test_a_reset_row_discards_earlier_counts() -> None:
     def interval(ios: int, reset: bool, by: str) -> FioInterval:
         first = whole_frames(RUNS[0])[1].fio
         assert first is not None
@@ -192,15 +192,15 @@ def test_a_row_that_began_again_forgets_what_came_before() -> None:
 
     intervals = [interval(5, False, "bytes"), interval(7, True, "samples"),
                  interval(2, False, "samples")]  # fmt: skip
-    whole, joined = FramesTotal(), FramesTotal()
-    for one in intervals:
-        whole.add(one)
+    single, joined = FramesTotal(), FramesTotal()
+    for fio_interval in intervals:
+        single.add(fio_interval)
         part = FramesTotal()
-        part.add(one)
+        part.add(fio_interval)
         joined.join(part)
-    assert joined.row(0) == whole.row(0) == (9, 90, frozenset({"samples"}))
+    assert joined.row(0) == single.row(0) == (9, 90, frozenset({"samples"}))
     assert joined.frames == 3
 
 
-def test_ramps_are_in_these_runs() -> None:
+def test_the_recordings_include_a_ramp() -> None:
     assert any(RAMP in frame.flags for frame in whole_frames("3.42-e-ramp"))

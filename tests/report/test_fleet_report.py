@@ -49,8 +49,8 @@ def finished(host: str, ios: int, error: str = "") -> dict[str, Any]:
             "summary": {"rows": [row]}}  # fmt: skip
 
 
-def recorded(place: Path, *more: dict[str, Any]) -> Path:
-    """a: 100 a second for 4 s; b: 50 slow ones, and no third second."""
+def write_recording(place: Path, *more: dict[str, Any]) -> Path:
+    """Host a: 100 I/Os/s for 4 s. Host b: 50 slow I/Os/s, and no third second."""
     rows: list[dict[str, Any]] = [{"event": "session", "host": host} for host in ("a", "b")]
     for host, offset in (("a", 0.0), ("b", 4.0)):
         rows.append({"event": "executed", "host": host, "wall_ms": START_MS + offset + 500,
@@ -59,7 +59,7 @@ def recorded(place: Path, *more: dict[str, Any]) -> Path:
         rows.append(frame("a", second, 100, FAST))
         rows += [frame("b", second, 50, SLOW)] if second != 2 else []
     for row in rows:
-        # both clocks are ahead
+        # the clocks of both hosts are ahead
         row |= {"wall_ms": row["wall_ms"] + 500} if row["event"] == "frame" else {}
     rows += [finished("a", 400), finished("b", 200, "fio: /dev/sdb: EIO"), *more]
     path = place / "all<&>.jsonl"
@@ -67,33 +67,36 @@ def recorded(place: Path, *more: dict[str, Any]) -> Path:
     return path
 
 
-def test_it_says_what_all_did_and_who_was_missing(tmp_path: Path) -> None:
-    path = recorded(tmp_path)
+def test_the_report_has_totals_and_missing_hosts(tmp_path: Path) -> None:
+    path = write_recording(tmp_path)
     assert is_fleet(path)
     text = rendered([path], "md")
     assert "fio started within 4.5 ms on 2 hosts (4.0 ms by" in text
     assert "in 3 of 4 rows of 1 s all hosts" in text
     assert "2 hosts: 1 finished; 1 failed: b." in text
     assert "Verified on 1 of 2; different on b." in text
-    slowest, other = [line for line in text.splitlines() if line.startswith(("| a |", "| b |"))]
-    # the slowest host first, with what it said; it is not in one second
+    slowest, other_row = [line for line in text.splitlines() if line.startswith(("| a |", "| b |"))]
+    # the slowest host first, with its error; it misses one second
     assert slowest.startswith("| b | failed: fio: /dev/sdb: EIO |") and "| 1 | differs |" in slowest
-    assert other.startswith("| a | finished | 100 |") and "| 0 | exact |" in other
+    assert other_row.startswith("| a | finished | 100 |") and "| 0 | exact |" in other_row
     seconds = [line for line in text.splitlines() if line.startswith("| 08:00:0")]
     assert [line.split(" | ")[1:3] for line in seconds] == [
         ["2/2", "150"], ["2/2", "150"], ["1/2", "100"], ["2/2", "150"]
     ]  # fmt: skip
 
 
-def test_the_figures_are_those_of_the_summed_bins(tmp_path: Path) -> None:
-    found = json.loads(rendered([recorded(tmp_path)], "json"))
-    check(found, "document.fleet_report")
-    assert found["fio"]["read"]["ios"] == 550
-    clat = found["fio"]["read"]["clat"]
+def test_percentiles_are_those_of_the_summed_bins(tmp_path: Path) -> None:
+    document = json.loads(rendered([write_recording(tmp_path)], "json"))
+    check(document, "document.fleet_report")
+    assert document["fio"]["read"]["ios"] == 550
+    clat = document["fio"]["read"]["clat"]
     assert (clat["p50"], clat["p99"]) == (FAST, SLOW)
-    assert [row["rates"]["read"] for row in found["seconds"]] == [150, 150, 100, 150]
-    assert [row["latencies"]["p50"] for row in found["seconds"]] == [FAST] * 4
-    assert {host["host"]: host["count"]["ios"] for host in found["hosts"]} == {"a": 400, "b": 150}
+    assert [row["rates"]["read"] for row in document["seconds"]] == [150, 150, 100, 150]
+    assert [row["latencies"]["p50"] for row in document["seconds"]] == [FAST] * 4
+    assert {host["host"]: host["count"]["ios"] for host in document["hosts"]} == {
+        "a": 400,
+        "b": 150,
+    }
 
 
 def csv_rows(path: Path, redact: bool = False) -> list[dict[str, str]]:
@@ -101,23 +104,23 @@ def csv_rows(path: Path, redact: bool = False) -> list[dict[str, str]]:
 
 
 def test_a_table_has_a_row_for_all_and_one_for_each_host(tmp_path: Path) -> None:
-    rows = csv_rows(recorded(tmp_path))
-    together = [row for row in rows if not row["host"]]
-    assert [float(row["fio.total.iops"]) for row in together] == [150, 150, 100, 150]
-    assert [row["slowest"] for row in together] == ["b", "b", "a", "b"]
-    assert [row["t"] for row in together] == ["0.0", "1.0", "2.0", "3.0"]
+    rows = csv_rows(write_recording(tmp_path))
+    sum_rows = [row for row in rows if not row["host"]]
+    assert [float(row["fio.total.iops"]) for row in sum_rows] == [150, 150, 100, 150]
+    assert [row["slowest"] for row in sum_rows] == ["b", "b", "a", "b"]
+    assert [row["t"] for row in sum_rows] == ["0.0", "1.0", "2.0", "3.0"]
     assert [row["host"] for row in rows] == ["", "a", "b"] * 4
-    told = {(row["t"], row["host"]): row for row in rows}
-    # who is missing has a row, and no figure
-    absent = told["2.0", "b"]
+    row_of = {(row["t"], row["host"]): row for row in rows}
+    # a missing host has a row without figures
+    absent = row_of["2.0", "b"]
     assert (absent["counted"], absent["missing"], absent["fio.read.iops"]) == ("0", "b", "")
-    assert told["2.0", ""]["missing"] == "b" and told["2.0", "a"]["missing"] == ""
-    # counts and rates of the hosts add up to those of all
+    assert row_of["2.0", ""]["missing"] == "b" and row_of["2.0", "a"]["missing"] == ""
+    # counts and rates of the hosts add up
     for name in ("counted", "expected", "fio.read.iops", "fio.read.ios", "fio.total.bytes"):
-        for row in together:
-            each = [told[row["t"], host][name] for host in "ab"]
-            assert float(row[name]) == sum(float(one) for one in each if one), name
-    assert told["0.0", "b"]["fio.read.p50"] == str(SLOW)
+        for row in sum_rows:
+            cells = [row_of[row["t"], host][name] for host in "ab"]
+            assert float(row[name]) == sum(float(cell) for cell in cells if cell), name
+    assert row_of["0.0", "b"]["fio.read.p50"] == str(SLOW)
     assert {row["run"] for row in rows} == {""}
 
 
@@ -135,14 +138,14 @@ def test_parquet_has_the_cells_of_the_csv(
     monkeypatch.setattr("iopstui.output.parquet.ROWS", rows_at_once)
     path, out = two_runs(tmp_path), io.BytesIO()
     write_report([path], "parquet", DEFAULT_OPTIONS, out)
-    found, expected = pyarrow.parquet.read_table(out), csv_rows(path)
-    assert found.column_names == list(expected[0]) and len(found) == len(expected) > 10
-    for name in found.column_names:
-        kind = str(found.schema.field(name).type)
-        told = found.schema.field(name).metadata
-        assert told[b"meaning"] and told.keys() == {b"unit", b"source", b"meaning"}, name
+    table, expected = pyarrow.parquet.read_table(out), csv_rows(path)
+    assert table.column_names == list(expected[0]) and len(table) == len(expected) > 10
+    for name in table.column_names:
+        kind = str(table.schema.field(name).type)
+        metadata = table.schema.field(name).metadata
+        assert metadata[b"meaning"] and metadata.keys() == {b"unit", b"source", b"meaning"}, name
         for value, text in zip(
-            found[name].to_pylist(), (row[name] for row in expected), strict=True
+            table[name].to_pylist(), (row[name] for row in expected), strict=True
         ):
             if kind == "string":
                 assert value == text, name
@@ -150,10 +153,10 @@ def test_parquet_has_the_cells_of_the_csv(
                 assert value == datetime.fromisoformat(text.replace("Z", "+00:00"))
             else:
                 assert value == (float(text) if text else None), name
-    assert {str(kind) for kind in found.schema.types} == {
+    assert {str(kind) for kind in table.schema.types} == {
         "double", "int64", "string", "timestamp[ms, tz=UTC]"
     }  # fmt: skip
-    assert found.schema.metadata[b"iopstui.file"] == b"runs.jsonl"
+    assert table.schema.metadata[b"iopstui.file"] == b"runs.jsonl"
     write_report([path], "parquet", ReportOptions(True), hidden := io.BytesIO())
     bare = pyarrow.parquet.read_table(hidden)
     assert {*bare["host"].to_pylist()} == {"", "host 1", "host 2"}
@@ -165,38 +168,40 @@ def test_no_name_of_a_host_is_a_formula_or_breaks_a_row(tmp_path: Path) -> None:
     rows = [frame(name, second, 10, FAST) for second in range(3) for name in names]
     path = tmp_path / "x.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    found = csv_rows(path)
-    assert len(found) == 3 * (1 + len({row["host"] for row in found if row["host"]}))
-    cells = [row[name] for row in found for name in ("host", "slowest", "missing")]
+    found_rows = csv_rows(path)
+    assert len(found_rows) == 3 * (1 + len({row["host"] for row in found_rows if row["host"]}))
+    cells = [row[name] for row in found_rows for name in ("host", "slowest", "missing")]
     assert not [cell for cell in cells if cell.startswith(("=", "+", "-", "@"))]
-    # the one without a name is called as the file is
+    # a host without a name gets the file's name
     assert {"x", 'a,"b"', "c d", "ends", "e;f", "ü", "'=cmd|'/c calc'!A0"} <= {*cells}
 
 
-def test_what_is_not_in_a_table_is_said_beside_it(
+def test_lines_left_out_of_a_table_are_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = recorded(tmp_path)
+    path = write_recording(tmp_path)
     text = path.read_text()
     lines = text.splitlines(keepends=True)
     no_time = json.dumps({**frame("b", 9, 1, FAST), "wall_ms": "x"}) + "\n"
     path.write_text("".join(lines[:-1]) + no_time + text[: len(lines[0]) + 20])
     for out in ("x.csv", "x.parquet"):
         assert report([str(path)], str(tmp_path / out)) == 0
-        told = capsys.readouterr().err
-        assert "left out: 1 line that iopstui did not write" in told and "not read: lines" in told
-        assert "no end seen: b" in told
+        stderr = capsys.readouterr().err
+        assert (
+            "left out: 1 line that iopstui did not write" in stderr and "not read: lines" in stderr
+        )
+        assert "no end seen: b" in stderr
         assert report([str(path)], str(tmp_path / out), options=ReportOptions(redact=True)) == 0
         assert "no end seen: host 2" in capsys.readouterr().err
     assert "not read" in rendered([path], "md")
     path.write_text(text + text)
     rendered([path], "csv")
     assert "counted once: 7 seconds of hosts that are duplicate" in capsys.readouterr().err
-    # the starts of the copy are none of their own
+    # starts are not counted twice
     assert "within 4.5 ms on 2 hosts" in rendered([path], "md")
 
 
-def test_a_clock_that_is_ahead_moves_no_second(tmp_path: Path) -> None:
+def test_a_clock_that_is_ahead_is_corrected(tmp_path: Path) -> None:
     rows: list[dict[str, Any]] = []
     for host, ahead in (("a", 0.0), ("b", 7000.0)):
         rows += [{"event": "session", "host": host},
@@ -210,21 +215,21 @@ def test_a_clock_that_is_ahead_moves_no_second(tmp_path: Path) -> None:
     assert [row.counted for row in gather_fleet(path).seconds] == [2] * 4
 
 
-class Full(io.BytesIO):
+class FullDisk(io.BytesIO):
     def write(self, data: Any) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_a_full_disk_ends_a_table_and_closes_nothing(kind: str, tmp_path: Path) -> None:
-    out = Full()
+def test_a_full_disk_raises_and_leaves_the_stream_open(kind: str, tmp_path: Path) -> None:
+    out = FullDisk()
     with pytest.raises(OSError, match="No space left"):
-        write_report([recorded(tmp_path)], kind, DEFAULT_OPTIONS, out)
+        write_report([write_recording(tmp_path)], kind, DEFAULT_OPTIONS, out)
     assert not out.closed
 
 
-def with_devices(path: Path) -> Path:
-    """The recording with a disk under each host, and a probe on b."""
+def add_devices(path: Path) -> Path:
+    """Add a disk to each host and a probe to host b."""
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     none = {"ios": 0, "bins": {}}
     for row in rows:
@@ -233,15 +238,15 @@ def with_devices(path: Path) -> Path:
                 "r/s": 80.0, "w/s": 1.0, "aqu-sz": 2.0, "util": 40.0 if row["host"] == "a" else 90.0
             }}  # fmt: skip
         if row["event"] == "frame" and row["host"] == "b":
-            read = {"ios": 7, "bins": {str(SLOW): 7}}
-            row["device"] = {"seconds": 1.0, "read": read, "write": none, "discard": none,
+            reads = {"ios": 7, "bins": {str(SLOW): 7}}
+            row["device"] = {"seconds": 1.0, "read": reads, "write": none, "discard": none,
                              "missed": 0.0, "skipped": 0, "lost": 0, "full": 0}  # fmt: skip
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
 
 
-def test_the_page_shows_what_the_devices_did(tmp_path: Path) -> None:
-    path = with_devices(recorded(tmp_path))
+def test_the_page_has_charts_of_the_devices(tmp_path: Path) -> None:
+    path = add_devices(write_recording(tmp_path))
     page = rendered([path], "html")
     xml.dom.minidom.parseString(page)
     assert page.count("<svg") == 5 + 4
@@ -251,16 +256,16 @@ def test_the_page_shows_what_the_devices_did(tmp_path: Path) -> None:
     assert [row["kernel"]["r/s"] for row in seconds] == [160, 160, 80, 160]
     assert seconds[0]["util"] == {"highest": 90.0, "middle": 65.0}
     assert seconds[2]["util"] == {"highest": 40.0, "middle": 40.0}
-    # every request that the probe counted is in the map, once
+    # the heat map has every request of the probe once
     row = floor(log10(SLOW) * HEAT_ROWS_PER_DECADE)
     assert gather_fleet(path).device_heat.cells == {(0, row): 7, (1, row): 7, (3, row): 7}
     rows = csv_rows(path)
-    told = {(row["t"], row["host"]): row for row in rows}
-    assert [told["0.0", host]["kernel.util"] for host in ("", "a", "b")] == ["", "40.0", "90.0"]
-    assert [told["0.0", host]["device.read.ios"] for host in ("", "a", "b")] == ["7", "", "7"]
+    row_of = {(row["t"], row["host"]): row for row in rows}
+    assert [row_of["0.0", host]["kernel.util"] for host in ("", "a", "b")] == ["", "40.0", "90.0"]
+    assert [row_of["0.0", host]["device.read.ios"] for host in ("", "a", "b")] == ["7", "", "7"]
 
 
-def test_bytes_of_devices_without_a_job_are_counted_as_iostat_does(tmp_path: Path) -> None:
+def test_bytes_of_devices_without_a_job_are_counted_like_iostat(tmp_path: Path) -> None:
     rows: list[dict[str, Any]] = [{"event": "session", "host": "a"}]
     rates = {"r/s": 10.0, "w/s": 0.0, "rMB/s": 3.0, "wMB/s": 0.5, "aqu-sz": 1.0, "in-flight": 1}
     for second in range(3):
@@ -269,46 +274,46 @@ def test_bytes_of_devices_without_a_job_are_counted_as_iostat_does(tmp_path: Pat
                      "kernel": {"total": rates}})  # fmt: skip
     path = tmp_path / "watched.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    # its MB are 1024 * 1024 bytes (sysstat's iostat.c)
+    # iostat's MB are 1024 * 1024 bytes
     assert "| 3.50 |" in rendered([path], "md")
 
 
-def test_the_devices_that_were_probed_have_rows_of_their_own(tmp_path: Path) -> None:
-    path, none = recorded(tmp_path), {"ios": 0, "bins": {}}
+def test_probed_devices_have_rows(tmp_path: Path) -> None:
+    path, none = write_recording(tmp_path), {"ios": 0, "bins": {}}
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     assert "device" not in rendered([path], "md")
     for row in rows:
         if row["event"] == "frame" and row["host"] == "b":
-            read = {"ios": 7, "bins": {str(SLOW): 7}}
-            row["device"] = {"seconds": 1.0, "read": read, "write": none, "discard": none,
+            reads = {"ios": 7, "bins": {str(SLOW): 7}}
+            row["device"] = {"seconds": 1.0, "read": reads, "write": none, "discard": none,
                              "missed": 0.0, "skipped": 0, "lost": 0, "full": 0}  # fmt: skip
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert "| device read (1 of 2 hosts) | 7.00 | – |" in rendered([path], "md")
     assert "device read (1 of 2 hosts)" in rendered([path], "html")
-    whole = json.loads(rendered([path], "json"))
-    check(whole, "document.fleet_report")
-    device = whole["device"]
+    document = json.loads(rendered([path], "json"))
+    check(document, "document.fleet_report")
+    device = document["device"]
     assert (device["hosts"], device["read"]["ios"], device["read"]["p50"]) == (1, 21, SLOW)
 
 
-def test_the_page_is_one_and_escapes_what_it_shows(tmp_path: Path) -> None:
-    page = rendered([recorded(tmp_path, {"event": "session", "host": "<script>"})], "html")
+def test_the_page_escapes_host_names(tmp_path: Path) -> None:
+    page = rendered([write_recording(tmp_path, {"event": "session", "host": "<script>"})], "html")
     xml.dom.minidom.parseString(page)
     assert page.count("<svg") == 5 and "<script>" not in page
     assert "Latency of every I/O of all hosts" in page
 
 
 @pytest.mark.parametrize("kind", ["md", "html", "csv", "json"])
-def test_redacted_it_names_no_host(kind: str, tmp_path: Path) -> None:
+def test_a_redacted_report_names_no_host(kind: str, tmp_path: Path) -> None:
     rows = [frame("secret-7", n, 10, FAST) for n in range(3)]
-    path = recorded(tmp_path, *rows, finished("secret-7", 30, "/srv/secret is gone"))
+    path = write_recording(tmp_path, *rows, finished("secret-7", 30, "/srv/secret is gone"))
     assert "secret" in rendered([path], "md")
     text = rendered([path], kind, ReportOptions(redact=True))
     assert "secret" not in text and "/dev/sdb" not in text and path.name not in text
 
 
 def two_runs(place: Path) -> Path:
-    """a alone, and 10 s later a and b, which began 4 s apart; the file ends before that does."""
+    """A run of host a, and 10 s later one of a and b, started 4 s apart, which has no end."""
     rows: list[dict[str, Any]] = []
     for number, hosts in ((1, ("a",)), (2, ("a", "b"))):
         rows.append({"event": "fleet", "host": "fleet", "run": number, "job": "/srv/secret.fio",
@@ -327,7 +332,7 @@ def two_runs(place: Path) -> Path:
     return path
 
 
-def test_several_runs_are_told_one_by_one(tmp_path: Path) -> None:
+def test_each_of_several_runs_has_a_row(tmp_path: Path) -> None:
     path = two_runs(tmp_path)
     text = rendered([path], "md")
     assert [line.split(" | ")[0:4] + line.split(" | ")[8:] for line in text.splitlines()
@@ -335,12 +340,12 @@ def test_several_runs_are_told_one_by_one(tmp_path: Path) -> None:
         ["| 1", "/srv/secret.fio", "1/1", "100", "done; FAIL iops\\>=300: a |"],
         ["| 2", "/srv/secret.fio", "2/2", "200", "not seen |"],
     ]  # fmt: skip
-    # not from the first run to the second
+    # within a run, not across runs
     assert "fio started within 4001.0 ms on 2 hosts (4000.0 ms by" in text
-    whole = json.loads(rendered([path], "json"))
-    check(whole, "document.fleet_report")
-    found = whole["runs"]
-    assert [run["fio"]["read"]["ios"] for run in found] == [300, 600]
+    document = json.loads(rendered([path], "json"))
+    check(document, "document.fleet_report")
+    runs = document["runs"]
+    assert [run["fio"]["read"]["ios"] for run in runs] == [300, 600]
     assert "<h2>Runs</h2>" in rendered([path], "html")
     for kind in ("md", "html", "json"):
         hidden = rendered([path], kind, ReportOptions(redact=True))
@@ -355,7 +360,7 @@ def test_rows_are_as_long_as_the_hosts_samples(tmp_path: Path) -> None:
     assert [row.rates["read"] for row in gather_fleet(path).seconds] == [50, 50, 50]
 
 
-def test_what_is_no_recording_of_hosts(tmp_path: Path) -> None:
+def test_other_files_are_no_fleet_recording(tmp_path: Path) -> None:
     path = tmp_path / "x"
     for text in (b"", b"\xff\xfe", b'{"fio version": "3.33"}\n', b"[1]\n", b"{" * 100_000):
         path.write_bytes(text)
@@ -365,21 +370,26 @@ def test_what_is_no_recording_of_hosts(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="but no frames"):
         rendered([path], "md")
     with pytest.raises(UsageError, match="cannot be combined"):
-        rendered([recorded(tmp_path), path], "md")
+        rendered([write_recording(tmp_path), path], "md")
 
 
-def test_a_launcher_s_words_before_a_line_are_no_matter(tmp_path: Path) -> None:
-    """clush and srun -l write whose line it is; merge and replay leave that out, too."""
-    path = recorded(tmp_path)
-    named = tmp_path / "clush"
-    named.write_text("".join(f"a: {line}\n" for line in path.read_text().splitlines()))
-    assert is_fleet(named)
-    found, same = (json.loads(rendered([one], "json")) for one in (path, named))
-    assert found["hosts"] == same["hosts"] and found["seconds"] == same["seconds"]
+def test_host_labels_of_launchers_are_ignored(tmp_path: Path) -> None:
+    """clush and srun -l label each line with its host."""
+    path = write_recording(tmp_path)
+    labelled = tmp_path / "clush"
+    labelled.write_text("".join(f"a: {line}\n" for line in path.read_text().splitlines()))
+    assert is_fleet(labelled)
+    document, labelled_document = (
+        json.loads(rendered([file], "json")) for file in (path, labelled)
+    )
+    assert (
+        document["hosts"] == labelled_document["hosts"]
+        and document["seconds"] == labelled_document["seconds"]
+    )
 
 
 @pytest.mark.parametrize("kind", ["md", "csv"])
-def test_frames_that_are_none_are_not_a_single_frame(kind: str, tmp_path: Path) -> None:
+def test_a_file_with_only_invalid_frames_is_refused(kind: str, tmp_path: Path) -> None:
     wrong = frame("a", 0, 100, FAST)
     wrong["fio"]["read"]["ios"] = "many"
     path = tmp_path / "wrong.jsonl"
@@ -388,21 +398,21 @@ def test_frames_that_are_none_are_not_a_single_frame(kind: str, tmp_path: Path) 
         rendered([path], kind)
 
 
-def test_who_adds_up_the_rows_is_told_what_is_not_in_them(
+def test_ios_missing_from_the_rows_are_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     last = frame("a", 4, 7, FAST)
     last |= {"t": 4.25, "wall_ms": START_MS + 4750, "seconds": 0.25}
     last["fio"]["seconds"] = 0.25
-    path = recorded(tmp_path, last)
-    together = [row for row in csv_rows(path) if not row["host"]]
-    assert sum(float(row["fio.total.ios"] or 0) for row in together) == 550
+    path = write_recording(tmp_path, last)
+    sum_rows = [row for row in csv_rows(path) if not row["host"]]
+    assert sum(float(row["fio.total.ios"] or 0) for row in sum_rows) == 550
     assert "7 I/Os are not in the rows" in capsys.readouterr().err
-    found = json.loads(rendered([path], "json"))
-    assert found["fio"]["total"]["ios"] == 557
+    document = json.loads(rendered([path], "json"))
+    assert document["fio"]["total"]["ios"] == 557
 
 
-def test_a_pipe_is_not_opened_to_be_looked_at(
+def test_a_pipe_is_not_opened_to_detect_its_kind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pipe = tmp_path / "pipe"

@@ -1,5 +1,5 @@
-"""A recording read by several processes gives the report that reading it in order gives, and where
-it can't, it is read in order. The oracle is the same recording in one block."""
+"""Several processes give the same report as one that reads in order. If they cannot, one process
+reads in order. Reports are compared with that of the same recording in one block."""
 
 from __future__ import annotations
 
@@ -39,44 +39,48 @@ HELPER = Path(made.__file__).parent / "report_beside.py"
 RUN = "3.33-p-mixed"
 
 
-def found(paths: Sequence[Path], processes: int = 3, keys: int = 1) -> list[dict[str, Any]]:
-    asked = [sys.executable, str(HELPER), str(processes), str(keys), *map(str, paths)]
-    done = subprocess.run(asked, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
-    return [json.loads(line) for line in done.stdout.splitlines()]
+def report_in_processes(
+    paths: Sequence[Path], processes: int = 3, keys: int = 1
+) -> list[dict[str, Any]]:
+    command = [sys.executable, str(HELPER), str(processes), str(keys), *map(str, paths)]
+    process = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert process.returncode == 0, process.stderr
+    assert process.stderr == ""
+    return [json.loads(line) for line in process.stdout.splitlines()]
 
 
-def busy(count: int, begin: int = 0, step: int = 1, uneven: int = 7) -> list[RawSample]:
-    """So many seconds of a run of fio, whose counters go on from second to second; its first one
-    is second ``begin`` of the recording. Times are uneven, so sums of rates are no round ones."""
+def run_samples(count: int, begin: int = 0, step: int = 1, uneven: int = 7) -> list[RawSample]:
+    """``count`` seconds of a run of fio that starts at second ``begin``. Times are uneven, so sums
+    of rates are not round."""
     first = next(raw for raw in made.raws(RUN) if raw.fio and raw.fio.jobs[0].job_runtime_ms)
     assert first.fio is not None
-    taken = []
+    samples = []
     for n in range(1, count + 1):
         at = (begin + n) * 1000 + n * uneven % 11
         jobs = []
         for job in first.fio.jobs:
             directions = {
                 name: replace(
-                    one,
-                    issued=one.issued * n,
-                    completed=one.completed and one.completed * n,
-                    io_bytes=one.io_bytes * n,
+                    counters,
+                    issued=counters.issued * n,
+                    completed=counters.completed and counters.completed * n,
+                    io_bytes=counters.io_bytes * n,
                     runtime_ms=n * 1000,
-                    bins=one.bins and {key: c * n + n % 3 for key, c in one.bins.items()},
+                    bins=counters.bins and {key: c * n + n % 3 for key, c in counters.bins.items()},
                 )
-                for name, one in job.directions.items()
+                for name, counters in job.directions.items()
             }
             jobs.append(replace(job, directions=directions, job_runtime_ms=n * 1000, elapsed_s=n))
         fio = replace(first.fio, timestamp_ms=10**12 + at, jobs=tuple(jobs))
-        then = kernel(begin + n, at * 10**6, 1e12 + at)
-        taken.append(RawSample(begin + n, at * 10**6, 1e12 + at, then, fio, n == count, step))
-    return taken
+        kernel_sample = kernel(begin + n, at * 10**6, 1e12 + at)
+        samples.append(
+            RawSample(begin + n, at * 10**6, 1e12 + at, kernel_sample, fio, n == count, step)
+        )
+    return samples
 
 
-def idle(count: int, begin: int) -> list[RawSample]:
-    return [replace(raw, fio=None, step=0, final=False) for raw in busy(count, begin)]
+def idle_samples(count: int, begin: int) -> list[RawSample]:
+    return [replace(raw, fio=None, step=0, final=False) for raw in run_samples(count, begin)]
 
 
 def started(t: float, step: int) -> events.StepStarted:
@@ -87,178 +91,180 @@ def finished(t: float, step: int) -> events.StepFinished:
     return events.StepFinished(t, step, 0, "", False, {})
 
 
-def recorded(path: Path, happenings: Sequence[object]) -> Path:
+def write_recording(path: Path, happenings: Sequence[object]) -> Path:
     recorder = Recorder(path)
-    one = RecordingBuffer(made.TARGET, lambda: {"vda": made.VDA}, 1.0, True, (), recorder)
-    for what in happenings:
-        made.tell(one, [what])
+    buffer = RecordingBuffer(made.TARGET, lambda: {"vda": made.VDA}, 1.0, True, (), recorder)
+    for item in happenings:
+        made.tell(buffer, [item])
         while recorder.waiting > 20:
             time.sleep(0.001)
-    assert one.close(events.SessionEnded(1e6, 0)) == ""
+    assert buffer.close(events.SessionEnded(1e6, 0)) == ""
     return path
 
 
 @pytest.fixture(scope="module")
 def several_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two runs of minutes with all that can happen between their seconds, and quiet ones."""
-    a, b = busy(190), busy(130, 280, 2, 5)
+    """Two runs of minutes with all kinds of events, and idle time."""
+    a, b = run_samples(190), run_samples(130, 280, 2, 5)
     mark = [events.Mark(float(t), f"mark {t}") for t in (100, 213, 360)]
     full = events.FindingReported(70.0, Finding("rule", "CPU 1 is full", "try 2", "a"))
     changed = events.TunableChanged(80.0, "vda", "rq_affinity", "1", "2")
-    return recorded(
+    return write_recording(
         tmp_path_factory.mktemp("runs") / "runs.iops",
         [a[0], started(0.1, 1), *a[1:70], full, *a[70:80], changed, *a[80:100], mark[0],
          *a[100:130], events.FindingReported(130.0, full.finding), *a[130:], finished(191.0, 1),
-         *idle(22, 191), mark[1], *idle(60, 214), started(279.0, 2), *b[:80], mark[2],
-         *b[80:], finished(411.0, 2), *idle(70, 412)],
+         *idle_samples(22, 191), mark[1], *idle_samples(60, 214), started(279.0, 2), *b[:80],
+         mark[2], *b[80:], finished(411.0, 2), *idle_samples(70, 412)],
     )  # fmt: skip
 
 
 DAMAGED = (0.3, 0.95)
-"""At which part of a recording."""
+"""Positions as a part of the recording's length."""
 
 
 @pytest.fixture(scope="module")
 def reports(several_runs: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Reports of several runs, whole and damaged, and of odd recordings, by name: made by one
-    program, as each start of it takes as long as a report."""
+    """Reports of complete, damaged and unusual recordings, by name. One process makes them all,
+    because starting it takes as long as a report."""
     folder = tmp_path_factory.mktemp("odd")
-    whole = several_runs.read_bytes()
-    (folder / "cut").write_bytes(whole[:-200])
+    content = several_runs.read_bytes()
+    (folder / "cut").write_bytes(content[:-200])
     for part in DAMAGED:
-        data = bytearray(whole)
+        data = bytearray(content)
         data[int(part * len(data))] ^= 0x55
         (folder / f"damaged {part}").write_bytes(data)
-    a = busy(200)
-    recorded(folder / "impossible", [*a[:150], replace(a[150], wall_ms=1e30), *a[151:]])
+    a = run_samples(200)
+    write_recording(folder / "impossible", [*a[:150], replace(a[150], wall_ms=1e30), *a[151:]])
     nameless_mark(folder / "mark", a)
-    silent = [replace(raw, fio=None) if 100 < raw.seq < 200 else raw for raw in busy(260)]
-    recorded(folder / "silent", [silent[0], started(0.1, 1), *silent[1:]])
+    silent = [replace(raw, fio=None) if 100 < raw.seq < 200 else raw for raw in run_samples(260)]
+    write_recording(folder / "silent", [silent[0], started(0.1, 1), *silent[1:]])
     paths = {"whole": several_runs, **{path.name: path for path in folder.iterdir()}}
-    told = zip(paths.items(), found([*paths.values()]), strict=True)
-    return {name: {**one, "path": path} for (name, path), one in told}
+    path_results = zip(paths.items(), report_in_processes([*paths.values()]), strict=True)
+    return {name: {**result, "path": path} for (name, path), result in path_results}
 
 
 def nameless_mark(path: Path, a: list[RawSample]) -> None:
-    """Its checksum is right, so it is found when it is decoded."""
-    recorded(path, [a[0], started(0.1, 1), *a[1:90], events.Mark(90.0, "here"), *a[90:]])
-    whole, other = path.read_bytes(), zlib.compress(json.dumps(["Mark", 5]).encode())
+    """Write a recording with an invalid mark. Its checksum is right, so decoding must detect it."""
+    write_recording(path, [a[0], started(0.1, 1), *a[1:90], events.Mark(90.0, "here"), *a[90:]])
+    content, payload = path.read_bytes(), zlib.compress(json.dumps(["Mark", 5]).encode())
     with Recording(path) as recording:
         place = next(
-            at for at, one in recording.index().others if isinstance(one.value, events.Mark)
+            at for at, record in recording.index().others if isinstance(record.value, events.Mark)
         )
-    kind, t, length, _ = form.HEAD.unpack_from(whole, place)
-    head = form.HEAD.pack(kind, t, len(other), form.checksum(kind, t, other))
-    path.write_bytes(whole[:place] + head + other + whole[place + form.HEAD.size + length :])
+    kind, t, length, _ = form.HEAD.unpack_from(content, place)
+    head = form.HEAD.pack(kind, t, len(payload), form.checksum(kind, t, payload))
+    path.write_bytes(content[:place] + head + payload + content[place + form.HEAD.size + length :])
 
 
 @pytest.fixture(scope="module")
 def in_order(reports: dict[str, Any]) -> str:
-    """The report of several runs, by one process."""
+    """The report of several runs, made by one process."""
     text: str = reports["whole"]["in_order"]
     return text
 
 
-def test_several_processes_report_what_one_does(several_runs: Path) -> None:
-    one = found([several_runs], 4, 2)[0]
-    assert one["used"] and not one["again"]
-    assert one["beside"] == one["in_order"]
-    told = json.loads(one["beside"])["recordings"][0]
-    assert [run["frames"]["count"] for run in told["runs"]] == [190, 130]
-    assert len(told["marks"]) == 3 and len(told["between_marks"]) >= 3
+def test_several_processes_give_the_same_report_as_one(several_runs: Path) -> None:
+    result = report_in_processes([several_runs], 4, 2)[0]
+    assert result["used"] and not result["again"]
+    assert result["beside"] == result["in_order"]
+    story = json.loads(result["beside"])["recordings"][0]
+    assert [run["frames"]["count"] for run in story["runs"]] == [190, 130]
+    assert len(story["marks"]) == 3 and len(story["between_marks"]) >= 3
 
 
-def test_segments_change_nothing(several_runs: Path, in_order: str) -> None:
-    """Sums of segments are those of all seconds."""
-    assert_nearly(json.loads(in_order), json.loads(found([several_runs], 1, 1000)[0]["in_order"]))
+def test_segments_do_not_change_the_report(several_runs: Path, in_order: str) -> None:
+    """Sums of segments equal sums of all seconds."""
+    assert_nearly(
+        json.loads(in_order),
+        json.loads(report_in_processes([several_runs], 1, 1000)[0]["in_order"]),
+    )
 
 
-def test_what_fio_really_printed_is_the_same_in_pieces(
+def test_reports_of_fio_recordings_are_the_same_in_segments(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Some of all recordings, cut every two samples: ramps, stages, several jobs, ends of all
-    kinds."""
+    """Recordings of all kinds of runs and ends, in segments of two samples."""
     monkeypatch.setattr(form, "KEY_EVERY", 2)
     paths = []
     for name in NAMES[::6]:
         made.write(tmp_path / f"{name}.iops", name)
         paths.append(tmp_path / f"{name}.iops")
-    told = found(paths)
-    assert [one["file"] for one in told if one["beside"] != one["in_order"]] == []
-    for one, whole in zip(told, found(paths, 1, 1000), strict=True):
-        assert_nearly(json.loads(one["in_order"]), json.loads(whole["in_order"]))
-    # of two samples most do not tell all that a third depends on, but where nothing is odd
-    used = [one for one in told if one["used"]]
-    assert used and sum(not one["again"] for one in used) > len(used) / 4
+    results = report_in_processes(paths)
+    assert [result["file"] for result in results if result["beside"] != result["in_order"]] == []
+    for result, expected in zip(results, report_in_processes(paths, 1, 1000), strict=True):
+        assert_nearly(json.loads(result["in_order"]), json.loads(expected["in_order"]))
+    # two samples are often not enough to continue, but in simple runs they are
+    in_parallel = [result for result in results if result["used"]]
+    assert in_parallel and sum(not result["again"] for result in in_parallel) > len(in_parallel) / 4
 
 
-def test_what_began_before_a_segment_s_lead_is_read_in_order(reports: dict[str, Any]) -> None:
-    """fio says nothing for more than a minute, in the middle of its run."""
-    one = reports["silent"]
-    assert one["used"] and one["again"] == 1
-    assert one["beside"] == one["in_order"]
+def test_a_silence_longer_than_the_lead_is_read_in_order(reports: dict[str, Any]) -> None:
+    """fio does not report for more than a minute in the middle of its run."""
+    result = reports["silent"]
+    assert result["used"] and result["again"] == 1
+    assert result["beside"] == result["in_order"]
 
 
-def by_frames(path: Path) -> tuple[list[RunRow], list[MarkInterval]]:
-    """Each frame by itself, as a live screen takes them."""
+def fold_single_frames(path: Path) -> tuple[list[RunRow], list[MarkInterval]]:
+    """Fold each frame by itself, as the live screen does."""
     with Recording(path) as recording:
-        opened = recording.header.target.opened
-        history, stretches = RunHistory(opened), MarkIntervals(opened)
+        devices = recording.header.target.opened
+        history, stretches = RunHistory(devices), MarkIntervals(devices)
         for event in replay_events(recording):
             add_run_event(history, event)
             add_mark_event(stretches, event)
     return history.rows, stretches.all
 
 
-def test_rows_and_stretches_are_those_of_single_frames(
+def test_rows_and_mark_intervals_equal_those_of_single_frames(
     several_runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where fio was silent over a mark: its next document reaches back before that."""
+    """Also if fio was silent during a mark: its next report covers time before the mark."""
     monkeypatch.setattr(block_builder, "SEGMENT_KEYS", 1)
-    silent = [replace(raw, fio=None) if 40 < raw.seq < 70 else raw for raw in busy(70)]
-    path = recorded(tmp_path / "r.iops", [silent[0], started(0.1, 1), *silent[1:60],
+    silent = [replace(raw, fio=None) if 40 < raw.seq < 70 else raw for raw in run_samples(70)]
+    path = write_recording(tmp_path / "r.iops", [silent[0], started(0.1, 1), *silent[1:60],
                                           events.Mark(60.0, "m"), *silent[60:]])  # fmt: skip
-    for one, least in ((several_runs, 3), (path, 2)):
-        rows, stretches = by_frames(one)
-        found = gather(one)
+    for recording_file, least in ((several_runs, 3), (path, 2)):
+        rows, stretches = fold_single_frames(recording_file)
+        story = gather(recording_file)
         assert len(stretches) >= least
-        assert_nearly([*map(asdict, found.rows)], [*map(asdict, rows)])
-        assert_nearly([*map(asdict, found.stretches)], [*map(asdict, stretches)])
+        assert_nearly([*map(asdict, story.rows)], [*map(asdict, rows)])
+        assert_nearly([*map(asdict, story.stretches)], [*map(asdict, stretches)])
 
 
-def test_what_follows_an_event_that_says_nothing_is_not_read(reports: dict[str, Any]) -> None:
-    one = reports["mark"]
-    assert one["beside"] == one["in_order"] and "not a Mark" in one["beside"]
-    told = json.loads(one["beside"])["recordings"][0]
-    assert told["runs"][0]["frames"]["count"] == told["samples"] == 90
+def test_reading_stops_at_an_invalid_event(reports: dict[str, Any]) -> None:
+    result = reports["mark"]
+    assert result["beside"] == result["in_order"] and "not a Mark" in result["beside"]
+    story = json.loads(result["beside"])["recordings"][0]
+    assert story["runs"][0]["frames"]["count"] == story["samples"] == 90
 
 
 @pytest.mark.parametrize("part", DAMAGED)
-def test_a_damaged_place_is_told_as_ever(reports: dict[str, Any], part: float) -> None:
-    one = reports[f"damaged {part}"]
-    assert one["beside"] == one["in_order"] and "damaged" in one["beside"]
-    with Recording(one["path"]) as recording:
+def test_damage_is_reported_as_in_sequential_reading(reports: dict[str, Any], part: float) -> None:
+    result = reports[f"damaged {part}"]
+    assert result["beside"] == result["in_order"] and "damaged" in result["beside"]
+    with Recording(result["path"]) as recording:
         before = [r for r in recording.records() if isinstance(r, SampleRecord) and r.raw.fio]
-    runs = json.loads(one["beside"])["recordings"][0]["runs"]
+    runs = json.loads(result["beside"])["recordings"][0]["runs"]
     assert sum(run["frames"]["count"] for run in runs) == len(before) > 0
 
 
-def test_one_that_was_cut_off_is_read_beside_each_other(reports: dict[str, Any]) -> None:
-    """As a recording is whose recorder was killed."""
-    one = reports["cut"]
-    assert one["used"] and not one["again"]
-    assert one["beside"] == one["in_order"] and "cut off" in one["beside"]
+def test_a_recording_that_was_cut_off_is_read_in_parallel(reports: dict[str, Any]) -> None:
+    """A killed recorder leaves such a recording."""
+    result = reports["cut"]
+    assert result["used"] and not result["again"]
+    assert result["beside"] == result["in_order"] and "cut off" in result["beside"]
 
 
-def test_impossible_figures_are_told_as_ever(reports: dict[str, Any]) -> None:
-    one = reports["impossible"]
-    assert one["beside"] == one["in_order"] and "impossible figures" in one["beside"]
+def test_impossible_figures_are_reported_as_in_sequential_reading(reports: dict[str, Any]) -> None:
+    result = reports["impossible"]
+    assert result["beside"] == result["in_order"] and "impossible figures" in result["beside"]
 
 
-def test_a_short_recording_is_read_by_one(tmp_path: Path) -> None:
+def test_a_short_recording_is_read_by_one_process(tmp_path: Path) -> None:
     made.write(tmp_path / "r.iops")
-    one = found([tmp_path / "r.iops"], 4, 30)[0]
-    assert not one["used"] and one["beside"] == one["in_order"]
+    result = report_in_processes([tmp_path / "r.iops"], 4, 30)[0]
+    assert not result["used"] and result["beside"] == result["in_order"]
 
 
 SLOW = """
@@ -279,52 +285,56 @@ print(rendered([Path(sys.argv[1])], "json"))
 """
 
 
-def test_a_process_that_dies_is_none(several_runs: Path, in_order: str) -> None:
-    """Killed, as by a kernel that is out of memory."""
+def test_a_killed_process_does_not_change_the_report(several_runs: Path, in_order: str) -> None:
+    """As the OOM killer does."""
     text = SLOW.format(odd="os.kill(os.getpid(), 9)")
-    asked = [sys.executable, "-c", text, str(several_runs)]
-    done = subprocess.run(asked, capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert json.loads(done.stdout) == json.loads(in_order)
+    command = [sys.executable, "-c", text, str(several_runs)]
+    process = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (process.returncode, process.stderr) == (0, "")
+    assert json.loads(process.stdout) == json.loads(in_order)
 
 
 @pytest.mark.parametrize("most", [8, 10])
-def test_where_few_files_can_be_open_it_is_read_in_order(
+def test_with_few_file_descriptors_it_is_read_in_order(
     several_runs: Path, in_order: str, most: int
 ) -> None:
-    """The first process was started already and has to go again, without a word."""
-    asked = [sys.executable, "-c", SLOW.format(odd="pass"), str(several_runs)]
-    limited = ["sh", "-c", f'ulimit -n {most} && exec "$0" "$@"', *asked]
-    done = subprocess.run(limited, capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert json.loads(done.stdout) == json.loads(in_order)
+    """The first process has started already and must end without a message."""
+    command = [sys.executable, "-c", SLOW.format(odd="pass"), str(several_runs)]
+    limited = ["sh", "-c", f'ulimit -n {most} && exec "$0" "$@"', *command]
+    process = subprocess.run(limited, capture_output=True, text=True, timeout=60)
+    assert (process.returncode, process.stderr) == (0, "")
+    assert json.loads(process.stdout) == json.loads(in_order)
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_no_process_is_left(several_runs: Path, how: signal.Signals) -> None:
+@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_signal_ends_all_processes(several_runs: Path, signal_number: signal.Signals) -> None:
     text = SLOW.format(odd="time.sleep(0.2)")
-    asked = [sys.executable, "-c", text, str(several_runs)]
+    command = [sys.executable, "-c", text, str(several_runs)]
     with subprocess.Popen(
-        asked, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
+        command,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     ) as process:
         children: list[psutil.Process] = []
-        until = time.monotonic() + 30
-        while len(children) < 3 and time.monotonic() < until:
+        deadline = time.monotonic() + 30
+        while len(children) < 3 and time.monotonic() < deadline:
             children = psutil.Process(process.pid).children()
             time.sleep(0.02)
         assert len(children) == 3
-        # Ctrl-C goes to all of them
-        (os.killpg if how == signal.SIGINT else os.kill)(process.pid, how)
-        _, said = process.communicate(timeout=30)
-    assert "_fold_segment" not in said and "Process-" not in said
-    _, left = psutil.wait_procs(children, timeout=30)
-    assert left == []
+        # Ctrl-C signals all processes
+        (os.killpg if signal_number == signal.SIGINT else os.kill)(process.pid, signal_number)
+        _, stderr = process.communicate(timeout=30)
+    assert "_fold_segment" not in stderr and "Process-" not in stderr
+    _, survivors = psutil.wait_procs(children, timeout=30)
+    assert survivors == []
 
 
-def test_a_segment_s_places_are_those_of_the_recording(several_runs: Path) -> None:
-    """Reading up to a place and from there on is reading everything."""
+def test_segments_cover_the_whole_recording(several_runs: Path) -> None:
+    """Reading up to a key and from there on gives all records."""
     with Recording(several_runs) as recording:
-        whole = list(recording.records())
+        records = list(recording.records())
         for place in list(recording.index().keys)[1::4]:
             parts = [*recording.records(None, place), *recording.records(place)]
-            assert [record.t for record in parts] == [record.t for record in whole]
+            assert [record.t for record in parts] == [record.t for record in records]

@@ -1,4 +1,4 @@
-"""A recording as Parquet, read by pyarrow's own reader: the cells are those of the CSV."""
+"""A recording as Parquet, read by pyarrow: the cells equal those of the CSV."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "run.iops"
 
 
-def table(path: Path, redact: bool = False) -> Any:
+def read_table(path: Path, redact: bool = False) -> Any:
     out = io.BytesIO()
     write_report([path], "parquet", ReportOptions(redact), out)
     return pyarrow.parquet.read_table(out)
 
 
 def csv_rows(path: Path) -> list[dict[str, str]]:
-    """The seconds, also of an experiment, of which a report's CSV has the points."""
+    """The rows per second. The CSV report of an experiment has its points instead."""
     stream = io.StringIO()
     with Recording(path) as recording:
         sink = CsvSink(stream, recording.header.target.devices_below, recording.header.target.tree)
@@ -52,8 +52,8 @@ def csv_rows(path: Path) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(stream.getvalue())))
 
 
-def cell(name: str, text: str) -> object:
-    """What a cell of CSV is in Parquet."""
+def parquet_value(name: str, text: str) -> object:
+    """The value in Parquet of a cell of the CSV."""
     if name == "flags":
         return text
     if text == "":
@@ -67,25 +67,29 @@ def cell(name: str, text: str) -> object:
     ("name", "rows"),
     [("demo", parquet_out.ROWS), ("demo", 10), ("affinity", 5), ("places", 2), ("sweep", 3)],
 )
-def test_every_cell_is_that_of_the_csv(
+def test_every_cell_equals_that_of_the_csv(
     name: str, rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parquet_out, "ROWS", rows)
     path = recording_path("demo") if name == "demo" else RECORDINGS / f"{name}.iops"
     expected = csv_rows(path)
-    found = table(path)
-    assert found.column_names == list(expected[0]) and len(found) == len(expected) > 2
-    for name in found.column_names:
-        assert found[name].to_pylist() == [cell(name, row[name]) for row in expected], name
+    parquet_table = read_table(path)
+    assert (
+        parquet_table.column_names == list(expected[0]) and len(parquet_table) == len(expected) > 2
+    )
+    for name in parquet_table.column_names:
+        assert parquet_table[name].to_pylist() == [
+            parquet_value(name, row[name]) for row in expected
+        ], name
 
 
 def test_types_do_not_depend_on_what_was_measured(path: Path) -> None:
-    one = made.tape(path)
-    made.tell(one, made.raws(made.RUN)[:1])
-    one.close(events.SessionEnded(1.0, 0))
-    bare, whole = table(path), table(recording_path("demo"))
+    buffer = made.tape(path)
+    made.tell(buffer, made.raws(made.RUN)[:1])
+    buffer.close(events.SessionEnded(1.0, 0))
+    bare, demo = read_table(path), read_table(recording_path("demo"))
     assert set(bare["fio.read.iops"].to_pylist()) == {None}, "nothing ran: not known, and not 0"
-    assert bare.schema.types == whole.schema.types and len(bare) == 1
+    assert bare.schema.types == demo.schema.types and len(bare) == 1
     assert {str(kind) for kind in bare.schema.types} == {
         "double", "int64", "string", "timestamp[ms, tz=UTC]"
     }  # fmt: skip
@@ -94,13 +98,13 @@ def test_types_do_not_depend_on_what_was_measured(path: Path) -> None:
 def test_a_recording_without_samples_is_a_table_without_rows() -> None:
     out = io.BytesIO()
     parquet_out.ParquetSink(out, ["vda"]).close()
-    found = pyarrow.parquet.read_table(out)
-    assert len(found) == 0 and "kernel.disks.vda.r/s" in found.column_names
+    parquet_table = pyarrow.parquet.read_table(out)
+    assert len(parquet_table) == 0 and "kernel.disks.vda.r/s" in parquet_table.column_names
 
 
-def test_each_column_says_its_unit_and_its_meaning(path: Path) -> None:
+def test_each_column_has_unit_and_meaning(path: Path) -> None:
     made.write(path)
-    schema = table(path).schema
+    schema = read_table(path).schema
     beside = json.loads(schema.metadata[b"iopstui.fields"])
     for column in schema:
         head, _, tail = column.name.partition("kernel.disks.vda.")
@@ -110,32 +114,32 @@ def test_each_column_says_its_unit_and_its_meaning(path: Path) -> None:
             parts = (*parts[:-1], "p99.9" + percentile[1])
         field = find_field(("flags", "*") if head == "flags" else parts)
         assert field is not None, column.name
-        told = {key.decode(): value.decode() for key, value in column.metadata.items()}
-        assert told["unit"] == field.unit and told["meaning"] == field.meaning.strip()
-        assert beside[column.name] == {key: told[key] for key in ("unit", "source", "meaning")}
-    started = schema.metadata[b"iopstui.started"].decode()
-    assert datetime.fromisoformat(started.replace("Z", "+00:00")).tzinfo == timezone.utc
+        metadata = {key.decode(): value.decode() for key, value in column.metadata.items()}
+        assert metadata["unit"] == field.unit and metadata["meaning"] == field.meaning.strip()
+        assert beside[column.name] == {key: metadata[key] for key in ("unit", "source", "meaning")}
+    started_at = schema.metadata[b"iopstui.started"].decode()
+    assert datetime.fromisoformat(started_at.replace("Z", "+00:00")).tzinfo == timezone.utc
 
 
-def test_nothing_private_is_in_a_redacted_one() -> None:
-    whole, bare = (table(recording_path("demo"), redact) for redact in (False, True))
+def test_a_redacted_table_has_nothing_private() -> None:
+    plain, bare = (read_table(recording_path("demo"), redact) for redact in (False, True))
     assert bare.schema.metadata[b"iopstui.host"] == b"redacted"
     assert bare.schema.metadata[b"iopstui.target"] == b"redacted"
-    assert bare.equals(whole), "figures stay"
+    assert bare.equals(plain), "figures stay"
 
 
-def test_it_replaces_a_file_whole_and_no_link_s_target(path: Path, tmp_path: Path) -> None:
+def test_a_symlink_is_replaced_not_its_target(path: Path, tmp_path: Path) -> None:
     made.write(path)
-    other, out = tmp_path / "other", tmp_path / "x.parquet"
-    other.write_text("another's")
-    out.symlink_to(other)
+    link_target, out = tmp_path / "other", tmp_path / "x.parquet"
+    link_target.write_text("another's")
+    out.symlink_to(link_target)
     assert report([str(path)], str(out)) == 0
-    assert other.read_text() == "another's" and not out.is_symlink()
+    assert link_target.read_text() == "another's" and not out.is_symlink()
     assert pyarrow.parquet.read_metadata(out).num_rows == len(csv_rows(path))
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["other", "run.iops", "x.parquet"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["other", "run.iops", "x.parquet"]
 
 
-class Full(io.BytesIO):
+class FullDisk(io.BytesIO):
     def write(self, data: Any) -> int:
         if self.tell() > 100:
             raise OSError(errno.ENOSPC, "No space left on device")
@@ -145,16 +149,16 @@ class Full(io.BytesIO):
 def test_a_full_disk_leaves_the_old_file(path: Path, tmp_path: Path) -> None:
     made.write(path)
     with pytest.raises(OSError, match="No space left"):
-        write_report([path], "parquet", DEFAULT_OPTIONS, Full())
+        write_report([path], "parquet", DEFAULT_OPTIONS, FullDisk())
     out = tmp_path / "x.parquet"
     out.write_text("old")
     with pytest.raises(UsageError, match=r"Cannot write the report .*No space left"):
-        write_whole(out, lambda _: write_report([path], "parquet", DEFAULT_OPTIONS, Full()))
+        write_whole(out, lambda _: write_report([path], "parquet", DEFAULT_OPTIONS, FullDisk()))
     assert out.read_text() == "old"
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["run.iops", "x.parquet"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["run.iops", "x.parquet"]
 
 
-def test_of_a_recording_that_is_cut_off_there_is_what_it_holds(
+def test_a_recording_that_is_cut_off_gives_its_rows(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cut = tmp_path / "cut.iops"
@@ -166,22 +170,22 @@ def test_of_a_recording_that_is_cut_off_there_is_what_it_holds(
     assert 5 < rows == len(csv_rows(cut)) < len(csv_rows(recording_path("demo")))
 
 
-# -- what it can't be made of, or can't be made with
+# -- errors
 
 
-def test_without_pyarrow_it_names_the_command_that_fixes_it(
+def test_without_pyarrow_the_command_to_install_it_is_shown(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     assert main(["report", "demo", "-o", str(tmp_path / "x.parquet")]) == 5
-    told = capsys.readouterr().err
-    assert "pyarrow is missing" in told and f"{sys.executable} -m pip install pyarrow" in told
+    stderr = capsys.readouterr().err
+    assert "pyarrow is missing" in stderr and f"{sys.executable} -m pip install pyarrow" in stderr
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(Missing, match="pyarrow"):
         parquet_out.ParquetSink(io.BytesIO())
 
 
-def test_what_has_no_seconds_is_refused(tmp_path: Path) -> None:
+def test_inputs_without_rows_per_second_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is a fio result") as caught:
         write_report([LOGS / "avg.json"], "parquet", DEFAULT_OPTIONS, io.BytesIO())
     assert "-o avg.csv" in caught.value.hint
@@ -193,7 +197,7 @@ def test_what_has_no_seconds_is_refused(tmp_path: Path) -> None:
         write_report([fleet], "parquet", DEFAULT_OPTIONS, io.BytesIO())
 
 
-def test_no_terminal_is_filled_with_bytes(
+def test_binary_output_to_a_terminal_is_refused(
     monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     assert report(["demo"], None, "parquet") == 0

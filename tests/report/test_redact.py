@@ -1,4 +1,4 @@
-"""A redacted report says nothing of whose machine it is, in whatever format."""
+"""A redacted report of any format has nothing private."""
 
 from __future__ import annotations
 
@@ -50,34 +50,41 @@ rw=randread
 
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A recording whose every place has something private in it."""
+    """A recording with private data in every field that can have it."""
     machine = os.uname_result(("Linux", HOST, "6.1.0", "#1 SMP", "x86_64"))
     monkeypatch.setattr(os, "uname", lambda: machine)
     place = tmp_path / f"{HOST}.iops"
     devices = {"dm-0": DISK, "vda": replace(made.VDA, serial=SERIAL)}
-    one = RecordingBuffer(TARGET, lambda: devices, 1.0, True, (), Recorder(place))
-    first, *rest = [replace(raw, probe=_tasks(raw)) for raw in made.raws(made.RUN, probed=True)]
+    buffer = RecordingBuffer(TARGET, lambda: devices, 1.0, True, (), Recorder(place))
+    first, *later_samples = [
+        replace(raw, probe=_private_tasks(raw)) for raw in made.raws(made.RUN, probed=True)
+    ]
     _, after = made.others(made.RUN)
-    finished = next(each for each in after if isinstance(each, events.StepFinished))
-    made.tell(one, [first, *_begun(), *rest[:2], *_said(), *rest[2:]])
-    one.event(replace(finished, error=f"fio: {TOP}: no space left", fio_log=(f"{OTHER}: failed",)))
-    assert one.close(events.SessionEnded(9.0, 1)) == ""
-    assert all(secret.encode() in _plain(place) for secret in (HOST, DM, "postmaster"))
+    finished = next(event for event in after if isinstance(event, events.StepFinished))
+    made.tell(
+        buffer,
+        [first, *_start_events(), *later_samples[:2], *_private_events(), *later_samples[2:]],
+    )
+    buffer.event(
+        replace(finished, error=f"fio: {TOP}: no space left", fio_log=(f"{OTHER}: failed",))
+    )
+    assert buffer.close(events.SessionEnded(9.0, 1)) == ""
+    assert all(secret.encode() in _plain_report(place) for secret in (HOST, DM, "postmaster"))
     return place
 
 
-def _tasks(raw: RawSample) -> object:
+def _private_tasks(raw: RawSample) -> object:
     assert raw.probe is not None
     tasks = tuple(replace(task, comm=COMM, group=GROUP) for task in raw.probe.tasks)
-    slow = tuple(replace(one, comm=COMM, group=GROUP) for one in raw.probe.exemplars)
+    slow = tuple(replace(exemplar, comm=COMM, group=GROUP) for exemplar in raw.probe.exemplars)
     return replace(raw.probe, tasks=tasks, exemplars=slow)
 
 
-def _plain(place: Path) -> bytes:
+def _plain_report(place: Path) -> bytes:
     return rendered([place], "json").encode()
 
 
-def _begun() -> list[object]:
+def _start_events() -> list[object]:
     return [
         form.JobRun(
             1, "/home/secretuser/orders.fio", {"iodepth": "8", "filename": "relative-place/x"},
@@ -90,7 +97,7 @@ def _begun() -> list[object]:
     ]  # fmt: skip
 
 
-def _said() -> list[object]:
+def _private_events() -> list[object]:
     return [
         events.Mark(0.5, f"{COMM} restarted on {HOST}"),
         events.Notice(0.6, "warning", f"a: {DM} is in use: postmaster: x (pid 9) has it open"),
@@ -107,44 +114,44 @@ def test_nothing_private_is_in_any_format(kind: str, path: Path) -> None:
     assert kind == "csv" or REDACTED in text
 
 
-@pytest.mark.parametrize("kind", [kind for kind, one in FORMATS.items() if one.most > 1])
+@pytest.mark.parametrize("kind", [kind for kind, f in FORMATS.items() if f.most > 1])
 def test_two_recordings_are_both_redacted(kind: str, path: Path) -> None:
     text = rendered([path, path], kind, ReportOptions(redact=True))
     assert [secret for secret in SECRETS if secret in html.unescape(text)] == []
 
 
-def test_the_figures_and_what_is_public_stay(path: Path) -> None:
-    whole, bare = (
+def test_figures_and_public_names_stay(path: Path) -> None:
+    plain, bare = (
         json.loads(rendered([path], "json", ReportOptions(redact))) for redact in (False, True)
     )
-    (whole,), (bare,) = whole["recordings"], bare["recordings"]
-    assert bare["series"] == whole["series"] and bare["runs"][0]["bins"] == whole["runs"][0]["bins"]
-    assert bare["runs"][0]["summary"]["total"] == whole["runs"][0]["summary"]["total"]
-    assert bare["header"]["kernel"] == whole["header"]["kernel"]
+    (plain,), (bare,) = plain["recordings"], bare["recordings"]
+    assert bare["series"] == plain["series"] and bare["runs"][0]["bins"] == plain["runs"][0]["bins"]
+    assert bare["runs"][0]["summary"]["total"] == plain["runs"][0]["summary"]["total"]
+    assert bare["header"]["kernel"] == plain["header"]["kernel"]
     assert bare["header"]["host"] == REDACTED and bare["header"]["target"]["tree"] == [
         "dm-0",
         "vda",
     ]
     assert bare["devices"][0]["name"] == "dm-0" and bare["devices"][0]["layer"] == "LVM"
-    assert bare["changes"] == whole["changes"]
-    assert whole["slowest"][0]["comm"] == COMM and bare["slowest"][0]["comm"] == REDACTED
-    assert bare["slowest"][0]["total"] == whole["slowest"][0]["total"]
+    assert bare["changes"] == plain["changes"]
+    assert plain["slowest"][0]["comm"] == COMM and bare["slowest"][0]["comm"] == REDACTED
+    assert bare["slowest"][0]["total"] == plain["slowest"][0]["total"]
     assert bare["marks"][0]["text"] == f"{REDACTED} restarted on {REDACTED}"
     assert "rw=randread" in bare["runs"][0]["job_file"]
     assert rendered([path], "csv", ReportOptions(True)) == rendered([path], "csv", DEFAULT_OPTIONS)
 
 
-def test_a_page_says_that_it_is_redacted(path: Path) -> None:
+def test_a_redacted_report_says_so(path: Path) -> None:
     text = rendered([path], "md", ReportOptions(redact=True))
     assert f"| host | {REDACTED}, Linux" in text and f"| target | {REDACTED} (ext4 on dm-0" in text
 
 
-def test_the_command_line_takes_it(path: Path, tmp_path: Path) -> None:
+def test_the_command_line_option_redacts(path: Path, tmp_path: Path) -> None:
     assert report([str(path)], str(tmp_path / "a.md"), options=ReportOptions(redact=True)) == 0
     assert HOST not in (tmp_path / "a.md").read_text()
 
 
-def test_a_figure_s_name_is_no_place_in_a_file_system() -> None:
+def test_a_field_id_is_not_redacted_as_a_path() -> None:
     expected = parse_expectation("iops>=5", ("vda",))
     private = Redactor()
     private.learn(expected)
@@ -152,17 +159,17 @@ def test_a_figure_s_name_is_no_place_in_a_file_system() -> None:
 
 
 @given(st.from_regex(r"[A-Za-z][\w.-]{0,20}", fullmatch=True), st.text(" /:,.()=%abc", max_size=20))
-def test_what_is_known_is_found_in_any_text(name: str, around: str) -> None:
+def test_a_learned_name_is_removed_from_any_text(name: str, around: str) -> None:
     private = Redactor()
     private.learn(replace(DISK, dm_name=name))
     text = private.redacted(f"{around} {name} {around}")
-    # part of another word it may stay
-    left = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)
-    assert name in ("fio", "iopstui", "bpftrace", REDACTED) or left is None
+    # as a part of another word it may stay
+    remaining = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)
+    assert name in ("fio", "iopstui", "bpftrace", REDACTED) or remaining is None
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ("acme.service does 80 % of the writes on vda (7 of 9 MiB/s)",
          "redacted does 80 % of the writes on vda (7 of 9 MiB/s)"),
@@ -175,7 +182,7 @@ def test_what_is_known_is_found_in_any_text(name: str, around: str) -> None:
         ("the job does 80 % of its I/Os in 1.2.3 s", "the job does 80 % of its I/Os in 1.2.3 s"),
     ],
 )  # fmt: skip
-def test_findings_name_no_program_group_or_server(text: str, found: str) -> None:
-    assert Redactor().redacted(text) == found
+def test_findings_name_no_program_group_or_server(text: str, expected: str) -> None:
+    assert Redactor().redacted(text) == expected
     mount = TargetPath(FILE, "/a", None, (), "", "nfs4", "/a", share="acme:/export")
     assert Redactor().redacted(mount).share == REDACTED

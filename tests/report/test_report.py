@@ -1,4 +1,4 @@
-"""Reports: right figures, and nothing recorded can act in a page, a terminal or a document."""
+"""Reports have the right figures, and no recorded text can act in a page or a terminal."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ HOSTILE = (
 
 
 def page(path: Path, *more: Path) -> ET.Element:
-    """The page, parsed as strictly as XML is; fails if anything in it could load something."""
+    """Parse the page as XML. Fail if anything in it could load something."""
     text = rendered([path, *more], "html")
     text.encode("utf-8")
     root = ET.fromstring(text.removeprefix("<!DOCTYPE html>\n"))
@@ -65,7 +65,7 @@ def page(path: Path, *more: Path) -> ET.Element:
     return root
 
 
-def words(element: ET.Element) -> str:
+def text_of(element: ET.Element) -> str:
     return " ".join(" ".join(element.itertext()).split())
 
 
@@ -74,7 +74,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "run.iops"
 
 
-def test_a_captured_job_stands_beside_its_run(path: Path) -> None:
+def test_a_captured_job_is_compared_with_its_run(path: Path) -> None:
     recorded_of = "3.42-j-rateiops"
     before, after = made.others(recorded_of)
     job = fio_summary(statuses(recorded_of)[-1])["rows"][0]
@@ -94,9 +94,9 @@ def test_a_captured_job_stands_beside_its_run(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_every_kind_of_every_run_can_be_made(name: str, path: Path) -> None:
+def test_every_format_of_every_run_can_be_written(name: str, path: Path) -> None:
     made.write(path, name)
-    body = words(page(path))
+    body = text_of(page(path))
     final = fio_summary(statuses(name)[-1])
     for row in final["rows"]:
         for figures in row["directions"].values():
@@ -113,16 +113,16 @@ def test_every_kind_of_every_run_can_be_made(name: str, path: Path) -> None:
     )
 
 
-def test_fio_s_figures_frames_and_how_to_repeat_it_are_there(path: Path) -> None:
+def test_the_page_has_figures_charts_and_the_command_to_repeat_it(path: Path) -> None:
     made.write(path)
     root = page(path)
-    body = words(root)
-    for there in (
+    body = text_of(root)
+    for expected in (
         "randread-4k on /srv/data", "mark <1>", "rq_affinity of vda: 1 → 2", "try 2",
         "all I/O completes on CPU 1", "iopstui run /srv/data --job randread-4k --set iodepth=8",
         "fio j", "[a] name=?", "hctx 0 CPU 0,1, 256 tags", "vda",
     ):  # fmt: skip
-        assert there in body, there
+        assert expected in body, expected
     assert "SECRET" not in body
     titles = [e.get("aria-label", "") for e in root.iter("svg")]
     assert [t.split(",")[0].split(":")[0] for t in titles] == [
@@ -135,16 +135,16 @@ def test_fio_s_figures_frames_and_how_to_repeat_it_are_there(path: Path) -> None
     ]
 
 
-def test_what_was_judged_is_said(path: Path) -> None:
-    one = made.tape(path)
-    taken = made.raws(made.RUN)
+def test_outcomes_of_expectations_are_in_the_report(path: Path) -> None:
+    buffer = made.tape(path)
+    samples = made.raws(made.RUN)
     before, after = made.others(made.RUN)
     judged = events.ExpectationChecked(
         1.9, 1, "iops>=5000", "iops", "1/s", ">=", 5000.0, 4500.0, 4321.5, False, 0.4
     )
     steady = events.SteadyState(1.9, 1, None, 0.0, 0.0, 1.0, "too short to tell if it was steady")
-    made.tell(one, [taken[0], *before, *taken[1:], judged, steady, *after])
-    one.close(events.SessionEnded(2.5, 0))
+    made.tell(buffer, [samples[0], *before, *samples[1:], judged, steady, *after])
+    buffer.close(events.SessionEnded(2.5, 0))
     for kind in ("html", "md"):
         text = rendered([path], kind).replace("\\", "").replace("&gt;", ">")
         assert "FAIL" in text and "iops >= 5000 (4500 with 10 % tolerance): measured 4322" in text
@@ -152,49 +152,50 @@ def test_what_was_judged_is_said(path: Path) -> None:
         assert "too short to tell" in text
 
 
-def hostile(path: Path) -> None:
+def write_hostile(path: Path) -> None:
     target = replace(made.TARGET, path="/srv/" + HOSTILE)
     device = replace(made.VDA, model=HOSTILE, layer=HOSTILE, irqs=())
-    one = RecordingBuffer(target, lambda: {"vda": device}, 1.0, True, (), Recorder(path))
-    taken = made.raws(made.RUN)
-    status = taken[-1].fio
+    buffer = RecordingBuffer(target, lambda: {"vda": device}, 1.0, True, (), Recorder(path))
+    samples = made.raws(made.RUN)
+    status = samples[-1].fio
     assert status is not None
-    named = replace(status, jobs=tuple(replace(job, name=HOSTILE) for job in status.jobs))
-    made.tell(one, [
-        taken[0],
+    renamed = replace(status, jobs=tuple(replace(job, name=HOSTILE) for job in status.jobs))
+    made.tell(buffer, [
+        samples[0],
         form.JobRun(1, HOSTILE, {HOSTILE: HOSTILE}, HOSTILE, False, HOSTILE + "\n```\n````x",
                     (target.path,)),
         events.StepStarted(0.0, 1, HOSTILE, HOSTILE, (HOSTILE,), True, "run", HOSTILE),
-        *taken[1:],
+        *samples[1:],
         events.Mark(1.0, HOSTILE), events.TunableChanged(1.0, HOSTILE, HOSTILE, HOSTILE, HOSTILE),
         events.FindingReported(1.5, Finding(HOSTILE, HOSTILE, HOSTILE)),
         events.Notice(1.6, "error", HOSTILE),
-        events.StepFinished(2.0, 1, 1, HOSTILE, False, fio_summary(named), (HOSTILE,), HOSTILE),
+        events.StepFinished(2.0, 1, 1, HOSTILE, False, fio_summary(renamed), (HOSTILE,), HOSTILE),
     ])  # fmt: skip
-    one.close(events.SessionEnded(2.5, 0))
+    buffer.close(events.SessionEnded(2.5, 0))
 
 
-def test_a_finding_that_ceased_says_so(path: Path) -> None:
-    def busy(since: float) -> events.FindingReported:
+def test_the_end_of_a_finding_is_in_the_report(path: Path) -> None:
+    def busy(since_s: float) -> events.FindingReported:
         return events.FindingReported(
-            since + 3, Finding("busy", "it is busy", since=since, until=since + 3)
+            since_s + 3, Finding("busy", "it is busy", since=since_s, until=since_s + 3)
         )
 
-    def over(since: float, until: float) -> events.FindingEnded:
-        return events.FindingEnded(until + 10, "busy", "it is busy", since, until)
+    def over(since_s: float, until_s: float) -> events.FindingEnded:
+        return events.FindingEnded(until_s + 10, "busy", "it is busy", since_s, until_s)
 
-    told = [busy(2.0), over(2.0, 12.0), busy(30.0), over(30.0, 34.0), busy(60.0)]
-    words = ["", " (ended at 0:12, after 10 s)",
+    reports = [busy(2.0), over(2.0, 12.0), busy(30.0), over(30.0, 34.0), busy(60.0)]
+    endings = ["", " (ended at 0:12, after 10 s)",
              " (ended at 0:12, after 10 s, then again)",
              " (ended 2 times, the last at 0:34, after 14 s in total)",
              " (ended 2 times, the last at 0:34, after 14 s in total, then again)"]  # fmt: skip
-    for count, end in enumerate(words, 1):
+    for count, end in enumerate(endings, 1):
         path.unlink(missing_ok=True)
-        one = made.tape(path)
+        buffer = made.tape(path)
         made.tell(
-            one, [made.raws(made.RUN)[0], *told[:count], events.FindingEnded(0, "else", "", 0, 1)]
+            buffer,
+            [made.raws(made.RUN)[0], *reports[:count], events.FindingEnded(0, "else", "", 0, 1)],
         )
-        one.close(events.SessionEnded(99.0, 0))
+        buffer.close(events.SessionEnded(99.0, 0))
         assert [line.split(" ", 1)[1].strip() for line in report_words.findings(gather(path))] == [
             "it is busy" + end
         ]
@@ -204,24 +205,27 @@ def test_a_finding_that_ceased_says_so(path: Path) -> None:
 
 
 def test_stalls_are_listed_once_and_drawn(path: Path) -> None:
-    begun = Stall("vda", 2.0, 3.0, None, 7, ended=False)
-    ended = replace(begun, seconds=4.5, at_most=6.0, ended=True)
-    one = made.tape(path)
+    started = Stall("vda", 2.0, 3.0, None, 7, ended=False)
+    ended_stall = replace(started, seconds=4.5, at_most=6.0, ended=True)
+    buffer = made.tape(path)
     first, *later = made.raws(made.RUN)
-    made.tell(one, [first, *later, *(events.StallFound(9.0, stall) for stall in (begun, ended))])
-    one.close(events.SessionEnded(99.0, 0))
+    made.tell(
+        buffer,
+        [first, *later, *(events.StallFound(9.0, stall) for stall in (started, ended_stall))],
+    )
+    buffer.close(events.SessionEnded(99.0, 0))
     assert list(report_words.happened(gather(path))) == [
         "0:02 stall: vda completed nothing for 4.5 to 6.0 s from 0:02 on, 7 requests in flight"
     ]
-    found = json.loads(rendered([path], "json"))["recordings"][0]["stalls"]
-    assert [(stall["seconds"], stall["at_most"]) for stall in found] == [(4.5, 6.0)]
+    stalls = json.loads(rendered([path], "json"))["recordings"][0]["stalls"]
+    assert [(stall["seconds"], stall["at_most"]) for stall in stalls] == [(4.5, 6.0)]
     assert "stall 4.5 s</text>" in rendered([path], "html")
 
 
 def test_the_slowest_requests_are_a_table(path: Path) -> None:
     made.write(path, taken=made.raws(made.RUN, probed=True))
-    [one, *_] = json.loads(rendered([path], "json"))["recordings"][0]["slowest"]
-    assert (one["comm"], one["direction"], one["total"]) == ("fio", "read", 5_000_000)
+    [request, *_] = json.loads(rendered([path], "json"))["recordings"][0]["slowest"]
+    assert (request["comm"], request["direction"], request["total"]) == ("fio", "read", 5_000_000)
     text = rendered([path], "md")
     assert "## Slowest requests" in text
     row = next(line for line in text.splitlines() if "fio (700)" in line)
@@ -233,15 +237,15 @@ def test_the_slowest_requests_are_a_table(path: Path) -> None:
 
 
 def test_the_slowest_i_os_of_fio_s_log_are_a_table(path: Path) -> None:
-    one = {"direction": "read", "t": 2.2, "latency_ns": 6_880_000, "size": 4096,
+    slow_io = {"direction": "read", "t": 2.2, "latency_ns": 6_880_000, "size": 4096,
            "offset": 8 << 20, "job": 3}  # fmt: skip
-    slow = {"ios": 9, "slowest": [one], "in_common": ["9 of the 10 slowest reads are of 8 KiB"]}
-    tape, taken = made.tape(path), made.raws(made.RUN)
+    slow = {"ios": 9, "slowest": [slow_io], "in_common": ["9 of the 10 slowest reads are of 8 KiB"]}
+    tape, samples = made.tape(path), made.raws(made.RUN)
     before, after = made.others(made.RUN)
     end = after.pop()
     assert isinstance(end, events.StepFinished)
-    done = replace(end, summary={**end.summary, "slowest_ios": slow})
-    made.tell(tape, [taken[0], *before, *taken[1:], *after, done])
+    finished = replace(end, summary={**end.summary, "slowest_ios": slow})
+    made.tell(tape, [samples[0], *before, *samples[1:], *after, finished])
     tape.close(events.SessionEnded(2.5, 0))
     text = rendered([path], "md")
     assert "## Slowest I/Os" in text and "nothing is known of the kernel's" in text
@@ -251,59 +255,59 @@ def test_the_slowest_i_os_of_fio_s_log_are_a_table(path: Path) -> None:
     assert "- 9 of the 10 slowest reads are of 8 KiB." in text
 
 
-def test_what_the_device_did_not_tell_is_no_zero() -> None:
-    known = made.frames(made.raws(made.RUN))[1]
-    disk = known.disks["vda"]
+def test_missing_device_figures_are_not_zero() -> None:
+    measured = made.frames(made.raws(made.RUN))[1]
+    disk = measured.disks["vda"]
     lost = replace(disk, aqu_sz=None, util=None, r_bytes_s=None, reads=None, writes=None,
                    discards=None, r_s=None, w_s=None, d_s=None)  # fmt: skip
-    blind = replace(known, disks={"vda": lost})
+    blind = replace(measured, disks={"vda": lost})
     run = Run(1)
     run.add(blind, made.TARGET.tree)
-    whole = next(report_words.device_rows(made.TARGET, [run]))
-    assert whole[1:4] == (MISSING,) * 3 and whole[5:7] == (MISSING,) * 2, "neither is it 0"
-    run.add(known, made.TARGET.tree)
+    row = next(report_words.device_rows(made.TARGET, [run]))
+    assert row[1:4] == (MISSING,) * 3 and row[5:7] == (MISSING,) * 2, "neither is it 0"
+    run.add(measured, made.TARGET.tree)
     alone = Run(1)
-    alone.add(known, made.TARGET.tree)
+    alone.add(measured, made.TARGET.tree)
     assert (
         next(report_words.device_rows(made.TARGET, [run]))[1:7]
         == next(report_words.device_rows(made.TARGET, [alone]))[1:7]
     )
 
 
-@pytest.mark.parametrize("started", [1e15, 1e20, 1e30, -1e20, math.inf, math.nan])
-def test_a_time_that_can_t_be_is_refused(started: float, path: Path) -> None:
-    taken = [replace(raw, wall_ms=started) for raw in made.raws(made.RUN)]
-    one = made.tape(path)
-    made.tell(one, taken)
-    one.close(events.SessionEnded(2.5, 0))
+@pytest.mark.parametrize("started_at", [1e15, 1e20, 1e30, -1e20, math.inf, math.nan])
+def test_an_impossible_time_is_refused(started_at: float, path: Path) -> None:
+    samples = [replace(raw, wall_ms=started_at) for raw in made.raws(made.RUN)]
+    buffer = made.tape(path)
+    made.tell(buffer, samples)
+    buffer.close(events.SessionEnded(2.5, 0))
     for kind in ("html", "md"):
         with pytest.raises(UsageError, match="it contains impossible figures"):
             rendered([path], kind)
 
 
 def test_odd_names_of_machine_and_device_leave_the_page_well_formed(path: Path) -> None:
-    taken = made.raws(made.RUN)
+    samples = made.raws(made.RUN)
     target = replace(made.TARGET, device="v\x1bda", tree=("v\x1bda",))
-    odd = [
+    renamed = [
         replace(
             raw,
             kernel=replace(raw.kernel, disks={"v\x1bda": raw.kernel.disks["vda"]}),
         )
-        for raw in taken
+        for raw in samples
         if raw.kernel is not None
     ]
-    one = RecordingBuffer(target, dict, 1.0, True, (), Recorder(path))
-    made.tell(one, odd)
-    one.close(events.SessionEnded(2.5, 0))
+    buffer = RecordingBuffer(target, dict, 1.0, True, (), Recorder(path))
+    made.tell(buffer, renamed)
+    buffer.close(events.SessionEnded(2.5, 0))
     page(path)
     for kind in TEXTS:
         assert "\x1b" not in rendered([path], kind), kind
 
 
-def test_hostile_words_stay_words(path: Path) -> None:
-    hostile(path)
+def test_hostile_names_are_escaped(path: Path) -> None:
+    write_hostile(path)
     root = page(path)
-    assert "alert(1)" in words(root)
+    assert "alert(1)" in text_of(root)
     for kind in TEXTS:
         text = rendered([path], kind)
         visible = text.replace("\n", "").replace("\t", "")
@@ -318,7 +322,7 @@ def test_hostile_words_stay_words(path: Path) -> None:
             assert len(cells) in (4, 5, 7, 8, 13), "no cell is broken in two"
 
 
-def test_one_that_was_cut_off_says_so_first(path: Path) -> None:
+def test_a_recording_that_was_cut_off_says_so(path: Path) -> None:
     made.write(path, taken=made.raws(made.RUN)[:4])
     path.write_bytes(path.read_bytes()[:-900])
     for kind in ("html", "md"):
@@ -327,23 +331,23 @@ def test_one_that_was_cut_off_says_so_first(path: Path) -> None:
         assert "The recording ends before the run" in text
 
 
-def test_one_begun_within_a_run_does_not_blame_the_frames(path: Path) -> None:
-    taken = made.raws(made.RUN)
+def test_a_recording_started_during_a_run_is_not_unverified(path: Path) -> None:
+    samples = made.raws(made.RUN)
     before, after = made.others(made.RUN)
-    one = made.tape(None)
-    made.tell(one, [taken[0], *before, *taken[1:3]])
-    one.start(Recorder(path))
-    made.tell(one, [*taken[3:], *after])
-    one.close(events.SessionEnded(9.0, 0))
-    body = words(page(path))
+    buffer = made.tape(None)
+    made.tell(buffer, [samples[0], *before, *samples[1:3]])
+    buffer.start(Recorder(path))
+    made.tell(buffer, [*samples[3:], *after])
+    buffer.close(events.SessionEnded(9.0, 0))
+    body = text_of(page(path))
     assert "starts during the run" in body and "fio counted" not in body
 
 
-def test_without_a_run_it_is_what_others_did(path: Path) -> None:
-    one = made.tape(path)
-    made.tell(one, [replace(r, fio=None, step=0) for r in made.raws(made.RUN)])
-    one.close(events.SessionEnded(9.0, 0))
-    assert "No job ran" in words(page(path))
+def test_a_recording_without_a_job_says_so(path: Path) -> None:
+    buffer = made.tape(path)
+    made.tell(buffer, [replace(r, fio=None, step=0) for r in made.raws(made.RUN)])
+    buffer.close(events.SessionEnded(9.0, 0))
+    assert "No job ran" in text_of(page(path))
     assert "No job ran" in rendered([path], "md")
 
 
@@ -357,21 +361,21 @@ def test_a_job_without_latencies_has_no_latency_chart_with_zeros(path: Path) -> 
     assert not [p for p in latency.iter("path") if p.get("class", "").startswith("line")]
 
 
-def test_side_by_side_stand_fio_s_own_figures(path: Path) -> None:
+def test_the_comparison_has_fio_s_own_figures(path: Path) -> None:
     made.write(path, "3.42-j-rateiops")
     story = gather(path)
     rows = {name: values for name, *values in side_by_side.comparison([story, story])[1]}
     finished = story.runs[0].finished
     assert finished is not None and not story.runs[0].is_partial
-    iops = sum(one["iops"] for one in finished.summary["total"].values())
+    iops = sum(direction["iops"] for direction in finished.summary["total"].values())
     assert rows["fio IOPS"] == [number(iops), number(iops), "+0.0 %"]
 
 
-def test_two_side_by_side_on_the_same_scales(path: Path, tmp_path: Path) -> None:
+def test_two_recordings_have_the_same_scales(path: Path, tmp_path: Path) -> None:
     made.write(path, "3.33-p-mixed")
-    other = tmp_path / "other.iops"
-    made.write(other, "3.42-j-rateiops")
-    root = page(path, other)
+    other_path = tmp_path / "other.iops"
+    made.write(other_path, "3.42-j-rateiops")
+    root = page(path, other_path)
     sections = list(root.iter("section"))
     assert len(sections) == 2
     axes = []
@@ -379,28 +383,30 @@ def test_two_side_by_side_on_the_same_scales(path: Path, tmp_path: Path) -> None
         svg = next(section.iter("svg"))
         axes.append([t.text for t in svg.iter("text") if t.get("text-anchor") == "end"])
     assert axes[0] == axes[1]
-    table = words(next(root.iter("table")))
+    table = text_of(next(root.iter("table")))
     assert "run.iops other.iops" in table and "fio IOPS" in table and "%" in table
-    assert "cannot prove a difference" in words(root) and "cannot prove a difference" in rendered(
-        [path, other], "md"
+    assert "cannot prove a difference" in text_of(root) and "cannot prove a difference" in rendered(
+        [path, other_path], "md"
     )
     with pytest.raises(UsageError, match="not of 2"):
-        rendered([path, other], "csv")
+        rendered([path, other_path], "csv")
 
 
-def test_csv_has_a_row_a_frame_and_json_no_nan(path: Path) -> None:
-    taken = made.write(path)
+def test_csv_has_a_row_per_frame_and_json_no_nan(path: Path) -> None:
+    samples = made.write(path)
     rows = list(csv.DictReader(io.StringIO(rendered([path], "csv"))))
-    assert len(rows) == len(taken)
+    assert len(rows) == len(samples)
     total = sum(int(row["fio.total.ios"] or 0) for row in rows if "fio.total.ios" in row)
     assert total >= 0 and rows[-1]["kernel.disks.vda.r/s"]
     text = rendered([path], "json")
     assert "NaN" not in text and "Infinity" not in text
     series = json.loads(text)["recordings"][0]["series"]
-    assert {len(values) for values in series.values()} == {len(taken)}
+    assert {len(values) for values in series.values()} == {len(samples)}
 
 
-def test_a_long_recording_makes_no_larger_page(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_recording_is_reduced_to_max_points(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(series, "MAX_POINTS", 50)
     made.write(path, taken=made.long_run(260, made.RUN))
     story = gather(path)
@@ -411,12 +417,12 @@ def test_a_long_recording_makes_no_larger_page(path: Path, monkeypatch: pytest.M
     page(path)
 
 
-def test_what_can_t_be_is_refused(path: Path, tmp_path: Path) -> None:
-    one = made.tape(path)
-    taken = made.raws(made.RUN)
+def test_impossible_figures_are_refused(path: Path, tmp_path: Path) -> None:
+    buffer = made.tape(path)
+    samples = made.raws(made.RUN)
     bad = {"rows": [{"name": 5, "directions": "x"}], "sums": 7, "total": []}
-    made.tell(one, [*taken, events.StepFinished(2.0, 1, 0, "", False, bad)])  # type: ignore[arg-type]
-    one.close(events.SessionEnded(2.5, 0))
+    made.tell(buffer, [*samples, events.StepFinished(2.0, 1, 0, "", False, bad)])  # type: ignore[arg-type]
+    buffer.close(events.SessionEnded(2.5, 0))
     for kind in ("html", "md"):
         with pytest.raises(UsageError, match="it contains impossible figures"):
             rendered([path], kind)
@@ -426,7 +432,7 @@ def test_what_can_t_be_is_refused(path: Path, tmp_path: Path) -> None:
             rendered([tmp_path / "empty"], kind)
 
 
-# -- where it goes
+# -- the output file
 
 
 @pytest.mark.parametrize(
@@ -434,50 +440,50 @@ def test_what_can_t_be_is_refused(path: Path, tmp_path: Path) -> None:
     [("x.html", "html"), ("x.HTM", "html"), ("a/b.md", "md"), ("x.csv", "csv"), ("x.json", "json"),
      (None, "md"), ("-", "md")],
 )  # fmt: skip
-def test_the_name_says_the_kind(name: str | None, kind: str) -> None:
+def test_the_suffix_selects_the_format(name: str | None, kind: str) -> None:
     assert kind_of(name) == kind
 
 
 @pytest.mark.parametrize("name", ["x", "run.iops", "x.pdf"])
-def test_no_recording_is_overwritten_by_its_report(name: str) -> None:
+def test_an_unknown_suffix_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match="has no suffix"):
         kind_of(name)
 
 
-def test_no_report_is_written_over_its_own_recording(path: Path, tmp_path: Path) -> None:
+def test_a_report_does_not_overwrite_its_recording(path: Path, tmp_path: Path) -> None:
     made.write(path)
     before = path.read_bytes()
-    other = tmp_path / "x.md"
-    other.symlink_to(path)
-    for out in (path, other):
+    link = tmp_path / "x.md"
+    link.symlink_to(path)
+    for out in (path, link):
         with pytest.raises(UsageError, match=r"is the input\. A report does not overwrite it"):
             report([str(path)], str(out), "md")
-    assert path.read_bytes() == before and other.is_symlink()
+    assert path.read_bytes() == before and link.is_symlink()
 
 
-def test_no_device_or_pipe_is_replaced_by_a_report(tmp_path: Path) -> None:
+def test_a_report_does_not_replace_a_device_or_pipe(tmp_path: Path) -> None:
     pipe = tmp_path / "x.html"
     os.mkfifo(pipe)
     link = tmp_path / "link.html"
     link.symlink_to("/dev/null")
-    # in /dev not even a name that is free: whoever is root would find a file there
+    # in /dev not even a free name: root would create a file there
     for out in (pipe, link, Path("/dev/null"), Path("/dev/stdout"), Path("/dev/none.html"),
                 Path("/dev/fd/1"), Path("/proc/self/fd/1")):  # fmt: skip
-        before = node(out)
+        before = file_kind(out)
         with pytest.raises(UsageError, match="is not a file and cannot be overwritten by a report"):
             report(["demo"], str(out), "html")
-        assert node(out) == before
+        assert file_kind(out) == before
 
 
-def node(path: Path) -> tuple[int, int] | None:
-    """Of what sort it is, and of which number."""
+def file_kind(path: Path) -> tuple[int, int] | None:
+    """The file's type and device number, or ``None``."""
     if not os.path.lexists(path):
         return None
     info = os.lstat(path)
     return stat.S_IFMT(info.st_mode), info.st_rdev
 
 
-def test_a_report_that_was_hidden_stays_hidden(tmp_path: Path) -> None:
+def test_a_report_keeps_the_mode_of_the_file_it_replaces(tmp_path: Path) -> None:
     out, link = tmp_path / "x.md", tmp_path / "link.md"
     out.write_text("")
     out.chmod(0o600)
@@ -494,14 +500,13 @@ def umask() -> int:
     return now
 
 
-def test_a_report_that_can_t_be_written_is_told(tmp_path: Path) -> None:
-    # neither looked at nor written, whoever asks
+def test_a_report_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="Cannot write the report"):
         report(["demo"], str(tmp_path / ("x" * 300 + ".html")))
     assert list(tmp_path.iterdir()) == []
 
 
-def test_it_is_written_whole_or_not_at_all(
+def test_a_report_is_written_completely_or_not_at_all(
     path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     made.write(path)
@@ -527,31 +532,31 @@ def test_it_is_written_whole_or_not_at_all(
 
 
 def test_the_demo_has_a_report() -> None:
-    body = words(page(recording_path("demo")))
+    body = text_of(page(recording_path("demo")))
     assert "rq_affinity of vda: " in body and body.count("up to fio's own total") == 3
     assert markdown([gather(recording_path("demo"))]).count("up to fio's own total") == 3
 
 
-def test_several_runs_stand_side_by_side() -> None:
+def test_several_runs_are_compared() -> None:
     demo = made.EARLIER_DEMO
-    body = words(page(demo))
+    body = text_of(page(demo))
     assert report_words.SIDE_BY_SIDE in body and "iodepth 2 → 32, rq_affinity 2 → 1" in body
     assert body.index(report_words.SIDE_BY_SIDE) < body.index("Run 1: ")
     text = markdown([gather(demo)])
     assert "| 2 | iodepth 2 → 32, rq_affinity 2 → 1 while it ran | 82.6k | +123.6 % |" in text
-    told = json.loads(rendered([demo], "json"))["recordings"][0]["side_by_side"]
-    assert [row["step"] for row in told] == [1, 2] and told[0]["to_before"] is None
-    assert told[1]["to_before"] == pytest.approx(123.6, abs=0.1) and told[1]["before"] == 1
-    assert told[1]["changed"][0] == "iodepth 2 → 32"
+    rows = json.loads(rendered([demo], "json"))["recordings"][0]["side_by_side"]
+    assert [row["step"] for row in rows] == [1, 2] and rows[0]["to_before"] is None
+    assert rows[1]["to_before"] == pytest.approx(123.6, abs=0.1) and rows[1]["before"] == 1
+    assert rows[1]["changed"][0] == "iodepth 2 → 32"
 
 
-def test_the_device_s_means_are_those_of_the_runs_side_by_side(path: Path) -> None:
+def test_the_device_s_means_equal_those_in_the_runs_table(path: Path) -> None:
     made.write(path)
-    for told in map(gather, (path, recording_path("demo"))):
-        for row in told.rows:
-            (run,) = [one for one in told.runs if one.step == row.step]
-            found = run.device.mean(BUSY), run.device.mean(QUEUE)
-            assert found == pytest.approx((row.util, row.aqu_sz)) and None not in found
+    for story in map(gather, (path, recording_path("demo"))):
+        for row in story.rows:
+            (run,) = [r for r in story.runs if r.step == row.step]
+            means = run.device.mean(BUSY), run.device.mean(QUEUE)
+            assert means == pytest.approx((row.util, row.aqu_sz)) and None not in means
 
 
 def test_a_run_on_nfs_has_the_times_of_its_requests(
@@ -559,13 +564,13 @@ def test_a_run_on_nfs_has_the_times_of_its_requests(
 ) -> None:
     monkeypatch.setattr(made, "kernel", lambda n, ns, ms: with_share(n, kernel(n, ns, ms)))
     made.write(path)
-    assert "NFS mount" in words(page(path))
+    assert "NFS mount" in text_of(page(path))
     (story,) = json.loads(rendered([path], "json"))["recordings"]
-    read = story["runs"][0]["nfs"]["read"]
-    assert read["ops/s"] > 0 and read["rtt"] is not None
+    reads = story["runs"][0]["nfs"]["read"]
+    assert reads["ops/s"] > 0 and reads["rtt"] is not None
     table = rendered([path], "md").partition("## NFS mount")[2].split("##")[0]
     (row,) = [line for line in table.splitlines() if "| read" in line]
-    assert row.split("|")[3].strip() == number(read["ops/s"])
+    assert row.split("|")[3].strip() == number(reads["ops/s"])
 
 
 def test_a_run_on_smb_has_its_requests_without_times_of_nfs(
@@ -575,20 +580,20 @@ def test_a_run_on_smb_has_its_requests_without_times_of_nfs(
     made.write(path)
     (story,) = json.loads(rendered([path], "json"))["recordings"]
     assert story["runs"][0]["nfs"] is None
-    read = story["runs"][0]["smb"]["read"]
-    assert read["latency"] == 4.0 and read["kB/op"] == 4.0
+    reads = story["runs"][0]["smb"]["read"]
+    assert reads["latency"] == 4.0 and reads["kB/op"] == 4.0
     text = rendered([path], "md")
     assert "NFS" not in text
     table = text.partition("## SMB mount")[2].split("##")[0]
     (row,) = [line for line in table.splitlines() if "| read" in line]
     assert [cell.strip() for cell in row.split("|")][3:8] == [
-        number(read["ops/s"]), number(read["kB/s"]), "4.00", "100", "4.00 ms",
+        number(reads["ops/s"]), number(reads["kB/s"]), "4.00", "100", "4.00 ms",
     ]  # fmt: skip
 
 
-def test_a_single_run_has_nothing_beside_it(path: Path) -> None:
+def test_a_single_run_has_no_comparison(path: Path) -> None:
     made.write(path)
-    assert "side by side" not in words(page(path))
+    assert "side by side" not in text_of(page(path))
     assert "side by side" not in markdown([gather(path)])
     (row,) = json.loads(rendered([path], "json"))["recordings"][0]["side_by_side"]
     assert row["ended"] == "done" and row["before"] is None
@@ -624,15 +629,17 @@ def test_a_logarithmic_scale_holds_all(values: list[float]) -> None:
 
 
 @given(st.lists(st.tuples(st.floats(0, 100), st.none() | st.floats(0, 1e9)), max_size=20))
-def test_a_line_is_broken_where_nothing_was_measured(
+def test_a_gap_breaks_the_line(
     values: list[tuple[float, float | None]],
 ) -> None:
     values.sort(key=lambda value: value[0])
     text = chart("t", [Curve("a", "fio", values)], Scale(0, 1e9), str, 100.0)
     root = ET.fromstring(text)
     lines = [p.get("d", "") for p in root.iter("path") if p.get("class", "").startswith("line")]
-    there = [value is not None for _, value in values]
-    stretches = sum(now and not before for before, now in zip([False, *there], there, strict=False))
+    measured = [value is not None for _, value in values]
+    stretches = sum(
+        now and not before for before, now in zip([False, *measured], measured, strict=False)
+    )
     assert "".join(lines).count("M") == stretches
     for x, y in re.findall(r"[ML](-?[\d.]+) (-?[\d.]+)", "".join(lines)):
         assert -2 <= float(x) <= WIDTH and 0 <= float(y) <= HEIGHT
@@ -645,7 +652,7 @@ def test_a_heat_map_shows_the_one_slow_io_among_thousands() -> None:
     assert heat("t", {}, (0, 0), 120, 8, str, 10.0) == ""
 
 
-def test_marks_do_not_write_over_each_other() -> None:
+def test_labels_of_marks_do_not_overlap() -> None:
     marks = [(float(t), "a long word or two") for t in range(10)]
     text = chart("t", [], Scale(0, 1), str, 100.0, marks)
     flags = [e for e in ET.fromstring(text).iter("text") if e.get("class") == "flag"]
