@@ -31,7 +31,7 @@ class _SessionFrames:
         self._times = array("d")
         self._walls = array("d")
 
-    def has(self, t: float, wall_ms: float) -> bool:
+    def contains(self, t: float, wall_ms: float) -> bool:
         index = bisect_left(self._times, t)
         same_time = index < len(self._times) and self._times[index] == t
         return same_time and self._walls[index] == wall_ms
@@ -45,10 +45,10 @@ class _SessionFrames:
 
 class Deduplicator:
     """Detects repeated lines. ``is_repeat`` returns whether a line is a repetition, and keeps track
-    of the stream; ``repeated`` counts the repeated frames and totals of each host."""
+    of the stream; ``repeat_counts`` has the repeated frames and totals of each host."""
 
     def __init__(self) -> None:
-        self.repeated: dict[str, int] = {}
+        self.repeat_counts: dict[str, int] = {}
         self._sessions: dict[str, list[_SessionFrames]] = {}
         self._current: dict[tuple[int, str], _SessionFrames] = {}
         self._row_hashes: dict[str, set[int]] = {}
@@ -69,7 +69,7 @@ class Deduplicator:
         current = self._current.get((source, name))
         return current is not None and current.is_copy
 
-    def saw_session(self, name: str) -> bool:
+    def has_session(self, name: str) -> bool:
         """Whether a session of this host was seen."""
         return name in self._sessions
 
@@ -89,7 +89,9 @@ class Deduplicator:
         except (TypeError, ValueError, OverflowError):
             return False  # the merger refuses it
         current = self._current.get((source, name)) or self._begin_session(source, name)
-        original = next((session for session in self._sessions[name] if session.has(*clocks)), None)
+        original = next(
+            (session for session in self._sessions[name] if session.contains(*clocks)), None
+        )
         current.is_copy = original is not None
         if original is not None:
             self._origins[source, name] = original.source
@@ -109,7 +111,7 @@ class Deduplicator:
 
     def _count_repeat(self, name: str, is_repeat: bool) -> bool:
         if is_repeat:
-            self.repeated[name] = self.repeated.get(name, 0) + 1
+            self.repeat_counts[name] = self.repeat_counts.get(name, 0) + 1
         return is_repeat
 
 
@@ -136,7 +138,7 @@ def mark_repeats(
     for index, labelled in enumerate(rows):
         name, row = labelled
         kind = row.get("event")
-        later_session = kind == "session" and deduplicator.saw_session(name)
+        later_session = kind == "session" and deduplicator.has_session(name)
         is_repeat = deduplicator.is_repeat(0, name, row)
         if later_session or (name in waiting and kind not in _DECISIVE_EVENTS):
             yield from settled(name, False) if later_session else ()

@@ -45,15 +45,15 @@ PACING_OPTIONS = ("rate", "thinktime")
 class FleetEvidence:
     """The last ``WINDOW_SECONDS`` seconds of the hosts that were in the last ``MIN_SECONDS``: their
     figures by name (``FIGURES`` of fleet_state.py), the ``sums`` of all in each second, and the
-    ``spread`` of their starts (ms, error, hosts). ``fio``: the figures are those of one job on all;
-    else of whatever runs. ``paced``: the job itself has a rate (rate_iops ...)."""
+    ``start_spread`` (ms, error, hosts). ``fio``: the figures are those of one job on all; else of
+    whatever runs. ``has_pacing``: the job itself has a rate (rate_iops ...)."""
 
     hosts: Mapping[str, Mapping[str, Sequence[float | None]]]
     sums: Mapping[str, Sequence[float | None]]
-    spread: tuple[float, float, int] | None
+    start_spread: tuple[float, float, int] | None
     fio: bool
     interval_s: float = 1.0
-    paced: bool = False
+    has_pacing: bool = False
     _means: dict[str, dict[str, float]] = field(default_factory=dict)
     _cache: dict[object, object] = field(default_factory=dict)
 
@@ -116,9 +116,9 @@ def list_findings(evidence: FleetEvidence) -> list[Finding]:
 
 def find_start_spread(evidence: FleetEvidence) -> Finding | None:
     """Hosts that begin apart can't be compared in the seconds in which some don't run yet."""
-    if evidence.spread is None:
+    if evidence.start_spread is None:
         return None
-    spread, error, hosts = evidence.spread
+    spread, error, hosts = evidence.start_spread
     if spread - error < START_SPREAD_MS * evidence.interval_s:
         return None
     return Finding(
@@ -281,7 +281,12 @@ def find_slow_device(evidence: FleetEvidence) -> Finding | None:
 def find_equal_rates(evidence: FleetEvidence) -> Finding | None:
     """All stand still at the same rate: a limit of each, or a fair share of one."""
     means = evidence.means(IOPS)
-    if not evidence.fio or evidence.paced or len(means) < 2 or len(means) < len(evidence.hosts):
+    if (
+        not evidence.fio
+        or evidence.has_pacing
+        or len(means) < 2
+        or len(means) < len(evidence.hosts)
+    ):
         return None
     values = list(means.values())
     if not min(values) or max(values) > 1.03 * min(values):

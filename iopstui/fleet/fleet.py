@@ -24,8 +24,8 @@ from iopstui.errors import (
     error_for_exit_code,
 )
 from iopstui.fleet.hosts.clocks import start_spread
-from iopstui.fleet.hosts.facts import disk_conflicts, duplicate_machines
 from iopstui.fleet.hosts.free_space import SpaceNeed, overcommit_messages
+from iopstui.fleet.hosts.host_disks import disk_conflicts, duplicate_machines
 from iopstui.fleet.hosts.member import ARMED, GREETED, LAUNCHED, OVER, STARTED, Member
 from iopstui.fleet.hosts.nodes import Node
 from iopstui.fleet.hosts.same_file_system import join_shared, join_similar, marks_to_find
@@ -120,8 +120,8 @@ class Fleet:
         self.has_changes = True
         self._nodes = nodes
         self._has_sub_fleets = False
-        self._command = command
-        self._order = order
+        self._command_for = command
+        self._order_for = order
         self._merger = merger
         self._options = options
         self._callbacks = callbacks
@@ -189,9 +189,9 @@ class Fleet:
 
     def _launch(self) -> None:
         for node in self._nodes:
-            command = self._command(node)
+            command = self._command_for(node)
             try:
-                member = Member(node, command, self._order(node))
+                member = Member(node, command, self._order_for(node))
             except OSError as error:
                 program = printable(command[0])
                 raise JobFailed(

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from iopstui.fleet.hosts.host_tunables import HostTunableResult
 from iopstui.fleet.merging.encoded_frame import EncodedFrame
-from iopstui.fleet.merging.host import EncodedSecond, HostInterval
+from iopstui.fleet.merging.host_timeline import EncodedSecond, HostInterval
 from iopstui.fleet.merging.merger import MergedSecond
 from iopstui.fleet.merging.sums import MILLI, HostSums
 from iopstui.fleet.scaling_curve import ScalingCurve, SweepPosition

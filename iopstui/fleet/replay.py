@@ -40,8 +40,6 @@ Rows = Callable[[], Iterator[tuple[str, Object]]]
 CLOSE_AFTER_S = 1.5
 MERGED_EVENTS = ("frame", "session", "step_finished", "ended")
 STEP_S = 1.0
-MIN_S, MAX_S = 0.01, 3600.0
-"""A second's length can't be another one."""
 RECORDING_ENDS = "the recording ends here for this host"
 MAX_PAUSE_S = 5.0
 """Of a recording in which nobody says anything is not waited for."""
@@ -63,7 +61,7 @@ class FleetReplay:
         self.hosts: list[str] = []
         self.job = ""
         self.frames: dict[str, Object] = {}
-        self._detailed: set[str] = set()
+        self._detailed_hosts: set[str] = set()
         self.on_failure: Callable[[Exception], None] = lambda error: None
         self._emit: Callable[[FleetEvent], None] = lambda event: None
         self._condition = threading.Condition()
@@ -106,7 +104,7 @@ class FleetReplay:
             )
         self.hosts = [*names]
         self._first_s, self._last_s = walls
-        duplicates = sum(deduplicator.repeated.values())
+        duplicates = sum(deduplicator.repeat_counts.values())
         if duplicates:
             self._pending_warning = (
                 f"{counted(duplicates, 'duplicate second')} of hosts; each is played once"
@@ -177,7 +175,7 @@ class FleetReplay:
 
     def detail(self, name: str, enabled: bool) -> None:
         """Send the lines of this host from now on; their detail is as recorded."""
-        (self._detailed.add if enabled else self._detailed.discard)(name)
+        (self._detailed_hosts.add if enabled else self._detailed_hosts.discard)(name)
 
     def request_settings(self) -> bool:
         """Nobody is asked."""
@@ -231,7 +229,7 @@ class FleetReplay:
         """Frames only of a host that is looked at."""
         if isinstance(event, HostRow) and event.row["event"] == "frame":
             self.frames[event.name] = event.row
-            if event.name not in self._detailed:
+            if event.name not in self._detailed_hosts:
                 return
         self._emit(event)
 

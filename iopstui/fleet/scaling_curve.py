@@ -132,7 +132,7 @@ class ScalingCurve:
     exit_lines: tuple[str, ...] = ()
 
     @property
-    def measured(self) -> list[ScalePoint]:
+    def measured_points(self) -> list[ScalePoint]:
         """The points that count, as they were run."""
         return [self.points[number] for number in sorted(self.points)]
 
@@ -148,7 +148,7 @@ class ScalingCurve:
 
     def scaling(self) -> Scaling:
         """Scaling law of all points."""
-        return scaling([(point.hosts, point.iops) for point in self.measured])
+        return scaling([(point.hosts, point.iops) for point in self.measured_points])
 
     def with_point(
         self, point: ScalePoint | None, code: int, messages: Sequence[str]

@@ -50,7 +50,7 @@ from iopstui.fleet.fleet_state import (
 from iopstui.fleet.hosts import member as states
 from iopstui.fleet.hosts.host_tunables import HostTunableChange, HostTunables
 from iopstui.fleet.hosts.member import INTERRUPTED, Member
-from iopstui.fleet.merging.host import HostInterval
+from iopstui.fleet.merging.host_timeline import HostInterval
 from iopstui.fleet.merging.merger import MergedSecond, Merger
 from iopstui.fleet.scaling_curve import STOPPED as STOPPED_BY_HAND
 from iopstui.fleet.scaling_curve import ScalePoint, ScalingCurve, SweepPosition
@@ -140,7 +140,7 @@ class FleetSession:
         self._closing = self._watching = self._sweeping = self._sweep_stopped = False
         self.frames: dict[str, Object] = {}
         self._reported_states: dict[str, tuple[str, str]] = {}
-        self._detailed: set[str] = set()
+        self._detailed_hosts: set[str] = set()
 
     # -- from the screen
 
@@ -185,7 +185,7 @@ class FleetSession:
 
     def detail(self, name: str, enabled: bool) -> None:
         """Have this host send all of its figures, or only those of the totals again."""
-        (self._detailed.add if enabled else self._detailed.discard)(name)
+        (self._detailed_hosts.add if enabled else self._detailed_hosts.discard)(name)
         self._send_order(name, {"op": "detail", "on": enabled})
 
     def request_settings(self) -> bool:
@@ -297,7 +297,7 @@ class FleetSession:
             self._sweeping = False
             ended_curve = curve.with_end(end_reason)
             reason = (ended_curve.end_text,) if ended_curve.end_text else ()
-            lines = (*self._table(curve.measured), *reason)
+            lines = (*self._table(curve.measured_points), *reason)
             self._emit(replace(ended_curve, exit_lines=lines))
 
     def _end_reason(self, verdict: RunVerdict) -> str:
@@ -409,12 +409,12 @@ class FleetSession:
         if kind == "frame":
             # of a thousand hosts nobody looks at: what counts of it comes with its second
             self.frames[name] = row
-            if name not in self._detailed:
+            if name not in self._detailed_hosts:
                 return
         self._emit(HostRow(name, row))
         if kind != "session":
             return
-        if name in self._detailed:
+        if name in self._detailed_hosts:
             self.detail(name, True)
         if self.settings.requested:
             self._send_order(name, {"op": "tunables"})

@@ -13,7 +13,7 @@ import pytest
 
 from iopstui.fleet.hosts import conversation
 from iopstui.fleet.hosts.conversation import Conversation, parse_order
-from iopstui.fleet.hosts.facts import disk_conflicts, duplicate_machines
+from iopstui.fleet.hosts.host_disks import disk_conflicts, duplicate_machines
 
 WITHIN_S = 30.0
 

@@ -45,7 +45,7 @@ def test_a_file_appended_to_itself_and_its_copies_are_one(seed: int, data: st.Da
     assert expected["count"]["exact"] == 2
     once = Deduplicator()
     assert whole([rows + rows], once) == expected
-    assert sum(once.repeated.values()) == sum(row["event"] == "frame" for row in rows)
+    assert sum(once.repeat_counts.values()) == sum(row["event"] == "frame" for row in rows)
     assert whole([rows, rows, rows + rows], Deduplicator()) == expected
     # one that was cut off: what it has came twice, the rest comes from the whole one
     cut = rows[: data.draw(st.integers(2, 4))]
@@ -61,7 +61,7 @@ def test_a_session_that_came_before_has_no_beginning_either() -> None:
     found = [row for _, row in without_repeats(twice, once)]
     # what stands before a first frame, too
     assert sorted(found, key=str) == sorted(rows, key=str)
-    assert sum(once.repeated.values()) == sum(row["event"] == "frame" for row in rows)
+    assert sum(once.repeat_counts.values()) == sum(row["event"] == "frame" for row in rows)
 
 
 def test_a_later_session_without_a_frame_stands_where_it_stood() -> None:
@@ -78,11 +78,11 @@ def test_what_is_another_session_is_counted() -> None:
     first, again = stream("a", 1, 3), stream("a", 1, 3, START_MS + 0.001)
     # the same figures at nearly the same time, from another file: another host of that name
     found = whole([first, again], once)
-    assert found["hosts"]["total"] == 2 and not once.repeated
+    assert found["hosts"]["total"] == 2 and not once.repeat_counts
     assert found["count"]["ios"] == 2 * whole([first], Deduplicator())["count"]["ios"]
     # and the same figures of two hosts
     both = whole([first, stream("b", 1, 3)], once := Deduplicator())
-    assert both["count"]["ios"] == found["count"]["ios"] and not once.repeated
+    assert both["count"]["ios"] == found["count"]["ios"] and not once.repeat_counts
 
 
 def test_totals_of_another_merger_are_known_by_what_they_say() -> None:
@@ -91,7 +91,7 @@ def test_totals_of_another_merger_are_known_by_what_they_say() -> None:
     once = Deduplicator()
     rows = [("m", total), ("m", other), ("m", total), ("n", total), ("m", {"event": "merged"})]
     assert [name for name, _ in without_repeats(rows + rows[-1:], once)] == ["m", "m", "n", "m"]
-    assert once.repeated == {"m": 2}
+    assert once.repeat_counts == {"m": 2}
 
 
 @pytest.mark.parametrize("wrong", [{"t": None}, {"t": "x"}, {"wall_ms": []}, {"t": 10**400},

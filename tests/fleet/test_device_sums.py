@@ -20,7 +20,7 @@ from iopstui.fleet.merging.combined_frame import ALL_DEVICES, frame_of_second
 from iopstui.fleet.merging.encoded_frame import EncodedFrame
 from iopstui.fleet.merging.figures import AbortCondition, figure, parse_fleet_expectation
 from iopstui.fleet.merging.merger import MergedSecond, Merger
-from iopstui.fleet.merging.packed import FIELD, pack, to_wire
+from iopstui.fleet.merging.packed_histogram import FIELD, pack, to_wire
 from iopstui.fleet.merging.row_events import event_of
 from iopstui.fleet.merging.sums import MAX_IN_BIN, MalformedRow
 from iopstui.model.histogram import bucket_key, merge, percentile_name, percentiles

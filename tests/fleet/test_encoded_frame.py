@@ -28,7 +28,7 @@ from iopstui.fleet.merging.encoded_frame import (
     encode_frame,
 )
 from iopstui.fleet.merging.merger import Merger
-from iopstui.fleet.merging.packed import FIELD, KEYS, pack
+from iopstui.fleet.merging.packed_histogram import FIELD, KEYS, pack
 from iopstui.fleet.merging.sums import (
     AWAITS,
     DISK_RATES,

@@ -129,7 +129,7 @@ def test_all_flat_and_alike_is_left_open() -> None:
     rates = {f"n{at}": noisy(at, 1000, 0.005) for at in range(4)}
     (found,) = list_findings(evidence(rates))
     assert found.rule == "all flat" and "cannot show which" in found.text
-    assert names(replace(evidence(rates), paced=True)) == []
+    assert names(replace(evidence(rates), has_pacing=True)) == []
 
 
 def test_a_spread_beyond_the_clocks_error_is_told() -> None:
@@ -157,9 +157,9 @@ def test_only_seconds_of_the_run_count() -> None:
             scene.apply(HostSecond(name, number, True, 1.0, 1.0, 1.0, 1.0, 1.0))
         scene.apply(MergedSecond(number, 1.0, expected=2, counted=2))
     found = fleet_evidence(scene)
-    assert not found.paced
+    assert not found.has_pacing
     scene.apply(HostRow("b", step))
-    assert fleet_evidence(scene).paced
+    assert fleet_evidence(scene).has_pacing
     assert [*found.hosts] == ["a", "b"]
     # eight of its ten: the first two say nothing yet
     assert found.hosts["a"][IOPS] == [None] * 12 + [1.0] * 8

@@ -99,7 +99,11 @@ def test_a_turn_gives_what_its_lines_give(
 def same(each: Merger, one: Merger) -> None:
     for name, host in each.hosts.items():
         other = one.hosts[name]
-        assert (host.frames, host.measured, host.last) == (other.frames, other.measured, other.last)
+        assert (host.frames, host.measured_s, host.last) == (
+            other.frames,
+            other.measured_s,
+            other.last,
+        )
         assert host.run_sums() == other.run_sums()
     assert each.late_frames == one.late_frames and each.lost_hosts == one.lost_hosts
     assert each.run_sums() == one.run_sums()

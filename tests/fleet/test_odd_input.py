@@ -24,7 +24,7 @@ from iopstui.errors import UsageError
 from iopstui.fleet.fleet import start_spread_ms
 from iopstui.fleet.hosts import member as members
 from iopstui.fleet.hosts.clocks import ClockOffset
-from iopstui.fleet.hosts.facts import disk_conflicts
+from iopstui.fleet.hosts.host_disks import disk_conflicts
 from iopstui.fleet.hosts.member import MAX_TEXT, Member
 from iopstui.fleet.hosts.nodes import Node
 from iopstui.fleet.hosts.orders import is_order

@@ -11,7 +11,7 @@ import pytest
 
 from iopstui.cli.fleet.agent_orders import AgentOrders
 from iopstui.cli.program import main
-from iopstui.fleet.hosts.facts import disk_conflicts
+from iopstui.fleet.hosts.host_disks import disk_conflicts
 from iopstui.fleet.hosts.nodes import parse_nodes
 
 FAKE = Path(__file__).parents[1] / "helpers" / "fake_agent.py"

@@ -94,7 +94,7 @@ def test_points_are_run_one_after_another_on_the_first_hosts() -> None:
         begun = swept.until(FleetRunStarted)
         assert isinstance(begun, FleetRunStarted) and begun.hosts == ("a", "b", "c")[: at + 1]
     over = swept.over()
-    assert [one.hosts for one in over.measured] == [1, 2, 3] and not over.end_reason
+    assert [one.hosts for one in over.measured_points] == [1, 2, 3] and not over.end_reason
     assert over.exit_lines == ("1 hosts", "2 hosts", "3 hosts") and over.code == EXIT_VERDICT
     assert not swept.session.running
     swept.session.close()
@@ -183,7 +183,7 @@ def test_a_point_has_the_first_hosts_and_one_that_is_lost_is_no_point(
         over = told.get(timeout=WITHIN_S)
     session.close()
     recorder.close()
-    (point,) = over.measured
+    (point,) = over.measured_points
     assert (point.hosts, point.iops, [*point.iops_by_host]) == (1, 100, ["good1"])
     assert over.notes == {1: "not counted: the job finished on 1 of 2: die1 (its connection has"
                              " ended)"}  # fmt: skip
@@ -220,9 +220,9 @@ def test_a_recording_of_one_tells_the_same_also_after_a_jump() -> None:
     while not isinstance(over, ScalingCurve) or over.point_number is not None:
         over = told.get(timeout=WITHIN_S)
     replay.close()
-    assert over.counts == (1, 2, 2) and [one.hosts for one in over.measured] == [1]
+    assert over.counts == (1, 2, 2) and [one.hosts for one in over.measured_points] == [1]
     assert (
-        over.measured[0].iops > 0
+        over.measured_points[0].iops > 0
         and over.notes == {1: "it broke"}
         and over.end_reason == "it broke"
     )

@@ -17,13 +17,13 @@ from iopstui.cli.fleet.agent_job import AgentJob, ParseArguments
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_OK, IopstuiError, UsageError
 from iopstui.events import Event, FrameReady, RunPlanned, RunReady, SessionEnded, StepFinished
 from iopstui.fleet.hosts.conversation import Conversation
-from iopstui.fleet.hosts.facts import describe_disks
 from iopstui.fleet.hosts.free_space import measure_space_needs
+from iopstui.fleet.hosts.host_disks import describe_disks
 from iopstui.fleet.hosts.host_tunables import tunables_object
 from iopstui.fleet.hosts.orders import CAPABILITIES, SUMS
 from iopstui.fleet.hosts.same_file_system import find_marks
 from iopstui.fleet.merging.encoded_frame import encode_frame
-from iopstui.fleet.merging.packed import pack, to_wire
+from iopstui.fleet.merging.packed_histogram import pack, to_wire
 from iopstui.fleet.merging.sums import MalformedRow, frame_sums
 from iopstui.linux.roots import Roots
 from iopstui.model.metrics.paths import DEVICE

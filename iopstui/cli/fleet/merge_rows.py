@@ -54,7 +54,7 @@ def merge_files(
         )
     sink.end(merger)
     _warn_of_long_samples(merger)
-    for host, count in deduplicator.repeated.items():
+    for host, count in deduplicator.repeat_counts.items():
         print_message(f"{host}: {count} duplicate seconds, counted once")
     return EXIT_OK
 
@@ -117,7 +117,7 @@ def _arrives_late(name: str, row: dict[str, object]) -> bool | None:
 
 def _warn_of_long_samples(merger: Merger) -> None:
     for name, host in merger.hosts.items():
-        if host.too_long * 2 > host.frames:
+        if host.long_frames * 2 > host.frames:
             print_message(f"{name}: its samples are {host.longest_s:.3g} s long, longer than a "
                 "row; set --interval to that length")  # fmt: skip
         if host.jumped_ms:

@@ -59,14 +59,14 @@ def certify_merge(merger: Merger) -> MergeCertificate:
         part = MergeCertificate(
             1, ios=io_totals.ios, bytes=io_totals.bytes, fio_ios=ios, fio_bytes=byte_count
         )
-        part.finished = int(host.outcome == FINISHED or (host.ended and not host.outcome))
+        part.finished = int(host.outcome == FINISHED or (host.has_ended and not host.outcome))
         part.failed = (name,) if host.outcome == FAILED else ()
         part.interrupted = (name,) if host.outcome == INTERRUPTED else ()
         part.exact = int(io_totals.verdict == EXACT)
         part.differs = (name,) if io_totals.verdict == DIFFERS else ()
         part.unchecked = (name,) if io_totals.verdict == UNCHECKED else ()
         part.ramp = (name,) if io_totals.ramp else ()
-        part.lost = () if host.ended else (name,)
+        part.lost = () if host.has_ended else (name,)
         part.unseen = part.lost if host.first is None else ()
         certificate.add(part)
     for sub_merger in merger.lost_sub_mergers().values():

@@ -16,7 +16,7 @@ import struct
 from binascii import unhexlify
 from collections.abc import Iterator, Mapping, Sequence
 
-from iopstui.fleet.merging.packed import FIELD, KEYS
+from iopstui.fleet.merging.packed_histogram import FIELD, KEYS
 from iopstui.fleet.merging.probe_sums import ProbeSum
 from iopstui.fleet.merging.sums import (
     AWAITS,
@@ -313,7 +313,7 @@ def _kernel(numbers: tuple[int, ...]) -> KernelSum:
 
 
 def _pack_planes(planes: Mapping[int, int]) -> dict[int, int]:
-    """Histograms as packed.py has them, by their place in ``_KINDS``."""
+    """Histograms as packed_histogram.py has them, by their place in ``_KINDS``."""
     histograms: dict[int, int] = {}
     for plane_index, narrow in planes.items():
         rest, step = divmod(plane_index, _STEPS)

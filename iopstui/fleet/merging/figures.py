@@ -121,7 +121,7 @@ class AbortCondition:
         if match is None:
             raise UsageError(f"--abort {text!r} is not of the form 'FIGURE>VALUE for TIME'.",
                              "For example: --abort 'read.p99>50ms for 5s'")  # fmt: skip
-        name, self._op, value, span = match.groups()
+        name, self._operator, value, span = match.groups()
         option = f"--abort {text!r}"
         field, self._value = figure_and_value(option, full_name(name), value, (), ())
         _check_path(option, field.path)
@@ -130,14 +130,14 @@ class AbortCondition:
             raise UsageError(f"{option}: {span!r} is not a time such as 5s or 1m.")
         self.text = text.strip()
         self.path = self._path = field.path
-        self._for_s = duration_s
-        self._since: int | None = None
+        self._duration_s = duration_s
+        self._start_number: int | None = None
 
     def feed(self, second: MergedSecond) -> bool:
         """Take a second."""
         value = figure(second.sums, self._path)
-        if value is None or not _COMPARE[self._op](value, self._value):
-            self._since = None
+        if value is None or not _COMPARE[self._operator](value, self._value):
+            self._start_number = None
             return False
-        self._since = second.number if self._since is None else self._since
-        return (second.number - self._since + 1) * second.interval_s >= self._for_s
+        self._start_number = second.number if self._start_number is None else self._start_number
+        return (second.number - self._start_number + 1) * second.interval_s >= self._duration_s

@@ -34,11 +34,13 @@ class HostTotals:
         if total is None:
             # a frame too short to have rates still has counts
             part = get_object(fio, TOTAL) if fio else {}
-            self.count(scaled_integer(part.get("ios")), scaled_integer(part.get("bytes")), flags)
+            self.add_counts(
+                scaled_integer(part.get("ios")), scaled_integer(part.get("bytes")), flags
+            )
         else:
-            self.count(total.ios, total.bytes, flags)
+            self.add_counts(total.ios, total.bytes, flags)
 
-    def count(self, ios: int, byte_count: int, flags: set[str]) -> None:
+    def add_counts(self, ios: int, byte_count: int, flags: set[str]) -> None:
         """``add`` for what a frame's total says."""
         if RESET in flags:
             self.ios, self.bytes = self.ios - self._run_counts[0], self.bytes - self._run_counts[1]

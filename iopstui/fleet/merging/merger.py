@@ -14,7 +14,12 @@ from typing import Any
 
 from iopstui.errors import EXIT_INTERRUPTED, UsageError
 from iopstui.fleet.merging.encoded_frame import EncodedFrame, FrameSum
-from iopstui.fleet.merging.host import MAX_WALL_S, EncodedSecond, HostInterval, HostTimeline
+from iopstui.fleet.merging.host_timeline import (
+    MAX_WALL_S,
+    EncodedSecond,
+    HostInterval,
+    HostTimeline,
+)
 from iopstui.fleet.merging.sums import (
     HostSums,
     MalformedRow,
@@ -86,8 +91,8 @@ class _SubMerger:
     first: int | None = None
     last: int | None = None
     expected: int = 0
-    ended: bool = False
-    lost: tuple[str, ...] = ()
+    has_ended: bool = False
+    lost_hosts: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
     sums: HostSums = field(default_factory=HostSums)
     rows: int = 0
@@ -103,9 +108,9 @@ class _SubMerger:
     def missing_hosts(self, name: str, number: int) -> tuple[str, ...]:
         """Hosts missing in a second that its merger says nothing about; its own ``name`` if it is
         gone."""
-        if not self.ended:
+        if not self.has_ended:
             return self.hosts or (name,)
-        return self.lost if self.last is not None and number > self.last else ()
+        return self.lost_hosts if self.last is not None and number > self.last else ()
 
 
 def _ignore_host_second(name: str, interval: HostInterval, is_counted: bool) -> None:
@@ -346,10 +351,12 @@ class Merger:
         for host, count in late.items():
             self.late_frames[host] = self.late_frames.get(host, 0) + count
         if name in self.sub_mergers:
-            self.sub_mergers[name].ended = True
+            self.sub_mergers[name].has_ended = True
             # who never sent a frame is not missing here either
             unseen = {*_names(get_object(row, "hosts").get("unseen"))}
-            self.sub_mergers[name].lost = tuple(host for host in lost_hosts if host not in unseen)
+            self.sub_mergers[name].lost_hosts = tuple(
+                host for host in lost_hosts if host not in unseen
+            )
 
     def run_sums(self) -> HostSums:
         """``sums`` with the rates of whole runs, each host's by its own time."""
@@ -389,7 +396,7 @@ class Merger:
                 self._add_interval(host, interval)
         for sub_merger in self.lost_sub_mergers().values():
             self.sums.add(sub_merger.sums)
-        self.lost_hosts = {host.name for host in self.hosts.values() if not host.ended}
+        self.lost_hosts = {host.name for host in self.hosts.values() if not host.has_ended}
         while self._open_seconds:
             yield self._close(self._next_to_close())
 
@@ -420,7 +427,7 @@ class Merger:
             return False
         for host in self.hosts.values():
             behind = host.last is None or host.last < number
-            if behind and not host.ended and host.name not in self.lost_hosts:
+            if behind and not host.has_ended and host.name not in self.lost_hosts:
                 return False
             if host.last == number and not (
                 open_second
@@ -428,7 +435,7 @@ class Merger:
             ):
                 return False
         return all(
-            sub_merger.ended or (sub_merger.last or 0) >= number or name in self.lost_hosts
+            sub_merger.has_ended or (sub_merger.last or 0) >= number or name in self.lost_hosts
             for name, sub_merger in self.sub_mergers.items()
         )
 
@@ -442,7 +449,7 @@ class Merger:
         expected = {
             host.name for host in self.hosts.values()
             if host.first is not None and host.first <= number
-            and ((host.last is not None and number <= host.last) or not host.ended)
+            and ((host.last is not None and number <= host.last) or not host.has_ended)
         }  # fmt: skip
         second.sums.add(second.encoded.drain())
         self.sums.add(second.sums)
@@ -461,7 +468,7 @@ class Merger:
             if name not in reported and sub_merger.first is not None and number > sub_merger.first:
                 absent = sub_merger.missing_hosts(name, number)
                 missing |= {*absent}
-                row.expected += len(absent) if sub_merger.ended else sub_merger.expected
+                row.expected += len(absent) if sub_merger.has_ended else sub_merger.expected
         row.missing, row.incomplete = tuple(sorted(missing)), tuple(sorted(incomplete))
         return row
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from iopstui.fleet.merging.packed import unpack
+from iopstui.fleet.merging.packed_histogram import unpack
 from iopstui.format import counted
 from iopstui.model.histogram import PERCENTILES, percentile_name
 from iopstui.model.metrics.paths import TOTAL
@@ -27,7 +27,7 @@ def rate_m(ios: int, us: int) -> int:
 @dataclass(slots=True)
 class ProbeDirectionSum:
     """The requests of one direction: how many, their rate in thousandths, and their histogram from
-    issue to completion, packed (packed.py)."""
+    issue to completion, packed (packed_histogram.py)."""
 
     ios: int = 0
     iops_m: int = 0

@@ -26,7 +26,7 @@ from iopstui.events import (
 )
 from iopstui.fleet.merging.combined_frame import direction_interval, disk_rates, probe_interval
 from iopstui.fleet.merging.encoded_frame import EncodedFrame
-from iopstui.fleet.merging.packed import from_wire, unpack
+from iopstui.fleet.merging.packed_histogram import from_wire, unpack
 from iopstui.fleet.merging.sums import DirectionSum, Object
 from iopstui.model.block.target import DEVICE, DIRECTORY, Target
 from iopstui.model.findings.finding import Finding

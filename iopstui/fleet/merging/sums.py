@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from iopstui.fleet.merging.packed import FIELD, KEYS, from_wire, pack, unpack
+from iopstui.fleet.merging.packed_histogram import FIELD, KEYS, from_wire, pack, unpack
 from iopstui.fleet.merging.probe_sums import LOSS_COUNTS, MICRO, ProbeDirectionSum, ProbeSum, rate_m
 from iopstui.model import histogram
 from iopstui.model.histogram import PERCENTILES, percentile_name
@@ -28,7 +28,7 @@ WITH_BINS = ("clat", "lat")
 MILLI = 1000
 # a rate or a time above this is no measurement; sums of a million of them still fit in 2^63
 MAX_COUNT = 1 << 60
-# so that sums of thousands fit into the fields of packed.py
+# so that sums of thousands fit into the fields of packed_histogram.py
 MAX_IN_BIN = 1 << 50
 _TOO_LARGE_COUNTS = int.from_bytes(
     (((1 << 8 * FIELD) - 2 * MAX_IN_BIN).to_bytes(FIELD, "little")) * len(KEYS), "little"
@@ -95,7 +95,7 @@ def _bins(row: Mapping[str, Any]) -> int:
 @dataclass(slots=True)
 class LatencyTotals:
     """``n`` latencies of one kind, their sum and their maximum (ns), and their histogram, packed
-    (packed.py)."""
+    (packed_histogram.py)."""
 
     n: int = 0
     sum_ns: int = 0

@@ -85,7 +85,7 @@ def _html(story: FleetStory) -> str:
 
 def _json(story: FleetStory) -> str:
     hosts = [
-        {"host": story.names(name), "outcome": host.outcome or None, "ended": host.ended,
+        {"host": story.names(name), "outcome": host.outcome or None, "ended": host.has_ended,
          "error": story.errors.get(name), "seconds_not_counted": story.absent_seconds.get(name, 0),
          "count": host.io_totals.as_object(), "fio": host.run_sums().fio_object()}
         for name, host in story.hosts.items()

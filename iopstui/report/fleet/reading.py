@@ -54,7 +54,7 @@ class Reading:
     @property
     def repeated(self) -> int:
         """Frames and totals that came twice."""
-        return sum(self._deduplicator.repeated.values())
+        return sum(self._deduplicator.repeat_counts.values())
 
     def _correct(self, name: str, row: Object) -> None:
         """By how much a host's clock is ahead, as it was told at its start: live its seconds were

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 from iopstui import __version__
 from iopstui.fleet.merging.certificate import certify_merge
-from iopstui.fleet.merging.host import HostInterval
+from iopstui.fleet.merging.host_timeline import HostInterval
 from iopstui.fleet.merging.merger import MergedSecond
 from iopstui.fleet.merging.sums import HostSums
 from iopstui.linux.process.packages import require_packages

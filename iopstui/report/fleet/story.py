@@ -13,9 +13,9 @@ from iopstui.fleet.deduplication import Deduplicator, without_repeats
 from iopstui.fleet.fleet_events import FLEET
 from iopstui.fleet.hosts.clocks import start_spread
 from iopstui.fleet.merging.certificate import MergeCertificate, certify_merge
-from iopstui.fleet.merging.host import HostInterval, HostTimeline
+from iopstui.fleet.merging.host_timeline import HostInterval, HostTimeline
 from iopstui.fleet.merging.merger import MergedSecond
-from iopstui.fleet.merging.packed import unpack
+from iopstui.fleet.merging.packed_histogram import unpack
 from iopstui.fleet.merging.sums import HostSums, KernelSum, counted_directions
 from iopstui.model.rates import MIB
 from iopstui.output.fleet.labelled_rows import file_rows

@@ -116,7 +116,7 @@ def host_rows(story: FleetStory) -> list[Row]:
         total = host.run_sums().total
         main = total.main_latencies[1] if total is not None else None
         ranks = main.percentiles() if main is not None else {}
-        outcome = host.outcome or ("ended" if host.ended else "lost")
+        outcome = host.outcome or ("ended" if host.has_ended else "lost")
         error = story.errors.get(name, "")
         rows.append((-ranks.get("p99", 0), (
             story.names(name), f"{outcome}: {error}" if error and error != REDACTED else outcome,

@@ -128,7 +128,7 @@ class CurveView:
         point, hosts = curve.points[number], curve.counts[number]
         part = "" if point.hosts == hosts else f"{point.hosts} of "
         return table.row(
-            f"{part}{hosts}".rjust(LABEL_WIDTH), MeasuredPoint(point, curve.measured[0])
+            f"{part}{hosts}".rjust(LABEL_WIDTH), MeasuredPoint(point, curve.measured_points[0])
         )
 
     def _unmeasured_row(
@@ -187,8 +187,8 @@ def conclusion_sentences(curve: ScalingCurve, scaling: Scaling) -> list[str]:
 
 def chart_spec(curve: ScalingCurve, scaling: Scaling) -> XYSpec:
     """The chart of a curve."""
-    points = sorted((float(point.hosts), point.iops) for point in curve.measured)
-    axis = axis_of({*curve.counts, *(point.hosts for point in curve.measured)})
+    points = sorted((float(point.hosts), point.iops) for point in curve.measured_points)
+    axis = axis_of({*curve.counts, *(point.hosts for point in curve.measured_points)})
     law = (
         tuple(_law_points(scaling.law, axis, points)) if scaling.law is not None and points else ()
     )

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.fleet.merging.packed import KEYS, from_wire, pack, to_wire, unpack
+from iopstui.fleet.merging.packed_histogram import KEYS, from_wire, pack, to_wire, unpack
 from iopstui.model.histogram import bucket_key, merge
 
 bins = st.dictionaries(st.sampled_from(KEYS), st.integers(1, 1 << 60), max_size=40)

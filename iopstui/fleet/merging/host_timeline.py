@@ -45,14 +45,14 @@ it did, the device's util (percent), and its length (s)."""
 
 @dataclass(slots=True)
 class HostInterval:
-    """``host`` in one second: what it did in the ``measured`` seconds of it, ``data`` as it came.
+    """``host`` in one second: what it did in the ``measured_s`` seconds of it, ``data`` as it came.
     ``complete``: enough of it; ``flags`` are its frames', ``util`` the device's in the newest of
     them (percent)."""
 
     host: str
     number: int
     data: HostSums | EncodedFrame | None = None
-    measured: float = 0.0
+    measured_s: float = 0.0
     flags: set[str] = field(default_factory=set)
     has_gap: bool = False
     is_combined: bool = False
@@ -67,35 +67,35 @@ class HostInterval:
 
     def add(self, data: HostSums | EncodedFrame, seconds: float) -> None:
         """Another frame of it: counts add, rates are those of both together."""
-        if not self.flags and not self.measured:
+        if not self.flags and not self.measured_s:
             # the only one, nearly always: taken as it is, because histograms are long
-            self.data, self.measured = data, seconds
+            self.data, self.measured_s = data, seconds
             return
         sums = data if isinstance(data, HostSums) else data.sums(self.host)
         if not self.is_combined:
             self.is_combined, first = True, self.sums
             self.data = HostSums()
             self.sums.add(first)
-        previous_s, self.measured = self.measured, self.measured + seconds
+        previous_s, self.measured_s = self.measured_s, self.measured_s + seconds
         rates = self.sums.kernel.rates, sums.kernel.rates
         both_measured = bool(rates[0]) and bool(rates[1])
         self.sums.add(sums)
         self.sums.device.set_single_host_rates()
-        if not previous_s or not self.measured:
+        if not previous_s or not self.measured_s:
             return
         for part in self.sums.fio.values():
-            part.iops_m = scaled_integer(part.ios / self.measured, MILLI)
-            part.bw_m = scaled_integer(part.bytes / self.measured, MILLI)
+            part.iops_m = scaled_integer(part.ios / self.measured_s, MILLI)
+            part.bw_m = scaled_integer(part.bytes / self.measured_s, MILLI)
         kernel = self.sums.kernel
         kernel.hosts = min(kernel.hosts, 1)
         for name, value in rates[1].items() if both_measured else ():
             # the sum of both so far
             old = kernel.rates[name] - value
-            kernel.rates[name] = round((old * previous_s + value * seconds) / self.measured)
+            kernel.rates[name] = round((old * previous_s + value * seconds) / self.measured_s)
 
     def complete(self, interval_s: float) -> bool:
         """Whether it can be counted."""
-        return not self.has_gap and self.measured >= COMPLETE_SHARE * interval_s
+        return not self.has_gap and self.measured_s >= COMPLETE_SHARE * interval_s
 
 
 MAX_UTIL = 1e6
@@ -117,14 +117,14 @@ class HostTimeline:
         self.outcome = ""
         self.first: int | None = None
         self.last: int | None = None
-        self.ended = False
+        self.has_ended = False
         self._totals = HostSums()
         self._frame_sum = FrameSum()
-        self.measured = 0.0
+        self.measured_s = 0.0
         self.io_totals = HostTotals()
         self.jumped_ms = 0.0
         self.frames = 0
-        self.too_long = 0
+        self.long_frames = 0
         self.longest_s = 0.0
         self._keep_bins = keep_bins
         self._interval_s = interval_s
@@ -160,7 +160,7 @@ class HostTimeline:
         self._newest_t = row["t"]
         self.io_totals.add(fio, flags, sums)
         if RAMP not in flags:
-            self.measured += seconds if fio else 0.0
+            self.measured_s += seconds if fio else 0.0
             self._totals.add(sums, self._keep_bins)
         return self._add_interval(sums, number, seconds, flags, util, bool(fio))
 
@@ -177,9 +177,9 @@ class HostTimeline:
         number = self._number(self._middle_s(row, seconds), seconds)
         self.frames += 1
         self._newest_t = row["t"]
-        self.io_totals.count(frame.ios, frame.bytes, flags)
+        self.io_totals.add_counts(frame.ios, frame.bytes, flags)
         if RAMP not in flags:
-            self.measured += seconds if fio else 0.0
+            self.measured_s += seconds if fio else 0.0
             self._frame_sum.add(frame, self.name, self._keep_bins)
         return self._add_interval(frame, number, seconds, flags, _util(row), fio)
 
@@ -203,9 +203,9 @@ class HostTimeline:
             return None
         self.frames += 1
         self._newest_t, self.last = t, last + 1
-        self.io_totals.count(frame.first[1], frame.first[2], _NO_FLAGS)
+        self.io_totals.add_counts(frame.first[1], frame.first[2], _NO_FLAGS)
         if fio:
-            self.measured += seconds
+            self.measured_s += seconds
         self._frame_sum.add(frame, self.name, self._keep_bins)
         return self.name, last + 1, frame, _util(row), seconds
 
@@ -214,7 +214,7 @@ class HostTimeline:
         last, origin, newest = self.last, self._origin_ms, self._newest_t
         if (
             last is None or origin is None or newest is None
-            or self.ended or self._open_interval is not None
+            or self.has_ended or self._open_interval is not None
             or not self._complete_s <= seconds <= MAX_LENGTH_FACTOR * self._interval_s
             or not newest < t < MAX_WALL_S or not 0 <= wall_ms < MAX_WALL_S * 1000
             or not abs(wall_ms - t * 1000 - origin - self.jumped_ms) <= CLOCK_JUMP_MS
@@ -248,7 +248,7 @@ class HostTimeline:
             interval.flags |= flags
             interval.has_gap |= LATE in flags and not fio
         interval.util = util
-        if interval.measured >= COMPLETE_SHARE * self._interval_s or interval.has_gap:
+        if interval.measured_s >= COMPLETE_SHARE * self._interval_s or interval.has_gap:
             self._open_interval = None
             completed.append(interval)
         return completed
@@ -261,7 +261,7 @@ class HostTimeline:
 
     def end(self) -> list[HostInterval]:
         """End its run; return the seconds that this completes."""
-        self.ended = True
+        self.has_ended = True
         return self.flush()
 
     def run_sums(self) -> HostSums:
@@ -269,8 +269,12 @@ class HostTimeline:
         sums = self.totals
         sums.device.set_single_host_rates()
         for part in sums.fio.values():
-            part.iops_m = scaled_integer(part.ios / self.measured, MILLI) if self.measured else 0
-            part.bw_m = scaled_integer(part.bytes / self.measured, MILLI) if self.measured else 0
+            part.iops_m = (
+                scaled_integer(part.ios / self.measured_s, MILLI) if self.measured_s else 0
+            )
+            part.bw_m = (
+                scaled_integer(part.bytes / self.measured_s, MILLI) if self.measured_s else 0
+            )
         return sums
 
     def _begin_interval(self, number: int) -> list[HostInterval]:
@@ -286,8 +290,8 @@ class HostTimeline:
     def _expected_from(self, number: int) -> None:
         """It is in this second; where it is not yet, it is expected from here on, but not in the
         time between two runs."""
-        if self.first is None or self.ended:
-            self.first, self.ended = number, False
+        if self.first is None or self.has_ended:
+            self.first, self.has_ended = number, False
         self.last = number
 
     def flush(self) -> list[HostInterval]:
@@ -318,7 +322,7 @@ class HostTimeline:
     def _number(self, middle_s: float, seconds: float) -> int:
         """Return the number of a second (of ``interval_s``) since 1970."""
         if seconds > MAX_LENGTH_FACTOR * self._interval_s:
-            self.too_long, self.longest_s = self.too_long + 1, max(self.longest_s, seconds)
+            self.long_frames, self.longest_s = self.long_frames + 1, max(self.longest_s, seconds)
         position = middle_s / self._interval_s
         if self._open_interval is not None or self.last is None:
             return max(math.floor(position), self.last or 0)
