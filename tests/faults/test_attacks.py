@@ -121,11 +121,11 @@ def test_a_forged_note_writes_nowhere_else(here: Path) -> None:
 
 
 def test_a_second_one_on_the_same_device_is_told(here: Path) -> None:
-    from program import fio_of, start
+    from program import start, wait_for_fio
 
     with loop(here / "disk.img") as node:
         first = start("run", node, "--job", "randread-4k", "--set", "runtime=30", cwd=here)
-        fio_of(first.pid)
+        wait_for_fio(first.pid)
         second = iopstui("run", node, "--job", "randread-4k", "--set", "runtime=1", cwd=here)
         assert second.returncode == 3
         assert f"another iopstui (pid {first.pid})" in second.stderr
@@ -138,12 +138,12 @@ def test_a_second_one_on_the_same_device_is_told(here: Path) -> None:
 def test_nothing_can_mount_it_while_it_is_written(here: Path) -> None:
     import subprocess
 
-    from program import fio_of, start
+    from program import start, wait_for_fio
 
     with loop(here / "disk.img") as node:
         process = start("run", node, "--job", "randwrite-4k", "--set", "runtime=30",
                         "--destroy-data", node, cwd=here)  # fmt: skip
-        fio_of(process.pid)
+        wait_for_fio(process.pid)
         fd_error = None
         try:
             os.close(os.open(node, os.O_RDONLY | os.O_EXCL))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from machine import loop, mounted, sh
-from program import events, fio_of, gone, iopstui, start
+from program import events, iopstui, start, survivors, wait_for_fio
 
 
 @pytest.fixture
@@ -61,14 +61,14 @@ def test_a_fio_that_answers_nothing_can_be_stopped(here: Path, script: Path) -> 
 def test_a_stopped_fio_shows_its_age_and_can_be_stopped(here: Path) -> None:
     process = start("run", "--job", "randread-4k", "--size", "8m", "--set", "runtime=60",
                     "--format", "jsonl", cwd=here)  # fmt: skip
-    fio = fio_of(process.pid)
+    fio = wait_for_fio(process.pid)
     time.sleep(2.2)
     for one in fio:
         one.suspend()
     time.sleep(4.0)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=10)
-    assert gone(fio, 0.5) == []
+    assert survivors(fio, 0.5) == []
     assert process.returncode == 130, err
     frames = [line for line in events(out) if line["event"] == "frame"]
     late = [frame for frame in frames if frame["fio"] is None]

@@ -10,16 +10,16 @@ from pathlib import Path
 import psutil
 import pytest
 from machine import loop, mapped, needs, scsi_debug, sectors, sh
-from program import events, gone, start
-from program import fio_of as _fio_of
+from program import events, start, survivors
+from program import wait_for_fio as _wait_for_fio
 
 READ = ("--job", "randread-4k", "--set", "runtime=60", "--set", "iodepth=4")
 
 
-def fio_of(process: subprocess.Popen[str]) -> list[psutil.Process]:
-    """As program.fio_of, with a virtual machine's patience; what goes wrong is said."""
+def wait_for_fio(process: subprocess.Popen[str]) -> list[psutil.Process]:
+    """Like program.wait_for_fio, with a longer timeout for a virtual machine; prints errors."""
     try:
-        return _fio_of(process.pid, within=60.0)
+        return _wait_for_fio(process.pid, within=60.0)
     except (AssertionError, psutil.Error):
         process.kill()
         raise AssertionError(process.communicate()) from None
@@ -37,12 +37,12 @@ def test_medium_errors_end_the_run_with_the_kernel_s_words(here: Path) -> None:
 def test_a_scsi_disk_that_is_pulled(here: Path) -> None:
     with scsi_debug() as node:
         process = start("run", node, *READ, cwd=here)
-        fio = fio_of(process)
+        fio = wait_for_fio(process)
         time.sleep(2.0)
         Path("/sys/block", Path(node).name, "device/delete").write_text("1")
         _, err = process.communicate(timeout=30)
         assert process.returncode == 1, err
-        assert gone(fio, 2.0) == []
+        assert survivors(fio, 2.0) == []
 
 
 @pytest.mark.parametrize("job", ["randread-4k", "randwrite-4k"])
@@ -51,7 +51,7 @@ def test_a_pci_disk_that_is_pulled(job: str, here: Path) -> None:
     node = _spare_virtio_disk()
     process = start("run", node, "--job", job, "--set", "runtime=60", "--destroy-data", node,
                     cwd=here)  # fmt: skip
-    fio = fio_of(process)
+    fio = wait_for_fio(process)
     time.sleep(2.0)
     pci = Path("/sys/block", Path(node).name).resolve().parents[2]
     (pci / "remove").write_text("1")
@@ -62,7 +62,7 @@ def test_a_pci_disk_that_is_pulled(job: str, here: Path) -> None:
         time.sleep(1.0)
     assert process.returncode == 1, err
     assert "gone" in err or "errno" in err or "No space" in err
-    assert gone(fio, 2.0) == []
+    assert survivors(fio, 2.0) == []
 
 
 def _spare_virtio_disk() -> str:
@@ -113,7 +113,7 @@ def test_a_suspended_device_stalls_nothing_but_fio(here: Path) -> None:
         table = f"0 {sectors(below)} linear {below} 0"
         with mapped("iopstui-stuck", table) as node:
             process = start("run", node, *READ, "--format", "jsonl", cwd=here)
-            fio = fio_of(process)
+            fio = wait_for_fio(process)
             time.sleep(2.0)
             sh("dmsetup", "suspend", "--nolockfs", "iopstui-stuck")
             time.sleep(4.0)
@@ -126,4 +126,4 @@ def test_a_suspended_device_stalls_nothing_but_fio(here: Path) -> None:
             assert process.returncode in (1, 130), err
             late = [e for e in events(out) if e["event"] == "frame" and e["fio"] is None]
             assert len(late) >= 2 and late[-1]["fio_age_s"] > 2
-            assert gone(fio, 3.0) == []
+            assert survivors(fio, 3.0) == []

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 from machine import loop, mounted, sh
-from program import command, environment, fio_of, gone, iopstui, start
+from program import command, environment, iopstui, start, survivors, wait_for_fio
 
 LONG = ("--job", "randread-4k", "--set", "runtime=60")
 
@@ -38,7 +38,7 @@ def test_sigkill_at_a_random_moment(seed: int, here: Path) -> None:
         below = _below(process.pid)
         process.kill()
         process.communicate(timeout=15)
-        assert gone(below, 2.0) == []
+        assert survivors(below, 2.0) == []
         done = iopstui("doctor", cwd=here)
         assert _affinity(node) == before, done.stdout
 
@@ -46,24 +46,24 @@ def test_sigkill_at_a_random_moment(seed: int, here: Path) -> None:
 def test_the_guard_killed(here: Path) -> None:
     with loop(here / "disk.img") as node:
         process = start("run", node, *LONG, cwd=here)
-        fio = fio_of(process.pid)
+        fio = wait_for_fio(process.pid)
         guard = next(p for p in _below(process.pid) if "fio/guard.py" in " ".join(p.cmdline()))
         guard.kill()
         process.communicate(timeout=20)
-        assert gone(fio, 2.0) == []
+        assert survivors(fio, 2.0) == []
         assert process.returncode == 1
 
 
 def test_fio_stopped_and_then_asked_to_end(here: Path) -> None:
     with loop(here / "disk.img") as node:
         process = start("run", node, *LONG, cwd=here)
-        fio = fio_of(process.pid)
+        fio = wait_for_fio(process.pid)
         for one in fio:
             one.suspend()
         time.sleep(1.0)
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=15)
-        assert gone(fio, 2.0) == []
+        assert survivors(fio, 2.0) == []
         assert process.returncode == 130
 
 
@@ -121,7 +121,7 @@ def _controlling() -> None:
 def _screen_with_fio(here: Path, *words: str) -> tuple[Screen, list[psutil.Process]]:
     screen = Screen(here, *words)
     screen.read_for(4.0)
-    fio = fio_of(screen.process.pid)
+    fio = wait_for_fio(screen.process.pid)
     screen.read_for(1.0)
     return screen, fio
 
@@ -132,7 +132,7 @@ def test_quitting_leaves_the_terminal_as_it_was(here: Path) -> None:
         screen.press(b"q")
         screen.read_for(8.0, until="end")
         assert screen.process.wait(timeout=5) in (0, 130)
-        assert gone(fio, 0.1) == []
+        assert survivors(fio, 0.1) == []
         assert screen.as_before()
         screen.close()
 
@@ -144,7 +144,7 @@ def test_a_signal_to_the_screen(number: signal.Signals, here: Path) -> None:
         screen.process.send_signal(number)
         screen.read_for(8.0, until="end")
         screen.process.wait(timeout=5)
-        assert gone(fio, 2.0) == []
+        assert survivors(fio, 2.0) == []
         assert screen.as_before()
         screen.close()
 
@@ -158,7 +158,7 @@ def test_an_impatient_second_signal(number: signal.Signals, here: Path) -> None:
             screen.read_for(0.05)
         screen.read_for(8.0, until="end")
         screen.process.wait(timeout=5)
-        assert gone(fio, 2.0) == []
+        assert survivors(fio, 2.0) == []
         assert screen.as_before()
         screen.close()
 
@@ -167,7 +167,7 @@ def test_a_closed_terminal(here: Path) -> None:
     with loop(here / "disk.img") as node:
         screen, fio = _screen_with_fio(here, node, *LONG)
         screen.close()
-        assert gone(fio, 2.5) == []
+        assert survivors(fio, 2.5) == []
         screen.process.wait(timeout=10)
 
 
@@ -191,7 +191,7 @@ def test_a_job_that_hangs_in_the_kernel_lets_one_quit(here: Path) -> None:
             assert b"hangs in the kernel" in screen.seen
             assert screen.as_before()
             assert took < 4.0
-            assert gone(fio, 3.0) == []
+            assert survivors(fio, 3.0) == []
             deadline = time.monotonic() + 3
             while list(place.glob(".iopstui-*")) and time.monotonic() < deadline:
                 time.sleep(0.05)

@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import pytest
 from nfs_server import NfsServer, mounted_share, nfs_server
-from program import afresh, events, gone, start
+from program import events, run_in_new_python, start, survivors
 
 pytestmark = pytest.mark.long
 HARD = "vers=4.2,hard"
@@ -96,9 +96,9 @@ def test_a_hard_mount_without_a_server_can_be_left(way: str, server: NfsServer, 
         fio = psutil.Process(job.pid).children(recursive=True)
         os.kill(job.pid, signal.SIGINT)
         code, _, said = ended(job)
-        left = gone(fio)
+        left = survivors(fio)
         WAYS[way][1](server)
-        afresh("doctor", cwd=here, timeout=LONGEST_S)
+        run_in_new_python("doctor", cwd=here, timeout=LONGEST_S)
         scratch = list(share.glob(".iopstui-*"))
     assert code in (1, 130), said
     assert not left or "hang" in said, said
@@ -112,7 +112,7 @@ def test_a_soft_mount_ends_the_job_with_its_error(server: NfsServer, here: Path)
         server.cut()
         code, _, said = ended(job)
         server.connect()
-        afresh("doctor", cwd=here, timeout=LONGEST_S)
+        run_in_new_python("doctor", cwd=here, timeout=LONGEST_S)
     assert code == 1, said
     assert "Input/output error" in said or "timed out" in said, said
 
@@ -134,7 +134,7 @@ def test_a_server_that_dies_while_the_job_is_checked_is_named(
         code, _, said = ended(job)
         took = time.monotonic() - began
         server.connect()
-        afresh("doctor", cwd=here, timeout=LONGEST_S)
+        run_in_new_python("doctor", cwd=here, timeout=LONGEST_S)
         scratch = list(share.glob(".iopstui-*"))
     assert code == 2, said
     assert f"{here / 'share'} (nfs4 of" in said and "does not answer" in said, said

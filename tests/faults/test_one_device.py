@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from machine import SIZE, attached, digest, loop, mounted, needs, one_partition, sh
-from program import FENCES, fio_of, iopstui, start
+from program import FENCES, iopstui, start, wait_for_fio
 
 WRITE = ("--set", "rw=write", "--set", "bs=64k", "--set", "runtime=1")
 # a mount to which the kernel writes nothing by itself
@@ -271,7 +271,7 @@ def test_two_nodes_of_one_device_are_one(here: Path) -> None:
     with loop(here / "disk.img") as a:
         first = start("run", node_of(a, here / "one"), "--job", "randread-4k", "--set",
                       "runtime=30", cwd=here)  # fmt: skip
-        fio_of(first.pid)
+        wait_for_fio(first.pid)
         for other in (node_of(a, here / "two"), a):
             second = iopstui("run", other, "--job", "randread-4k", "--set", "runtime=1", cwd=here)
             assert second.returncode == 3, second.stderr
@@ -284,7 +284,7 @@ def test_nothing_can_mount_what_lies_below_while_it_is_written(here: Path) -> No
     with loop(here / "disk.img") as a, attached(a) as b:
         process = start("run", b, "--job", "randwrite-4k", "--set", "runtime=30",
                         "--destroy-data", b, cwd=here)  # fmt: skip
-        fio_of(process.pid)
+        wait_for_fio(process.pid)
         with pytest.raises(OSError, match="busy"):
             os.close(os.open(a, os.O_RDONLY | os.O_EXCL))
         process.terminate()
@@ -381,7 +381,7 @@ def test_what_cannot_be_removed_is_told_and_removed_later(here: Path) -> None:
     place.mkdir()
     process = start("run", str(place), "--job", "randread-4k", "--size", "1m", "--set",
                     "runtime=30", cwd=here)  # fmt: skip
-    fio_of(process.pid)
+    wait_for_fio(process.pid)
     sh("chattr", "+a", str(place))
     try:
         process.terminate()

@@ -411,7 +411,7 @@ def test_however_it_ends_nothing_is_left_in_the_kernel(asked: str, number: int, 
     us = program.start("run", ".", "--job", "randread-4k", "--size", "16m", "--set", "runtime=60",
                        asked, cwd=here)  # fmt: skip
     try:
-        program.fio_of(us.pid, within=90.0)
+        program.wait_for_fio(us.pid, within=90.0)
         assert bool(tracers()) == (asked != "--probe") and bpf_programs() > programs
         us.send_signal(number)
         us.wait(20)
@@ -426,7 +426,7 @@ def test_however_it_ends_nothing_is_left_in_the_kernel(asked: str, number: int, 
 def test_a_run_goes_on_when_the_probe_is_killed(here: Path) -> None:
     us = program.start("run", ".", "--job", "randread-4k", "--size", "16m", "--set", "runtime=6",
                        "--probe-with=way", "--format", "jsonl", cwd=here)  # fmt: skip
-    program.fio_of(us.pid, within=90.0)
+    program.wait_for_fio(us.pid, within=90.0)
     time.sleep(3)
     sh("pkill", "-KILL", "-x", "bpftrace")
     out, err = us.communicate(timeout=60)

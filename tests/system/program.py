@@ -14,28 +14,27 @@ from typing import Any, cast
 
 import psutil
 from json_schema import check_line
-from warm import Warm
+from warm import WarmStarter
 
 from iopstui.fio.guard import descendants
 
 ROOT = Path(__file__).resolve().parents[2]
 WITHIN_S = 45.0
-"""Only a failure waits for it. A run that would end by itself before is no test of that."""
+"""Longest wait of a test, reached only on failure. A run that a test stops must last longer."""
 LONG_S = 300.0
-"""For a program that runs by itself to its end: a comparison of 24 runs takes a minute and more on
-a machine that does other things, too."""
+"""Timeout of a command that ends by itself: 24 runs take over a minute on a busy machine."""
 UNHURRIED = ("--set", "thinktime=100000", "--set", "thinktime_blocks=50",
              "--set", "clocksource=clock_gettime")  # fmt: skip
-"""For what is not about figures. At full speed fio takes a CPU from the tests beside it, and a
-tenth of a second each time to learn how fast the CPU's clock is. Rests are few and long: fio's
-short ones, those of rate_iops too, are loops, and that one ends some jobs with an abort."""
+"""Options for tests that do not check figures. At full speed fio takes a CPU from parallel tests
+and 0.1 s to calibrate the CPU clock. Pauses are few and long, because fio busy-waits in short ones
+(also in those of rate_iops, which besides aborts some jobs)."""
 
 MOVED = 64 << 10
-"""Bytes: more than fio reads to begin, and less than it does before its first rest."""
+"""Bytes: more than fio reads at startup, less than it moves before its first pause."""
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:
-    """The test's own environment: no state of the user's is read or written."""
+    """Environment of a test, which reads and writes no state of the user."""
     return {
         **os.environ,
         "PYTHONPATH": str(ROOT),
@@ -45,11 +44,11 @@ def environment(home: Path, **more: str) -> dict[str, str]:
     }
 
 
-# the fences that fio can be behind; the second is had by a kernel that seems to lack Landlock
+# sandboxes of fio; the second is used where the kernel seems to lack Landlock
 LANDLOCK, NAMESPACE, NO_FENCE = "landlock", "namespace", "none"
 FENCES = (LANDLOCK, NAMESPACE)
 _AT_START = ("LC_", "PYTHON")
-"""What Python itself looks at when it starts begins so."""
+"""Prefixes of the environment variables that Python reads at startup."""
 _WITHOUT = {LANDLOCK: [], NAMESPACE: ["no_landlock.py"],
             NO_FENCE: ["no_landlock.py", "--no-namespaces"]}  # fmt: skip
 
@@ -63,20 +62,20 @@ def command(*arguments: str, fence: str = LANDLOCK) -> list[str]:
 
 def iopstui(*arguments: str, cwd: Path, timeout: float = LONG_S, fence: str = LANDLOCK, **more: str
             ) -> subprocess.CompletedProcess[str]:  # fmt: skip
-    """Run to the end; no terminal on any stream."""
+    """Run the command to its end, without a terminal on any stream."""
     if fence == LANDLOCK and not any(name.startswith(_AT_START) for name in more):
         return _warm().run(arguments, cwd, environment(cwd.parent, **more), timeout)
-    return afresh(*arguments, cwd=cwd, timeout=timeout, fence=fence, **more)
+    return run_in_new_python(*arguments, cwd=cwd, timeout=timeout, fence=fence, **more)
 
 
 @lru_cache(maxsize=1)
-def _warm() -> Warm:
-    return Warm()
+def _warm() -> WarmStarter:
+    return WarmStarter()
 
 
-def afresh(*arguments: str, cwd: Path, timeout: float = LONG_S, fence: str = LANDLOCK, **more: str
-           ) -> subprocess.CompletedProcess[str]:  # fmt: skip
-    """As ``iopstui``, by a Python that has read nothing yet."""
+def run_in_new_python(*arguments: str, cwd: Path, timeout: float = LONG_S, fence: str = LANDLOCK,
+                      **more: str) -> subprocess.CompletedProcess[str]:  # fmt: skip
+    """Like ``iopstui``, in a new Python process that has imported nothing yet."""
     return subprocess.run(
         command(*arguments, fence=fence),
         cwd=cwd,
@@ -89,11 +88,11 @@ def afresh(*arguments: str, cwd: Path, timeout: float = LONG_S, fence: str = LAN
 
 
 def start(*arguments: str, cwd: Path, nohup: bool = False, **more: str) -> subprocess.Popen[str]:
-    """In a session of its own, with its output in pipes. ``nohup``: with the signals as they are
-    here."""
+    """Start the command in its own session with its output in pipes. ``nohup``: it inherits the
+    signal handling of this process."""
     if not nohup and not any(name.startswith(_AT_START) for name in more):
-        one = _warm().start(arguments, cwd, environment(cwd.parent, **more))
-        return cast("subprocess.Popen[str]", one)
+        process = _warm().start(arguments, cwd, environment(cwd.parent, **more))
+        return cast("subprocess.Popen[str]", process)
     return subprocess.Popen(
         command(*arguments),
         cwd=cwd,
@@ -107,54 +106,57 @@ def start(*arguments: str, cwd: Path, nohup: bool = False, **more: str) -> subpr
 
 
 def all_signals() -> None:
-    """Under nohup, or in the background, a test would inherit some ignored."""
+    """Restore default signal handling, which nohup or a background shell changes."""
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
         signal.signal(number, signal.SIG_DFL)
 
 
 def events(text: str) -> list[dict[str, Any]]:
-    """JSON lines; fails on a line that is none, or is another than the schema says."""
-    found = [json.loads(line) for line in text.splitlines()]
-    for row in found:
+    """Parse JSON lines; fail on a line that is not JSON or does not match the schema."""
+    rows = [json.loads(line) for line in text.splitlines()]
+    for row in rows:
         check_line(row)
-    return found
+    return rows
 
 
-def family(pid: int) -> list[psutil.Process]:
+def child_processes(pid: int) -> list[psutil.Process]:
     """All processes below ``pid``."""
     return psutil.Process(pid).children(recursive=True)
 
 
-def fio_of(pid: int, within: float = WITHIN_S) -> list[psutil.Process]:
-    """The measuring fio and its jobs below ``pid``, once they are there."""
+def wait_for_fio(pid: int, within: float = WITHIN_S) -> list[psutil.Process]:
+    """Wait for the measuring fio and its jobs below ``pid`` and return them."""
     deadline = time.monotonic() + within
     while time.monotonic() < deadline:
-        # asked many times: ``family`` looks at every process of the machine
-        found = [p for p in descendants(pid) if _is_measuring(p)]
-        if len(found) >= 2:
-            return [psutil.Process(p) for p in found]
+        # polled often: ``child_processes`` would scan every process of the machine
+        pids = [p for p in descendants(pid) if _is_measuring(p)]
+        if len(pids) >= 2:
+            return [psutil.Process(p) for p in pids]
         time.sleep(0.05)
     raise AssertionError("fio did not start")
 
 
-def fio_at_work(pid: int, within: float = WITHIN_S) -> list[psutil.Process]:
-    """As ``fio_of``, once a job has moved data: what is ended before has no figures to show."""
-    found = fio_of(pid, within)
+def wait_for_fio_io(pid: int, within: float = WITHIN_S) -> list[psutil.Process]:
+    """Like ``wait_for_fio``, but wait until a job has moved data: earlier there are no figures."""
+    processes = wait_for_fio(pid, within)
     deadline = time.monotonic() + within
     while time.monotonic() < deadline:
-        if any(_moved(process) >= MOVED for process in found):
-            return found
+        if any(_moved(process) >= MOVED for process in processes):
+            return processes
         time.sleep(0.02)
     raise AssertionError("fio did no I/O")
 
 
 def _moved(process: psutil.Process) -> int:
-    """Bytes, as the kernel counts them: direct I/O is among the first two alone."""
+    """Bytes moved, by the kernel's count; only read_bytes and write_bytes include direct I/O."""
     try:
-        done = process.io_counters()
+        counters = process.io_counters()
     except psutil.Error:
         return 0
-    return max(int(done.read_bytes + done.write_bytes), int(done.read_chars + done.write_chars))
+    return max(
+        int(counters.read_bytes + counters.write_bytes),
+        int(counters.read_chars + counters.write_chars),
+    )
 
 
 def _is_measuring(pid: int) -> bool:
@@ -165,8 +167,8 @@ def _is_measuring(pid: int) -> bool:
     return any(word.startswith(b"--status-interval") for word in line) and b"fio" in line[0]
 
 
-def gone(processes: list[psutil.Process], within: float = WITHIN_S) -> list[psutil.Process]:
-    """Those that still run after ``within`` seconds (zombies do not run)."""
+def survivors(processes: list[psutil.Process], within: float = WITHIN_S) -> list[psutil.Process]:
+    """Processes that still run after at most ``within`` seconds (zombies do not run)."""
     deadline = time.monotonic() + within
     alive = processes
     while alive and time.monotonic() < deadline:

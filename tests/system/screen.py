@@ -1,4 +1,4 @@
-"""The program in a terminal of its own, as a user has it."""
+"""Run the program in its own terminal, as a user does."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ from pathlib import Path
 from program import command, environment
 
 ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[()].|[=>78cDEHM])")
-ENTERS, LEAVES = "\x1b[?1049h", "\x1b[?1049l"
-SHOWS_CURSOR = "\x1b[?25h"
-OURS = "\x00ours\x00"
-"""No program writes it: what has come before it is all that one has written."""
+ENTER_SCREEN, LEAVE_SCREEN = "\x1b[?1049h", "\x1b[?1049l"
+SHOW_CURSOR = "\x1b[?25h"
+END_MARK = "\x00ours\x00"
+"""A marker that no program writes: all output of the program has been read when it arrives."""
 WITHIN_S = 60.0
-"""Longer than anything takes on a busy machine: only a failure waits for it."""
+"""Longest wait, reached only on failure."""
 
 
 class Screen:
-    """``seen`` is all that was written to the terminal."""
+    """A program in a terminal; ``output`` is everything it has written."""
 
     def __init__(
-        self, here: Path, *words: str, size: tuple[int, int] = (120, 36), **more: str
+        self, workdir: Path, *args: str, size: tuple[int, int] = (120, 36), **more: str
     ) -> None:
         self.master, slave = os.openpty()
         self._slave = slave
         self.resize(*size)
         self.before = termios.tcgetattr(slave)
-        self.seen = ""
-        self._words, self._read_to = "", 0
-        env = environment(here.parent, TERM="xterm-256color", **more)
+        self.output = ""
+        self._text, self._read_to = "", 0
+        env = environment(workdir.parent, TERM="xterm-256color", **more)
         for name in ("COLUMNS", "LINES", "NO_COLOR"):
             if name not in more:
                 env.pop(name, None)
         self.process = subprocess.Popen(
-            command(*words), cwd=here, env=env, stdin=slave, stdout=slave, stderr=slave,
+            command(*args), cwd=workdir, env=env, stdin=slave, stdout=slave, stderr=slave,
             start_new_session=True, preexec_fn=_own_terminal,
         )  # fmt: skip
 
@@ -54,47 +54,46 @@ class Screen:
         os.write(self.master, keys)
 
     def read(self) -> None:
-        """What has been written by now."""
+        """Append the output so far."""
         while select.select([self.master], [], [], 0.02)[0]:
             try:
                 data = os.read(self.master, 65536)
             except OSError:
                 return
-            self.seen += data.decode("utf-8", "replace")
+            self.output += data.decode("utf-8", "replace")
 
     def read_all(self) -> None:
-        """What a program has written that now is stopped or has ended. A busy kernel takes its
-        time to hand it over, in order."""
+        """Read all output of a stopped or ended program, which a busy kernel delivers late."""
         self.read()
-        os.write(self._slave, OURS.encode())
+        os.write(self._slave, END_MARK.encode())
         deadline = time.monotonic() + WITHIN_S
-        while OURS not in self.seen and time.monotonic() < deadline:
+        while END_MARK not in self.output and time.monotonic() < deadline:
             self.read()
-        self.seen = self.seen.replace(OURS, "")
+        self.output = self.output.replace(END_MARK, "")
 
     @property
-    def words(self) -> str:
-        """Without escape sequences. What the last one has ended needs no second look."""
-        last = max(self.seen.rfind("\x1b"), self._read_to)
-        self._words += ANSI.sub(" ", self.seen[self._read_to : last])
+    def text(self) -> str:
+        """The output without escape sequences; complete parts are stripped only once."""
+        last = max(self.output.rfind("\x1b"), self._read_to)
+        self._text += ANSI.sub(" ", self.output[self._read_to : last])
         self._read_to = last
-        return self._words + ANSI.sub(" ", self.seen[last:])
+        return self._text + ANSI.sub(" ", self.output[last:])
 
-    def until(self, done: Callable[[], object]) -> None:
+    def wait_until(self, condition: Callable[[], object]) -> None:
         deadline = time.monotonic() + WITHIN_S
         while time.monotonic() < deadline:
             self.read()
-            if done():
+            if condition():
                 return
-            assert self.process.poll() is None, self.words[-2000:]
-        raise AssertionError(self.words[-2000:])
+            assert self.process.poll() is None, self.text[-2000:]
+        raise AssertionError(self.text[-2000:])
 
-    def shows(self, text: str) -> None:
-        """Waits until this has been written."""
-        self.until(lambda: text in self.words)
+    def wait_for_text(self, text: str) -> None:
+        """Wait until the text has been written."""
+        self.wait_until(lambda: text in self.text)
 
     def end(self) -> int:
-        """Waits for the end of the program; its exit code."""
+        """Wait for the program to end and return its exit code."""
         deadline = time.monotonic() + WITHIN_S
         while self.process.poll() is None and time.monotonic() < deadline:
             self.read()
@@ -103,16 +102,19 @@ class Screen:
         return self.process.returncode
 
     @property
-    def given_back(self) -> bool:
-        """The terminal is as it was: modes, screen, cursor."""
-        screen = self.seen.rfind(LEAVES) > self.seen.rfind(ENTERS) or ENTERS not in self.seen
-        cursor = "\x1b[?25l" not in self.seen or self.seen.rfind(SHOWS_CURSOR) > self.seen.rfind(
-            "\x1b[?25l"
+    def is_restored(self) -> bool:
+        """Whether modes, screen and cursor of the terminal are as before."""
+        screen = (
+            self.output.rfind(LEAVE_SCREEN) > self.output.rfind(ENTER_SCREEN)
+            or ENTER_SCREEN not in self.output
         )
+        cursor = "\x1b[?25l" not in self.output or self.output.rfind(
+            SHOW_CURSOR
+        ) > self.output.rfind("\x1b[?25l")
         return screen and cursor and termios.tcgetattr(self._slave) == self.before
 
     def close(self) -> None:
-        """Hangs up, and ends what still runs."""
+        """Close the terminal and kill the program if it still runs."""
         for fd in (self.master, self._slave):
             with contextlib.suppress(OSError):
                 os.close(fd)
@@ -130,9 +132,9 @@ def _own_terminal() -> None:
 
 
 @contextlib.contextmanager
-def screen(here: Path, *words: str, **more: object) -> Iterator[Screen]:
-    one = Screen(here, *words, **more)  # type: ignore[arg-type]
+def screen(workdir: Path, *args: str, **more: object) -> Iterator[Screen]:
+    terminal = Screen(workdir, *args, **more)  # type: ignore[arg-type]
     try:
-        yield one
+        yield terminal
     finally:
-        one.close()
+        terminal.close()

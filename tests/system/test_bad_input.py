@@ -1,4 +1,4 @@
-"""Each bad input: one sentence that says what, why and what to do, and the documented code."""
+"""Bad input: the message says what, why and what to do; the exit code is the documented one."""
 
 from __future__ import annotations
 
@@ -11,24 +11,26 @@ from program import UNHURRIED, command, environment, iopstui
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> Path:
+def workdir(tmp_path: Path) -> Path:
     directory = tmp_path / "work"
     directory.mkdir()
     return directory
 
 
-def refused(code: int, words: tuple[str, ...], here: Path, *arguments: str, **more: str) -> None:
-    before = sorted(here.rglob("*"))
-    done = iopstui(*arguments, cwd=here, **more)
-    assert done.returncode == code, done.stderr
-    for word in words:
-        assert word in done.stderr
-    assert "Traceback" not in done.stderr
-    assert sorted(here.rglob("*")) == before, "nothing lost, nothing left"
+def assert_refused(
+    code: int, messages: tuple[str, ...], workdir: Path, *arguments: str, **more: str
+) -> None:
+    before = sorted(workdir.rglob("*"))
+    result = iopstui(*arguments, cwd=workdir, **more)
+    assert result.returncode == code, result.stderr
+    for message in messages:
+        assert message in result.stderr
+    assert "Traceback" not in result.stderr
+    assert sorted(workdir.rglob("*")) == before, "nothing lost, nothing left"
 
 
 @pytest.mark.parametrize(
-    ("code", "words", "arguments"),
+    ("code", "messages", "arguments"),
     [
         (2, ("No shipped job or file",), ("run", "--job", "nosuch")),
         (2, ("does not exist",), ("run", "--job", "./nosuch.fio")),
@@ -48,14 +50,14 @@ def refused(code: int, words: tuple[str, ...], here: Path, *arguments: str, **mo
         (2, ("there is no command", "usage: iopstui"), ("nosuch",)),
     ],
 )
-def test_words_and_codes(
-    code: int, words: tuple[str, ...], arguments: tuple[str, ...], here: Path
+def test_bad_input_is_refused_with_a_message_and_an_exit_code(
+    code: int, messages: tuple[str, ...], arguments: tuple[str, ...], workdir: Path
 ) -> None:
-    refused(code, words, here, *arguments)
+    assert_refused(code, messages, workdir, *arguments)
 
 
 @pytest.mark.parametrize(
-    ("content", "word"),
+    ("content", "message"),
     [
         (b"", "empty"),
         (b"   \n\n", "empty"),
@@ -67,75 +69,77 @@ def test_words_and_codes(
         (b"[x]\nrw=read\nsize=1m\ndirectory=/no/such/place\n", "/no/such/place"),
     ],
 )
-def test_job_files_that_are_none(content: bytes, word: str, here: Path) -> None:
-    (here / "my.fio").write_bytes(content)
-    refused(2, (word,), here, "run", "--job", "my.fio")
+def test_bad_job_files_are_refused(content: bytes, message: str, workdir: Path) -> None:
+    (workdir / "my.fio").write_bytes(content)
+    assert_refused(2, (message,), workdir, "run", "--job", "my.fio")
 
 
-def test_without_fio(here: Path) -> None:
-    words = ("apt install fio", "dnf", "zypper", "pacman", "apk")
-    refused(5, words, here, "run", "--job", "randread-4k", PATH=str(here))
-    words = ("no-such-fio, which IOPSTUI_FIO names", "unset IOPSTUI_FIO")
-    refused(5, words, here, "run", "--job", "randread-4k", IOPSTUI_FIO="no-such-fio")
+def test_without_fio(workdir: Path) -> None:
+    messages = ("apt install fio", "dnf", "zypper", "pacman", "apk")
+    assert_refused(5, messages, workdir, "run", "--job", "randread-4k", PATH=str(workdir))
+    messages = ("no-such-fio, which IOPSTUI_FIO names", "unset IOPSTUI_FIO")
+    assert_refused(5, messages, workdir, "run", "--job", "randread-4k", IOPSTUI_FIO="no-such-fio")
 
 
-def test_a_fio_too_old(here: Path, tmp_path: Path) -> None:
+def test_a_fio_too_old(workdir: Path, tmp_path: Path) -> None:
     old = tmp_path / "fio"
     old.write_text("#!/bin/sh\necho fio-2.21\n")
     old.chmod(0o755)
-    refused(5, ("fio-2.21", "3.1"), here, "run", "--job", "randread-4k", IOPSTUI_FIO=str(old))
+    assert_refused(
+        5, ("fio-2.21", "3.1"), workdir, "run", "--job", "randread-4k", IOPSTUI_FIO=str(old)
+    )
 
 
-def test_a_directory_without_the_right_to_write(here: Path) -> None:
-    words = ("Refusing to create a scratch file in /proc", "Choose a directory you can write to")
-    refused(2, words, here, "run", "/proc", "--job", "randread-4k")
+def test_no_scratch_file_in_a_read_only_directory(workdir: Path) -> None:
+    messages = ("Refusing to create a scratch file in /proc", "Choose a directory you can write to")
+    assert_refused(2, messages, workdir, "run", "/proc", "--job", "randread-4k")
 
 
-def test_a_mistyped_device_inside_a_job_file(here: Path) -> None:
-    (here / "my.fio").write_text("[x]\nrw=randwrite\nsize=1m\nfilename=/dev/nosuchdisk\n")
-    refused(2, ("/dev/nosuchdisk", "does not exist"), here, "run", "--job", "my.fio")
+def test_a_mistyped_device_inside_a_job_file(workdir: Path) -> None:
+    (workdir / "my.fio").write_text("[x]\nrw=randwrite\nsize=1m\nfilename=/dev/nosuchdisk\n")
+    assert_refused(2, ("/dev/nosuchdisk", "does not exist"), workdir, "run", "--job", "my.fio")
     assert not os.path.exists("/dev/nosuchdisk")
 
 
-def test_a_dumb_terminal(here: Path) -> None:
+def test_a_dumb_terminal(workdir: Path) -> None:
     script = "import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)"
     import sys
 
     from program import command, environment
 
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", script, *command("live")],
-        cwd=here, env=environment(here.parent, TERM="dumb"), capture_output=True, text=True,
+        cwd=workdir, env=environment(workdir.parent, TERM="dumb"), capture_output=True, text=True,
         stdin=subprocess.DEVNULL, timeout=60,
     )  # fmt: skip
-    assert done.returncode == 2
-    assert "TERM=dumb" in done.stdout
+    assert result.returncode == 2
+    assert "TERM=dumb" in result.stdout
 
 
-def test_a_locale_that_is_not_utf_8(here: Path) -> None:
-    done = iopstui(
+def test_a_locale_that_is_not_utf_8(workdir: Path) -> None:
+    result = iopstui(
         "run", "--job", "measuring-iops", "--set", "runtime=1", "--size", "4m", *UNHURRIED,
-        cwd=here, LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0", PYTHONIOENCODING="ascii",
+        cwd=workdir, LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0", PYTHONIOENCODING="ascii",
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.isascii() and done.stderr.isascii()
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.isascii() and result.stderr.isascii()
 
 
 @pytest.mark.parametrize(
-    "words",
+    "args",
     [
         ("run", "--job", "randread-4k"),
         ("doctor",),
         ("sweep", "--job", "randread-4k", "--axis", "iodepth=1,2"),
     ],
 )
-def test_a_current_directory_that_is_gone(words: tuple[str, ...], tmp_path: Path) -> None:
-    gone = tmp_path / "gone"
-    gone.mkdir()
-    done = subprocess.run(
-        ["bash", "-c", 'rmdir "$0"; exec "$@"', str(gone), *command(*words)], cwd=gone,
+def test_a_deleted_current_directory_is_refused(args: tuple[str, ...], tmp_path: Path) -> None:
+    removed = tmp_path / "gone"
+    removed.mkdir()
+    result = subprocess.run(
+        ["bash", "-c", 'rmdir "$0"; exec "$@"', str(removed), *command(*args)], cwd=removed,
         env=environment(tmp_path), capture_output=True, text=True, stdin=subprocess.DEVNULL,
         timeout=60,
     )  # fmt: skip
-    assert done.returncode == 2
-    assert done.stderr.startswith("iopstui: Cannot determine the current directory")
+    assert result.returncode == 2
+    assert result.stderr.startswith("iopstui: Cannot determine the current directory")

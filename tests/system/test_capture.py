@@ -10,7 +10,7 @@ from program import iopstui
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("args", "says"),
     [
         (("--pid", "4194304"), "There is no process 4194304"),
         (("--cgroup", "."), "not the directory of a cgroup"),
@@ -22,15 +22,15 @@ from program import iopstui
         (("nowhere", "--for", "1s"), "nowhere"), (("--for", "soon"), "is not a time"),
     ],
 )  # fmt: skip
-def test_wrong_command_lines(tmp_path: Path, words: tuple[str, ...], says: str) -> None:
+def test_wrong_command_lines(tmp_path: Path, args: tuple[str, ...], says: str) -> None:
     for name in ("here.fio", "other.closed.fio"):
         (tmp_path / name).write_text("mine")
-    done = iopstui("capture", *words, cwd=tmp_path)
-    assert done.returncode == 2 and says in done.stderr and not done.stdout
+    result = iopstui("capture", *args, cwd=tmp_path)
+    assert result.returncode == 2 and says in result.stderr and not result.stdout
     assert sorted(os.listdir(tmp_path)) == ["here.fio", "other.closed.fio"]
     assert (tmp_path / "here.fio").read_text() == "mine"
 
 
-def test_what_is_on_no_disk_can_t_be_captured(tmp_path: Path) -> None:
-    done = iopstui("capture", "/proc", cwd=tmp_path)
-    assert done.returncode == 2 and "Nothing to watch at /proc" in done.stderr
+def test_a_path_on_no_disk_cannot_be_captured(tmp_path: Path) -> None:
+    result = iopstui("capture", "/proc", cwd=tmp_path)
+    assert result.returncode == 2 and "Nothing to watch at /proc" in result.stderr

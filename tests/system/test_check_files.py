@@ -12,18 +12,18 @@ RUN = ("run", ".", "--job", "randread-4k", "--size", "8m", "--set", "runtime=1",
        "--junit", "junit.xml", "--summary", "summary.md")  # fmt: skip
 
 
-def suite_in(directory: Path) -> ElementTree.Element:
-    found = ElementTree.parse(directory / "junit.xml").find("testsuite")
-    assert found is not None
-    return found
+def read_suite(directory: Path) -> ElementTree.Element:
+    suite = ElementTree.parse(directory / "junit.xml").find("testsuite")
+    assert suite is not None
+    return suite
 
 
 def test_outcomes_are_written_for_ci(tmp_path: Path) -> None:
     (tmp_path / "summary.md").write_text("from an earlier step\n")
     (tmp_path / "junit.xml").write_text("from an earlier run\n")
-    done = iopstui(*RUN, "--expect", "iops>=1", "--expect", "iops<=1", cwd=tmp_path)
-    assert done.returncode == 4, done.stderr
-    suite = suite_in(tmp_path)
+    result = iopstui(*RUN, "--expect", "iops>=1", "--expect", "iops<=1", cwd=tmp_path)
+    assert result.returncode == 4, result.stderr
+    suite = read_suite(tmp_path)
     assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("2", "1", "0")
     assert [case.get("name") for case in suite] == ["iops>=1", "iops<=1"]
     summary = (tmp_path / "summary.md").read_text()
@@ -32,23 +32,23 @@ def test_outcomes_are_written_for_ci(tmp_path: Path) -> None:
 
 
 def test_a_failed_run_is_an_error_in_both_files(tmp_path: Path) -> None:
-    done = iopstui(*RUN, "--set", "bs=1000", "--expect", "iops>=1", cwd=tmp_path)
-    assert done.returncode not in (0, 4)
-    suite = suite_in(tmp_path)
+    result = iopstui(*RUN, "--set", "bs=1000", "--expect", "iops>=1", cwd=tmp_path)
+    assert result.returncode not in (0, 4)
+    suite = read_suite(tmp_path)
     assert suite.get("errors") == "1"
     error = suite.find(".//error")
-    assert error is not None and (error.text or "") in done.stderr.replace("\n", " ")
+    assert error is not None and (error.text or "") in result.stderr.replace("\n", " ")
     assert ": ERROR" in (tmp_path / "summary.md").read_text()
 
 
 def test_a_sweep_has_a_test_case_for_each_point(tmp_path: Path) -> None:
-    done = iopstui(
+    result = iopstui(
         "sweep", ".", "--job", "randread-4k", "--size", "8m", "--axis", "iodepth=1,2",
         "--settle", "0", "--measure", "1", "--expect", "iops>=1", "--junit", "junit.xml",
         cwd=tmp_path,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert [case.get("name") for case in suite_in(tmp_path)] == [
+    assert result.returncode == 0, result.stderr
+    assert [case.get("name") for case in read_suite(tmp_path)] == [
         "iodepth=1: iops>=1", "iodepth=2: iops>=1",
     ]  # fmt: skip
 
@@ -61,6 +61,6 @@ def test_a_file_that_cannot_be_written_is_refused_at_once(
     tmp_path: Path, option: str, name: str, why: str
 ) -> None:
     (tmp_path / "directory").mkdir()
-    done = iopstui("run", ".", "--job", "randread-4k", option, name, cwd=tmp_path)
-    assert done.returncode == 2 and why in done.stderr
-    assert [one.name for one in tmp_path.iterdir()] == ["directory"]
+    result = iopstui("run", ".", "--job", "randread-4k", option, name, cwd=tmp_path)
+    assert result.returncode == 2 and why in result.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["directory"]

@@ -1,4 +1,4 @@
-"""The sampler beside the real iostat, over the same seconds of a real fio job."""
+"""Compare the sampler with the real iostat over the same seconds of a real fio job."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ RUN_S = 1
 
 @pytest.fixture(scope="module")
 def iostat() -> str:
-    found = shutil.which("iostat")
-    if not found:
+    path = shutil.which("iostat")
+    if not path:
         pytest.skip("iostat (sysstat) is not installed")
-    return found
+    return path
 
 
 @pytest.fixture(scope="module")
 def scratch(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[tuple[Path, str]]:
-    """A file that will be on a block device, and the kernel's name of that device."""
+    """Path for a file on a block device, and the kernel's name of that device."""
     for directory in (tmp_path_factory.mktemp("scratch"), root, Path("/var/tmp")):
         device = device_of(directory)
         if device and os.access(directory, os.W_OK):
@@ -47,10 +47,10 @@ def device_of(directory: Path) -> str | None:
     entry = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
     name = entry.resolve().name.replace("!", "/") if entry.exists() else None
     try:
-        shown = {line.split()[2] for line in Path("/proc/diskstats").read_text().splitlines()}
+        devices = {line.split()[2] for line in Path("/proc/diskstats").read_text().splitlines()}
     except OSError:
         return None
-    return name if name in shown else None
+    return name if name in devices else None
 
 
 def start_fio(fio: str, path: Path, *options: str) -> subprocess.Popen[bytes]:
@@ -61,7 +61,7 @@ def start_fio(fio: str, path: Path, *options: str) -> subprocess.Popen[bytes]:
     )  # fmt: skip
 
 
-def both(
+def measure_both(
     iostat: str, fio: str, path: Path, device: str, *options: str
 ) -> tuple[dict[str, float], DiskRates]:
     """iostat's figures and ours of the same ``WINDOW_S`` seconds, with fio running in them.
@@ -78,14 +78,14 @@ def both(
         columns: list[str] = []
         values: list[str] = []
         for line in process.stdout:
-            words = line.split()
-            if words[:1] == ["Device"]:
+            fields = line.split()
+            if fields[:1] == ["Device"]:
                 readings.append(sampler.sample())
-                columns = words[1:]
+                columns = fields[1:]
                 if len(readings) == 1:
                     job = start_fio(fio, path, f"--runtime={RUN_S}", "--time_based", *options)
-            elif words[:1] == [device]:
-                values = words[1:]
+            elif fields[:1] == [device]:
+                values = fields[1:]
     sampler.close()
     assert process.returncode == 0
     assert job.wait() == 0
@@ -96,7 +96,7 @@ def both(
     return dict(zip(columns, map(float, values), strict=True)), rates
 
 
-def ours(rates: DiskRates) -> dict[str, float | None]:
+def own_figures(rates: DiskRates) -> dict[str, float | None]:
     """Our figures under iostat's names and in its units."""
 
     def mib(value: float | None) -> float | None:
@@ -121,19 +121,19 @@ RELATIVE = 0.05
 ABSOLUTE = {"r/s": 5, "w/s": 20, "rrqm/s": 5, "wrqm/s": 20, "d/s": 5, "drqm/s": 5, "f/s": 5,
             "rMB/s": 0.1, "wMB/s": 0.5, "dMB/s": 5, "r_await": 0.02, "w_await": 0.05,
             "rareq-sz": 0.5, "wareq-sz": 2, "aqu-sz": 0.05, "%util": 2}  # fmt: skip
-# What is said of each request is moved by one request more or less, where there are few: of six
-# writes that others do, the seventh may fall between the two programs' readings.
+# Averages per request depend on single requests where there are few: of seven writes by other
+# programs, one may fall between the two programs' readings.
 FEW = 200
 REQUESTS = {"r_await": "r/s", "rareq-sz": "r/s", "w_await": "w/s", "wareq-sz": "w/s"}
-# The job does none of these: they are other programs' (deleted files are discarded dozens at a
-# time). A burst between the two readings at an end of the window counts for one of them only.
+# The job does none of these; other programs do (deleting files discards dozens at a time). A burst
+# between the two readings at one end of the window counts for only one of them.
 OTHERS = ("d/s", "dMB/s", "drqm/s", "f/s")
 WINDOWS = 3
 
 
-def differs(theirs: dict[str, float], mine: dict[str, float | None], name: str) -> bool:
-    """Whether a figure is not iostat's, which prints 0 where there was no request."""
-    value = mine[name] if mine[name] is not None else 0.0
+def differs(theirs: dict[str, float], ours: dict[str, float | None], name: str) -> bool:
+    """Whether a figure differs from iostat's, which prints 0 without requests."""
+    value = ours[name] if ours[name] is not None else 0.0
     return bool(value != pytest.approx(theirs[name], rel=RELATIVE, abs=ABSOLUTE[name]))
 
 
@@ -148,7 +148,7 @@ def differs(theirs: dict[str, float], mine: dict[str, float | None], name: str) 
     ],
     ids=["random", "merged"],
 )
-def test_the_same_figures_as_iostat(
+def test_figures_equal_those_of_iostat(
     iostat: str,
     fio: str,
     scratch: tuple[Path, str],
@@ -158,17 +158,17 @@ def test_the_same_figures_as_iostat(
     path, device = scratch
     assert start_fio(fio, path, "--rw=write", "--bs=1m", "--end_fsync=1").wait() == 0
     for _ in range(WINDOWS):
-        theirs, rates = both(iostat, fio, path, device, *options)
-        mine = ours(rates)
-        if not any(differs(theirs, mine, name) for name in OTHERS if name in theirs):
+        theirs, rates = measure_both(iostat, fio, path, device, *options)
+        ours = own_figures(rates)
+        if not any(differs(theirs, ours, name) for name in OTHERS if name in theirs):
             break
     for name in busy:
         # device mapper, loop and the like do not merge by themselves
-        assert (mine[name] or 0) > 0 or name == "rrqm/s", name
-    compared = [name for name in mine if name in theirs]
+        assert (ours[name] or 0) > 0 or name == "rrqm/s", name
+    compared = [name for name in ours if name in theirs]
     assert {"r/s", "w/s", "rMB/s", "wMB/s", "r_await", "aqu-sz", "%util"} <= set(compared)
-    print(*(f"{name}: {theirs[name]} {mine[name]}" for name in compared), sep="\n")
+    print(*(f"{name}: {theirs[name]} {ours[name]}" for name in compared), sep="\n")
     for name in compared:
-        if (mine[REQUESTS.get(name, name)] or 0) * WINDOW_S < FEW and name in REQUESTS:
+        if (ours[REQUESTS.get(name, name)] or 0) * WINDOW_S < FEW and name in REQUESTS:
             continue
-        assert not differs(theirs, mine, name), (name, theirs, mine)
+        assert not differs(theirs, ours, name), (name, theirs, ours)

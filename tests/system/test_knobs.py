@@ -1,5 +1,5 @@
-"""Knobs and bindings as a user turns them. What needs root is tried on a loop device of our own
-on a tmpfs: with a file on a disk under it, that disk's settings would be turned, too."""
+"""Tunables and CPU bindings as a user sets them. Tests that need root use a loop device on a
+tmpfs: on a file of a disk, the settings of that disk would change, too."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ from typing import Any
 import pytest
 from program import WITHIN_S, events, iopstui, start
 from screen import screen
-from test_held_runs import heard, started, tell
-from test_held_runs import until as heard_of
+from test_held_runs import heartbeats, send_order, start_with_pipes, wait_for_event
 
 SIZE = 16 << 20
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> Path:
+def workdir(tmp_path: Path) -> Path:
     directory = tmp_path / "work"
     directory.mkdir()
     (directory / "two.fio").write_text(
@@ -37,7 +36,7 @@ def here(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def loop() -> Iterator[Path]:
-    """A loop device that can be set; skipped where none can be made (no root, a container)."""
+    """A loop device with writable settings; skips without one (no root, a container)."""
     losetup = shutil.which("losetup", path=os.environ.get("PATH", "") + ":/sbin:/usr/sbin")
     if os.geteuid() != 0 or losetup is None:
         pytest.skip("only root can make a loop device")
@@ -46,10 +45,12 @@ def loop() -> Iterator[Path]:
     with tempfile.NamedTemporaryFile(dir="/dev/shm") as image:
         image.write(os.urandom(1 << 20) * (SIZE >> 20))
         image.flush()
-        made = subprocess.run([losetup, "--show", "-f", image.name], capture_output=True, text=True)
-        if made.returncode:
-            pytest.skip(f"no loop device can be made here: {made.stderr.strip()}")
-        device = Path(made.stdout.strip())
+        losetup_result = subprocess.run(
+            [losetup, "--show", "-f", image.name], capture_output=True, text=True
+        )
+        if losetup_result.returncode:
+            pytest.skip(f"no loop device can be made here: {losetup_result.stderr.strip()}")
+        device = Path(losetup_result.stdout.strip())
         try:
             # a loop device keeps its settings when it is detached: a killed test may have left 2
             knob(device, "rq_affinity").write_text("1")
@@ -64,14 +65,14 @@ def knob(device: Path, name: str) -> Path:
     return Path("/sys/block") / device.name / "queue" / name
 
 
-def until(what: Any, within: float = 30.0) -> None:
+def wait_until(condition: Any, within: float = 30.0) -> None:
     deadline = time.monotonic() + within
-    while not what():
+    while not condition():
         assert time.monotonic() < deadline, "it did not happen"
         time.sleep(0.02)
 
 
-# -- without any right
+# -- without privileges
 
 
 @pytest.mark.parametrize(
@@ -84,22 +85,26 @@ def until(what: Any, within: float = 30.0) -> None:
         (("--bind", "cores"), "invalid choice: 'cores'"),
     ],
 )
-def test_what_is_no_knob_is_said_at_once(here: Path, arguments: tuple[str, ...], says: str) -> None:
-    done = iopstui("run", "--job", "two.fio", *arguments, cwd=here)
-    assert done.returncode == 2
-    assert says in done.stderr and "Traceback" not in done.stderr
+def test_bad_tunables_are_refused_at_once(
+    workdir: Path, arguments: tuple[str, ...], says: str
+) -> None:
+    result = iopstui("run", "--job", "two.fio", *arguments, cwd=workdir)
+    assert result.returncode == 2
+    assert says in result.stderr and "Traceback" not in result.stderr
 
 
-def test_an_ordinary_user_or_a_container_is_told_what_is_missing(here: Path) -> None:
+def test_a_missing_tunable_is_reported_to_an_ordinary_user(workdir: Path) -> None:
     # an interrupt number that no disk has, so that nothing is ever changed
-    done = iopstui("run", "--job", "two.fio", "--size", "8m", "--knob", "irq/999999=0", cwd=here)
-    assert done.returncode == 2
-    assert "999999" in done.stderr and "Traceback" not in done.stderr
+    result = iopstui(
+        "run", "--job", "two.fio", "--size", "8m", "--knob", "irq/999999=0", cwd=workdir
+    )
+    assert result.returncode == 2
+    assert "999999" in result.stderr and "Traceback" not in result.stderr
 
 
-def test_devices_tell_every_setting_and_where_rq_affinity_is_idle(here: Path) -> None:
-    done = iopstui("devices", "--all", "--format", "json", cwd=here)
-    for device in json.loads(done.stdout)["devices"]:
+def test_devices_lists_every_setting_and_where_rq_affinity_is_idle(workdir: Path) -> None:
+    result = iopstui("devices", "--all", "--format", "json", cwd=workdir)
+    for device in json.loads(result.stdout)["devices"]:
         assert "rq_affinity_cannot_matter" in device
         for name, value in (device["queue"] or {}).items():
             path = Path("/sys/block") / (device["disk"] or device["name"]) / "queue" / name
@@ -110,39 +115,39 @@ def test_devices_tell_every_setting_and_where_rq_affinity_is_idle(here: Path) ->
 # -- on a loop device
 
 
-def test_a_knob_is_turned_in_mid_run_told_and_put_back(here: Path, loop: Path) -> None:
+def test_a_tunable_changed_during_a_run_is_reported_and_restored(workdir: Path, loop: Path) -> None:
     before = knob(loop, "rq_affinity").read_text()
-    done = iopstui(
+    result = iopstui(
         "run", str(loop), "--job", "two.fio", "--set", "runtime=15", "--format", "jsonl",
         # three measured seconds on both sides are enough: some more, if the machine is busy
-        "--knob", "rq_affinity=2@7.5", "--knob", "nomerges=2", cwd=here,
+        "--knob", "rq_affinity=2@7.5", "--knob", "nomerges=2", cwd=workdir,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    rows = events(done.stdout)
+    assert result.returncode == 0, result.stderr
+    rows = events(result.stdout)
     changed = [(e["name"], e["now"]) for e in rows if e["event"] == "tunable_changed"]
-    assert changed[:2] == [("nomerges", "2"), ("rq_affinity", "2")], done.stderr
+    assert changed[:2] == [("nomerges", "2"), ("rq_affinity", "2")], result.stderr
     (moved,) = [e["finding"] for e in rows if e["event"] == "found" and
                 e["finding"]["rule"] == "moved"]  # fmt: skip
     assert moved["text"].startswith(f"rq_affinity {before.strip()} → 2 on {loop.name}: ")
     assert "IOPS" in moved["text"]
     assert knob(loop, "rq_affinity").read_text() == before
     assert knob(loop, "nomerges").read_text() == "0\n"
-    assert "restored" in done.stderr
+    assert "restored" in result.stderr
 
 
-def contents(device: Path) -> dict[str, str]:
-    """Every file below its queue that can be read."""
-    queue, found = knob(device, ""), {}
+def queue_settings(device: Path) -> dict[str, str]:
+    """Contents of all readable files of the queue directory."""
+    queue, texts = knob(device, ""), {}
     for path in (*queue.iterdir(), *queue.glob("iosched/*")):
         if path.is_file():
             with contextlib.suppress(OSError):
-                found[str(path.relative_to(queue))] = path.read_text()
-    return found
+                texts[str(path.relative_to(queue))] = path.read_text()
+    return texts
 
 
 @pytest.fixture
 def tuned(loop: Path) -> Path:
-    """The same with values that are nobody's defaults."""
+    """The loop device with settings that differ from all defaults."""
     if "mq-deadline" in knob(loop, "scheduler").read_text():
         knob(loop, "scheduler").write_text("mq-deadline")
         knob(loop, "iosched/read_expire").write_text("123")
@@ -151,67 +156,70 @@ def tuned(loop: Path) -> Path:
     return loop
 
 
-def test_everything_of_the_queue_is_as_before(here: Path, tuned: Path) -> None:
-    """The kernel computes read_ahead_kb anew whenever a limit is stored, and a scheduler that is
-    set again begins with its defaults."""
-    before = contents(tuned)
-    done = iopstui(
+def test_all_queue_settings_are_restored(workdir: Path, tuned: Path) -> None:
+    """The kernel recomputes read_ahead_kb whenever a limit is stored, and a scheduler that is set
+    again starts with its defaults."""
+    before = queue_settings(tuned)
+    result = iopstui(
         "run", str(tuned), "--job", "two.fio", "--set", "runtime=1", "--knob", "max_sectors_kb=64",
-        "--knob", "iostats=0", "--knob", "scheduler=none", cwd=here,
+        "--knob", "iostats=0", "--knob", "scheduler=none", cwd=workdir,
     )  # fmt: skip
-    assert done.returncode == 0 and "restored" in done.stderr, done.stderr
-    assert contents(tuned) == before
+    assert result.returncode == 0 and "restored" in result.stderr, result.stderr
+    assert queue_settings(tuned) == before
 
 
-def test_a_killed_one_s_whole_queue_is_restored_by_doctor(here: Path, tuned: Path) -> None:
-    before = contents(tuned)
+def test_doctor_restores_the_queue_after_a_kill(workdir: Path, tuned: Path) -> None:
+    before = queue_settings(tuned)
     process = start("run", str(tuned), "--job", "two.fio", "--set", "runtime=60",
                     "--knob", "scheduler=none", "--knob", "max_sectors_kb=64",
-                    cwd=here)  # fmt: skip
+                    cwd=workdir)  # fmt: skip
     try:
-        until(lambda: knob(tuned, "max_sectors_kb").read_text() == "64\n")
+        wait_until(lambda: knob(tuned, "max_sectors_kb").read_text() == "64\n")
     finally:
         process.send_signal(signal.SIGKILL)
         process.communicate()
-    assert contents(tuned) != before
-    iopstui("doctor", cwd=here)
-    assert contents(tuned) == before
+    assert queue_settings(tuned) != before
+    iopstui("doctor", cwd=workdir)
+    assert queue_settings(tuned) == before
 
 
-def test_of_two_with_different_homes_the_second_changes_nothing(here: Path, loop: Path) -> None:
-    before = contents(loop)
-    other = here.parent / "other" / "work"
-    other.mkdir(parents=True)
-    with started(here, "agent") as first, started(other, "agent") as second:
+def test_a_second_agent_with_another_home_changes_nothing(workdir: Path, loop: Path) -> None:
+    before = queue_settings(loop)
+    other_dir = workdir.parent / "other" / "work"
+    other_dir.mkdir(parents=True)
+    with (
+        start_with_pipes(workdir, "agent") as first,
+        start_with_pipes(other_dir, "agent") as second,
+    ):
         for agent, name, value in ((first, "nomerges", "2"), (second, "nomerges", "1")):
-            with heard(agent):
-                tell(agent, op="begin", host="n1", arguments=[str(loop)])
-                heard_of(agent, "session")
-                tell(agent, op="turn", id=7, name=name, value=value)
-                error = heard_of(agent, "turned")["error"]
+            with heartbeats(agent):
+                send_order(agent, op="begin", host="n1", arguments=[str(loop)])
+                wait_for_event(agent, "session")
+                send_order(agent, op="turn", id=7, name=name, value=value)
+                error = wait_for_event(agent, "turned")["error"]
                 assert bool(error) == (agent is second)
         assert error == (
             f"nomerges of {loop.name} is not changed: another iopstui (process {first.pid}) "
             "has changed settings of that queue and restores them when it ends."
         )
         for agent in (second, first):
-            tell(agent, op="stop")
+            send_order(agent, op="stop")
             assert agent.stdout is not None and b'"ended"' in agent.stdout.read()
-    assert contents(loop) == before
+    assert queue_settings(loop) == before
 
 
-def test_a_killed_iopstui_leaves_a_note_and_doctor_undoes_it(here: Path, loop: Path) -> None:
+def test_doctor_undoes_the_changes_of_a_killed_run(workdir: Path, loop: Path) -> None:
     before = knob(loop, "rq_affinity").read_text()
     process = start("run", str(loop), "--job", "two.fio", "--set", "runtime=60",
-                    "--knob", "rq_affinity=2", cwd=here)  # fmt: skip
+                    "--knob", "rq_affinity=2", cwd=workdir)  # fmt: skip
     try:
-        until(lambda: knob(loop, "rq_affinity").read_text() == "2\n")
+        wait_until(lambda: knob(loop, "rq_affinity").read_text() == "2\n")
     finally:
         process.send_signal(signal.SIGKILL)
         process.communicate()
     assert knob(loop, "rq_affinity").read_text() == "2\n"
-    done = iopstui("doctor", cwd=here)
-    assert f"rq_affinity is {before.strip()} again" in " ".join(done.stdout.split())
+    result = iopstui("doctor", cwd=workdir)
+    assert f"rq_affinity is {before.strip()} again" in " ".join(result.stdout.split())
     assert knob(loop, "rq_affinity").read_text() == before
 
 
@@ -219,11 +227,11 @@ def test_a_killed_iopstui_leaves_a_note_and_doctor_undoes_it(here: Path, loop: P
     "number",
     [signal.SIGTERM, signal.SIGINT, signal.SIGUSR2, signal.SIGRTMIN + 2],
 )
-def test_a_signal_puts_it_back(here: Path, loop: Path, number: signal.Signals) -> None:
+def test_a_signal_restores_the_tunable(workdir: Path, loop: Path, number: signal.Signals) -> None:
     before = knob(loop, "rq_affinity").read_text()
     process = start("run", str(loop), "--job", "two.fio", "--set", "runtime=60",
-                    "--knob", "rq_affinity=2", cwd=here)  # fmt: skip
-    until(lambda: knob(loop, "rq_affinity").read_text() == "2\n")
+                    "--knob", "rq_affinity=2", cwd=workdir)  # fmt: skip
+    wait_until(lambda: knob(loop, "rq_affinity").read_text() == "2\n")
     process.send_signal(number)
     process.communicate(timeout=WITHIN_S)
     assert knob(loop, "rq_affinity").read_text() == before
@@ -236,32 +244,34 @@ def test_a_signal_puts_it_back(here: Path, loop: Path, number: signal.Signals) -
         ("nr_requests=100000000", "The kernel refuses nr_requests=100000000"),
     ],
 )
-def test_the_kernel_s_refusal_is_told(here: Path, loop: Path, setting: str, says: str) -> None:
-    done = iopstui("run", str(loop), "--job", "two.fio", "--knob", setting, cwd=here)
-    assert done.returncode == 2
-    assert says in done.stderr and "Traceback" not in done.stderr
+def test_the_kernel_s_refusal_is_reported(
+    workdir: Path, loop: Path, setting: str, says: str
+) -> None:
+    result = iopstui("run", str(loop), "--job", "two.fio", "--knob", setting, cwd=workdir)
+    assert result.returncode == 2
+    assert says in result.stderr and "Traceback" not in result.stderr
 
 
-def test_jobs_are_bound_to_the_cpus_that_were_said(here: Path, loop: Path) -> None:
-    done = iopstui("run", str(loop), "--job", "two.fio", "--bind", "queues",
-                   "--format", "jsonl", cwd=here)  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    rows = events(done.stdout)
-    (said,) = [e["text"] for e in rows if e["event"] == "notice" and "bound to" in e["text"]]
+def test_jobs_are_bound_to_the_reported_cpus(workdir: Path, loop: Path) -> None:
+    result = iopstui("run", str(loop), "--job", "two.fio", "--bind", "queues",
+                   "--format", "jsonl", cwd=workdir)  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    rows = events(result.stdout)
+    (notice,) = [e["text"] for e in rows if e["event"] == "notice" and "bound to" in e["text"]]
     jobs = {(j["index"], j["cpu"]) for e in rows if e["event"] == "frame" for j in e["jobs"]}
-    assert jobs and all(f"job {index} → CPU {cpu} (" in said for index, cpu in jobs)
+    assert jobs and all(f"job {index} → CPU {cpu} (" in notice for index, cpu in jobs)
     assert all(j["pinned"] for e in rows if e["event"] == "frame" for j in e["jobs"])
 
 
-def test_a_signal_to_the_screen_puts_it_back(here: Path, loop: Path) -> None:
+def test_a_signal_to_the_screen_restores_the_tunable(workdir: Path, loop: Path) -> None:
     before = knob(loop, "rq_affinity").read_text()
-    words = ("live", str(loop), "--job", "two.fio", "--set", "runtime=60")
-    with screen(here, *words, "--knob", "rq_affinity=2") as one:
-        until(lambda: knob(loop, "rq_affinity").read_text() == "2\n")
-        one.shows("Device (iostat)")
-        one.process.send_signal(signal.SIGTERM)
-        assert one.end() == 130
-        assert one.given_back
+    args = ("live", str(loop), "--job", "two.fio", "--set", "runtime=60")
+    with screen(workdir, *args, "--knob", "rq_affinity=2") as terminal:
+        wait_until(lambda: knob(loop, "rq_affinity").read_text() == "2\n")
+        terminal.wait_for_text("Device (iostat)")
+        terminal.process.send_signal(signal.SIGTERM)
+        assert terminal.end() == 130
+        assert terminal.is_restored
         assert knob(loop, "rq_affinity").read_text() == before
 
 
@@ -269,28 +279,31 @@ def test_a_signal_to_the_screen_puts_it_back(here: Path, loop: Path) -> None:
 
 
 @pytest.mark.parametrize("link", ["silent", "closed", "told"])
-def test_a_host_of_a_fleet_turns_one_and_restores_it_when_nobody_is_there(
-    here: Path, loop: Path, link: str
+def test_a_fleet_host_restores_its_tunables_when_the_link_ends(
+    workdir: Path, loop: Path, link: str
 ) -> None:
     before = knob(loop, "scheduler").read_text()
-    with started(here, "agent") as agent:
-        with heard(agent):
-            tell(agent, op="begin", host="n1", arguments=[str(loop)],
+    with start_with_pipes(workdir, "agent") as agent:
+        with heartbeats(agent):
+            send_order(agent, op="begin", host="n1", arguments=[str(loop)],
                  tunables=[["nomerges", "2"]])  # fmt: skip
             # what was changed before is set again
-            assert heard_of(agent, "tunable_changed")["name"] == "nomerges"
+            assert wait_for_event(agent, "tunable_changed")["name"] == "nomerges"
             assert knob(loop, "nomerges").read_text() == "2\n"
-            tell(agent, op="turn", id=7, name="scheduler", value="bogus")
-            refused = heard_of(agent, "turned")
+            send_order(agent, op="turn", id=7, name="scheduler", value="bogus")
+            refused = wait_for_event(agent, "turned")
             assert refused["id"] == 7 and "refuses scheduler=bogus" in refused["error"]
-            tell(agent, op="turn", id=8, name="read_ahead_kb", value="64")
-            (change,) = heard_of(agent, "turned")["each"]
+            send_order(agent, op="turn", id=8, name="read_ahead_kb", value="64")
+            (change,) = wait_for_event(agent, "turned")["each"]
             assert change[0] == loop.name and change[2] == "64"
-            states = {one["name"]: one["each"] for one in heard_of(agent, "tunables")["states"]}
+            states = {
+                state["name"]: state["each"]
+                for state in wait_for_event(agent, "tunables")["states"]
+            }
             assert states["read_ahead_kb"] == [[loop.name, "64"]]
             assert knob(loop, "read_ahead_kb").read_text() == "64\n"
         if link == "told":
-            tell(agent, op="stop")
+            send_order(agent, op="stop")
         elif link == "closed" and agent.stdin is not None:
             agent.stdin.close()
         assert agent.stdout is not None and b'"ended"' in agent.stdout.read()

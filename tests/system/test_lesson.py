@@ -6,7 +6,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from program import WITHIN_S, fio_at_work, gone, iopstui, start
+from program import WITHIN_S, iopstui, start, survivors, wait_for_fio_io
 
 OWN = """
 [lesson]
@@ -49,60 +49,60 @@ text =
 
 
 @pytest.fixture
-def where(tmp_path: Path) -> Path:
+def workdir(tmp_path: Path) -> Path:
     (tmp_path / "here").mkdir()
     (tmp_path / "own.ini").write_text(OWN)
     return tmp_path / "here"
 
 
-def test_one_s_own_is_played_to_its_end(where: Path) -> None:
-    done = iopstui("lesson", "../own.ini", "--answers", "b", cwd=where)
-    assert done.returncode == 0, done.stderr
-    said = " ".join(done.stdout.split())
-    assert "Answer given: b)" in said
+def test_a_user_s_lesson_plays_to_its_end(workdir: Path) -> None:
+    result = iopstui("lesson", "../own.ini", "--answers", "b", cwd=workdir)
+    assert result.returncode == 0, result.stderr
+    output = " ".join(result.stdout.split())
+    assert "Answer given: b)" in output
     # in the order of the file: asked, run, seen, explained
-    places = [said.index(words) for words in ("writing faster", "1 of 5", "measured: ", "5 of 5")]
+    places = [output.index(text) for text in ("writing faster", "1 of 5", "measured: ", "5 of 5")]
     assert places == sorted(places) or places[0] > places[1]
-    assert ("You said b) no. The measurement confirms it." in said) != (
-        "You said b) no. Measured: a) yes." in said
+    assert ("You said b) no. The measurement confirms it." in output) != (
+        "You said b) no. Measured: a) yes." in output
     )
-    assert "there are 0 writes of the reading run" in said
-    assert "–" not in said
-    assert list(where.iterdir()) == []
+    assert "there are 0 writes of the reading run" in output
+    assert "–" not in output
+    assert list(workdir.iterdir()) == []
 
 
-def test_a_run_that_fails_is_told_and_the_lesson_goes_on(where: Path) -> None:
+def test_a_lesson_goes_on_after_a_failed_run(workdir: Path) -> None:
     bad = OWN.replace("set = rw=write", "set = rw=write\n    ioengine=nonesuch")
-    (where.parent / "own.ini").write_text(bad)
-    done = iopstui("lesson", "../own.ini", "--plain", cwd=where)
-    assert done.returncode == 1
-    said = " ".join(done.stdout.split())
-    assert "This run failed: " in said and "nonesuch" in said
-    assert "This cannot be decided here" in said and "the end" in said
-    assert list(where.iterdir()) == []
+    (workdir.parent / "own.ini").write_text(bad)
+    result = iopstui("lesson", "../own.ini", "--plain", cwd=workdir)
+    assert result.returncode == 1
+    output = " ".join(result.stdout.split())
+    assert "This run failed: " in output and "nonesuch" in output
+    assert "This cannot be decided here" in output and "the end" in output
+    assert list(workdir.iterdir()) == []
 
 
-def test_ctrl_c_leaves_it_in_order(where: Path) -> None:
-    (where.parent / "own.ini").write_text(OWN.replace("seconds = 1", "seconds = 60"))
-    process = start("lesson", "../own.ini", "--plain", cwd=where)
-    running = fio_at_work(process.pid)
+def test_ctrl_c_leaves_the_lesson_without_scratch_files(workdir: Path) -> None:
+    (workdir.parent / "own.ini").write_text(OWN.replace("seconds = 1", "seconds = 60"))
+    process = start("lesson", "../own.ini", "--plain", cwd=workdir)
+    running = wait_for_fio_io(process.pid)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=WITHIN_S)
     assert process.returncode == 130, err
     assert "Left on page 2 of 5." in out and "Traceback" not in err
-    assert not gone(running) and list(where.iterdir()) == []
+    assert not survivors(running) and list(workdir.iterdir()) == []
 
 
-def test_the_list_and_a_lesson_looked_at(where: Path) -> None:
-    listed = iopstui("lesson", cwd=where)
+def test_lessons_are_listed_and_checked(workdir: Path) -> None:
+    listed = iopstui("lesson", cwd=workdir)
     assert listed.returncode == 0 and listed.stdout.count("minutes, ") == 9
-    checked = iopstui("lesson", "../own.ini", "--check", cwd=where)
+    checked = iopstui("lesson", "../own.ini", "--check", cwd=workdir)
     assert checked.returncode == 0 and "own.ini: no mistakes found" in checked.stdout
     assert "a) is right if writes.iops > reads.iops" in checked.stdout
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "message"),
     [
         (("nonesuch",), "No lesson or file is called"),
         (("../own.ini", "--answers", "b,a"), "has 2 answers, the lesson 1 question."),
@@ -111,14 +111,16 @@ def test_the_list_and_a_lesson_looked_at(where: Path) -> None:
         (("../odd.ini", "--check"), "Bad option <bz=64k> ([run: one])"),
     ],
 )
-def test_mistakes(arguments: tuple[str, ...], words: str, where: Path) -> None:
-    (where.parent / "bad.ini").write_text(
+def test_mistakes_in_a_lesson_are_refused(
+    arguments: tuple[str, ...], message: str, workdir: Path
+) -> None:
+    (workdir.parent / "bad.ini").write_text(
         "[lesson]\ntitle=a\nteaches=b\nsource=c\n[run: one]\nlook = iops: x\n"
     )
-    (where.parent / "odd.ini").write_text(
+    (workdir.parent / "odd.ini").write_text(
         "[lesson]\ntitle=a\nteaches=b\nsource=c\njob=randread-4k\n"
         "[run: one]\nset = bz=64k\nlook = iops: x\n"
     )
-    done = iopstui("lesson", *arguments, cwd=where)
-    assert done.returncode == 2 and words in done.stderr
-    assert list(where.iterdir()) == []
+    result = iopstui("lesson", *arguments, cwd=workdir)
+    assert result.returncode == 2 and message in result.stderr
+    assert list(workdir.iterdir()) == []

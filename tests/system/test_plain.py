@@ -17,35 +17,35 @@ LINE = re.compile(r"\d+:\d\d \S")
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> Path:
+def workdir(tmp_path: Path) -> Path:
     (tmp_path / "here").mkdir()
     return tmp_path / "here"
 
 
-def test_a_run_is_a_line_for_each_change_and_nothing_that_moves(here: Path) -> None:
-    done = iopstui("live", "--plain", "--plain-every", "1", "--job", "randread-4k", *SHORT,
-                   cwd=here)  # fmt: skip
-    assert done.returncode == EXIT_OK, done.stderr
-    lines = [line for line in done.stdout.splitlines() if LINE.match(line)]
+def test_a_plain_run_prints_a_line_for_each_change(workdir: Path) -> None:
+    result = iopstui("live", "--plain", "--plain-every", "1", "--job", "randread-4k", *SHORT,
+                     cwd=workdir)  # fmt: skip
+    assert result.returncode == EXIT_OK, result.stderr
+    lines = [line for line in result.stdout.splitlines() if LINE.match(line)]
     begins = [n for n, line in enumerate(lines) if " Run 1 starts: randread-4k" in line]
     figures = [n for n, line in enumerate(lines) if " fio " in line and " IOPS" in line]
     ends = [n for n, line in enumerate(lines) if " Run 1 ended after " in line]
     assert len(begins) == len(ends) == 1 and figures
     assert begins[0] < figures[0] <= figures[-1] < ends[0]
     assert any("add up to fio's own totals" in line for line in lines)
-    assert not set("\x1b\r\t") & set(done.stdout + done.stderr) and done.stdout.isascii()
+    assert not set("\x1b\r\t") & set(result.stdout + result.stderr) and result.stdout.isascii()
 
 
-def test_an_expectation_decides_the_exit_code(here: Path) -> None:
-    done = iopstui("live", "--plain", "--job", "randread-4k", *SHORT, "--expect", "iops>=1000M",
-                   cwd=here)  # fmt: skip
-    assert done.returncode == EXIT_VERDICT and "FAIL  iops >=" in done.stdout
+def test_an_expectation_decides_the_exit_code(workdir: Path) -> None:
+    result = iopstui("live", "--plain", "--job", "randread-4k", *SHORT, "--expect", "iops>=1000M",
+                     cwd=workdir)  # fmt: skip
+    assert result.returncode == EXIT_VERDICT and "FAIL  iops >=" in result.stdout
 
 
-def test_without_a_job_it_watches_until_it_is_ended(here: Path) -> None:
+def test_a_plain_watch_runs_until_a_signal(workdir: Path) -> None:
     with subprocess.Popen(
         command("live", "--plain", "--plain-every", "1", "--interval", "0.25"),
-        cwd=here, env=environment(here.parent), text=True, start_new_session=True,
+        cwd=workdir, env=environment(workdir.parent), text=True, start_new_session=True,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         preexec_fn=all_signals,
     ) as process:  # fmt: skip
@@ -61,14 +61,14 @@ def test_without_a_job_it_watches_until_it_is_ended(here: Path) -> None:
     assert "\nWatched for " in f"\n{rest}"
 
 
-def test_a_recording_is_told_from_beginning_to_end(here: Path) -> None:
-    ran = iopstui("run", "--job", "randread-4k", *SHORT, "--record", "a.iops", cwd=here)
+def test_a_recording_replays_as_plain_text(workdir: Path) -> None:
+    ran = iopstui("run", "--job", "randread-4k", *SHORT, "--record", "a.iops", cwd=workdir)
     assert ran.returncode == EXIT_OK, ran.stderr
-    done = iopstui("replay", "a.iops", "--plain", cwd=here)
-    assert done.returncode == EXIT_OK and " Run 1 ended after " in done.stdout
+    result = iopstui("replay", "a.iops", "--plain", cwd=workdir)
+    assert result.returncode == EXIT_OK and " Run 1 ended after " in result.stdout
 
 
-def test_it_is_told_what_does_not_go_with_it(here: Path) -> None:
+def test_options_that_conflict_with_plain_are_refused(workdir: Path) -> None:
     for arguments, fragment in (
         (("watch", "--plain", "--format", "csv"), "--format"),
         (("replay", "demo", "--plain", "--format", "csv"), "--format"),
@@ -76,17 +76,17 @@ def test_it_is_told_what_does_not_go_with_it(here: Path) -> None:
         (("live", "--plain", "--set", "bs=8k"), "--job"),
         (("live", "--plain-every", "0"), "1 to 3600"),
     ):
-        done = iopstui(*arguments, cwd=here)
-        assert done.returncode == EXIT_USAGE and fragment in done.stderr, arguments
+        result = iopstui(*arguments, cwd=workdir)
+        assert result.returncode == EXIT_USAGE and fragment in result.stderr, arguments
 
 
-def test_the_configuration_chooses_it_and_a_format_wins(here: Path) -> None:
-    (here.parent / "config" / "iopstui").mkdir(parents=True)
-    (here.parent / "config" / "iopstui" / "config.toml").write_text("plain = true\n")
-    where = {"XDG_CONFIG_HOME": str(here.parent / "config")}
-    assert " Run 1 starts: " in iopstui("replay", "demo", cwd=here, **where).stdout
-    table = iopstui("replay", "demo", "--format", "csv", cwd=here, **where).stdout
+def test_the_configuration_turns_plain_on_and_a_format_wins(workdir: Path) -> None:
+    (workdir.parent / "config" / "iopstui").mkdir(parents=True)
+    (workdir.parent / "config" / "iopstui" / "config.toml").write_text("plain = true\n")
+    home_env = {"XDG_CONFIG_HOME": str(workdir.parent / "config")}
+    assert " Run 1 starts: " in iopstui("replay", "demo", cwd=workdir, **home_env).stdout
+    table = iopstui("replay", "demo", "--format", "csv", cwd=workdir, **home_env).stdout
     assert table.startswith("t,") or "," in table.splitlines()[0]
     # the screen, which needs a terminal
-    screen = iopstui("replay", "demo", "--no-plain", cwd=here, **where)
+    screen = iopstui("replay", "demo", "--no-plain", cwd=workdir, **home_env)
     assert screen.returncode == EXIT_USAGE and "needs a terminal" in screen.stderr

@@ -41,30 +41,30 @@ SHORT = ("--settle", "0", "--measure", "1", "--file-size", "8m")
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    own = tmp_path / "config/iopstui/volumes"
-    own.mkdir(parents=True)
-    (own / "mine.toml").write_text(OWN)
+    volumes_dir = tmp_path / "config/iopstui/volumes"
+    volumes_dir.mkdir(parents=True)
+    (volumes_dir / "mine.toml").write_text(OWN)
     (tmp_path / "work").mkdir()
     return tmp_path
 
 
-def promise(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return iopstui("promise", *words, cwd=home / "work", XDG_CONFIG_HOME=str(home / "config"))
+def promise(home: Path, *args: str) -> subprocess.CompletedProcess[str]:
+    return iopstui("promise", *args, cwd=home / "work", XDG_CONFIG_HOME=str(home / "config"))
 
 
-def test_what_any_disk_delivers_passes(home: Path) -> None:
-    found = promise(home, "--volume", "mine/slow", *SHORT)
-    assert found.returncode == 0, found.stderr
-    assert found.stdout.count(" PASS") == 4 and "4 passed, 0 failed" in found.stdout
-    # what it writes, and for how long, is told before
-    assert "writes: a scratch file (8 MiB)" in found.stderr
+def test_a_limit_that_any_disk_meets_passes(home: Path) -> None:
+    result = promise(home, "--volume", "mine/slow", *SHORT)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.count(" PASS") == 4 and "4 passed, 0 failed" in result.stdout
+    # it reports in advance what it writes and for how long
+    assert "writes: a scratch file (8 MiB)" in result.stderr
     assert os.listdir(home / "work") == []
 
 
-def test_what_this_machine_cannot_do_is_no_fault_of_the_volume(home: Path) -> None:
-    found = promise(home, "--volume", "mine/impossible", *SHORT, "--json")
-    assert found.returncode == 4
-    data = json.loads(found.stdout)
+def test_a_limit_beyond_this_machine_is_undecided(home: Path) -> None:
+    result = promise(home, "--volume", "mine/impossible", *SHORT, "--json")
+    assert result.returncode == 4
+    data = json.loads(result.stdout)
     assert data["met"] is False
     row = data["rows"][0]
     assert row["promised"] == 900e6 and 0 < row["measured"] < 900e6
@@ -72,44 +72,44 @@ def test_what_this_machine_cannot_do_is_no_fault_of_the_volume(home: Path) -> No
 
 
 def test_a_dry_run_changes_nothing(home: Path) -> None:
-    found = promise(home, "--volume", "mine/slow", "--dry-run")
-    assert found.returncode == 0 and "4 figures, about" in found.stdout
-    assert "random reads, 4 KiB: 30 s" in found.stdout
+    result = promise(home, "--volume", "mine/slow", "--dry-run")
+    assert result.returncode == 0 and "4 figures, about" in result.stdout
+    assert "random reads, 4 KiB: 30 s" in result.stdout
     assert os.listdir(home / "work") == []
 
 
-def test_what_fio_or_a_recording_would_refuse_is_told_before(home: Path) -> None:
+def test_a_dry_run_finds_what_fio_or_a_recording_would_refuse(home: Path) -> None:
     tiny = promise(home, "--volume", "mine/slow", "--file-size", "1", "--dry-run")
     assert tiny.returncode == 2 and not tiny.stdout
     assert "--file-size 1 is too small (1 bytes): blocks have up to " in tiny.stderr
     nowhere = promise(home, "--volume", "mine/slow", "--record", "no/r.iops", "--dry-run")
     assert nowhere.returncode == 2 and not nowhere.stdout
     assert "cannot create no/r.iops: No such file or directory" in nowhere.stderr
-    whole = promise(home, "--volume", "mine/slow", "--record", "r.iops", "--dry-run")
-    assert whole.returncode == 0 and os.listdir(home / "work") == []
+    valid = promise(home, "--volume", "mine/slow", "--record", "r.iops", "--dry-run")
+    assert valid.returncode == 0 and os.listdir(home / "work") == []
 
 
 def test_drain_uses_up_a_full_bucket_before_the_baseline(home: Path) -> None:
-    words = ("--volume", "mine/bursty", "--drain")
-    plan = promise(home, *words, "--dry-run").stdout
+    args = ("--volume", "mine/bursty", "--drain")
+    plan = promise(home, *args, "--dry-run").stdout
     # 600 credits last a second at 900 IOPS, and ten are added
     assert "first random reads, 4 KiB until the credits are used up: 11 s" in plan
     assert "uses up to 600 of 600 I/O credits; full again after 2 s without I/O" in plan
     sized = promise(home, "--volume", "mine/sized,size=150g", "--dry-run")
     assert sized.returncode == 0, "what was bought may stand in one word"
-    found = promise(home, *words, *SHORT, "--json")
-    rows = json.loads(found.stdout)["rows"]
+    result = promise(home, *args, *SHORT, "--json")
+    rows = json.loads(result.stdout)["rows"]
     assert [(row["burst"], row["result"]) for row in rows] == [(False, "PASS"), (True, "PASS")]
-    assert "to use up the burst credits: 11 s" in found.stderr
+    assert "to use up the burst credits: 11 s" in result.stderr
 
 
 def test_without_a_class_nothing_is_measured(home: Path) -> None:
-    found = promise(home)
-    assert found.returncode == 2 and "--volume" in found.stderr and not found.stdout
+    result = promise(home)
+    assert result.returncode == 2 and "--volume" in result.stderr and not result.stdout
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "told"),
+    ("args", "code", "message"),
     [
         (("--volume", "aws/gp4"), 2, "Did you mean"),
         (("--volume", "aws/io2", "--size", "100g"), 2, "Name them: --iops"),
@@ -122,19 +122,19 @@ def test_without_a_class_nothing_is_measured(home: Path) -> None:
         (("--volume", "mine/slow", "--write-budget", "1m", "--file-size", "8m"), 1, "budget"),
     ],
 )  # fmt: skip
-def test_bad_input(home: Path, words: tuple[str, ...], code: int, told: str) -> None:
-    found = promise(home, *words)
-    assert (found.returncode, told in found.stderr) == (code, True), found.stderr
+def test_bad_input(home: Path, args: tuple[str, ...], code: int, message: str) -> None:
+    result = promise(home, *args)
+    assert (result.returncode, message in result.stderr) == (code, True), result.stderr
     assert os.listdir(home / "work") == []
 
 
-def test_a_file_is_only_read_unless_it_is_named_twice(home: Path) -> None:
+def test_a_file_is_only_read_without_destroy_data_for_it(home: Path) -> None:
     file = home / "work/disk.img"
     file.write_bytes(os.urandom(1 << 20))
     before = file.read_bytes()
-    found = promise(home, str(file), "--volume", "mine/single", "--settle", "0", "--measure", "1")
-    assert found.returncode == 0 and "1 undecided" in found.stdout, found.stderr
-    assert f"--destroy-data {file}" in found.stdout
+    result = promise(home, str(file), "--volume", "mine/single", "--settle", "0", "--measure", "1")
+    assert result.returncode == 0 and "1 undecided" in result.stdout, result.stderr
+    assert f"--destroy-data {file}" in result.stdout
     assert file.read_bytes() == before
     refused = promise(home, str(file), "--volume", "mine/slow", "--destroy-data", "/dev/null")
     assert refused.returncode in (2, 3) and file.read_bytes() == before

@@ -1,4 +1,4 @@
-"""Recording with the real fio: what was seen live is seen again, however it ended."""
+"""Recordings of the real fio: a replay shows the live run, however it ended."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from program import (
     command,
     environment,
     events,
-    fio_at_work,
-    gone,
     iopstui,
     start,
+    survivors,
+    wait_for_fio_io,
 )
 
 from iopstui import events as kinds
@@ -35,88 +35,88 @@ JOB = ("run", "--job", "mixed-4k", "--size", "16m", *UNHURRIED, "--format", "jso
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> Path:
+def workdir(tmp_path: Path) -> Path:
     directory = tmp_path / "work"
     directory.mkdir()
     return directory
 
 
-def test_replayed_it_says_bit_for_bit_what_the_live_run_said(here: Path) -> None:
-    live = iopstui(*JOB, "--set", "runtime=3", "--record", "../run.iops", cwd=here)
+def test_a_replay_prints_exactly_what_the_live_run_printed(workdir: Path) -> None:
+    live = iopstui(*JOB, "--set", "runtime=3", "--record", "../run.iops", cwd=workdir)
     assert live.returncode == 0, live.stderr
-    assert list(here.iterdir()) == [], "only the recording is left, where it was wanted"
-    again = iopstui("replay", "../run.iops", "--format", "jsonl", cwd=here)
-    assert again.returncode == 0, again.stderr
+    assert list(workdir.iterdir()) == [], "only the recording is left, where it was wanted"
+    replayed = iopstui("replay", "../run.iops", "--format", "jsonl", cwd=workdir)
+    assert replayed.returncode == 0, replayed.stderr
     # a busy machine cuts the end in two
     assert sum(line["event"] == "frame" for line in events(live.stdout)) >= 4
-    lines = again.stdout.splitlines(keepends=True)
+    lines = replayed.stdout.splitlines(keepends=True)
     # the live run's output ends with its job; after it the session ended
     assert "".join(lines[: live.stdout.count("\n")]) == live.stdout
-    assert events(again.stdout)[-1]["event"] == "ended"
-    with Recording(here.parent / "run.iops") as recording:
+    assert events(replayed.stdout)[-1]["event"] == "ended"
+    with Recording(workdir.parent / "run.iops") as recording:
         runs = [o.value for _, o in recording.index().others if isinstance(o.value, form.JobRun)]
     assert [(run.job, run.overrides["runtime"]) for run in runs] == [("mixed-4k", "3")]
     assert "rw=randrw" in runs[0].text and runs[0].size == "16m"
 
 
-def test_a_verdict_is_kept_with_what_it_judges(here: Path) -> None:
+def test_a_recording_keeps_the_verdict(workdir: Path) -> None:
     live = iopstui(
         *JOB, "--set", "runtime=2", "--expect", "iops>=1", "--expect", "iops>=9000M",
-        "--record", "x.iops", cwd=here,
+        "--record", "x.iops", cwd=workdir,
     )  # fmt: skip
     assert live.returncode == 4, live.stderr
-    again = iopstui("replay", "x.iops", "--format", "jsonl", cwd=here)
-    assert again.stdout.startswith(live.stdout) and '"event":"judged"' in live.stdout
-    page = iopstui("report", "x.iops", cwd=here)
+    replayed = iopstui("replay", "x.iops", "--format", "jsonl", cwd=workdir)
+    assert replayed.stdout.startswith(live.stdout) and '"event":"judged"' in live.stdout
+    page = iopstui("report", "x.iops", cwd=workdir)
     assert page.returncode == 0, page.stderr
     assert "PASS iops" in page.stdout and "FAIL iops" in page.stdout
 
 
 @pytest.mark.parametrize("kind", ["table", "csv"])
-def test_as_table_and_csv_too(kind: str, here: Path) -> None:
+def test_a_replay_prints_the_same_table_and_csv(kind: str, workdir: Path) -> None:
     options = ("run", "--job", "randread-4k", "--size", "16m", "--set", "runtime=2", *UNHURRIED)
-    live = iopstui(*options, "--format", kind, "--record", "x.iops", cwd=here)
-    again = iopstui("replay", "x.iops", "--format", kind, cwd=here)
-    assert (live.returncode, again.returncode) == (0, 0), live.stderr + again.stderr
-    assert again.stdout == live.stdout and again.stdout.count("\n") >= 3
+    live = iopstui(*options, "--format", kind, "--record", "x.iops", cwd=workdir)
+    replayed = iopstui("replay", "x.iops", "--format", kind, cwd=workdir)
+    assert (live.returncode, replayed.returncode) == (0, 0), live.stderr + replayed.stderr
+    assert replayed.stdout == live.stdout and replayed.stdout.count("\n") >= 3
 
 
-def test_killed_what_was_measured_is_kept(here: Path) -> None:
-    process = start(*JOB, "--set", "runtime=60", "--record", "killed.iops", cwd=here)
+def test_a_killed_run_keeps_its_samples(workdir: Path) -> None:
+    process = start(*JOB, "--set", "runtime=60", "--record", "killed.iops", cwd=workdir)
     assert process.stdout is not None
-    seen = []
-    while sum('"event":"frame"' in line for line in seen) < 2:
+    first_lines = []
+    while sum('"event":"frame"' in line for line in first_lines) < 2:
         line = process.stdout.readline()
         assert line, "ended too early"
-        seen.append(line)
-    fio = fio_at_work(process.pid)
+        first_lines.append(line)
+    fio = wait_for_fio_io(process.pid)
     process.send_signal(signal.SIGKILL)
-    rest, _ = process.communicate(timeout=WITHIN_S)
-    assert gone(fio) == []
-    again = iopstui("replay", "killed.iops", "--format", "jsonl", cwd=here)
-    assert again.returncode == 0, again.stderr
-    assert "was killed or is still recording" in again.stderr
+    printed, _ = process.communicate(timeout=WITHIN_S)
+    assert survivors(fio) == []
+    replayed = iopstui("replay", "killed.iops", "--format", "jsonl", cwd=workdir)
+    assert replayed.returncode == 0, replayed.stderr
+    assert "was killed or is still recording" in replayed.stderr
     # a killed iopstui loses at most the sample it was writing
-    whole = ("".join(seen) + rest.rpartition("\n")[0]).splitlines()
-    frames = [n for n, line in enumerate(whole) if '"event":"frame"' in line]
-    assert again.stdout.startswith("\n".join(whole[: frames[-1]])) and len(frames) >= 2
+    lines = ("".join(first_lines) + printed.rpartition("\n")[0]).splitlines()
+    frames = [n for n, line in enumerate(lines) if '"event":"frame"' in line]
+    assert replayed.stdout.startswith("\n".join(lines[: frames[-1]])) and len(frames) >= 2
 
 
-def test_an_existing_file_is_not_overwritten_and_nothing_is_run(here: Path) -> None:
-    (here / "mine").write_text("precious")
-    done = iopstui(*JOB, "--record", "mine", cwd=here)
-    assert done.returncode == 2 and " exists" in done.stderr
-    assert done.stdout == "" and (here / "mine").read_text() == "precious"
+def test_an_existing_recording_is_not_overwritten(workdir: Path) -> None:
+    (workdir / "mine").write_text("precious")
+    result = iopstui(*JOB, "--record", "mine", cwd=workdir)
+    assert result.returncode == 2 and " exists" in result.stderr
+    assert result.stdout == "" and (workdir / "mine").read_text() == "precious"
 
 
-def test_a_job_that_can_t_begin_leaves_its_name_free(here: Path) -> None:
-    done = iopstui("run", "--job", "no-such-job", "--record", "x.iops", cwd=here)
-    assert done.returncode == 2
-    assert list(here.iterdir()) == []
+def test_a_job_that_cannot_start_creates_no_recording(workdir: Path) -> None:
+    result = iopstui("run", "--job", "no-such-job", "--record", "x.iops", cwd=workdir)
+    assert result.returncode == 2
+    assert list(workdir.iterdir()) == []
 
 
 @pytest.mark.parametrize(
-    ("content", "words"),
+    ("content", "message"),
     [
         (b"", "is empty"),
         (b"iopstui recording 99\n", "newer iopstui"),
@@ -124,115 +124,121 @@ def test_a_job_that_can_t_begin_leaves_its_name_free(here: Path) -> None:
         (form.MAGIC, "cut off before its first sample"),
     ],
 )
-def test_what_can_t_be_replayed(content: bytes, words: str, here: Path) -> None:
-    (here / "x").write_bytes(content)
-    done = iopstui("replay", "x", "--format", "table", cwd=here)
-    assert done.returncode == 2 and words in done.stderr and "Traceback" not in done.stderr
+def test_bad_recordings_cannot_be_replayed(content: bytes, message: str, workdir: Path) -> None:
+    (workdir / "x").write_bytes(content)
+    result = iopstui("replay", "x", "--format", "table", cwd=workdir)
+    assert result.returncode == 2 and message in result.stderr and "Traceback" not in result.stderr
 
 
-def test_without_a_terminal_the_screen_is_refused(here: Path) -> None:
-    done = iopstui("replay", "demo", cwd=here)
-    assert done.returncode == 2 and "replay FILE --format" in done.stderr
+def test_a_screen_replay_without_a_terminal_is_refused(workdir: Path) -> None:
+    result = iopstui("replay", "demo", cwd=workdir)
+    assert result.returncode == 2 and "replay FILE --format" in result.stderr
 
 
-def test_a_session_is_recorded_from_one_moment_to_another(here: Path) -> None:
-    found = read_devices(Roots())
-    target = resolve_target(str(here), here, Roots(), found)
-    session = LiveSession(target, found, target, SamplingOptions(0.25))
+def test_a_part_of_a_session_is_recorded(workdir: Path) -> None:
+    devices = read_devices(Roots())
+    target = resolve_target(str(workdir), workdir, Roots(), devices)
+    session = LiveSession(target, devices, target, SamplingOptions(0.25))
     assert isinstance(target, Target) and target.kind == DIRECTORY
     happened: queue.SimpleQueue[kinds.Event] = queue.SimpleQueue()
 
     def frames(count: int) -> list[kinds.Event]:
-        seen = []
-        while sum(isinstance(event, kinds.FrameReady) for event in seen) < count:
-            seen.append(happened.get(timeout=60))
-        return seen
+        received = []
+        while sum(isinstance(event, kinds.FrameReady) for event in received) < count:
+            received.append(happened.get(timeout=60))
+        return received
 
     session.start(happened.put)
     frames(2)
-    session.record(here / "part.iops")
+    session.record(workdir / "part.iops")
     session.mark("first")
-    seen = frames(3)
-    assert session.recording == here / "part.iops"
+    live_events = frames(3)
+    assert session.recording == workdir / "part.iops"
     session.stop_recording()
     while "recorded" not in getattr(notice := happened.get(timeout=60), "text", ""):
-        seen.append(notice)
+        live_events.append(notice)
     assert "recorded to" in notice.text
     session.mark("second")
     session.close()
-    with Recording(here / "part.iops") as recording:
-        again = list(replay_events(recording))
-    shown = [e.frame for e in again if isinstance(e, kinds.FrameReady)]
-    live = [e.frame for e in seen if isinstance(e, kinds.FrameReady)]
-    assert [frame.seq for frame in shown] == [frame.seq for frame in live][-len(shown) :]
-    assert len(shown) >= 2
-    assert [frame.disks for frame in shown] == [frame.disks for frame in live][-len(shown) :]
-    assert [e.text for e in again if isinstance(e, kinds.Mark)] == ["first"]
+    with Recording(workdir / "part.iops") as recording:
+        replayed_events = list(replay_events(recording))
+    replayed_frames = [e.frame for e in replayed_events if isinstance(e, kinds.FrameReady)]
+    live = [e.frame for e in live_events if isinstance(e, kinds.FrameReady)]
+    assert [frame.seq for frame in replayed_frames] == [frame.seq for frame in live][
+        -len(replayed_frames) :
+    ]
+    assert len(replayed_frames) >= 2
+    assert [frame.disks for frame in replayed_frames] == [frame.disks for frame in live][
+        -len(replayed_frames) :
+    ]
+    assert [e.text for e in replayed_events if isinstance(e, kinds.Mark)] == ["first"]
 
 
-def test_the_demo_needs_no_fio_and_leaves_nothing(here: Path) -> None:
-    done = iopstui("replay", "demo", "--format", "jsonl", cwd=here, PATH="/nonexistent")
-    assert done.returncode == 0, done.stderr
-    lines = events(done.stdout)
+def test_the_demo_needs_no_fio_and_leaves_nothing(workdir: Path) -> None:
+    result = iopstui("replay", "demo", "--format", "jsonl", cwd=workdir, PATH="/nonexistent")
+    assert result.returncode == 0, result.stderr
+    lines = events(result.stdout)
     assert sum(line["event"] == "frame" for line in lines) >= 20
     assert {"mark", "tunable_changed", "step_finished"} <= {line["event"] for line in lines}
-    assert list(here.iterdir()) == []
+    assert list(workdir.iterdir()) == []
 
 
-def test_a_sweep_s_points_and_seconds_come_back(here: Path) -> None:
+def test_a_sweep_s_points_and_frames_are_replayed(workdir: Path) -> None:
     live = iopstui(
         "sweep", "--job", "randread-4k", "--size", "16m", "--axis", "iodepth=1,4", "--settle", "0",
         "--measure", "1", *UNHURRIED, "--expect", "iops>=1", "--format", "jsonl",
-        "--record", "x.iops", cwd=here,
+        "--record", "x.iops", cwd=workdir,
     )  # fmt: skip
     assert live.returncode == 0, live.stderr
-    again = iopstui("replay", "x.iops", "--format", "jsonl", cwd=here)
-    own = {"point_finished", "judged", "sweep", "curve", "sweep_finished", "session"}
-    lines = [line for line in again.stdout.splitlines() if events(line)[0]["event"] in own]
+    replayed = iopstui("replay", "x.iops", "--format", "jsonl", cwd=workdir)
+    sweep_events = {"point_finished", "judged", "sweep", "curve", "sweep_finished", "session"}
+    lines = [
+        line for line in replayed.stdout.splitlines() if events(line)[0]["event"] in sweep_events
+    ]
     assert lines == live.stdout.splitlines(), "its lines are those of the sweep itself"
-    assert sum(line["event"] == "frame" for line in events(again.stdout)) >= 2
-    table = iopstui("replay", "x.iops", "--format", "table", cwd=here)
+    assert sum(line["event"] == "frame" for line in events(replayed.stdout)) >= 2
+    table = iopstui("replay", "x.iops", "--format", "table", cwd=workdir)
     assert "N=X*R" in table.stdout and "PASS  iops >= 1" in table.stdout
-    rows = iopstui("replay", "x.iops", "--format", "csv", cwd=here).stdout.splitlines()
+    rows = iopstui("replay", "x.iops", "--format", "csv", cwd=workdir).stdout.splitlines()
     assert len(rows) == 3 and rows[0].startswith("index,job,iodepth")
-    page = iopstui("report", "x.iops", cwd=here)
+    page = iopstui("report", "x.iops", cwd=workdir)
     assert page.returncode == 0 and "Little's law" in page.stdout, page.stderr
 
 
-def test_followed_it_says_what_the_live_run_says(here: Path) -> None:
-    writer = start(*JOB, "--set", "runtime=3", "--record", "../run.iops", cwd=here)
+def test_a_followed_recording_prints_what_the_live_run_prints(workdir: Path) -> None:
+    writer = start(*JOB, "--set", "runtime=3", "--record", "../run.iops", cwd=workdir)
     assert writer.stdout is not None
     first = writer.stdout.readline()
-    follower = start("replay", "../run.iops", "--follow", "--format", "jsonl", cwd=here)
+    follower = start("replay", "../run.iops", "--follow", "--format", "jsonl", cwd=workdir)
     live = first + writer.communicate(timeout=WITHIN_S)[0]
-    followed, words = follower.communicate(timeout=WITHIN_S)
-    assert (writer.returncode, follower.returncode) == (0, 0), words
+    followed, stderr = follower.communicate(timeout=WITHIN_S)
+    assert (writer.returncode, follower.returncode) == (0, 0), stderr
     assert followed.startswith(live) and sum(e["event"] == "frame" for e in events(live)) >= 3
 
 
-def test_a_piped_recording_is_followed_to_the_end_of_the_pipe(here: Path) -> None:
-    live = iopstui(*JOB, "--set", "runtime=1", "--record", "../run.iops", cwd=here)
+def test_a_piped_recording_is_followed_to_the_end_of_the_pipe(workdir: Path) -> None:
+    live = iopstui(*JOB, "--set", "runtime=1", "--record", "../run.iops", cwd=workdir)
     assert live.returncode == 0, live.stderr
-    whole = (here.parent / "run.iops").read_bytes()
-    for content, code, words in (
-        (whole, 0, ""),
-        (whole[:-40], 0, "no end marker"),
+    recording = (workdir.parent / "run.iops").read_bytes()
+    for content, code, message in (
+        (recording, 0, ""),
+        (recording[:-40], 0, "no end marker"),
         (b"", 2, "empty"),
         (b"no recording", 2, "not a recording"),
     ):
-        done = subprocess.run(
-            command("replay", "-", "--follow", "--format", "jsonl"), input=content, cwd=here,
-            env=environment(here.parent), capture_output=True, timeout=WITHIN_S, check=False,
+        result = subprocess.run(
+            command("replay", "-", "--follow", "--format", "jsonl"), input=content, cwd=workdir,
+            env=environment(workdir.parent), capture_output=True, timeout=WITHIN_S, check=False,
         )  # fmt: skip
-        assert done.returncode == code, done.stderr
-        assert words in done.stderr.decode()
-        assert code or done.stdout.decode().startswith(live.stdout)
+        assert result.returncode == code, result.stderr
+        assert message in result.stderr.decode()
+        assert code or result.stdout.decode().startswith(live.stdout)
 
 
-def test_without_a_screen_or_a_file_following_is_refused(here: Path) -> None:
-    for arguments, words in (
+def test_follow_needs_a_terminal_or_an_existing_file(workdir: Path) -> None:
+    for arguments, message in (
         (("replay", "missing.iops", "--follow", "--format", "csv"), "does not exist"),
         (("replay", "demo", "--follow"), "needs a terminal"),
     ):
-        done = iopstui(*arguments, cwd=here)
-        assert done.returncode == 2 and words in done.stderr
+        result = iopstui(*arguments, cwd=workdir)
+        assert result.returncode == 2 and message in result.stderr

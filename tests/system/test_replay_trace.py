@@ -1,4 +1,4 @@
-"""`iopstui run --replay` as a user starts it: a trace on a scratch file, and nothing else."""
+"""`iopstui run --replay` as a user starts it: a trace runs only on a scratch file."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ HEADER = "fio version 3 iolog"
 LENGTHS = (4096, 16384, 512, 65536)
 
 
-def trace(path: Path, name: str = "x") -> int:
-    """Writes one of 40 requests; how many bytes they move."""
+def write_trace(path: Path, name: str = "x") -> int:
+    """Write a trace of 40 requests and return the bytes they move."""
     lines = [HEADER, f"0 {name} add", f"0 {name} open"]
     moved = 0
     for number in range(40):
@@ -24,27 +24,27 @@ def trace(path: Path, name: str = "x") -> int:
     return moved
 
 
-def test_count_and_bytes_are_those_of_the_trace(tmp_path: Path) -> None:
-    # whatever file it names: that is not the one
+def test_ios_and_bytes_equal_those_of_the_trace(tmp_path: Path) -> None:
+    # the trace names this file, but must not touch it
     victim = tmp_path / "victim"
     victim.write_bytes(b"data" * 1024)
-    moved = trace(tmp_path / "app.trace", str(victim))
+    moved = write_trace(tmp_path / "app.trace", str(victim))
     place = tmp_path / "place"
     place.mkdir()
-    words = ("run", "place", "--replay", "app.trace", "--format", "jsonl", "--set", "direct=0")
-    done = iopstui(*words, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "20 reads and 20 writes" in done.stderr
-    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    args = ("run", "place", "--replay", "app.trace", "--format", "jsonl", "--set", "direct=0")
+    result = iopstui(*args, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "20 reads and 20 writes" in result.stderr
+    lines = [json.loads(line) for line in result.stdout.splitlines()]
     (end,) = [line for line in lines if line["event"] == "step_finished"]
-    found = end["summary"]["rows"][0]["directions"]
-    assert (found["read"]["total_ios"], found["write"]["total_ios"]) == (20, 20)
-    assert found["read"]["io_bytes"] + found["write"]["io_bytes"] == moved
+    directions = end["summary"]["rows"][0]["directions"]
+    assert (directions["read"]["total_ios"], directions["write"]["total_ios"]) == (20, 20)
+    assert directions["read"]["io_bytes"] + directions["write"]["io_bytes"] == moved
     assert list(place.iterdir()) == [] and victim.read_bytes() == b"data" * 1024
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("args", "says"),
     [
         (("place", "--replay", "none"), "Cannot read none"),
         (("place", "--replay", "bad"), "line 1 is not"),
@@ -53,18 +53,18 @@ def test_count_and_bytes_are_those_of_the_trace(tmp_path: Path) -> None:
         (("place", "other", "--replay", "app.trace"), "on a scratch file only"),
         (("place", "--replay", "app.trace", "--job", "randread-4k"), "not allowed with"),
         (("place", "--replay", "app.trace", "--until-steady"), "A replay ends with its trace"),
-        # of anybody's own job it stays refused
+        # in a user's own job it stays refused
         (("place", "--job", "./own.fio"), "read_iolog= works on the files that a recorded log"),
     ],
 )  # fmt: skip
-def test_what_is_refused(tmp_path: Path, words: tuple[str, ...], says: str) -> None:
-    trace(tmp_path / "app.trace")
+def test_bad_trace_replays_are_refused(tmp_path: Path, args: tuple[str, ...], says: str) -> None:
+    write_trace(tmp_path / "app.trace")
     (tmp_path / "bad").write_text("no trace")
     (tmp_path / "own.fio").write_text("[a]\nread_iolog=app.trace\nsize=1m\n")
     (tmp_path / "file").write_bytes(bytes(1 << 20))
     for name in ("place", "other"):
         (tmp_path / name).mkdir()
-    done = iopstui("run", *words, cwd=tmp_path)
-    assert done.returncode in (2, 3) and says in done.stderr, done.stderr
+    result = iopstui("run", *args, cwd=tmp_path)
+    assert result.returncode in (2, 3) and says in result.stderr, result.stderr
     assert (tmp_path / "file").read_bytes() == bytes(1 << 20)
     assert list((tmp_path / "place").iterdir()) == []

@@ -1,4 +1,4 @@
-"""`iopstui run` with real fio: what it says is what fio and the kernel say."""
+"""`iopstui run` with real fio: its figures equal those of fio and the kernel."""
 
 from __future__ import annotations
 
@@ -15,61 +15,61 @@ from iopstui.model.histogram import bucket_bounds
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> Path:
+def workdir(tmp_path: Path) -> Path:
     directory = tmp_path / "work"
     directory.mkdir()
     return directory
 
 
 @pytest.mark.alone
-def test_frames_add_up_to_fio_s_total_and_agree_with_the_device(here: Path) -> None:
-    # Other programs use the disk too: they can only add to the device's count. And a machine that
-    # stands still while the first I/O comes lets the first frame's kernel side begin later than
-    # fio's, as its seconds say. One of a few runs finds it quiet.
+def test_frames_add_up_to_fio_s_total_and_agree_with_the_device(workdir: Path) -> None:
+    # Other programs use the disk too and can only add to the device's count. If the machine stalls
+    # during the first I/O, the kernel part of the first frame starts later than fio's. One of a
+    # few runs finds the machine quiet.
     for _ in range(5):
-        device, read, frames = reconciled_run(here)
+        device, total, frames = run_and_reconcile(workdir)
         if device is None:
             return
         by_device = sum(frame["kernel"]["disks"][device]["reads"] for frame in frames)
         if frames[0]["seconds"] < frames[0]["fio"]["seconds"] - 0.04:
             continue
-        assert by_device >= 0.98 * read["total_ios"]
-        if by_device <= 1.02 * read["total_ios"]:
+        assert by_device >= 0.98 * total["total_ios"]
+        if by_device <= 1.02 * total["total_ios"]:
             return
-    raise AssertionError(f"the device counts {by_device}, fio {read['total_ios']}: {frames[0]}")
+    raise AssertionError(f"the device counts {by_device}, fio {total['total_ios']}: {frames[0]}")
 
 
-def reconciled_run(here: Path) -> tuple[str | None, dict[str, Any], list[dict[str, Any]]]:
-    done = iopstui(
+def run_and_reconcile(workdir: Path) -> tuple[str | None, dict[str, Any], list[dict[str, Any]]]:
+    result = iopstui(
         "run", "--job", "randread-4k", "--set", "runtime=3", "--size", "64m",
-        "--io-log", "--format", "jsonl", cwd=here,
+        "--io-log", "--format", "jsonl", cwd=workdir,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    lines = events(done.stdout)
+    assert result.returncode == 0, result.stderr
+    lines = events(result.stdout)
     assert lines[0]["event"] == "session" and lines[0]["schema"] == 1
     frames = [line for line in lines if line["event"] == "frame" and line["fio"]]
     assert len(frames) == 4, "one a second, and the short last one"
     final = next(line for line in lines if line["event"] == "step_finished")["summary"]
-    read = final["rows"][0]["directions"]["read"]
-    assert sum(frame["fio"]["read"]["ios"] for frame in frames) == read["total_ios"]
-    assert sum(frame["fio"]["read"]["bytes"] for frame in frames) == read["io_bytes"]
+    total = final["rows"][0]["directions"]["read"]
+    assert sum(frame["fio"]["read"]["ios"] for frame in frames) == total["total_ios"]
+    assert sum(frame["fio"]["read"]["bytes"] for frame in frames) == total["io_bytes"]
     bins = sum(count for frame in frames for count in frame["fio"]["read"]["bins"].values())
-    assert bins == read["completed"]
+    assert bins == total["completed"]
     slow = final["slowest_ios"]
-    assert slow["ios"] == read["completed"]
-    assert slow["slowest"][0]["latency_ns"] == read["lat_max_ns"]
-    assert list(here.iterdir()) == [], "the scratch file is gone"
-    return lines[0]["device"], read, frames
+    assert slow["ios"] == total["completed"]
+    assert slow["slowest"][0]["latency_ns"] == total["lat_max_ns"]
+    assert list(workdir.iterdir()) == [], "the scratch file is gone"
+    return lines[0]["device"], total, frames
 
 
-def test_percentiles_agree_with_fio_s_own_log_of_every_io(here: Path) -> None:
-    logs = here.parent / "log"
-    done = iopstui(
+def test_percentiles_agree_with_fio_s_own_log_of_every_io(workdir: Path) -> None:
+    logs = workdir.parent / "log"
+    result = iopstui(
         "run", "--job", "randread-4k", "--set", "runtime=3", "--set", "iodepth=8",
-        "--set", f"write_lat_log={logs}", "--size", "64m", "--format", "jsonl", cwd=here,
+        "--set", f"write_lat_log={logs}", "--size", "64m", "--format", "jsonl", cwd=workdir,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    frames = [line["fio"]["read"] for line in events(done.stdout)
+    assert result.returncode == 0, result.stderr
+    frames = [line["fio"]["read"] for line in events(result.stdout)
               if line["event"] == "frame" and line["fio"]]  # fmt: skip
     file = next(logs.parent.glob("log_clat*.log"))
     latencies = [int(line.split(",")[1]) for line in file.read_text().splitlines()]
@@ -81,27 +81,29 @@ def test_percentiles_agree_with_fio_s_own_log_of_every_io(here: Path) -> None:
         for name, share in (("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999)):
             exact = window[max(0, -(-int(len(window) * share * 1000) // 1000) - 1)]
             # the counters are not read at one instant: a handful of I/Os may lie on either side
-            near = window[max(0, int(len(window) * share) - 40) : int(len(window) * share) + 40]
+            neighbours = window[
+                max(0, int(len(window) * share) - 40) : int(len(window) * share) + 40
+            ]
             low, high = bucket_bounds(frame["clat"][name])
-            inside = any(low <= value <= high for value in near)
+            inside = any(low <= value <= high for value in neighbours)
             assert inside or frame["clat"][name] == pytest.approx(exact, rel=1 / 128), name
 
 
-def test_the_last_table_equals_fio_s_final_figures(here: Path) -> None:
-    done = iopstui("run", "--job", "mixed-4k", "--set", "runtime=2", "--size", "32m", cwd=here)
-    assert done.returncode == 0, done.stderr
-    assert "up to fio's own total" in done.stdout
+def test_the_last_table_equals_fio_s_totals(workdir: Path) -> None:
+    result = iopstui("run", "--job", "mixed-4k", "--set", "runtime=2", "--size", "32m", cwd=workdir)
+    assert result.returncode == 0, result.stderr
+    assert "up to fio's own total" in result.stdout
 
 
 @pytest.mark.parametrize("form", ["table", "jsonl"])
-def test_the_places_where_ios_waited_add_up(here: Path, form: str) -> None:
+def test_waiting_times_add_up(workdir: Path, form: str) -> None:
     """Reads that one CPU cannot keep up with: many of them wait for it until the end."""
-    done = iopstui(
+    result = iopstui(
         "run", "--job", "randread-4k", "--set", "runtime=2", "--set", "numjobs=8", "--set",
-        "iodepth=1", "--set", "cpus_allowed=0", "--size", "4m", "--format", form, cwd=here,
+        "iodepth=1", "--set", "cpus_allowed=0", "--size", "4m", "--format", form, cwd=workdir,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    (line,) = re.findall(r"^In flight ([0-9.]+): (.+)$", done.stdout + done.stderr, re.M)
+    assert result.returncode == 0, result.stderr
+    (line,) = re.findall(r"^In flight ([0-9.]+): (.+)$", result.stdout + result.stderr, re.M)
     places = {
         name: float(value) for name, value in re.findall(r"([^,]+?) ([0-9.]+)(?:, |$)", line[1])
     }
@@ -109,32 +111,32 @@ def test_the_places_where_ios_waited_add_up(here: Path, form: str) -> None:
     assert sum(places.values()) == pytest.approx(float(line[0]), abs=0.06 * len(places))
 
 
-def test_a_group_of_different_sections_is_counted_by_what_both_have(here: Path) -> None:
+def test_a_group_of_different_sections_counts_their_common_fields(workdir: Path) -> None:
     """fio prints the last section's options beside the row; the job file has both."""
-    (here / "two.fio").write_text(
+    (workdir / "two.fio").write_text(
         "[global]\nioengine=null\nrw=read\nsize=16m\ntime_based\nruntime=1\ngroup_reporting\n"
         "gtod_reduce=1\nrate_iops=2000\n[big]\nbs=64k\n[small]\nbs=4k\n"
     )
-    done = iopstui("run", ".", "--job", "two.fio", "--format", "jsonl", cwd=here)
-    assert done.returncode == 0, done.stderr
-    rows = events(done.stdout)
+    result = iopstui("run", ".", "--job", "two.fio", "--format", "jsonl", cwd=workdir)
+    assert result.returncode == 0, result.stderr
+    rows = events(result.stdout)
     frames = [row for row in rows if row["event"] == "frame" and row["fio"]]
     finished = next(row for row in rows if row["event"] == "step_finished")
     (row,) = finished["summary"]["rows"]
     assert row["block_size"] is None
     assert sum(f["fio"]["total"]["ios"] for f in frames) == row["directions"]["read"]["total_ios"]
     assert all("SUBMITTED" in frame["flags"] for frame in frames)
-    assert "Not verified" in done.stderr and "Verified:" not in done.stderr
+    assert "Not verified" in result.stderr and "Verified:" not in result.stderr
 
 
-def test_a_group_of_which_some_take_latencies_counts_all(here: Path) -> None:
-    (here / "some.fio").write_text(
+def test_a_group_counts_all_ios_if_only_some_jobs_take_latencies(workdir: Path) -> None:
+    (workdir / "some.fio").write_text(
         "[global]\nioengine=null\nrw=read\nsize=16m\ntime_based\nruntime=1\ngroup_reporting\n"
         "rate_iops=2000\n[a]\ngtod_reduce=1\n[b]\n"
     )
-    done = iopstui("run", ".", "--job", "some.fio", "--format", "jsonl", cwd=here)
-    assert done.returncode == 0, done.stderr
-    rows = events(done.stdout)
+    result = iopstui("run", ".", "--job", "some.fio", "--format", "jsonl", cwd=workdir)
+    assert result.returncode == 0, result.stderr
+    rows = events(result.stdout)
     frames = [row for row in rows if row["event"] == "frame" and row["fio"]]
     finished = next(row for row in rows if row["event"] == "step_finished")
     (row,) = finished["summary"]["rows"]
@@ -142,7 +144,7 @@ def test_a_group_of_which_some_take_latencies_counts_all(here: Path) -> None:
     assert ios == row["directions"]["read"]["total_ios"]
     assert 0 < sum(f["fio"]["total"]["clat"]["n"] for f in frames) < 0.8 * ios
     assert all("SOME_LATENCY" in frame["flags"] for frame in frames)
-    assert "up to fio's own total" in done.stderr
+    assert "up to fio's own total" in result.stderr
 
 
 ONLY_FOR_DEVICES = {
@@ -150,82 +152,82 @@ ONLY_FOR_DEVICES = {
     "passthrough-4k": (2, "ioengine=io_uring_cmd sends NVMe commands"),
     "write-and-trim": (1, "Inappropriate ioctl"),
 }
-"""Jobs that do not work on files: exit code, and what is said."""
+"""Jobs that do not work on files: exit code and message."""
 
 
 @pytest.mark.parametrize("job", ONLY_FOR_DEVICES)
-def test_a_job_for_devices_says_what_a_file_lacks(job: str, here: Path) -> None:
-    code, words = ONLY_FOR_DEVICES[job]
-    done = iopstui("run", ".", "--job", job, "--set", "runtime=1", "--size", "4m", cwd=here)
-    assert done.returncode == code and words in done.stderr
-    assert list(here.iterdir()) == []
+def test_a_job_for_devices_is_refused_on_a_file(job: str, workdir: Path) -> None:
+    code, message = ONLY_FOR_DEVICES[job]
+    result = iopstui("run", ".", "--job", job, "--set", "runtime=1", "--size", "4m", cwd=workdir)
+    assert result.returncode == code and message in result.stderr
+    assert list(workdir.iterdir()) == []
 
 
 @pytest.mark.parametrize("shipped", sorted(set(job_paths()) - set(ONLY_FOR_DEVICES)))
-def test_every_shipped_job_runs_on_a_scratch_directory(shipped: str, here: Path) -> None:
-    words = ("run", ".", "--job", shipped, "--set", "runtime=1", "--size", "4m", *UNHURRIED)
-    done = iopstui(*words, "--format", "jsonl", cwd=here)
-    assert done.returncode == 0, done.stderr
-    lines = events(done.stdout)
+def test_every_shipped_job_runs_on_a_scratch_directory(shipped: str, workdir: Path) -> None:
+    args = ("run", ".", "--job", shipped, "--set", "runtime=1", "--size", "4m", *UNHURRIED)
+    result = iopstui(*args, "--format", "jsonl", cwd=workdir)
+    assert result.returncode == 0, result.stderr
+    lines = events(result.stdout)
     assert any(line["event"] == "frame" and line["fio"] for line in lines)
     finished = next(line for line in lines if line["event"] == "step_finished")
     assert finished["error"] == "" and finished["exit_code"] == 0
-    assert list(here.iterdir()) == []
+    assert list(workdir.iterdir()) == []
 
 
-def test_a_job_of_the_user_s_own_runs_unchanged(here: Path) -> None:
+def test_a_user_s_job_file_runs_unchanged(workdir: Path) -> None:
     for name in ("one", "two"):
-        (here / name).mkdir()
-    (here / "my.job").write_text(
+        (workdir / name).mkdir()
+    (workdir / "my.job").write_text(
         "[global]\nsize=${SIZE}\nbs=4k\ntime_based\nruntime=1\nthinktime=100ms\n"
         "[readers]\nrw=randread\nfilename=a:b\nnumjobs=2\n"
         "[writer]\nrw=randwrite\ndirectory=one:two\nnrfiles=2\n"
     )
-    done = iopstui("run", "--job", "my.job", "--format", "jsonl", cwd=here, SIZE="1m")
-    assert done.returncode == 0, done.stderr
-    finished = next(line for line in events(done.stdout) if line["event"] == "step_finished")
+    result = iopstui("run", "--job", "my.job", "--format", "jsonl", cwd=workdir, SIZE="1m")
+    assert result.returncode == 0, result.stderr
+    finished = next(line for line in events(result.stdout) if line["event"] == "step_finished")
     names = {row["name"] for row in finished["summary"]["rows"]}
     assert names == {"readers", "writer"}
-    assert (here / "a").stat().st_size + (here / "b").stat().st_size == 1 << 20
+    assert (workdir / "a").stat().st_size + (workdir / "b").stat().st_size == 1 << 20
 
 
-def test_a_writing_job_does_not_overwrite_a_named_file(here: Path) -> None:
-    precious = here / "precious"
+def test_a_writing_job_does_not_overwrite_a_named_file(workdir: Path) -> None:
+    precious = workdir / "precious"
     precious.write_bytes(b"x" * 65536)
-    words = ("run", str(precious), "--job", "randwrite-4k", "--set", "runtime=1", *UNHURRIED)
-    refused = iopstui(*words, cwd=here)
+    args = ("run", str(precious), "--job", "randwrite-4k", "--set", "runtime=1", *UNHURRIED)
+    refused = iopstui(*args, cwd=workdir)
     assert refused.returncode == 3
     assert "--destroy-data" in refused.stderr
     assert precious.read_bytes() == b"x" * 65536
-    other = iopstui(*words, "--destroy-data", str(here / "other"), cwd=here)
-    assert other.returncode == 3
+    wrong_target = iopstui(*args, "--destroy-data", str(workdir / "other"), cwd=workdir)
+    assert wrong_target.returncode == 3
     assert precious.read_bytes() == b"x" * 65536
-    allowed = iopstui(*words, "--destroy-data", str(precious), cwd=here)
+    allowed = iopstui(*args, "--destroy-data", str(precious), cwd=workdir)
     assert allowed.returncode == 0, allowed.stderr
     assert precious.stat().st_size == 65536
     assert precious.read_bytes() != b"x" * 65536
 
 
-def test_a_reading_job_leaves_a_named_file_as_it_is(here: Path) -> None:
-    file = here / "data"
+def test_a_reading_job_leaves_a_named_file_as_it_is(workdir: Path) -> None:
+    file = workdir / "data"
     file.write_bytes(b"y" * (1 << 20))
-    done = iopstui(
+    result = iopstui(
         "run", str(file), "--job", "randread-4k", "--set", "runtime=1", *UNHURRIED,
-        "--format", "jsonl", cwd=here,
+        "--format", "jsonl", cwd=workdir,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    started = next(line for line in events(done.stdout) if line["event"] == "step_started")
+    assert result.returncode == 0, result.stderr
+    started = next(line for line in events(result.stdout) if line["event"] == "step_started")
     assert "--readonly" in started["command"]
     assert file.read_bytes() == b"y" * (1 << 20)
 
 
-def test_gtod_reduce_shows_no_latency_anywhere(here: Path) -> None:
-    done = iopstui(
+def test_gtod_reduce_shows_no_latency_anywhere(workdir: Path) -> None:
+    result = iopstui(
         "run", "--job", "vng-randrw", "--set", "runtime=1", "--size", "16m", *UNHURRIED,
-        "--format", "jsonl", cwd=here,
+        "--format", "jsonl", cwd=workdir,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    for line in events(done.stdout):
+    assert result.returncode == 0, result.stderr
+    for line in events(result.stdout):
         if line["event"] == "frame" and line["fio"]:
             assert "NO_LATENCY" in line["flags"]
             for direction in ("read", "write", "total"):
@@ -237,33 +239,33 @@ def test_gtod_reduce_shows_no_latency_anywhere(here: Path) -> None:
                 assert figures["iops"] > 0
 
 
-def test_a_gate_holds_a_run_against_an_earlier_one(tmp_path: Path) -> None:
-    here = tmp_path / "work"
-    here.mkdir()
+def test_a_run_is_judged_against_a_baseline(tmp_path: Path) -> None:
+    workdir = tmp_path / "work"
+    workdir.mkdir()
     job = ("run", "--job", "randread-4k", "--size", "1m", "--set", "runtime=6", *UNHURRIED)
     short = ("--interval", "0.25")
-    first = iopstui(*job, *short, "--record", "before.iops", cwd=here)
+    first = iopstui(*job, *short, "--record", "before.iops", cwd=workdir)
     assert first.returncode == 0, first.stderr
     judged = iopstui(*job, *short, "--baseline", "before.iops", "--expect", "iops>=1%",
-                     "--expect", "bw>=9000%", cwd=here)  # fmt: skip
+                     "--expect", "bw>=9000%", cwd=workdir)  # fmt: skip
     assert judged.returncode == 4, judged.stdout + judged.stderr
     assert "PASS  iops" in judged.stdout and "of the baseline's" in judged.stdout
     assert "FAIL  bw" in judged.stdout, judged.stdout
     unjudged = iopstui(*job, "--set", "runtime=1", "--baseline", "before.iops", "--expect",
-                       "iops>=1%", cwd=here)  # fmt: skip
+                       "iops>=1%", cwd=workdir)  # fmt: skip
     assert unjudged.returncode == 2 and "NOT JUDGED  iops" in unjudged.stdout, unjudged.stdout
     assert "confidence interval needs at least 20" in unjudged.stderr
-    never = iopstui(*job, "--baseline", "before.iops", "--expect", "clat.max<=500%", cwd=here)
+    never = iopstui(*job, "--baseline", "before.iops", "--expect", "clat.max<=500%", cwd=workdir)
     assert never.returncode == 2 and "Use clat.p99.9" in never.stderr, never.stderr
-    refused = iopstui(*job, "before.iops", cwd=here)
+    refused = iopstui(*job, "before.iops", cwd=workdir)
     assert refused.returncode == 2 and "iopstui report before.iops" in refused.stderr
 
 
-def test_a_run_ends_when_it_is_steady_or_says_that_it_never_was(here: Path) -> None:
-    words = ("run", ".", "--job", "randread-4k", "--size", "4m", *UNHURRIED)
-    done = iopstui(*words, "--until-steady", "1s", "--set", "runtime=8", cwd=here)
-    steady = "steady after 0:0" in done.stderr
-    assert done.returncode == (0 if steady else 4), done.stderr
-    assert ("was never steady" in done.stderr) != steady
-    assert ("(SNIA rule): yes" in done.stdout) == steady
-    assert "up to fio's own total" in done.stdout and "interrupted" not in done.stderr
+def test_until_steady_ends_the_run_or_reports_that_it_was_never_steady(workdir: Path) -> None:
+    args = ("run", ".", "--job", "randread-4k", "--size", "4m", *UNHURRIED)
+    result = iopstui(*args, "--until-steady", "1s", "--set", "runtime=8", cwd=workdir)
+    steady = "steady after 0:0" in result.stderr
+    assert result.returncode == (0 if steady else 4), result.stderr
+    assert ("was never steady" in result.stderr) != steady
+    assert ("(SNIA rule): yes" in result.stdout) == steady
+    assert "up to fio's own total" in result.stdout and "interrupted" not in result.stderr

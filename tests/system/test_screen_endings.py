@@ -1,4 +1,4 @@
-"""However a screen ends: the terminal is as before, no fio goes on, the exit code says it."""
+"""No matter how a screen ends: terminal restored, no fio left, right exit code."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from program import UNHURRIED, family, fio_at_work, gone
+from program import UNHURRIED, child_processes, survivors, wait_for_fio_io
 from screen import WITHIN_S, screen
 
 from iopstui.safety.signals import STOP_SIGNALS
@@ -19,51 +19,53 @@ NAMED = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SI
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> Path:
+def workdir(tmp_path: Path) -> Path:
     directory = tmp_path / "work"
     directory.mkdir()
     return directory
 
 
-def test_whatever_ends_a_process_by_default_is_a_wish_to_end() -> None:
+def test_stop_signals_include_all_that_end_a_process_by_default() -> None:
     assert {*NAMED, signal.SIGPROF, signal.SIGIO, signal.SIGXCPU, signal.SIGABRT,
             signal.SIGRTMIN + 1, signal.SIGRTMAX} <= set(STOP_SIGNALS)  # fmt: skip
     assert not {signal.SIGKILL, signal.SIGSEGV, signal.SIGTSTP, signal.SIGCHLD} & set(STOP_SIGNALS)
 
 
-def test_a_signal_while_fio_runs(here: Path) -> None:
-    with screen(here, *LIVE) as one:
-        fio_at_work(one.process.pid)
-        below = family(one.process.pid)
-        one.shows("Device (iostat)")
-        one.process.send_signal(NAMED[0])
-        assert one.end() == 130
-        assert one.given_back
-        assert gone(below) == []
-    assert list(here.iterdir()) == []
+def test_a_signal_while_fio_runs(workdir: Path) -> None:
+    with screen(workdir, *LIVE) as terminal:
+        wait_for_fio_io(terminal.process.pid)
+        below = child_processes(terminal.process.pid)
+        terminal.wait_for_text("Device (iostat)")
+        terminal.process.send_signal(NAMED[0])
+        assert terminal.end() == 130
+        assert terminal.is_restored
+        assert survivors(below) == []
+    assert list(workdir.iterdir()) == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_the_file_that_waits_for_the_next_run_is_removed(
-    number: signal.Signals, here: Path
+def test_the_scratch_file_kept_for_the_next_run_is_removed(
+    number: signal.Signals, workdir: Path
 ) -> None:
-    words = ("live", ".", "--job", "randread-4k", "--set", "runtime=1", "--size", "4m")
-    with screen(here, *words, *UNHURRIED) as one:
-        one.shows("r runs it again")
-        assert len(list(here.iterdir())) == 1
-        below = family(one.process.pid)
-        one.process.send_signal(number)
-        one.process.wait(timeout=WITHIN_S)
-        assert gone(below) == []
-        one.read()
-    assert list(here.iterdir()) == []
-    last = one.words.rpartition("runs on ")[2].splitlines()
-    told = len(last) > 2 and "IOPS" in last[1] and "randread 4k" in last[2]
-    assert told == (number != signal.SIGKILL), "a table of what was run stays in the terminal"
+    args = ("live", ".", "--job", "randread-4k", "--set", "runtime=1", "--size", "4m")
+    with screen(workdir, *args, *UNHURRIED) as terminal:
+        terminal.wait_for_text("r runs it again")
+        assert len(list(workdir.iterdir())) == 1
+        below = child_processes(terminal.process.pid)
+        terminal.process.send_signal(number)
+        terminal.process.wait(timeout=WITHIN_S)
+        assert survivors(below) == []
+        terminal.read()
+    assert list(workdir.iterdir()) == []
+    last = terminal.text.rpartition("runs on ")[2].splitlines()
+    shows_table = len(last) > 2 and "IOPS" in last[1] and "randread 4k" in last[2]
+    assert shows_table == (number != signal.SIGKILL), (
+        "a table of what was run stays in the terminal"
+    )
 
 
 @pytest.mark.parametrize(
-    ("words", "number"),
+    ("args", "number"),
     [
         ((), signal.SIGTERM),
         (("replay", "demo"), signal.SIGQUIT),
@@ -71,82 +73,82 @@ def test_the_file_that_waits_for_the_next_run_is_removed(
     ],
     ids=["start", "replay", "lesson"],
 )
-def test_a_signal_in_another_screen(words: tuple[str, ...], number: int, here: Path) -> None:
-    with screen(here, *words) as one:
-        one.until(lambda: any(word in one.words for word in ("Quit", "help", "Esc")))
-        one.process.send_signal(number)
-        assert one.end() == 130
-        assert one.given_back
-    assert list(here.iterdir()) == []
+def test_a_signal_in_another_screen(args: tuple[str, ...], number: int, workdir: Path) -> None:
+    with screen(workdir, *args) as terminal:
+        terminal.wait_until(lambda: any(text in terminal.text for text in ("Quit", "help", "Esc")))
+        terminal.process.send_signal(number)
+        assert terminal.end() == 130
+        assert terminal.is_restored
+    assert list(workdir.iterdir()) == []
 
 
-def test_a_signal_while_the_terminal_is_being_set_up(here: Path) -> None:
-    with screen(here, *LIVE) as one:
-        one.until(lambda: one.seen)
-        one.process.send_signal(signal.SIGUSR1)
-        assert one.end() == 130
-        assert one.given_back
-    assert list(here.iterdir()) == []
+def test_a_signal_while_the_terminal_is_being_set_up(workdir: Path) -> None:
+    with screen(workdir, *LIVE) as terminal:
+        terminal.wait_until(lambda: terminal.output)
+        terminal.process.send_signal(signal.SIGUSR1)
+        assert terminal.end() == 130
+        assert terminal.is_restored
+    assert list(workdir.iterdir()) == []
 
 
-def test_several_signals_of_several_kinds(here: Path) -> None:
-    with screen(here, *LIVE) as one:
-        fio_at_work(one.process.pid)
-        below = family(one.process.pid)
+def test_several_signals_of_several_kinds(workdir: Path) -> None:
+    with screen(workdir, *LIVE) as terminal:
+        wait_for_fio_io(terminal.process.pid)
+        below = child_processes(terminal.process.pid)
         for number in NAMED:
-            one.process.send_signal(number)
-        assert one.end() == 130
-        assert one.given_back
-        assert gone(below) == []
-    assert list(here.iterdir()) == []
+            terminal.process.send_signal(number)
+        assert terminal.end() == 130
+        assert terminal.is_restored
+        assert survivors(below) == []
+    assert list(workdir.iterdir()) == []
 
 
-def test_suspended_and_resumed_then_ended(here: Path) -> None:
-    with screen(here, *LIVE) as one:
-        fio_at_work(one.process.pid)
-        one.shows("Device (iostat)")
-        one.process.send_signal(signal.SIGTSTP)
-        one.until(lambda: os.waitpid(one.process.pid, os.WNOHANG | os.WUNTRACED)[0])
-        one.read_all()
-        assert one.given_back
-        shown = len(one.seen)
-        one.process.send_signal(signal.SIGCONT)
-        one.until(lambda: "Device (iostat)" in one.seen[shown:])
-        one.process.send_signal(signal.SIGQUIT)
-        assert one.end() == 130
-        assert one.given_back
+def test_a_suspended_screen_resumes_and_ends(workdir: Path) -> None:
+    with screen(workdir, *LIVE) as terminal:
+        wait_for_fio_io(terminal.process.pid)
+        terminal.wait_for_text("Device (iostat)")
+        terminal.process.send_signal(signal.SIGTSTP)
+        terminal.wait_until(lambda: os.waitpid(terminal.process.pid, os.WNOHANG | os.WUNTRACED)[0])
+        terminal.read_all()
+        assert terminal.is_restored
+        before = len(terminal.output)
+        terminal.process.send_signal(signal.SIGCONT)
+        terminal.wait_until(lambda: "Device (iostat)" in terminal.output[before:])
+        terminal.process.send_signal(signal.SIGQUIT)
+        assert terminal.end() == 130
+        assert terminal.is_restored
 
 
-def test_a_terminal_that_is_closed_ends_it_and_fio(here: Path) -> None:
-    with screen(here, *LIVE) as one:
-        fio_at_work(one.process.pid)
-        below = family(one.process.pid)
-        os.close(one.master)
-        os.close(one._slave)
-        assert one.process.wait(60) == 130
-        assert gone(below) == []
-    assert list(here.iterdir()) == []
+def test_a_closed_terminal_ends_the_screen_and_fio(workdir: Path) -> None:
+    with screen(workdir, *LIVE) as terminal:
+        wait_for_fio_io(terminal.process.pid)
+        below = child_processes(terminal.process.pid)
+        os.close(terminal.master)
+        os.close(terminal._slave)
+        assert terminal.process.wait(60) == 130
+        assert survivors(below) == []
+    assert list(workdir.iterdir()) == []
 
 
-def test_q_is_no_interruption(here: Path) -> None:
-    with screen(here, "replay", "demo") as one:
-        one.shows("help")
-        one.type(b"q")
-        assert one.end() == 0
-        assert one.given_back
+def test_quitting_exits_with_0(workdir: Path) -> None:
+    with screen(workdir, "replay", "demo") as terminal:
+        terminal.wait_for_text("help")
+        terminal.type(b"q")
+        assert terminal.end() == 0
+        assert terminal.is_restored
 
 
-def test_a_packet_of_keys_is_taken_as_typed(here: Path) -> None:
-    with screen(here, "live", ".", "--size", "16m") as one:
-        one.shows("no job running")
-        one.type(b":rwmixread=7x\x7f0\rq")
-        assert one.end() == 0
-        assert "rwmixread=70" in one.words and one.given_back
+def test_keys_sent_in_one_packet_arrive_in_order(workdir: Path) -> None:
+    with screen(workdir, "live", ".", "--size", "16m") as terminal:
+        terminal.wait_for_text("no job running")
+        terminal.type(b":rwmixread=7x\x7f0\rq")
+        assert terminal.end() == 0
+        assert "rwmixread=70" in terminal.text and terminal.is_restored
 
 
-def test_bytes_that_are_no_text_are_no_crash(here: Path) -> None:
-    with screen(here, "replay", "demo") as one:
-        one.shows("help")
-        one.type(b"\xe4\xff\x80\x1b]0;title\x07\x1b[999;999Hq\x1b[200~qq\x1b[201~q")
-        assert one.end() == 0
-        assert one.given_back
+def test_bytes_that_are_not_text_do_not_crash_the_screen(workdir: Path) -> None:
+    with screen(workdir, "replay", "demo") as terminal:
+        terminal.wait_for_text("help")
+        terminal.type(b"\xe4\xff\x80\x1b]0;title\x07\x1b[999;999Hq\x1b[200~qq\x1b[201~q")
+        assert terminal.end() == 0
+        assert terminal.is_restored

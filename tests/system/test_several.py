@@ -10,66 +10,66 @@ from pathlib import Path
 
 import psutil
 import pytest
-from program import UNHURRIED, events, family, fio_at_work, gone, iopstui, start
+from program import UNHURRIED, child_processes, events, iopstui, start, survivors, wait_for_fio_io
 
 JOB = ("--job", "vng-randrw", "--set", "direct=0", "--set", "runtime=1", *UNHURRIED)
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> Path:
+def workdir(tmp_path: Path) -> Path:
     for name in ("one", "two"):
         (tmp_path / "work" / name).mkdir(parents=True)
     return tmp_path / "work"
 
 
-def left(here: Path) -> list[Path]:
-    return [path for name in ("one", "two") for path in (here / name).iterdir()]
+def scratch_files(workdir: Path) -> list[Path]:
+    return [path for name in ("one", "two") for path in (workdir / name).iterdir()]
 
 
-def test_a_job_runs_in_two_directories_and_leaves_nothing(here: Path) -> None:
-    done = iopstui("run", "one", *JOB, "two", "--size", "4m", "--format", "jsonl", cwd=here)
-    assert done.returncode == 0, done.stderr
-    rows = events(done.stdout)
-    assert rows[0]["targets"] == [str(here / "one"), str(here / "two")]
-    assert "up to fio's own total" in done.stderr
-    assert left(here) == []
+def test_a_job_runs_in_two_directories_and_leaves_nothing(workdir: Path) -> None:
+    result = iopstui("run", "one", *JOB, "two", "--size", "4m", "--format", "jsonl", cwd=workdir)
+    assert result.returncode == 0, result.stderr
+    rows = events(result.stdout)
+    assert rows[0]["targets"] == [str(workdir / "one"), str(workdir / "two")]
+    assert "up to fio's own total" in result.stderr
+    assert scratch_files(workdir) == []
 
 
-def test_a_recording_of_two_says_the_same_again(here: Path) -> None:
-    words = ("run", "one", "two", *JOB, "--size", "4m", "--format", "csv")
-    live = iopstui(*words, "--record", "two.iops", cwd=here)
-    again = iopstui("replay", "two.iops", "--format", "csv", cwd=here)
-    assert live.returncode == again.returncode == 0, live.stderr + again.stderr
-    assert live.stdout == again.stdout and list(csv.DictReader(io.StringIO(live.stdout)))
-    report = iopstui("report", "two.iops", cwd=here)
-    assert f"iopstui run {here}/one {here}/two --job vng-randrw" in report.stdout
+def test_a_recording_of_two_targets_replays_the_same(workdir: Path) -> None:
+    args = ("run", "one", "two", *JOB, "--size", "4m", "--format", "csv")
+    live = iopstui(*args, "--record", "two.iops", cwd=workdir)
+    replayed = iopstui("replay", "two.iops", "--format", "csv", cwd=workdir)
+    assert live.returncode == replayed.returncode == 0, live.stderr + replayed.stderr
+    assert live.stdout == replayed.stdout and list(csv.DictReader(io.StringIO(live.stdout)))
+    report = iopstui("report", "two.iops", cwd=workdir)
+    assert f"iopstui run {workdir}/one {workdir}/two --job vng-randrw" in report.stdout
 
 
-def test_a_sweep_uses_all_directories(here: Path) -> None:
-    done = iopstui("sweep", "one", "two", "--job", "randread-4k", "--set", "direct=0", "--size",
-                   "4m", "--axis", "iodepth=1,2", "--settle", "0", "--measure", "1", *UNHURRIED,
-                   cwd=here)  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert left(here) == []
+def test_a_sweep_uses_all_directories(workdir: Path) -> None:
+    result = iopstui("sweep", "one", "two", "--job", "randread-4k", "--set", "direct=0", "--size",
+                     "4m", "--axis", "iodepth=1,2", "--settle", "0", "--measure", "1", *UNHURRIED,
+                     cwd=workdir)  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    assert scratch_files(workdir) == []
 
 
-def test_killed_it_leaves_no_file_in_any_directory(here: Path) -> None:
+def test_sigkill_leaves_no_file_in_any_directory(workdir: Path) -> None:
     process = start("run", "one", "two", "--job", "vng-randrw", "--set", "direct=0", "--size",
-                    "4m", "--set", "runtime=60", *UNHURRIED, cwd=here)  # fmt: skip
+                    "4m", "--set", "runtime=60", *UNHURRIED, cwd=workdir)  # fmt: skip
     try:
-        fio_at_work(process.pid)
-        below: list[psutil.Process] = family(process.pid)
-        assert len(left(here)) == 2
+        wait_for_fio_io(process.pid)
+        below: list[psutil.Process] = child_processes(process.pid)
+        assert len(scratch_files(workdir)) == 2
         os.kill(process.pid, signal.SIGKILL)
-        assert gone(below) == []
-        assert left(here) == []
+        assert survivors(below) == []
+        assert scratch_files(workdir) == []
     finally:
         process.kill()
         process.communicate()
 
 
 @pytest.mark.parametrize(
-    ("targets", "told"),
+    ("targets", "message"),
     [
         (("one", "one"), "given twice"),
         (("one", "./one"), "are the same directory"),
@@ -77,8 +77,10 @@ def test_killed_it_leaves_no_file_in_any_directory(here: Path) -> None:
         (("one", "three"), "does not exist"),
     ],
 )
-def test_what_is_no_several_targets(here: Path, targets: tuple[str, ...], told: str) -> None:
-    (here / "file").write_bytes(b"x")
-    done = iopstui("run", *targets, *JOB, cwd=here)
-    assert done.returncode == 2 and told in done.stderr
-    assert done.stdout == "" and left(here) == []
+def test_bad_lists_of_targets_are_refused(
+    workdir: Path, targets: tuple[str, ...], message: str
+) -> None:
+    (workdir / "file").write_bytes(b"x")
+    result = iopstui("run", *targets, *JOB, cwd=workdir)
+    assert result.returncode == 2 and message in result.stderr
+    assert result.stdout == "" and scratch_files(workdir) == []

@@ -1,4 +1,4 @@
-"""Signals before anything runs, while fio is asked what a job means."""
+"""Signals during planning, while fio is parsing the job."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from pathlib import Path
 
 import psutil
 import pytest
-from program import UNHURRIED, WITHIN_S, family, gone, start
+from program import UNHURRIED, WITHIN_S, child_processes, start, survivors
 
 HANGS = """#!/bin/sh
 case "$*" in *--debug=*) exec sleep 1000;; esac
 exec {fio} "$@"
 """
-OWN = "[a]\nfilename={here}/data\nrw=read\nsize=1m\n"
+OWN_JOB = "[a]\nfilename={workdir}/data\nrw=read\nsize=1m\n"
 
 
 @pytest.fixture
-def here(tmp_path: Path, fio: str) -> Path:
+def workdir(tmp_path: Path, fio: str) -> Path:
     for name in ("work", "runtime"):
         (tmp_path / name).mkdir(mode=0o700)
     hangs = tmp_path / "fio"
     hangs.write_text(HANGS.format(fio=fio))
     hangs.chmod(0o755)
-    (tmp_path / "own.fio").write_text(OWN.format(here=tmp_path))
+    (tmp_path / "own.fio").write_text(OWN_JOB.format(workdir=tmp_path))
     return tmp_path / "work"
 
 
-def wait_until_asked(pid: int, within: float = 60.0) -> list[psutil.Process]:
-    """All below ``pid``, once the fio that hangs is among them; it may make no file to tell."""
+def wait_for_fio_query(pid: int, within: float = 60.0) -> list[psutil.Process]:
+    """Wait for the hanging fio below ``pid`` and return all children."""
     deadline = time.monotonic() + within
     while time.monotonic() < deadline:
-        below = family(pid)
-        for one in below:
+        below = child_processes(pid)
+        for process in below:
             with contextlib.suppress(psutil.Error):
-                if one.cmdline() == ["sleep", "1000"]:
+                if process.cmdline() == ["sleep", "1000"]:
                     return below
         time.sleep(0.02)
     raise AssertionError("fio was not asked")
@@ -45,7 +45,7 @@ def wait_until_asked(pid: int, within: float = 60.0) -> list[psutil.Process]:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 @pytest.mark.parametrize(
-    "words",
+    "args",
     [
         ("run", "--job", "randread-4k", "--size", "4m"),
         ("run", "--job", "../own.fio"),
@@ -54,26 +54,28 @@ def wait_until_asked(pid: int, within: float = 60.0) -> list[psutil.Process]:
     ],
     ids=["run", "run-own", "sweep", "compare"],
 )
-def test_nothing_is_left(words: tuple[str, ...], number: int, here: Path) -> None:
+def test_a_signal_during_planning_leaves_nothing_behind(
+    args: tuple[str, ...], number: int, workdir: Path
+) -> None:
     process = start(
-        *words, cwd=here, XDG_RUNTIME_DIR=str(here.parent / "runtime"),
-        IOPSTUI_FIO=str(here.parent / "fio"),
+        *args, cwd=workdir, XDG_RUNTIME_DIR=str(workdir.parent / "runtime"),
+        IOPSTUI_FIO=str(workdir.parent / "fio"),
     )  # fmt: skip
-    below = wait_until_asked(process.pid)
+    below = wait_for_fio_query(process.pid)
     process.send_signal(number)
     _, err = process.communicate(timeout=WITHIN_S)
     assert process.returncode == 130, err
-    assert gone(below) == []
-    assert list((here.parent / "runtime").iterdir()) == []
-    assert list(here.iterdir()) == []
+    assert survivors(below) == []
+    assert list((workdir.parent / "runtime").iterdir()) == []
+    assert list(workdir.iterdir()) == []
     assert "Traceback" not in err and "interrupted" in err
 
 
-def test_nohup_is_obeyed(here: Path) -> None:
+def test_nohup_is_respected(workdir: Path) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         process = start("run", "--job", "randread-4k", "--set", "runtime=1", "--size", "4m",
-                        *UNHURRIED, cwd=here, nohup=True)  # fmt: skip
+                        *UNHURRIED, cwd=workdir, nohup=True)  # fmt: skip
     finally:
         signal.signal(signal.SIGHUP, before)
     assert process.stderr is not None

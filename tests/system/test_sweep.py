@@ -6,25 +6,34 @@ import signal
 from pathlib import Path
 
 import pytest
-from program import UNHURRIED, WITHIN_S, events, family, fio_at_work, gone, iopstui, start
+from program import (
+    UNHURRIED,
+    WITHIN_S,
+    child_processes,
+    events,
+    iopstui,
+    start,
+    survivors,
+    wait_for_fio_io,
+)
 
 SHORT = ("--settle", "0", "--measure", "1", "--size", "16m")
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> Path:
+def workdir(tmp_path: Path) -> Path:
     directory = tmp_path / "work"
     directory.mkdir()
     return directory
 
 
-def test_five_points_from_one_to_sixteen(here: Path) -> None:
-    done = iopstui(
+def test_five_points_from_one_to_sixteen(workdir: Path) -> None:
+    result = iopstui(
         "sweep", "--job", "randread-4k", "--axis", "iodepth=1,2,4..16", *SHORT,
-        "--format", "jsonl", cwd=here,
+        "--format", "jsonl", cwd=workdir,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    rows = events(done.stdout)
+    assert result.returncode == 0, result.stderr
+    rows = events(result.stdout)
     points = [row for row in rows if row["event"] == "point_finished"]
     assert [row["settings"]["iodepth"] for row in points] == ["1", "2", "4", "8", "16"]
     assert [row["little"]["asked"] for row in points] == [1, 2, 4, 8, 16]
@@ -32,17 +41,17 @@ def test_five_points_from_one_to_sixteen(here: Path) -> None:
         assert row["point"]["in_flight"] == pytest.approx(row["little"]["asked"], rel=0.25)
         assert row["point"]["seconds"] == pytest.approx(1.0, abs=0.3)
     assert any(row["event"] == "curve" for row in rows)
-    assert done.stderr.count("laying out") <= 3, "laid out once, not for every point"
-    assert list(here.iterdir()) == []
+    assert result.stderr.count("laying out") <= 3, "laid out once, not for every point"
+    assert list(workdir.iterdir()) == []
 
 
-def test_a_point_that_fails_is_told_and_the_others_go_on(here: Path) -> None:
-    done = iopstui(
+def test_a_failed_point_is_reported_and_the_others_run(workdir: Path) -> None:
+    result = iopstui(
         "sweep", "--job", "randread-4k", "--axis", "bs=1000,4k", *SHORT, *UNHURRIED,
-        "--repeats", "2", "--shuffle", "--format", "jsonl", cwd=here,
+        "--repeats", "2", "--shuffle", "--format", "jsonl", cwd=workdir,
     )  # fmt: skip
-    assert done.returncode == 1, done.stderr
-    rows = events(done.stdout)
+    assert result.returncode == 1, result.stderr
+    rows = events(result.stdout)
     failed = [row for row in rows if row["event"] == "point_failed"]
     assert [row["settings"] for row in failed] == [{"bs": "1000"}] * 2
     assert all("Invalid argument" in row["error"] for row in failed)
@@ -50,110 +59,114 @@ def test_a_point_that_fails_is_told_and_the_others_go_on(here: Path) -> None:
     assert mean["settings"] == {"bs": "4k"} and mean["point"]["runs"] == 2
     low, high = mean["point"]["iops_within"]
     assert low <= mean["point"]["iops"] <= high
-    assert "2 runs of 4 failed; the others were measured" in done.stderr
-    assert list(here.iterdir()) == []
+    assert "2 runs of 4 failed; the others were measured" in result.stderr
+    assert list(workdir.iterdir()) == []
 
 
-def test_a_table_of_jobs_against_a_promise(here: Path) -> None:
-    done = iopstui(
+def test_a_table_of_jobs_against_expectations(workdir: Path) -> None:
+    result = iopstui(
         "sweep", "--job", "vng-randread", "--job", "vng-randwrite", "--axis", "numjobs=1,2",
         *SHORT, *UNHURRIED, "--expect", "iops>=1", "--expect", "iops>=900M", "--tolerance", "10%",
-        cwd=here,
+        cwd=workdir,
     )  # fmt: skip
-    assert done.returncode == 4, done.stderr
-    points, kept, missed = done.stdout.split("\niops >= ")
+    assert result.returncode == 4, result.stderr
+    points, met, missed = result.stdout.split("\niops >= ")
     assert points.count("PASS  iops >= 1 ") == 4 and "0 of 4 points met all" in points
     assert points.count("FAIL  iops >= 900000000 (810000000 with 10 %") == 4
-    assert kept.splitlines()[-1].split() == ["vng-randwrite", "PASS", "PASS"]
+    assert met.splitlines()[-1].split() == ["vng-randwrite", "PASS", "PASS"]
     assert missed.splitlines()[-1].split() == ["vng-randwrite", "FAIL", "FAIL"]
-    assert list(here.iterdir()) == []
+    assert list(workdir.iterdir()) == []
 
 
-def test_an_interrupted_sweep_goes_on(here: Path) -> None:
-    words = ("sweep", "--job", "mixed-4k", "--axis", "iodepth=1,2,4", "--settle", "0",
-             "--measure", "3", "--size", "16m", *UNHURRIED, "--expect", "iops>=1",
-             "--format", "jsonl")  # fmt: skip
-    process = start(*words, cwd=here)
+def test_an_interrupted_sweep_resumes(workdir: Path) -> None:
+    args = ("sweep", "--job", "mixed-4k", "--axis", "iodepth=1,2,4", "--settle", "0",
+            "--measure", "3", "--size", "16m", *UNHURRIED, "--expect", "iops>=1",
+            "--format", "jsonl")  # fmt: skip
+    process = start(*args, cwd=workdir)
     assert process.stdout is not None
     line = process.stdout.readline()
     while "point_finished" not in line:
         line = process.stdout.readline()
         assert line, "it ended before its first point"
-    fio = fio_at_work(process.pid)
+    fio = wait_for_fio_io(process.pid)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=WITHIN_S)
     assert process.returncode == 130, err
     assert "1 of 3 points kept" in err
-    assert gone(fio, 2.0) == [] and list(here.iterdir()) == []
-    again = iopstui(*words, cwd=here)
-    assert again.returncode == 0, again.stderr
-    points = [row for row in events(again.stdout) if row["event"] == "point_finished"]
+    assert survivors(fio, 2.0) == [] and list(workdir.iterdir()) == []
+    resumed = iopstui(*args, cwd=workdir)
+    assert resumed.returncode == 0, resumed.stderr
+    points = [row for row in events(resumed.stdout) if row["event"] == "point_finished"]
     assert [row["earlier"] for row in points] == [True, False, False]
-    judged = [row for row in events(again.stdout) if row["event"] == "judged"]
+    judged = [row for row in events(resumed.stdout) if row["event"] == "judged"]
     assert [row["passed"] for row in judged] == [True, True, True]
-    assert "continues an interrupted run" in again.stderr
-    assert list((here.parent / "state" / "iopstui").glob("sweep-*")) == [], "done: forgotten"
+    assert "continues an interrupted run" in resumed.stderr
+    assert list((workdir.parent / "state" / "iopstui").glob("sweep-*")) == [], "done: forgotten"
 
 
-def test_a_sweep_does_not_go_on_with_another_fio(here: Path) -> None:
-    words = ("sweep", "--job", "randread-4k", "--axis", "iodepth=1,2", *SHORT, *UNHURRIED,
-             "--format", "jsonl")  # fmt: skip
-    process = start(*words, "--state", "kept", cwd=here)
+def test_a_sweep_does_not_resume_with_another_fio(workdir: Path) -> None:
+    args = ("sweep", "--job", "randread-4k", "--axis", "iodepth=1,2", *SHORT, *UNHURRIED,
+            "--format", "jsonl")  # fmt: skip
+    process = start(*args, "--state", "kept", cwd=workdir)
     assert process.stdout is not None
     while "point_finished" not in process.stdout.readline():
         assert process.poll() is None, "it ended before its first point"
     process.kill()
     process.communicate(timeout=WITHIN_S)
-    state = here / "kept"
+    state = workdir / "kept"
     head, *rows = state.read_text().splitlines()
     state.write_text("\n".join([head.replace('"fio": "fio-', '"fio": "fio-0'), *rows]) + "\n")
-    other = iopstui(*words, "--state", "kept", cwd=here)
-    assert other.returncode == 2 and "fio was fio-0" in other.stderr and "--fresh" in other.stderr
-    fresh = iopstui(*words, "--state", "kept", "--fresh", cwd=here)
+    other_fio = iopstui(*args, "--state", "kept", cwd=workdir)
+    assert (
+        other_fio.returncode == 2
+        and "fio was fio-0" in other_fio.stderr
+        and "--fresh" in other_fio.stderr
+    )
+    fresh = iopstui(*args, "--state", "kept", "--fresh", cwd=workdir)
     assert fresh.returncode == 0 and "continues" not in fresh.stderr, fresh.stderr
 
 
-def test_after_sigkill_no_scratch_file_is_left(here: Path) -> None:
+def test_after_sigkill_no_scratch_file_is_left(workdir: Path) -> None:
     process = start("sweep", "--job", "mixed-4k", "--axis", "iodepth=1,2", "--measure", "60",
-                    "--size", "16m", *UNHURRIED, cwd=here)  # fmt: skip
-    fio_at_work(process.pid)
-    below = family(process.pid)
-    assert len(list(here.iterdir())) == 1
+                    "--size", "16m", *UNHURRIED, cwd=workdir)  # fmt: skip
+    wait_for_fio_io(process.pid)
+    below = child_processes(process.pid)
+    assert len(list(workdir.iterdir())) == 1
     process.kill()
     process.communicate(timeout=WITHIN_S)
-    assert gone(below) == []
-    assert list(here.iterdir()) == []
+    assert survivors(below) == []
+    assert list(workdir.iterdir()) == []
 
 
-def test_a_dry_run_starts_and_writes_nothing(here: Path) -> None:
-    done = iopstui("sweep", ".", "--job", "vng-randrw", "--axis", "iodepth=1,2,4..256",
-                   "--axis", "numjobs=1,2,4", "--dry-run", cwd=here)  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert "27 points" in done.stdout and "512 MiB" in done.stdout
-    assert "iodepth=256 numjobs=4" in done.stdout
-    assert list(here.iterdir()) == []
-    assert "× 1 job at the first point\n" in done.stdout + done.stderr
-    same = iopstui("sweep", "--job", "randread-4k", "--axis", "thinktime=1,2", "--dry-run",
-                   cwd=here)  # fmt: skip
-    assert "QD 32 × 1 job\n" in same.stdout + same.stderr
+def test_a_dry_run_starts_no_fio_and_writes_no_file(workdir: Path) -> None:
+    result = iopstui("sweep", ".", "--job", "vng-randrw", "--axis", "iodepth=1,2,4..256",
+                     "--axis", "numjobs=1,2,4", "--dry-run", cwd=workdir)  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    assert "27 points" in result.stdout and "512 MiB" in result.stdout
+    assert "iodepth=256 numjobs=4" in result.stdout
+    assert list(workdir.iterdir()) == []
+    assert "× 1 job at the first point\n" in result.stdout + result.stderr
+    same_depth = iopstui("sweep", "--job", "randread-4k", "--axis", "thinktime=1,2", "--dry-run",
+                         cwd=workdir)  # fmt: skip
+    assert "QD 32 × 1 job\n" in same_depth.stdout + same_depth.stderr
     nowhere = iopstui("sweep", "--job", "randread-4k", "--axis", "thinktime=1,2", "--dry-run",
-                      "--record", "no/r.iops", cwd=here)  # fmt: skip
+                      "--record", "no/r.iops", cwd=workdir)  # fmt: skip
     assert nowhere.returncode == 2 and "cannot create no/r.iops" in nowhere.stderr
 
 
-def test_a_dry_run_says_what_would_be_overwritten_only_if_it_may_be(here: Path) -> None:
-    file = here / "precious"
+def test_a_dry_run_names_what_it_would_overwrite_only_if_allowed(workdir: Path) -> None:
+    file = workdir / "precious"
     file.write_bytes(b"x" * 65536)
-    words = ("sweep", str(file), "--job", "randwrite-4k", "--axis", "iodepth=1,2", "--dry-run")
-    refused = iopstui(*words, cwd=here)
+    args = ("sweep", str(file), "--job", "randwrite-4k", "--axis", "iodepth=1,2", "--dry-run")
+    refused = iopstui(*args, cwd=workdir)
     assert refused.returncode == 3 and "--destroy-data" in refused.stderr
-    allowed = iopstui(*words, "--destroy-data", str(file), cwd=here)
+    allowed = iopstui(*args, "--destroy-data", str(file), cwd=workdir)
     assert allowed.returncode == 0 and f"OVERWRITES {file}" in allowed.stdout
     assert file.read_bytes() == b"x" * 65536
 
 
 @pytest.mark.parametrize(
-    ("words", "arguments"),
+    ("messages", "arguments"),
     [
         (("something to vary",), ()),
         (("no values",), ("--axis", "iodepth=")),
@@ -169,36 +182,36 @@ def test_a_dry_run_says_what_would_be_overwritten_only_if_it_may_be(here: Path) 
         ),
     ],
 )
-def test_bad_input(words: tuple[str, ...], arguments: tuple[str, ...], here: Path) -> None:
-    done = iopstui("sweep", "--job", "randread-4k", *arguments, cwd=here)
-    assert done.returncode == 2, done.stderr
-    for word in words:
-        assert word in done.stderr
-    assert "Traceback" not in done.stderr and list(here.iterdir()) == []
+def test_bad_input(messages: tuple[str, ...], arguments: tuple[str, ...], workdir: Path) -> None:
+    result = iopstui("sweep", "--job", "randread-4k", *arguments, cwd=workdir)
+    assert result.returncode == 2, result.stderr
+    for message in messages:
+        assert message in result.stderr
+    assert "Traceback" not in result.stderr and list(workdir.iterdir()) == []
 
 
-def test_stages_have_no_one_figure(here: Path) -> None:
-    done = iopstui("sweep", "--job", "measuring-iops", "--axis", "bs=4k,8k", cwd=here)
-    assert done.returncode == 2 and "stonewall" in done.stderr
+def test_a_job_with_stages_cannot_be_swept(workdir: Path) -> None:
+    result = iopstui("sweep", "--job", "measuring-iops", "--axis", "bs=4k,8k", cwd=workdir)
+    assert result.returncode == 2 and "stonewall" in result.stderr
 
 
-def test_expectations_of_a_run(here: Path) -> None:
-    words = ("run", "--job", "mixed-4k", "--set", "runtime=2", "--size", "16m", *UNHURRIED)
-    met = iopstui(*words, "--expect", "iops>=1", "--expect", "read.clat.p99<=100s", cwd=here)
+def test_expectations_of_a_run(workdir: Path) -> None:
+    args = ("run", "--job", "mixed-4k", "--set", "runtime=2", "--size", "16m", *UNHURRIED)
+    met = iopstui(*args, "--expect", "iops>=1", "--expect", "read.clat.p99<=100s", cwd=workdir)
     assert met.returncode == 0, met.stderr
     assert met.stdout.count("PASS") == 2 and "Steady state" in met.stdout
-    missed = iopstui(*words, "--expect", "iops>=900M", "--format", "jsonl", cwd=here)
+    missed = iopstui(*args, "--expect", "iops>=900M", "--format", "jsonl", cwd=workdir)
     assert missed.returncode == 4
     rows = events(missed.stdout)
     judged = next(row for row in rows if row["event"] == "judged")
     final = next(row for row in rows if row["event"] == "step_finished")["summary"]
-    own = sum(part["iops"] for part in final["total"].values())
-    assert judged["passed"] is False and judged["measured"] == pytest.approx(own, rel=1e-9)
+    total_iops = sum(part["iops"] for part in final["total"].values())
+    assert judged["passed"] is False and judged["measured"] == pytest.approx(total_iops, rel=1e-9)
     assert "FAIL" in missed.stderr
 
 
 @pytest.mark.parametrize(
-    ("word", "arguments"),
+    ("message", "arguments"),
     [
         ("gtod_reduce", ("--job", "vng-randread", "--expect", "clat.p99<=1ms")),
         ("no writes", ("--job", "randread-4k", "--expect", "write.iops>=1")),
@@ -207,16 +220,18 @@ def test_expectations_of_a_run(here: Path) -> None:
         ("percentage", ("--job", "randread-4k", "--expect", "iops>=5", "--tolerance", "lots")),
     ],
 )
-def test_expectations_that_can_t_be_judged(
-    word: str, arguments: tuple[str, ...], here: Path
+def test_expectations_that_cannot_be_judged_are_refused(
+    message: str, arguments: tuple[str, ...], workdir: Path
 ) -> None:
-    done = iopstui("run", *arguments, cwd=here)
-    assert done.returncode == 2 and word in done.stderr, done.stderr
-    assert list(here.iterdir()) == []
+    result = iopstui("run", *arguments, cwd=workdir)
+    assert result.returncode == 2 and message in result.stderr, result.stderr
+    assert list(workdir.iterdir()) == []
 
 
-def test_an_engine_that_is_not_known_is_refused(here: Path) -> None:
-    done = iopstui("sweep", "--job", "randread-4k", "--axis", "ioengine=libaio,nosuch", cwd=here)
-    assert done.returncode == 3
-    assert "ioengine=nosuch is not among" in done.stderr
-    assert list(here.iterdir()) == []
+def test_an_unknown_engine_is_refused(workdir: Path) -> None:
+    result = iopstui(
+        "sweep", "--job", "randread-4k", "--axis", "ioengine=libaio,nosuch", cwd=workdir
+    )
+    assert result.returncode == 3
+    assert "ioengine=nosuch is not among" in result.stderr
+    assert list(workdir.iterdir()) == []

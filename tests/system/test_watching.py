@@ -1,4 +1,4 @@
-"""`iopstui watch` as a user runs it: how long, how it ends, what is left."""
+"""`iopstui watch` as a user runs it: duration, end, files."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from iopstui.recording.reader import EventRecord, Recording, SampleRecord
 F_SETPIPE_SZ = 1031
 SCRIPT = ROOT / "tests" / "helpers" / "watch_made_up.py"
 ALWAYS = "own_cpu>=0% for 0.5s"
-"""A figure that every machine has, beyond a value that it always is."""
+"""A condition that holds on every machine."""
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> Path:
+def workdir(tmp_path: Path) -> Path:
     (tmp_path / "here").mkdir()
     return tmp_path / "here"
 
 
 @contextmanager
-def begin(here: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """It runs; at the end of a test that has failed it is killed."""
+def running_watch(workdir: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """Run a watch; kill it if the test fails."""
     with subprocess.Popen(
         [sys.executable, str(SCRIPT), "watch", "--interval", "0.25", *arguments],
-        cwd=here, env=environment(here.parent), text=True, start_new_session=True,
+        cwd=workdir, env=environment(workdir.parent), text=True, start_new_session=True,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         preexec_fn=all_signals,
     ) as process:  # fmt: skip
@@ -44,34 +44,36 @@ def begin(here: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-def watched(here: Path, *arguments: str) -> tuple[int, str, str]:
-    with begin(here, *arguments) as process:
+def run_watch(workdir: Path, *arguments: str) -> tuple[int, str, str]:
+    with running_watch(workdir, *arguments) as process:
         out, err = process.communicate(timeout=60)
         return process.returncode, out, err
 
 
-def recorded(path: Path) -> int:
-    """Samples so far."""
+def count_samples(path: Path) -> int:
+    """Number of samples recorded so far."""
     try:
         with Recording(path) as recording:
             return recording.index().samples
-    except UsageError:  # its beginning is not written yet
+    except UsageError:  # its header is not written yet
         return 0
 
 
-def parts(path: Path) -> tuple[list[RawSample], list[str]]:
-    """The shown samples and the marks of a recording, which has to be whole."""
+def read_samples_and_marks(path: Path) -> tuple[list[RawSample], list[str]]:
+    """Shown samples and marks of a recording, which must be undamaged."""
     with Recording(path) as recording:
         records = list(recording.records())
         assert recording.damage == ""
-    shown = [one.raw for one in records if isinstance(one, SampleRecord) and one.shown]
-    others = [one.value for one in records if isinstance(one, EventRecord)]
+    samples = [
+        record.raw for record in records if isinstance(record, SampleRecord) and record.shown
+    ]
+    others = [record.value for record in records if isinstance(record, EventRecord)]
     assert type(others[-1]).__name__ == "RecordingEnd"
-    return shown, [value.text for value in others if type(value).__name__ == "Mark"]
+    return samples, [value.text for value in others if type(value).__name__ == "Mark"]
 
 
-def test_it_ends_when_the_time_is_over_and_says_what_it_came_to(here: Path) -> None:
-    code, out, err = watched(here, "--for", "1s")
+def test_for_ends_the_watch_with_a_summary(workdir: Path) -> None:
+    code, out, err = run_watch(workdir, "--for", "1s")
     assert code == EXIT_OK
     assert out.splitlines()[0].split()[:4] == ["UTC", "time", "disk", "r/s"]
     assert "\nwatched for 0:01, " in out and max(map(len, out.splitlines())) <= 80
@@ -81,64 +83,64 @@ def test_it_ends_when_the_time_is_over_and_says_what_it_came_to(here: Path) -> N
     assert all("] finding " in line for line in more)
 
 
-def test_without_a_target_that_is_said_and_with_one_it_is_not(here: Path) -> None:
-    assert "all disks" not in watched(here, "/dev/none", "--for", "0.5s")[2]
+def test_a_missing_target_is_reported_as_all_disks(workdir: Path) -> None:
+    assert "all disks" not in run_watch(workdir, "/dev/none", "--for", "0.5s")[2]
 
 
-def test_json_lines_have_utc_beside_the_second_and_the_whole_time(here: Path) -> None:
-    code, out, err = watched(here, "--for", "1s", "--format", "jsonl")
-    frames = [one for one in events(out) if one["event"] == "frame"]
+def test_json_lines_have_utc_and_seconds(workdir: Path) -> None:
+    code, out, err = run_watch(workdir, "--for", "1s", "--format", "jsonl")
+    frames = [event for event in events(out) if event["event"] == "frame"]
     assert code == EXIT_OK and frames[0]["t"] == 0 and frames[-1]["t"] >= 1
-    assert all(one["utc"].endswith("Z") and one["fio"] is None for one in frames)
+    assert all(frame["utc"].endswith("Z") and frame["fio"] is None for frame in frames)
     assert "watched for 0:01" in err and events(out)[-1]["event"] == "ended"
 
 
-def test_everything_is_recorded_without_a_trigger(here: Path) -> None:
-    code, out, err = watched(here, "--for", "1s", "--record", "a.iops", "--format", "jsonl")
-    frames = [one for one in events(out) if one["event"] == "frame"]
-    shown, _ = parts(here / "a.iops")
-    assert code == EXIT_OK and len(shown) == len(frames)
+def test_everything_is_recorded_without_a_trigger(workdir: Path) -> None:
+    code, out, err = run_watch(workdir, "--for", "1s", "--record", "a.iops", "--format", "jsonl")
+    frames = [event for event in events(out) if event["event"] == "frame"]
+    samples, _ = read_samples_and_marks(workdir / "a.iops")
+    assert code == EXIT_OK and len(samples) == len(frames)
     assert "recorded to a.iops" in err
 
 
-def test_with_a_trigger_the_time_around_it_is_recorded(here: Path) -> None:
-    code, out, err = watched(
-        here, "--for", "2.5s", "--trigger", ALWAYS, "--record", "a.iops", "--before", "0.3s",
+def test_a_trigger_records_the_time_around_it(workdir: Path) -> None:
+    code, out, err = run_watch(
+        workdir, "--for", "2.5s", "--trigger", ALWAYS, "--record", "a.iops", "--before", "0.3s",
         "--after", "0.5s", "--format", "jsonl",
     )  # fmt: skip
-    found = events(out)
-    marks = [one["text"] for one in found if one["event"] == "mark"]
-    shown, recorded = parts(here / "a.iops")
-    assert code == EXIT_OK and len(marks) == 1 and recorded == marks
+    rows = events(out)
+    marks = [row["text"] for row in rows if row["event"] == "mark"]
+    samples, recorded_marks = read_samples_and_marks(workdir / "a.iops")
+    assert code == EXIT_OK and len(marks) == 1 and recorded_marks == marks
     assert marks[0].startswith(f"trigger {ALWAYS}: ") and f"mark: {marks[0]}" in err
-    frames = [one for one in found if one["event"] == "frame"]
-    assert 3 <= len(shown) < len(frames) - 2 and shown[0].seq > 0
-    assert [path.name for path in here.iterdir()] == ["a.iops"]
+    frames = [row for row in rows if row["event"] == "frame"]
+    assert 3 <= len(samples) < len(frames) - 2 and samples[0].seq > 0
+    assert [path.name for path in workdir.iterdir()] == ["a.iops"]
     assert "recorded to a.iops:" in err and f"trigger {ALWAYS}: fired once" in err
 
 
-def test_nothing_fires_nothing_is_left(here: Path) -> None:
-    code, _, err = watched(
-        here, "--for", "0.6s", "--trigger", "own_cpu>1000000% for 1s",
+def test_no_file_is_left_if_no_trigger_fires(workdir: Path) -> None:
+    code, _, err = run_watch(
+        workdir, "--for", "0.6s", "--trigger", "own_cpu>1000000% for 1s",
         "--record", "a.iops",
     )  # fmt: skip
-    assert code == EXIT_OK and list(here.iterdir()) == [] and "recorded" not in err
+    assert code == EXIT_OK and list(workdir.iterdir()) == [] and "recorded" not in err
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_signal_is_how_a_watch_without_end_ends(here: Path, number: signal.Signals) -> None:
-    with begin(here, "--record", "a.iops") as process:
+def test_a_signal_ends_an_endless_watch_with_success(workdir: Path, number: signal.Signals) -> None:
+    with running_watch(workdir, "--record", "a.iops") as process:
         assert process.stdout is not None
         while "none" not in process.stdout.readline():  # it measures
             continue
         process.send_signal(number)
         out, err = process.communicate(timeout=60)
     assert process.returncode == EXIT_OK and "watched for 0:0" in out
-    assert len(parts(here / "a.iops")[0]) >= 2 and "Traceback" not in err
+    assert len(read_samples_and_marks(workdir / "a.iops")[0]) >= 2 and "Traceback" not in err
 
 
-def test_a_signal_before_its_time_is_an_interruption(here: Path) -> None:
-    with begin(here, "--for", "1h") as process:
+def test_a_signal_before_the_end_is_an_interruption(workdir: Path) -> None:
+    with running_watch(workdir, "--for", "1h") as process:
         assert process.stdout is not None
         process.stdout.readline()
         process.terminate()
@@ -147,8 +149,8 @@ def test_a_signal_before_its_time_is_an_interruption(here: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["table", "jsonl", "csv"])
-def test_a_reader_that_has_seen_enough_is_no_failure(here: Path, kind: str) -> None:
-    with begin(here, "/dev/none", "--format", kind) as process:
+def test_a_reader_that_stops_early_is_no_failure(workdir: Path, kind: str) -> None:
+    with running_watch(workdir, "/dev/none", "--format", kind) as process:
         assert process.stdout is not None and process.stderr is not None
         process.stdout.readline()
         process.stdout.close()
@@ -156,31 +158,31 @@ def test_a_reader_that_has_seen_enough_is_no_failure(here: Path, kind: str) -> N
         assert process.stderr.read() == ""
 
 
-def test_a_reader_that_has_stopped_reading_keeps_nobody_from_ending_it(here: Path) -> None:
-    with begin(here, "--format", "jsonl", "--record", "a.iops") as process:
+def test_a_blocked_reader_does_not_keep_a_signal_from_ending_the_watch(workdir: Path) -> None:
+    with running_watch(workdir, "--format", "jsonl", "--record", "a.iops") as process:
         assert process.stdout is not None
         fcntl.fcntl(process.stdout.fileno(), F_SETPIPE_SZ, 4096)
-        while recorded(here / "a.iops") < 10:  # many more lines than the pipe holds
+        while count_samples(workdir / "a.iops") < 10:  # many more lines than the pipe holds
             continue
         process.terminate()
         assert process.wait(60) == EXIT_OK
-    assert len(parts(here / "a.iops")[0]) >= 2
+    assert len(read_samples_and_marks(workdir / "a.iops")[0]) >= 2
 
 
-def test_killed_it_leaves_what_it_recorded_and_nothing_else(here: Path) -> None:
-    with begin(here, "--trigger", ALWAYS, "--record", "a.iops") as process:
+def test_a_killed_watch_leaves_only_its_recording(workdir: Path) -> None:
+    with running_watch(workdir, "--trigger", ALWAYS, "--record", "a.iops") as process:
         assert process.stderr is not None
         while "recording to" not in process.stderr.readline():
             continue
         process.kill()
-    assert [path.name for path in here.iterdir()] == ["a.iops"]
+    assert [path.name for path in workdir.iterdir()] == ["a.iops"]
     # nothing to undo: only the list of recent recordings
-    left = [path.name for path in (here.parent / "state").rglob("*") if path.is_file()]
-    assert left == ["recordings"]
+    state_files = [path.name for path in (workdir.parent / "state").rglob("*") if path.is_file()]
+    assert state_files == ["recordings"]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "message"),
     [
         (("--for", "0s"), "is not a time"),
         (("--for", "5"), "is not a time"),
@@ -198,11 +200,11 @@ def test_killed_it_leaves_what_it_recorded_and_nothing_else(here: Path) -> None:
         (("--record", "no/where.iops", "--trigger", ALWAYS), "cannot create"),
     ],
 )
-def test_bad_input_is_told_before_anything_is_done(
-    here: Path, arguments: tuple[str, ...], words: str
+def test_bad_input_is_refused_before_the_start(
+    workdir: Path, arguments: tuple[str, ...], message: str
 ) -> None:
-    (here / "there.iops").write_text("mine")
-    done = iopstui("watch", *arguments, cwd=here)
-    assert done.returncode == EXIT_USAGE and done.stdout == "" and words in done.stderr
-    assert [path.name for path in here.iterdir()] == ["there.iops"]
-    assert (here / "there.iops").read_text() == "mine"
+    (workdir / "there.iops").write_text("mine")
+    result = iopstui("watch", *arguments, cwd=workdir)
+    assert result.returncode == EXIT_USAGE and result.stdout == "" and message in result.stderr
+    assert [path.name for path in workdir.iterdir()] == ["there.iops"]
+    assert (workdir / "there.iops").read_text() == "mine"

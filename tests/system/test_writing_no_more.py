@@ -11,52 +11,52 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from program import UNHURRIED, WITHIN_S, events, fio_at_work, iopstui, start
+from program import UNHURRIED, WITHIN_S, events, iopstui, start, wait_for_fio_io
 
 MIB = 1 << 20
-# what is between two of fio's writes at that rate is long enough for it to sleep
+# at this rate the pauses between fio's writes are long enough to sleep
 WRITES = ("--job", "randwrite-4k", "--size", "8m", "--set", "rate=10m", "--set", "bs=64k",
           "--set", "clocksource=clock_gettime")  # fmt: skip
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> Path:
+def workdir(tmp_path: Path) -> Path:
     directory = tmp_path / "work"
     directory.mkdir()
     return directory
 
 
-def test_a_run_ends_before_it_is_used(here: Path) -> None:
-    done = iopstui("run", *WRITES, "--set", "runtime=60", "--write-budget", "32m",
-                   "--format", "jsonl", cwd=here)  # fmt: skip
-    assert done.returncode == 1, done.stderr
-    end = next(row for row in events(done.stdout) if row["event"] == "step_finished")
+def test_a_run_ends_before_it_exceeds_the_budget(workdir: Path) -> None:
+    result = iopstui("run", *WRITES, "--set", "runtime=60", "--write-budget", "32m",
+                     "--format", "jsonl", cwd=workdir)  # fmt: skip
+    assert result.returncode == 1, result.stderr
+    end = next(row for row in events(result.stdout) if row["event"] == "step_finished")
     written = end["summary"]["total"]["write"]["io_bytes"]
     assert 4 * MIB < written <= 24 * MIB, "8 MiB of 32 were the scratch file"
-    assert "writes at most: 32 MiB (--write-budget)" in done.stderr
-    assert "write budget of 32 MiB" in done.stderr and list(here.iterdir()) == []
+    assert "writes at most: 32 MiB (--write-budget)" in result.stderr
+    assert "write budget of 32 MiB" in result.stderr and list(workdir.iterdir()) == []
 
 
-def test_a_sweep_ends_with_whole_points(here: Path) -> None:
-    done = iopstui("sweep", *WRITES, "--axis", "iodepth=1,2,4,8,16", "--settle", "0",
-                   "--measure", "1", "--write-budget", "40m", "--format", "jsonl",
-                   cwd=here)  # fmt: skip
-    assert done.returncode == 1, done.stderr
-    rows = events(done.stdout)
+def test_a_sweep_ends_with_complete_points(workdir: Path) -> None:
+    result = iopstui("sweep", *WRITES, "--axis", "iodepth=1,2,4,8,16", "--settle", "0",
+                     "--measure", "1", "--write-budget", "40m", "--format", "jsonl",
+                     cwd=workdir)  # fmt: skip
+    assert result.returncode == 1, result.stderr
+    rows = events(result.stdout)
     points = [row for row in rows if row["event"] == "point_finished"]
     assert 1 <= len(points) <= 4 and all(row["point"]["seconds"] > 0.9 for row in points)
     assert not any(row["event"] == "point_failed" for row in rows)
-    assert "write budget of 40 MiB" in done.stderr and list(here.iterdir()) == []
+    assert "write budget of 40 MiB" in result.stderr and list(workdir.iterdir()) == []
 
 
-def test_what_only_reads_needs_none(here: Path) -> None:
-    words = ("run", "--job", "randread-4k", "--size", "8m", "--set", "runtime=1",
-             *UNHURRIED)  # fmt: skip
-    refused = iopstui(*words, "--write-budget", "4m", cwd=here)
+def test_a_reading_job_needs_no_budget_for_its_run(workdir: Path) -> None:
+    args = ("run", "--job", "randread-4k", "--size", "8m", "--set", "runtime=1",
+            *UNHURRIED)  # fmt: skip
+    refused = iopstui(*args, "--write-budget", "4m", cwd=workdir)
     assert refused.returncode == 1 and "new files need 8" in refused.stderr
-    done = iopstui(*words, "--write-budget", "9m", cwd=here)
-    assert done.returncode == 0 and "the jobs only read" in done.stderr, done.stderr
-    wrong = iopstui(*words, "--write-budget", "lots", cwd=here)
+    result = iopstui(*args, "--write-budget", "9m", cwd=workdir)
+    assert result.returncode == 0 and "the jobs only read" in result.stderr, result.stderr
+    wrong = iopstui(*args, "--write-budget", "lots", cwd=workdir)
     assert wrong.returncode == 2 and "not a size" in wrong.stderr
 
 
@@ -95,85 +95,89 @@ nrfiles=3
 """
 
 
-def test_what_a_job_says_of_itself_is_not_exceeded(here: Path) -> None:
-    job = here / "shapes.fio"
+def test_the_writes_planned_for_a_job_are_not_exceeded(workdir: Path) -> None:
+    job = workdir / "shapes.fio"
     job.write_text(SHAPES)
-    done = iopstui(
-        "run", str(here), "--job", str(job), "--size", "1m", "--format", "jsonl", cwd=here
+    result = iopstui(
+        "run", str(workdir), "--job", str(job), "--size", "1m", "--format", "jsonl", cwd=workdir
     )
-    assert done.returncode == 0, done.stderr
-    end = next(row for row in events(done.stdout) if row["event"] == "step_finished")
+    assert result.returncode == 0, result.stderr
+    end = next(row for row in events(result.stdout) if row["event"] == "step_finished")
     written = end["summary"]["total"]["write"]["io_bytes"]
-    said = re.search(r"at most: [0-9.]+ MiB of scratch files, then ([0-9.]+) MiB \(", done.stderr)
-    assert said is not None, done.stderr
-    assert 0.75 * float(said[1]) * MIB < written <= float(said[1]) * MIB
+    limit = re.search(
+        r"at most: [0-9.]+ MiB of scratch files, then ([0-9.]+) MiB \(", result.stderr
+    )
+    assert limit is not None, result.stderr
+    assert 0.75 * float(limit[1]) * MIB < written <= float(limit[1]) * MIB
 
 
 @contextlib.contextmanager
 def read_through_the_page_cache(file: Path) -> Iterator[None]:
-    over = threading.Event()
+    stop = threading.Event()
 
     def read() -> None:
-        with file.open("rb", buffering=0) as opened:
-            while not over.wait(0.001):
-                opened.seek(0)
-                opened.read()
+        with file.open("rb", buffering=0) as stream:
+            while not stop.wait(0.001):
+                stream.seek(0)
+                stream.read()
 
     reader = threading.Thread(target=read)
     reader.start()
     try:
         yield
     finally:
-        over.set()
+        stop.set()
         reader.join()
 
 
-def test_preconditioning_comes_first_and_counts(here: Path) -> None:
-    disk = here / "disk.img"
+def test_preconditioning_comes_first_and_counts_as_writes(workdir: Path) -> None:
+    disk = workdir / "disk.img"
     disk.write_bytes(bytes(4 * MIB))
-    words = ("run", str(disk), "--job", "randread-4k", "--precondition", "--set", "runtime=1",
-             *UNHURRIED)  # fmt: skip
-    refused = iopstui(*words, cwd=here)
+    args = ("run", str(disk), "--job", "randread-4k", "--precondition", "--set", "runtime=1",
+            *UNHURRIED)  # fmt: skip
+    refused = iopstui(*args, cwd=workdir)
     assert refused.returncode == 3 and f"--destroy-data {disk}" in refused.stderr
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
-        early = iopstui(*words, "--destroy-data", str(disk), "--openmetrics-listen", port, cwd=here)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = str(listener.getsockname()[1])
+        early = iopstui(
+            *args, "--destroy-data", str(disk), "--openmetrics-listen", port, cwd=workdir
+        )
         assert early.returncode == 2 and "Cannot listen on port" in early.stderr, early.stderr
         assert "to be written" not in early.stderr
-    for wrong in (("--set", "nosuch=1"), ("--record", str(here)), ("--expect", "nosuch>=1"),
+    for wrong in (("--set", "nosuch=1"), ("--record", str(workdir)), ("--expect", "nosuch>=1"),
                   ("--write-budget", "7m"),
                   ("--size", "1m", "--write-budget", "1m"),
                   ("--size", "50%", "--write-budget", "3m"),
-                  ("--textfile", str(here / "none" / "x.prom"))):  # fmt: skip
-        early = iopstui(*words, "--destroy-data", str(disk), *wrong, cwd=here)
+                  ("--textfile", str(workdir / "none" / "x.prom"))):  # fmt: skip
+        early = iopstui(*args, "--destroy-data", str(disk), *wrong, cwd=workdir)
         assert early.returncode == 2 and "to be written" not in early.stderr, early.stderr
     with read_through_the_page_cache(disk):  # the kernel counts more than fio then
-        done = iopstui(*words, "--destroy-data", str(disk), "--write-budget", "32m", "--format",
-                       "jsonl", cwd=here)  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert "preconditioned: 8 MiB written" in done.stderr, done.stderr
-    assert sum(row["event"] == "step_finished" for row in events(done.stdout)) == 1
-    exactly = iopstui(*words, "--destroy-data", str(disk), "--write-budget", "8m", cwd=here)
+        result = iopstui(*args, "--destroy-data", str(disk), "--write-budget", "32m", "--format",
+                         "jsonl", cwd=workdir)  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    assert "preconditioned: 8 MiB written" in result.stderr, result.stderr
+    assert sum(row["event"] == "step_finished" for row in events(result.stdout)) == 1
+    exactly = iopstui(*args, "--destroy-data", str(disk), "--write-budget", "8m", cwd=workdir)
     assert exactly.returncode == 0, exactly.stderr
-    elsewhere = iopstui("sweep", str(here), "--job", "randread-4k", "--axis", "iodepth=1,2",
-                        "--precondition", "--dry-run", cwd=here)  # fmt: skip
+    elsewhere = iopstui("sweep", str(workdir), "--job", "randread-4k", "--axis", "iodepth=1,2",
+                        "--precondition", "--dry-run", cwd=workdir)  # fmt: skip
     assert elsewhere.returncode == 2 and "is a directory" in elsewhere.stderr
 
 
-@pytest.mark.parametrize("whose", ["ours", "another's"])
-def test_an_interrupted_preconditioning_has_no_figures_to_speak_of(here: Path, whose: str) -> None:
-    disk = here / "disk.img"
+@pytest.mark.parametrize("cause", ["ours", "another's"])
+def test_an_interrupted_preconditioning_prints_no_figures(workdir: Path, cause: str) -> None:
+    disk = workdir / "disk.img"
     with disk.open("wb") as file:
         file.truncate(8 << 30)  # sparse: as much of it is written as there is time for
     program = start("run", str(disk), "--job", "randread-4k", "--precondition", "--destroy-data",
-                    str(disk), cwd=here)  # fmt: skip
-    at_work = fio_at_work(program.pid)
-    if whose == "ours":
+                    str(disk), cwd=workdir)  # fmt: skip
+    at_work = wait_for_fio_io(program.pid)
+    if cause == "ours":
         program.send_signal(signal.SIGINT)
     else:
         at_work[-1].terminate()
     out, err = program.communicate(timeout=WITHIN_S)
-    if whose == "ours":
+    if cause == "ours":
         assert program.returncode == 130, err
         assert "Interrupted during preconditioning: nothing was measured." in err
     else:

@@ -1,11 +1,10 @@
-"""The program from a process that has read all its modules already: to read them takes a third of
-the CPU time of a short run, and the tests start hundreds.
+"""Start the program as a fork of a process that has imported all its modules already. The imports
+take a third of the CPU time of a short run, and the tests start hundreds.
 
-Each start is a fork of that process and so a process of its own, with its own session, streams,
-directory, signals and environment, that ends as any Python does. What is forked has imported, and
-has asked the fio there is for its version, which holds until the file changes; it has run nothing
-else of the program. What is about the start itself, an inherited signal or a terminal starts the
-program afresh (``program.afresh``, ``screen.Screen``).
+Each fork has its own session, streams, directory, signals and environment, and ends as any Python
+process does. The parent has only imported the modules and read the version of fio. Tests of the
+start itself, of inherited signals or of a terminal start a new Python process instead
+(``program.run_in_new_python``, ``screen.Screen``).
 """
 
 from __future__ import annotations
@@ -32,58 +31,58 @@ from typing import IO
 ROOT = Path(__file__).resolve().parents[2]
 NAME = "iopstui"
 LONGEST = 1 << 17
-"""Bytes of a start's words and environment."""
+"""Longest request (arguments and environment), in bytes."""
 NUMBER = struct.Struct("i")
 
 
-class Started:
-    """A program that was started: what the tests need of ``subprocess.Popen``, with text of
-    standard output and error, and no standard input."""
+class WarmProgram:
+    """A started program, with the part of ``subprocess.Popen`` that the tests use: text of standard
+    output and error, no standard input."""
 
-    def __init__(self, words: Sequence[str], told: int, out: int, err: int) -> None:
-        self.args = [NAME, *words]
+    def __init__(self, args: Sequence[str], status_fd: int, out: int, err: int) -> None:
+        self.args = [NAME, *args]
         self.returncode: int | None = None
-        self._told = os.fdopen(told, "rb", 0)
+        self._status = os.fdopen(status_fd, "rb", 0)
         self.stdout = open(out, encoding="utf-8", newline="")  # noqa: SIM115
         self.stderr = open(err, encoding="utf-8", newline="")  # noqa: SIM115
-        self._texts: list[_Text] = []
-        self.pid = self._answer()
+        self._readers: list[_PipeReader] = []
+        self.pid = self._read_number()
 
-    def _answer(self) -> int:
-        said = self._told.read(NUMBER.size)
-        if not said:
-            raise RuntimeError("what starts the programs has ended")
-        return int(NUMBER.unpack(said)[0])
+    def _read_number(self) -> int:
+        answer = self._status.read(NUMBER.size)
+        if not answer:
+            raise RuntimeError("the process that starts programs has ended")
+        return int(NUMBER.unpack(answer)[0])
 
     def poll(self) -> int | None:
-        """The exit code, if it has ended."""
+        """Return the exit code, or None while it runs."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.wait(0.0)
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        """The exit code, -N for signal N. Raises TimeoutExpired."""
+        """Return the exit code, -N for signal N. Raises TimeoutExpired."""
         if self.returncode is None:
-            if not select.select([self._told], [], [], timeout)[0]:
+            if not select.select([self._status], [], [], timeout)[0]:
                 raise subprocess.TimeoutExpired(self.args, timeout or 0.0)
-            self.returncode = os.waitstatus_to_exitcode(self._answer())
-            self._told.close()
+            self.returncode = os.waitstatus_to_exitcode(self._read_number())
+            self._status.close()
         return self.returncode
 
     def communicate(self, timeout: float | None = None) -> tuple[str, str]:
-        """All it writes until it has ended and what it has left behind has closed both. Raises
-        TimeoutExpired; what was read then comes with the next call."""
-        until = None if timeout is None else time.monotonic() + timeout
-        self._texts = self._texts or [_Text(self.stdout), _Text(self.stderr)]
-        for text in self._texts:
-            if not text.ended(_left(until)):
+        """Return all output, once the program and its children have closed both streams. Raises
+        TimeoutExpired; the next call then returns what was read before, too."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        self._readers = self._readers or [_PipeReader(self.stdout), _PipeReader(self.stderr)]
+        for reader in self._readers:
+            if not reader.wait_for_end(_seconds_left(deadline)):
                 raise subprocess.TimeoutExpired(self.args, timeout or 0.0)
-        self.wait(_left(until))
-        out, err = (text.whole for text in self._texts)
+        self.wait(_seconds_left(deadline))
+        out, err = (reader.text for reader in self._readers)
         return out, err
 
     def send_signal(self, number: int) -> None:
-        """Unless it has ended."""
+        """Send a signal unless the program has ended."""
         if self.poll() is None:
             os.kill(self.pid, number)
 
@@ -96,137 +95,140 @@ class Started:
         self.send_signal(signal.SIGKILL)
 
 
-def _left(until: float | None) -> float | None:
-    return None if until is None else max(0.0, until - time.monotonic())
+def _seconds_left(deadline: float | None) -> float | None:
+    return None if deadline is None else max(0.0, deadline - time.monotonic())
 
 
-class _Text:
-    """All that is written to a pipe, until nobody can write to it any more."""
+class _PipeReader:
+    """Reads a pipe in a thread until all writers have closed it."""
 
     def __init__(self, file: IO[str]) -> None:
         self._file = file
-        self.whole = ""
+        self.text = ""
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
     def _read(self) -> None:
         with self._file:
-            self.whole = self._file.read()
+            self.text = self._file.read()
 
-    def ended(self, within: float | None) -> bool:
-        """Whether it is whole; waits for that at most so many seconds."""
+    def wait_for_end(self, within: float | None) -> bool:
+        """Wait at most ``within`` seconds; whether the pipe was read to its end."""
         self._reader.join(within)
         return not self._reader.is_alive()
 
 
-class Warm:
-    """The process, and what it is asked for."""
+class WarmStarter:
+    """The process that forks the programs."""
 
     def __init__(self) -> None:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        local, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            # the locale is what Python makes its streams of when it starts; by its name among the
-            # words another iopstui knows one
+            # Python reads the locale at startup; another iopstui recognises this process by NAME
             self._process = subprocess.Popen(
                 [sys.executable, __file__, str(theirs.fileno()), NAME], stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL, pass_fds=[theirs.fileno()],
                 env={**os.environ, "PYTHONPATH": str(ROOT), "LC_ALL": "C.UTF-8"},
             )  # fmt: skip
-        self._socket = ours
+        self._socket = local
         atexit.register(self._end)
 
     def _end(self) -> None:
         self._socket.close()
         self._process.wait()
 
-    def start(self, words: Sequence[str], cwd: Path, env: Mapping[str, str]) -> Started:
-        """As ``subprocess.Popen`` with pipes for its output, in a session of its own."""
-        asked = json.dumps(
-            {"words": [*map(str, words)], "cwd": str(cwd), "env": dict(env)}
+    def start(self, args: Sequence[str], cwd: Path, env: Mapping[str, str]) -> WarmProgram:
+        """Like ``subprocess.Popen`` with pipes for its output, in its own session."""
+        request = json.dumps(
+            {"args": [*map(str, args)], "cwd": str(cwd), "env": dict(env)}
         ).encode()
-        (told, tells), (out, writes), (err, complains) = os.pipe(), os.pipe(), os.pipe()
+        (status_fd, status_writer), (out, out_writer), (err, err_writer) = (
+            os.pipe(),
+            os.pipe(),
+            os.pipe(),
+        )
         with open(os.devnull) as nothing:
-            theirs = [nothing.fileno(), writes, complains, tells]
-            socket.send_fds(self._socket, [asked], theirs)
-        for fd in (writes, complains, tells):
+            theirs = [nothing.fileno(), out_writer, err_writer, status_writer]
+            socket.send_fds(self._socket, [request], theirs)
+        for fd in (out_writer, err_writer, status_writer):
             os.close(fd)
-        return Started(words, told, out, err)
+        return WarmProgram(args, status_fd, out, err)
 
-    def run(self, words: Sequence[str], cwd: Path, env: Mapping[str, str], timeout: float
+    def run(self, args: Sequence[str], cwd: Path, env: Mapping[str, str], timeout: float
             ) -> subprocess.CompletedProcess[str]:  # fmt: skip
-        """As ``subprocess.run`` with captured text. Raises TimeoutExpired after ``timeout``
+        """Like ``subprocess.run`` with captured text. Raises TimeoutExpired after ``timeout``
         seconds; the program is killed then."""
-        one = self.start(words, cwd, env)
+        process = self.start(args, cwd, env)
         try:
-            out, err = one.communicate(timeout)
+            out, err = process.communicate(timeout)
         except subprocess.TimeoutExpired:
-            one.kill()
-            one.wait()
+            process.kill()
+            process.wait()
             raise
-        return subprocess.CompletedProcess(one.args, one.wait(), out, err)
+        return subprocess.CompletedProcess(process.args, process.wait(), out, err)
 
 
 # -- the process itself
 
 
 def prepare() -> None:
-    """All modules but the screen's, which no run without a terminal loads, and fio's version."""
+    """Import all modules except those of the screen, and read fio's version."""
     for module in pkgutil.walk_packages([str(ROOT / NAME)], f"{NAME}."):
         if not module.name.startswith((f"{NAME}.ui", f"{NAME}.__main__")):
             importlib.import_module(module.name)
     from iopstui.errors import IopstuiError
     from iopstui.fio.inspect import find_fio
 
-    with contextlib.suppress(IopstuiError):  # the program will say it itself
+    with contextlib.suppress(IopstuiError):  # the program reports it itself
         find_fio()
 
 
 def serve(link: socket.socket) -> int:
-    """Start what is asked for; in the process that is started: its exit code."""
-    # nobody waits for the keepers
+    """Start a program for each request; in the started process, return its exit code."""
+    # nobody waits for the processes of report_exit
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while True:
-        asked, fds, _, _ = socket.recv_fds(link, LONGEST, 4)
-        if not asked:
+        request, fds, _, _ = socket.recv_fds(link, LONGEST, 4)
+        if not request:
             return 0
         if os.fork() == 0:
             link.close()
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             pid = os.fork()
             if pid == 0:
-                return program(json.loads(asked), fds)
-            keep(pid, fds)
+                return run_program(json.loads(request), fds)
+            report_exit(pid, fds)
         for fd in fds:
             os.close(fd)
 
 
-def keep(pid: int, fds: Sequence[int]) -> None:
-    """Tell which process it is, and how it ends."""
-    *streams, told = fds
+def report_exit(pid: int, fds: Sequence[int]) -> None:
+    """Send the process ID of the program, and its exit status when it ends."""
+    *streams, status_fd = fds
     for fd in streams:
         os.close(fd)
-    with contextlib.suppress(BrokenPipeError):  # nobody wants to know any more
-        os.write(told, NUMBER.pack(pid))
-        os.write(told, NUMBER.pack(os.waitpid(pid, 0)[1]))
+    with contextlib.suppress(BrokenPipeError):  # the test has ended
+        os.write(status_fd, NUMBER.pack(pid))
+        os.write(status_fd, NUMBER.pack(os.waitpid(pid, 0)[1]))
     os._exit(0)
 
 
-def program(asked: dict[str, object], fds: Sequence[int]) -> int:
-    """What ``python -m iopstui`` does."""
+def run_program(request: dict[str, object], fds: Sequence[int]) -> int:
+    """Do what ``python -m iopstui`` does."""
     os.setsid()
-    *streams, told = fds
-    os.close(told)
+    *streams, status_fd = fds
+    os.close(status_fd)
     for number, fd in enumerate(streams):
         os.dup2(fd, number)
         os.close(fd)
     # under nohup, or in the background, a test would inherit them ignored
-    for one in (signal.SIGHUP, signal.SIGQUIT):
-        signal.signal(one, signal.SIG_DFL)
+    for signum in (signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(signum, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.clear()
-    os.environ.update(asked["env"])  # type: ignore[call-overload]
-    os.chdir(str(asked["cwd"]))
-    sys.argv = [str(ROOT / NAME / "__main__.py"), *asked["words"]]  # type: ignore[misc]
+    os.environ.update(request["env"])  # type: ignore[call-overload]
+    os.chdir(str(request["cwd"]))
+    sys.argv = [str(ROOT / NAME / "__main__.py"), *request["args"]]  # type: ignore[misc]
     gc.enable()
     from iopstui.cli import main
 
