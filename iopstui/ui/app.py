@@ -208,7 +208,7 @@ class IopstuiApp(KeysInOrder):
     # -- start and end
 
     def on_mount(self) -> None:
-        """Opens the dashboard, or the picker where nothing was chosen yet."""
+        """Opens the dashboard, or the home screen if no target was given."""
         apply_patches()
         # always set: the class outlives this application where several run in one process
         ScrollBar.renderer = ScrollBarRender if self.charset is UTF8 else PlainScrollBar

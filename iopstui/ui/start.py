@@ -45,7 +45,7 @@ def run_screen(
     export: Callable[[LiveSession], object] | None = None,
 ) -> int:
     """Opens the screen; the exit code. Without a target, a job and a ``lesson`` to begin with the
-    picker comes first. ``first_job`` is what r runs, if ``options`` name no job to begin with.
+    home screen comes first. ``first_job`` is what r runs, if ``options`` name no job to begin with.
     ``export`` is shown each new session."""
     # imported objects stay: collecting them takes a tenth of the start (see app.py)
     gc.disable()

@@ -54,7 +54,7 @@ def _the_same_machine_everywhere(
     """The home screen names the machine that it runs on."""
     if "snap_compare" in request.fixturenames:
         words = "db1 · Linux 6.12 · 32 CPUs · root"
-        monkeypatch.setattr("iopstui.ui.dialogs.picker.machine_text", lambda: words)
+        monkeypatch.setattr("iopstui.ui.home.screen.machine_text", lambda: words)
 
 
 @pytest.fixture(autouse=True)

@@ -19,10 +19,10 @@ from iopstui.ui.core.picture import pictures
 from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.dialogs.choice import Choice
 from iopstui.ui.dialogs.jobs import JobChooser
-from iopstui.ui.dialogs.picker import Picker
 from iopstui.ui.dialogs.text import TextScreen
 from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.style import ASCII, UTF8, Charset
+from iopstui.ui.home.screen import HomeScreen
 
 WIDE = (160, 45)
 
@@ -96,7 +96,7 @@ async def test_from_the_picker_to_the_end() -> None:
         await settle(pilot)
         await app.workers.wait_for_complete()
         await settle(pilot)
-        assert isinstance(app.screen, Picker)
+        assert isinstance(app.screen, HomeScreen)
         table = app.screen.query_one(DataTable)
         assert table.row_count == 2, "partitions are hidden"
         await pilot.press("enter")
@@ -164,7 +164,7 @@ async def test_a_target_that_is_refused_is_explained_in_the_picker() -> None:
         await settle(pilot)
         await pilot.press("s")
         await settle(pilot)
-        assert isinstance(app.screen, Picker)
+        assert isinstance(app.screen, HomeScreen)
         words = str(app.screen.query_one("#picker-words", Static).content)
         assert "That device can't be read. Use sudo." in words
 
@@ -542,7 +542,7 @@ async def test_the_device_is_changed_only_between_jobs() -> None:
         await settle(pilot)
         await pilot.press("d")
         await settle(pilot)
-        assert isinstance(app.screen, Picker)
+        assert isinstance(app.screen, HomeScreen)
         await pilot.press("escape")
         await settle(pilot)
         assert isinstance(app.screen, Dashboard) and ("close",) not in fake.calls

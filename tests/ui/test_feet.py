@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import pytest
 
 from iopstui.ui.core.modal import Hint
-from iopstui.ui.dialogs import choice, jobs, live_rows, option, picker, prompt, runs, settings
+from iopstui.ui.dialogs import choice, jobs, live_rows, option, prompt, runs, settings
 from iopstui.ui.experiment import form
+from iopstui.ui.home import screen as home
 from iopstui.ui.lesson import list as lessons
 
 BOX = 4
@@ -22,7 +23,7 @@ BOX = 4
         jobs.HINTS,
         live_rows.HINTS,
         option.HINTS,
-        picker.FOOTER_HINTS,
+        home.FOOTER_HINTS,
         prompt.HINTS,
         runs.HINTS,
         settings.HINTS,

@@ -11,8 +11,8 @@ from textual.widgets import DataTable, Static
 from iopstui.model.block.device import BlockDevice
 from iopstui.ui.app import IopstuiApp
 from iopstui.ui.core.backend import Appearance, Backend
-from iopstui.ui.dialogs import picker
 from iopstui.ui.draw.style import UTF8
+from iopstui.ui.home import screen as home
 
 USB = replace(fakes.ODD, name="sdb", path="/dev/sdb", model="stick")
 
@@ -46,7 +46,7 @@ def make(watch: Watch, devices: dict[str, BlockDevice]) -> IopstuiApp:
 
 async def rest(pilot: Pilot[int]) -> None:
     await pilot.pause()
-    assert isinstance(pilot.app.screen, picker.Picker)
+    assert isinstance(pilot.app.screen, home.HomeScreen)
     pilot.app.screen._rescan_now()
     await settle(pilot)
     await pilot.app.workers.wait_for_complete()
@@ -109,7 +109,7 @@ async def test_many_events_are_one_reading() -> None:
     app = make(watch, dict(fakes.DEVICES))
     async with app.run_test(size=(80, 24)) as pilot:
         await settle(pilot)
-        assert isinstance(app.screen, picker.Picker)
+        assert isinstance(app.screen, home.HomeScreen)
         timers: list[object] = []
         app.screen.set_timer = lambda *a: timers.append(a)  # type: ignore[method-assign, assignment, return-value]
         for _ in range(20):
@@ -120,7 +120,7 @@ async def test_many_events_are_one_reading() -> None:
 
 async def test_without_events_the_devices_are_read_now_and_then() -> None:
     watch, devices = Watch(works=False), dict(fakes.DEVICES)
-    before, picker.RESCAN_S = picker.RESCAN_S, 0.01
+    before, home.RESCAN_S = home.RESCAN_S, 0.01
     app = make(watch, devices)
     try:
         async with app.run_test(size=(80, 24)) as pilot:
@@ -132,7 +132,7 @@ async def test_without_events_the_devices_are_read_now_and_then() -> None:
                     break
             assert "sdb" in names(app)
     finally:
-        picker.RESCAN_S = before
+        home.RESCAN_S = before
 
 
 async def test_several_devices_are_marked_and_opened_together() -> None:
@@ -172,5 +172,5 @@ async def test_a_marked_device_that_goes_is_marked_no_more() -> None:
         del devices["sdb"]
         watch.callback("remove", "sdb")
         await rest(pilot)
-        assert names(app)[-1] == "● sda" and isinstance(app.screen, picker.Picker)
+        assert names(app)[-1] == "● sda" and isinstance(app.screen, home.HomeScreen)
         assert app.screen._marked == ["/dev/sda"]

@@ -23,10 +23,13 @@ from iopstui.ui.app import IopstuiApp
 from iopstui.ui.core.backend import Appearance, Backend
 from iopstui.ui.core.modal import Keys
 from iopstui.ui.core.picture import pictures
-from iopstui.ui.dialogs import picker_rows as rows
 from iopstui.ui.dialogs.choice import Choice
-from iopstui.ui.dialogs.picker import Picker
-from iopstui.ui.dialogs.picker_rows import (
+from iopstui.ui.dialogs.prompt import Prompt
+from iopstui.ui.dialogs.text import TextScreen
+from iopstui.ui.draw.style import UTF8
+from iopstui.ui.home import rows
+from iopstui.ui.home.recent import start_text
+from iopstui.ui.home.rows import (
     PLAIN_BARS,
     Activity,
     column_widths,
@@ -36,10 +39,7 @@ from iopstui.ui.dialogs.picker_rows import (
     static_cells,
     use_above,
 )
-from iopstui.ui.dialogs.prompt import Prompt
-from iopstui.ui.dialogs.recent import start_text
-from iopstui.ui.dialogs.text import TextScreen
-from iopstui.ui.draw.style import UTF8
+from iopstui.ui.home.screen import HomeScreen
 
 LOAD = disk(300.0, size=10486, util=42.0)
 DISK = replace(fakes.NVME, partitions=("nvme0n1p1", "nvme0n1p2"))
@@ -110,7 +110,7 @@ async def opened(pilot: Pilot[int]) -> IopstuiApp:
     await settle(pilot)
     await pilot.app.workers.wait_for_complete()
     await settle(pilot)
-    assert isinstance(pilot.app.screen, Picker)
+    assert isinstance(pilot.app.screen, HomeScreen)
     assert isinstance(pilot.app, IopstuiApp)
     return pilot.app
 
@@ -140,7 +140,7 @@ async def test_typing_narrows_the_list_and_escape_drops_it() -> None:
         assert names(app) == everything and app.is_running
         # q leaves; behind a slash it is a letter
         await pilot.press("slash", "q")
-        assert names(app) == [] and isinstance(app.screen, Picker)
+        assert names(app) == [] and isinstance(app.screen, HomeScreen)
         assert "filter: q" in app.screen.query_one(Keys).text
         await pilot.press("backspace", "q")
         await settle(pilot)

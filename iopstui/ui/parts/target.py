@@ -16,7 +16,7 @@ from iopstui.ui.core.messages import Controller
 from iopstui.ui.port import Port
 
 if TYPE_CHECKING:
-    from iopstui.ui.dialogs.picker import HomeChoice
+    from iopstui.ui.home.screen import HomeChoice
 
 DEMO_NAME = "demo"
 MAX_RECENT = 8
@@ -48,7 +48,7 @@ class TargetKeys(Part):
         self._pick = True
 
     def begin(self, targets: Sequence[str], pick: bool) -> None:
-        """Opens ``targets``, or the picker. Where no picker was wanted, what can't be opened ends
+        """Opens ``targets``, or the home screen. Where none was wanted, what can't be opened ends
         the screen."""
         self._pick = pick
         if pick:
@@ -57,10 +57,10 @@ class TargetKeys(Part):
             self._open(targets)
 
     def _open_picker(self, reason: str = "") -> None:
-        from iopstui.ui.dialogs.picker import Picker
+        from iopstui.ui.home.screen import HomeScreen
 
         backend = self._backend
-        picker = Picker(
+        picker = HomeScreen(
             backend.discover, self.port.charset, reason, backend.watch, backend.loads,
             self._offered_actions(), self._first_run,
             backend.recent if self.port.session is None else None,
@@ -71,7 +71,7 @@ class TargetKeys(Part):
 
     def _open_over_home(self, name: str) -> None:
         """Open a dialog over the home screen."""
-        from iopstui.ui.dialogs import picker as home
+        from iopstui.ui.home import screen as home
 
         if name == home.CHECK:
             from iopstui.ui.dialogs.text import doctor_screen
@@ -82,7 +82,7 @@ class TargetKeys(Part):
 
     def _offered_actions(self) -> frozenset[str]:
         """Offered actions; actions that need no device only before there is a session."""
-        from iopstui.ui.dialogs import picker as home
+        from iopstui.ui.home import screen as home
 
         offered = {home.WATCH, home.RUN, home.SCRATCH, home.SWEEP, home.COMPARE}
         if self.port.session is None:
@@ -94,7 +94,7 @@ class TargetKeys(Part):
 
     def _picked(self, choice: HomeChoice | None) -> None:
         """No paths are the scratch file; ``None`` leaves."""
-        from iopstui.ui.dialogs import picker as home
+        from iopstui.ui.home import screen as home
 
         if choice is None:
             if self.port.session is None:
@@ -159,7 +159,7 @@ class TargetKeys(Part):
         return True
 
     def choose_device(self) -> None:
-        """Choose another target in the picker."""
+        """Choose another target on the home screen."""
         if self.port.dashboard is None:
             return
         if self.port.state.running:

@@ -14,8 +14,8 @@ from textual.widgets import DataTable
 from iopstui import format as f
 from iopstui.recording.recent import RecentRecording
 from iopstui.text import printable
-from iopstui.ui.dialogs.picker_rows import shorten
 from iopstui.ui.draw.style import Charset
+from iopstui.ui.home.rows import shorten
 
 RECORDING, TARGET, BEGAN, SIZE = "RECORDING", "TARGET", "BEGAN", "SIZE"
 COLUMNS = ((RECORDING, 0), (TARGET, 16), (BEGAN, 12), (SIZE, 9))

@@ -25,13 +25,12 @@ from iopstui.text import printable
 from iopstui.ui.core.backend import Recent
 from iopstui.ui.core.messages import Discover, Loads, MakeWatch
 from iopstui.ui.core.modal import Keys
-from iopstui.ui.dialogs import disk_charts
-from iopstui.ui.dialogs import picker_rows as rows
-from iopstui.ui.dialogs.disk_charts import DiskCharts
-from iopstui.ui.dialogs.picker_rows import COLUMNS, LIVE, NAME, PROGRAM_NAME, Activity
-from iopstui.ui.dialogs.recent import RecentRecordings
 from iopstui.ui.dialogs.type_to_filter import FILTER_HINT, TypeToFilter
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, KEY, Charset, load_style
+from iopstui.ui.home import disk_charts, rows
+from iopstui.ui.home.disk_charts import DiskCharts
+from iopstui.ui.home.recent import RecentRecordings
+from iopstui.ui.home.rows import COLUMNS, LIVE, NAME, PROGRAM_NAME, Activity
 
 SETTLE_S, RESCAN_S, LIVE_S = 0.3, 3.0, 1.0
 CHART_INTERVAL_S = 2
@@ -84,7 +83,7 @@ class DevicesChanged(Message):
     """A block device has come, gone or changed."""
 
 
-class Picker(TypeToFilter, Screen["HomeChoice | None"]):
+class HomeScreen(TypeToFilter, Screen["HomeChoice | None"]):
     """Returns the chosen devices and an action; ``None`` to leave. ``loads`` returns the disks'
     rates and is called each second. ``actions`` are those possible here. ``back``: leaving goes
     back to a dashboard. ``error`` is shown at the top. ``open_dialog`` opens the dialogs of

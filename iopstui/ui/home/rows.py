@@ -10,7 +10,7 @@ from iopstui import format as f
 from iopstui.linux.process.process_io import ProcessRates
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.rates import DiskRates
-from iopstui.ui.dialogs.disk_charts import chart_values, new_history
+from iopstui.ui.home.disk_charts import chart_values, new_history
 
 PROGRAM_NAME = "iopstui"
 MAX_USES = 4

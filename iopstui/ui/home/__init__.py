@@ -1,0 +1,1 @@
+"""The home screen: the disks, and the actions for them."""
