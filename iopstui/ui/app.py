@@ -37,7 +37,13 @@ from iopstui.ui.core.terminal.driver import NonBlockingDriver
 from iopstui.ui.core.terminal.keys_in_order import KeysInOrder
 from iopstui.ui.core.terminal.textual_patches import apply_patches, clear_geometry_caches
 from iopstui.ui.draw.style import UTF8, charset_for
-from iopstui.ui.draw.theme import apply_roles, plain_name, prepare, use_terminfo, variables_for
+from iopstui.ui.draw.theme import (
+    apply_roles,
+    plain_name,
+    prepare_theme,
+    use_terminfo,
+    variables_for,
+)
 from iopstui.ui.feed import Feed
 from iopstui.ui.keys import LIVE_BINDINGS, REFUSED_IN_LESSON
 from iopstui.ui.lesson.keys import LessonKeys
@@ -110,7 +116,7 @@ class IopstuiApp(KeysInOrder):
         self._in_browser = bool(os.environ.get("TEXTUAL_DRIVER"))
         super().__init__(driver_class=_driver_class(), ansi_color=no_color)
         use_terminfo(self)
-        prepare(self, appearance.theme)
+        prepare_theme(self, appearance.theme)
         self._first_view, self._promised_figures = first, backend.volume
         self._sessions: list[tuple[Target, LiveState]] = []
         self._is_replay = replay

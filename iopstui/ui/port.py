@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from iopstui.ui.draw.theme import change, plain_name, theme_names
+from iopstui.ui.draw.theme import change_theme, plain_name, theme_names
 from iopstui.ui.state.live import LiveState
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class Port:
 
     def apply_theme(self, theme: str) -> None:
         """Shows everything in the colours of this theme from now on."""
-        change(self._app, theme)
+        change_theme(self._app, theme)
 
     def themes(self) -> tuple[tuple[str, ...], str]:
         """The names of the themes that can be shown here, and the one that is shown."""
@@ -127,9 +127,9 @@ class Port:
 
     def pictures(self) -> Mapping[str, str]:
         """Pictures of the screen, by the suffix of the file."""
-        from iopstui.ui.core.picture import pictures
+        from iopstui.ui.core.picture import render_pictures
 
-        return pictures(self._app)
+        return render_pictures(self._app)
 
     def pop(self) -> None:
         """Closes the screen that is seen."""

@@ -15,7 +15,7 @@ from iopstui.model.block.target import DIRECTORY, Target
 from iopstui.ui.app import IopstuiApp
 from iopstui.ui.core.backend import Appearance, Backend, FirstView
 from iopstui.ui.core.modal import Modal
-from iopstui.ui.core.picture import pictures
+from iopstui.ui.core.picture import render_pictures
 from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.dialogs.choice import Choice
 from iopstui.ui.dialogs.jobs import JobChooser
@@ -58,7 +58,7 @@ def screen_text(app: IopstuiApp) -> str:
     """Everything the dashboard shows, or all that is seen on another screen."""
     canvas = getattr(app.screen, "canvas", None)
     if isinstance(app.screen, Modal) or canvas is None:
-        return pictures(app)[".txt"]
+        return render_pictures(app)[".txt"]
     width, height = app.size
     grid = [[" "] * width for _ in range(height)]
     for widget in canvas.lines:

@@ -21,8 +21,8 @@ from iopstui.model.block.device import BlockDevice, Mount
 from iopstui.recording.recent import RecentRecording
 from iopstui.ui.app import IopstuiApp
 from iopstui.ui.core.backend import Appearance, Backend
-from iopstui.ui.core.modal import Keys
-from iopstui.ui.core.picture import pictures
+from iopstui.ui.core.modal import KeyLine
+from iopstui.ui.core.picture import render_pictures
 from iopstui.ui.dialogs.choice import Choice
 from iopstui.ui.dialogs.prompt import Prompt
 from iopstui.ui.dialogs.text import TextScreen
@@ -141,7 +141,7 @@ async def test_typing_narrows_the_list_and_escape_drops_it() -> None:
         # q leaves; behind a slash it is a letter
         await pilot.press("slash", "q")
         assert names(app) == [] and isinstance(app.screen, HomeScreen)
-        assert "filter: q" in app.screen.query_one(Keys).text
+        assert "filter: q" in app.screen.query_one(KeyLine).text
         await pilot.press("backspace", "q")
         await settle(pilot)
     assert app.return_value == 0
@@ -283,7 +283,7 @@ async def test_a_recent_recording_is_played_with_enter() -> None:
     wish = Wished()
     async with picking(wish).run_test(size=(120, 36)) as pilot:
         app = await opened(pilot)
-        seen = pictures(app)[".txt"]
+        seen = render_pictures(app)[".txt"]
         assert "/srv/first.iops" in seen and "4 KiB" in seen and "unreadable" in seen
         await pilot.press("tab", "enter")
         await settle(pilot)
@@ -293,7 +293,7 @@ async def test_a_recent_recording_is_played_with_enter() -> None:
 async def test_low_terminals_have_the_disk_in_a_line_and_no_recordings() -> None:
     async with picking(Wished()).run_test(size=(80, 24)) as pilot:
         app = await opened(pilot)
-        seen = pictures(app)[".txt"]
+        seen = render_pictures(app)[".txt"]
         assert ": free · " in seen, seen
         assert "Recent" not in seen
 
@@ -303,7 +303,7 @@ async def test_no_fact_of_a_disk_is_cut_off(size: tuple[int, int]) -> None:
     whole = table(DISK, fakes.PART, SWAP)
     async with picking(Wished(), whole).run_test(size=size) as pilot:
         app = await opened(pilot)
-        seen = pictures(app)[".txt"]
+        seen = render_pictures(app)[".txt"]
         words = "in use, only jobs that read" if size == (80, 24) else "Jobs only those that read"
         assert words in " ".join(seen.split()), seen
 
@@ -342,23 +342,23 @@ async def test_charts_of_the_selected_disk_take_the_rows_that_are_left() -> None
         for _ in range(3):
             app.screen._tick()  # type: ignore[attr-defined]
         await settle(pilot)
-        seen = pictures(app)[".txt"]
+        seen = render_pictures(app)[".txt"]
         assert "IOPS of sda" in seen and "Await of sda" in seen and "reads    300" in seen
         await pilot.press("down")
         await settle(pilot)
-        assert "IOPS of nvme0n1" in pictures(app)[".txt"]
+        assert "IOPS of nvme0n1" in render_pictures(app)[".txt"]
         await pilot.resize_terminal(160, 24)
         await settle(pilot)
-        assert "IOPS of" not in pictures(app)[".txt"]
+        assert "IOPS of" not in render_pictures(app)[".txt"]
 
 
 async def test_without_disks_it_says_so_and_what_works() -> None:
     async with picking(Wished(), {}).run_test(size=(120, 36)) as pilot:
         app = await opened(pilot)
-        assert "No disk here. A job can still run on a scratch file" in pictures(app)[".txt"]
+        assert "No disk here. A job can still run on a scratch file" in render_pictures(app)[".txt"]
         # a filter has its own words
         await pilot.press("slash", "x")
-        assert "No disk here" not in pictures(app)[".txt"]
+        assert "No disk here" not in render_pictures(app)[".txt"]
 
 
 async def test_dialogs_stand_over_the_home_screen_which_goes_on() -> None:
@@ -368,7 +368,7 @@ async def test_dialogs_stand_over_the_home_screen_which_goes_on() -> None:
         for key in ("o", "x"):
             await pilot.press(key)
             await settle(pilot)
-            assert app.screen is not home and "─ Disks ─" in pictures(app)[".txt"]
+            assert app.screen is not home and "─ Disks ─" in render_pictures(app)[".txt"]
             home._tick()  # type: ignore[attr-defined]
             await pilot.press("escape")
             await settle(pilot)
@@ -409,5 +409,5 @@ async def test_the_busiest_process_stands_with_the_disk_s_facts() -> None:
             app.screen._tick()  # type: ignore[attr-defined]
             await app.workers.wait_for_complete()
         await settle(pilot)
-        assert "postgres (812), 50.0 MiB/s on all disks" in pictures(app)[".txt"]
+        assert "postgres (812), 50.0 MiB/s on all disks" in render_pictures(app)[".txt"]
     assert len(asked) == 1, "again only after some seconds"

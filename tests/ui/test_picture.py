@@ -16,7 +16,7 @@ from textual.widgets import Input
 
 from iopstui.ui.app import IopstuiApp
 from iopstui.ui.core import picture
-from iopstui.ui.core.picture import pictures, save
+from iopstui.ui.core.picture import render_pictures, save_pictures
 
 WIDE = (160, 45)
 FILES = {".svg": "<svg/>\n", ".txt": "a µ\n"}
@@ -78,11 +78,11 @@ async def test_a_light_theme_has_a_light_picture() -> None:
     app = make(theme="light")
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
-        light = pictures(app)[".svg"]
+        light = render_pictures(app)[".svg"]
     app = make()
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
-        dark = pictures(app)[".svg"]
+        dark = render_pictures(app)[".svg"]
     assert 'fill="#fbfbfa"' in light and 'fill="#fbfbfa"' not in dark
 
 
@@ -112,9 +112,9 @@ async def test_a_directory_that_is_gone_is_told(
 
 
 def test_nothing_that_is_there_is_overwritten(tmp_path: Path) -> None:
-    first = save(tmp_path, "x", FILES)
+    first = save_pictures(tmp_path, "x", FILES)
     (tmp_path / "x-2.txt").write_text("mine")
-    second = save(tmp_path, "x", FILES)
+    second = save_pictures(tmp_path, "x", FILES)
     assert [path.name for path in first] == ["x.svg", "x.txt"]
     assert [path.name for path in second] == ["x-3.svg", "x-3.txt"]
     assert not (tmp_path / "x-2.svg").exists(), "both or none"
@@ -124,7 +124,7 @@ def test_nothing_that_is_there_is_overwritten(tmp_path: Path) -> None:
 
 def test_no_link_is_followed(tmp_path: Path) -> None:
     (tmp_path / "x.svg").symlink_to(tmp_path / "elsewhere")
-    assert [path.name for path in save(tmp_path, "x", FILES)] == ["x-2.svg", "x-2.txt"]
+    assert [path.name for path in save_pictures(tmp_path, "x", FILES)] == ["x-2.svg", "x-2.txt"]
     assert not (tmp_path / "elsewhere").exists()
 
 
@@ -140,14 +140,14 @@ def test_of_two_files_neither_is_left_if_one_fails(
 
     monkeypatch.setattr(picture, "_write", full)
     with pytest.raises(OSError, match="No space left"):
-        save(tmp_path, "x", FILES)
+        save_pictures(tmp_path, "x", FILES)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_others_read_it_as_the_user_lets_them(tmp_path: Path) -> None:
     before = os.umask(0o077)
     try:
-        [path, _] = save(tmp_path, "x", FILES)
+        [path, _] = save_pictures(tmp_path, "x", FILES)
     finally:
         os.umask(before)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -155,7 +155,7 @@ def test_others_read_it_as_the_user_lets_them(tmp_path: Path) -> None:
 
 def test_there_is_an_end_of_trying(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(picture, "MAX_PICTURES", 2)
-    save(tmp_path, "x", FILES)
-    save(tmp_path, "x", FILES)
+    save_pictures(tmp_path, "x", FILES)
+    save_pictures(tmp_path, "x", FILES)
     with pytest.raises(FileExistsError, match="exist already"):
-        save(tmp_path, "x", FILES)
+        save_pictures(tmp_path, "x", FILES)

@@ -13,7 +13,7 @@ from iopstui.ui.app import IopstuiApp
 from iopstui.ui.dialogs.live_rows import LiveRows
 from iopstui.ui.draw.charts.chart import TimeWindow
 from iopstui.ui.state.live import LiveState
-from iopstui.ui.state.second_history import MAX_MOMENTS, SecondHistory
+from iopstui.ui.state.second_history import MAX_SECONDS, SecondHistory
 
 
 def told(seconds: int) -> LiveState:
@@ -28,8 +28,8 @@ def times(moments: SecondHistory) -> list[float]:
 
 
 def test_only_the_last_minutes_are_kept() -> None:
-    kept = times(told(MAX_MOMENTS + 7).recent_seconds)
-    assert kept == [float(t) for t in range(8, MAX_MOMENTS + 8)]
+    kept = times(told(MAX_SECONDS + 7).recent_seconds)
+    assert kept == [float(t) for t in range(8, MAX_SECONDS + 8)]
 
 
 def test_moments_are_found_by_steps_and_by_time() -> None:

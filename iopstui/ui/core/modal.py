@@ -39,7 +39,7 @@ LIST_KEYS: tuple[BindingType, ...] = (
 """For dialogs in which nothing is typed."""
 
 
-class Keys(Static):
+class KeyLine(Static):
     """The last line of a dialog: its keys, which can be clicked."""
 
     def __init__(self, hints: Iterable[Hint], charset: Charset) -> None:
@@ -88,7 +88,7 @@ class Modal(ModalScreen[Result]):
         self.heading, self.note = title, ""
         self.body_height = 1
         self.charset = charset
-        self.keys = Keys(hints, charset)
+        self.keys = KeyLine(hints, charset)
         if opened_by is not None:
             # the key that has opened it closes it, and no other letter does
             self._bindings.bind(opened_by.names, "leave", "Close", show=False)

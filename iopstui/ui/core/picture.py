@@ -18,7 +18,7 @@ MAX_PICTURES = 99
 _FONTS = re.compile(r"\s*@font-face \{[^}]*\}")
 
 
-def pictures(app: App[Any]) -> dict[str, str]:
+def render_pictures(app: App[Any]) -> dict[str, str]:
     """Pictures of the screen, by the suffix of the file. The SVG loads nothing."""
     width, height = app.size
     console = Console(
@@ -40,7 +40,7 @@ def pictures(app: App[Any]) -> dict[str, str]:
     return {".svg": _FONTS.sub("", svg), ".txt": "\n".join(lines).rstrip("\n") + "\n"}
 
 
-def save(directory: Path, name: str, files: Mapping[str, str]) -> list[Path]:
+def save_pictures(directory: Path, name: str, files: Mapping[str, str]) -> list[Path]:
     """Write ``files`` as ``name`` with their suffixes, or as ``name``-2 ... where one of them is
     there already. All of them or none; OSError. No link is followed."""
     for number in range(1, MAX_PICTURES + 1):

@@ -110,8 +110,8 @@ def _evidence_piece(finding: Finding) -> Piece:
 def evidence_text(finding: Finding) -> str:
     """A finding's sentence without the headline, where that is its beginning."""
     text = printable(finding.text)
-    head, mark, rest = text.partition(": ")
-    return rest if mark and head == printable(headline_of(finding)) else text
+    head, mark, evidence = text.partition(": ")
+    return evidence if mark and head == printable(headline_of(finding)) else text
 
 
 def _advice_pieces(finding: Finding) -> list[Piece]:
@@ -149,11 +149,11 @@ def _current_finding(entry: FindingEntry) -> Finding:
 def _age_text(entry: FindingEntry, state: LiveState) -> str:
     """How long ago the last of its seconds was, once they are not those that are shown: a rule
     that goes on is told again now and then only, and one that ceased is not told off."""
-    until = entry.finding.until
+    end_t = entry.finding.until
     run = state.finished
-    if until is None or (run is not None and entry.t <= run.t):
+    if end_t is None or (run is not None and entry.t <= run.t):
         return ""
-    ago = state.t - until
+    ago = state.t - end_t
     return f", {f.clock(ago)} ago" if ago >= NEW_FINDING_S else ""
 
 

@@ -436,9 +436,9 @@ class Dashboard(CanvasScreen):
         names = ("iops", "latency", "fio", "cpus", *(p.name for p in self.panes if p.tab))
         return plan is not None and plan.box(names[tab]).height > 0
 
-    def show_heat(self, shown: bool) -> None:
+    def show_heat(self, enabled: bool) -> None:
         """The heat map in place of the percentile lines, or the other way round."""
-        self.heat_enabled = shown
+        self.heat_enabled = enabled
         if self._plan is not None:
             if self._plan.tabbed:
                 self.tab = TABS.index("latency")

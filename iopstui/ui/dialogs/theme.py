@@ -8,7 +8,7 @@ from iopstui.ui.core.key import Key
 from iopstui.ui.core.preferences import PREFERENCES
 from iopstui.ui.dialogs.choice import Choice
 from iopstui.ui.draw.style import Charset
-from iopstui.ui.draw.theme import change
+from iopstui.ui.draw.theme import change_theme
 
 
 class ThemeChoice(Choice):
@@ -38,6 +38,6 @@ class ThemeChoice(Choice):
     def _try_theme(self, name: str) -> None:
         PREFERENCES.previewing = True
         try:
-            change(self.app, name)
+            change_theme(self.app, name)
         finally:
             PREFERENCES.previewing = False

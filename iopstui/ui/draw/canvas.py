@@ -99,8 +99,8 @@ class Canvas(Widget):
         """Parts on this row, from left to right."""
         if self._by_row is None:
             self._by_row = {}
-            shown = [lines for lines in self.lines if lines.shown]
-            for lines in sorted(shown, key=lambda lines: lines.box.x):
+            visible_lines = [lines for lines in self.lines if lines.shown]
+            for lines in sorted(visible_lines, key=lambda lines: lines.box.x):
                 box = lines.box
                 for row in range(box.height):
                     part = (box.x, box.x + box.width, row, lines)

@@ -303,7 +303,7 @@ def _palette(app: App[int]) -> Mapping[str, Style]:
     return palette
 
 
-def prepare(app: App[int], name: str) -> None:
+def prepare_theme(app: App[int], name: str) -> None:
     """Have ``app``, which is not running yet, begin with a theme. Changed later, all style sheets
     would be read a second time before the first frame."""
     for theme in (*OWN_THEMES.values(), TERMINAL_THEMES[TERMINAL]):
@@ -318,7 +318,7 @@ def prepare(app: App[int], name: str) -> None:
     apply_roles(app)
 
 
-def change(app: App[int], name: str) -> None:
+def change_theme(app: App[int], name: str) -> None:
     """Show the running ``app`` in another theme, at once."""
     app.theme = _register_theme(app, name)
 

@@ -24,7 +24,7 @@ from iopstui.recording.recent import RecentRecording
 from iopstui.text import printable
 from iopstui.ui.core.backend import Recent
 from iopstui.ui.core.messages import Discover, Loads, MakeWatch
-from iopstui.ui.core.modal import Keys
+from iopstui.ui.core.modal import KeyLine
 from iopstui.ui.dialogs.type_to_filter import FILTER_HINT, TypeToFilter
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, KEY, Charset, load_style
 from iopstui.ui.home import disk_charts, rows
@@ -150,7 +150,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice | None"]):
         self._marked: list[str] = []
         self._charset = charset
         self._footer_hints = (*FOOTER_HINTS, BACK if back else QUIT)
-        self._keys = Keys(self._footer_hints, charset)
+        self._keys = KeyLine(self._footer_hints, charset)
         self._charts = DiskCharts(charset)
 
     # -- layout

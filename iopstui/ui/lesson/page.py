@@ -20,7 +20,7 @@ from textual.widgets import Markdown, Static
 from iopstui.lesson.page import SKIPPED, ShownPage, Table
 from iopstui.model.lesson.pages import ASK
 from iopstui.text import printable
-from iopstui.ui.core.modal import Hint, Keys
+from iopstui.ui.core.modal import Hint, KeyLine
 from iopstui.ui.dashboard.side_charts import SideCharts
 from iopstui.ui.draw.style import BOLD, DIM, KEY, WARNING, Charset
 from iopstui.ui.lesson.markdown import page_parts
@@ -77,7 +77,7 @@ class LessonPage(Screen[None]):
         self._charset = charset
         self._continue, self._repeat, self._leave = on_continue, on_repeat, on_leave
         self._refused_keys, self._note = refused_keys, ""
-        self._keys = Keys((), charset)
+        self._keys = KeyLine((), charset)
         self._charts = SideCharts(state, charset)
 
     def compose(self) -> ComposeResult:

@@ -22,11 +22,11 @@ class PictureKeys(Part):
         self.port.run_in_background(self._save(name, self.port.pictures()), "picture")
 
     async def _save(self, name: str, files: Mapping[str, str]) -> None:
-        from iopstui.ui.core.picture import save
+        from iopstui.ui.core.picture import save_pictures
 
         try:
             directory = Path.cwd()
-            paths = await asyncio.to_thread(save, directory, name, files)
+            paths = await asyncio.to_thread(save_pictures, directory, name, files)
         except OSError as error:
             why = error.strerror or str(error)
             text = f"Cannot save the screen in the current directory: {why}"

@@ -23,7 +23,7 @@ from iopstui.model.samples import DriveReading
 if TYPE_CHECKING:
     from iopstui.ui.state.findings import FindingEntry
 
-MAX_MOMENTS, MIN_MOMENTS = 300, 60
+MAX_SECONDS, MIN_SECONDS = 300, 60
 CPU_SECONDS = 10_000
 """A frame has a row for each CPU: on a large machine fewer are kept."""
 
@@ -79,13 +79,17 @@ class SecondHistory:
         )
         assert frame is not None
         self._entries.append(replace(moment, frame=frame, fio=fio))
-        most = max(MIN_MOMENTS, min(MAX_MOMENTS, CPU_SECONDS // max(1, len(moment.frame.cpus))))
+        most = max(MIN_SECONDS, min(MAX_SECONDS, CPU_SECONDS // max(1, len(moment.frame.cpus))))
         while len(self._entries) > most:
             self._entries.popleft()
 
     def _small_frames(self, frame: Frame) -> tuple[Frame, Frame]:
         cached = self._small.get(id(frame))
-        return cached if cached is not None and cached[0] is frame else (frame, small(frame))
+        return (
+            cached
+            if cached is not None and cached[0] is frame
+            else (frame, without_histograms(frame))
+        )
 
     def set_findings(self, findings: Sequence[FindingEntry]) -> None:
         """Add findings, which are made a little after the newest frame has arrived."""
@@ -106,7 +110,7 @@ class SecondHistory:
         return next(after, self._entries[-1] if self._entries else None)
 
 
-def small(frame: Frame) -> Frame:
+def without_histograms(frame: Frame) -> Frame:
     """Return the moment without fio's histograms, which are most of a frame: panels show its
     percentiles, and the heat map has a history of its own."""
     fio = frame.fio

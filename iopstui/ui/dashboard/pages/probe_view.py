@@ -261,8 +261,8 @@ def _sizes(probe: ProbeInterval, width: int, charset: Charset) -> list[Row]:
 def _costs(probe: ProbeInterval, width: int, charset: Charset) -> list[Row]:
     run = "not measured yet" if probe.run_ns is None else f"{f.latency(probe.run_ns)} per I/O"
     missed = f.MISSING if probe.missed is None else f"{probe.missed:.2f} %"
-    ours = probe.by == OWN
-    owner, reader = ("its own", "reading them") if ours else ("bpftrace's", "bpftrace")
+    is_own_probe = probe.by == OWN
+    owner, reader = ("its own", "reading them") if is_own_probe else ("bpftrace's", "bpftrace")
     text = (
         f"Cost of the probe ({owner} programs): {run} (measured by the kernel); {reader} takes "
         f"{f.percent(probe.busy)} % of a CPU. Completions missed: {missed}."

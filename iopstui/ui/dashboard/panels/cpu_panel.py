@@ -110,13 +110,13 @@ def note(maps: Sequence[DeviceMap], topology: Topology) -> str:
     """Note needed to read the figures."""
     parts = [NO_IRQ_TIME] if topology.irq_time is False else []
     several = sum(bool(device_map.note) for device_map in maps) > 1
-    for one in maps:
-        if one.note:
+    for device_map in maps:
+        if device_map.note:
             # of several disks it is the same, but for the file that a loop device is made of
-            text = one.note.partition(" (")[0] if several else one.note
+            text = device_map.note.partition(" (")[0] if several else device_map.note
             parts.append(f"irq/s: {text}")
-        if one.words and one.completes not in (IDLE, SOFTIRQ):
-            parts.append(one.words)
+        if device_map.words and device_map.completes not in (IDLE, SOFTIRQ):
+            parts.append(device_map.words)
     return printable("; ".join(dict.fromkeys(parts)))
 
 
@@ -159,12 +159,12 @@ def _head(table: Table[CpuRow], blocks: int, width: int, charset: Charset, with_
     return line.build()
 
 
-def _bar_head(shown: bool, charset: Charset) -> Row:
-    return (("  " + "busy".ljust(BAR), DIM),) if shown else ()
+def _bar_head(with_bar: bool, charset: Charset) -> Row:
+    return (("  " + "busy".ljust(BAR), DIM),) if with_bar else ()
 
 
-def _bar(row: CpuRow, shown: bool, charset: Charset) -> Row:
-    if not shown:
+def _bar(row: CpuRow, with_bar: bool, charset: Charset) -> Row:
+    if not with_bar:
         return ()
     if row.busy is None:
         return ((" " * (BAR + 2), None),)

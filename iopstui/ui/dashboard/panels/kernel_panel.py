@@ -128,11 +128,11 @@ def _body(state: LiveState, target: Target, width: int, height: int, charset: Ch
     if several:
         body.append(_sum_row(frame, target, table, width, charset))
     space = height - len(body)
-    shown = layers
+    layers_shown = layers
     if len(layers) > space:
         # what jobs work on before what lies below
-        shown = tuple(sorted(layers, key=lambda layer: layer.under > 0))[: max(0, space - 1)]
-    for layer in shown:
+        layers_shown = tuple(sorted(layers, key=lambda layer: layer.under > 0))[: max(0, space - 1)]
+    for layer in layers_shown:
         disk = frame.disks.get(layer.name)
         if disk is None:
             text = f"{printable(layer.name)}: not in /proc/diskstats in this second"
@@ -142,8 +142,8 @@ def _body(state: LiveState, target: Target, width: int, height: int, charset: Ch
         extra = _discards_text(layer.name, disk, table.titles)
         if extra:
             notes.append(message(width, charset, extra))
-    if len(shown) < len(layers):
-        more = len(layers) - len(shown)
+    if len(layers_shown) < len(layers):
+        more = len(layers) - len(layers_shown)
         body.append(message(width, charset, f"and {more} more devices, on a larger screen"))
     if target.without_device and several:
         notes.append(message(width, charset, _uncounted_text(target)))

@@ -82,11 +82,11 @@ def rows(state: LiveState, width: int, height: int, charset: Charset, next_job: 
     """The panel: the newest runs, and the base."""
     newest_first = state.runs.rows[::-1]
     space = max(0, height - 2)
-    shown = newest_first[:space]
+    runs_shown = newest_first[:space]
     base = next((row for row in newest_first if row.step == state.runs.base), None)
-    if base is not None and base not in shown and space:
-        shown[-1] = base
-    more = f"v: all {len(newest_first)}" if len(newest_first) > len(shown) else "v: all"
+    if base is not None and base not in runs_shown and space:
+        runs_shown[-1] = base
+    more = f"v: all {len(newest_first)}" if len(newest_first) > len(runs_shown) else "v: all"
     right = ((f"{more}  V: base", DIM),)
     title = rule(width, charset, ("Runs", BOLD), right=right)
     if not newest_first:
@@ -95,7 +95,7 @@ def rows(state: LiveState, width: int, height: int, charset: Charset, next_job: 
         )
         text = text if next_job else "none: no job was given"
         return pad([title, *wrap(width, charset, text)], height, width)
-    return pad([title, *_body(state, shown, width, charset)], height, width)
+    return pad([title, *_body(state, runs_shown, width, charset)], height, width)
 
 
 def value(state: LiveState) -> list[Piece]:
@@ -106,8 +106,8 @@ def value(state: LiveState) -> list[Piece]:
 
 
 def _with_sign(row: Row, charset: Charset) -> Row:
-    (text, style), *rest = row
-    return ((charset.text("●") + text[1:], style), *rest)
+    (text, style), *other_pieces = row
+    return ((charset.text("●") + text[1:], style), *other_pieces)
 
 
 def list_rows(

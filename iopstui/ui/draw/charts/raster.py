@@ -93,7 +93,7 @@ def _run(low: int, high: int) -> int:
 
 def _braille(dots: Sequence[int], rows: int) -> list[str]:
     pairs = [*zip(dots[::2], dots[1::2], strict=True)]
-    blank, used = " " * len(pairs), reduce(or_, dots, 0)
+    blank, used_rows = " " * len(pairs), reduce(or_, dots, 0)
     lines = []
     for shift in range(4 * rows - 4, -1, -4):
         # most rows of a line's picture are empty
@@ -102,7 +102,7 @@ def _braille(dots: Sequence[int], rows: int) -> list[str]:
                 _CHARACTERS[_OF_LEFT[left >> shift & 15] | _OF_RIGHT[right >> shift & 15]]
                 for left, right in pairs
             ])
-            if used >> shift & 15
+            if used_rows >> shift & 15
             else blank
         )  # fmt: skip
     return lines
