@@ -26,7 +26,7 @@ from textual.pilot import Pilot
 
 from iopstui.recording.reader import recording_path
 from iopstui.recording.replay import ReplaySession
-from iopstui.ui.core.picture import pictures
+from iopstui.ui.core.picture import render_pictures
 from iopstui.ui.draw.style import UTF8
 from iopstui.ui.draw.theme import DARK, OWN_THEMES
 from iopstui.ui.replay import ReplayApp
@@ -104,7 +104,7 @@ async def stood(still: Still) -> str:
             session.step()
             await _at_rest(pilot, before, session)
         await pilot.pause(0.3)
-        text = pictures(app)[".svg"]
+        text = render_pictures(app)[".svg"]
         await pilot.press("q")
     session.close()
     return text

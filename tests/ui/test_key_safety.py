@@ -16,7 +16,7 @@ from textual.pilot import Pilot
 
 from iopstui.ui.app import IopstuiApp
 from iopstui.ui.core.modal import Modal
-from iopstui.ui.core.picture import pictures
+from iopstui.ui.core.picture import render_pictures
 from iopstui.ui.dashboard.screen import Dashboard
 
 PRINTABLE = [chr(code) for code in range(33, 127)]
@@ -131,11 +131,11 @@ async def test_the_dashboard_goes_on_under_a_dialog() -> None:
         fake.tick(3)
         await opened(pilot, "k")
         assert app.dashboard is not None
-        before, seen = app.dashboard.panels["fio"].text(), pictures(app)[".txt"]
+        before, seen = app.dashboard.panels["fio"].text(), render_pictures(app)[".txt"]
         fake.tick(5)
         await settle(pilot)
         assert app.dashboard.panels["fio"].text() != before
-        assert pictures(app)[".txt"] != seen, "and it is seen"
+        assert render_pictures(app)[".txt"] != seen, "and it is seen"
 
 
 async def test_a_asks_once_what_it_changes() -> None:
@@ -164,17 +164,17 @@ async def test_the_help_is_searched_behind_a_slash() -> None:
         await settle(pilot)
         await pilot.press("question_mark")
         await settle(pilot)
-        assert "iodepth: half, double" in pictures(app)[".txt"]
+        assert "iodepth: half, double" in render_pictures(app)[".txt"]
         await pilot.press("slash", *"aqu-sz")
         await settle(pilot)
-        text = pictures(app)[".txt"]
+        text = render_pictures(app)[".txt"]
         assert "mean number of requests in queue" in text and "iodepth: half" not in text
         await pilot.press(*"xyz")
         await settle(pilot)
-        assert "No entry of the help" in pictures(app)[".txt"]
+        assert "No entry of the help" in render_pictures(app)[".txt"]
         await pilot.press("escape")
         await settle(pilot)
-        assert "iodepth: half, double" in pictures(app)[".txt"], "Esc drops the words first"
+        assert "iodepth: half, double" in render_pictures(app)[".txt"], "Esc drops the words first"
         await pilot.press("escape")
         await settle(pilot)
         assert isinstance(app.screen, Dashboard)

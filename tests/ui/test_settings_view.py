@@ -13,7 +13,7 @@ from iopstui.events import TunableChanged
 from iopstui.model.block.tunable import TUNABLES
 from iopstui.safety.tunable_states import TunableState
 from iopstui.ui.app import IopstuiApp
-from iopstui.ui.core.picture import pictures
+from iopstui.ui.core.picture import render_pictures
 from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.dialogs import settings
 from iopstui.ui.dialogs.choice import Choice
@@ -134,7 +134,7 @@ async def test_a_long_message_goes_on_below_its_beginning() -> None:
         app.port.show_message("warning", "word " * 30)
         await pilot.press("e")
         await pilot.pause()
-        lines = [line for line in pictures(app)[".txt"].split("\n") if "word word" in line]
+        lines = [line for line in render_pictures(app)[".txt"].split("\n") if "word word" in line]
         assert len(lines) > 1
         assert all(line[: lines[0].index("warning")].strip(" │") == "" for line in lines[1:]), lines
 

@@ -29,9 +29,9 @@ Recent = Callable[[], "Sequence[RecentRecording]"]
 class Backend:
     """Source of sessions, disks, jobs and experiments. ``make_controller`` takes the paths of the
     chosen devices (none: a scratch file in the current directory) and may raise ``IopstuiError``.
-    ``loads`` returns what the disks do, for the home screen. ``play`` notes which recording to play
-    next; ``None`` where none can be played. ``recent`` reads those that were made last. ``volume``
-    is what was bought (--volume). ``busiest`` is asked for the process with the most I/O."""
+    ``loads`` returns the disks' rates, for the home screen. ``play`` notes which recording to play
+    next; ``None`` if none can be played. ``recent`` returns the newest recordings. ``volume`` is
+    the bought volume (--volume). ``busiest`` finds the process with the most I/O."""
 
     make_controller: MakeController
     discover: Discover

@@ -1,4 +1,4 @@
-"""Buttons of forms. What is chosen and what can be pressed is seen without colours, too."""
+"""Buttons of forms. Selections and buttons are visible without colours, too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A key: what Textual calls it, how it is written, and what is bound to it."""
+"""A key: Textual's name, its label, and its action."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """``names`` as Textual has them, joined by commas; ``label`` is how the key is written.
+    """``names`` are Textual's, joined by commas; ``label`` is how the key is written.
 
-    Without ``names`` and ``label`` the palette alone has it.
+    Without ``names`` and ``label`` it is only in the palette.
 
-    Of several keys of an action each has the ``argument`` that the action is done with, and a
-    ``title`` for the command palette. ``on_dashboard``: bound by the dashboard itself, because a
-    Textual screen would use the key to move its focus.
+    If an action has several keys, each has the ``argument`` for the action, and a ``title`` for the
+    command palette. ``on_dashboard``: bound by the dashboard itself, because a Textual screen would
+    use the key to move its focus.
     """
 
     names: str
@@ -25,7 +25,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class KeyHint:
-    """A key of the footer and what it does now."""
+    """A key of the footer and the description of its action."""
 
     key: str
     description: str
@@ -37,4 +37,4 @@ def press(action: str, number: int = 0) -> str:
 
 
 HELP = "app." + press("help")
-"""For the bindings of a dialog over another screen: it has none of the application's."""
+"""For bindings of a dialog over another screen, which has none of the application's."""

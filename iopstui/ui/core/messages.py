@@ -69,7 +69,7 @@ class Controller(Protocol):
         ...
 
     def knobs(self) -> Sequence[TunableState]:
-        """Every tunable, as it is now; empty where there is none."""
+        """Every tunable with its current value; empty if there is none."""
         ...
 
     def topology(self) -> Topology:
@@ -84,18 +84,18 @@ class Controller(Protocol):
 MakeController = Callable[[Sequence[str]], Controller]
 Discover = Callable[[], Mapping[str, BlockDevice]]
 Loads = Callable[[], Mapping[str, DiskRates]]
-"""What each disk did since the time before, by kernel name."""
+"""Each disk's rates since the previous call, by kernel name."""
 
 
 class Watch(Protocol):
-    """Listens to devices coming and going (linux/devices/udev.py, HotplugMonitor)."""
+    """Reports devices that are added or removed (linux/devices/udev.py, HotplugMonitor)."""
 
     def start(self) -> bool:
-        """Begins; False where that is not possible."""
+        """Start; False if that is not possible."""
         ...
 
     def stop(self) -> None:
-        """Ends; nothing is heard of it any more."""
+        """Stop reporting."""
         ...
 
 
@@ -115,4 +115,4 @@ class KeyClicked(Message):
 
 
 class ViewChanged(Message):
-    """The mouse has changed what is shown: other keys may matter now."""
+    """The mouse has changed the view: other keys may matter now."""

@@ -1,6 +1,6 @@
 """Dialogs: a box over the dashboard, which stays visible and live underneath.
 
-A dialog takes every key. Those that it does not know do nothing: they never reach the screen below.
+A dialog takes every key. Keys that it does not know do nothing: they never reach the screen below.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ Hint = tuple[str, str, str]
 
 CLOSE_HINT: Hint = ("Esc", "Close", "screen.leave")
 HEADER_ROWS = 3
-"""Rows of the dashboard that stay in sight above a dialog: its title and the job."""
+"""Rows of the dashboard that stay visible above a dialog: its title and the job."""
 ROOMY_HEIGHT, NARROW_WIDTH = 30, 90
 FRAME_ROWS = 3
-"""Rows of a box beside its body: the border and the keys."""
+"""Rows of a box in addition to its body: the border and the keys."""
 LIST_KEYS: tuple[BindingType, ...] = (
     Binding("q", "leave", "Close", show=False),
     Binding("question_mark", HELP, "Help", show=False),
     Binding("S", "app." + press("picture"), "Picture", show=False),
 )
-"""For dialogs in which nothing is typed."""
+"""For dialogs without text input."""
 
 
 class KeyLine(Static):
@@ -49,7 +49,7 @@ class KeyLine(Static):
         self.show(hints)
 
     def show(self, hints: Iterable[Hint], note: str = "") -> None:
-        """Show these keys; a ``note`` stands before them."""
+        """Show these keys, with a ``note`` in front."""
         line = Text(no_wrap=True, overflow="ellipsis")
         if note:
             line.append(self._charset.text(note) + "   ", KEY)
@@ -75,7 +75,7 @@ class Modal(ModalScreen[Result]):
     ]
     size_class = "small"
     about = ""
-    """For the help: what this dialog is for."""
+    """The purpose of this dialog, for the help."""
 
     def __init__(
         self,
@@ -123,7 +123,7 @@ class Modal(ModalScreen[Result]):
         self._fit()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Leave the dashboard's header in sight where there are few rows."""
+        """Keep the dashboard's header visible on low terminals."""
         self._fit()
 
     def _fit(self) -> None:

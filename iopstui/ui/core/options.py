@@ -1,4 +1,4 @@
-"""The fio options that have keys of their own: how a value goes one step up or down."""
+"""The fio options with keys of their own, and their next values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAX_IODEPTH, MAX_NUMJOBS = 4096, 512
 @dataclass(frozen=True, slots=True)
 class OptionKey:
     """A fio option that a key changes. ``pattern`` finds its value in a run's title; ``mark_name``
-    is what a mark on the charts calls it."""
+    is its name in a mark on the charts."""
 
     option: str
     name: str
@@ -32,14 +32,14 @@ BY_OPTION = {knob.option: knob for knob in (IODEPTH, NUMJOBS, BLOCK_SIZE)}
 
 
 def title_value(knob: OptionKey, title: str) -> str | None:
-    """The option's value as a run's title says it; ``None`` if it does not."""
+    """The option's value in a run's title; ``None`` if it is not there."""
     match = re.search(knob.pattern, title)
     return match[1].lower() if match else None
 
 
 def mark_text(option: str, change: str) -> str:
-    """Text of a mark for a changed option: by a key ("block size 8k"), typed ("bs=8k"), or undone
-    ("bs as the job has it")."""
+    """Text of a mark for a changed option: changed by a key ("block size 8k"), typed ("bs=8k"), or
+    reset ("bs as the job has it")."""
     knob = BY_OPTION.get(option)
     if knob is None:
         return change
@@ -51,8 +51,8 @@ def mark_text(option: str, change: str) -> str:
 
 
 def current_value(knob: OptionKey, overrides: Mapping[str, str], title: str, text: str = "") -> str:
-    """The option's value now: as it was changed, else as the run's title says it, else (no run
-    has begun) as the job's ``text`` does."""
+    """The option's current value: an override, else the one in the run's title, else (before the
+    first run) the one in the job's ``text``."""
     if knob.option in overrides:
         return overrides[knob.option]
     if not title:

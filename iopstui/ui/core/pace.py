@@ -1,4 +1,4 @@
-"""How often the screen is painted, and what iopstui itself costs. Pure: times come in."""
+"""How often the screen is painted, and iopstui's own cost. Pure: times are arguments."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Pace:
         self._last: float | None = None
 
     def note_frame(self) -> None:
-        """A frame has come."""
+        """Note that a frame has arrived."""
         self._frames += 1
 
     def note_late_frame(self) -> None:
@@ -38,22 +38,22 @@ class Pace:
         return max(0.0, self._last + self.refresh_s - now)
 
     def note_paint(self, now: float) -> None:
-        """The newest frame is painted now."""
+        """Note that the newest frame is painted now."""
         if self.paint_pending:
             self.dropped += max(0, self._frames - 1)
         self._frames, self.paint_pending = 0, False
-        # half a tenth early is in time, or a refresh as long as the interval would skip frames
+        # 5 % early is in time, or a refresh as long as the interval would skip frames
         self._last = now - 0.05 * self.refresh_s
 
 
 OLD_DATA_S = 1.0
-"""Older figures are told to be old."""
+"""Age from which the age of figures is shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnCost:
-    """Cost of iopstui itself (percent of one CPU), age of the figures on the screen, and the number
-    of frames the terminal was too slow for."""
+    """iopstui's own cost (percent of one CPU), the age of the figures on the screen, and the number
+    of frames that the terminal was too slow for."""
 
     cpu: float | None = None
     age_s: float | None = None

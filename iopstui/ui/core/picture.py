@@ -1,4 +1,4 @@
-"""The screen as it is seen, as SVG and as text, in files that did not exist before."""
+"""Pictures of the screen as SVG and as text, in new files."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def render_pictures(app: App[Any]) -> dict[str, str]:
 
 
 def save_pictures(directory: Path, name: str, files: Mapping[str, str]) -> list[Path]:
-    """Write ``files`` as ``name`` with their suffixes, or as ``name``-2 ... where one of them is
-    there already. All of them or none; OSError. No link is followed."""
+    """Write ``files`` as ``name`` with their suffixes, or as ``name``-2 ... if one of them exists.
+    All of them or none; raises OSError. Never follows a link."""
     for number in range(1, MAX_PICTURES + 1):
         stem = name if number == 1 else f"{name}-{number}"
         paths = [directory / f"{stem}{suffix}" for suffix in files]

@@ -15,13 +15,13 @@ class Preferences:
         self.mouse = True
         """Whether the mouse is used."""
         self.layout = ""
-        """The dashboard's layout (saved_layout.py) as the configuration has it."""
+        """The dashboard's layout (saved_layout.py) in the configuration."""
         self.fleet_layout = ""
-        """That of a fleet's dashboard (fleet/saved_layout.py)."""
+        """The layout of a fleet's dashboard (fleet/saved_layout.py)."""
         self.previewing = False
-        """True while a choice is only shown, and not to be kept."""
+        """True while a choice is only previewed, not saved."""
         self.remember: Callable[[str, str | bool], object] = lambda key, value: None
 
 
 PREFERENCES = Preferences()
-"""Those of this process: there is one terminal, and one configuration."""
+"""The preferences of this process: there is one terminal, and one configuration."""

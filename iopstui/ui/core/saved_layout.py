@@ -1,21 +1,21 @@
-"""The dashboard's layout as it is kept in the configuration."""
+"""The dashboard's layout in the configuration."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 PANELS = ("iops", "latency", "numbers", "cpus", "runs", "completions")
-"""As the keys 1 to 6 choose them."""
+"""In the order of the keys 1 to 6."""
 DOT_SECONDS = (1, 2, 5, 10, 30, 60, 300, 900)
-"""Those that a column of a chart can show."""
+"""Seconds that a column of a chart can show."""
 ZOOMED, HEAT_MAP, PERCENTILES = "zoomed", "heat-map", "percentiles"
 
 
 @dataclass(frozen=True, slots=True)
 class SavedLayout:
-    """``panel`` is the open one on a small screen; ``zoomed``: it has the whole screen on a large
-    one, too. ``seconds`` are those of a chart's column. As text: the words of what is not as usual,
-    e.g. "latency zoomed heat-map 10s"."""
+    """``panel`` is the open one on a small screen; ``zoomed``: it fills a large screen, too.
+    ``seconds``: per column of a chart. As text: the settings that are not the default, e.g.
+    "latency zoomed heat-map 10s"."""
 
     panel: str = PANELS[0]
     zoomed: bool = False
@@ -35,7 +35,7 @@ class SavedLayout:
 
 
 def parse_layout(text: str) -> SavedLayout:
-    """The layout of such words, in any order. Raises ValueError for another word."""
+    """Parse a layout, whose settings may be in any order. Raises ValueError for another word."""
     settings = text.split()
     lengths = {f"{seconds}s": seconds for seconds in DOT_SECONDS}
     allowed = (*PANELS, ZOOMED, HEAT_MAP, PERCENTILES, *lengths)

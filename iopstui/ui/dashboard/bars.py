@@ -52,8 +52,8 @@ def device_line(
     cpus: Sequence[int] = (),
     volume: str = "",
 ) -> Row:
-    """Line of the device: its facts, as many as fit. ``cpus`` are those online; ``volume`` is what
-    was bought, and its credits."""
+    """The device and as many of its facts as fit. ``cpus`` are those online; ``volume`` describes
+    the bought volume and its credits."""
     line = Line(width, charset).add(" ")
     if volume:
         line.add(printable(volume), MARK).add("  ")
@@ -77,7 +77,7 @@ def device_line(
 def _targets_text(
     line: Line, target: Target, devices: Mapping[str, BlockDevice], cpus: Sequence[int]
 ) -> Row:
-    """Several targets: which they are, then what their devices have in common or not."""
+    """Several targets: their names, then the facts that their devices share or differ in."""
     kind_text = {kinds.DIRECTORY: "scratch files in ", kinds.FILE: "files "}.get(target.kind, "")
     line.add(f"{len(target.places)} {kind_text}" if target.kind == kinds.FILE else kind_text)
     places = target.places
@@ -86,7 +86,7 @@ def _targets_text(
         on = f" on {printable(place.device)}" if place.device and place.device != name else ""
         texts = (", " if index else "", printable(name), on)
         more = f" and {len(places) - index} more"
-        # behind all but the last there must be room to say how many are left out
+        # all but the last leave space for the number of the remaining ones
         space = line.free - (len(more) if index + 1 < len(places) else 0)
         if index and sum(map(cell_len, texts)) > space:
             line.add(more)
@@ -143,7 +143,7 @@ def _facts(device: BlockDevice, cpus: Sequence[int]) -> list[str]:
 
 
 def _queues(device: BlockDevice) -> list[str]:
-    """Hardware queues and their CPUs; only counted where they are many."""
+    """Hardware queues and their CPUs; with many queues only their number."""
     hctxs = device.hctxs
     if not hctxs:
         return ["no hardware queues"]
@@ -191,7 +191,7 @@ def job_line(state: LiveState, job: str, width: int, charset: Charset) -> Row:
     before: Piece = (" ", None)
     forms = [[before, *_progress_pieces(state, charset, bar)] for bar in (BAR, SHORT_BAR, 0)]
     clock = _wall_clock(state)
-    # the clock is told rather than a long bar
+    # the clock matters more than a long bar
     choices = [*([*form, *clock] for form in forms), *forms]
     fits = (form for form in choices if sum(len(text) for text, _ in form) <= line.free)
     return line.add_right(*next(fits, forms[-1])).build()
@@ -207,7 +207,7 @@ def _failed(state: LiveState) -> bool:
 
 
 def _progress_pieces(state: LiveState, charset: Charset, bar: int) -> list[Piece]:
-    """How far the run is, with a bar of so many cells; a short one has no percent."""
+    """Progress of the run with a bar of ``bar`` cells; a short bar has no percentage."""
     if state.creating_file:
         return [("creating its file ", DIM)]
     fio = state.fio.fio if state.fio else None
@@ -231,8 +231,8 @@ def _progress_pieces(state: LiveState, charset: Charset, bar: int) -> list[Piece
 
 
 def _elapsed_s(state: LiveState, reported_s: int) -> int:
-    """fio rounds it up: with documents a second apart one is left out now and then. ``told``, where
-    the run's begin is not known."""
+    """Seconds since the run's start. fio rounds its own figure up, so a second is skipped now and
+    then; that figure (``reported_s``) is used if the start is not known."""
     if state.step is None or state.fio is None:
         return reported_s
     measured_s = int(state.fio.t - state.step.t + 0.5)
@@ -250,7 +250,7 @@ def _share_text(share: Share | None) -> str:
 
 
 def summary_line(state: LiveState, target: Target, width: int, charset: Charset) -> Row:
-    """fio and the kernel in one line, where only one pane can be seen."""
+    """fio and the kernel in one line, for terminals that show one pane at a time."""
     line = Line(width, charset).add(" fio ", FIO)
     fio = state.fio_now
     if fio is None:
@@ -301,8 +301,8 @@ def tabs_line(titles: Sequence[str], active: int, width: int, charset: Charset) 
 def message_line(
     state: LiveState, frozen: Frame | None, cost: OwnCost | None, width: int, charset: Charset
 ) -> Row:
-    """The newest message, and what iopstui itself costs, where both have room. ``frozen`` is the
-    frame at which the screen stands still."""
+    """The newest message, and iopstui's own cost if both fit. ``frozen`` is the frame at which the
+    screen is frozen."""
     return message_rows(state, frozen, cost, width, 0, charset)[0]
 
 
@@ -338,8 +338,8 @@ def message_rows(
 
 
 def _head(state: LiveState, frozen: Frame | None, size: int, width: int, charset: Charset) -> Line:
-    """Prefix of a message of this size: since when the screen is frozen, in as many words as
-    fit."""
+    """Prefix of a message of this size: since when the screen is frozen, in the longest form that
+    fits."""
     if frozen is None:
         return Line(width, charset).add(" ")
     ago = f"{f.clock(max(0.0, state.t - frozen.t))} ago"
@@ -355,7 +355,7 @@ def _head(state: LiveState, frozen: Frame | None, size: int, width: int, charset
 def _wrap_remainder(
     text: str, width: int, rows: int, style: Style | None, charset: Charset
 ) -> list[Row]:
-    """The rest of a message; the last row is cut where that is not enough."""
+    """The remaining rows of a message; the last one is cut if there are too many."""
     rows_below = wrap(width, charset, text, style)
     if len(rows_below) > rows:
         last = "".join(text for text, _ in rows_below[rows - 1]).strip()
@@ -374,16 +374,16 @@ def _message_piece(state: LiveState) -> Piece:
 
 
 def footer_line(
-    hints: Sequence[KeyHint], width: int, charset: Charset, q_does: str = "quit"
+    hints: Sequence[KeyHint], width: int, charset: Charset, quit_label: str = "quit"
 ) -> Row:
-    """The keys that matter now. Those that don't fit are left out; ? and q always stand there."""
-    return _footer(tuple(hints), width, charset, q_does)
+    """The keys that matter now, as many as fit; ? and q are always shown."""
+    return _footer(tuple(hints), width, charset, quit_label)
 
 
 @lru_cache(maxsize=4)
-def _footer(hints: tuple[KeyHint, ...], width: int, charset: Charset, q_does: str) -> Row:
+def _footer(hints: tuple[KeyHint, ...], width: int, charset: Charset, quit_label: str) -> Row:
     """Each second the same, nearly always."""
-    ends = [KeyHint("?", "help"), KeyHint("q", q_does)]
+    ends = [KeyHint("?", "help"), KeyHint("q", quit_label)]
     reserved = sum(len(h.key) + len(h.description) + 3 for h in ends)
     line = Line(width - reserved, charset).add(" ")
     for hint in hints:

@@ -30,8 +30,8 @@ OUTCOME_STYLES = {PASS: FINDING, FAIL: ERROR, UNKNOWN: WARNING, UNJUDGED: WARNIN
 
 
 def rows(state: LiveState, width: int, height: int, charset: Charset) -> list[Row]:
-    """``height`` rows, whether there is a finding or not: nothing moves when one comes. After a
-    run that was judged they show its outcome. What to do next is never cut for the evidence."""
+    """Exactly ``height`` rows with or without a finding, so nothing moves. After a run with
+    expectations they show its outcome. Advice takes precedence over evidence."""
     if _has_outcomes(state):
         return pad(_outcome_rows(state, width, height, charset), height, width)
     entries = state.current_findings()
@@ -95,7 +95,7 @@ def _count(count: int) -> list[Piece]:
 
 
 def _head(entry: FindingEntry, state: LiveState) -> list[Piece]:
-    """Sign and headline, and of which seconds it is."""
+    """Sign, headline and the seconds that the finding covers."""
     finding = entry.finding
     sign, style = SIGNS[severity_of(finding)]
     when = entry.ceased or period_text(finding) + _age_text(entry, state)
@@ -108,7 +108,7 @@ def _evidence_piece(finding: Finding) -> Piece:
 
 
 def evidence_text(finding: Finding) -> str:
-    """A finding's sentence without the headline, where that is its beginning."""
+    """A finding's text without the headline that it may start with."""
     text = printable(finding.text)
     head, mark, evidence = text.partition(": ")
     return evidence if mark and head == printable(headline_of(finding)) else text
@@ -123,7 +123,7 @@ def _advice_pieces(finding: Finding) -> list[Piece]:
         pieces += [("t", KEY), (f" runs {printable(finding.options)}  ", None)]
     elif finding.key:
         pieces += [(printable(finding.key), KEY), ("  ", None)]
-    # older recordings, the demo for one, have the key in the words, too
+    # older recordings, such as the demo, repeat the key in the text
     advice = finding.advice.replace(f": {finding.key} on the live screen,", " with")
     return [*pieces, (printable(advice), None)] if advice else pieces
 
@@ -140,15 +140,15 @@ def _wrap_pieces(pieces: Sequence[Piece], width: int, charset: Charset) -> list[
 
 
 def _current_finding(entry: FindingEntry) -> Finding:
-    """The finding; of one that has ceased nothing to be tried: its cause is gone."""
+    """The finding; without advice once it has ceased, because its cause is gone."""
     if not entry.ceased:
         return entry.finding
     return replace(entry.finding, advice="", key="", test=())
 
 
 def _age_text(entry: FindingEntry, state: LiveState) -> str:
-    """How long ago the last of its seconds was, once they are not those that are shown: a rule
-    that goes on is told again now and then only, and one that ceased is not told off."""
+    """How long ago its last second was, unless that is recent. A rule that continues to hold is
+    reported again only now and then."""
     end_t = entry.finding.until
     run = state.finished
     if end_t is None or (run is not None and entry.t <= run.t):
@@ -162,12 +162,12 @@ def _has_outcomes(state: LiveState) -> bool:
 
 
 def is_empty(state: LiveState) -> bool:
-    """Whether its rows have nothing to say."""
+    """Whether there is nothing to show."""
     return not _has_outcomes(state) and not state.current_findings()
 
 
 def _split_advice(first: Line, second: Line, next_: Sequence[Piece]) -> None:
-    """Place the advice behind the headline if one row is too short for it."""
+    """Start the advice behind the headline if one row is too short for it."""
     first.add("  ")
     second.add("   ")
     target = first

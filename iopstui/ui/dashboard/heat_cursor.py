@@ -33,9 +33,9 @@ class ChosenCell:
         return f"{f.latency(self.cell.low)} to {f.latency(self.cell.high)}"
 
     def contains(self, request: Exemplar) -> bool:
-        """Whether this request took so long: in the device, as its heat map counts, or from
-        allocation to completion, which is nearest to what fio measures, and to what a device above
-        the request's does."""
+        """Whether the cell covers this request's latency: in the device for the device's heat map,
+        else from allocation to completion, which is closest to fio's latency and to that of a
+        device above."""
         if self.by_device:
             took = request.total_ns if request.level else request.device_ns
             return request.kind in KINDS and self.cell.contains(took)
@@ -43,8 +43,8 @@ class ChosenCell:
 
 
 class HeatCursor:
-    """``maps`` by name, from top to bottom. What was chosen stays the same latency while the
-    second changes: the cell nearest to it is marked."""
+    """``maps`` by name, from top to bottom. The chosen latency stays the same while the second
+    changes; the nearest cell is marked."""
 
     def __init__(self, maps: Mapping[str, HeatMap]) -> None:
         self._maps = maps
@@ -61,7 +61,7 @@ class HeatCursor:
         self.mark(None)
 
     def at(self, t: float) -> ChosenCell | None:
-        """The chosen cell in the column of the moment ``t``; ``None`` if that has no cells."""
+        """The chosen cell in the column of time ``t``; ``None`` if that column is empty."""
         nearest = self._nearest(t)
         if nearest is None:
             return None
@@ -69,7 +69,7 @@ class HeatCursor:
         return ChosenCell(cell, name == DEVICE)
 
     def mark(self, t: float | None) -> bool:
-        """Mark the chosen cell in the column of this moment. Whether that is another one now."""
+        """Mark the chosen cell in the column of time ``t``. True if the marked cell changed."""
         nearest = None if t is None else self._nearest(t)
         changed = False
         for name, heat_map in self._maps.items():
@@ -79,8 +79,8 @@ class HeatCursor:
         return changed
 
     def move(self, t: float, by: int) -> bool:
-        """Choose the next cell with I/Os below (``by`` 1) or above (-1) in the column of this
-        moment; the first time the slowest of the lowest map. False if there are none."""
+        """Choose the next cell with I/Os below (``by`` 1) or above (-1) in the column of time
+        ``t``, at first the slowest of the lowest map. False if the column is empty."""
         cells = [*self._cells(t)]
         if not cells:
             return False
@@ -147,7 +147,7 @@ def requests_of(state: LiveState, frames: Sequence[Frame]) -> list[Exemplar]:
 
 
 def note(state: LiveState, chosen: ChosenCell) -> list[Piece]:
-    """Words for the title of a heat map."""
+    """Text for the title of a heat map."""
     ios = "I/O" if chosen.cell.count == 1 else "I/Os"
     pieces: list[Piece] = [(f"{chosen.range_text}: ", DIM), (f"{chosen.cell.count} {ios}", BOLD)]
     frames = frames_of(state, chosen)

@@ -1,4 +1,4 @@
-"""Heat maps of latency: fio's, and with the probe the device's in its place or below it."""
+"""Heat maps of latency: fio's, and with the probe also the device's, in its place or below it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from iopstui.ui.state.live import LiveState
 
 FIO, DEVICE, BOTH = "fio", "device", "both"
 BOTH_MAPS_ROWS = 16
-"""Rows that two of them take at least."""
+"""Rows needed to show both."""
 
 
 class HeatMaps:
-    """``placed`` says which of them have a place: FIO, DEVICE, BOTH, or none of them: ""."""
+    """``placed``: the visible ones (FIO, DEVICE or BOTH), "" if there are none."""
 
     def __init__(self, fio: ChartSpec, device: ChartSpec, charset: Charset) -> None:
-        # those of fio are drawn over fio's map, the device's over its own
+        # fio's curves are drawn over fio's map, the device's over its own
         device_curves = tuple(
             replace(curve, label=curve.label.removeprefix(f"{DEVICE} "))
             for curve in device.curves
@@ -44,7 +44,7 @@ class HeatMaps:
         return (self.fio, self.device)
 
     def available(self, state: LiveState, height: int) -> tuple[str, ...]:
-        """Heat maps that fit into so many rows. The device's needs the probe."""
+        """Heat maps that fit into ``height`` rows. The device's needs the probe."""
         if state.probe_frame is None:
             return (FIO,)
         if state.latencies.end is None:
@@ -52,7 +52,7 @@ class HeatMaps:
         return (FIO, DEVICE, BOTH) if height >= BOTH_MAPS_ROWS else (FIO, DEVICE)
 
     def current(self, state: LiveState, height: int) -> str:
-        """The one that was chosen, or where it can't be shown another."""
+        """The chosen one, or the first if that is not available."""
         choices = self.available(state, height)
         return self._choice if self._choice in choices else choices[0]
 
@@ -64,7 +64,7 @@ class HeatMaps:
         return at < len(choices)
 
     def place(self, box: Box, placed: str, framed: bool = False) -> list[Lines]:
-        """Take this region for those of them; tiles that a canvas must show."""
+        """Use this region for the ``placed`` ones; returns new tiles for the canvas."""
         self.placed = placed if box.height else ""
         above = (box.height + 1) // 2 if placed == BOTH else box.height
         first = replace(box, height=above) if placed in (FIO, BOTH) else NO_BOX
@@ -82,12 +82,12 @@ class HeatMaps:
         lines: bool,
         cursor: float | None,
     ) -> None:
-        """Both have one scale where both are seen: else they could not be held against each
-        other. ``cursor`` is the moment that is looked at."""
+        """Both use one scale while both are visible, so that they can be compared. ``cursor`` is
+        the selected time."""
         self._paint(state, window, (note, ()), lines, cursor)
         if not self.cursor.active or cursor is None:
             return
-        # its column may be one that this has drawn
+        # painting may have drawn its column
         changed, chosen = self.cursor.mark(cursor), self.cursor.at(cursor)
         chosen_note = () if chosen is None else heat_cursor.note(state, chosen)
         if chosen is not None and chosen.by_device:

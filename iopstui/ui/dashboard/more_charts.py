@@ -1,4 +1,4 @@
-"""Further charts where the terminal has the room: the device's queue, and its bandwidth."""
+"""Further charts for large terminals: the device's queue and its bandwidth."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from iopstui.ui.state.live import QUEUE, READ_MIB, WRITE_MIB
 
 HEIGHT = 12
 SIDE_BY_SIDE_FROM = 110
-"""From so many columns on they stand beside each other, else one below the other."""
+"""Terminal width from which they are side by side, else one below the other."""
 
 
 class MoreCharts:
@@ -37,7 +37,7 @@ class MoreCharts:
         ]
 
     def place(self, box: Box, framed: bool = False) -> list[Lines]:
-        """Take this region; tiles that a canvas must show."""
+        """Use this region; returns new tiles for the canvas."""
         boxes = _split_box(box) if box.height else (NO_BOX, NO_BOX)
         pairs = zip(self.charts, boxes, strict=True)
         return [new for chart, at in pairs for new in chart.place(at, framed)]
@@ -51,8 +51,8 @@ class MoreCharts:
         mouse_t: float | None = None,
         limits: Sequence[float] = (),
     ) -> None:
-        """``disk`` is that of the second whose figures stand in the titles, unless the mouse points
-        at another. ``limits`` are those of a bought volume, in MiB/s."""
+        """``disk`` has the figures for the titles, unless the mouse points at another second.
+        ``limits`` are those of a bought volume, in MiB/s."""
         newest, note = ([""], ["", ""]), list[Piece]()
         if disk is not None:
             newest = ([f.number(disk.aqu_sz)], [f.mib(disk.w_bytes_s), f.mib(disk.r_bytes_s)])

@@ -1,4 +1,4 @@
-"""The mouse on the dashboard: what is under it, and what a click there does."""
+"""The mouse on the dashboard: the element under it, and the key that a click stands for."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from iopstui.ui.draw.charts.chart import Chart
 from iopstui.ui.draw.layout import Box
 
 MIN_DRAG = 3
-"""Columns of a chart that are a span of time; less is a click."""
+"""Columns that make a drag a span of time; less is a click."""
 SCROLL_ROWS = 3
 
 
@@ -19,18 +19,18 @@ def inside(box: Box, x: int, y: int) -> bool:
 
 
 def chart_at(charts: Sequence[Chart], x: int, y: int) -> Chart | None:
-    """The chart whose plot is there."""
+    """The chart whose plot is at this cell."""
     return next(
         (chart for chart in charts if chart.shown and chart.column_at(x, y) is not None), None
     )
 
 
 def footer_keys(
-    hints: Sequence[KeyHint], width: int, q_does: str = "quit"
+    hints: Sequence[KeyHint], width: int, quit_label: str = "quit"
 ) -> list[tuple[int, int, str]]:
-    """(begin, end, key) of each key in the footer; of several, each has its own cells and the
-    first the words, too. As bars.footer_line draws it."""
-    ends = [KeyHint("?", "help"), KeyHint("q", q_does)]
+    """(begin, end, key) of each key in the footer, as bars.footer_line draws it. If a hint has
+    several keys, each has its own cells, and the text belongs to the first."""
+    ends = [KeyHint("?", "help"), KeyHint("q", quit_label)]
     width_left = width - sum(len(hint.key) + len(hint.description) + 3 for hint in ends)
     at, spans = 1, []
     fitting = []
@@ -52,14 +52,16 @@ def footer_keys(
     return spans
 
 
-def footer_key_at(hints: Sequence[KeyHint], width: int, x: int, q_does: str = "quit") -> str | None:
-    """The key that is written there."""
-    spans = footer_keys(hints, width, q_does)
+def footer_key_at(
+    hints: Sequence[KeyHint], width: int, x: int, quit_label: str = "quit"
+) -> str | None:
+    """The key at this column."""
+    spans = footer_keys(hints, width, quit_label)
     return next((key for begin, end, key in spans if begin <= x < end), None)
 
 
 def tab_at(titles: Sequence[str], x: int) -> int | None:
-    """The tab that is written there, as bars.tabs_line draws them."""
+    """The tab at this column, as bars.tabs_line draws them."""
     at = 1
     for index, title in enumerate(titles):
         size = len(f" {index + 1} {title} ") + 2

@@ -1,4 +1,4 @@
-"""Two runs over each other on the charts, each from its own beginning."""
+"""Two runs overlaid on the charts, aligned at their starts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from iopstui.ui.state.live import FIO_IOPS, LiveState
 
 MAX_SECONDS = 1800
 COMPARED_FIGURES = {"iops": (FIO_IOPS, "mean"), "p99": ("p99", MAX)}
-"""What is compared, and how several samples of one dot are made one."""
+"""Compared figures, and how several samples of one dot are merged."""
 
 
 def _specs(charset: Charset) -> tuple[ChartSpec, ChartSpec]:
@@ -24,7 +24,7 @@ def _specs(charset: Charset) -> tuple[ChartSpec, ChartSpec]:
     point = charset.points[0] * 2 if charset.line != "braille" else "⠂⠐"
 
     def curves(of: str) -> tuple[Curve, Curve]:
-        # where there is no braille, the characters part them
+        # without braille the characters tell them apart
         second = charset.line if charset.line == "braille" else charset.points[0]
         return (
             Curve(f"{of} 1", "", plotting.POINTS, second, DEVICE, point, COMPARED_FIGURES[of][1]),
@@ -38,8 +38,7 @@ def _specs(charset: Charset) -> tuple[ChartSpec, ChartSpec]:
 
 
 class Overlay:
-    """The charts of the runs numbered ``steps``: none, or two of them, the second held against the
-    first. They stand where the others do."""
+    """Charts of the runs numbered ``steps`` (none or two), in place of the usual charts."""
 
     def __init__(self, charset: Charset) -> None:
         self.steps: tuple[int, ...] = ()
@@ -55,13 +54,13 @@ class Overlay:
         return len(self.steps) == 2
 
     def choose(self, step: int) -> None:
-        """Choose another run; of more than two the first chosen is left out. Again: not any
-        more."""
+        """Select another run, dropping the oldest selection beyond two; a selected run is
+        deselected."""
         steps = [other for other in self.steps if other != step]
         self.steps = tuple(steps if step in self.steps else [*steps, step][-2:])
 
     def place(self, iops: Box, latency: Box, framed: bool = False) -> list[Lines]:
-        """Take these places if it is on; tiles that a canvas must show."""
+        """Use these boxes if it is active; returns new tiles for the canvas."""
         boxes = (iops, latency) if self.active else (NO_BOX, NO_BOX)
         pairs = zip(self.charts, boxes, strict=True)
         return [new for chart, box in pairs for new in chart.place(box, framed)]
@@ -90,7 +89,7 @@ class Overlay:
 
 
 def align_runs(history: History, rows: Sequence[RunRow]) -> History:
-    """The samples of two runs, each by the seconds since its own beginning, one a second."""
+    """The samples of two runs by seconds since each start, one per second."""
     names = [f"{of} {at}" for of in COMPARED_FIGURES for at in range(len(rows))]
     joined = History(names)
     lengths = [min(MAX_SECONDS, round((row.end or 0.0) - (row.begin or 0.0))) for row in rows]

@@ -39,16 +39,15 @@ from iopstui.ui.state.second_history import HistoryEntry
 
 MIN_DOT_S = 0.05
 TOOLTIP_S = 10.0
-"""So long the values under the mouse are shown after it has rested: it may just have been left
-there."""
+"""How long the values under a resting mouse are shown: the mouse may just have been left there."""
 JOB_WIDTH = 90
-"""Columns of the job where it stands in one line with the device."""
+"""Columns of the job if it is in one line with the device."""
 ZOOMS = tuple(float(seconds) for seconds in DOT_SECONDS)
 """Seconds per column of the charts."""
 
 
 def chart_specs(charset: Charset, device: str) -> tuple[ChartSpec, ChartSpec]:
-    """The charts of IOPS and of fio's latency; ``device`` is what the device's curve is called."""
+    """The charts of IOPS and of fio's latency; ``device`` is the label of the device's curve."""
     braille = charset.line == "braille"
     line = "⠒⠒" if braille else charset.line * 2
     second = "⠂⠐" if braille else charset.points[0] * 2
@@ -83,8 +82,8 @@ FIO_LATENCY, DEVICE_LATENCY, AWAIT = "fio", "device", "await"
 
 
 def _other_latencies(latency: ChartSpec, charset: Charset) -> dict[str, ChartSpec]:
-    """Latencies in place of fio's percentiles: with the probe the device's beside them, without a
-    job and a probe the means of /proc/diskstats."""
+    """Charts in place of fio's percentiles: with the probe the device's beside them, without job
+    and probe the means of /proc/diskstats."""
     p999, p99, p50 = latency.curves
     device = (
         replace(p999, name="device p99", label="device p99", style=DEVICE),
@@ -104,7 +103,7 @@ def _other_latencies(latency: ChartSpec, charset: Charset) -> dict[str, ChartSpe
 
 @runtime_checkable
 class LiveScreen(Protocol):
-    """A screen over the dashboard that shows what is measured, too."""
+    """A screen over the dashboard that shows live figures, too."""
 
     def paint(self) -> None:
         """Shows the newest state."""
@@ -112,7 +111,7 @@ class LiveScreen(Protocol):
 
 
 Strip = Callable[[int, int, bool], Sequence[Row]]
-"""Rows above the message for (width, height, tabbed): as many with tabs as without."""
+"""Rows above the message for (width, height, tabbed); their number does not depend on tabs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,20 +123,19 @@ class ViewState:
 
 
 class Dashboard(CanvasScreen):
-    """Draws a ``LiveState``. It is painted when ``paint`` is called, and only what changed. Who
-    shows it binds its keys."""
+    """Draws a ``LiveState``. ``paint`` paints what has changed. The owner binds its keys."""
 
     quit_label = "quit"
     allows_fullscreen = True
     """Whether Enter gives the focused panel the whole screen."""
     saves_layout = True
-    """Whether the next start begins with its layout."""
+    """Whether its layout is saved for the next start."""
     has_heat_cells = True
     """Whether cells of the heat map can be chosen."""
     layout_key = "layout"
-    """Where the configuration keeps it."""
+    """The configuration's key of the layout."""
     _mouse_t: float | None = None
-    """The moment under the mouse."""
+    """The time under the mouse."""
     _mouse_timer: Timer | None = None
     has_controls = True
     """Whether keys here run jobs and change settings of the disks."""
@@ -154,9 +152,9 @@ class Dashboard(CanvasScreen):
         self.charset = charset
         self.tab = 0
         self.focus_shown = False
-        """Whether the panel that keys and the mouse have chosen stands out."""
+        """Whether the focused panel is highlighted."""
         self.fullscreen = False
-        """One pane has the whole screen, which has room for all."""
+        """Whether one pane fills a screen that is large enough for all."""
         self._frozen: LiveState | None = None
         self._shown_second: LiveState | None = None
         self.own_cost = OwnCost()
@@ -169,7 +167,7 @@ class Dashboard(CanvasScreen):
         self.window = TimeWindow(0.0, ZOOMS[0] / charset.dots)
         self._zoom = 0
         self.span: tuple[float, float] | None = None
-        """The stretch of time that was chosen with the mouse."""
+        """The span of time that was selected with the mouse."""
         self._drag: tuple[Chart, int] | None = None
         self._dragged = False
         self._placed_cpus = -1
@@ -208,7 +206,7 @@ class Dashboard(CanvasScreen):
 
     @property
     def saved_layout(self) -> object:
-        """Layout to keep for the next start; its text is what ``restore_layout`` takes."""
+        """Layout to save for the next start; ``restore_layout`` takes its text."""
         return SavedLayout(
             PANELS[self.tab], self.fullscreen, self.heat_enabled, self.percentiles_enabled,
             self.column_seconds,
@@ -216,11 +214,11 @@ class Dashboard(CanvasScreen):
 
     @property
     def column_seconds(self) -> int:
-        """Seconds of a column of the charts."""
+        """Seconds per column of the charts."""
         return DOT_SECONDS[self._zoom]
 
     def restore_layout(self, layout: str) -> None:
-        """Begin as an earlier one was left. Before it is shown."""
+        """Restore a saved layout, before the first paint."""
         saved = parse_layout(layout)
         self.fullscreen = saved.zoomed
         self.set_layout(PANELS.index(saved.panel), saved.heat_map, saved.percentiles, saved.seconds)
@@ -233,8 +231,8 @@ class Dashboard(CanvasScreen):
 
     @property
     def frozen_at(self) -> float | None:
-        """The moment that is shown while it stands still, in seconds of the session; ``None`` if it
-        does not."""
+        """The time that is shown while the screen is frozen, in seconds of the session; else
+        ``None``."""
         return self.shown_state.t if self._frozen is not None else None
 
     @property
@@ -248,7 +246,7 @@ class Dashboard(CanvasScreen):
         return ViewState(self.tab, self.heat_enabled)
 
     def show_view(self, view: ViewState) -> None:
-        """Shows what was shown before."""
+        """Show an earlier view again."""
         self.tab, self.heat_enabled = view.tab, view.heat_enabled
         self.relayout()
 
@@ -261,24 +259,24 @@ class Dashboard(CanvasScreen):
         self.own_cost = cost
 
     def restart_state(self, state: LiveState) -> None:
-        """Another place in a recording: its charts are drawn from their beginning."""
+        """Continue at another position of a recording; the charts start anew."""
         self.state = state
         self.window.start = 0.0
         for chart in self.charts:
             chart.forget()
 
     def freeze(self) -> None:
-        """Stand still with what is shown now, or go on."""
+        """Freeze the screen, or unfreeze it."""
         if self._frozen is not None:
             self.unfreeze()
             return
         self._frozen = self.state.snapshot()
-        # its figures are those of the newest frame: a state's time may be a little later
+        # show the figures of the newest frame: a state's time may be a little later
         self._show_second(self._frozen.recent_seconds.near(self._frozen.t, 0))
 
     def walk(self, step: int, seconds: float = 0.0) -> bool:
-        """While it stands still: show the moment that is ``step`` moments and ``seconds`` later
-        (less than 0: earlier), as far as they are kept. False if that is where it was."""
+        """While frozen, show the second ``step`` entries and ``seconds`` later (negative: earlier),
+        as far as they are kept. False if nothing changed."""
         if self._frozen is None:
             self.freeze()
         if self._frozen is None:
@@ -293,7 +291,7 @@ class Dashboard(CanvasScreen):
             self._shown_second = self._frozen.at(moment)
 
     def unfreeze(self) -> None:
-        """Stand still no more."""
+        """Show the newest second again."""
         self._frozen = self._shown_second = None
         self.heat_maps.cursor.clear()
 
@@ -304,8 +302,8 @@ class Dashboard(CanvasScreen):
         return self.heat_maps.cursor.at(t) if t is not None and self.heat_visible else None
 
     def move_cell(self, by: int) -> bool:
-        """Stand still, and choose the next cell of the heat map below (``by`` 1) or above (-1).
-        False if this second has none."""
+        """Freeze the screen and choose the next cell of the heat map below (``by`` 1) or above
+        (-1). False if this second has none."""
         if self._frozen is None:
             self.freeze()
             self.paint(even_if_frozen=True)
@@ -313,21 +311,21 @@ class Dashboard(CanvasScreen):
         return t is not None and self.heat_maps.cursor.move(t, by)
 
     def leave_cell(self) -> None:
-        """Choose no cell of the heat map any more; the second stays."""
+        """Clear the chosen cell of the heat map; the second stays."""
         self.heat_maps.cursor.clear()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Places everything anew; a new screen is told its size twice."""
+        """Place everything again; a new screen gets its size twice."""
         if self._plan is None or self._placed_size != self.app.size:
             self.relayout()
 
     def on_screen_resume(self) -> None:
-        """Back from another screen: what happened meanwhile is painted now."""
+        """Paint the changes made while another screen was on top."""
         if self._plan is not None:
             self.paint()
 
     def relayout(self) -> None:
-        """Gives every widget its place for this size and tab, and paints it."""
+        """Place every region for this size and tab, and paint it."""
         width, height = self._placed_size = self.app.size
         if layout.too_small(width, height):
             self._place_nothing(width, height)
@@ -366,7 +364,7 @@ class Dashboard(CanvasScreen):
                 chart.focused = self.focus_shown and self.tab == index
 
     def cpu_rows(self) -> int:
-        """How many CPUs there are: their panel is as high as they need."""
+        """Number of CPUs, which decides their panel's height."""
         return len(self.shown_state.frame.cpus) if self.shown_state.frame else 0
 
     def make_plan(self, width: int, height: int, strip: int) -> layout.LayoutPlan:
@@ -374,7 +372,7 @@ class Dashboard(CanvasScreen):
         disks = max(1, kernel_panel.row_count(self.controller.target)) + bool(
             self.shown_state.drives
         )
-        # two runs over each other have the room of all charts; a share has no queue to draw
+        # an overlay uses the space of all charts; a share has no queue to draw
         target = self.controller.target
         without = self.overlay.active or (target is not None and not target.devices_below)
         further = {} if without else {layout.CHARTS: more_charts.HEIGHT}
@@ -401,7 +399,7 @@ class Dashboard(CanvasScreen):
         return wrap(width, self.charset, text, None)
 
     def show_tab(self, tab: int) -> bool:
-        """Opens a pane; False where all of them are visible anyway."""
+        """Open a pane; False if all panes are visible anyway."""
         if self._plan is None or not self._plan.tabbed:
             return False
         self.tab = tab % len(self.tabs)
@@ -409,7 +407,7 @@ class Dashboard(CanvasScreen):
         return True
 
     def show_fullscreen(self, tab: int | None) -> None:
-        """Gives a pane the whole screen, however large that is; ``None``: everything again."""
+        """Show one pane on the whole screen, whatever its size; ``None``: show all panes."""
         self.fullscreen = tab is not None
         self.tab = self.tab if tab is None else tab % len(self.tabs)
         self.relayout()
@@ -420,7 +418,7 @@ class Dashboard(CanvasScreen):
         return self._plan is not None and self._plan.tabbed
 
     def focus_panel(self, tab: int) -> None:
-        """Make a panel stand out; Enter gives it the whole screen."""
+        """Focus a panel; Enter shows it on the whole screen."""
         self.tab, self.focus_shown = tab % len(self.tabs), True
         self._show_focus()
         self.paint(even_if_frozen=True)
@@ -437,7 +435,7 @@ class Dashboard(CanvasScreen):
         return plan is not None and plan.box(names[tab]).height > 0
 
     def show_heat(self, enabled: bool) -> None:
-        """The heat map in place of the percentile lines, or the other way round."""
+        """Show the heat map in place of the percentile lines, or the lines again."""
         self.heat_enabled = enabled
         if self._plan is not None:
             if self._plan.tabbed:
@@ -457,12 +455,12 @@ class Dashboard(CanvasScreen):
         )
 
     def toggle_percentiles(self) -> None:
-        """Over the heat map, or not any more; with them it is opened."""
+        """Show percentiles over the heat map, or hide them; opens the heat map if needed."""
         self.percentiles_enabled = not self.heat_enabled or not self.percentiles_enabled
         self.show_heat(True)
 
     def zoom(self, out: bool) -> str:
-        """Changes the charts' stretch of time; what it is now, in words."""
+        """Change the time span of the charts; returns a description of it."""
         self.span = None
         self._zoom = min(len(ZOOMS) - 1, max(0, self._zoom + (1 if out else -1)))
         dots = max((chart.dots for chart in self.charts), default=1) or 1
@@ -474,7 +472,7 @@ class Dashboard(CanvasScreen):
         return f"the charts show {f.clock(length)}, {ZOOMS[self._zoom]:g} s per column"
 
     def paint(self, even_if_frozen: bool = False) -> None:
-        """Shows the newest state. While frozen only the message line lives."""
+        """Show the newest state. While frozen, only the message line is updated."""
         top, stack = self.app.screen, self.app.screen_stack
         for screen in stack[stack.index(self) + 1 :] if self in stack else ():
             if isinstance(screen, LiveScreen):
@@ -539,7 +537,7 @@ class Dashboard(CanvasScreen):
         self.panels["footer"].show([bars.footer_line(self.hints, width, charset, self.quit_label)])
 
     def title_line(self, width: int) -> Row:
-        """The line that says what is measured."""
+        """The title line: what is measured."""
         target, devices = self.controller.target, self.controller.devices
         cpus = self._cpu_numbers()
         measured = [devices.get(name or "") for name in (target.device, *target.devices_below)]
@@ -635,7 +633,7 @@ class Dashboard(CanvasScreen):
 
     @property
     def mouse_t(self) -> float | None:
-        """The moment that the mouse points at, if something was measured there."""
+        """The time that the mouse points at, if there are figures for it."""
         t, end = self._mouse_t, self.shown_state.history.end
         return t if t is not None and end is not None and t <= end + self.window.dot_s else None
 
@@ -648,7 +646,7 @@ class Dashboard(CanvasScreen):
         return note if t is None else [(f"at {f.clock(t)}", BOLD), ("  ", None)]
 
     def _values_note(self, chart: Chart) -> list[Piece]:
-        """Return the values of a heat map, which has none in its title."""
+        """Values for a heat map, which has none in its title."""
         pieces: list[Piece] = []
         for curve, value in reversed(
             [*zip(chart.spec.curves, self._values(chart, []), strict=True)]
@@ -658,7 +656,7 @@ class Dashboard(CanvasScreen):
         return pieces
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        """Over a chart: show the values of that second, in all charts."""
+        """Show the values of the second under the mouse, in all charts."""
         chart = mouse.chart_at(self.charts, event.screen_x, event.screen_y)
         column = chart.column_at(event.screen_x, event.screen_y) if chart is not None else None
         if column is None or self.overlay.active:
@@ -692,14 +690,14 @@ class Dashboard(CanvasScreen):
     # -- the mouse
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        """A drag may begin."""
+        """Start of a drag."""
         chart = mouse.chart_at(self.charts, event.screen_x, event.screen_y)
         self._drag = None
         if event.button == 1 and chart is not None and not self.overlay.active:
             self._drag = (chart, event.screen_x)
 
     def on_mouse_up(self, event: events.MouseUp) -> None:
-        """The end of a drag over a chart: show that span of time."""
+        """End of a drag over a chart: show that span of time."""
         drag, self._drag = self._drag, None
         self._dragged = False
         if drag is None:
@@ -715,7 +713,8 @@ class Dashboard(CanvasScreen):
         self.show_span(first, last)
 
     def on_click(self, event: events.Click) -> None:
-        """Focus a panel, give it the whole screen (twice), look at a second, or do a key."""
+        """Focus a panel, show it on the whole screen (double click), select a second, or press a
+        key of the footer."""
         x, y, plan = event.screen_x, event.screen_y, self._plan
         if plan is None or self._dragged or event.button != 1:
             self._dragged = False
@@ -758,7 +757,7 @@ class Dashboard(CanvasScreen):
                 self.paint(even_if_frozen=True)
 
     def _heat_map_at(self, x: int, y: int) -> HeatMap | None:
-        """The heat map there, if this is the column of the second that is looked at."""
+        """The heat map at this cell, if its column is that of the selected second."""
         chart, t = mouse.chart_at(self.charts, x, y), self.frozen_at
         column_s = self.window.dot_s * self.charset.dots
         if not self.has_heat_cells or not isinstance(chart, HeatMap) or t is None:
@@ -766,12 +765,12 @@ class Dashboard(CanvasScreen):
         return chart if chart.column_at(x, y) == self.window.column(t, column_s) else None
 
     def _is_chosen(self, x: int, y: int) -> bool:
-        """Whether the chosen cell of a heat map is there."""
+        """Whether the chosen cell of a heat map is at this position."""
         heat = self._heat_map_at(x, y)
         return heat is not None and heat.chosen is not None and heat.row_at(y) == heat.chosen.row
 
     def _panel_at(self, x: int, y: int) -> int | None:
-        """The tab of the panel there."""
+        """The tab of the panel at this cell."""
         plan = self._plan
         names = ("iops", "latency", *(panel.name for panel in self.panes))
         hits = (n for n in names if plan is not None and mouse.inside(plan.box(n), x, y))
@@ -779,11 +778,11 @@ class Dashboard(CanvasScreen):
         return self.index_of(name) if name is not None else None
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        """Over a chart: a longer stretch of time."""
+        """Show a longer span of time."""
         self._scroll(event, True)
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        """Over a chart: a shorter stretch of time."""
+        """Show a shorter span of time."""
         self._scroll(event, False)
 
     def _scroll(self, event: events.MouseEvent, down: bool) -> None:
@@ -792,7 +791,7 @@ class Dashboard(CanvasScreen):
             self.zoom(down)
 
     def freeze_at(self, t: float) -> None:
-        """Stand still at the second that ``t`` is in, in all panels."""
+        """Freeze all panels at the second that contains ``t``."""
         if self._frozen is None:
             self._frozen = self.state.snapshot()
         self._show_second(self._frozen.recent_seconds.at(t))
@@ -800,7 +799,7 @@ class Dashboard(CanvasScreen):
         self.paint(even_if_frozen=True)
 
     def show_span(self, first: float, last: float) -> None:
-        """Show this stretch of time in the charts until the zoom changes or Esc."""
+        """Show this span of time in the charts until the zoom changes or Esc."""
         dots = min((chart.dots for chart in self.charts if chart.shown), default=0)
         if dots and last > first:
             self.span = (max(0.0, first), last)
@@ -818,7 +817,7 @@ class Dashboard(CanvasScreen):
             self.paint(even_if_frozen=True)
 
     def _mark_means(self) -> list[Mean]:
-        """Means of each span between marks; empty without a mark, where the runs panel has more."""
+        """Means of each span between marks; empty without marks, when the runs panel has more."""
         stretches = self.shown_state.mark_intervals
         if not stretches.marked:
             return []

@@ -1,4 +1,4 @@
-"""The charts of IOPS and latency beside something else, such as the page of a lesson."""
+"""The charts of IOPS and latency beside other content, such as the page of a lesson."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NO_FIO = "measured by fio while a job runs"
 
 
 class SideCharts(Canvas):
-    """Two charts, one below the other, of the state that ``state`` gives. Drawn by ``paint``."""
+    """Two charts, one below the other, of the state that ``state`` returns."""
 
     def __init__(self, state: Callable[[], LiveState], charset: Charset) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class SideCharts(Canvas):
             self.add(chart.widgets())
 
     def on_resize(self, event: events.Resize) -> None:
-        """Places them anew."""
+        """Place both charts."""
         width, height = self.size
         self._window.start = 0.0
         upper = height // 2
@@ -40,7 +40,7 @@ class SideCharts(Canvas):
         self.paint()
 
     def paint(self) -> None:
-        """Shows the newest second."""
+        """Show the newest second."""
         state, charts = self._state(), (self._rates, self._latency)
         if not self.display or not all(chart.shown for chart in charts):
             return

@@ -1,9 +1,9 @@
-"""A screen of rows that were built elsewhere: one widget for all of them, sent where they changed.
+"""A screen of prepared rows: one widget for all of them, which sends only what changed.
 
-Textual composes a screen of widgets anew for each update: every widget is asked for its lines,
-all of them are cut where any other begins, and a change is sent from its widget's left edge on.
-With dozens of small regions that is dear. Regions never overlap here, so there is nothing to
-compose: what changed is cut out of its rows and sent.
+Textual composes a screen of widgets again for each update: it asks every widget for its lines, cuts
+all of them where any other starts, and sends a change from its widget's left edge on. With dozens
+of small regions that is expensive. Regions never overlap here, so there is nothing to compose:
+changed cells are cut out of their rows and sent.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.rows import Piece
 
 _Part = tuple[int, int, int, Lines]
-"""Of one row of the screen: the columns it begins and ends at, and which row of which lines."""
+"""A part of a screen row: its first column, the column after its last, the row in its lines, and
+the lines."""
 
 
 class Canvas(Widget):
@@ -58,8 +59,8 @@ class Canvas(Widget):
         self.refresh()
 
     def _note_changes(self, *regions: Region) -> None:
-        """Remembered here; Textual is only told that there is something to send at all. In a box
-        of other widgets Textual composes the screen: it is told of every region."""
+        """Note changed regions; Textual only learns that there is something to send. As one of
+        several widgets it reports each region, because Textual composes the screen."""
         if self._is_embedded:
             self.refresh(*regions)
             return
@@ -77,7 +78,7 @@ class Canvas(Widget):
 
     @property
     def base_style(self) -> Style:
-        """The colours of whatever names none."""
+        """The default colours."""
         color, background = self.styles.color, self.background_colors[1]
         current = Style(color=color.rich_color, bgcolor=background.rich_color)
         for line_filter in self.get_line_filters():
@@ -87,7 +88,7 @@ class Canvas(Widget):
 
     @property
     def has_changes(self) -> bool:
-        """Whether something has changed that was not sent yet."""
+        """Whether there are changes that were not sent yet."""
         return bool(self._changed)
 
     def take_changes(self) -> list[Region]:
@@ -134,7 +135,7 @@ class Canvas(Widget):
         segments_shown = []
         for text, style, control in segments:
             if style is not None:
-                # a filter makes the same of a style each time
+                # a filter changes a style the same way each time
                 coloured = self._filtered_styles.get(style)
                 if coloured is None:
                     coloured = self._filtered_styles[style] = self._filtered_style(filters, style)
@@ -160,7 +161,7 @@ class Canvas(Widget):
         return Strip(self.part(y, 0, width), width).apply_style(self.rich_style)
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Textual keeps rows, and is told which of them have changed in a box only."""
+        """Textual caches rows, and learns of changed ones only if this widget is embedded."""
         if not self._is_embedded:
             self._styles_cache.clear()
         return super().render_lines(crop)
@@ -179,21 +180,21 @@ class CanvasScreen(Screen[None]):
         yield self.canvas
 
     def paint_below(self) -> None:
-        """Send what has changed while dialogs lie over this screen, as far as they leave it free.
-        Textual would compose all screens anew for it."""
+        """Send changed cells that dialogs over this screen leave uncovered. Textual would compose
+        all screens again."""
         pieces = self.pieces_below()
         if pieces:
             self.app._display(self, _CanvasUpdate(pieces, self.canvas.base_style))  # type: ignore[arg-type]
 
     def pieces_below(self) -> list[TextSpan]:
-        """The changed cells that no dialog covers, tinted as the dialogs' screens say."""
+        """Changed cells that no dialog covers, tinted by the dialogs' screens."""
         app, canvas = self.app, self.canvas
         stack = [*app._background_screens, app.screen]
         if self not in stack:
             return []
         above = stack[stack.index(self) + 1 :]
         for screen in above:
-            # it keeps what it has drawn of the screens below, which is old now
+            # it caches its drawing of the screens below, which is outdated now
             screen._styles_cache.clear()
             screen._dirty_regions.add(screen.outer_size.region)
         boxes = [box for screen in above for box in _covered_regions(screen)]
@@ -214,7 +215,7 @@ class CanvasScreen(Screen[None]):
 
 
 TextSpan = tuple[int, int, list[tuple[str, Style]]]
-"""Row, column and what stands there."""
+"""Row, column and styled texts."""
 
 
 def _covered_regions(screen: Screen[Any]) -> list[Region]:
@@ -245,7 +246,7 @@ def _uncovered_spans(
 
 
 class _CanvasCompositor(Compositor):
-    """Textual's compositor, which does not compose where the canvas is all there is to see."""
+    """Textual's compositor, which composes nothing while the canvas is the only visible widget."""
 
     def __init__(self, canvas: Canvas) -> None:
         super().__init__()
@@ -283,7 +284,7 @@ class _CanvasCompositor(Compositor):
 
 
 class _CanvasUpdate(CompositorUpdate):
-    """Pieces of rows, each with its place, over a ``base`` style."""
+    """Spans of rows with their positions, over a ``base`` style."""
 
     def __init__(self, pieces: Sequence[TextSpan], base: Style) -> None:
         self._pieces = pieces

@@ -15,13 +15,13 @@ from iopstui.ui.draw.style import BOLD, DIM, Charset
 LABEL = 9
 WORDS, FEW_WORDS = 52, 30
 ORDER = ("busy", "irq/s", "BLOCK/s", "IPI/s", "jobs", "sys", "soft")
-"""What is shown first where there is little room."""
+"""The order in which measures are shown if not all fit."""
 
 
 def rows(
     cpus: Sequence[CpuRow], topology: Topology, width: int, height: int, charset: Charset
 ) -> list[Row]:
-    """Return as many measures as fit; every CPU has its cell in each."""
+    """As many measures as fit; every CPU has its cell in each."""
     ranked = sorted(MEASURES, key=lambda m: ORDER.index(m.name) if m.name in ORDER else 99)
     domains = cpu_grid(cpus, topology, ()).domains
     columns, words_beside = _columns(len(cpus) + len(domains) - 1, width)
@@ -39,7 +39,7 @@ def rows(
 
 
 def _columns(cells: int, width: int) -> tuple[int, bool]:
-    """Cells a line may have, and whether the words stand beside them (else below)."""
+    """Cells per line, and whether the text is beside them (else below)."""
     space = width - LABEL
     if cells <= space - FEW_WORDS:
         return space - FEW_WORDS, True
@@ -101,7 +101,7 @@ def _measure(
 
 
 def _busiest_text(row: GridRow, width: int) -> str:
-    """The busiest, as many of them as there is room for."""
+    """The busiest CPUs, as many as fit."""
     text = row.words
     busiest, _, total = text.partition(" of ")
     while len(text) > width and ", " in busiest:

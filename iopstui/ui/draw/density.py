@@ -25,8 +25,8 @@ def shades(charset: Charset) -> str:
 
 
 def grid_cells(charset: Charset) -> list[tuple[str, Style | None]]:
-    """A grid's cell by level: 0 is nothing, the last is full. Few styles: each change of one
-    is sent to the terminal. Only the upper quarter stands out."""
+    """A grid's cell by level: 0 is nothing, the last is full. Few styles, because each change of
+    style is sent to the terminal. Only the upper quarter is highlighted."""
     steps = bars(charset)
     looks: list[tuple[str, Style | None]] = [(charset.text("·"), None)]
     for level, char in enumerate(steps, 1):

@@ -34,8 +34,8 @@ def top(
     width: int, charset: Charset, number: str, title: Sequence[Piece], value: Sequence[Piece] = (),
     focused: bool = False,
 ) -> Row:  # fmt: skip
-    """The upper border: the panel's number (its key) and title, at the right the current value, as
-    far as it has room."""
+    """The upper border: the panel's number (its key), its title, and the current value at the right
+    if it fits."""
     left, right, _, _, line, _ = _CHARS[charset.name]
     style = border_style(focused)
     border = Line(width - 2, charset).add(f"{left}{line} ", style)
@@ -61,7 +61,7 @@ def _without_last_group(value: list[Piece]) -> list[Piece]:
 
 
 def bottom(width: int, charset: Charset, foot: Row = (), focused: bool = False) -> Row:
-    """The lower border, with words of ``foot`` on it."""
+    """The lower border, with the pieces of ``foot`` on it."""
     _, _, left, right, line, _ = _CHARS[charset.name]
     style = border_style(focused)
     border = Line(width - 1, charset).add(left + line, style)

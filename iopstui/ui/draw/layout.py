@@ -9,16 +9,16 @@ MIN_WIDTH, MIN_HEIGHT = 60, 15
 FULL_WIDTH, FULL_HEIGHT = 118, 32
 SIDE_BY_SIDE_FROM = 160
 THREE_WIDE, THREE_HIGH = 200, 14
-"""From so many columns on, and charts of so many rows, further charts stand beside the first two
-where there are no rows for them below."""
+"""Terminal width and chart height from which further charts are beside the first two, if there are
+no rows for them below."""
 LABELS = 6
-"""Columns of the latency chart that are no time: all three show the same stretch of it."""
+"""Columns of labels in the latency chart: all three show the same span of time."""
 FINDING_ROWS, FINDING_BOX = 2, 4
-"""Rows of a finding: without a box, and the least with one."""
+"""Rows of a finding: without a box, and the least in a box."""
 CHART_ROWS = 8
 DISK_ROWS = 4
 TWO_LINES_FROM = 20
-"""Rows of the terminal from which a finding has two where there are no boxes."""
+"""Rows of the terminal from which a finding outside a box has two rows."""
 RUNS = "runs"
 CHARTS = "charts"
 """The panel of further charts."""
@@ -40,8 +40,8 @@ NO_BOX = Box(0, 0, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class LayoutPlan:
-    """The dashboard's regions. ``tabbed`` says that only one pane at a time is there; ``more`` are
-    the panels that have no region of their own, by name."""
+    """The dashboard's regions. ``tabbed``: only one pane at a time is shown; ``extra``: the panels
+    without a region of their own, by name."""
 
     header: Box
     summary: Box
@@ -66,7 +66,7 @@ class LayoutPlan:
 
 
 def too_small(width: int, height: int) -> bool:
-    """True where no dashboard can be drawn."""
+    """True if no dashboard fits."""
     return width < MIN_WIDTH or height < MIN_HEIGHT
 
 
@@ -80,10 +80,10 @@ def plan(
     more: Mapping[str, int] | None = None,
     fullscreen: bool = False,
 ) -> LayoutPlan:
-    """The regions for a terminal of this size; ``tab`` counts where there are tabs. ``disks``
-    rows stand in the kernel's panel, as far as there is room. ``strip`` rows are kept free above
-    the message. ``more`` are further panels, with the rows each wants where there are no tabs.
-    ``fullscreen``: one pane at a time however large the terminal is."""
+    """The regions for a terminal of this size; ``tab`` matters only with tabs. The kernel's panel
+    has up to ``disks`` rows. ``strip`` rows are kept free above the message. ``more``: further
+    panels and their preferred rows without tabs. ``fullscreen``: one pane at a time even on a large
+    terminal."""
     if strip:
         shrunk = plan(width, height - strip, disks, cpus, tab, more=more, fullscreen=fullscreen)
         return replace(_plan_moved_down(shrunk, strip), strip=Box(0, _bottom(shrunk), width, strip))
@@ -95,7 +95,7 @@ def plan(
 
 
 def _bottom_boxes(width: int, height: int, finding: int) -> tuple[Box, Box]:
-    """The message and the finding. Without a box the finding is below: a long message goes on in
+    """The message and the finding. Without a box the finding is below: a long message continues in
     its rows."""
     if not finding:
         return Box(0, height - 2, width, 1), NO_BOX
@@ -173,7 +173,7 @@ def _has_finding_rows(layout: LayoutPlan) -> bool:
 
 
 def _plan_moved_down(layout: LayoutPlan, by: int) -> LayoutPlan:
-    """With so many rows free above the lines at the bottom."""
+    """Leave ``by`` rows free above the lines at the bottom."""
     return replace(
         layout,
         message=_box_moved_down(layout.message, by),
@@ -217,14 +217,14 @@ def _full_plan(width: int, height: int, disks: int, cpus: int, finding: int) -> 
     beside = width >= SIDE_BY_SIDE_FROM
     head = 1 if beside else 2
     fio_height = 7
-    # on a higher screen more of many devices, but half of what it is higher is the charts'
+    # on a higher screen more rows for devices, but half of the extra height is for the charts
     most = DISK_ROWS + (height - FULL_HEIGHT) // 2
     kernel_height = max(4, 3 + min(max(disks, 1), most))
     tables = max(fio_height, kernel_height) if beside else fio_height + kernel_height
     space = height - head - 2 - finding - tables
     columns = 2 if beside else 1
     cpu_rows = -(-max(cpus, 1) // columns)
-    # title, heading, lower border with a row of words
+    # title, heading, lower border with text
     cpu_height = min(3 + cpu_rows, max(7, space * 2 // 5), space - CHART_ROWS)
     charts = space - cpu_height
     top = head + charts

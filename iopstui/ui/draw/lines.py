@@ -1,4 +1,4 @@
-"""A region of a screen: rows that were built elsewhere, repainted where they changed."""
+"""A region of a screen: prepared rows, repainted where they changed."""
 
 from __future__ import annotations
 
@@ -12,36 +12,34 @@ from iopstui.ui.draw.rows import Piece, Row, cells, part
 
 
 class Refresh(Protocol):
-    """Have these regions of the screen painted anew."""
+    """Repaint these regions of the screen."""
 
     def __call__(self, *regions: Region) -> object:
-        """Soon; whoever asks needs not wait."""
+        """Schedule the repaint; returns at once."""
         ...
 
 
 class Lines:
-    """Shows rows on a ``Canvas`` (it is no widget itself). What is repainted is sent to the
-    terminal again even if nothing in it changed, so rows are compared here and only what differs
-    is refreshed.
-    """
+    """Shows rows on a ``Canvas``. A repainted region is sent to the terminal even if nothing in it
+    changed, so rows are compared here and only differences are refreshed."""
 
     def __init__(self, id: str | None = None) -> None:
         self.id = id
         self._rows: list[Row] = []
         self._placed = False
         self.box = NO_BOX
-        """Its place."""
+        """Its region of the screen."""
         self.shown = False
-        """While it has no place on the screen it must not be painted."""
+        """Whether it is on the screen; else it must not be painted."""
         self._on_move: Callable[[], None] = lambda: None
         self._refresh: Refresh = lambda *regions: None
 
     def attach(self, moved: Callable[[], None], refresh: Refresh) -> None:
-        """Tell this canvas from now on about moves and changes."""
+        """Report moves and changes to these callbacks from now on."""
         self._on_move, self._refresh = moved, refresh
 
     def place(self, box: Box) -> None:
-        """Moves it; only a resize or another tab does."""
+        """Move it, after a resize or a change of tab."""
         if self._placed and box == self.box:
             return
         self._placed = True
@@ -51,7 +49,7 @@ class Lines:
         self._on_move()
 
     def show(self, rows: Sequence[Row]) -> int:
-        """Shows ``rows`` from the top; how many of them changed."""
+        """Show ``rows`` from the top; returns how many changed."""
         box = self.box
         if len(rows) != len(self._rows):
             self._rows = list(rows)
@@ -82,9 +80,9 @@ class Lines:
 
 
 def _equal_cells(row: Row, before: Row) -> int:
-    """How many cells at the beginning need not be sent again."""
+    """Number of equal cells at the start, which need not be sent again."""
     equal = 0
-    # as pairs: what is the very same style need not be compared by its values
+    # compared as pairs: identical styles need no comparison of values
     for piece, old in zip(row, before, strict=False):
         if piece != old:
             break

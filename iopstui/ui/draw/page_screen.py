@@ -1,4 +1,4 @@
-"""A screen of a title, rows that can be scrolled, and keys."""
+"""A screen with a title, scrollable rows and a line of keys."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ class PageScreen(CanvasScreen):
 
     @abstractmethod
     def body(self, width: int) -> Sequence[Row]:
-        """All rows, seen or not."""
+        """All rows, visible or not."""
 
     @abstractmethod
     def foot(self, width: int) -> Line:
-        """The line of keys; which rows are shown is added to it."""
+        """The line of keys; the range of visible rows is added to it."""
 
     def on_resize(self, event: events.Resize) -> None:
-        """Places everything anew."""
+        """Place everything again."""
         width, height = self.app.size
         head, body, foot = self.panels
         head.place(Box(0, 0, width, 1))
@@ -65,7 +65,7 @@ class PageScreen(CanvasScreen):
         return self._top + self.panels[1].box.height < self._rows
 
     def paint(self) -> None:
-        """Shows the newest state."""
+        """Show the newest state."""
         head, body, foot = self.panels
         width, height = body.box.width, body.box.height
         if width < 2 or height < 1:

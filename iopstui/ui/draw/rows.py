@@ -20,12 +20,12 @@ T = TypeVar("T")
 
 
 def cells(text: str) -> int:
-    """How many cells of the terminal it takes; most of what is shown needs no look at a table."""
+    """Width in cells of the terminal; ASCII text, the usual case, needs no table."""
     return len(text) if text.isascii() else _wide(text)
 
 
-# half of what is shown are the same few frames, bars and dots as a second ago
-# without rich's own cache behind it, which keeps 4096 rows of charts that never come again
+# half of the texts are the same frames, bars and dots as a second ago; without rich's own cache
+# behind it, which keeps 4096 rows of charts that never come again
 _wide = lru_cache(512)(cached_cell_len.__wrapped__)
 
 
@@ -66,7 +66,7 @@ def _cells_of(text: str, first: int, last: int) -> str:
 
 
 class Line:
-    """Builds one row from left to right; ``done`` fits it to the width."""
+    """Builds one row from left to right; ``build`` pads it to the width."""
 
     def __init__(self, width: int, charset: Charset) -> None:
         self._width = width
@@ -80,8 +80,8 @@ class Line:
         return max(0, self._width - self.used)
 
     def add(self, text: str, style: Style | None = PLAIN) -> Line:
-        """Appends as much of ``text`` as there is room for."""
-        # some hundred times a second: without a property and functions for what is nearly always so
+        """Append as much of ``text`` as fits."""
+        # called hundreds of times a second: no properties or functions for the usual case
         space = self._width - self.used
         if not text or space <= 0:
             return self
@@ -93,7 +93,7 @@ class Line:
         return self
 
     def try_add(self, *pieces: Piece) -> bool:
-        """Appends all ``pieces``, or nothing if they don't fit as a whole."""
+        """Append all ``pieces``, or nothing if they do not fit together."""
         if sum(cells(text) for text, _ in pieces) > self.free:
             return False
         for text, style in pieces:
@@ -101,18 +101,18 @@ class Line:
         return True
 
     def extend(self, pieces: Iterable[Piece]) -> Line:
-        """Appends finished pieces."""
+        """Append these pieces."""
         for text, style in pieces:
             self.add(text, style)
         return self
 
     def fill_to(self, column: int, fill: str = " ", style: Style | None = PLAIN) -> Line:
-        """Fills up to ``column``."""
+        """Fill up to ``column``."""
         missing = min(column, self._width) - self.used
         return self.add(fill * missing, style) if missing > 0 else self
 
     def add_right(self, *pieces: Piece) -> Line:
-        """Puts ``pieces`` at the right end if they fit."""
+        """Add ``pieces`` at the right end if they fit."""
         size = sum(cells(text) for text, _ in pieces)
         if size <= self.free:
             self.fill_to(self._width - size)
@@ -127,7 +127,7 @@ class Line:
 
 
 def capital(title: str) -> str:
-    """A title as all are written; fio's name has no capital letter."""
+    """A title with a capital letter, except fio's name."""
     return title if title.startswith("fio") else title[:1].upper() + title[1:]
 
 
@@ -152,16 +152,16 @@ def _rule(width: int, charset: Charset, pieces: tuple[Piece, ...], right: tuple[
 
 
 def message(width: int, charset: Charset, text: str, style: Style | None = DIM) -> Row:
-    """A row of words, one cell in."""
+    """A row of text, indented by one cell."""
     return Line(width, charset).add(" ").add(charset.sentence(text), style).build()
 
 
 def wrap(width: int, charset: Charset, text: str, style: Style | None = DIM) -> list[Row]:
-    """``text`` as rows of words, broken between them."""
+    """``text`` as rows, broken between words."""
     return list(_wrapped(width, charset, text, style))
 
 
-# a second's words are mostly those of the second before
+# most texts are the same as in the second before
 @lru_cache(64)
 def _wrapped(width: int, charset: Charset, text: str, style: Style | None) -> tuple[Row, ...]:
     rows: list[Row] = []
@@ -182,9 +182,9 @@ def _wrapped(width: int, charset: Charset, text: str, style: Style | None) -> tu
 
 @dataclass(frozen=True)
 class Column(Generic[T]):
-    """A table's column: the least width (gap included) and how to show a value in it.
+    """A table's column: its minimum width (gap included) and how a value is shown.
 
-    Columns with the highest ``drop`` are left out first where there is no room; 0 never is.
+    Columns with the highest ``drop`` are left out first if not all fit; 0 is never left out.
     """
 
     title: str
@@ -197,7 +197,7 @@ class Column(Generic[T]):
 
 
 class Table(Generic[T]):
-    """A table whose columns depend on its width alone, so that no number can move another."""
+    """A table whose columns depend only on its width, so numbers never move other numbers."""
 
     def __init__(
         self, columns: Sequence[Column[T]], label: int, width: int, charset: Charset
@@ -257,7 +257,7 @@ class Table(Generic[T]):
             cell_style = DIM if dim else column.style if style_of is None else style_of(item)
             text = column.show(item)
             cell = text.rjust(width) if len(text) <= width else fit(text, width)
-            # Neighbours of one style are one piece: fewer escape sequences to send.
+            # neighbours of one style are one piece: fewer escape sequences to send
             if cell_style != style and run:
                 line.add(run, style)
                 run = ""

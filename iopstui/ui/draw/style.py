@@ -58,7 +58,7 @@ WARNING_FROM, CRITICAL_FROM = 70.0, 90.0
 
 
 def load_style(percent: float) -> Style:
-    """The style of a bar that shows how busy something is."""
+    """The style of a bar that shows a load."""
     if percent >= CRITICAL_FROM:
         return ERROR
     return WARNING if percent >= WARNING_FROM else GOOD

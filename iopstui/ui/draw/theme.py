@@ -24,7 +24,7 @@ from iopstui.ui.draw.style import ROLE
 
 DARK, LIGHT, COLOURBLIND, TERMINAL = "dark", "light", "colourblind", "terminal"
 AUTO = ""
-"""``dark``, or ``terminal`` where there are only sixteen colours."""
+"""``dark``, or ``terminal`` if there are only sixteen colours."""
 CONTRAST = 4.5
 """Of text to its background (WCAG AA)."""
 
@@ -122,7 +122,7 @@ _PLAIN_ROLES = {
     "heat-1": "ansi_blue", "heat-2": "ansi_cyan", "heat-3": "ansi_green",
     "heat-4": "ansi_bright_green", "heat-5": "ansi_bright_yellow",
     "text-muted": "ansi_default", "text-disabled": "ansi_default",
-    # what can be clicked looks like what cannot: dim blue words were hard to read
+    # buttons look like plain text: dim blue text was hard to read
     "link-color": "ansi_default", "link-color-hover": "ansi_default",
     "surface": "ansi_default", "panel": "ansi_default", "boost": "ansi_default",
     "border": "ansi_cyan", "border-blurred": "ansi_bright_black",
@@ -191,7 +191,7 @@ _PALETTE_OF_16: dict[str, dict[str, Style]] = {
 
 
 class Colours(LineFilter):
-    """Gives rows the colours of their roles on their way to the terminal."""
+    """Applies the colours of the roles to rows on their way to the terminal."""
 
     def __init__(self, palette: Mapping[str, Style]) -> None:
         super().__init__()
@@ -239,7 +239,7 @@ _BLANKS = re.compile("( +)")
 
 
 def _readable(colour: Color, background: Color, foreground: Color) -> Color:
-    """``colour``, moved towards the foreground until it can be read."""
+    """``colour``, blended with the foreground until it is readable."""
     for step in range(11):
         blended = colour.blend(foreground, step / 10, alpha=1)
         if contrast(blended, background) >= CONTRAST:
@@ -304,8 +304,8 @@ def _palette(app: App[int]) -> Mapping[str, Style]:
 
 
 def prepare_theme(app: App[int], name: str) -> None:
-    """Have ``app``, which is not running yet, begin with a theme. Changed later, all style sheets
-    would be read a second time before the first frame."""
+    """Set the theme of an ``app`` before it runs. A later change would read all style sheets a
+    second time before the first frame."""
     for theme in (*OWN_THEMES.values(), TERMINAL_THEMES[TERMINAL]):
         app.register_theme(theme)
     app.set_reactive(type(app).theme, _register_theme(app, name))
@@ -329,7 +329,7 @@ def plain_name(name: str) -> str:
 
 
 def theme_names(app: App[int]) -> tuple[str, ...]:
-    """The themes that can be told apart here: with few colours none of Textual's own."""
+    """The themes that are distinguishable here: with few colours none of Textual's own."""
     sixteen = app.no_color or few_colours(app)
     return (
         NAMES
@@ -339,7 +339,7 @@ def theme_names(app: App[int]) -> tuple[str, ...]:
 
 
 def apply_roles(app: App[int]) -> None:
-    """Give the roles the colours of the app's theme; everything is painted again."""
+    """Apply the theme's colours to the roles; everything is painted again."""
     app._filters[:] = [
         line_filter for line_filter in app._filters if not isinstance(line_filter, Colours)
     ]
@@ -369,7 +369,7 @@ def few_colours(app: App[int]) -> bool:
 
 
 def use_terminfo(app: App[int]) -> None:
-    """Believe terminfo where TERM's name does not say that there are 256 colours."""
+    """Trust terminfo if TERM's name does not say that there are 256 colours."""
     if app.console._color_system is not ColorSystem.STANDARD:
         return
     import curses

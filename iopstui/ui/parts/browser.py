@@ -12,7 +12,7 @@ ONE_TARGET_HERE = "Not available in the browser: viewers follow this target."
 
 
 class BrowserKeys(Part):
-    """Refuses what a page must not do; it has no keys of its own."""
+    """Refuses actions that a page must not do; it has no keys of its own."""
 
     HIDES = FILE_ACTIONS | {ONE_TARGET}
 

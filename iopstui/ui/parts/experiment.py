@@ -37,7 +37,7 @@ NO_EXPERIMENTS_HERE = "this session cannot run experiments"
 
 class ExperimentKeys(Part):
     """The experiment of this screen's session, one at a time. Without ``background`` none can be
-    begun: ``none_here`` says why, and one that was recorded is only shown when asked for."""
+    started, with ``none_here`` as the reason; a recorded one is shown on request."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class ExperimentKeys(Part):
         self._emit = emit
         self._hints = hints
         self._unavailable_text = none_here
-        # of each kind: the form's fields, and what was typed when one was begun last
+        # by kind: the form's fields and values of the last start
         self._form_values: dict[str, tuple[Sequence[Field], Mapping[str, str]]] = {}
 
     # -- what is known
@@ -80,12 +80,12 @@ class ExperimentKeys(Part):
 
     @property
     def can_stop(self) -> bool:
-        """Whether x stops the one whose screen is shown."""
+        """Whether x stops the shown experiment."""
         return self.background is not None and (self.active or not self.noun)
 
     @property
     def can_renew(self) -> bool:
-        """Whether n begins another."""
+        """Whether n starts another."""
         return self.background is not None and not self.active and bool(self.noun)
 
     @property
@@ -114,15 +114,16 @@ class ExperimentKeys(Part):
     # -- keys
 
     def sweep(self) -> None:
-        """Show the experiment that runs, or begin a sweep."""
+        """Show the running experiment, or start a sweep."""
         self._open("sweep")
 
     def compare(self) -> None:
-        """Show the experiment that runs, or begin a comparison."""
+        """Show the running experiment, or start a comparison."""
         self._open("compare")
 
     def _open(self, kind: str) -> None:
-        """The one that runs; else the form, after a question where there is a result to show."""
+        """Show the running experiment; else the form, after a question if there is a result to
+        show."""
         if self.active or (self.noun and self.background is None):
             self.show()
         elif self.noun:
@@ -136,7 +137,7 @@ class ExperimentKeys(Part):
             self._start_new(kind)
 
     def show(self) -> None:
-        """The screen of the experiment that runs or ran last."""
+        """Open the screen of the current or the last experiment."""
         from iopstui.ui.experiment.screen import ExperimentScreen
 
         port = self.port
@@ -154,7 +155,7 @@ class ExperimentKeys(Part):
         port.push(self.screen)
 
     def show_screen(self) -> None:
-        """The first event of an experiment has come: its screen opens over the dashboard."""
+        """Open the experiment's screen over the dashboard at its first event."""
         if self.background is not None and self.port.is_shown(self.port.dashboard):
             self.show()
 
@@ -232,12 +233,12 @@ class ExperimentKeys(Part):
     # -- what happens around it
 
     def feed(self, event: Event) -> None:
-        """An event of the session, in the session's thread."""
+        """Pass on an event of the session, in the session's thread."""
         if self.running_experiment is not None:
             self.running_experiment.feed(event)
 
     def forget(self) -> None:
-        """Forget the experiment: another session begins."""
+        """Forget the experiment: another session starts."""
         self.running_experiment = None
 
     def end(self) -> None:

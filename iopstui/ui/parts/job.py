@@ -23,7 +23,7 @@ BUSY = frozenset({EXPERIMENT, LESSON})
 
 
 class JobKeys(Part):
-    """``overrides`` are the fio options that were turned, ``job`` the one that r runs."""
+    """``overrides`` are the changed fio options, ``job`` the one that r runs."""
 
     def __init__(
         self, port: Port, jobs: Sequence[ShippedJob], job: str | None, overrides: Mapping[str, str]
@@ -36,9 +36,8 @@ class JobKeys(Part):
 
     @property
     def job(self) -> str:
-        """The job that r runs. As long as none was chosen it writes to a scratch file alone: on a
-        device or a file that exists a job that writes is refused.
-        """
+        """The job that r runs. The default job writes only on a scratch file: a job that writes to
+        a device or an existing file is refused."""
         if self._job is not None:
             return self._job
         names = [job.name for job in self.jobs]
@@ -61,7 +60,7 @@ class JobKeys(Part):
 
     @property
     def mode(self) -> str | None:
-        """RUNNING from when a job is asked for to its end: r stops it."""
+        """RUNNING from the request of a job to its end: r stops it."""
         state = self.port.state
         return RUNNING if state.running or state.next_run.requested else None
 
@@ -78,7 +77,7 @@ class JobKeys(Part):
         return self.overrides.pop(option, None) is not None
 
     def run_or_stop(self) -> None:
-        """Stops what runs or was asked for, else runs the job."""
+        """Stop the running or requested job, else run the job."""
         session, state = self.port.session, self.port.state
         if session is None:
             return
@@ -96,7 +95,7 @@ class JobKeys(Part):
             self.port.session.run_job(self.job, self.overrides)
 
     def run(self, job: str) -> None:
-        """Starts ``job`` with the options turned so far; a running one is stopped first."""
+        """Start ``job`` with the changed options; a running one is stopped first."""
         if self.port.session is None:
             return
         self._job = job
@@ -164,13 +163,13 @@ class JobKeys(Part):
         return knobs.current_value(knob, self.overrides, step.title if step else "", text)
 
     def _change_option(self, knob: knobs.OptionKey, value: str) -> None:
-        """Takes the new value; a running job is restarted once the key has come to rest."""
+        """Take the new value; a running job restarts once the key is released."""
         self.overrides[knob.option] = value
         self.option_changed(knob.option, f"{knob.name} {value}")
 
     def option_changed(self, option: str, change: str) -> None:
-        """The next run differs from the running one by ``change``, a new value of ``option``: it
-        is started anew."""
+        """Restart the job with ``change``, a new value of ``option``; without a running job it
+        applies to the next run."""
         state = self.port.state
         if not state.running and not state.next_run.requested:
             self.port.show_message("info", f"{change} applies to the next run (r runs {self.job})")
@@ -182,7 +181,7 @@ class JobKeys(Part):
         self._restart_timer = self.port.call_after(RESTART_DELAY_S, self.restart_with_changes)
 
     def restart_with_changes(self) -> None:
-        """Restarts the job with the options turned, and leaves a mark on the charts."""
+        """Restart the job with the changed options, and add a mark to the charts."""
         state, session = self.port.state, self.port.session
         text = ", ".join(knobs.mark_text(*changed) for changed in state.next_run.changes.items())
         if not text or session is None:
@@ -192,7 +191,7 @@ class JobKeys(Part):
         session.run_job(self.job, self.overrides)
 
     def decide(self) -> None:
-        """Run the job with the options that decide a finding which holds now."""
+        """Run the job with the options that decide an active finding."""
         finding = self._testable_finding()
         live = self.port.live
         if finding is None or live is None:

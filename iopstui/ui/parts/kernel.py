@@ -1,4 +1,4 @@
-"""Keys that set something: options of fio, tunables of the disks."""
+"""Keys that change settings: options of fio, tunables of the disks."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class KernelKeys(Part):
         self._experiments = experiments
         # whether the user has agreed that the key changes a setting of the disk
         self._affinity_confirmed = False
-        # those typed in this session, the newest last
+        # options typed in this session, the newest last
         self._options: list[str] = []
 
     @property
@@ -57,7 +57,7 @@ class KernelKeys(Part):
     # -- tunables of the disks
 
     def _queued_disk(self, name: str) -> BlockDevice | None:
-        """The first disk that has a queue to set; says so where there is none, or none any more."""
+        """The first disk that has a queue to set; shows a message if there is none."""
         session = self.port.session
         if session is None:
             return None
@@ -104,7 +104,7 @@ class KernelKeys(Part):
         self._set_affinity(value)
 
     def _set_affinity(self, value: str) -> None:
-        # an experiment may have begun since it was asked
+        # an experiment may have started since the question
         if self.port.session is not None and not self._experiments.refuses_disturbance():
             self.port.session.set_tunable("rq_affinity", value)
 
@@ -148,14 +148,14 @@ class KernelKeys(Part):
         self.port.push(Settings(session.knobs, self._change_setting, state, charset))
 
     def _change_setting(self, name: str, value: str) -> None:
-        # an experiment may have begun since the list was opened
+        # an experiment may have started since the list was opened
         if self.port.session is not None and not self._experiments.refuses_disturbance():
             self.port.session.set_tunable(name, value)
 
     # -- the probe
 
     def probe(self) -> None:
-        """Choose what is counted inside the kernel."""
+        """Choose what the probe counts inside the kernel."""
         live = self.port.live
         if live is None:
             return
@@ -257,8 +257,8 @@ class KernelKeys(Part):
 
 
 def read_engine_options(engine: str) -> Mapping[str, str]:
-    """All options that a job of this engine can have, with fio's words. Missing if fio can't be
-    started."""
+    """All options of a job with this engine, with fio's descriptions. Raises Missing if fio cannot
+    be started."""
     from iopstui.fio.inspect import find_fio
     from iopstui.fio.options import known_options
 
@@ -266,8 +266,8 @@ def read_engine_options(engine: str) -> Mapping[str, str]:
 
 
 def check_with_fio(text: str, engine: str) -> None:
-    """UsageError if ``option=value`` can't be so in a job of this engine. Without a fio it is said
-    when the job starts."""
+    """Raise UsageError if ``option=value`` is not valid in a job of this engine. Without fio the
+    check is made when the job starts."""
     from iopstui.fio.inspect import find_fio
     from iopstui.fio.options import check_option
 
@@ -277,7 +277,7 @@ def check_with_fio(text: str, engine: str) -> None:
 
 
 def parse_option(text: str) -> tuple[str, str]:
-    """``option=value`` of a fio job; UsageError in this screen's words, without ``--set``."""
+    """Parse ``option=value`` of a fio job; the UsageError does not mention ``--set``."""
     from iopstui.model.fio.jobfile import parse_override
 
     try:

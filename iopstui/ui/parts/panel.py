@@ -1,4 +1,4 @@
-"""Keys that move the focus between the panels and give one of them the whole screen."""
+"""Keys that move the focus between panels and zoom one of them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ class PanelKeys(Part):
 
     @property
     def can_open(self) -> bool:
-        """Whether a panel can be given the whole screen."""
+        """Whether a panel can be zoomed."""
         dashboard = self.port.dashboard
         return dashboard is not None and dashboard.allows_fullscreen and not dashboard.tabbed
 
     @property
     def can_close(self) -> bool:
-        """Whether one has it, or the picture stands still; a chosen cell is left first."""
+        """Whether a panel is zoomed or the screen is frozen; a chosen cell is left first."""
         dashboard = self.port.dashboard
         return (
             dashboard is not None
@@ -31,13 +31,13 @@ class PanelKeys(Part):
         )
 
     def open(self) -> None:
-        """Give the focused panel the whole screen."""
+        """Zoom the focused panel."""
         if self.port.dashboard is not None:
             self.port.dashboard.show_fullscreen(self.port.dashboard.tab)
             self.port.refresh_footer()
 
     def close(self) -> None:
-        """Show all panels again; else all of the time; else what is measured now."""
+        """Show all panels again; else the whole time; else the current second."""
         dashboard = self.port.dashboard
         if dashboard is None:
             return
@@ -51,8 +51,8 @@ class PanelKeys(Part):
         dashboard.paint(even_if_frozen=True)
 
     def tab(self, tab: int) -> None:
-        """Move the focus to a panel; the focused one gets the whole screen, or gives it back. On a
-        small screen: show that pane."""
+        """Focus a panel; zoom the focused one, or show all again. On a small screen: show that
+        pane."""
         dashboard = self.port.dashboard
         if dashboard is None or (not dashboard.fullscreen and dashboard.show_tab(tab)):
             return
@@ -64,7 +64,7 @@ class PanelKeys(Part):
             dashboard.focus_panel(tab)
 
     def show_all(self) -> None:
-        """Show all panels again, where there is room for them."""
+        """Show all panels again, if they fit."""
         if self.port.dashboard is not None and self.port.dashboard.fullscreen:
             self.port.dashboard.show_fullscreen(None)
 

@@ -1,4 +1,4 @@
-"""Key S: keep what the screen shows as a picture and as text."""
+"""Key S: save the screen as a picture and as text."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from iopstui.ui.core.key import Key
 
 
 class PictureKeys(Part):
-    """Writes what is seen into the current directory."""
+    """Writes pictures into the current directory."""
 
     def picture(self) -> None:
-        """Keep the screen as it is now."""
-        # taken at once; only the files are written beside the screen
+        """Save the current screen."""
+        # rendered at once; only the files are written in the background
         name = time.strftime("iopstui-%Y%m%d-%H%M%S")
         self.port.run_in_background(self._save(name, self.port.pictures()), "picture")
 

@@ -1,4 +1,4 @@
-"""Keys R and H: record what is measured from now on, and write a report."""
+"""Keys R and H: start a recording, and write a report."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class RecordKeys(Part):
 
     def __init__(self, port: Port) -> None:
         super().__init__(port)
-        # a recording that has ended, and of which there is no report yet
+        # the last recording, while it has no report yet
         self._last_recording: Path | None = None
 
     @property
@@ -101,9 +101,9 @@ class RecordKeys(Part):
         self.port.show_message("error", f"{error.message} {error.hint}".strip())
 
     async def _write_report(self, recording: Path, output: Path, period: str = "") -> None:
-        """Write a report in a process of its own: a long recording takes a while, and measuring
-        goes on."""
-        # the very same program, wherever it was started from
+        """Write a report in a separate process: a long recording takes a while, and measuring
+        continues."""
+        # the same program, wherever it was started from
         environment = {**os.environ, "PYTHONPATH": str(Path(iopstui.__file__).parent.parent)}
         try:
             child = await asyncio.create_subprocess_exec(
@@ -149,5 +149,5 @@ class RecordKeys(Part):
 
 
 def _free(path: Path) -> Path:
-    """``path``, or what it is called with a number where that is a file already."""
+    """``path``, or a numbered variant if that file exists."""
     return next_free_path(path) if os.path.lexists(path) else path

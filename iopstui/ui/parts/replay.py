@@ -1,4 +1,4 @@
-"""Keys of a replay: they move through the recording."""
+"""Keys of a replay, which move through the recording."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ HELP = "Keys of a replay (iopstui replay FILE)"
 SEEK_S = 10.0
 RECORDED = "this is a recording; it cannot run jobs or change anything"
 REPLACED_ACTIONS = frozenset({"freeze", "walk", "stride", "ends"})
-"""Actions of the live screen that others stand in for here."""
+"""Actions of the live screen that a replay replaces."""
 
 
 class PlayedRecording(Protocol):
-    """A recording that is played: of one session, or of many hosts."""
+    """A recording during replay, of one session or of many hosts."""
 
     speed: float
     paused: bool
@@ -38,7 +38,7 @@ class PlayedRecording(Protocol):
         ...
 
     def pause(self, paused: bool) -> None:
-        """Stand still, or go on."""
+        """Pause or resume."""
         ...
 
     def seek(self, t: float) -> None:
@@ -46,34 +46,34 @@ class PlayedRecording(Protocol):
         ...
 
     def seek_by(self, seconds: float) -> None:
-        """Go so far on or back."""
+        """Move forward or back by ``seconds``."""
         ...
 
     def change_speed(self, up: bool) -> float:
-        """The next pace; what it is now."""
+        """Select the next speed; returns it."""
         ...
 
     def step(self) -> None:
-        """The next sample alone."""
+        """Show the next sample, then pause."""
         ...
 
 
 class ReplayKeys(Part):
-    """Keys that measure say that they can't; those that look work as they do live."""
+    """Refuses keys that measure; those that change the view work as on a live screen."""
 
     def __init__(self, port: Port, session: PlayedRecording) -> None:
         super().__init__(port)
         self._session = session
 
     def refuses(self, action: Action) -> bool:
-        """Refuse what would measure, change or mark something."""
+        """Refuse actions that would measure, change or mark something."""
         if action.measures:
             self.port.show_message("info", RECORDED)
         return action.measures
 
     @property
     def space_action(self) -> str:
-        """Meaning of space now."""
+        """The effect of the space key now."""
         session = self._session
         if session.at >= session.end and not session.growing:
             return "again"
@@ -81,13 +81,13 @@ class ReplayKeys(Part):
 
     @property
     def position_text(self) -> str:
-        """Return which moment of the recording is shown."""
+        """Position in the recording."""
         mode = "FOLLOW" if self._session.growing else "REPLAY"
         return f"{mode} {f.clock(self._session.at)} / {f.clock(self._session.end)}"
 
     @property
     def pace_text(self) -> str:
-        """How fast the recording is played."""
+        """Speed of the replay."""
         return "paused" if self._session.paused else f"×{self._session.speed:g}"
 
     @property
@@ -106,7 +106,7 @@ class ReplayKeys(Part):
         self._session.seek_by(direction * SEEK_S)
 
     def next_second(self, by: int) -> None:
-        """Choose a cell of the heat map in the next second, or the one before."""
+        """Choose a cell of the heat map in the next or the previous second."""
         dashboard = self.port.dashboard
         if dashboard is not None:
             dashboard.walk(by)

@@ -1,4 +1,4 @@
-"""Key d: choose what is measured, at the beginning or later."""
+"""Key d: choose the target, at the start or later."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ OTHER_FILE = "Another file ..."
 class TargetKeys(Part):
     """Makes the session for the chosen targets.
 
-    ``opened`` is called with it, ``closed`` before another one replaces it. ``then`` begins what
-    was chosen on the home screen for the targets.
+    ``on_open`` is called with it, ``on_close`` before another one replaces it. ``begin`` starts the
+    action that was chosen on the home screen.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class TargetKeys(Part):
                 self._begin_action(choice.action)
 
     def _choose_recording(self) -> None:
-        """Ask which one, the newest of this directory first."""
+        """Choose a recording of this directory, the newest first."""
         from iopstui.recording.recent import recent_paths
         from iopstui.ui.dialogs.choice import Choice
 
@@ -145,7 +145,7 @@ class TargetKeys(Part):
             self.port.leave(EXIT_OK)
 
     def _open(self, targets: Sequence[str]) -> bool:
-        """False if they can't be opened: it is said why."""
+        """Open the targets. False, with a message, if that fails."""
         try:
             session = self._backend.make_controller(targets)
         except IopstuiError as error:
@@ -180,7 +180,7 @@ class TargetKeys(Part):
 
 
 def playable(text: str) -> None:
-    """UsageError if this is no recording."""
+    """Raise UsageError if this is no recording."""
     from iopstui.recording.reader import recording_path
     from iopstui.recording.replay import ReplaySession
 

@@ -32,7 +32,7 @@ LONGEST_MARK = 60
 
 
 class ViewKeys(Part):
-    """Keys that change only what is shown, never what is measured."""
+    """Keys that change only the view, never the measurement."""
 
     def __init__(self, port: Port) -> None:
         super().__init__(port)
@@ -40,7 +40,7 @@ class ViewKeys(Part):
 
     @property
     def frozen(self) -> bool:
-        """True while the picture stands still."""
+        """True while the screen is frozen."""
         dashboard = self.port.dashboard
         return dashboard is not None and dashboard.frozen_at is not None
 
@@ -68,14 +68,14 @@ class ViewKeys(Part):
             self.port.session.mark(mark_text)
 
     def freeze(self) -> None:
-        """Freeze the picture, or let it go on."""
+        """Freeze or unfreeze the screen."""
         if self.port.dashboard is not None:
             self.port.dashboard.freeze()
             self.port.refresh_footer()
             self.port.dashboard.paint(even_if_frozen=True)
 
     def walk(self, by: tuple[int, float]) -> None:
-        """Show an earlier or a later moment in all panes; ``by`` is (moments, seconds)."""
+        """Show an earlier or a later second in all panes; ``by`` is (entries, seconds)."""
         dashboard = self.port.dashboard
         if dashboard is None:
             return
@@ -91,7 +91,7 @@ class ViewKeys(Part):
         dashboard.paint(even_if_frozen=True)
 
     def zoom(self, out: bool) -> None:
-        """Show a longer or a shorter stretch of time in the charts."""
+        """Show a longer or a shorter span of time in the charts."""
         if self.port.dashboard is not None:
             self.port.show_message("info", self.port.dashboard.zoom(out))
 
@@ -119,7 +119,7 @@ class ViewKeys(Part):
             self.port.push(runs, lambda _: dashboard.relayout())
 
     def overlay(self) -> None:
-        """Lay the newest two runs over each other, or show the charts of all time again."""
+        """Overlay the newest two runs, or show the usual charts again."""
         dashboard = self.port.dashboard
         if dashboard is None:
             return
@@ -137,7 +137,7 @@ class ViewKeys(Part):
         dashboard.relayout()
 
     def base(self) -> None:
-        """Hold all runs against the newest that is over, or against none again."""
+        """Compare all runs with the newest finished one, or with none again."""
         had = self.port.state.runs.base
         row = self.port.state.runs.turn_base()
         text = "no finished run yet to compare with"
@@ -164,7 +164,7 @@ class ViewKeys(Part):
         )  # fmt: skip
 
     def open_probe(self) -> None:
-        """Open what the probe shows."""
+        """Open the page of the probe."""
         if self.port.dashboard is not None:
             self._open_list("Inside the kernel", self._probe_rows, pages.PROBE_KEY)
 
@@ -230,7 +230,7 @@ class ViewKeys(Part):
         return frame is not None and frame.probe is not None and bool(frame.probe.exemplars)
 
     def slowest(self) -> None:
-        """Open the slowest requests of the second that is shown."""
+        """Open the slowest requests of the shown second."""
         if self.port.dashboard is None:
             return
         from iopstui.ui.dialogs.slow_list import slowest_list
@@ -256,7 +256,7 @@ class ViewKeys(Part):
         dashboard.paint(even_if_frozen=True)
 
     def open_cell(self) -> None:
-        """List the requests that were kept of the chosen cell."""
+        """List the kept requests of the chosen cell."""
         dashboard = self.port.dashboard
         chosen = dashboard.chosen_cell if dashboard is not None else None
         if chosen is None:
@@ -266,7 +266,7 @@ class ViewKeys(Part):
         self._open_requests(cell_list(self.port.shown_state, chosen, self.port.charset))
 
     def _open_requests(self, page: SlowList | None) -> None:
-        """Open this list of requests, or say why there is none."""
+        """Open this list of requests, or explain why there is none."""
         if page is not None:
             self.port.push(page)
             return
@@ -277,7 +277,7 @@ class ViewKeys(Part):
         self.port.show_message("info", empty_reason(self.port.shown_state, parts))
 
     def leave_cell(self) -> None:
-        """Choose no cell any more."""
+        """Leave the chosen cell."""
         dashboard = self.port.dashboard
         if dashboard is not None:
             dashboard.leave_cell()
@@ -285,7 +285,7 @@ class ViewKeys(Part):
             dashboard.paint(even_if_frozen=True)
 
     def workload(self) -> None:
-        """Capture what applications ask of the disk while the page is open."""
+        """Capture the applications' workload while the page is open."""
         if self.port.dashboard is None:
             return
         from iopstui.linux.capture.live_capture import LiveCapture
@@ -306,7 +306,7 @@ class ViewKeys(Part):
         self.port.push(page, lambda _: None if running is None else running.close())
 
     def _groups(self) -> Callable[[], GroupsOfDisks]:
-        """What reads the cgroups now; of a recording it is what that has."""
+        """Return a function that reads the cgroups' rates, in a replay those of the recording."""
         port, live = self.port, self.port.live
         if live is None:
 
@@ -324,8 +324,8 @@ class ViewKeys(Part):
         return lambda: (load.rates(), load.disks, load.why_not)
 
     def heat_map(self) -> None:
-        """Show the heat map in place of the percentile lines, with the probe the device's and both
-        after it, then the lines again."""
+        """Switch from the percentile lines to the heat map, with the probe also to the device's and
+        to both, then back."""
         if self.port.dashboard is not None:
             self.port.dashboard.next_heat_map()
             self._explain_missing_heat()
@@ -353,7 +353,7 @@ class ViewKeys(Part):
         self.port.open_help()
 
     def themes(self) -> None:
-        """Open the list of themes. The one that is chosen there is kept."""
+        """Open the list of themes; the chosen one is saved."""
         from iopstui.ui.dialogs.theme import ThemeChoice
 
         names, now = self.port.themes()

@@ -40,8 +40,8 @@ SWEEP, COMPARE = "sweep", "compare"
 
 @dataclass
 class Trace:
-    """The seconds of one run: (seconds since fio began, IOPS) at the end of each interval, and
-    how many of them are settling."""
+    """The seconds of one run: (seconds since fio's start, IOPS) at the end of each interval, and
+    the length of the settling time."""
 
     index: int
     variant: int
@@ -50,8 +50,8 @@ class Trace:
 
 
 class ExperimentState:
-    """``points`` are the runs measured so far by index, ``failed`` those that failed,
-    ``current_point`` the one under way, ``traces`` the runs of a comparison."""
+    """``points`` are the measured runs by index, ``failed`` the failed ones, ``current_point`` the
+    running one, ``traces`` the runs of a comparison."""
 
     def __init__(self, plan: Plan, t: float) -> None:
         self.plan = plan
@@ -80,7 +80,7 @@ class ExperimentState:
 
     @property
     def total(self) -> int:
-        """How many runs the experiment takes."""
+        """Number of runs of the experiment."""
         return self.plan.points
 
     @property
@@ -127,7 +127,7 @@ class ExperimentState:
     def _start_point(self, event: PointStarted) -> None:
         self.current_point, self.iops, self.phase = event, None, ""
         self._settling = Settling(self.plan.settle, self.plan.measure)
-        # a recording that is played from another place tells a run twice
+        # a replay that jumps may report a run twice
         self.traces = [trace for trace in self.traces if trace.index != event.index]
         if self.plan.variants and event.index < len(self.steps):
             self.traces.append(Trace(event.index, self.steps[event.index].variant))
@@ -155,7 +155,7 @@ class ExperimentState:
         return max(0.0, self.current_point.left_s - (self.t - self.current_point.t))
 
     def progress(self, short: bool = False) -> str:
-        """How far it is: "sweep: point 3 of 9, 1:10 left"."""
+        """Progress: "sweep: point 3 of 9, 1:10 left"."""
         unit = self.plan.unit
         count = len(self.points)
         if self.finished is not None:
@@ -185,7 +185,7 @@ class ExperimentState:
         return f"{outcome} after {len(self.points)} of {self.total} {units}"
 
     def activity_text(self) -> str:
-        """Current activity, in words; "" once it is over."""
+        """Current activity; "" once it is over."""
         if self.current_point is None or self.finished is not None:
             return "" if self.finished is not None else "between two runs"
         if self.phase == LAYOUT:
@@ -236,7 +236,7 @@ class ExperimentState:
     def _conclusions(
         self,
     ) -> tuple[int, list[str], list[LoadCurve[PointFinished]], ComparisonResults | None]:
-        """Computed again when a point, or the whole experiment, is done."""
+        """Recomputed when a point, or the whole experiment, is done."""
         key = 2 * (len(self.points) + len(self.failed)) + (self.finished is not None)
         if self._cached_conclusions is None or self._cached_conclusions[0] != key:
             points = [self.points[index] for index in sorted(self.points)]
@@ -251,14 +251,14 @@ class ExperimentState:
     ) -> tuple[list[str], list[LoadCurve[PointFinished]], None]:
         if not points:
             return [], [], None
-        # before all points are there, a curve ends where measuring has come to
+        # before all points are measured, a curve ends at the last one
         knees = curves_of(self.plan, points) if self.finished is not None else []
         lines = conclusions(points_of(self.plan, points), knees)
         drawn = curves_along(self.plan, self.axis, points)
         return [printable(line) for line in lines], drawn, None
 
     def points_by_place(self) -> dict[int, PointFinished]:
-        """The points of a sweep by their place, several runs of one as their mean."""
+        """The points of a sweep by position; several runs of one as their mean."""
         return {point.index: point for point in points_of(self.plan, list(self.points.values()))}
 
     def place(self, step: PlannedPoint | PointFailed) -> int:

@@ -1,4 +1,4 @@
-"""The findings of a session: what holds, since when, and what is over."""
+"""The findings of a session: active ones, since when, and ceased ones."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from iopstui.model.findings.finding import Finding, end_text
 NOT_REPEATED = ("moved",)
 MAX_KEPT = 60
 SHOWN_FOR_S = 40.0
-"""A rule that goes on says so again every 30 s (session/tick/findings.py)."""
+"""A rule that continues to hold is reported every 30 s (session/tick/findings.py)."""
 
 
 @dataclass(frozen=True, slots=True)
 class FindingEntry:
-    """Finding of a rule: first at ``first``, last at ``t``, in run number ``step``. ``ceased``: its
-    cause is over, in words ("": it is not known to be)."""
+    """Finding of a rule: first at ``first``, last at ``t``, in run number ``step``. ``ceased``:
+    text if its cause is gone, else ""."""
 
     t: float
     first: float
@@ -27,7 +27,7 @@ class FindingEntry:
 
 
 class FindingList:
-    """Shown findings, in the order in which they were found last."""
+    """Findings in the order of their last report."""
 
     def __init__(self, entries: Iterable[FindingEntry] = ()) -> None:
         self.entries = list(entries)
@@ -37,7 +37,8 @@ class FindingList:
         return FindingList(self.entries)
 
     def add(self, event: FindingReported, step: int) -> None:
-        """A rule that fires again in the same run moves up; it is not listed twice."""
+        """Add a finding. If its rule fired already in this run, the entry moves up and is not
+        listed twice."""
         rule, first = event.finding.rule, event.t
         for index, entry in enumerate(self.entries):
             # the same tunable changed again is another finding
@@ -50,7 +51,8 @@ class FindingList:
         del self.entries[:-MAX_KEPT]
 
     def end(self, event: FindingEnded) -> bool:
-        """The newest of this rule is over, and shown as that for a while; False: there is none."""
+        """Mark the newest finding of this rule as ceased, to be shown as such for a while. False if
+        there is none."""
         for index in reversed(range(len(self.entries))):
             entry = self.entries[index]
             if entry.finding.rule == event.rule and not entry.ceased:
@@ -61,7 +63,7 @@ class FindingList:
 
     def current(self, step: int, t: float, finished: float | None) -> list[FindingEntry]:
         """Findings that hold at ``t`` in run ``step``, or held at its end at ``finished``: the
-        newest first, within a second the most telling first; then those that ended lately."""
+        newest first, within a second the most informative first; then those that ended recently."""
         entries = [
             entry
             for entry in self.entries
@@ -71,5 +73,5 @@ class FindingList:
 
 
 def _now_for(entry: FindingEntry, t: float, finished: float | None) -> float:
-    """Time of the findings: those of a run stay as they were at its end, later ones age."""
+    """The time to compare with: findings of a run stay as they were at its end, later ones age."""
     return t if finished is None or entry.t > finished else min(t, finished)

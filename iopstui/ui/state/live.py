@@ -69,7 +69,7 @@ NEXT_KEYS = "r runs it again, [ ] iodepth, v all runs"
 
 @dataclass(frozen=True, slots=True)
 class DisplayedRun:
-    """The run that the screen shows as the one under way or the last one."""
+    """The run that the screen shows as the current or the last one."""
 
     step: StepStarted | None
     finished: StepFinished | None
@@ -98,7 +98,7 @@ class LiveState:
     completions: CpuHistory = field(default_factory=CpuHistory)
     """By CPU."""
     _probe_frame: Frame | None = None
-    """The newest frame in which the probe has counted something."""
+    """The newest frame with counts of the probe."""
     frame: Frame | None = None
     fio: Frame | None = None
     step: StepStarted | None = None
@@ -111,27 +111,27 @@ class LiveState:
     findings: FindingList = field(default_factory=FindingList)
     next_run: NextRun = field(default_factory=NextRun)
     outcomes: list[ExpectationChecked] = field(default_factory=list)
-    """What came of the last run's expectations; empty while one runs."""
+    """Outcomes of the last run's expectations; empty during a run."""
     steady: SteadyState | None = None
     point: PointStarted | None = None
-    """The point of an experiment that is measured."""
+    """The point of an experiment that is being measured."""
     experiment: ExperimentState | None = None
-    """The one that runs or ran last."""
+    """The current or the last experiment."""
     t: float = 0.0
     total_s: int | None = None
-    """How long the run takes in all, as far as fio knows; of an earlier one it is not kept."""
+    """Total duration of the current run, as far as fio knows."""
     ended: bool = False
     initial_tunables: dict[str, dict[str, str]] = field(default_factory=dict)
-    """What changed tunables had been at first, by name and disk."""
+    """The first values of changed tunables, by name and disk."""
     volume: VolumeState | None = None
-    """What was bought, and its credits; ``None``: not said."""
+    """The bought volume and its credits; ``None`` if not given."""
     recent_seconds: SecondHistory = field(default_factory=SecondHistory)
-    """The last minutes, one by one."""
+    """The last minutes, second by second."""
     _last_notice_t: float = -1.0
     _listed_devices: frozenset[str] = frozenset()
-    """Those of ``devices`` that the newest frame has figures of."""
+    """Those of ``devices`` for which the newest frame has figures."""
     _gone_devices: frozenset[str] = frozenset()
-    """Those that earlier frames had figures of, and the newest has not."""
+    """Those for which only earlier frames have figures."""
 
     def __post_init__(self) -> None:
         self.runs = RunHistory(self.devices)
@@ -139,8 +139,8 @@ class LiveState:
 
     @property
     def probe_frame(self) -> Frame | None:
-        """The newest frame in which the probe has counted something; ``None`` if that is long
-        ago: it was switched off, or has ended."""
+        """The newest frame with counts of the probe; ``None`` if that is long ago: the probe is
+        off, or has ended."""
         frame = self._probe_frame
         return frame if frame is not None and self.t - frame.t <= PROBE_STAYS_S else None
 
@@ -161,7 +161,7 @@ class LiveState:
 
     @property
     def fio_now(self) -> FioInterval | None:
-        """fio's figures while a run goes on; ``fio`` keeps the last ones after it."""
+        """fio's figures during a run; ``fio`` keeps the last ones after it."""
         return self.fio.fio if self.running and self.fio is not None else None
 
     @property
@@ -184,7 +184,7 @@ class LiveState:
         return frozen
 
     def at(self, moment: HistoryEntry) -> LiveState:
-        """Return the state at an earlier moment; charts and runs are the current ones."""
+        """Return the state at an earlier second; charts and runs are the current ones."""
         past = copy(self)
         past.frame, past.fio, past._probe_frame = moment.frame, moment.fio, moment.probe_frame
         past.step, past.finished, past.progress = moment.step, moment.finished, moment.progress
@@ -205,7 +205,7 @@ class LiveState:
         )  # fmt: skip
 
     def request_run(self) -> None:
-        """A run is asked for, with all that was turned; one that runs will be stopped first."""
+        """Request a run with all changed options; a running one will be stopped first."""
         self.next_run.request(self.step.step if self.step is not None and self.running else None)
 
     def apply(self, event: Event) -> None:
@@ -267,8 +267,8 @@ class LiveState:
         self.log.add(event.t, "info", text)
 
     def add_message(self, level: str, text: str) -> None:
-        """A message of the screen's own, now: what a key has done is told though an error stands
-        there, which stays in the list of messages."""
+        """Show a message of the screen, e.g. the result of a key, even over an error, which stays
+        in the list of messages."""
         self.log.add_over_error(self.t, level, text)
 
     @property
@@ -300,7 +300,7 @@ class LiveState:
 
     def current_findings(self) -> list[FindingEntry]:
         """Findings that hold now, with or without a job, or held at the end of the last run: the
-        newest first, within a second the most telling first; then those that ended lately."""
+        newest first, within a second the most informative first; then those that ended recently."""
         finished = self.finished.t if self.finished is not None else None
         return self.findings.current(self._step, self.t, finished)
 
@@ -367,14 +367,14 @@ class LiveState:
     def _add_frame(self, frame: Frame) -> None:
         self.frame = frame
         ipi_rates = rate_of(frame.cpus, "ipi_s")
-        # never changed in place: the moments before keep theirs
+        # never changed in place: earlier seconds keep theirs
         self.ipi = {**self.ipi, **ipi_rates} if ipi_rates else self.ipi
         new_readings = {name: (frame.t, reading) for name, reading in frame.nvme.items()}
         self.drives = {**self.drives, **new_readings} if new_readings else self.drives
         fio = frame.fio
         values: dict[str, float | None] = {}
         if fio is not None:
-            # what a run still did after its last whole second says little by itself
+            # the part of a run after its last whole second says little
             if self.fio is None or not {FINAL, PARTIAL} <= frame.flags:
                 self.fio = frame
             self.total_s = _total_s(self.total_s, fio)
@@ -404,7 +404,7 @@ class LiveState:
         self._add_second(frame)
 
     def _note_listed_devices(self, frame: Frame) -> None:
-        """Says when the kernel begins or ceases to list a device that is looked at."""
+        """Report when the kernel starts or stops listing a device of the target."""
         if not frame.disks:
             return
         listed = frozenset(name for name in self.devices if name in frame.disks)
@@ -436,14 +436,14 @@ class LiveState:
         self.outcomes, self.steady = [], None
         if event.phase == RUN and self.point is not None:
             self.history.mark(event.t, printable(self.point.label))
-        # a changed option has left its own mark, and that says more
+        # a changed option has its own, more informative mark
         elif event.phase == RUN and not any(
             self.history.marks(event.t - MIN_MARK_SPACING_S, event.t)
         ):
             self.history.mark(event.t, printable(event.job))
-        # what was said of this very start (bound to queues ...) is no old news
+        # a message about this start (bound to queues ...) is no old news
         fresh = self._last_notice_t >= event.t - RECENT_S
-        # what came of the run before stays true
+        # the result of the previous run stays valid
         ending = self.log.notice is not None and self.log.notice.ending
         if new_run and not ending and not fresh:
             self.log.forget_notice()
@@ -481,8 +481,8 @@ def missing_devices_text(names: Sequence[str]) -> str:
 
 
 def _total_s(before: int | None, fio: FioInterval) -> int | None:
-    """fio rounds what is over up, and not at once with what is left: their sum goes to and fro by
-    a second, and by one more once nothing is left and fio still ends its jobs."""
+    """fio rounds the elapsed time up, and not at the same time as the remaining time: their sum
+    varies by a second, and by one more once nothing remains and fio still ends its jobs."""
     if fio.elapsed_s is None or fio.eta_s is None:
         return before
     total = fio.elapsed_s + fio.eta_s

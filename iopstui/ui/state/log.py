@@ -1,4 +1,4 @@
-"""Log of a session, and which line of it is on the screen."""
+"""Log of a session, and the line of it that is on the screen."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ INFO_STAYS_S = 20.0
 @dataclass(frozen=True, slots=True)
 class LogEntry:
     """A line of the session's log. ``level`` is "info", "warning", "error", "mark", "PASS" or
-    "FAIL". ``ending``: it says what came of a run."""
+    "FAIL". ``ending``: it is the result of a run."""
 
     t: float
     level: str
@@ -26,7 +26,7 @@ class LogEntry:
 
 
 class Log:
-    """The newest ``MAX_ENTRIES`` lines; ``notice`` is the one that is shown, ``None``: none is."""
+    """The newest ``MAX_ENTRIES`` lines; ``notice`` is the one on the screen, or ``None``."""
 
     def __init__(self) -> None:
         self.entries: deque[LogEntry] = deque(maxlen=MAX_ENTRIES)
@@ -37,23 +37,23 @@ class Log:
         return copy(self)
 
     def add(self, t: float, level: str, text: str) -> None:
-        """A line that is only in the log."""
+        """Add a line that is only in the log."""
         self.entries.append(LogEntry(t, level, printable(text)))
 
     def add_line(self, t: float, level: str, text: str, ending: bool = False) -> None:
-        """A line that is shown, too, where it may be."""
+        """Add a line and show it if possible."""
         entry = LogEntry(t, level, printable(text), ending)
         self.entries.append(entry)
         self.show(entry)
 
     def add_over_error(self, t: float, level: str, text: str) -> None:
-        """A line that is shown though an error stands there, which stays in the log."""
+        """Add a line and show it even over an error, which stays in the log."""
         self.add(t, level, text)
         self.notice = self.entries[-1]
 
     def show(self, entry: LogEntry) -> None:
-        """Show it, but not at once in place of an error: fio explains one in several lines, and the
-        error itself must stay in sight."""
+        """Show it, but not soon after an error: fio explains an error in several lines, and the
+        error itself must stay visible."""
         current = self.notice
         if (
             current is not None

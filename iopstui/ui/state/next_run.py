@@ -1,4 +1,4 @@
-"""The requested run that has not begun yet, and what it will differ by."""
+"""The requested run that has not started yet, and its changes."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ MAX_LATE_REPORTS, STOP_REPORTS = 2, 30
 
 
 class NextRun:
-    """``requested``: a run was requested and has neither begun nor failed yet."""
+    """``requested``: a run was requested and has neither started nor failed yet."""
 
     def __init__(self, requested: bool = False, after: int | None = None) -> None:
         self.requested = requested
         self.changes: dict[str, str] = {}
         """Changes for which no run was requested yet, as text by option."""
         self._sent_changes: dict[str, str] = {}
-        """Changes that a requested run has, until it has begun."""
+        """Changes of the requested run, until it has started."""
         self._after = after
         """The run that must stop first."""
         self._reports = 0
-        """How often that has reported since."""
+        """Number of its reports since."""
 
     def copy(self) -> NextRun:
         """Copy of the current request."""
@@ -34,7 +34,7 @@ class NextRun:
 
     @property
     def pending(self) -> str:
-        """Differences between the next run and the one shown, in words."""
+        """Differences between the next run and the current one, as text."""
         return ", ".join({**self._sent_changes, **self.changes}.values())
 
     def request(self, after: int | None) -> None:
@@ -59,8 +59,8 @@ class NextRun:
         self._sent_changes.clear()
 
     def mark_applied(self, step: int, title: str) -> None:
-        """Mark the requested change as in force, unless the run's title denies it: then it came too
-        late for this run, and another follows."""
+        """Mark the requested changes as applied, unless the run's title shows other values: then
+        they came too late for this run, and another follows."""
         for option, change in list(self._sent_changes.items()):
             knob = BY_OPTION.get(option)
             running_value = title_value(knob, title) if knob is not None else None
@@ -71,13 +71,14 @@ class NextRun:
         self._reports = 0
 
     def reported(self, step: int, final: bool) -> None:
-        """Run ``step`` goes on reporting, though it should have been stopped: none follows."""
+        """Note a report of run ``step``. If it continues although it should have stopped, no other
+        run follows."""
         self._reports += not final
         if self._after == step and self._reports >= MAX_LATE_REPORTS:
             self._drop_request()
 
     def finished(self, step: int, interrupted: bool) -> None:
-        """Run ``step`` has ended; the one that had to stop first doesn't answer for the next."""
+        """Note the end of run ``step``; the one that had to stop first does not affect the next."""
         if step != self._after or not interrupted:
             self._drop_request()
 

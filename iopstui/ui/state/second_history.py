@@ -1,6 +1,6 @@
-"""The last minutes, second by second: what the panes showed, to go back to while frozen.
+"""The last minutes, second by second: the contents of the panes, to go back to while frozen.
 
-Nothing is copied for it: a moment keeps the frame and the few things that stood beside it.
+Nothing is copied: an entry keeps the frame and the few values beside it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 MAX_SECONDS, MIN_SECONDS = 300, 60
 CPU_SECONDS = 10_000
-"""A frame has a row for each CPU: on a large machine fewer are kept."""
+"""A frame has a row for each CPU, so fewer are kept on a large machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class SecondHistory:
         return SecondHistory(tuple(self._entries))
 
     def add(self, moment: HistoryEntry) -> None:
-        """Add a moment, the newest."""
+        """Add the newest second."""
         frames = (moment.frame, moment.fio)
         self._small = {
             id(source): self._small_frames(source) for source in frames if source is not None
@@ -92,26 +92,26 @@ class SecondHistory:
         )
 
     def set_findings(self, findings: Sequence[FindingEntry]) -> None:
-        """Add findings, which are made a little after the newest frame has arrived."""
+        """Set the findings of the newest second, which arrive a little after its frame."""
         if self._entries:
             self._entries[-1] = replace(self._entries[-1], findings=tuple(findings))
 
     def near(self, t: float, step: int) -> HistoryEntry | None:
-        """From the newest that is not after ``t``, ``step`` moments on or back, as far as there
-        are; ``None`` if there is none at all."""
+        """The entry ``step`` positions after (negative: before) the newest one up to ``t``, as far
+        as there are entries; ``None`` if there are none."""
         if not self._entries:
             return None
         current = max(0, sum(entry.t <= t for entry in self._entries) - 1)
         return self._entries[min(len(self._entries) - 1, max(0, current + step))]
 
     def at(self, t: float) -> HistoryEntry | None:
-        """The one whose interval ``t`` lies in: the first that is not before it, else the last."""
+        """The entry whose interval contains ``t``: the first not before it, else the last."""
         after = (entry for entry in self._entries if entry.t >= t)
         return next(after, self._entries[-1] if self._entries else None)
 
 
 def without_histograms(frame: Frame) -> Frame:
-    """Return the moment without fio's histograms, which are most of a frame: panels show its
+    """Return the frame without fio's histograms, which are most of its size: panels show
     percentiles, and the heat map has a history of its own."""
     fio = frame.fio
     if fio is None:

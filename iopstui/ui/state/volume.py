@@ -1,4 +1,4 @@
-"""The bought volume on the screen: the limits that charts draw, and what is left of its credits."""
+"""The bought volume on the screen: the limits that charts draw, and the remaining credits."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ MIB = 1 << 20
 
 
 class VolumeState:
-    """``iops`` and ``mib`` are the limits of so many ``volumes`` of one kind together, lowest
-    first, for I/Os as large as the newest. Credits are counted of a single one."""
+    """``iops`` and ``mib`` are the limits of ``volumes`` volumes of one kind together, lowest
+    first, for I/Os of the newest size. Credits are only counted for a single one."""
 
     def __init__(self, promised: PromisedFigures, volumes: int = 1) -> None:
         self._promised, self._volumes = promised, max(1, volumes)

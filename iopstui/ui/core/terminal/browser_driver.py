@@ -1,8 +1,8 @@
 """Textual's web driver, for a screen that a web server shows in a browser.
 
 The server (cli/web/) sets TEXTUAL_DRIVER to ``BROWSER_DRIVER``. Unlike Textual's own, this driver
-ends the screen when the server is gone, waits without waking up, leaves signals to the program,
-and can paint everything anew for a page that was opened later.
+ends the screen when the server has gone, waits without waking up, leaves signals to the program,
+and can paint everything again for a page that was opened later.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class BrowserDriver(WebDriver):
 
     def _packet(self, kind: bytes, payload: bytes) -> None:
         unsent = memoryview(b"%s%s%s" % (kind, len(payload).to_bytes(4, "big"), payload))
-        # a server that has gone ends the screen by way of its input
+        # if the server has gone, the screen's input ends the screen
         with contextlib.suppress(BrokenPipeError):
             while unsent:
                 unsent = unsent[os.write(self.fileno, unsent) :]
@@ -57,7 +57,7 @@ class BrowserDriver(WebDriver):
     # -- start and end
 
     def start_application_mode(self) -> None:
-        """Start the screen, and begin to read keys."""
+        """Start the screen and the thread that reads keys."""
         self._wake_fd = os.eventfd(0, os.EFD_CLOEXEC)
         os.write(self.fileno, READY)
         self.write(TERMINAL_MODES)
@@ -65,7 +65,7 @@ class BrowserDriver(WebDriver):
         self._key_thread.start()
 
     async def _begin(self) -> None:
-        # the size by now: a page may have changed it already
+        # the current size: a page may have changed it already
         size = Size(*(self._size or (80, 24)))
         await self._app._post_message(events.Resize(size, size))
 
@@ -110,7 +110,7 @@ class BrowserDriver(WebDriver):
             self.process_message(message)
 
     def on_meta(self, packet_type: str, payload: dict[str, object]) -> None:
-        """Handle what the server says; a file is never handed out."""
+        """Handle a message of the server; files are never sent."""
         if packet_type == "attach":
             self.write(TERMINAL_MODES)
             self._app.call_later(self._app.refresh)

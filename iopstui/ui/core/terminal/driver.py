@@ -1,8 +1,8 @@
-"""Textual's driver, with a terminal that may be slow, or stopped, and is never waited for.
+"""Textual's driver for a terminal that may be slow or stopped, without ever waiting for it.
 
-Textual's own writer lets the whole screen wait once 30 pieces are queued: keys, signals and
-the way out as well. Here what is written is kept until the terminal takes it (output.py), and the
-screen asks ``behind`` before it paints again.
+Textual's own writer blocks the whole screen once 30 pieces are queued: keys, signals and the exit
+as well. Here output is queued until the terminal takes it (output.py), and the screen checks
+``is_behind`` before it paints again.
 """
 
 from __future__ import annotations
@@ -44,22 +44,22 @@ class NonBlockingDriver(LinuxDriver):
     on_hangup: Callable[[], None] = staticmethod(lambda: None)
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
-        # before Textual has the signals come here
+        # before Textual's signal handlers call it
         self._loop = asyncio.get_running_loop()
-        # a SIGTSTP has come, and no SIGCONT behind it
+        # a SIGTSTP has arrived, and no SIGCONT after it
         self._stop_requested = False
         super().__init__(*arguments, **options)
         self._lag_s = 0.0
         self._answers_sync_query = False
         self._query_s: float | None = None
         self._output: Output | None = None
-        # wakes the thread that reads keys: it has to end
+        # wakes the thread that reads keys, to end it
         self._wake_fd = -1
         self.hung_up = False
 
     @property
     def is_behind(self) -> bool:
-        """True while the terminal has not shown yet what was painted last."""
+        """True while the terminal has not shown the last paint yet."""
         output = self._output
         return self._is_waiting_for_answer() or (output is not None and output.waiting > 0)
 
@@ -69,11 +69,11 @@ class NonBlockingDriver(LinuxDriver):
 
     @property
     def lag_s(self) -> float:
-        """How long the terminal took to show the paint before, 0 if it does not tell."""
+        """How long the terminal took to show the last paint; 0 if it does not answer."""
         return self._lag_s
 
     def note_paint(self) -> None:
-        """A paint has been written: ask the terminal to say when it has shown it."""
+        """A paint was written: ask the terminal to answer when it has shown it."""
         if self._answers_sync_query and not self._is_waiting_for_answer():
             self._query_s = time.monotonic()
             self.write(SYNC_QUERY)
@@ -86,13 +86,13 @@ class NonBlockingDriver(LinuxDriver):
         self._output.write(data)
 
     def stop_application_mode(self) -> None:
-        """The terminal as it was: a picture that is still on its way does not matter any more."""
+        """Restore the terminal; a picture that is still queued is dropped."""
         if self._output is not None:
             self._output.discard()
         super().stop_application_mode()
 
     def start_application_mode(self) -> None:
-        """Take the terminal, and begin to read its keys."""
+        """Set up the terminal, and start to read its keys."""
         self._close_wake_fd()
         self._wake_fd = os.eventfd(0, os.EFD_CLOEXEC)
         super().start_application_mode()  # type: ignore[no-untyped-call]
@@ -113,7 +113,7 @@ class NonBlockingDriver(LinuxDriver):
         arriving = TerminalInput()
         decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         while not self.exit_event.is_set():
-            # a thread that wakes ten times a second for nothing costs a tenth of all of the screen
+            # a thread that wakes ten times a second costs a tenth of the whole screen's CPU time
             patience = INPUT_POLL_S if arriving.has_pending else None
             if self.fileno in select.select([self.fileno, self._wake_fd], [], [], patience)[0]:
                 data = self._read()
@@ -123,7 +123,7 @@ class NonBlockingDriver(LinuxDriver):
                     return
                 self._deliver(arriving.feed(decode(data)))
             self._deliver(arriving.tick())
-        # answers that are still on their way must not be typed into the shell
+        # late answers of the terminal must not be typed into the shell
         while select.select([self.fileno], [], [], INPUT_POLL_S)[0] and self._read():
             pass
 
@@ -135,7 +135,7 @@ class NonBlockingDriver(LinuxDriver):
 
     def _deliver(self, messages: Iterable[Message]) -> None:
         for message in messages:
-            # without a mouse of ours: what is reported was left on by another program
+            # if the mouse is not used, reports were enabled by another program
             if self._mouse or not isinstance(message, MouseEvent):
                 self.process_message(message)
 
@@ -148,38 +148,38 @@ class NonBlockingDriver(LinuxDriver):
             output.stop()
 
     def _sigtstp_application(self, *arguments: Any) -> None:
-        """Textual suspends inside the handler of the signal, wherever the screen happens to be: in
-        the middle of a write, too, which then can never end. Here it is one more thing to do."""
+        """Textual suspends inside the signal handler, wherever the screen happens to be: also in
+        the middle of a write, which can then never end. Here the event loop suspends."""
         self._stop_requested = True
         self._call_in_loop(self._suspend)
 
     def _sigcont_application(self, *arguments: Any) -> None:
-        # as the kernel does: it is void that somebody wanted it stopped
+        # as in the kernel, a SIGCONT cancels a pending stop
         self._stop_requested = False
         self._call_in_loop(self._continue)
 
     def _call_in_loop(self, do: Callable[[], None]) -> None:
-        # a screen that has just ended has neither
+        # a screen that has just ended has no loop
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(do)
 
     def _suspend(self) -> None:
-        """Give the terminal back and stop. The next line is executed when it goes on."""
+        """Restore the terminal and stop the process; continues after the kill."""
         if not self._stop_requested:
             return
         if self._auto_restart:
             self.suspend_application_mode()
             self._must_signal_resume = True
-        # giving the terminal back may have taken a while
+        # restoring the terminal may have taken a while
         if self._stop_requested:
             self._stop_requested = False
             os.kill(os.getpid(), signal.SIGSTOP)
         self._continue()
 
     def _continue(self) -> None:
-        """A closed terminal sends SIGCONT behind its SIGHUP, and anybody may. Textual would start
-        reading keys anew beside the thread that reads them, which then never ends: only what was
-        suspended is resumed. In the background that is stopped again, until the next SIGCONT."""
+        """Resume only after a suspend. A closed terminal sends SIGCONT after its SIGHUP, and other
+        processes may, too: Textual would start a second thread that reads keys, which never ends.
+        In the background the process is stopped again, until the next SIGCONT."""
         if self._must_signal_resume:
             self.resume_application_mode()
         else:
@@ -193,7 +193,7 @@ class NonBlockingDriver(LinuxDriver):
         self.on_drained()
 
     def process_message(self, message: Message) -> None:
-        """Takes note of the terminal's answers (in the thread that reads keys)."""
+        """Handle the terminal's answers (in the thread that reads keys)."""
         if isinstance(message, TerminalSupportsSynchronizedOutput):
             query_s, self._query_s = self._query_s, None
             if query_s is not None:

@@ -1,7 +1,7 @@
-"""One key after another: each sees what the one before has done.
+"""Handles one key after another: each sees the effects of the one before.
 
-Textual hands a key to the widget that has the focus when it arrives. Of ":rwmixread=70", in one
-packet, the text would go to the screen that ":" has not covered yet; of Backspace and a letter the
+Textual hands a key to the widget that has the focus when it arrives. Of ":rwmixread=70" in one
+packet, the text would go to the screen that ":" has not covered yet; of Backspace and a letter, the
 letter would be first, because bindings are looked up on a key's way back.
 """
 
@@ -25,17 +25,17 @@ from textual.worker import WorkerState
 from iopstui.ui.core.terminal.terminal_input import KeyParser, MetaKey
 
 KEY_TIMEOUT_S = 2.0
-"""For a key that is not dealt with, whatever the reason: what follows is not held back longer."""
+"""Limit for handling a key, whatever the reason; then the next key follows."""
 REMOVAL_TIMEOUT_S = 0.25
-"""For a widget that was removed while it was asked."""
+"""Limit for a widget that was removed meanwhile."""
 INTERRUPT = "ctrl+c"
 ALT_KEYS = {"b": "ctrl+left", "f": "ctrl+right"}
-"""What Alt with an arrow is in some terminals, in a field."""
+"""Keys in an input field for Alt with an arrow, as some terminals send them."""
 
 
 @runtime_checkable
 class AnsweringScreen(Protocol):
-    """A screen that asks somebody else about what was typed: ``answered`` is not set meanwhile."""
+    """A screen that waits for an answer to typed text: ``answered`` is not set meanwhile."""
 
     answered: asyncio.Event
 
@@ -52,23 +52,23 @@ class KeysInOrder(App[int]):
 
     @property
     def typing(self) -> bool:
-        """True while a key is dealt with, or waits."""
+        """True while a key is handled, or waits."""
         return self._handling
 
     @property
     def _is_over(self) -> bool:
-        """True when a key finds no screen any more."""
+        """True if there is no screen any more."""
         return self._exit or not self._screen_stacks[self._current_mode]
 
     async def on_event(self, event: events.Event) -> None:
-        """Keys and pastes wait until the one before is dealt with."""
+        """Queue keys and pastes until the one before is handled."""
         if isinstance(event, events.InputEvent | events.Paste) and self._is_over:
             return
         if not isinstance(event, events.Key | events.Paste) or event.is_forwarded:
             await super().on_event(event)
             return
         if isinstance(event, events.Key) and event.key == INTERRUPT:
-            # as a terminal's own does: what was typed before and not taken yet is void
+            # as in a terminal, Ctrl+C discards what was typed before
             self._queued_keys.clear()
             await super().on_event(event)
             return
@@ -87,7 +87,7 @@ class KeysInOrder(App[int]):
         await super().on_event(event)
 
     def _first_of_two(self, event: MetaKey) -> events.Event:
-        """The first key of two that came as one."""
+        """The first of two keys that arrived as one."""
         if isinstance(self.focused, Input) and event.follows in ALT_KEYS:
             return events.Key(ALT_KEYS[event.follows], None)
         self._queued_keys.appendleft(_key(event.follows))
@@ -99,8 +99,8 @@ class KeysInOrder(App[int]):
         self.call_later(self._handle_next)
 
     async def _wait_until_handled(self) -> None:
-        """Wait until neither screen nor focus has changed while everybody between the focus and the
-        application has dealt with all messages."""
+        """Wait until screen and focus stay the same while all nodes from the focus to the
+        application have handled their messages."""
         before: object = None
         while True:
             for node in self._key_path():
@@ -114,11 +114,11 @@ class KeysInOrder(App[int]):
             before = now
 
     def _key_path(self) -> list[DOMNode]:
-        """Return the widgets from the focus to the application: the way of a key."""
+        """The widgets from the focus to the application, which a key passes."""
         return list((self.focused or self.screen).ancestors_with_self)
 
     async def _wait_for_palette(self) -> None:
-        """Enter takes what was found: not before it was looked for."""
+        """Wait until the palette has searched: Enter takes its results."""
         screen: Screen[Any] = self.screen
         if not isinstance(screen, CommandPalette):
             return
@@ -130,7 +130,7 @@ class KeysInOrder(App[int]):
 
 
 async def _wait_until_idle(node: MessagePump) -> None:
-    """Wait until it has dealt with all messages that it has by now."""
+    """Wait until it has handled all its current messages."""
     idle = asyncio.Event()
     if node.call_later(idle.set):
         with contextlib.suppress(asyncio.TimeoutError):

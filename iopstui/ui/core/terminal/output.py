@@ -20,11 +20,11 @@ CANCEL = b"\x18"
 
 
 class Output:
-    """Writes to a terminal in a thread of its own. It stands in for Textual's WriterThread.
+    """Writes to a terminal in its own thread, in place of Textual's WriterThread.
 
-    ``waiting`` is how many bytes the terminal has not taken yet. Beyond ``MAX_WAITING`` they
-    are dropped and ``lost`` is set: then all must be painted anew. ``on_drained`` is called,
-    in the thread, whenever nothing waits any more.
+    ``waiting`` is the number of bytes that the terminal has not taken yet. Beyond ``MAX_WAITING``
+    output is dropped and ``lost`` is set: then everything must be painted again. ``on_drained`` is
+    called in the thread when nothing waits any more.
     """
 
     def __init__(self, fd: int, on_drained: Callable[[], None]) -> None:
@@ -55,18 +55,18 @@ class Output:
             self._changed.notify()
 
     def discard(self) -> None:
-        """Drop pending output; what is written next is kept."""
+        """Drop pending output, but not later output."""
         with self._changed:
             self.waiting -= sum(map(len, self._chunks))
-            # a sequence that is cut off here must not swallow what follows
+            # a truncated sequence must not swallow the next output
             self._chunks = [CANCEL]
             self.waiting += len(CANCEL)
             self._discards = True
             self._changed.notify()
 
     def stop(self) -> None:
-        """Write what waits, if the terminal takes it soon; else throw away what it holds back, so
-        that at least the last words (leaving the alternate screen) have a chance."""
+        """Write pending output if the terminal takes it soon; else discard what the terminal
+        buffers, so that at least the last bytes (leaving the alternate screen) have a chance."""
         with self._changed:
             self._closing = True
             self._changed.notify()
@@ -96,11 +96,11 @@ class Output:
                 return
 
     def _write_all(self, data: bytes) -> bool:
-        """False if the terminal is gone."""
+        """Write everything; False if the terminal has gone."""
         unsent = memoryview(data)
         while unsent:
             try:
-                # what is thrown away (stop) makes room, of which the kernel wakes nobody
+                # discarded output (stop) makes space, but the kernel wakes nobody
                 while not select.select([], [self._fd], [], WRITABLE_POLL_S)[1]:
                     continue
                 written = os.write(self._fd, unsent[: self._chunk_bytes])
@@ -120,8 +120,8 @@ class Output:
 
 
 def open_nonblocking(fd: int) -> tuple[int, int]:
-    """A descriptor that never blocks, and how much to write at once. O_NONBLOCK belongs to what
-    was opened, which we share with the shell: so the terminal is opened again, where we may."""
+    """A descriptor that never blocks, and how much to write at once. O_NONBLOCK belongs to the open
+    file, which we share with the shell, so the terminal is opened again if possible."""
     with contextlib.suppress(OSError):
         flags = os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC
         return os.open(os.ttyname(fd), flags), CHUNK_BYTES

@@ -1,6 +1,6 @@
-"""Parse terminal input, however it is cut into pieces: keys, pastes, answers. Textual's parser
-knows the sequences; what it does not understand it types out as keys, and an Escape that comes
-together with the next key becomes another key. Here the stream is cut first."""
+"""Parses terminal input, however it is split into pieces: keys, pastes, answers. Textual's parser
+knows the sequences, but types unknown ones as keys, and merges an Escape with a key that follows at
+once. So the stream is cut into sequences first."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PASTE, PASTE_ENDS = "\x1b[200~", "\x1b[201~"
 MOUSE = "\x1b[M"
 """Three characters follow (an old kind of report, left on by another program)."""
 SEQUENCE_TIMEOUT_S, PASTE_TIMEOUT_S = 1.0, 5.0
-"""The rest of a sequence that has begun, over a slow line."""
+"""Limit for the rest of a sequence, over a slow line."""
 LONGEST_PASTE, LONGEST_STRING = 1 << 16, 1 << 12
 _STRING_ENDS = re.compile(r"\x07|\x1b\\")
 _CSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
@@ -41,8 +41,8 @@ class MetaKey(events.Key):
 
 
 class TerminalInput:
-    """``feed`` takes text as it comes; ``tick`` is called now and then, because an Escape that
-    nothing follows is a key."""
+    """``feed`` takes text as it arrives; ``tick`` is called regularly, because an Escape without a
+    successor is a key."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._parser = KeyParser()
@@ -51,7 +51,7 @@ class TerminalInput:
         self._now = now
 
     def feed(self, text: str) -> Iterator[Message]:
-        """The messages that are whole by now."""
+        """The messages that are complete now."""
         if not text:
             return
         self._fed_s = self._now()
@@ -72,25 +72,25 @@ class TerminalInput:
             at += length
 
     def _keep_pending(self, text: str) -> None:
-        # of a long paste the beginning, and what the sign of its end may have begun in
+        # of a long paste only the start, and the possible start of its end sequence
         if len(text) > LONGEST_PASTE:
             text = text[:LONGEST_PASTE] + text[LONGEST_PASTE:][1 - len(PASTE_ENDS) :]
         self._pending = text
 
     @property
     def has_pending(self) -> bool:
-        """Whether something is held back for a rest: only then ``tick`` has anything to do."""
+        """Whether an incomplete sequence waits for its rest; only then ``tick`` has work."""
         return bool(self._pending)
 
     def tick(self) -> Iterator[Message]:
-        """Pass on input that was held back for a rest that did not come."""
+        """Pass on an incomplete sequence whose rest did not arrive."""
         pending = self._pending
         if not pending or self._now() - self._fed_s < _timeout_s(pending):
             return
         self._pending = ""
         if pending.startswith(PASTE):
             yield _paste(pending[len(PASTE) :])
-        # more of it can be no keys: the rest of a sequence was lost
+        # longer input is no key: the rest of a sequence was lost
         elif len(pending) <= 2:
             yield events.Key("escape", ESC)
             for character in pending[1:]:
@@ -107,7 +107,7 @@ class TerminalInput:
             messages = list(self._parser.feed(text))
             yield from messages
             if not messages:
-                # it still waits for the end of what it does not know
+                # the parser still waits for the end of an unknown sequence
                 self._parser = KeyParser()
                 if len(text) == len(ESC + "[]") and text not in ANSI_SEQUENCES_KEYS:
                     yield events.Key("escape", ESC)
@@ -115,7 +115,7 @@ class TerminalInput:
 
 
 def _length(text: str, at: int) -> int:
-    """How many characters the sequence at ``at`` has, 0 if its end is not there yet."""
+    """Length of the sequence at ``at``; 0 if it is incomplete."""
     kind = text[at + 1 : at + 2]
     if kind == "[":
         return _length_of_csi(text, at)
@@ -128,7 +128,7 @@ def _length(text: str, at: int) -> int:
 
 
 def _length_of_string(text: str, at: int) -> int:
-    """Length of an answer in words (a colour, a name) that another program has requested."""
+    """Length of a text answer (a colour, a name) that another program requested."""
     if text.startswith("\x1b]", at):
         third = text[at + 2 : at + 3]
         if not third.isdecimal():

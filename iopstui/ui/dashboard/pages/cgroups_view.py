@@ -14,7 +14,7 @@ from iopstui.ui.draw.style import BOLD, DEVICE, DIM, WARNING, Charset
 MAX_ROWS = 40
 LABEL = 32
 HIGH_PRESSURE = 20.0
-"""Percent of the time that a group's tasks wait, from which on that stands out."""
+"""Percent of waiting time from which a group is highlighted."""
 NEAR_LIMIT = 95.0
 ABOUT = (
     "Each group's own I/O on these disks (io.stat), without the groups below it: together they are "
@@ -84,9 +84,9 @@ def rows(
     order: str = "",
     frozen: bool = False,
 ) -> list[Row]:
-    """The groups that did I/O on the ``disks``; ``None``: not yet. ``why_not`` says why there are
-    none at all. ``order``: of ORDERS, "": the busiest first. ``frozen``: they are those of now, not
-    of the second that the screen shows."""
+    """The groups that did I/O on the ``disks``; ``None``: not measured yet. ``why_not``: why there
+    are none at all. ``order``: one of ORDERS, "": the busiest first. ``frozen``: the screen shows
+    an earlier second than the groups."""
     if why_not:
         return wrap(width, charset, f"Nothing is counted by cgroup: {why_not}.", None)
     order = order if order in ORDERS else ""
@@ -108,5 +108,5 @@ def rows(
 
 
 def _end(name: str, width: int) -> str:
-    """The end of a path says which it is."""
+    """The end of a path, which tells groups apart."""
     return name if len(name) <= width else "…" + name[1 - width :]

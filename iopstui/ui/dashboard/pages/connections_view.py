@@ -1,4 +1,4 @@
-"""TCP connections to the servers that the target is on, for the page on where I/Os wait."""
+"""TCP connections to the target's file servers, for the page on waiting I/Os."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ COLUMNS: tuple[Column[Connection], ...] = (
 
 
 def rows(connections: Sequence[Connection] | None, width: int, charset: Charset) -> list[Row]:
-    """A rule, a row for each connection, and what it means; empty if there is none."""
+    """A rule, a row for each connection, and an explanation; empty without connections."""
     if not connections:
         return []
     table = Table(COLUMNS, LABEL, width, charset)

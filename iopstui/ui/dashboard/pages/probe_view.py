@@ -1,4 +1,4 @@
-"""Inside the kernel: the way of a request, the device's percentiles, who completes for whom."""
+"""Inside the kernel: a request's path, the device's percentiles, completing CPUs."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ def order_text(order: str) -> str:
 def task_rows(
     state: LiveState, probe: ProbeInterval, width: int, charset: Charset, order: str = ""
 ) -> list[Row]:
-    """Processes by what they had each disk do; ``order`` of TASK_ORDERS, "": the busiest first."""
+    """Processes by their I/O on each disk; ``order``: one of TASK_ORDERS, "": the busiest first."""
     order = order if order in TASK_ORDERS else ""
     title = rule(
         width, charset, ("Processes", BOLD), (", by the process that allocated the request", DIM),

@@ -52,8 +52,8 @@ def rows(
     frozen: bool = False,
     order: str = "",
 ) -> list[Row]:
-    """By disk where the probe counts processes, else over all disks (``source`` ``None``: a
-    recording, which has neither). ``frozen``: ``state`` is that of an earlier second. ``order``: of
+    """By disk if the probe counts processes, else over all disks (``source`` ``None``: a recording,
+    which has neither). ``frozen``: ``state`` is that of an earlier second. ``order``: one of
     ``orders``, "": the busiest first."""
     page = _pressure(state, width, charset)
     probe = _process_probe(state)

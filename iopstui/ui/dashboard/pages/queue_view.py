@@ -21,7 +21,7 @@ JOBS_WIDTH, MAX_JOBS = 15, 5
 
 
 def _cpus(cpus: Sequence[int], width: int) -> str:
-    """A CPU list that says how many there are where it is too long."""
+    """A CPU list, or the number of CPUs if the list is too long."""
     if not cpus:
         return f.MISSING
     text = f.ranges(tuple(cpus))

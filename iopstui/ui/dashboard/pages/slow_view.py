@@ -1,4 +1,4 @@
-"""One slow request as a timeline: where it waited, and what else the disk did meanwhile."""
+"""One slow request as a timeline: where it waited, and what the disk did meanwhile."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NOTE = (
 
 
 def stage_times(request: Exemplar) -> tuple[int, int, int, int]:
-    """Nanoseconds of earlier tries, plugged, queued and in the device; what is not known is 0."""
+    """Nanoseconds of earlier tries, plugged, queued and in the device; 0 if not known."""
     return (
         request.tried_ns or 0,
         request.plugged_ns or 0,
@@ -40,7 +40,7 @@ def stage_times(request: Exemplar) -> tuple[int, int, int, int]:
 def timeline(
     request: Exemplar, others: Sequence[Exemplar], when: str, width: int, charset: Charset
 ) -> list[Row]:
-    """Rows of a request; ``others`` are those kept in the same second and the next to it."""
+    """Rows of a request; ``others`` were kept in the same and the adjacent seconds."""
     page = [*_fact_rows(request, when, width, charset), message(width, charset, "")]
     page += _sample_rows(request, others, width, charset)
     page.append(message(width, charset, ""))
@@ -132,7 +132,7 @@ def _lane(other: Exemplar, request: Exemplar, lane_width: int, width: int, chars
         first = begins + _cell((edges[place] - request.began_ns) * scale, lane_width - 1)
         last = begins + _cell((edges[place + 1] - request.began_ns) * scale, lane_width)
         line.fill_to(first)
-        # a short part that lies within is not left out altogether
+        # a short part is visible, too
         shortest = 1 if place == len(STAGES) - 1 else 0
         line.add(mark * max(shortest, last - max(first, line.used)), style)
     return line.build()

@@ -1,4 +1,4 @@
-"""Places of the I/Os in flight: a page with the last minutes."""
+"""Where the I/Os in flight wait: a page with the last minutes."""
 
 from __future__ import annotations
 
@@ -44,10 +44,8 @@ SIGNS = f"·: almost none in that second. Blank, {f.MISSING}: not known."
 
 
 def rows(state: LiveState, history: Sequence[Frame], width: int, charset: Charset) -> list[Row]:
-    """The page: the newest second, then each place with its mean and its last seconds.
-
-    ``history`` has the frames until the shown second, the oldest first.
-    """
+    """The page: the newest second, then each place with its mean and its last seconds. ``history``:
+    the frames up to the shown second, the oldest first."""
     waits = state.frame.waits if state.frame is not None else None
     page = wrap(width, charset, EXPLANATION, DIM)
     if waits is None or not waits.ios:
@@ -116,7 +114,7 @@ def _row(
 
 
 def _curve(history: Sequence[float | None], most: float, charset: Charset) -> str:
-    """A character for each second; a blank where nothing is known."""
+    """A character for each second; a blank if the value is not known."""
     steps = density.bars(charset)
     curve = ""
     for value in history:

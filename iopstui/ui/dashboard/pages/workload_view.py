@@ -1,4 +1,4 @@
-"""What applications ask of the disk: sizes by direction, and each process in words."""
+"""What applications ask of the disk: sizes by direction, and a description of each process."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _size_map(workload: Workload, width: int, charset: Charset) -> list[Row]:
     columns = [n for n in range(_COLUMNS) if any(share[n] for share in shares)]
     if not columns:
         return []
-    # the largest sizes stay where there is no room for all
+    # the largest sizes stay if not all fit
     columns = columns[-max(1, (width - _LABEL) // _CELL) :]
     head = Line(width, charset).add(" " * _LABEL)
     for n in columns:

@@ -31,9 +31,9 @@ def rows(
     cursor: float | None = None,
     has_controls: bool = True,
 ) -> list[Row]:
-    """A row for each CPU, for several neighbours where they are many; a column for each second, the
-    darker the larger its share of that second's completions. ``cursor``: the second that is looked
-    at; ``has_controls``: whether a key here moves them."""
+    """A row for each CPU (or group of neighbouring CPUs), a column for each second: the darker, the
+    larger its share of that second's completions. ``cursor``: the selected second;
+    ``has_controls``: whether a key moves completions."""
     history, columns = state.completions, width - LABEL
     title = rule(width, charset, *_legend(charset), right=_title_note(has_controls))
     if history.end is None or columns < 10 or height < FRAME_ROWS + 1:
@@ -54,7 +54,7 @@ def rows(
 
 
 def window_start(t: float, columns: int) -> float:
-    """Begin of a window that stays until it is full, and then moves on by a quarter."""
+    """Start of the time window, which stays until it is full, then moves by a quarter."""
     if t < columns:
         return 0.0
     quarter = max(1, columns // 4)
@@ -88,7 +88,7 @@ def _row(
         elif column in marks:
             cell = (charset.mark, MARK)
         cells.append((charset.cursor, CURSOR) if column == cursor else cell)
-    # "CPU 128-255" is longer than the room for it
+    # "CPU 128-255" does not fit
     head_label = label if len(label) < LABEL else label.removeprefix("CPU ")
     return (
         *Line(LABEL, charset).add(f.cut(head_label, LABEL - 1), DIM).build(),

@@ -89,7 +89,7 @@ def rows(
         body = _blocks(cpus, blocks, width, charset, topology)
     else:
         body = cpu_grid.rows(cpus, topology, width, space, charset)
-    # the text stand at the bottom, so that they don't move with what they are about
+    # the text is at the bottom so that it does not move with the rows
     return [*pad([title, *body], height - len(notes), width), *notes]
 
 

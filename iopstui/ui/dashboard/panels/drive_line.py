@@ -1,4 +1,4 @@
-"""One row of what the NVMe drives below the target report of themselves (SMART)."""
+"""One row with the health data (SMART) of the NVMe drives below the target."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from iopstui.ui.draw.rows import Line, Piece, Row
 from iopstui.ui.draw.style import BOLD, DIM, WARNING, Charset
 
 OLD_S = 25.0
-"""A reading that is older than two of them should be has its age beside it."""
+"""Age (two missed readings) from which a reading's age is shown."""
 SEPARATOR: Piece = (" · ", DIM)
 
 DriveReadings = Mapping[str, "tuple[float, DriveReading]"]
-"""By controller: when its drive was read last (seconds of the session), and what was read."""
+"""By controller: time of the last reading (seconds of the session), and the reading."""
 
 
 def line(drives: DriveReadings, now: float, width: int, charset: Charset) -> Row | None:
-    """ "nvme0  47 °C · 3 % of endurance used · 864 MiB written · no warnings"; ``None`` without a
-    reading. Several drives are added up, or the worst of them shown. What does not fit is left
-    out."""
+    """ "nvme0 47 °C · 3 % of endurance used · 864 MiB written · no warnings"; ``None`` without a
+    reading. Several drives are added up, or the worst is shown. Parts that do not fit are left out.
+    """
     if not drives:
         return None
     readings = {name: reading for name, (_, reading) in drives.items()}

@@ -54,7 +54,7 @@ def _mean(direction: DirectionInterval) -> float | None:
 
 
 def rows(state: LiveState, width: int, height: int, charset: Charset, job: str) -> list[Row]:
-    """The panel. ``job`` is what r would run."""
+    """The panel. ``job`` is the one that r runs."""
     fio = state.fio.fio if state.fio else None
     text, loud = status(state, job)
     interval_text, name = "", "fio, this second"
@@ -113,7 +113,7 @@ def _load_row(fio: FioInterval, width: int, charset: Charset) -> Row:
 
 
 def status(state: LiveState, job: str) -> tuple[str, bool]:
-    """Note on these figures, in words; True if it is a warning."""
+    """A note on these figures; True if it is a warning."""
     if state.step is None:
         if state.finished is not None and state.finished.error:
             keys = f"; press r to run {job} again, j to choose" if job else ""
@@ -142,7 +142,7 @@ def status(state: LiveState, job: str) -> tuple[str, bool]:
 
 
 def layout_text(state: LiveState) -> str:
-    """How far the creation of the job's file has come."""
+    """Progress of the creation of the job's file."""
     progress = state.progress
     if progress is None:
         return "fio is creating the scratch file; not measuring yet"

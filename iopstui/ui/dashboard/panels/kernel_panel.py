@@ -1,6 +1,6 @@
-"""Figures of the kernel in the same second: iostat's, for the target's devices. Of several devices
-that the jobs work on the first row is their sum, then each, with what lies below it alone; in the
-end what lies below several."""
+"""The kernel's figures for the same second: iostat's, for the target's devices. With several
+devices the first row is their sum; then follows each with the devices below it, and at the end the
+devices below several."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SUM_OF = "sum of {}"
 
 
 def _util_style(util: float | None) -> Style | None:
-    """Only a device that is busy most of the time stands out."""
+    """Highlight only a device that is busy most of the time."""
     return load_style(util) if util is not None and util >= WARNING_FROM else None
 
 
@@ -63,8 +63,8 @@ def value(state: LiveState, target: Target, charset: Charset) -> list[Piece]:
 
 
 def rows(state: LiveState, target: Target, width: int, height: int, charset: Charset) -> list[Row]:
-    """The panel: one row for each of the target's devices and each one under it; in the last row,
-    if there is room, where the I/Os in flight are."""
+    """The panel: one row for each of the target's devices and each device below; the last row, if
+    it fits, shows where the I/Os in flight are."""
     source = share_panel.source(target) if is_share(target) else "/proc/diskstats"
     title = rule(
         width, charset, (box_title(target), BOLD), (f", this second ({source})", DIM),
@@ -130,7 +130,7 @@ def _body(state: LiveState, target: Target, width: int, height: int, charset: Ch
     space = height - len(body)
     layers_shown = layers
     if len(layers) > space:
-        # what jobs work on before what lies below
+        # the jobs' devices before those below them
         layers_shown = tuple(sorted(layers, key=lambda layer: layer.under > 0))[: max(0, space - 1)]
     for layer in layers_shown:
         disk = frame.disks.get(layer.name)
@@ -176,7 +176,7 @@ def _uncounted_text(target: Target) -> str:
 
 
 def _discards_text(name: str, disk: DiskRates, columns: set[str]) -> str:
-    """Discards with their size and latency, and flushes where they have no column, in words."""
+    """Discards with their size and latency, and flushes if they have no column, as text."""
     parts = []
     if disk.d_s:
         parts.append(

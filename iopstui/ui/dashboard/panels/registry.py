@@ -1,4 +1,4 @@
-"""The panels of figures on the dashboard: an entry of ``PANELS`` is all that another one takes."""
+"""The panels of figures on the dashboard; a new panel needs only an entry in ``PANELS``."""
 
 from __future__ import annotations
 
@@ -33,17 +33,16 @@ class PanelData:
     next_job: str
     charset: Charset
     cursor: float | None = None
-    """The moment that is looked at while the screen stands still."""
+    """The selected time while the screen is frozen."""
     has_controls: bool = True
     """Whether keys here run jobs and change settings of the disks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """``rows`` draws it in (width, height). Without a ``tab`` the layout has a region of its
-    ``name``. With one it is a pane of that title where one pane at a time fits, and stands below
-    the CPUs, ``height`` rows high, where the terminal has them to spare.
-    """
+    """``rows`` draws it for (width, height). Without a ``tab`` it uses the layout's region of its
+    ``name``. With one it is a pane of that title on small terminals, and otherwise ``height`` rows
+    below the CPUs if there is space."""
 
     name: str
     rows: Callable[[PanelData, int, int], Sequence[Row]]
@@ -51,15 +50,15 @@ class Panel:
     height: int = 0
     title: str | Callable[[PanelData], str] = ""
     value: Callable[[PanelData], Sequence[Piece]] | None = None
-    """In a box: the title and the current value, on the upper border ("", None: as they stand in
-    its first row)."""
+    """The title and the current value on the upper border of a box ("", None: taken from the first
+    row)."""
     foot: bool = False
-    """In a box the last of its rows stands on the lower border."""
+    """Whether the last row is on the lower border of a box."""
 
     def box_rows(
         self, data: PanelData, width: int, height: int, number: str, focused: bool
     ) -> Sequence[Row]:
-        """``rows`` in a box: the first and the last one stand on its borders."""
+        """``rows`` in a box, with the first and the last row on its borders."""
         inner, charset = width - frame.BORDER_COLUMNS, data.charset
         if inner < 1 or height < 3:
             return pad((), height, max(width, 0))
@@ -119,7 +118,7 @@ PANELS: tuple[Panel, ...] = (
 
 
 def tabs(panels: Sequence[Panel] | None = None, titles: Sequence[str] = TABS) -> tuple[str, ...]:
-    """The titles of all panes; ``titles`` are those of the regions that the layout has."""
+    """The titles of all panes; ``titles`` are those of the layout's own regions."""
     panels_shown = PANELS if panels is None else panels
     return (*titles, *(panel.tab for panel in panels_shown if panel.tab))
 

@@ -1,7 +1,7 @@
-"""The runs of the session side by side: what was changed for each, and what came of it.
+"""The runs of the session: the change made for each, and its result.
 
-The newest stands first: a speaker looks at one place, whether it is the second run or the
-twentieth. The base stays in sight as the last row when newer runs would push it out.
+The newest run is first, so a speaker always looks at one place. The base stays visible as the last
+row when newer runs would push it out.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _STATE_TEXTS = {RUNS: "runs now"}
 
 
 def _columns(base: int | None, shared: bool) -> tuple[Column[RunRow], ...]:
-    """``shared``: of runs on NFS, which have the time of an answer and no device's queue."""
+    """``shared``: the runs are on NFS, which has a round-trip time and no device queue."""
 
     def to_base(row: RunRow) -> str:
         if base is None:
@@ -117,8 +117,8 @@ def list_rows(
     cursor: int | None = None,
     chosen: Sequence[int] = (),
 ) -> list[Row]:
-    """All runs that are kept, the newest first; that under the ``cursor`` stands out, and those
-    numbered ``chosen`` have a sign."""
+    """All kept runs, the newest first; the one at ``cursor`` is highlighted, and those numbered
+    ``chosen`` have a mark."""
     newest_first = state.runs.rows[::-1]
     if not newest_first:
         return wrap(width, charset, "No job has run yet in this session.")

@@ -41,7 +41,7 @@ def title(target: Target) -> str:
 
 
 def source(target: Target) -> str:
-    """Where its figures are from."""
+    """The source of its figures."""
     return "/proc/fs/cifs/Stats" if target.smb_shares else "/proc/self/mountstats"
 
 
@@ -85,7 +85,7 @@ def _why_missing(target: Target) -> str:
 
 
 def _client_state_text(smb: SmbClient) -> str:
-    """The client's state, and what the latencies are of."""
+    """The client's state, and the scope of the latencies."""
     lost = f"{smb.disconnected} disconnected · " if smb.disconnected else ""
     slow = f" · {smb.slow} slow" if smb.slow else ""
     state = f"{lost}in flight {_count(smb.in_flight)} · reconnects {_count(smb.reconnects)}{slow}"

@@ -20,7 +20,7 @@ Part = tuple[str, "float | None", "Style | None"]
 
 
 def parts(waits: Waits) -> list[Part]:
-    """The places from the top down, as names of few letters, with their styles."""
+    """The places from the top down: short names, values and styles."""
     places: list[Part] = []
     if waits.cpu is not None or waits.above is not None:
         places += [("CPU", waits.cpu, WARNING), ("above", waits.above, P99)]
@@ -35,7 +35,7 @@ def parts(waits: Waits) -> list[Part]:
 
 
 def value_text(value: float | None) -> str:
-    """I/Os in flight, with a decimal below a hundred; a dash where they are not known."""
+    """I/Os in flight, with a decimal below a hundred; a dash if not known."""
     if value is None:
         return f.MISSING
     return f"{value:.1f}" if value < 99.95 else f.number(value)
@@ -83,7 +83,7 @@ def _without_least(parts_shown: Sequence[Part]) -> list[Part]:
 def _bar(
     parts_shown: Sequence[Part], total: float, bar_width: int, charset: Charset
 ) -> list[Piece]:
-    """Cells by share; what rounding leaves goes to the largest part. Neighbours differ without
+    """Cells by share; the largest part gets the rounding difference. Neighbours differ without
     colours, too."""
     sizes = [round((value or 0.0) / total * bar_width) for _, value, _ in parts_shown]
     largest = max(range(len(sizes)), key=sizes.__getitem__)

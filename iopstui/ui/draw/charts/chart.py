@@ -20,7 +20,7 @@ from iopstui.ui.draw.style import BOLD, DIM, MARK, Charset
 
 AXIS_WIDTH = 8
 FLAG_ROWS, FLAGS_FROM = 2, 12
-"""Rows for the words of marks, where a chart is at least so high; else one."""
+"""Rows for the labels of marks: two in charts at least 12 rows high, else one."""
 LIMIT_NEAR = 3.0
 """A limit that is further above all values than this multiple would flatten them."""
 TIME_STEPS = (5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600)
@@ -63,7 +63,7 @@ class Mean:
 
 @dataclass
 class TimeWindow:
-    """The stretch of time that a chart shows. It stands still until it is full."""
+    """The span of time that a chart shows. It does not move until it is full."""
 
     start: float = 0.0
     dot_s: float = 1.0
@@ -79,7 +79,7 @@ class TimeWindow:
         return True
 
     def extend_to(self, t: float, dots: int) -> None:
-        """Goes back so far that ``t`` is not in front of its beginning."""
+        """Move back so that ``t`` is visible."""
         if t - self.dot_s < self.start:
             step = 2 * self.dot_s
             self.start = max(0.0, step * ((t - 0.25 * dots * self.dot_s) // step))
@@ -134,8 +134,7 @@ class Chart:
         return self._columns * self._charset.dots
 
     def place(self, box: Box, framed: bool = False) -> list[Lines]:
-        """Takes this part of the screen, with a border if ``framed``; tiles that it needs for that
-        and a canvas must show."""
+        """Use this box, with a border if ``framed``; returns new tiles for the canvas."""
         self._box, self.framed = box, framed
         edge = 1 if framed else 0
         hidden = box.width <= AXIS_WIDTH + self.spec.right + 2 * edge or box.height < 5
@@ -170,7 +169,7 @@ class Chart:
         return column if inside else None
 
     def values_at(self, history: History, window: TimeWindow, t: float) -> list[str]:
-        """Each curve's value in the column of this moment, as its title has it; "": none."""
+        """Each curve's value at time ``t``, formatted as in the title; "": none."""
         column_s = window.dot_s * self._charset.dots
         begin = window.start + window.column(t, column_s) * column_s
         means = (
@@ -181,7 +180,7 @@ class Chart:
         return [format_value(value) if value is not None else "" for value in means]
 
     def rename(self, labels: Sequence[str]) -> None:
-        """Call the curves so from now on."""
+        """Set the labels of the curves."""
         if labels != [curve.label for curve in self.spec.curves]:
             pairs = zip(self.spec.curves, labels, strict=True)
             self.spec = replace(
@@ -189,7 +188,7 @@ class Chart:
             )
 
     def forget(self) -> None:
-        """The history is another one from now on."""
+        """Forget cached values: the history was replaced."""
         self._curve_cache = _CurveCache()
         self._scale = None
         self._window_start = None
@@ -197,7 +196,7 @@ class Chart:
     def _rescale(self, values_shown: Sequence[float], moved: bool) -> plotting.Scale:
         """Return the scale for these values; paint the axis if it has changed."""
         make = plotting.log_scale if self.spec.log else plotting.linear_scale
-        # do not keep the scale of an empty chart
+        # the scale of an empty chart is not kept
         scale = make(values_shown, self._scale, moved or not self._had_data)
         self._had_data = bool(values_shown)
         if scale != self._scale or moved:
@@ -215,10 +214,10 @@ class Chart:
         means: Sequence[Mean] = (),
         limits: Sequence[float] = (),
     ) -> None:
-        """Shows the history's stretch ``window``; ``values`` are the newest, for the title.
-        ``cursor`` is the moment that is looked at, if it is not the newest; ``means`` are drawn as
-        level lines, and said behind the words of the mark that they begin with; ``limits`` are
-        level lines over the whole time, where they are near what is drawn."""
+        """Paint the history's span ``window``; ``values`` are the newest, for the title. ``cursor``
+        is the selected time, if it is not the newest; ``means`` are drawn as level lines and shown
+        behind the labels of their marks; ``limits`` are level lines over the whole time, if they
+        are close to the values."""
         if not self.shown:
             return
         moved = self._window_start != window.start
@@ -265,7 +264,7 @@ class Chart:
         time_row = self._time_row(window, self._box.width - 2)
         row: list[Piece] = [(first, style)]
         for text, looks in time_row:
-            # between the labels the border goes on
+            # the border continues between the labels
             row.append((text, looks) if text.strip() else (charset.rule * len(text), style))
         self.time.show([(*row, (last, style))])
 
@@ -289,7 +288,7 @@ class Chart:
         first_changed: int,
         ends: Sequence[CurveLabel] = (),
     ) -> None:
-        """Draws anew what differs; no dot in front of ``since`` does."""
+        """Draw changed tiles again; no dot before ``first_changed`` has changed."""
         dots = self._charset.dots
         begin = first_changed // (plotting.TILE_COLUMNS * dots)
         for index, tile in enumerate(self.tiles[begin:], begin):
@@ -337,12 +336,12 @@ class Chart:
             return self._border_row(values, note)
         if note and not any(values):
             return rule(self._box.width, self._charset, *pieces, right=note)
-        # what is drawn last, over the others, is named first
+        # the curve drawn last, over the others, is named first
         for curve, value in reversed([*zip(self.spec.curves, values, strict=True)]):
             more: list[Piece] = [
                 (f"  {curve.label} ", DIM), (curve.sample, curve.style), (f" {value:<6}", None)
             ]  # fmt: skip
-            # a curve that finds no place here has its name at its end
+            # a curve that does not fit here has its name at its end
             if self.spec.right and sum(cell_len(t) for t, _ in pieces + more) > self._box.width - 4:
                 break
             pieces += more
@@ -354,7 +353,7 @@ class Chart:
         for curve, value in reversed([*zip(self.spec.curves, values, strict=True)]):
             if value:
                 value_pieces.append(("  " if value_pieces else "", None))
-                if self.spec.right:  # its name stands at its end, in the same colour
+                if self.spec.right:  # its name is at its end, in the same colour
                     value_pieces.append((f"{curve.label} ", curve.style))
                 else:
                     value_pieces += [(curve.sample, curve.style), (f" {curve.label} ", DIM)]
@@ -415,8 +414,8 @@ class Chart:
     def _curve_labels(
         self, data: Sequence[Sequence[float | None]], scale: plotting.Scale
     ) -> list[CurveLabel]:
-        """The curves' names behind their newest points, each in a row of its own; those that would
-        meet keep the order of their curves."""
+        """The curves' names behind their newest points, each in its own row; names that would
+        overlap keep the order of their curves."""
         if not self.spec.right:
             return []
         newest_points: list[tuple[float, int, Curve]] = []
@@ -445,8 +444,7 @@ class Chart:
 
 
 def rows_apart(preferred: Sequence[int]) -> list[int]:
-    """Rows of labels, the uppermost first: moved up where two would share one, and down from the
-    top."""
+    """Rows of labels, top first: moved up if two share one, and down from the top."""
     rows = list(preferred)
     for index in range(len(rows) - 2, -1, -1):
         rows[index] = min(rows[index], rows[index + 1] - 1)
@@ -457,7 +455,7 @@ def rows_apart(preferred: Sequence[int]) -> list[int]:
 
 @dataclass
 class _CurveCache:
-    """A curve's values over the window; while that stands still only the newest are read anew."""
+    """A curve's values over the window; if that stays, only new ones are read."""
 
     _cache: dict[str, tuple[tuple[float, float, int], list[float | None], float]] = field(
         default_factory=dict
@@ -466,7 +464,7 @@ class _CurveCache:
     def get(
         self, history: History, curve: Curve, window: TimeWindow, dots: int
     ) -> tuple[list[float | None], int]:
-        """The values, and from which on they may be others than last time."""
+        """The values, and the index of the first one that may have changed."""
         key = (window.start, window.dot_s, dots)
         cached = self._cache.get(curve.name)
         end, first = history.end or 0.0, 0

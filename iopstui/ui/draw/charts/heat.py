@@ -56,8 +56,8 @@ class HeatCell:
 
 
 class HeatMap(Chart):
-    """Stands where the latency lines stand, over the same time. Only columns that are new are
-    computed, all of them only when the window moves or the scale grows."""
+    """Replaces the latency lines over the same time. Only new columns are computed; all of them
+    only when the window moves or the scale grows."""
 
     def __init__(self, spec: ChartSpec, charset: Charset) -> None:
         super().__init__(spec, charset)
@@ -67,7 +67,7 @@ class HeatMap(Chart):
         self._computed_until = 0.0
         self.title_text = spec.title
         self.min_scale: plotting.Scale | None = None
-        """What the axis shows at least: that of a map beside this one."""
+        """The smallest scale of the axis: that of a map beside this one."""
         self.chosen: HeatCell | None = None
         """The cell that is marked."""
         self._column_s = 1.0
@@ -86,8 +86,8 @@ class HeatMap(Chart):
         lines: bool,
         cursor: float | None = None,
     ) -> int:
-        """Shows the stretch ``window``, with percentile lines over it if asked for. How many
-        columns were computed for it."""
+        """Paint the span ``window``, with percentile lines over it if ``lines``. Returns the number
+        of computed columns."""
         if not self.shown:
             return 0
         moved = self._window_start != window.start
@@ -147,7 +147,7 @@ class HeatMap(Chart):
         key = (window.start, column_s, self._columns, id(latencies))
         end = latencies.end or 0.0
         after = min(self._columns, max(0, int((end - window.start) / column_s) + 1))
-        # an interval belongs to the column of its middle, which lies before its end
+        # an interval belongs to the column of its middle, which is before its end
         first = max(0, int((self._computed_until - window.start) / column_s) - 1)
         if key != self._key:
             self._key = key
@@ -274,7 +274,7 @@ class HeatMap(Chart):
                     cell = (shades[level - 1], density.HEAT[level - 1])
                 elif column in marks:
                     cell = (self._charset.mark, MARK)
-                # the curves stand highest percentile first, and p50 is drawn last
+                # the curves are ordered from the highest percentile, and p50 is drawn last
                 for place, rows in enumerate(lines):
                     if rows[column] == row:
                         cell = (chars[len(lines) - 1 - place], LINE_STYLE)

@@ -1,8 +1,7 @@
-"""The labels of a chart's marks, over its plot: as many rows as the chart has for them, in turn.
+"""The labels of a chart's marks, over its plot, in one or more rows used in turn.
 
-A mark whose words have no room is told by its change ("rq_affinity 2", "1 → 2"), then by its value
-alone ("QD 32": "32"), a sentence by its first words, and else by its arrow: a word that is cut off
-would say nothing.
+A label that does not fit is shortened to its change ("rq_affinity 2", "1 → 2"), then to its value
+("QD 32": "32"), a sentence to its first words, and at last to an arrow. Words are never cut.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ def mark_label_rows(
     marks: Sequence[tuple[int, str]], axis: int, columns: int, width: int, rows: int,
     charset: Charset, means: Mapping[int, str],
 ) -> list[Row]:  # fmt: skip
-    """``rows`` lines, ``width`` wide; a mark is (column, label) in a plot that has so many
-    ``columns`` and begins at ``axis``. Marks come in the order of their columns; ``means`` says by
-    column what was measured behind a mark."""
+    """``rows`` lines of ``width`` cells; a mark is (column, label) in a plot of ``columns`` columns
+    that starts at ``axis``. Marks are ordered by column; ``means`` are the figures measured after a
+    mark, by column."""
     lines = [Line(width, charset).fill_to(axis) for _ in range(rows)]
     for index, (column, label) in enumerate(marks):
-        # the rows are used in turn: there is room until the next mark of the same row
+        # rows are used in turn: a label may extend to the next mark of its row
         following = marks[index + rows][0] if index + rows < len(marks) else columns
         turn_lines = [lines[(index + n) % rows] for n in range(rows)]
         last = index + rows >= len(marks)
@@ -44,7 +43,7 @@ def mark_label_rows(
 
 
 def _label_texts(start: int, label: str, last: bool, mean: str) -> Iterator[tuple[int, str]]:
-    """Texts to try, the most telling first; at the right end words may stand before their arrow."""
+    """Texts to try, the most informative first; the last label may be left of its arrow."""
     texts: list[str] = []
     for text in (label, *_shorter_values(label)):
         texts += (f"{text}: {mean}", text) if mean else (text,)
@@ -56,7 +55,7 @@ def _label_texts(start: int, label: str, last: bool, mean: str) -> Iterator[tupl
 
 
 def _shorter_values(text: str) -> list[str]:
-    """The values of what was turned; of any other words those that they begin with."""
+    """The values of changed options; for other text, its first words."""
     parts = [part.replace("=", " ").split() for part in text.split(",")]
     if all(len(part) <= 2 or "→" in part or "->" in part for part in parts):
         values = " ".join(part[-1] for part in parts if part)

@@ -33,8 +33,8 @@ _import_tried = False
 
 
 def load_plotext() -> Any:
-    """plotext, imported when it is first wanted (about 0.1 s: live charts do without it); ``None``
-    if it can't be."""
+    """plotext, imported on first use (about 0.1 s: live charts do not need it); ``None`` if that
+    fails."""
     global _plotext, _import_tried
     if not _import_tried:
         _import_tried = True
@@ -42,9 +42,9 @@ def load_plotext() -> Any:
             import plotext
         except (ImportError, OSError):  # its compiled kernel is another machine's, or missing
             return None
-        # Without this, a chart would be cut to what plotext believes the terminal's size is.
+        # without this, plotext cuts a chart to its idea of the terminal's size
         plotext.terminal.limit(False, False)
-        # What holds for all pictures is set once: the plot area alone, its edges on the limits.
+        # settings for all pictures: the plot area alone, its edges on the limits
         figure = plotext.figure
         figure.clear()
         figure.axes(False)
@@ -91,7 +91,7 @@ def nice_above(value: float) -> float:
     if value <= 0:
         return 1.0
     power = 10.0 ** math.floor(math.log10(value))
-    # A hair's breadth of tolerance: 10 ** log10(x) may come out a little below x.
+    # a tolerance, because 10 ** log10(x) may be slightly below x
     return next(step * power for step in _STEPS if step * power >= value * (1 - 1e-9))
 
 
@@ -115,13 +115,13 @@ def linear_scale(values: Sequence[float], previous: Scale | None, may_shrink: bo
 
 
 def tick_step(top: float) -> float:
-    """The distance of the labels: 1, 2, 5 × 10^n, at most five of them below ``top``."""
+    """Distance between labels: 1, 2 or 5 × 10^n, at most five of them below ``top``."""
     return nice_above(top / 5)
 
 
 def log_scale(values: Sequence[float], previous: Scale | None, may_shrink: bool) -> Scale:
-    """Return a scale between two nice values, at least a decade apart. What is below 1 (ns) has no
-    place."""
+    """Return a scale between two nice values, at least a decade apart. Values below 1 (ns) are
+    ignored."""
     positive = [value for value in values if value >= 1]
     if not positive:
         return previous or Scale(1e4, 1e7, log=True)
@@ -134,7 +134,7 @@ def log_scale(values: Sequence[float], previous: Scale | None, may_shrink: bool)
 
 
 def ticks(scale: Scale, rows: int) -> dict[int, float]:
-    """Labelled values by row: as many as there is room for, none in one row with another."""
+    """Labelled values by row: as many as fit, at most one per row."""
     if not scale.log:
         return _even_ticks(scale, rows)
     values_by_row: dict[int, float] = {}
@@ -320,7 +320,7 @@ def _fill(
 
 
 def overlay(cells: list[list[Cell]], drawn: Sequence[str], style: Style | None) -> None:
-    """Draws characters over what is there; braille dots join."""
+    """Draw characters over the cells; braille dots are combined."""
     for line, text in zip(cells, drawn, strict=False):
         if text.isspace():
             continue
@@ -334,7 +334,7 @@ def overlay(cells: list[list[Cell]], drawn: Sequence[str], style: Style | None) 
 
 
 def cells_to_row(cells: Sequence[Cell]) -> Row:
-    """Neighbouring cells of one style as one piece. A blank takes any style."""
+    """Merge neighbouring cells of one style into pieces. A blank takes any style."""
     row: list[Cell] = []
     run, style = cells[0]
     for char, next_style in cells[1:]:

@@ -1,4 +1,4 @@
-"""Curves drawn by ourselves, where plotext's compiled kernel is missing (musl, ppc64le, s390x)."""
+"""Curves drawn without plotext, whose compiled kernel is missing on musl, ppc64le and s390x."""
 
 from __future__ import annotations
 

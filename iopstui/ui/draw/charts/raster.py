@@ -1,8 +1,8 @@
 """Dots of a live chart as characters, one value for each dot of the time axis.
 
-A live chart draws a tile anew every second, so this is done with whole numbers alone: a column of
-dots is one number, bit 0 at the bottom. plotext, which draws any lines, takes some fifty times
-longer for the same picture.
+A live chart draws a tile again every second, so this uses integers only: a column of dots is one
+number, bit 0 at the bottom. plotext, which draws any lines, takes about fifty times longer for the
+same picture.
 """
 
 from __future__ import annotations
@@ -79,7 +79,8 @@ def _dots(
 
 
 def _split_run(begin: int, end: int) -> tuple[int, int]:
-    """The run from row ``begin`` to row ``end``: what is drawn beside the first, the rest."""
+    """Split the run from row ``begin`` to row ``end`` into the half beside the first dot, and the
+    rest."""
     length = abs(end - begin)
     near_length = (length + 1) // 2
     if end >= begin:

@@ -1,7 +1,7 @@
-"""A chart of points over any x: rows of a title, the names of its lines, the plot and its axes.
+"""A chart of points over any x: a title, the names of its lines, the plot and its axes.
 
-Nothing is told by colour alone: each line's points have a character of their own, and the names
-stand in a row above with it.
+Nothing relies on colour alone: each line's points have a character of their own, and the names are
+in a row above with it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class XYLine:
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """Words beside a point, which is shown reversed."""
+    """A label beside a point, which is shown reversed."""
 
     at: Point
     text: str
@@ -75,11 +75,11 @@ class XYSpec:
     verticals: tuple[float, ...] = ()
     note: str = ""
     value_text: Callable[[Point], str] | None = field(default=None, compare=False)
-    """A point's values in words, for the one that is pointed at."""
+    """Describes a point's values, for the one under the mouse."""
 
 
 class XYChart:
-    """Makes the rows, and makes them anew only where something changed."""
+    """Makes the rows, and makes them again only after a change."""
 
     def __init__(self, charset: Charset) -> None:
         self._charset = charset
@@ -88,8 +88,8 @@ class XYChart:
     def rows(
         self, spec: XYSpec, width: int, height: int, at: tuple[int, int] | None = None
     ) -> list[Row]:
-        """Exactly ``height`` rows of ``width`` cells. The values of the point nearest to the cell
-        ``at`` (column, row) stand in the title."""
+        """Exactly ``height`` rows of ``width`` cells. The title has the values of the point nearest
+        to the cell ``at`` (column, row)."""
         point = nearest(spec, width, height, at) if at is not None else None
         if point is not None and spec.value_text is not None:
             spec = replace(spec, note=spec.value_text(point), flags=(*spec.flags, Flag(point, "")))
@@ -100,7 +100,7 @@ class XYChart:
 
 
 def nearest(spec: XYSpec, width: int, height: int, at: tuple[int, int]) -> Point | None:
-    """The point of a line with points that is nearest to a cell of the chart, if it is near."""
+    """The point nearest to a cell of the chart, if it is near."""
     columns, rows = _plot_size(width, height)
     if width < MIN_WIDTH or height < MIN_HEIGHT:
         return None
@@ -120,7 +120,7 @@ def _plot_size(width: int, height: int) -> tuple[int, int]:
 
 
 def chart_rows(spec: XYSpec, width: int, height: int, charset: Charset) -> list[Row]:
-    """The chart; only its title where there is no room for more."""
+    """The chart; only its title if more does not fit."""
     title = rule(
         width, charset, (capital(spec.title), BOLD), right=((spec.note, DIM),) if spec.note else ()
     )
@@ -176,7 +176,7 @@ def _plot(spec: XYSpec, columns: int, rows: int, charset: Charset) -> list[Row]:
 
 
 def _put_flags(spec: XYSpec, cells: list[list[plotting.Cell]], charset: Charset) -> None:
-    """Words right of the point, or left of it, where they cover least."""
+    """Place labels right or left of their points, where they cover least."""
     rows, columns = len(cells), len(cells[0])
     for flag in spec.flags:
         column, row = _cell(spec, flag.at, columns, rows)
@@ -212,7 +212,7 @@ def _column(fraction: float, columns: int) -> int:
 
 
 def _ticks(axis: XAxis, columns: int, width: int, charset: Charset) -> Row:
-    """The labels under the plot: the ends first, others where there is room."""
+    """The labels under the plot: the ends first, others if they fit."""
     placed: list[tuple[int, str]] = []
     ends = [*axis.ticks[-1:], *axis.ticks[:1]]
     for value, label in [*ends, *axis.ticks[1:-1]] if len(axis.ticks) > 1 else axis.ticks:
@@ -235,9 +235,8 @@ def linear_axis(high: float, unit: Callable[[float], str], low: float = 0.0) -> 
 
 
 def values_axis(values: Sequence[str]) -> tuple[XAxis, dict[str, float]]:
-    """An axis for these values, with room at both ends, and where each of them stands: by size,
-    on a logarithmic scale if they span a factor of 8, where they are numbers; otherwise side by
-    side."""
+    """An axis for these values with a margin at both ends, and the position of each value: numbers
+    by size (on a logarithmic scale if they span a factor of 8), other values side by side."""
     if len(values) > 1 and all(v.isdecimal() and int(v) > 0 for v in values):
         numbers = {v: float(v) for v in values}
         low, high = min(numbers.values()), max(numbers.values())
