@@ -48,8 +48,7 @@ class TargetKeys(Part):
         self._pick = True
 
     def begin(self, targets: Sequence[str], pick: bool) -> None:
-        """Opens ``targets``, or the home screen. Where none was wanted, what can't be opened ends
-        the screen."""
+        """Open ``targets``, or the home screen. Without a home screen, an error ends the screen."""
         self._pick = pick
         if pick:
             self._open_picker()
@@ -81,7 +80,7 @@ class TargetKeys(Part):
             self._choose_recording()
 
     def _offered_actions(self) -> frozenset[str]:
-        """Offered actions; actions that need no device only before there is a session."""
+        """The offered actions; those without a device only before there is a session."""
         from iopstui.ui.home import screen as home
 
         offered = {home.WATCH, home.RUN, home.SCRATCH, home.SWEEP, home.COMPARE}
@@ -93,7 +92,7 @@ class TargetKeys(Part):
         return frozenset(offered)
 
     def _picked(self, choice: HomeChoice | None) -> None:
-        """No paths are the scratch file; ``None`` leaves."""
+        """Open the choice: no paths are the scratch file; ``None`` leaves."""
         from iopstui.ui.home import screen as home
 
         if choice is None:
