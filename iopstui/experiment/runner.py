@@ -260,7 +260,7 @@ class ExperimentRunner:
             if self.interrupted:
                 return False
             raise session_ended_error(self._session.exit_code)
-        leaves_out_failures = not self.plan.variants and not self._session.budget.over
+        leaves_out_failures = not self.plan.variants and not self._session.budget.exceeded
         if finished.error and finished.exit_code == EXIT_JOB_FAILED and leaves_out_failures:
             self._report_failed_point(step, finished.error)
             return False

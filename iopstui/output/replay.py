@@ -119,7 +119,7 @@ class RunsSink:
 
 def has_experiment(recording: Recording) -> bool:
     """Whether a sweep or a comparison is in it."""
-    return any(isinstance(o.value, ExperimentStarted) for _, o in recording.index().others)
+    return any(isinstance(o.value, ExperimentStarted) for _, o in recording.index().events)
 
 
 class ReplayedExperiments:

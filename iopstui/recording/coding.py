@@ -116,8 +116,8 @@ class Decoder:
     ) -> None:
         self._layouts = layouts
         self._names = names
-        self._without = without or {}
-        self._made: dict[Any, Coder] = {}
+        self._left_out = without or {}
+        self._coders: dict[Any, Coder] = {}
 
     def __call__(self, kind: Any, value: Any) -> Any:
         """``value`` as a ``kind``."""
@@ -125,9 +125,9 @@ class Decoder:
 
     def decoder_for(self, kind: Any) -> Coder:
         """The function that makes a ``kind``."""
-        coder = self._made.get(kind)
+        coder = self._coders.get(kind)
         if coder is None:
-            coder = self._made[kind] = self._make(kind)
+            coder = self._coders[kind] = self._make(kind)
         return coder
 
     def _make(self, kind: Any) -> Coder:
@@ -157,7 +157,7 @@ class Decoder:
         for name, field in fields.items():
             if name not in recorded_fields and _has_no_default(field):
                 raise MalformedData(f"a {kind_name} has no {name}")
-        left_out = self._without.get(kind, {})
+        left_out = self._left_out.get(kind, {})
         slots = [
             _Slot(
                 position,

@@ -86,19 +86,19 @@ class FollowSession(ReplaySession):
     ) -> None:
         # one to play, one to look for more: each is read in a thread of its own
         play, newest = files or (None, None)
-        self._newest = Recording(path, newest)
-        self._look = threading.Lock()
-        self._looked = self._grown = time.monotonic()
+        self._newest_recording = Recording(path, newest)
+        self._index_lock = threading.Lock()
+        self._checked_at = self._grown_at = time.monotonic()
         self._stalled_at: int | None = None
-        self._ended = has_ended
+        self._has_ended = has_ended
         super().__init__(path, speed, play)
-        self._index = self._newest.extend_index()
+        self._index = self._newest_recording.extend_index()
         self._goal = self._index.end
 
     @property
     def growing(self) -> bool:
         """Whether more may come."""
-        return not self._index.whole
+        return not self._index.has_end_marker
 
     @property
     def end(self) -> float:
@@ -109,19 +109,19 @@ class FollowSession(ReplaySession):
     def close(self) -> None:
         """End the thread, close the files. Idempotent."""
         super().close()
-        with self._look:
-            self._newest.close()
+        with self._index_lock:
+            self._newest_recording.close()
 
     def pause(self, paused: bool) -> None:
         """Pause, or go on from here."""
         if not paused and self.growing and self.at >= self.end:
             self.seek(self.end)
-        with self._turn:
+        with self._condition:
             self._t, self._since = min(self._position(), self._index.end), time.monotonic()
             self.paused = paused
-            self._turn.notify()
+            self._condition.notify()
 
-    def _last_words(self) -> str:
+    def _end_text(self) -> str:
         return "the recording has ended; space: play it from its beginning"
 
     def _records(self, start: int | None = None) -> Iterator[Record | None]:
@@ -129,21 +129,21 @@ class FollowSession(ReplaySession):
 
     def _look_for_more(self) -> None:
         """Extend the index, at most every ``POLL_S``; any thread may ask."""
-        with self._look:
+        with self._index_lock:
             now = time.monotonic()
-            if self._closing or now - self._looked < POLL_S:
+            if self._closing or now - self._checked_at < POLL_S:
                 return
-            self._looked, before = now, self._index.samples
-            if self._newest.extend_index().samples > before:
-                self._grown = now
+            self._checked_at, before = now, self._index.samples
+            if self._newest_recording.extend_index().samples > before:
+                self._grown_at = now
 
     def _wait_for_more(self) -> float | None:
         """Wait a little for the file to grow; the goal of a jump as soon as one is asked for."""
         self._look_for_more()
         self._report_stall()
-        with self._turn:
+        with self._condition:
             if self._goal is None and not self._closing:
-                self._turn.wait(POLL_S)
+                self._condition.wait(POLL_S)
             goal, self._goal = self._goal, None
             if goal is not None:
                 self._t, self._since = goal, time.monotonic()
@@ -156,12 +156,12 @@ class FollowSession(ReplaySession):
                 self._stalled_at = None
                 self._sink(events.Notice(self._index.end, "info", "new data again"))
             return
-        silent = time.monotonic() - self._grown
+        silent = time.monotonic() - self._grown_at
         limit = max(STALL_TIMEOUT_S, STALL_INTERVALS * self.header.interval_s)
-        if not self.growing or not (silent > limit or self._ended()):
+        if not self.growing or not (silent > limit or self._has_ended()):
             return
         self._stalled_at = self._index.samples
         message = f"no new data for {silent:.0f} s: the recording program has stopped or is cut off"
-        if self._ended():
+        if self._has_ended():
             message = INPUT_ENDED
         self._sink(events.Notice(self._index.end, "warning", message))

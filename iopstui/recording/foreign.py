@@ -20,8 +20,8 @@ from iopstui.text import printable
 
 RECORDING, JSON, LOG, NORMAL, OTHER = "recording", "json", "log", "normal", "other"
 HEAD_BYTES = 1 << 18
-LARGEST = 512 << 20
-MANY_PARTS, MIN_OF_PART = 1_000_000, 32
+MAX_RESULT_BYTES = 512 << 20
+MAX_PARTS, MIN_PART_BYTES = 1_000_000, 32
 """Of so many objects and lists in fio's JSON each takes so many bytes at least, by far."""
 ALL_CLIENTS = "All clients"
 JSON_ADVICE = "To get JSON from fio: fio --output-format=json+ --output=RESULT.json JOB.fio"
@@ -54,14 +54,14 @@ def detect_file_kind(path: Path) -> str:
 class FioResult:
     """A file with fio's JSON: its documents, of which several are those of --status-interval, the
     last one as it stands there, the ``options`` of all jobs by the job's name ("": global ones).
-    ``said`` is what fio said of errors around them, ``broken`` how many documents were none."""
+    ``messages`` are fio's errors around them, ``broken_documents`` counts broken documents."""
 
     path: Path
     statuses: tuple[FioStatus, ...]
     document: Mapping[str, Any]
     options: Mapping[str, Mapping[str, str]]
-    said: tuple[str, ...] = ()
-    broken: int = 0
+    messages: tuple[str, ...] = ()
+    broken_documents: int = 0
 
     @property
     def host(self) -> str:
@@ -102,14 +102,14 @@ _LOGS = ("write_bw_log", "write_iops_log", "write_lat_log")
 def read_result(path: Path) -> FioResult:
     """Read fio's JSON, ignoring other output around it. UsageError if it has no whole document."""
     try:
-        if path.stat().st_size > LARGEST:
-            raise UsageError(f"{_name(path)} is larger than {LARGEST >> 20} MiB, too large "
-                             "for a fio result.")  # fmt: skip
+        if path.stat().st_size > MAX_RESULT_BYTES:
+            raise UsageError(f"{_name(path)} is larger than {MAX_RESULT_BYTES >> 20} MiB, too "
+                             "large for a fio result.")  # fmt: skip
         content = path.read_bytes()
     except OSError as error:
         raise UsageError(f"Cannot read {_name(path)}: {error.strerror}.") from error
     parts = content.count(b"{") + content.count(b"[")
-    if parts > MANY_PARTS and parts * MIN_OF_PART > len(content):
+    if parts > MAX_PARTS and parts * MIN_PART_BYTES > len(content):
         # Python makes a hundred bytes of each
         raise UsageError(f"{_name(path)} has {parts} empty parts, so it is not a fio "
                          "result.")  # fmt: skip
@@ -118,12 +118,12 @@ def read_result(path: Path) -> FioResult:
     documents = [item.data for item in items if isinstance(item, Document)]
     if not documents:
         documents = list(_loose_json(content))
-    valid = [(data, status) for data in map(_one_of_clients, documents)
+    valid = [(data, status) for data in map(_merge_clients, documents)
              if (status := parse_status(data)) is not None and status.jobs]  # fmt: skip
     if not valid:
         raise UsageError(
             f"{_name(path)} contains no complete fio JSON. It was cut off, or fio ended "
-            "before it measured anything." + _first_word(items), JSON_ADVICE,
+            "before it measured anything." + _first_message(items), JSON_ADVICE,
         )  # fmt: skip
     last = valid[-1][0]
     messages = [
@@ -136,7 +136,7 @@ def read_result(path: Path) -> FioResult:
     )  # fmt: skip
 
 
-def _first_word(items: Sequence[object]) -> str:
+def _first_message(items: Sequence[object]) -> str:
     messages = [i.text for i in items if isinstance(i, LogLine) and _FIO_PREFIX.match(i.text)]
     return f" It said: {printable(messages[0])}" if messages else ""
 
@@ -155,7 +155,7 @@ def _loose_json(content: bytes) -> Iterator[Mapping[str, Any]]:
                     if isinstance(document, Document))  # fmt: skip
 
 
-def _one_of_clients(data: Mapping[str, Any]) -> Mapping[str, Any]:
+def _merge_clients(data: Mapping[str, Any]) -> Mapping[str, Any]:
     """A document of ``fio --client`` as one of a fio: its rows but the sum of all."""
     rows = data.get("client_stats")
     if "jobs" in data or not isinstance(rows, list):

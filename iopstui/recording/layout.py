@@ -66,7 +66,7 @@ MAGIC = NAME + b"%d\n" % SCHEMA
 HEAD = struct.Struct(">cdII")
 HEADER, KEY, SAMPLE, EVENT = b"H", b"K", b"S", b"E"
 KEY_EVERY = 60
-LARGEST = 64 << 20
+MAX_CHUNK_BYTES = 64 << 20
 # of the JSON of all events together; a day of them takes some MiB
 MAX_EVENTS = 256 << 20
 
@@ -92,7 +92,7 @@ class Header:
 
 
 # These names stand in files: they stay, whatever a class is called.
-OTHERS: dict[str, type] = {
+EVENT_KINDS: dict[str, type] = {
     "StepStarted": events.StepStarted,
     "Planned": events.RunPlanned,
     "Armed": events.RunReady,
@@ -157,14 +157,14 @@ _PARTS: dict[str, type] = {
     "IrqVector": IrqVector,
     "Mount": Mount,
 }
-NAMES: dict[type, str] = {kind: name for name, kind in {**_PARTS, **OTHERS}.items()}
+NAMES: dict[type, str] = {kind: name for name, kind in {**_PARTS, **EVENT_KINDS}.items()}
 
 
 @cache
 def all_layouts() -> dict[str, list[str]]:
     """The fields of everything that a recording holds. Found with the first recording, not at the
     start of every command: reading the type hints takes 5 ms."""
-    return layouts((Header, RawSample, *OTHERS.values()), NAMES)
+    return layouts((Header, RawSample, *EVENT_KINDS.values()), NAMES)
 
 
 def pack(value: Any) -> bytes:

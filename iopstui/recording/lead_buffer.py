@@ -73,32 +73,32 @@ class DeltaBase:
     that not every sample has. fio repeats its last document, so two of them."""
 
     def __init__(self) -> None:
-        self._found: dict[str, RawSample] = {}
+        self._samples: dict[str, RawSample] = {}
 
     def add(self, raw: RawSample) -> None:
         """The next sample comes after this one."""
         if raw.fio is not None:
-            before = self._found.get("fio")
+            before = self._samples.get("fio")
             same_run = before is not None and before.step == raw.step
-            self._found["fio before"] = before if before is not None and same_run else raw
-            self._found["fio"] = raw
+            self._samples["fio before"] = before if before is not None and same_run else raw
+            self._samples["fio"] = raw
         if raw.kernel is not None:
-            self._found["kernel"] = raw
+            self._samples["kernel"] = raw
             if raw.kernel.ipi is not None:
-                self._found["ipi"] = raw
-        self._found["last"] = raw
+                self._samples["ipi"] = raw
+        self._samples["last"] = raw
 
     def forget_run(self) -> None:
         """Forget the run: nothing is subtracted from it any more."""
-        self._found = {
+        self._samples = {
             key: dataclasses.replace(raw, fio=None)
-            for key, raw in self._found.items()
+            for key, raw in self._samples.items()
             if not key.startswith("fio")
         }
 
     def samples(self) -> list[RawSample]:
         """Return all samples in order."""
-        by_seq = {raw.seq: raw for raw in self._found.values()}
+        by_seq = {raw.seq: raw for raw in self._samples.values()}
         return sorted(by_seq.values(), key=lambda raw: raw.seq)
 
 

@@ -66,7 +66,9 @@ class PartialSamples:
         self._decode = _PartialDecoder(layouts, without)
         fields = layouts.get(form.NAMES[DirectionStatus], [])
         # the histogram is found by what follows it
-        self._known = "bins" in fields and fields[fields.index("bins") :][1:2] == ["bins_of"]
+        self._histograms_known = "bins" in fields and fields[fields.index("bins") :][1:2] == [
+            "bins_of"
+        ]
         # the interrupts by what stands before them, and that something follows
         kernel = layouts.get(form.NAMES[KernelSample], [])[:-1]
         fourth = layouts.get(form.NAMES[RawSample], [])[3:4]
@@ -79,14 +81,14 @@ class PartialSamples:
         if self._interrupts_known:
             # of a wide machine they are most of the text
             data = _without_interrupts(data)
-        cut = self._split_histograms(data) if self._known else None
+        cut = self._split_histograms(data) if self._histograms_known else None
         if cut is None:
             is_shown, value = self._loads(data)
             histograms: list[HistogramColumns] = []
         else:
             text, histograms = cut
             is_shown, value = self._loads(text)
-        self._decode.found = histograms
+        self._decode.histograms = histograms
         raw: RawSample = self._decode(RawSample, value)
         return is_shown, raw
 
@@ -168,30 +170,30 @@ def _next_end(data: bytes, place: int) -> int:
 
 
 class _PartialDecoder(Decoder):
-    """A decoder that takes ``found`` where its number stands."""
+    """A decoder that takes ``histograms`` by their numbers."""
 
     def __init__(self, layouts: Layouts, without: Without) -> None:
         super().__init__(layouts, form.NAMES, without)
-        self.found: list[HistogramColumns] = []
+        self.histograms: list[HistogramColumns] = []
 
     def _make(self, kind: Any) -> Any:
         coder = super()._make(kind)
         if kind == Mapping[str, str]:
-            return _as_before(coder)
+            return _cached(coder)
         if kind != Mapping[int, int]:
             return coder
 
         def decode(value: Any) -> Any:
             if type(value) is not int:
                 return coder(value)
-            if not 0 <= value < len(self.found):
+            if not 0 <= value < len(self.histograms):
                 raise MalformedData("not an object")
-            return self.found[value]
+            return self.histograms[value]
 
         return decode
 
 
-def _as_before(coder: Coder) -> Coder:
+def _cached(coder: Coder) -> Coder:
     """Return ``coder``'s result, kept as long as the value stays the same: every sample has a job's
     options."""
     cached: tuple[Any, Any] | None = None

@@ -34,11 +34,12 @@ KINDS = form.HEADER + form.KEY + form.SAMPLE + form.EVENT
 
 @dataclass(frozen=True, slots=True)
 class SampleRecord:
-    """A raw sample at ``t``. One that is not ``shown`` is only there to be subtracted from."""
+    """A raw sample at ``t``. One without ``is_shown`` is only there to be subtracted
+    from."""
 
     t: float
     raw: RawSample
-    shown: bool
+    is_shown: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +60,15 @@ class RecordingTooShort(UsageError):
 @dataclass(slots=True)
 class RecordingIndex:
     """Index of a recording, from the heads of its chunks. ``keys`` and ``key_times`` are the places
-    to begin reading at; ``others`` everything that is no sample, with its place; ``end`` the last
-    sample's time. ``whole``: the recording was stopped properly."""
+    to begin reading at; ``events`` everything that is no sample, with its place; ``end`` the last
+    sample's time. ``has_end_marker``: the recording was stopped properly."""
 
     keys: array[int] = field(default_factory=lambda: array("q"))
     key_times: array[float] = field(default_factory=lambda: array("d"))
-    others: list[tuple[int, EventRecord]] = field(default_factory=list)
+    events: list[tuple[int, EventRecord]] = field(default_factory=list)
     samples: int = 0
     end: float = 0.0
-    whole: bool = False
+    has_end_marker: bool = False
 
     def key_before(self, t: float) -> int:
         """Position to begin reading from to get everything from ``t`` on."""
@@ -115,8 +116,8 @@ class Recording:
         self._index = RecordingIndex()
         self._indexed = self.start
         self._indexed_once = False
-        self._index_room = _EventAllowance()
-        self._needed: PartialSamples | None = None
+        self._index_allowance = _EventAllowance()
+        self._partial: PartialSamples | None = None
 
     def reopen(self) -> None:
         """Read the same file from now on at a place of its own: a forked process shares the other
@@ -136,7 +137,7 @@ class Recording:
     def only_needed(self, without: Without = LEFT_OUT) -> None:
         """From now on samples are ``without`` what a report does not need (needed.py), and are
         read in a fraction of the time."""
-        self._needed = PartialSamples(self._layouts, without, self._large)
+        self._partial = PartialSamples(self._layouts, without, self._large)
 
     # -- reading
 
@@ -200,7 +201,7 @@ class Recording:
         for chunk in self._chunks(self._indexed, form.EVENT, growing):
             if chunk is None:
                 return
-            if chunk.kind == form.EVENT and not self._index_other(index, chunk):
+            if chunk.kind == form.EVENT and not self._index_event(index, chunk):
                 # what follows damage is not read
                 return
             self._indexed = chunk.end
@@ -211,18 +212,18 @@ class Recording:
                 index.samples += 1
                 index.end = max(index.end, chunk.t)
 
-    def _index_other(self, index: RecordingIndex, chunk: _Chunk) -> bool:
+    def _index_event(self, index: RecordingIndex, chunk: _Chunk) -> bool:
         """False if it can't be read."""
         try:
-            event = self._read_event(chunk, self._index_room)
+            event = self._read_event(chunk, self._index_allowance)
         except ImpossibleFigure as error:
             raise impossible_figure_error([self.path], error) from error
         except _DECODING_ERRORS as error:
             self._damaged(chunk.at, error)
             return False
         if event is not None:
-            index.others.append((chunk.at, event))
-            index.whole = isinstance(event.value, form.RecordingEnd)
+            index.events.append((chunk.at, event))
+            index.has_end_marker = isinstance(event.value, form.RecordingEnd)
         return True
 
     def _reaches(self, end: int, growing: bool) -> bool:
@@ -253,7 +254,7 @@ class Recording:
             kind, t, length, checksum = form.HEAD.unpack(head)
             after = place + form.HEAD.size + length
             self._file.seek(place + form.HEAD.size)
-            if length > form.LARGEST or not 0 <= t < MAX_TIME_S:
+            if length > form.MAX_CHUNK_BYTES or not 0 <= t < MAX_TIME_S:
                 self._damaged(place, "no chunk")
                 return
             if not self._reaches(after, growing):
@@ -307,8 +308,8 @@ class Recording:
 
     def _sample(self, chunk: _Chunk, stream: Any) -> SampleRecord:
         data = _inflate(stream, chunk.payload)
-        if self._needed is not None:
-            is_shown, raw = self._needed.read(data)
+        if self._partial is not None:
+            is_shown, raw = self._partial.read(data)
         else:
             is_shown, value = self._loads(data)
             raw = self._decode(RawSample, value)
@@ -318,10 +319,10 @@ class Recording:
 
     def _read_event(self, chunk: _Chunk, allowance: _EventAllowance) -> EventRecord | None:
         data = _inflate(zlib.decompressobj(), chunk.payload)
-        allowance.take(len(data))
+        allowance.spend(len(data))
         name, value = json.loads(data)
         # what a newer iopstui knows more is passed over
-        kind = form.OTHERS.get(name)
+        kind = form.EVENT_KINDS.get(name)
         if kind is None:
             return None
         event = self._decode(kind, value)
@@ -356,17 +357,17 @@ class _EventAllowance:
     """The space for all events of a recording, which are kept: a small file may hold very large
     ones."""
 
-    left: int = field(default_factory=lambda: form.MAX_EVENTS)
+    remaining: int = field(default_factory=lambda: form.MAX_EVENTS)
 
-    def take(self, size: int) -> None:
+    def spend(self, size: int) -> None:
         """MalformedData where there is no more of it."""
-        self.left -= size
-        if self.left < 0:
+        self.remaining -= size
+        if self.remaining < 0:
             raise MalformedData(f"its events take more than {form.MAX_EVENTS >> 20} MiB")
 
 
 def _inflate(stream: Any, payload: bytes) -> bytes:
-    data: bytes = stream.decompress(payload, form.LARGEST)
+    data: bytes = stream.decompress(payload, form.MAX_CHUNK_BYTES)
     if stream.unconsumed_tail:
         raise MalformedData("too large")
     return data

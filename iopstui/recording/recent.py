@@ -55,7 +55,7 @@ def recent_recordings(directory: Path, most: int) -> list[RecentRecording]:
     return [
         recording
         for path in recent_paths(directory, most)
-        if (recording := _looked_at(path)) is not None
+        if (recording := _read_recent(path)) is not None
     ]
 
 
@@ -74,7 +74,7 @@ def _read_list(directory: Path) -> list[Path]:
     return [Path(os.fsdecode(line)) for line in text.split(b"\0") if line.startswith(b"/")]
 
 
-def _looked_at(path: Path) -> RecentRecording | None:
+def _read_recent(path: Path) -> RecentRecording | None:
     from iopstui.recording.reader import Recording
 
     try:

@@ -22,7 +22,7 @@ from iopstui.safety.tunable_states import TunableState, queued_disks
 LOOKBACK = 900
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 SLOWEST, FASTEST = 0.1, 1000.0
-ONE_RECORDING = "{} is not available in a recording"
+NOT_IN_RECORDING = "{} is not available in a recording"
 
 Sink = Callable[[events.Event], None]
 
@@ -46,8 +46,8 @@ class ReplayFold:
     ) -> None:
         self.devices = dict(devices or {})
         self.run: form.JobRun | None = None
-        self.whole = False
-        self.begins_within = False
+        self.has_end_marker = False
+        self.starts_during_run = False
         self._idle_frames = header.idle_frames
         self._builder = FrameBuilder(origin_ns, header.target.opened, header.target.links)
 
@@ -61,8 +61,8 @@ class ReplayFold:
         if isinstance(record, SampleRecord):
             raw = record.raw
             frame = self._builder.feed(raw)
-            if not record.shown:
-                self.begins_within |= raw.fio is not None
+            if not record.is_shown:
+                self.starts_during_run |= raw.fio is not None
             elif self._idle_frames or raw.fio is not None or frame.fio_age_s is not None:
                 yield events.FrameReady(frame.t, frame)
             return
@@ -74,7 +74,7 @@ class ReplayFold:
         elif isinstance(value, form.JobRun):
             self.run = value
         elif isinstance(value, form.RecordingEnd):
-            self.whole = True
+            self.has_end_marker = True
         elif isinstance(value, events.Event):
             yield value
 
@@ -98,12 +98,12 @@ def replay_events(
                 break
             continue
         for event in fold.feed(record):
-            if fold.begins_within and not notified:
+            if fold.starts_during_run and not notified:
                 notified = True
                 yield events.Notice(event.t, "info", STARTS_DURING_RUN)
             last = event.t
             yield event
-    message = why_incomplete(recording, fold.whole)
+    message = why_incomplete(recording, fold.has_end_marker)
     if message:
         yield events.Notice(last, "warning", message)
 
@@ -151,11 +151,11 @@ class ReplaySession:
         self.bind = False
         self._fold = ReplayFold(self.header)
         self._sink: Sink = lambda event: None
-        self._turn = threading.Condition()
+        self._condition = threading.Condition()
         self._thread: threading.Thread | None = None
         self._closing = False
         self._goal: float | None = None
-        self._one = False
+        self._stepping = False
         self._t = 0.0
         self._since = 0.0
         self._origin_ns: int | None = None
@@ -200,22 +200,22 @@ class ReplaySession:
 
     def run_job(self, job: str, overrides: Mapping[str, str]) -> None:
         """Refuse: a recording can't be measured in or changed."""
-        self._notice(ONE_RECORDING.format("running a job"))
+        self._notice(NOT_IN_RECORDING.format("running a job"))
 
     def stop_job(self) -> None:
         """Do nothing: nothing runs in a replay."""
 
     def mark(self, text: str) -> None:
         """Refuse: a recording can't be measured in or changed."""
-        self._notice(ONE_RECORDING.format("a mark"))
+        self._notice(NOT_IN_RECORDING.format("a mark"))
 
     def set_tunable(self, name: str, value: str) -> None:
         """Refuse: a recording can't be measured in or changed."""
-        self._notice(ONE_RECORDING.format("changing a tunable"))
+        self._notice(NOT_IN_RECORDING.format("changing a tunable"))
 
     def knobs(self) -> list[TunableState]:
         """The tunables of the disks as they were at this moment; none can be changed."""
-        return list(_recorded_knobs(queued_disks(self.target, self._fold.devices)))
+        return list(_recorded_tunables(queued_disks(self.target, self._fold.devices)))
 
     def topology(self) -> Topology:
         """The recorded machine's CPUs; nothing of them in an older recording."""
@@ -223,9 +223,9 @@ class ReplaySession:
 
     def close(self) -> None:
         """End the thread, close the file. Idempotent."""
-        with self._turn:
+        with self._condition:
             self._closing = True
-            self._turn.notify()
+            self._condition.notify()
         if self._thread is not None:
             self._thread.join()
         self._recording.close()
@@ -240,31 +240,31 @@ class ReplaySession:
     @property
     def at(self) -> float:
         """Position, in seconds from the recording's beginning."""
-        with self._turn:
+        with self._condition:
             return min(self._position(), self.end)
 
     def pause(self, paused: bool) -> None:
         """Stop or go on; from its end on it begins again."""
-        with self._turn:
+        with self._condition:
             self._t, self._since = min(self._position(), self.end), time.monotonic()
             self.paused = paused
             if not paused and self._t >= self.end:
                 self._goal = 0.0
-            self._turn.notify()
+            self._condition.notify()
 
     def step(self) -> None:
         """Show the next sample, and stop there."""
-        with self._turn:
+        with self._condition:
             self._t, self._since = min(self._position(), self.end), time.monotonic()
-            self.paused = self._one = True
-            self._turn.notify()
+            self.paused = self._stepping = True
+            self._condition.notify()
 
     def set_speed(self, speed: float) -> None:
         """Play this many seconds of the recording per second."""
-        with self._turn:
+        with self._condition:
             self._t, self._since = self._position(), time.monotonic()
             self.speed = min(FASTEST, max(SLOWEST, speed))
-            self._turn.notify()
+            self._condition.notify()
 
     def change_speed(self, up: bool) -> float:
         """Switch to the next speed of ``SPEEDS`` and return it."""
@@ -273,16 +273,16 @@ class ReplaySession:
 
     def seek(self, t: float) -> None:
         """Go to this second; times beyond an end mean that end."""
-        with self._turn:
+        with self._condition:
             self._goal = min(max(t, 0.0), self.end)
-            self._turn.notify()
+            self._condition.notify()
 
     def seek_by(self, seconds: float) -> None:
         """Go this many seconds forward (negative: back); keys pressed in a row add up."""
-        with self._turn:
+        with self._condition:
             base = self._goal if self._goal is not None else min(self._position(), self.end)
             self._goal = min(max(base + seconds, 0.0), self.end)
-            self._turn.notify()
+            self._condition.notify()
 
     # -- the thread
 
@@ -332,20 +332,20 @@ class ReplaySession:
                 return None
             shown_t = max(shown_t, record.t)
             self._emit(record)
-        self._sink(events.Notice(self.end, "info", self._last_words()))
+        self._sink(events.Notice(self.end, "info", self._end_text()))
         while not self._closing:
             jump = self._wait_until(None)
             if jump is not None and jump < self.end:
                 return self._jump(jump)
         return None
 
-    def _last_words(self) -> str:
-        message = why_incomplete(self._recording, self._index.whole)
+    def _end_text(self) -> str:
+        message = why_incomplete(self._recording, self._index.has_end_marker)
         return message or "end of the recording; space: play again"
 
     def _wait_until(self, record: Record | None) -> float | None:
         """Waits for this record's time. Returns a jump's goal as soon as one is asked for."""
-        with self._turn:
+        with self._condition:
             while not self._closing:
                 if self._goal is not None:
                     goal, self._goal = self._goal, None
@@ -355,14 +355,14 @@ class ReplaySession:
                 due = min(record.t, self.end) if record is not None else 0.0
                 if record is not None and due <= self._position():
                     return None
-                if self._one and record is not None:
-                    self._one = isinstance(record, EventRecord)
+                if self._stepping and record is not None:
+                    self._stepping = isinstance(record, EventRecord)
                     self._t = due
                     return None
                 wait = None
                 if record is not None and not self.paused:
                     wait = max(0.0, due - self._position()) / self.speed
-                self._turn.wait(wait)
+                self._condition.wait(wait)
         return None
 
     def _emit(self, record: Record) -> None:
@@ -382,12 +382,12 @@ class ReplaySession:
         self._fold = ReplayFold(self.header, self._origin_ns, self._fold.devices)
         if lead == 0 or place <= self._index.keys[0]:
             return self._records()
-        for at, event in self._index.others:
+        for at, event in self._index.events:
             if at < lead and isinstance(event.value, _CONTEXT):
                 self._emit(event)
-        return self._led_in(lead, place)
+        return self._with_lead(lead, place)
 
-    def _led_in(self, lead: int, place: int) -> Iterator[Record | None]:
+    def _with_lead(self, lead: int, place: int) -> Iterator[Record | None]:
         """From ``lead`` on, nothing shown before ``place``."""
         start_t = self._time_of(place)
         for record in self._records(lead):
@@ -408,7 +408,7 @@ _CONTEXT = (
 )  # fmt: skip
 
 
-def _recorded_knobs(disks: Sequence[BlockDevice]) -> Iterator[TunableState]:
+def _recorded_tunables(disks: Sequence[BlockDevice]) -> Iterator[TunableState]:
     for name, tunable in TUNABLES.items():
         values = [(disk.name, getattr(disk.queue, name, None)) for disk in disks]
         readable = [(disk, _sysfs_text(value)) for disk, value in values if value is not None]

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 Chunk = tuple[bytes, float, Any]
 MAX_WAITING = 300
-CLOSE_WITHIN_S = 5.0
+CLOSE_TIMEOUT_S = 5.0
 COMPRESSION_LEVEL = 6
 
 
@@ -83,7 +83,7 @@ class Recorder:
         if self._thread is None:
             self._end()
             return
-        self._thread.join(CLOSE_WITHIN_S)
+        self._thread.join(CLOSE_TIMEOUT_S)
         if self._thread.is_alive() and not self.problem:
             self.problem = f"{self.path} cannot be written fast enough"
 
@@ -222,13 +222,13 @@ class RecordingBuffer:
         self._origin_ns = 0
         self._shift_s = 0.0
         self._lead = DeltaBase()
-        self._kept = LeadBuffer(keep_s) if keep_s else None
+        self._lead_buffer = LeadBuffer(keep_s) if keep_s else None
         self._batch: list[Chunk] | None = None
         self._under_way = CurrentState()
-        self._early: list[events.Event] = []
+        self._unwritten: list[events.Event] = []
         self._last_t = 0.0
         self._has_run = False
-        self.kept: Path | None = None
+        self.kept_path: Path | None = None
         """After ``close``: where it was recorded to until then."""
 
     @property
@@ -242,7 +242,7 @@ class RecordingBuffer:
         with the seconds that are kept of the time before, too."""
         with self._lock:
             self.stop()
-            buffer = self._kept if with_kept else None
+            buffer = self._lead_buffer if with_kept else None
             lead = (buffer.lead if buffer else self._lead).samples()
             kept_items = buffer.items if buffer else []
             under_way = buffer.under_way if buffer else self._under_way
@@ -258,7 +258,7 @@ class RecordingBuffer:
             for raw in lead:
                 self._put_sample(raw, is_shown=False)
             for value in under_way.records_before(kept_items):
-                self._put_other(value)
+                self._put_event(value)
             for item in kept_items:
                 self._put_kept(item)
             self._batch = None
@@ -279,7 +279,7 @@ class RecordingBuffer:
         if isinstance(item, RawSample):
             self._put_sample(item, is_shown=True)
         else:
-            self._put_other(item)
+            self._put_event(item)
 
     def stop(self) -> str:
         """Stop the recording; return a description of it ("" if nothing was recorded)."""
@@ -296,24 +296,24 @@ class RecordingBuffer:
             recorder = self._recorder
             if recorder is None:
                 return str
-            self._put_other(RecordingEnd(self._last_t + self._shift_s))
+            self._put_event(RecordingEnd(self._last_t + self._shift_s))
             self._recorder = None
-        return lambda: _closed(recorder)
+        return lambda: _close(recorder)
 
     def sample(self, raw: RawSample) -> None:
         """A sample was taken; call it before its frame is made known."""
         with self._lock:
             if self._first_ns is None:
                 self._first_ns = raw.arrived_ns
-                if self._kept is not None:
-                    self._kept.devices = self._facts()
+                if self._lead_buffer is not None:
+                    self._lead_buffer.devices = self._recorded_devices()
             self._lead.add(raw)
             waiting, self._waiting = self._waiting, None
             if waiting is not None:
                 self._begin(waiting, raw)
-                for event in self._early:
-                    self._put_other(event)
-            self._early = []
+                for event in self._unwritten:
+                    self._put_event(event)
+            self._unwritten = []
             self._keep(raw)
             self._put_sample(raw, is_shown=True)
 
@@ -328,20 +328,20 @@ class RecordingBuffer:
             elif isinstance(event, events.StepFinished):
                 self._lead.forget_run()
             if self._waiting is not None:
-                self._early.append(event)
+                self._unwritten.append(event)
             self._keep(event)
-            self._put_other(event)
+            self._put_event(event)
             if isinstance(event, events.TunableChanged):
-                devices = self._facts()
+                devices = self._recorded_devices()
                 self._keep(devices)
-                self._put_other(devices)
+                self._put_event(devices)
 
     def job(self, job: JobRun) -> None:
         """The job that is about to start."""
         with self._lock:
             self._under_way.add(job)
             self._keep(job)
-            self._put_other(job)
+            self._put_event(job)
 
     def problems(self) -> Iterator[str]:
         """Why the recording has stopped by itself; yielded once."""
@@ -356,7 +356,7 @@ class RecordingBuffer:
     def close(self, session_ended: events.SessionEnded) -> str:
         """The session is over. In words why the recording is not whole, else ""."""
         with self._lock:
-            recorder, self.kept = self._recorder, self.path
+            recorder, self.kept_path = self._recorder, self.path
             self.event(session_ended)
             message = self.stop()
         if recorder is not None and not self._idle_frames and not self._has_run:
@@ -365,8 +365,8 @@ class RecordingBuffer:
         return message if recorder is not None and recorder.problem else ""
 
     def _keep(self, item: Any) -> None:
-        if self._kept is not None:
-            self._kept.add(item)
+        if self._lead_buffer is not None:
+            self._lead_buffer.add(item)
 
     def _begin(
         self, recorder: Recorder, first: RawSample, devices: RecordedDevices | None = None
@@ -391,10 +391,10 @@ class RecordingBuffer:
             knobs=self._knobs,
             own_files=self._own_files,
         )
-        self._put(form.HEADER, 0.0, lambda: self._head(header))
-        self._put_other(devices or self._facts())
+        self._put(form.HEADER, 0.0, lambda: self._header(header))
+        self._put_event(devices or self._recorded_devices())
 
-    def _head(self, header: form.Header) -> dict[str, Any]:
+    def _header(self, header: form.Header) -> dict[str, Any]:
         """Return the header as an object. Runs in the recorder's thread: many CPUs slow down the
         topology."""
         from iopstui.recording import layout as form
@@ -403,7 +403,7 @@ class RecordingBuffer:
         complete_header = dataclasses.replace(header, topology=self._topology())
         return {"layouts": form.all_layouts(), "header": encoder(form.Header)(complete_header)}
 
-    def _facts(self) -> RecordedDevices:
+    def _recorded_devices(self) -> RecordedDevices:
         devices = self._devices()
         target_devices = (devices[name] for name in self._target.tree if name in devices)
         return RecordedDevices(
@@ -417,7 +417,7 @@ class RecordingBuffer:
             self._last_t = (raw.arrived_ns - self._origin_ns) / 1e9
             self._put(form.SAMPLE, self._last_t, (int(is_shown), raw))
 
-    def _put_other(self, value: Any) -> None:
+    def _put_event(self, value: Any) -> None:
         if self._recorder is None:
             return
         from iopstui.recording import layout as form
@@ -455,7 +455,7 @@ class RecordingBuffer:
             self._recorder.put(kind, t, value)
 
 
-def _closed(recorder: Recorder) -> str:
+def _close(recorder: Recorder) -> str:
     recorder.close()
     if recorder.problem:
         return f"the recording has stopped: {recorder.problem}"

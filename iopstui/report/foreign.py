@@ -96,7 +96,7 @@ def _of_result(story: Story, run: Run, result: FioResult) -> None:
     summary = fio_summary(final)
     _fill_means(summary, result.document)
     failed = [row["name"] for row in summary["rows"] if row["error"]]
-    error = "; ".join(result.said) or (f"fio reports failed jobs: {', '.join(failed)}" if failed
+    error = "; ".join(result.messages) or (f"fio reports failed jobs: {', '.join(failed)}" if failed
                                        else "")  # fmt: skip
     names = ", ".join(dict.fromkeys(job.name for job in final.jobs))
     run.started = events.StepStarted(0.0, 1, names, _title(final), (), True, "run", final.version)
@@ -105,7 +105,7 @@ def _of_result(story: Story, run: Run, result: FioResult) -> None:
         story.duration, 1, 1 if failed else 0, error if failed else "", False, summary
     )
     if not failed:
-        story.notices += [events.Notice(0.0, "warning", message) for message in result.said]
+        story.notices += [events.Notice(0.0, "warning", message) for message in result.messages]
     builder, block = FrameBuilder(), Block(story.header, story.duration)
     for number, status in enumerate(result.statuses):
         frame = builder.feed(_sample(number, status, number == len(result.statuses) - 1))
@@ -256,8 +256,8 @@ def _lacking_in_json(result: FioResult, logs: Logs) -> Iterator[str]:
         yield ("histograms and combined percentiles: use --output-format=json+")  # fmt: skip
     if len(result.statuses) == 1 and not logs.logs:
         yield ("changes over time: use --status-interval=1 or logs (write_lat_log)")  # fmt: skip
-    if result.broken:
-        yield f"{result.broken} documents of the file, which are cut off or damaged"
+    if result.broken_documents:
+        yield f"{result.broken_documents} documents of the file, which are cut off or damaged"
     if not result.options:
         yield "the jobs' options"
 

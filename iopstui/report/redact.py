@@ -50,7 +50,7 @@ class RedactedRecording(Recording):
         super().__init__(path)
         try:
             self._private = Redactor()
-            for value in (self.header, *(record.value for _, record in self.index().others)):
+            for value in (self.header, *(record.value for _, record in self.index().events)):
                 self._private.learn(value)
         except BaseException:
             self.close()

@@ -136,11 +136,11 @@ def _read_story(recording: Recording, several: bool) -> Story:
         if fold.run is not None:
             _run(story, fold.run.step).job_run = fold.run
         story.devices = story.devices or tuple(fold.devices.values())
-    if fold.begins_within and story.runs:
+    if fold.starts_during_run and story.runs:
         story.runs[0].is_partial = True
     story.rows = history.rows
     story.stretches = stretches.all if stretches.marked else []
-    story.ending = why_incomplete(recording, fold.whole)
+    story.ending = why_incomplete(recording, fold.has_end_marker)
     return story
 
 

@@ -48,7 +48,7 @@ def csv_text(source: Source, redact: bool = False) -> str:
 
 def print_why_incomplete(recording: Recording, fold: ReplayFold) -> None:
     """Print on standard error that the recording is not complete: the rows can't show it."""
-    text = why_incomplete(recording, fold.whole)
+    text = why_incomplete(recording, fold.has_end_marker)
     if text:
         print(f"iopstui: {text}", file=sys.stderr)
 

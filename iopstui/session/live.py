@@ -45,10 +45,10 @@ if TYPE_CHECKING:
     from iopstui.safety.tunable_states import TunableState
     from iopstui.session.start_signal import StartSignal
 
-LEAVE_WITHIN_S = 4.0
-CLOSE_WITHIN_S = 5.0
+LEAVE_TIMEOUT_S = 4.0
+CLOSE_TIMEOUT_S = 5.0
 # of a CPU: a thread that takes less does not remove files but waits
-MIN_WORK = 0.02
+MIN_CPU_SHARE = 0.02
 
 
 class LiveSession:
@@ -76,28 +76,34 @@ class LiveSession:
         self._policy = policy
         self._own_cpus = own_cpus or OwnCpus()
         self._probe = tuple(sampling.probe)
-        self._waits: JobRequest | None = None
-        self._failed: int | None = None
-        self._hangs = ""
+        self._waiting_request: JobRequest | None = None
+        self._failure_code: int | None = None
+        self._hang_message = ""
         self._commands: deque[Callable[[], None]] = deque()
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._thread: threading.Thread | None = None
         self._closing = False
-        tape = RecordingBuffer(
+        recording = RecordingBuffer(
             target, lambda: self.devices, self.interval_s, sampling.idle_frames, knobs, recorder,
             self.topology, own_files=job_target is None, keep_s=sampling.keep_s,
         )  # fmt: skip
-        verdicts = OutcomeTracker(expectations, SteadyStop(until_steady) if until_steady else None)
+        outcomes = OutcomeTracker(expectations, SteadyStop(until_steady) if until_steady else None)
         context = self._context = Context(target, devices, roots or Roots(), clock or Clock(),
-                                          tape, verdicts)  # fmt: skip
+                                          recording, outcomes)  # fmt: skip
         self._current = CurrentRun()
         self._sampling = Sampling(
             context, self._current, self.interval_s, sampling.idle_frames, sampling.soon,
             sampling.volume, sampling.cgroups,
         )  # fmt: skip
-        self._knobs = TunableChanges(context, self._sampling, knobs)
+        self._tunable_changes = TunableChanges(context, self._sampling, knobs)
         self._runs = LazyRuns(
-            context, self._sampling, self._current, self._knobs, self._own_cpus, job_target, policy
+            context,
+            self._sampling,
+            self._current,
+            self._tunable_changes,
+            self._own_cpus,
+            job_target,
+            policy,
         )
 
     # -- called from any thread
@@ -128,12 +134,12 @@ class LiveSession:
     @property
     def exit_code(self) -> int:
         """The last run's (iopstui.errors)."""
-        return self._runs.exit_code if self._failed is None else self._failed
+        return self._runs.exit_code if self._failure_code is None else self._failure_code
 
     @property
     def left_behind(self) -> str:
         """Return, after ``close``, the processes that hang in the kernel, in words."""
-        return self._runs.left_behind or self._hangs
+        return self._runs.left_behind or self._hang_message
 
     def run_job(self, job: str, overrides: Mapping[str, str], plan: bool = False) -> None:
         """Run this job; a running one is stopped first. Failures arrive as events. ``plan``:
@@ -162,12 +168,12 @@ class LiveSession:
 
     def _request(self, request: JobRequest) -> None:
         """A run begins once the probe counts, so that it counts all of it."""
-        self._waits = request
-        if not self._sampling.probe.begins:
-            self._begin_what_waits()
+        self._waiting_request = request
+        if not self._sampling.probe.is_starting:
+            self._begin_waiting_run()
 
-    def _begin_what_waits(self) -> None:
-        request, self._waits = self._waits, None
+    def _begin_waiting_run(self) -> None:
+        request, self._waiting_request = self._waiting_request, None
         if request is not None:
             self._runs.request(request)
 
@@ -193,7 +199,7 @@ class LiveSession:
 
     def _stop(self, hard: bool = False) -> None:
         # one that waits is told of as one that was stopped, as any other is
-        self._begin_what_waits()
+        self._begin_waiting_run()
         self._runs.stop(hard=hard)
 
     def kill_job(self) -> None:
@@ -214,7 +220,7 @@ class LiveSession:
         self, name: str, value: str, on_done: Callable[[IopstuiError | None], None]
     ) -> None:
         """Change a tunable; ``on_done`` is called in the session's thread with any error."""
-        self._command(lambda: on_done(self._knobs.turn_or_tell(name, value)))
+        self._command(lambda: on_done(self._tunable_changes.try_change(name, value)))
 
     def ask(self, finding: Finding) -> None:
         """The next run decides this finding (its ``test``): another finding says how."""
@@ -222,7 +228,7 @@ class LiveSession:
 
     def put_back(self, settings: Sequence[tuple[str, str]]) -> None:
         """Set these (name, value) again, as far as they are different by now."""
-        self._command(lambda: self._knobs.set_again(settings))
+        self._command(lambda: self._tunable_changes.reapply(settings))
 
     @property
     def probe(self) -> tuple[str, ...]:
@@ -257,22 +263,22 @@ class LiveSession:
     @property
     def recording(self) -> Path | None:
         """Path of the recording; ``None`` if it is not recorded."""
-        return self._context.tape.path
+        return self._context.recording.path
 
     @property
     def recorded(self) -> Path | None:
         """Return, after ``close``, the path of the recording; ``None`` if there was none."""
-        return self._context.tape.kept
+        return self._context.recording.kept_path
 
     @property
     def outcomes(self) -> Sequence[Outcome]:
         """Outcomes of the last run's expectations."""
-        return self._context.verdicts.outcomes
+        return self._context.outcomes.outcomes
 
     @property
     def steady(self) -> bool:
         """Whether a run was ended because it was steady (``until_steady``)."""
-        return self._context.verdicts.steady
+        return self._context.outcomes.steady
 
     def record(self, path: Path) -> None:
         """Record from now on. Raises UsageError (the file exists ...); what happens later is a
@@ -289,11 +295,11 @@ class LiveSession:
         """Write the last seconds that are kept (``keep_s``) to a recording, in the caller's thread,
         while nothing is recorded; how many there are, ``None`` (and no file): nothing was measured
         yet. Raises UsageError."""
-        return self._context.tape.save_kept(Recorder(path))
+        return self._context.recording.save_kept(Recorder(path))
 
     def end_recording(self) -> None:
         """End the recording like ``stop_recording``, in the caller's thread."""
-        message = self._context.tape.detach()()
+        message = self._context.recording.detach()()
         if message:
             self.notice("info", message)
 
@@ -312,13 +318,13 @@ class LiveSession:
 
     def stop_recording(self) -> None:
         """End the recording; a Notice says what was recorded."""
-        self._command(self._recorded)
+        self._command(self._end_recording)
 
     def close(self) -> None:
         """Stop fio, remove scratch files, restore tunables, end the thread. Idempotent.
 
         ``left_behind`` then says what hangs in the kernel: about 2 s are enough for a job that
-        does, CLOSE_WITHIN_S for a call of our own.
+        does, CLOSE_TIMEOUT_S for a call of our own.
         """
         self._closing = True
         self._runs.given_up.set()
@@ -328,18 +334,18 @@ class LiveSession:
         while self._join(self._thread):
             continue  # it is busy: there are many files to remove
         if self._thread.is_alive() and not self.left_behind:
-            self._hangs = (
+            self._hang_message = (
                 "A system call hangs, waiting for the device. To clean up later: iopstui doctor"
             )
 
     def _join(self, thread: threading.Thread) -> bool:
         """Wait for its end; True if it has not come though the thread has done something."""
         before = thread_cpu_s(thread)
-        thread.join(CLOSE_WITHIN_S)
+        thread.join(CLOSE_TIMEOUT_S)
         return (
             thread.is_alive()
             and not self.left_behind
-            and thread_cpu_s(thread) - before > CLOSE_WITHIN_S * MIN_WORK
+            and thread_cpu_s(thread) - before > CLOSE_TIMEOUT_S * MIN_CPU_SHARE
         )
 
     @property
@@ -361,26 +367,26 @@ class LiveSession:
         context, sampling, runs = self._context, self._sampling, self._runs
         try:
             context.warn(self._own_cpus.begin())
-            context.warn(_no_sum(context.target))
+            context.warn(_no_sum_text(context.target))
             sampling.probe.switch(self._probe)
             sampling.first()
             while not self._closing:
                 self._wait()
                 while self._commands:
                     self._commands.popleft()()
-                if self._waits is not None and not sampling.probe.begins:
-                    self._begin_what_waits()
+                if self._waiting_request is not None and not sampling.probe.is_starting:
+                    self._begin_waiting_run()
                 runs.follow()
-                self._knobs.due(runs.began_ns)
+                self._tunable_changes.apply_due(runs.began_ns)
                 if sampling.tick_if_due():
                     runs.progress()
                 runs.end_steady()
             self._shut_down()
         except Exception as error:  # the last line of defence: reported, and nothing left running
-            self._failed = self._failed or _exit_code(error)
+            self._failure_code = self._failure_code or _exit_code(error)
             context.notice("error", _error_text(error))
         finally:
-            for undo in (runs.close, self._knobs.put_back, sampling.close):
+            for undo in (runs.close, self._tunable_changes.restore, sampling.close):
                 self._try(undo)
             self._end()
 
@@ -389,13 +395,13 @@ class LiveSession:
         try:
             undo()
         except Exception as error:
-            self._failed = self._failed or _exit_code(error)
+            self._failure_code = self._failure_code or _exit_code(error)
             self._context.notice("error", _error_text(error))
 
     def _end(self) -> None:
         context = self._context
         session_ended = events.SessionEnded(context.now(), self.exit_code)
-        lost = context.tape.close(session_ended)
+        lost = context.recording.close(session_ended)
         if lost:
             context.notice("error", lost)
         context.emit(session_ended)
@@ -413,14 +419,14 @@ class LiveSession:
 
     def _start_recording(self, recorder: Recorder, with_kept: bool = False) -> None:
         context = self._context
-        context.tape.start(recorder, with_kept)
-        # past the tape: nothing that was measured
+        context.recording.start(recorder, with_kept)
+        # not recorded: nothing that was measured
         name = printable(str(recorder.path))
         message = f"recording to {name} (others watch it with: iopstui replay {name} --follow)"
         context.emit_unrecorded(events.Notice(context.now(), "info", message))
 
-    def _recorded(self) -> None:
-        message = self._context.tape.stop()
+    def _end_recording(self) -> None:
+        message = self._context.recording.stop()
         if message:
             self._context.notice("info", message)
 
@@ -428,17 +434,17 @@ class LiveSession:
         """Stop fio and wait for its last document, so that what was measured is reported."""
         clock, runs = self._context.clock, self._runs
         runs.stop()
-        give_up_ns = clock.monotonic_ns() + int(LEAVE_WITHIN_S * 1e9)
+        give_up_ns = clock.monotonic_ns() + int(LEAVE_TIMEOUT_S * 1e9)
         while runs.ending:
             if clock.monotonic_ns() > give_up_ns:
                 runs.leave_behind()
                 return
-            self._sampling.put_off(1.0)
+            self._sampling.postpone(1.0)
             self._wait()
             runs.follow()
 
 
-def _no_sum(target: Target) -> str:
+def _no_sum_text(target: Target) -> str:
     """Why a job's own files have no common sum; "" if they are on devices side by side."""
     if target.nested is None:
         return ""

@@ -12,7 +12,7 @@ from iopstui.errors import UsageError
 from iopstui.recording.writer import Recorder, next_free_path
 from iopstui.session.live import LiveSession
 
-CLOSE_WITHIN_S = 6.0
+CLOSE_TIMEOUT_S = 6.0
 
 
 class RecordedParts:
@@ -26,8 +26,8 @@ class RecordedParts:
         Recorder(path).discard()
         self._path = path
         self._after_s = after_s
-        self._until: float | None = None
-        self._work: queue.SimpleQueue[Callable[[LiveSession], None] | None] = queue.SimpleQueue()
+        self._ends_at: float | None = None
+        self._jobs: queue.SimpleQueue[Callable[[LiveSession], None] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
 
     def begin(self, session: LiveSession) -> None:
@@ -39,24 +39,24 @@ class RecordedParts:
 
     def fired(self, t: float) -> None:
         """Something fired at second ``t``: that part of the session is recorded."""
-        if self._until is None:
-            self._work.put(self._open)
-        self._until = t + self._after_s
+        if self._ends_at is None:
+            self._jobs.put(self._open)
+        self._ends_at = t + self._after_s
 
     def frame(self, t: float) -> None:
         """The session has come to second ``t``."""
-        if self._until is not None and t >= self._until:
-            self._until = None
-            self._work.put(lambda session: session.end_recording())
+        if self._ends_at is not None and t >= self._ends_at:
+            self._ends_at = None
+            self._jobs.put(lambda session: session.end_recording())
 
     def close(self) -> None:
         """The session ends, which closes the last part. A disk that hangs is not waited for."""
-        self._work.put(None)
+        self._jobs.put(None)
         if self._thread is not None:
-            self._thread.join(CLOSE_WITHIN_S)
+            self._thread.join(CLOSE_TIMEOUT_S)
 
     def _main(self, session: LiveSession) -> None:
-        while (work := self._work.get()) is not None:
+        while (work := self._jobs.get()) is not None:
             try:
                 work(session)
             except Exception as error:  # a bug here must not look like a recording that goes on

@@ -23,7 +23,7 @@ from iopstui.session.fio.session_scratch import SessionScratch
 from iopstui.session.fio.write_budget import WriteBudget
 from iopstui.session.tick.context import Context
 
-LONG_S = 5.0
+NOTICE_AFTER_S = 5.0
 
 
 class RunPreparation:
@@ -47,11 +47,11 @@ class RunPreparation:
     def prepared(self, request: JobRequest, fio: Fio) -> PreparedJob:
         """The job, ready to be started. Raises IopstuiError; then nothing is left of it."""
         try:
-            with self._told_if_long():
+            with self._notice_if_slow():
                 job = self.scratch.prepared(
                     request, lambda job_request: self._prepare(job_request, fio)
                 )
-            self._within_budget(job)
+            self._check_budget(job)
             return job
         finally:
             self._remove_privates()
@@ -76,24 +76,25 @@ class RunPreparation:
         while self._privates:
             remove(self._privates.pop())
 
-    def _within_budget(self, prepared: PreparedJob) -> None:
+    def _check_budget(self, prepared: PreparedJob) -> None:
         """Say what it may write. Raises JobFailed for a run that would go beyond the budget."""
         layout = prepared.layout_bytes or 0 if prepared.layout_text is not None else 0
-        why = self._budget.why_not(layout)
+        why = self._budget.refusal(layout)
         if why:
             prepared.close()
             raise JobFailed(why[0].upper() + why[1:] + ".", "Give a larger --write-budget.")
         message = self._budget.forecast(prepared, layout, self._context.devices)
-        if self._budget.tell:
+        if self._budget.announce:
             self._context.notice("info", message)
 
     @contextmanager
-    def _told_if_long(self) -> Iterator[None]:
+    def _notice_if_slow(self) -> Iterator[None]:
         """Report preflight that takes long: a job may have hundreds of thousands of files."""
         context = self._context
         message = "checking the job and its files"
         timer = threading.Timer(
-            LONG_S, lambda: context.emit_unrecorded(events.Notice(context.now(), "info", message))
+            NOTICE_AFTER_S,
+            lambda: context.emit_unrecorded(events.Notice(context.now(), "info", message)),
         )
         timer.daemon = True
         timer.start()

@@ -23,8 +23,8 @@ from iopstui.preflight.job_request import JobRequest, recorded_job
 from iopstui.session.fio.current_run import CurrentRun
 from iopstui.session.fio.final_document import is_repeated, without_repeats
 from iopstui.session.fio.fio_run import (
+    ENDED,
     LAST_FRAME_DELAY_S,
-    OVER,
     FioMessage,
     FioRun,
     FioStarted,
@@ -46,8 +46,8 @@ from iopstui.text import printable
 
 POLL_S = 0.1
 START_POLL_S = 0.01
-FIRST_IO_WITHIN_S = 0.5
-LOOK_S = 0.3
+FIRST_IO_TIMEOUT_S = 0.5
+SPACE_CHECK_S = 0.3
 
 
 class Runs:
@@ -73,22 +73,22 @@ class Runs:
         self._context = context
         self._sampling = sampling
         self._current = current
-        self._knobs = knobs
+        self._tunable_changes = knobs
         self._own_cpus = own_cpus
         self._policy = policy
         self._budget = policy.budget
-        self._preparing = RunPreparation(context, job_target, self._budget, policy.keep_scratch)
-        self._next: JobRequest | None = None
-        self._word: StartSignal | None = None
+        self._preparation = RunPreparation(context, job_target, self._budget, policy.keep_scratch)
+        self._next_request: JobRequest | None = None
+        self._start_signal: StartSignal | None = None
         self._planning = False
         # held back while its document may be fio's last one: until fio ends, goes on, or
         # LAST_FRAME_DELAY_S has passed
-        self._held: Reading | None = None
-        self._again = False
+        self._pending: Reading | None = None
+        self._pending_repeated = False
         self._awaiting_jobs = False
         self._quiet_since_ns = 0
-        self._looked_ns = 0
-        self._patience = StallTimeouts(context)
+        self._space_checked_ns = 0
+        self._stall_timeouts = StallTimeouts(context)
         # set from any thread before ``stop`` is asked for: a job that is being looked at can take
         # a while, if fio hangs
         self.given_up = given_up or SignalFlag()
@@ -101,11 +101,11 @@ class Runs:
     def request(self, request: JobRequest) -> None:
         """Run this job; a running one is stopped first."""
         if self._planning:
-            self._call_off()
+            self._cancel()
         if self.run is None:
             self._begin(request)
         else:
-            self._next = request
+            self._next_request = request
             self.run.stop()
 
     def lay_out(self) -> None:
@@ -116,8 +116,8 @@ class Runs:
 
     def go(self, start_signal: StartSignal) -> None:
         """Start the waiting run."""
-        if self.run is not None and self.run.hold and self._word is None:
-            self._word = start_signal
+        if self.run is not None and self.run.hold and self._start_signal is None:
+            self._start_signal = start_signal
             self._sampling.await_first_io()
             self._awaiting_jobs = True
             self.run.go(start_signal.at_ns)
@@ -125,23 +125,23 @@ class Runs:
     def stop(self, hard: bool = False) -> None:
         """Stop the running job; ``hard``: without its last document."""
         self.given_up.clear()
-        self._next = None
+        self._next_request = None
         if self._planning:
-            self._call_off()
+            self._cancel()
         elif self.run is not None:
             self.run.stop(hard)
 
     def end_steady(self) -> None:
         """Stop the running job if it has become steady and is to end then."""
-        if self.run is not None and self._context.verdicts.steady and not self.run.stopping:
+        if self.run is not None and self._context.outcomes.steady and not self.run.stopping:
             self.run.stop()
 
     def close(self) -> None:
         """Whatever is left of a run is ended, and no private directory is left."""
         if self.run is not None:
             self.run.close()
-            self._preparing.scratch.release_run(self.run, False)
-        self._preparing.close()
+            self._preparation.scratch.release_run(self.run, False)
+        self._preparation.close()
 
     def fds(self) -> tuple[int, ...]:
         """Descriptors to poll for events."""
@@ -152,8 +152,8 @@ class Runs:
         if self.run is None:
             return None
         patience = START_POLL_S if self._awaiting_jobs else self._poll_s(self.run)
-        if self._held is not None:
-            held_s = (self._context.clock.monotonic_ns() - self._held.arrived_ns) / 1e9
+        if self._pending is not None:
+            held_s = (self._context.clock.monotonic_ns() - self._pending.arrived_ns) / 1e9
             patience = min(patience, LAST_FRAME_DELAY_S - held_s)
         return patience
 
@@ -161,7 +161,11 @@ class Runs:
         """Poll interval. When fio's writing wakes the reader, only its room remains to be checked,
         unless a budget is counted or a tunable waits for its second."""
         woken = run.wakes_on_output and run.phase == RUN
-        return LOOK_S if woken and self._budget.most is None and not self._knobs.wait else POLL_S
+        return (
+            SPACE_CHECK_S
+            if woken and self._budget.most is None and not self._tunable_changes.has_delayed
+            else POLL_S
+        )
 
     # -- beginning
 
@@ -171,16 +175,16 @@ class Runs:
         cancel_when(self.given_up)
         try:
             fio = find_fio(self._policy.fio_path)
-            self._knobs.first()
-            self._knobs.of_run(request.knobs)
-            prepared = self._preparing.prepared(request, fio)
+            self._tunable_changes.apply_initial()
+            self._tunable_changes.apply(request.knobs)
+            prepared = self._preparation.prepared(request, fio)
         except IopstuiError as error:
             self._not_started(error)
             return
-        context.tape.job(
+        context.recording.job(
             recorded_job(step, request, prepared.text, prepared.files, prepared.binding)
         )
-        self._take(
+        self._adopt(
             FioRun(
                 fio,
                 prepared,
@@ -198,9 +202,9 @@ class Runs:
         else:
             self._start_phase()
 
-    def _take(self, run: FioRun) -> None:
+    def _adopt(self, run: FioRun) -> None:
         self._current.started(run)
-        self._patience = StallTimeouts(self._context)
+        self._stall_timeouts = StallTimeouts(self._context)
 
     def _not_started(self, error: IopstuiError) -> None:
         self.exit_code = error.exit_code
@@ -212,7 +216,7 @@ class Runs:
             )
         )  # fmt: skip
 
-    def _call_off(self) -> None:
+    def _cancel(self) -> None:
         """Cancel the request; nothing of it was begun."""
         self._planning = False
         if self.run is not None:
@@ -220,7 +224,7 @@ class Runs:
 
     def _undo(self, run: FioRun, error: IopstuiError) -> None:
         run.close()
-        self._preparing.scratch.release_run(run, False)
+        self._preparation.scratch.release_run(run, False)
         self._current.end()
         self._not_started(error)
 
@@ -228,9 +232,9 @@ class Runs:
         run, context = self.run, self._context
         assert run is not None
         waits_for_start = self._policy.hold and run.phase == RUN
-        self._word = None
+        self._start_signal = None
         self._awaiting_jobs = run.phase == RUN and not waits_for_start
-        self._patience.begin_phase()
+        self._stall_timeouts.begin_phase()
         self._quiet_since_ns = 0
         self._sampling.await_first_io()
         message = self._own_cpus.for_job(run.prepared.text, context.disks())
@@ -243,11 +247,11 @@ class Runs:
         for doubt in run.prepared.guard.doubts.values() if run.prepared.guard else ():
             context.warn(doubt)
         if not waits_for_start:
-            self._told_begun(run)
+            self._report_start(run)
         if message:
             context.notice("info", message)
 
-    def _told_begun(self, run: FioRun) -> None:
+    def _report_start(self, run: FioRun) -> None:
         """fio works from now on."""
         context, findings = self._context, self._sampling.findings
         if run.phase == RUN:
@@ -255,7 +259,7 @@ class Runs:
             binding = run.prepared.binding
             findings.begin_run(run.prepared.text, binding is not None)
             if binding is not None:
-                self._tell_binding(binding)
+                self._report_binding(binding)
         else:
             findings.lay_out()
         context.emit(
@@ -272,7 +276,7 @@ class Runs:
             )
         )
 
-    def _tell_binding(self, binding: Binding) -> None:
+    def _report_binding(self, binding: Binding) -> None:
         pairs = [f"job {job} → CPU {cpu} (hctx {hctx})" for job, cpu, hctx in binding.rows[:16]]
         more = [f"... {len(binding.rows)} jobs"] if len(binding.rows) > len(pairs) else []
         self._context.notice("info", "bound to queues: " + ", ".join(pairs + more))
@@ -288,7 +292,7 @@ class Runs:
             return
         if self._awaiting_jobs and run.jobs_alive():
             self._await_first_io()
-        self._watch_room(run)
+        self._check_written(run)
         documents: list[NewDocument] = []
         for news in run.poll():
             if isinstance(news, NewDocument):
@@ -298,36 +302,36 @@ class Runs:
                 self._context.notice("info", news.text)
             elif isinstance(news, ReadyToStart):
                 self._context.emit(ready_event(self._context, self._current.step, run.prepared))
-            elif isinstance(news, FioStarted) and self._word is not None:
-                self._told_begun(run)
+            elif isinstance(news, FioStarted) and self._start_signal is not None:
+                self._report_start(run)
                 self._context.emit(executed_event(
-                    self._context, self._current.step, self._word, news.monotonic_ns
+                    self._context, self._current.step, self._start_signal, news.monotonic_ns
                 ))  # fmt: skip
             elif isinstance(news, PhaseFinished):
                 self._documents(documents)
                 documents = []
-                self._phase_over(news)
+                self._finish_phase(news)
         self._documents(documents)
-        pending = self._held
+        pending = self._pending
         if (
             pending
             and self._context.clock.monotonic_ns() - pending.arrived_ns > LAST_FRAME_DELAY_S * 1e9
         ):
             # some versions of fio take their time to end after the last document
-            self._release(final=self._again)
+            self._release(final=self._pending_repeated)
         if run.hanging and run.stopping and self.run is run:
             self.leave_behind()
 
-    def _watch_room(self, run: FioRun) -> None:
+    def _check_written(self, run: FioRun) -> None:
         now = self._context.clock.monotonic_ns()
-        if now - self._looked_ns > LOOK_S * 1e9:
-            self._looked_ns = now
-            run.watch_room()
+        if now - self._space_checked_ns > SPACE_CHECK_S * 1e9:
+            self._space_checked_ns = now
+            run.check_space()
         # what is laid out is nearly always known beforehand
         layout_known = run.phase != RUN and run.prepared.layout_bytes is not None
         if layout_known or run.failure or run.stopping:
             return
-        run.failure = self._budget.exceeded_count(bytes_written(run.last))
+        run.failure = self._budget.exceeded_count(bytes_written(run.last_status))
         if self._budget.most is not None and not run.failure:
             run.failure = self._budget.check(now / 1e9, run.bytes_written())
         if run.failure:
@@ -337,10 +341,10 @@ class Runs:
         """Begin the kernel's first interval where fio's begins: with the first I/O, which comes
         about 0.1 s after fio has forked its jobs."""
         now = self._context.clock.monotonic_ns()
-        moved = self._sampling.device_moved()
+        moved = self._sampling.device_completed_io()
         if self._quiet_since_ns == 0:
             self._quiet_since_ns = now
-        if moved or now - self._quiet_since_ns > FIRST_IO_WITHIN_S * 1e9:
+        if moved or now - self._quiet_since_ns > FIRST_IO_TIMEOUT_S * 1e9:
             self._awaiting_jobs = False
             self._sampling.tick()
             self._sampling.wait_for_document(now)
@@ -348,7 +352,7 @@ class Runs:
     def _documents(self, documents: Sequence[NewDocument]) -> None:
         """Documents found at once: Kernel counters are read for the last of them alone."""
         documents = without_repeats(documents)
-        pending = self._held
+        pending = self._pending
         if (
             pending
             and pending.status
@@ -356,18 +360,18 @@ class Runs:
             and is_repeated(documents[0].status, pending.status)
         ):
             pending.status, documents = documents[0].status, documents[1:]
-            self._again = True
+            self._pending_repeated = True
         for position, news in enumerate(documents):
             self._release(final=False)
             last = position == len(documents) - 1
             pending = self._sampling.read(news.status, kernel=last)
-            self._held, self._again = pending, news.again
+            self._pending, self._pending_repeated = pending, news.repeated
             self._sampling.wait_for_document(pending.arrived_ns)
             if not news.maybe_final:
                 self._release(final=False)
 
     def _release(self, final: bool) -> None:
-        pending, self._held = self._held, None
+        pending, self._pending = self._pending, None
         if pending is not None:
             self._sampling.sample(pending, final)
 
@@ -377,32 +381,32 @@ class Runs:
         if run is None or self._planning:
             return
         if run.phase == LAYOUT:
-            self._patience.lay_out(run, self._current.step)
-        elif not (self._policy.hold and self._word is None):
-            self._patience.first_word(run)
+            self._stall_timeouts.check_layout(run, self._current.step)
+        elif not (self._policy.hold and self._start_signal is None):
+            self._stall_timeouts.check_first_document(run)
 
     # -- ending
 
-    def _phase_over(self, finished: PhaseFinished) -> None:
+    def _finish_phase(self, finished: PhaseFinished) -> None:
         run = self.run
         assert run is not None
         self._release(final=True)
-        self._budget.end(run.wrote_in(finished.phase), finished.phase == LAYOUT)
+        self._budget.end(run.bytes_written_in(finished.phase), finished.phase == LAYOUT)
         if finished.phase == LAYOUT and run.phase == RUN:
             self._start_phase()
             return
-        interrupted = run.stopping and not self._context.verdicts.steady
+        interrupted = run.stopping and not self._context.outcomes.steady
         error = finished.error or run.failure
         code = EXIT_JOB_FAILED if error else EXIT_INTERRUPTED if interrupted else EXIT_OK
         self._finished(run, code, error, interrupted and not run.failure)
-        following, self._next = self._next, None
+        following, self._next_request = self._next_request, None
         if following is not None:
             self._begin(following)
 
     @property
     def ending(self) -> bool:
         """True while a run is not over yet."""
-        return self.run is not None and self.run.phase != OVER
+        return self.run is not None and self.run.phase != ENDED
 
     def leave_behind(self) -> None:
         """A process that hangs in the kernel ends with the device's answer, not before; its
@@ -423,15 +427,17 @@ class Runs:
         for why in [] if run.hanging else run.prepared.publish():
             self._context.warn(why)
         run.close()
-        self._preparing.scratch.release_run(run, laid_out=self.began_ns is not None)
+        self._preparation.scratch.release_run(run, laid_out=self.began_ns is not None)
         self._current.end()
         self.began_ns = None
-        summary = fio_summary(run.last, run.by_itself) if run.last is not None else {}
+        summary = (
+            fio_summary(run.last_status, run.ended_by_itself) if run.last_status is not None else {}
+        )
         if summary and slow:
             summary["slowest_ios"] = slow
         self._context.emit(
             events.StepFinished(
                 self._context.now(), self._current.step, code, error, interrupted, summary,
-                tuple(run.log), document=without_bins(run.document),
+                tuple(run.messages), document=without_bins(run.document),
             )
         )  # fmt: skip

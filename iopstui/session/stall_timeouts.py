@@ -15,21 +15,21 @@ class StallTimeouts:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._stall = StallDetector()
-        self._look_again = 0.0
-        self._silence_told = False
+        self._next_check = 0.0
+        self._silence_reported = False
 
     def begin_phase(self) -> None:
         """Forget the observations of the previous phase."""
         self._stall = StallDetector()
 
-    def lay_out(self, run: FioRun, step: int) -> None:
+    def check_layout(self, run: FioRun, step: int) -> None:
         """Report how far laying out files has come; end a run in which nothing moves."""
         now = self._context.now()
         # thousands of files take a while to be looked at
-        if now < self._look_again:
+        if now < self._next_check:
             return
         work = run.work()
-        self._look_again = now + 20 * (self._context.now() - now)
+        self._next_check = now + 20 * (self._context.now() - now)
         self._context.emit(
             events.LayoutProgress(
                 now, step, "creating the scratch file", work.done, run.prepared.layout_bytes
@@ -39,13 +39,13 @@ class StallTimeouts:
             run.failure = STALLED
             run.stop(hard=True)
 
-    def first_word(self, run: FioRun) -> None:
+    def check_first_document(self, run: FioRun) -> None:
         """End a run that has no chance of success; warn of one that may have."""
-        if run.last is not None or self._silence_told or run.phase != RUN:
+        if run.last_status is not None or self._silence_reported or run.phase != RUN:
             return
         if not self._stall.feed(self._context.now(), run.work()):
             return
-        self._silence_told = True
+        self._silence_reported = True
         if "io_submit_mode=offload" in run.prepared.text.replace(" ", ""):
             run.failure = OFFLOAD_STALLED
             run.stop(hard=True)

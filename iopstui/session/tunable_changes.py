@@ -28,34 +28,34 @@ class TunableChanges:
         self._tunables = Tunables(context.roots)
         self._requests = list(requests)
 
-    def first(self) -> None:
+    def apply_initial(self) -> None:
         """Set the tunables of the command line before the first run."""
         now = [knob for knob in self._requests if knob.after_s is None]
         self._requests = [knob for knob in self._requests if knob.after_s is not None]
         for knob in now:
             self.change(knob.name, knob.value)
 
-    def of_run(self, knobs: Sequence[tuple[str, str]]) -> None:
+    def apply(self, knobs: Sequence[tuple[str, str]]) -> None:
         """Set a run's own tunables, as far as they are not in force already."""
         for name, value in knobs:
             disks = self._disks(name)
             if any(read_tunable(disk, name, self._context.roots) != value for disk in disks):
                 self.change(name, value)
 
-    def set_again(self, settings: Sequence[tuple[str, str]]) -> None:
+    def reapply(self, settings: Sequence[tuple[str, str]]) -> None:
         """Set them again after an experiment; a refusal becomes a Notice."""
         for setting in settings:
             try:
-                self.of_run([setting])
+                self.apply([setting])
             except IopstuiError as error:
                 self._context.notice("error", f"{error.message} {error.hint}".strip())
 
     @property
-    def wait(self) -> bool:
+    def has_delayed(self) -> bool:
         """Whether some are to be set later in a run."""
         return bool(self._requests)
 
-    def due(self, began_ns: int | None) -> None:
+    def apply_due(self, began_ns: int | None) -> None:
         """Set the tunables that are due this long after a run began."""
         if began_ns is None or not self._requests:
             return
@@ -63,9 +63,9 @@ class TunableChanges:
         due = [knob for knob in self._requests if (knob.after_s or 0.0) <= seconds]
         self._requests = [knob for knob in self._requests if knob not in due]
         for knob in sorted(due, key=lambda knob: knob.after_s or 0.0):
-            self.turn_or_tell(knob.name, knob.value)
+            self.try_change(knob.name, knob.value)
 
-    def turn_or_tell(self, name: str, value: str) -> IopstuiError | None:
+    def try_change(self, name: str, value: str) -> IopstuiError | None:
         """Change a tunable; a refusal becomes a Notice, and is what is given back."""
         try:
             self.change(name, value)
@@ -89,7 +89,7 @@ class TunableChanges:
             try:
                 changes.append(self._tunables.set(device, name, value))
             except IopstuiError:
-                self._take_back(changes, disks)
+                self._undo(changes, disks)
                 raise
             self._emit_marks(changes, value)
         names = ", ".join(device.name for device in disks)
@@ -97,12 +97,12 @@ class TunableChanges:
         if len(disks) > 1:
             context.notice("info", f"{name} {before} → {changes[0].now} on all of them: {names}")
         if any(change.before != change.now for change in changes):
-            self._sampling.tunable_turned(names, name, before, changes[0].now)
+            self._sampling.note_tunable_change(names, name, before, changes[0].now)
 
     def _emit_marks(self, changes: Sequence[AppliedChange], value: str) -> None:
         """The last of these changes; disks that do the same have one mark."""
         context, change = self._context, changes[-1]
-        context.look_again()
+        context.refresh_devices()
         now, name = context.now(), change.name
         context.emit(events.TunableChanged(now, change.device, name, change.before, change.now))
         if all(
@@ -112,7 +112,7 @@ class TunableChanges:
         if change.adjusted:
             context.notice("info", f"the kernel changed {name}={value} to {change.now}")
 
-    def _take_back(self, changes: Sequence[AppliedChange], disks: Sequence[BlockDevice]) -> None:
+    def _undo(self, changes: Sequence[AppliedChange], disks: Sequence[BlockDevice]) -> None:
         """Undo the change on the other disks after one refused, or they would differ."""
         for change, device in zip(changes, disks, strict=False):
             with contextlib.suppress(IopstuiError):
@@ -129,7 +129,7 @@ class TunableChanges:
         # the first disk's refusal tells which interrupts there are
         return [d for d in disks if irq in {v.irq for v in d.irqs}] or disks[:1] if irq else disks
 
-    def put_back(self) -> None:
+    def restore(self) -> None:
         """Restore everything; report failures."""
         if self._tunables.changed:
             failed = self._tunables.restore()

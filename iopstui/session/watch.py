@@ -59,7 +59,7 @@ class Watch:
                 self.totals.found(event.t, event.finding)
             case FindingEnded():
                 self.totals.note_end(event.rule, event.since, event.until)
-        self._pass(event)
+        self._forward(event)
 
     def close(self) -> None:
         """End the session and its recordings. Idempotent."""
@@ -87,7 +87,7 @@ class Watch:
         if self._parts is not None:
             self._parts.fired(fired.t)
 
-    def _pass(self, event: Event) -> None:
+    def _forward(self, event: Event) -> None:
         if isinstance(event, FrameReady):
             if self.events.qsize() >= MAX_WAITING:
                 self._lost += 1

@@ -22,7 +22,7 @@ def test_the_last_reading_of_a_run_decides(
     last = {"nvme0": DriveReading(now, BEGAN)}
     monkeypatch.setattr(DriveReader, "begin", lambda _: begun.append("run"))
     monkeypatch.setattr(DriveReader, "take", lambda _: {})
-    monkeypatch.setattr(DriveReader, "last", lambda *_: last)
+    monkeypatch.setattr(DriveReader, "read_last", lambda *_: last)
     job = tmp_path / "read.fio"
     job.write_text("[read]\nrw=read\nbs=4k\nsize=1m\n")
     expected = ("nvme.media_errors<=1", "nvme.bytes_read>=1MB")

@@ -252,7 +252,7 @@ class Arena:
                     run.start_phase()
                 else:
                     return "failed" if news.exit_code else "done"
-            run.watch_room()
+            run.check_space()
             if time.monotonic() > until:
                 run.stop(hard=True)
             time.sleep(0.005)

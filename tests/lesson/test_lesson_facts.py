@@ -101,7 +101,7 @@ def test_no_right_to_turn_it(machine) -> None:  # type: ignore[no-untyped-def]
 
 def test_disks_that_differ_are_not_turned(machine) -> None:  # type: ignore[no-untyped-def]
     each = (("sda", "0"), ("sdb", "1"))
-    around = machine(disk([[0, 1]], [1]), 2, knob("rq_affinity", each=each))
+    around = machine(disk([[0, 1]], [1]), 2, knob("rq_affinity", by_disk=each))
     assert "differs between the disks" in str(around.facts["why.rq_affinity"])
 
 

@@ -38,7 +38,7 @@ def copy(source: Path, out: Path, kernel: str = "") -> None:
 
 def _chunk(record: Record) -> Chunk:
     if not isinstance(record, EventRecord):
-        return (form.SAMPLE, record.t, (int(record.shown), record.raw))
+        return (form.SAMPLE, record.t, (int(record.is_shown), record.raw))
     value = record.value
     if isinstance(value, form.RecordedDevices):
         value = form.RecordedDevices(tuple(map(_mounted_at_root, value.devices)))

@@ -44,8 +44,8 @@ def test_it_begins_that_long_before_and_goes_on_until_it_is_stopped(tmp_path: Pa
     assert one.stop().startswith(f"recorded to {tmp_path / 'a'}: 17 samples")
     one.sample(QUIET[35])
     samples, others, damage = made.read(tmp_path / "a")
-    assert [s.raw for s in samples if s.shown] == QUIET[19:35] and damage == ""
-    assert [s.raw for s in samples if not s.shown] == [QUIET[18]]
+    assert [s.raw for s in samples if s.is_shown] == QUIET[19:35] and damage == ""
+    assert [s.raw for s in samples if not s.is_shown] == [QUIET[18]]
     assert isinstance(others[-1].value, form.RecordingEnd)
 
 
@@ -105,7 +105,7 @@ def test_a_session_that_is_younger_than_that_is_recorded_from_its_first_sample(
     one.start(Recorder(tmp_path / "a"))
     one.stop()
     samples, _, _ = made.read(tmp_path / "a")
-    assert [s.raw for s in samples if s.shown] == QUIET[:5] and all(s.shown for s in samples)
+    assert [s.raw for s in samples if s.is_shown] == QUIET[:5] and all(s.is_shown for s in samples)
     assert [mark.text for mark in marks(tmp_path / "a")] == ["first of all"]
 
 
@@ -189,7 +189,7 @@ def test_a_recording_from_now_on_has_nothing_of_what_is_kept(tmp_path: Path) -> 
     one.start(Recorder(tmp_path / "a"), with_kept=False)
     one.sample(QUIET[5])
     one.stop()
-    assert [s.raw for s in made.read(tmp_path / "a")[0] if s.shown] == [QUIET[5]]
+    assert [s.raw for s in made.read(tmp_path / "a")[0] if s.is_shown] == [QUIET[5]]
 
 
 def test_what_is_kept_is_saved_in_a_whole_recording(tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ def test_what_is_kept_is_saved_in_a_whole_recording(tmp_path: Path) -> None:
     assert one.save_kept(Recorder(tmp_path / "a")) == pytest.approx(11.0)
     assert one.path is None
     samples, others, damage = made.read(tmp_path / "a")
-    assert [s.raw for s in samples if s.shown] == QUIET[19:30] and damage == ""
+    assert [s.raw for s in samples if s.is_shown] == QUIET[19:30] and damage == ""
     assert isinstance(others[-1].value, form.RecordingEnd)
 
 

@@ -88,7 +88,7 @@ def test_all_that_was_written_is_read(path: Path) -> None:
     assert not recording.damage and len(records) == len(written) - 1
     for record, (kind, value) in zip(records, written[1:], strict=True):
         if isinstance(record, SampleRecord):
-            assert kind in b"KS" and int(record.shown) == value[0]
+            assert kind in b"KS" and int(record.is_shown) == value[0]
             assert_same(record.raw, value[1], layouts)
         else:
             assert isinstance(record, EventRecord) and form.NAMES[type(record.value)] == value[0]

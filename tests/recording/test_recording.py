@@ -38,7 +38,7 @@ def test_samples_come_back_and_make_the_same_frames(name: str, path: Path) -> No
     taken = made.write(path, name)
     samples, _, damage = made.read(path)
     assert [s.raw for s in samples] == taken
-    assert all(s.shown for s in samples) and damage == ""
+    assert all(s.is_shown for s in samples) and damage == ""
     assert repr(made.frames(s.raw for s in samples)) == repr(made.frames(taken))
 
 
@@ -154,7 +154,7 @@ def test_begun_in_the_middle_it_makes_the_same_frames_from_there_on(name: str, p
     one.close(events.SessionEnded(9.0, 0))
     samples, found, _ = made.read(path)
     shown = [f for f, s in zip(made.frames(s.raw for s in samples), samples, strict=True)
-             if s.shown]  # fmt: skip
+             if s.is_shown]  # fmt: skip
     shift = live[0].t - (samples[0].raw.arrived_ns - taken[0].arrived_ns) / 1e9
     for got, expected in zip(shown, live[4:], strict=True):
         assert got.t == pytest.approx(expected.t + shift, abs=1e-6)
@@ -179,7 +179,7 @@ def test_stopped_it_says_what_there_is_and_takes_no_more(path: Path) -> None:
     assert path.stat().st_size == size
     assert len(made.read(path)[0]) == 2
     with Recording(path) as recording:
-        assert recording.index().whole
+        assert recording.index().has_end_marker
 
 
 # -- cut off, damaged, not a recording
@@ -213,7 +213,7 @@ def test_cut_off_anywhere_it_gives_all_whole_samples_before(path: Path) -> None:
         assert bool(damage) == (cut not in {end for end, _ in ends})
         with Recording(path) as recording:
             assert recording.index().samples == len(samples)
-            assert recording.index().whole == (cut == len(data))
+            assert recording.index().has_end_marker == (cut == len(data))
 
 
 @given(place=st.floats(0, 1, exclude_max=True), flipped=st.integers(1, 255))
@@ -307,7 +307,7 @@ def test_chunks_and_events_of_a_newer_iopstui_are_passed_over(path: Path) -> Non
     assert len(samples) == len(made.raws(made.RUN)) and not damage
 
 
-@pytest.mark.parametrize("length", [1 << 31, form.LARGEST + 1])
+@pytest.mark.parametrize("length", [1 << 31, form.MAX_CHUNK_BYTES + 1])
 def test_a_length_beyond_all_reason_is_not_believed(length: int, path: Path) -> None:
     made.write(path)
     good = path.read_bytes()
@@ -318,7 +318,7 @@ def test_a_length_beyond_all_reason_is_not_believed(length: int, path: Path) -> 
 
 def test_a_bomb_is_not_inflated(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made.write(path)
-    monkeypatch.setattr(form, "LARGEST", 1 << 20)
+    monkeypatch.setattr(form, "MAX_CHUNK_BYTES", 1 << 20)
     with open(path, "ab") as file:
         file.write(_chunk(b"E", bytes(8 << 20)))
     _, _, damage = made.read(path)
@@ -329,7 +329,7 @@ def test_events_that_are_small_in_the_file_and_large_together_are_not_kept(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made.write(path)
-    monkeypatch.setattr(form, "LARGEST", 1 << 20)
+    monkeypatch.setattr(form, "MAX_CHUNK_BYTES", 1 << 20)
     monkeypatch.setattr(form, "MAX_EVENTS", 2 << 20)
     notice = b'["Notice",[0.1,"info","%s"]]' % (b"a" * (900 << 10))
     with open(path, "ab") as file:
@@ -339,7 +339,7 @@ def test_events_that_are_small_in_the_file_and_large_together_are_not_kept(
     assert sum(isinstance(one.value, events.Notice) for one in others) == 2
     assert "its events take more than 2 MiB" in damage
     with Recording(path) as recording:
-        assert sum(isinstance(o.value, events.Notice) for _, o in recording.index().others) == 2
+        assert sum(isinstance(o.value, events.Notice) for _, o in recording.index().events) == 2
 
 
 # -- a disk that is full or slow

@@ -180,7 +180,7 @@ def test_a_cut_off_recording_says_so_at_its_end(path: Path) -> None:
     assert "damaged or cut off" in last.text
     # cut off between two chunks: nothing is damaged, but the end is missing
     with Recording(path) as recording:
-        ends = [at for at, _ in recording.index().others]
+        ends = [at for at, _ in recording.index().events]
     path.write_bytes(data[: ends[-1]])
     with Recording(path) as recording:
         assert "has no end" in list(replay_events(recording))[-1].text  # type: ignore[union-attr]

@@ -155,7 +155,7 @@ def test_json_with_many_empty_parts_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # 88 MB of it took 5 GB of memory
-    monkeypatch.setattr(foreign, "MANY_PARTS", 100)
+    monkeypatch.setattr(foreign, "MAX_PARTS", 100)
     path = tmp_path / "odd.json"
     path.write_text('{"fio version": "fio-3.33", "jobs": [' + "{}," * 200 + "{}]}")
     with pytest.raises(UsageError, match="has 203 empty parts"):

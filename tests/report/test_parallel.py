@@ -149,7 +149,7 @@ def nameless_mark(path: Path, a: list[RawSample]) -> None:
     content, payload = path.read_bytes(), zlib.compress(json.dumps(["Mark", 5]).encode())
     with Recording(path) as recording:
         place = next(
-            at for at, record in recording.index().others if isinstance(record.value, events.Mark)
+            at for at, record in recording.index().events if isinstance(record.value, events.Mark)
         )
     kind, t, length, _ = form.HEAD.unpack_from(content, place)
     head = form.HEAD.pack(kind, t, len(payload), form.checksum(kind, t, payload))

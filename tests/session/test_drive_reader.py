@@ -16,7 +16,7 @@ from iopstui.linux.nvme.admin import DriveUnreadable
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.samples import DriveReading
 from iopstui.session.tick import drives
-from iopstui.session.tick.drives import EVERY_S, DriveReader
+from iopstui.session.tick.drives import INTERVAL_S, DriveReader
 
 TREE = ("nvme0n1",)
 
@@ -78,8 +78,8 @@ def finish() -> None:
 def test_a_reading_every_ten_seconds(
     reader: DriveReader, devices: Mapping[str, BlockDevice], drive: Drive
 ) -> None:
-    for t in (0.0, 1.0, EVERY_S - 1, EVERY_S, EVERY_S + 1):
-        reader.look(t, devices, TREE)
+    for t in (0.0, 1.0, INTERVAL_S - 1, INTERVAL_S, INTERVAL_S + 1):
+        reader.start_if_due(t, devices, TREE)
         finish()
     assert drive.times == 2
     assert reader.take() == {
@@ -91,13 +91,13 @@ def test_a_reading_every_ten_seconds(
 def test_a_run_is_compared_with_its_own_beginning_and_read_at_its_end(
     reader: DriveReader, devices: Mapping[str, BlockDevice], drive: Drive
 ) -> None:
-    reader.look(0.0, devices, TREE)
+    reader.start_if_due(0.0, devices, TREE)
     finish()
     reader.begin()
     assert reader.take() == {}, "what was read before the run is none of its readings"
-    reader.look(1.0, devices, TREE)
+    reader.start_if_due(1.0, devices, TREE)
     finish()
-    last = reader.last(devices, TREE)
+    last = reader.read_last(devices, TREE)
     assert last == {"nvme0": DriveReading({"media_errors": 3}, {"media_errors": 2}, devices=TREE)}
 
 
@@ -105,13 +105,13 @@ def test_a_reading_that_was_under_way_when_the_run_began_does_not_count(
     reader: DriveReader, devices: Mapping[str, BlockDevice], drive: Drive
 ) -> None:
     drive.go.clear()
-    reader.look(0.0, devices, TREE)
+    reader.start_if_due(0.0, devices, TREE)
     assert drive.asked.wait(60)
     reader.begin()
     drive.go.set()
     finish()
     assert reader.take() == {}
-    reader.look(0.1, devices, TREE)
+    reader.start_if_due(0.1, devices, TREE)
     finish()
     assert reader.take()["nvme0"].began == {"media_errors": 2}
 
@@ -122,12 +122,12 @@ def test_a_hung_drive_holds_up_neither_the_session_nor_its_end(
     drive: Drive,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(drives, "LAST_WITHIN_S", 0.01)
+    monkeypatch.setattr(drives, "LAST_TIMEOUT_S", 0.01)
     drive.go.clear()
-    reader.look(0.0, devices, TREE)
+    reader.start_if_due(0.0, devices, TREE)
     assert drive.asked.wait(60)
-    reader.look(EVERY_S, devices, TREE)
-    assert reader.last(devices, TREE) == {}
+    reader.start_if_due(INTERVAL_S, devices, TREE)
+    assert reader.read_last(devices, TREE) == {}
     reader.close()
     assert drive.times == 1
 
@@ -137,23 +137,23 @@ def test_a_drive_that_can_not_be_read_says_why(
 ) -> None:
     drive.failing = True
     why = "The drive's own figures need root."
-    assert reader.last(devices, TREE) == {"nvme0": DriveReading({}, {}, why, TREE)}
+    assert reader.read_last(devices, TREE) == {"nvme0": DriveReading({}, {}, why, TREE)}
     assert drive.times == 1
 
 
 def test_what_was_read_is_not_lost_when_a_later_reading_fails(
     reader: DriveReader, devices: Mapping[str, BlockDevice], drive: Drive
 ) -> None:
-    reader.look(0.0, devices, TREE)
+    reader.start_if_due(0.0, devices, TREE)
     finish()
     assert reader.take()["nvme0"].counts == {"media_errors": 1}
     drive.failing = True
-    assert reader.last(devices, TREE) == {}
+    assert reader.read_last(devices, TREE) == {}
 
 
 def test_without_an_nvme_drive_no_thread_is_started(
     reader: DriveReader, devices: Mapping[str, BlockDevice], drive: Drive
 ) -> None:
-    reader.look(0.0, devices, ("sda",))
-    assert reader.last(devices, ("sda",)) == {} and drive.times == 0
+    reader.start_if_due(0.0, devices, ("sda",))
+    assert reader.read_last(devices, ("sda",)) == {} and drive.times == 0
     assert not [thread for thread in threading.enumerate() if thread.name == "drives"]

@@ -17,7 +17,9 @@ def test_the_last_word_counts_once_with_the_time_it_took() -> None:
     documents = [NewDocument(status, n > 0) for n, status in enumerate(statuses(NAME))]
     kept = [news.status for news in without_repeats(documents)]
     assert len(kept) == len(documents) - 1
-    assert [news.again for news in without_repeats(documents)] == [False] * (len(kept) - 1) + [True]
+    assert [news.repeated for news in without_repeats(documents)] == [False] * (len(kept) - 1) + [
+        True
+    ]
     builder = FrameBuilder()
     last = [builder.feed(sample) for sample in samples(kept)][-1]
     assert last.fio is not None

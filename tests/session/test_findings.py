@@ -106,7 +106,7 @@ def runs(first: str, second: str, knob: bool = False, bound: bool = False) -> li
     findings.begin_run(first)
     fed(findings, run(5, 1.0, 1_000, 1e6))
     if knob:
-        findings.changed(6.5, "vda", "rq_affinity", "1", "2")
+        findings.note_tunable_change(6.5, "vda", "rq_affinity", "1", "2")
     findings.begin_run(second, bound)
     return rules(fed(findings, run(5, 10.0, 1_000, 8e6)))
 
@@ -129,7 +129,7 @@ def test_what_moved_is_said_some_seconds_after_the_change() -> None:
     findings = FindingTracker()
     findings.begin_run(job())
     fed(findings, run(5, 1.0))
-    findings.changed(5.4, "vda", "rq_affinity", "1", "2")
+    findings.note_tunable_change(5.4, "vda", "rq_affinity", "1", "2")
     assert fed(findings, run(5, 6.0)) == []
     (found,) = fed(findings, run(1, 11.0))
     assert found.rule == "moved" and found.text.startswith("rq_affinity 1 → 2 on vda")
@@ -140,7 +140,7 @@ def test_a_run_that_ends_early_still_says_it() -> None:
     findings = FindingTracker()
     findings.begin_run(job())
     fed(findings, run(4, 1.0))
-    findings.changed(4.4, "vda", "rq_affinity", "1", "2")
+    findings.note_tunable_change(4.4, "vda", "rq_affinity", "1", "2")
     assert fed(findings, run(4, 5.0)) == []
     last = replace(run(1, 9.0)[0], flags=frozenset({FINAL}))
     assert rules(fed(findings, [last])) == ["moved"]
@@ -148,10 +148,10 @@ def test_a_run_that_ends_early_still_says_it() -> None:
 
 def test_a_change_before_the_run_or_after_a_moment_of_it_says_nothing() -> None:
     findings = FindingTracker()
-    findings.changed(0.5, "vda", "rq_affinity", "1", "2")
+    findings.note_tunable_change(0.5, "vda", "rq_affinity", "1", "2")
     findings.begin_run(job())
     fed(findings, run(2, 1.0))
-    findings.changed(2.4, "vda", "rq_affinity", "2", "1")
+    findings.note_tunable_change(2.4, "vda", "rq_affinity", "2", "1")
     assert fed(findings, run(12, 3.0)) == []
 
 
@@ -159,9 +159,9 @@ def test_two_changes_are_not_mixed() -> None:
     findings = FindingTracker()
     findings.begin_run(job())
     fed(findings, run(5, 1.0, 1_000))
-    findings.changed(5.4, "vda", "rq_affinity", "1", "2")
+    findings.note_tunable_change(5.4, "vda", "rq_affinity", "1", "2")
     fed(findings, run(4, 6.0, 2_000))
-    findings.changed(9.4, "vda", "rq_affinity", "2", "1")
+    findings.note_tunable_change(9.4, "vda", "rq_affinity", "2", "1")
     (found,) = fed(findings, run(6, 10.0, 3_000))
     # the seconds of rq_affinity 1 at the beginning are not among those before the change
     assert (
@@ -175,7 +175,7 @@ def test_rules_look_only_at_seconds_since_the_change() -> None:
     findings.begin_run(job())
     throttled = [replace(f, throttled=50.0) for f in run(2, 1.0)]
     fed(findings, throttled)
-    findings.changed(2.4, "vda", "nomerges", "0", "2")
+    findings.note_tunable_change(2.4, "vda", "nomerges", "0", "2")
     assert fed(findings, [replace(f, throttled=50.0) for f in run(2, 3.0)]) == []
 
 
@@ -277,10 +277,10 @@ def test_what_a_run_leaves_behind_is_not_called_busy() -> None:
 def test_errors_are_counted_from_the_run_s_beginning() -> None:
     findings = FindingTracker()
     for t, errors in ((0.0, 3), (2.0, 5)):
-        findings.surroundings(Conditions(t, {"vda": DeviceState(errors=errors)}))
+        findings.note_conditions(Conditions(t, {"vda": DeviceState(errors=errors)}))
     findings.begin_run(job())
     assert fed(findings, run(2, 3.0)) == []
-    findings.surroundings(Conditions(4.0, {"vda": DeviceState(errors=9)}))
+    findings.note_conditions(Conditions(4.0, {"vda": DeviceState(errors=9)}))
     (found,) = fed(findings, run(1, 5.0))
     assert found.rule == "scsi-errors" and "4 commands" in found.text
 

@@ -47,7 +47,7 @@ exec sleep 1000
 def test_a_fio_that_hangs_after_somebody_s_signal_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fio_run, "CUT_SHORT_WITHIN_S", 0.0)
+    monkeypatch.setattr(fio_run, "CUT_SHORT_TIMEOUT_S", 0.0)
     hangs = tmp_path / "fio"
     hangs.write_text(HANGS)
     hangs.chmod(0o755)
@@ -129,7 +129,7 @@ def test_whose_limit_keeps_a_file_short(
     prepared = replace(job(tmp_path), max_file_bytes=1 << 24)
     run = FioRun(Fio("/bin/false", (3, 33), "fio-3.33"), prepared, private_directory, 1.0,
                  lambda: None)  # fmt: skip
-    run.log.append("fio: pid=0, err=27/file:filesetup.c:240, error=File too large")
+    run.messages.append("fio: pid=0, err=27/file:filesetup.c:240, error=File too large")
     assert run._reason_from_log().endswith(f"error=File too large {says}")
 
 

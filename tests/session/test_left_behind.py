@@ -12,7 +12,7 @@ from iopstui.events import LAYOUT, RUN, StepFinished
 from iopstui.session import runs as module
 from iopstui.session.fio.current_run import CurrentRun
 from iopstui.session.fio.write_budget import WriteBudget
-from iopstui.session.runs import LOOK_S, POLL_S, Runs
+from iopstui.session.runs import POLL_S, SPACE_CHECK_S, Runs
 from iopstui.session.session_options import RunPolicy
 
 
@@ -40,8 +40,8 @@ def test_a_run_that_the_user_stopped_is_an_interrupted_one(
     current.begin()
     runs: Any = Runs(context, None, current, None, None, None, RunPolicy())  # type: ignore[arg-type]
     fio: Any = SimpleNamespace(
-        hanging=(5,), pid=5, stopping=stopping, failure=failure, last=None, log=[], document={},
-        close=lambda: None, prepared=SimpleNamespace(slow_ios=dict),
+        hanging=(5,), pid=5, stopping=stopping, failure=failure, last_status=None, messages=[],
+        document={}, close=lambda: None, prepared=SimpleNamespace(slow_ios=dict),
     )  # fmt: skip
     current.started(fio)
     runs.leave_behind()
@@ -56,14 +56,14 @@ def test_a_run_that_the_user_stopped_is_an_interrupted_one(
 
 @pytest.mark.parametrize(
     ("wakes", "phase", "most", "wait", "patience"),
-    [(True, RUN, None, False, LOOK_S), (False, RUN, None, False, POLL_S),
+    [(True, RUN, None, False, SPACE_CHECK_S), (False, RUN, None, False, POLL_S),
      (True, LAYOUT, None, False, POLL_S), (True, RUN, 1 << 30, False, POLL_S),
      (True, RUN, None, True, POLL_S)],
 )  # fmt: skip
 def test_a_run_is_looked_at_more_often_only_while_there_is_something_to_see(
     wakes: bool, phase: str, most: int | None, wait: bool, patience: float
 ) -> None:
-    context, current, knobs = Context(), CurrentRun(), SimpleNamespace(wait=wait)
+    context, current, knobs = Context(), CurrentRun(), SimpleNamespace(has_delayed=wait)
     budget = WriteBudget(most)
     runs: Any = Runs(context, None, current, knobs, None, None, RunPolicy(budget=budget))  # type: ignore[arg-type]
     assert runs.patience_s() is None

@@ -28,7 +28,7 @@ def test_what_fails_at_the_end_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPa
         raise FileNotFoundError(2, "No such file or directory")
 
     monkeypatch.setattr(session._runs, "close", fails)
-    monkeypatch.setattr(session._knobs, "put_back", lambda: done.append("put back"))
+    monkeypatch.setattr(session._tunable_changes, "restore", lambda: done.append("put back"))
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     session.start(events.put)
     session.close()

@@ -79,9 +79,9 @@ def begun(probe: SessionProbe, parts: Sequence[str]) -> tuple[int, int]:
 def test_latencies_alone_are_counted_by_its_own_programs(
     probe: SessionProbe, told: list[str]
 ) -> None:
-    assert begun(probe, (LATENCY,)) == (1, 0) and probe.begins
+    assert begun(probe, (LATENCY,)) == (1, 0) and probe.is_starting
     assert "with own programs: about 0.4 µs" in told[0] and probe.why_off == ""
-    assert probe.take() is SAMPLE and not probe.begins
+    assert probe.take() is SAMPLE and not probe.is_starting
 
 
 def test_all_else_is_counted_by_bpftrace(probe: SessionProbe, told: list[str]) -> None:
@@ -116,7 +116,7 @@ def test_programs_that_count_something_else_are_replaced(
     probe.switch((LATENCY,))
     (first,) = Own.made
     first.trouble = "of 1000 requests its own programs counted 0"
-    assert probe.take() is None and first.closed and probe.begins
+    assert probe.take() is None and first.closed and probe.is_starting
     (second,) = Bpftrace.made
     assert probe.parts == (LATENCY,) and "counted 0" in told[-1]
     # with a number of its own: nothing is subtracted across the two

@@ -27,7 +27,7 @@ class Watcher:
     def __init__(self) -> None:
         self.turned: list[tuple[str, ...]] = []
 
-    def tunable_turned(self, *told: str) -> None:
+    def note_tunable_change(self, *told: str) -> None:
         self.turned.append(told)
 
 
@@ -73,7 +73,7 @@ def test_all_disks_get_it_and_are_put_back(turns: Turns) -> None:
     assert "rq_affinity 1 → 2 on all of them: sda, sdb" in turns.notices()
     assert len([one for one in turns.told if isinstance(one, events.Mark)]) == 1
     assert turns.watcher.turned == [("sda, sdb", "rq_affinity", "1", "2")]
-    turns.knobs.put_back()
+    turns.knobs.restore()
     assert turns.now("rq_affinity") == ["1", "1"]
 
 
@@ -96,5 +96,5 @@ def test_disks_that_differed_are_told_with_both_values(turns: Turns) -> None:
     (turns.tree.roots.sys / "block/sdb/queue/rq_affinity").write_text("0\n")
     turns.knobs.change("rq_affinity", "2")
     assert "rq_affinity 1/0 → 2 on all of them: sda, sdb" in turns.notices()
-    turns.knobs.put_back()
+    turns.knobs.restore()
     assert turns.now("rq_affinity") == ["1", "0"]

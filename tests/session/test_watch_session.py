@@ -139,7 +139,7 @@ def test_a_firing_while_it_is_recorded_makes_the_file_longer(tmp_path: Path) -> 
         if t in (2, 4):
             parts.fired(float(t))
         if t == 6:
-            assert parts._until == 7.0
+            assert parts._ends_at == 7.0
     parts.close()
     assert session.asked == [("begin", "a.iops"), ("end", "")]
 

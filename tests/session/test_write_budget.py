@@ -32,24 +32,26 @@ def test_at_a_steady_rate_it_ends_before_the_budget_is_used(rate_mib: int, most_
             break
     first = rate_mib * MIB / 10
     assert written + rate_mib * MIB * (STOP_TIME_S - 0.1) <= max(most_mib * MIB, 9 * first)
-    assert budget.over
+    assert budget.exceeded
 
 
 def test_all_runs_together_and_none_that_would_go_beyond() -> None:
     budget = WriteBudget(100 * MIB)
-    assert budget.why_not(10 * MIB) == "" and "new files need 101" in budget.why_not(101 * MIB)
+    assert budget.refusal(10 * MIB) == "" and "new files need 101" in budget.refusal(101 * MIB)
     budget = WriteBudget(100 * MIB)
     budget.end(30 * MIB, layout=True)
-    assert budget.why_not(0) == "", "files are laid out once"
+    assert budget.refusal(0) == "", "files are laid out once"
     budget.end(40 * MIB)
-    assert budget.used == 70 * MIB and not budget.over
-    why = budget.why_not(0)
-    assert "earlier runs wrote up to 40 MiB" in why and "only 30 MiB of the" in why and budget.over
+    assert budget.used == 70 * MIB and not budget.exceeded
+    why = budget.refusal(0)
+    assert (
+        "earlier runs wrote up to 40 MiB" in why and "only 30 MiB of the" in why and budget.exceeded
+    )
 
 
 def test_without_a_budget_everything_goes_and_a_read_costs_nothing() -> None:
     free = WriteBudget()
-    assert free.why_not(1 << 60) == "" == free.check(1.0, 1 << 60)
+    assert free.refusal(1 << 60) == "" == free.check(1.0, 1 << 60)
     reads = WriteBudget(1)
     assert reads.check(1.0, 0) == "" == reads.check(2.0, 0)
 

@@ -54,7 +54,7 @@ def test_a_replay_prints_exactly_what_the_live_run_printed(workdir: Path) -> Non
     assert "".join(lines[: live.stdout.count("\n")]) == live.stdout
     assert events(replayed.stdout)[-1]["event"] == "ended"
     with Recording(workdir.parent / "run.iops") as recording:
-        runs = [o.value for _, o in recording.index().others if isinstance(o.value, form.JobRun)]
+        runs = [o.value for _, o in recording.index().events if isinstance(o.value, form.JobRun)]
     assert [(run.job, run.overrides["runtime"]) for run in runs] == [("mixed-4k", "3")]
     assert "rw=randrw" in runs[0].text and runs[0].size == "16m"
 

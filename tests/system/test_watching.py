@@ -65,7 +65,7 @@ def read_samples_and_marks(path: Path) -> tuple[list[RawSample], list[str]]:
         records = list(recording.records())
         assert recording.damage == ""
     samples = [
-        record.raw for record in records if isinstance(record, SampleRecord) and record.shown
+        record.raw for record in records if isinstance(record, SampleRecord) and record.is_shown
     ]
     others = [record.value for record in records if isinstance(record, EventRecord)]
     assert type(others[-1]).__name__ == "RecordingEnd"

@@ -85,7 +85,7 @@ class FleetRunReporter:
     @property
     def is_steady(self) -> bool:
         """Whether the run was ended because its total is steady."""
-        return self._steady.found is not None
+        return self._steady.steadiness is not None
 
     def _steady_reason(self, second: MergedSecond) -> str:
         """Why the run can end with this second; "" if it goes on. Hosts that are missing in a

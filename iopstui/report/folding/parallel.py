@@ -42,7 +42,7 @@ class SegmentResult:
     begin: bytes
     items: Sequence[Block | None]
     end: bytes
-    begins_within: bool
+    starts_during_run: bool
 
 
 def fold_in_parallel(
@@ -62,7 +62,7 @@ def fold_in_parallel(
 def _joined(
     recording: Recording, fold: ReplayFold, parts: Sequence[Segment], count: int
 ) -> Iterator[Block | EventRecord]:
-    events = (event for _, event in recording.index().others)
+    events = (event for _, event in recording.index().events)
     with contextlib.ExitStack() as stack:
         pipes = [_helper(stack, recording, parts[first::count]) for first in range(count)]
         before: bytes | None = None
@@ -76,7 +76,7 @@ def _joined(
                 if following is None:
                     raise SegmentMismatch
                 yield following
-            fold.begins_within |= part.begins_within
+            fold.starts_during_run |= part.starts_during_run
     if next(events, None) is not None:
         raise SegmentMismatch
 
@@ -145,7 +145,7 @@ def _segment_result(recording: Recording, segment: Segment, origin_ns: int) -> S
     blocks = BlockBuilder(recording, fold)
     damage = recording.damage
     if segment.start is not None:
-        for place, event in recording.index().others:
+        for place, event in recording.index().events:
             if place < segment.start:
                 blocks.add_event(event)
         _lead_in(recording, segment, fold)
@@ -153,7 +153,7 @@ def _segment_result(recording: Recording, segment: Segment, origin_ns: int) -> S
     items = [item if isinstance(item, Block) else None for item in blocks.blocks_of(segment)]
     if recording.damage != damage:
         raise SegmentMismatch
-    return SegmentResult(begin, items, _digest(fold), fold.begins_within)
+    return SegmentResult(begin, items, _digest(fold), fold.starts_during_run)
 
 
 def _lead_in(recording: Recording, segment: Segment, fold: ReplayFold) -> None:
@@ -161,7 +161,7 @@ def _lead_in(recording: Recording, segment: Segment, fold: ReplayFold) -> None:
         if isinstance(record, SampleRecord):
             for _ in fold.feed(record):
                 pass
-    fold.begins_within = False
+    fold.starts_during_run = False
 
 
 def _digest(fold: ReplayFold) -> bytes:

@@ -28,6 +28,6 @@ def without_repeats(documents: Sequence[NewDocument]) -> list[NewDocument]:
     for news in documents:
         if distinct and distinct[-1].maybe_final and is_repeated(news.status, distinct[-1].status):
             distinct.pop()
-            news = replace(news, again=True)
+            news = replace(news, repeated=True)
         distinct.append(news)
     return distinct

@@ -38,21 +38,21 @@ from iopstui.text import printable
 if TYPE_CHECKING:
     from iopstui.linux.process.job_threads import JobThreads
 
-OVER = "over"
+ENDED = "over"
 LAST_FRAME_DELAY_S = 0.3
-MAX_LOG = 200
+MAX_MESSAGES = 200
 GUARD_DIED = -9
-CUT_SHORT_WITHIN_S = 10.0
+CUT_SHORT_TIMEOUT_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class NewDocument:
-    """A whole fio document. ``maybe_final``: no job was alive when it arrived; ``again``: it
+    """A whole fio document. ``maybe_final``: no job was alive when it arrived; ``repeated``: it
     then repeats the previous one."""
 
     status: FioStatus
     maybe_final: bool
-    again: bool = False
+    repeated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class FioStarted:
     monotonic_ns: int
 
 
-News = NewDocument | FioMessage | PhaseFinished | ReadyToStart | FioStarted
+FioEvent = NewDocument | FioMessage | PhaseFinished | ReadyToStart | FioStarted
 
 
 def status_interval(seconds: float) -> str:
@@ -152,13 +152,13 @@ class FioRun:
         self.stopping = False
         self.failure = ""
         self.hanging: tuple[int, ...] = ()
-        self.log: list[str] = []
-        self.last: FioStatus | None = None
+        self.messages: list[str] = []
+        self.last_status: FioStatus | None = None
         self.document: Mapping[str, object] = {}
         self.command: list[str] = []
-        self.broken = 0
+        self.broken_documents = 0
         self._cut_short = ""
-        self._cut_at: float | None = None
+        self._cut_short_at: float | None = None
         self.fio = fio
         self._private = private
         self._interval_s = interval_s
@@ -168,10 +168,10 @@ class FioRun:
         self._closing = threading.Lock()
         self._exit_code = GUARD_DIED
         self._framer = Framer()
-        self._wrote = 0
+        self._written_bytes = 0
         self._threads: JobThreads | None = None
         self._watch = DeviceWatch(devices)
-        self._sections = _expanded(prepared.text)
+        self._sections = _expanded_sections(prepared.text)
         # they look at the job's file system, whose server may be gone
         self._used_bytes = PatientCall(lambda: self.prepared.used_bytes(), 0)
         self._overrun = PatientCall(lambda: self.prepared.overrun_reason(), "")
@@ -265,18 +265,18 @@ class FioRun:
             any(state(pid) in ("D", "T", "t") for pid in pids),
         )
 
-    def wrote_in(self, phase: str) -> int:
+    def bytes_written_in(self, phase: str) -> int:
         """Bytes that a phase which is over has written."""
         if phase == LAYOUT:
             return self._used_bytes()
-        return max(self._wrote, bytes_written(self.last))
+        return max(self._written_bytes, bytes_written(self.last_status))
 
     def bytes_written(self) -> int:
         """Bytes that the job has written so far, by its processes' and by fio's counters."""
         pids = [self.pid, *descendants(self.pid)] if self.pid is not None else []
         # a process that has ended is counted in its parent from then on
-        self._wrote = max(self._wrote, sum(stored_bytes(pid) or 0 for pid in pids))
-        return self.wrote_in(RUN)
+        self._written_bytes = max(self._written_bytes, sum(stored_bytes(pid) or 0 for pid in pids))
+        return self.bytes_written_in(RUN)
 
     def alive(self) -> None:
         """Tell fio's guard that iopstui still watches; from any thread."""
@@ -290,7 +290,7 @@ class FioRun:
             self._process.go(at_ns)
 
     @property
-    def by_itself(self) -> bool:
+    def ended_by_itself(self) -> bool:
         """Whether fio ended by itself, whatever the reason: its last document is its final one."""
         return self._exit_code >= 0
 
@@ -307,7 +307,7 @@ class FioRun:
             if self.failure and self.phase == RUN:
                 self.stop()
 
-    def watch_room(self) -> None:
+    def check_space(self) -> None:
         """End the run as failed if its files grow beyond the planned size."""
         if self._process is not None and not self.failure:
             self.failure = self._overrun() or self._log_overrun()
@@ -317,23 +317,26 @@ class FioRun:
     def _log_overrun(self) -> str:
         """Why the run has to end, because fio's log takes too much memory; "" if not."""
         logs = self.prepared.logs
-        if logs is None or self.last is None:
+        if logs is None or self.last_status is None:
             return ""
-        parts = [part for job in self.last.jobs for part in job.directions.values()]
+        parts = [part for job in self.last_status.jobs for part in job.directions.values()]
         return logs.overrun(sum(part.issued for part in parts))
 
-    def poll(self) -> list[News]:
+    def poll(self) -> list[FioEvent]:
         """Events of fio and its guard since the last call, in order."""
         if self._process is None:
             return []
-        if self._cut_at is not None and time.monotonic() - self._cut_at > CUT_SHORT_WITHIN_S:
+        if (
+            self._cut_short_at is not None
+            and time.monotonic() - self._cut_short_at > CUT_SHORT_TIMEOUT_S
+        ):
             # a fio that gets a signal while its jobs start may wait for them for ever
             self._process.order("kill")
-            self._cut_at = None
+            self._cut_short_at = None
         self._process.alive()
         guard_lines = self._process.read_guard()
         # after the guard, so that all of a dead fio's output is seen before its end
-        news = self._read()
+        news = self._read_output()
         for line in guard_lines:
             if line.word == "stuck":
                 self.hanging = line.numbers
@@ -348,48 +351,50 @@ class FioRun:
                 self._exit_code = line.numbers[0]
             elif line.word in ("over", "gone"):
                 # only now is every process of this run gone, not just fio's main
-                news += self._ended(self._exit_code)
+                news += self._finish(self._exit_code)
                 break
         return news
 
-    def _read(self) -> list[News]:
+    def _read_output(self) -> list[FioEvent]:
         assert self._process is not None
         data = self._process.read_output()
-        return [event for item in self._framer.feed(data) for event in self._item(item)]
+        return [event for item in self._framer.feed(data) for event in self._handle_item(item)]
 
-    def _item(self, item: Document | LogLine | BrokenDocument) -> Sequence[News]:
+    def _handle_item(self, item: Document | LogLine | BrokenDocument) -> Sequence[FioEvent]:
         if isinstance(item, LogLine):
-            return self._take_guard_line(item.text)
+            return self._handle_message(item.text)
         if isinstance(item, BrokenDocument):
-            self.broken += 1
+            self.broken_documents += 1
             return ()
         status = parse_status(item.data, self._sections)
         if status is None or self.phase == LAYOUT:
             return ()
-        self.last, self.document = status, item.data
+        self.last_status, self.document = status, item.data
         assert self._process is not None
         return (NewDocument(status, self._process.jobs_alive() is not True),)
 
-    def _take_guard_line(self, text: str) -> Sequence[News]:
+    def _handle_message(self, text: str) -> Sequence[FioEvent]:
         text = printable(text)
         signalled = _SIGNALLED.search(text)
         if signalled and not self.stopping and not self.prepared.ends_others:
-            self._cut_short = self._cut_short or _cut_short(int(signalled[1]))
-            if self._cut_at is None:
-                self._cut_at = time.monotonic()
-        if len(self.log) < MAX_LOG and text not in self.log:
-            self.log.append(text)
+            self._cut_short = self._cut_short or _cut_short_text(int(signalled[1]))
+            if self._cut_short_at is None:
+                self._cut_short_at = time.monotonic()
+        if len(self.messages) < MAX_MESSAGES and text not in self.messages:
+            self.messages.append(text)
             return (FioMessage(text),)
         return ()
 
-    def _ended(self, code: int) -> list[News]:
+    def _finish(self, code: int) -> list[FioEvent]:
         assert self._process is not None
-        news = self._read()
-        news += [event for item in self._framer.close() for event in self._item(item)]
+        news = self._read_output()
+        news += [event for item in self._framer.close() for event in self._handle_item(item)]
         for line in self._process.messages():
-            news += self._take_guard_line(line.strip())
-        error = self.failure or ("" if self.stopping else self._cut_short or self._error(code))
-        phase, self.phase = self.phase, OVER
+            news += self._handle_message(line.strip())
+        error = self.failure or (
+            "" if self.stopping else self._cut_short or self._failure_reason(code)
+        )
+        phase, self.phase = self.phase, ENDED
         with self._closing:
             self._process.close()
             self._process = None
@@ -398,11 +403,13 @@ class FioRun:
             self.phase = RUN
         return news
 
-    def _error(self, code: int) -> str:
+    def _failure_reason(self, code: int) -> str:
         """Why the run failed, in one sentence; "" if it did not."""
-        errors = {job.error for job in self.last.jobs if job.error} if self.last else set()
-        killed = next((line for line in self.log if "got signal=" in line), None)
-        silent = self.last is None and self.phase == RUN
+        errors = (
+            {job.error for job in self.last_status.jobs if job.error} if self.last_status else set()
+        )
+        killed = next((line for line in self.messages if "got signal=" in line), None)
+        silent = self.last_status is None and self.phase == RUN
         place = self._process.no_room() if self._process is not None and silent else ""
         if place:
             return f"fio's figures could not be written: no space left in {place}"
@@ -423,7 +430,7 @@ class FioRun:
         return f"fio ended with exit code {code}" + (f": {because}" if because else "")
 
     def _reason_from_log(self) -> str:
-        log = [line for line in self.log if not _IGNORED_MESSAGES.search(line)]
+        log = [line for line in self.messages if not _IGNORED_MESSAGES.search(line)]
         if any(map(_TOO_SHORT.search, log)):
             return (
                 "a file of the job is shorter than its size=, and iopstui never extends or "
@@ -452,7 +459,7 @@ class FioRun:
             if self._process is not None:
                 self._process.close(*([0.0] if self.hanging else []))
                 self._process = None
-        self.phase = OVER
+        self.phase = ENDED
         if self.hanging:
             self.prepared.release()
         else:
@@ -469,7 +476,7 @@ def _deadline_error(deadline_s: float) -> str:
 FIGURES_END_THERE = "; the figures cover the time until then"
 
 
-def _cut_short(number: int) -> str:
+def _cut_short_text(number: int) -> str:
     try:
         name = signal.Signals(number).name
     except ValueError:
@@ -488,7 +495,7 @@ _IGNORED_MESSAGES = re.compile(
 )
 
 
-def _expanded(text: str) -> list[Section]:
+def _expanded_sections(text: str) -> list[Section]:
     """The sections of a job file, with its environment variables replaced."""
     return [
         Section(

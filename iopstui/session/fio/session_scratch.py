@@ -26,7 +26,7 @@ class SessionScratch:
 
     def __init__(self, places: Sequence[Path] = ()) -> None:
         self._places = tuple(places)
-        self._kept: SharedScratch | None = None
+        self._shared: SharedScratch | None = None
         self._sizes: Mapping[str, int] = {}
         # files that a process which hangs in the kernel works on: their guards wait for it
         self._hanging: list[SharedScratch] = []
@@ -38,15 +38,15 @@ class SessionScratch:
             # those of an experiment need the room
             self.close()
             return make(request)
-        if self._kept is not None:
-            job = make(replace(request, scratch=self._kept.scratch))
+        if self._shared is not None:
+            job = make(replace(request, scratch=self._shared.scratch))
             if job.layout_text is None and job.file_sizes == self._sizes:
                 return job
             job.close()
             self.close()
-        self._kept = SharedScratch(self._places)
+        self._shared = SharedScratch(self._places)
         try:
-            return make(replace(request, scratch=self._kept.scratch))
+            return make(replace(request, scratch=self._shared.scratch))
         except BaseException:
             self.close()
             raise
@@ -54,12 +54,12 @@ class SessionScratch:
     def release_run(self, run: FioRun, laid_out: bool) -> None:
         """A run has ended, and its fio with it unless that hangs: keep its files, or remove them.
         ``laid_out``: they were complete."""
-        shared_scratch = self._kept
+        shared_scratch = self._shared
         if shared_scratch is None or run.prepared.scratch is not shared_scratch.scratch:
             return
         if run.hanging:
             self._hanging.append(shared_scratch)
-            self._kept = None
+            self._shared = None
         elif laid_out and not run.prepared.makes_files:
             self._sizes = run.prepared.file_sizes
         else:
@@ -67,7 +67,7 @@ class SessionScratch:
 
     def close(self) -> None:
         """Remove the kept files. May be called twice."""
-        shared_scratch, self._kept = self._kept, None
+        shared_scratch, self._shared = self._shared, None
         self._sizes = {}
         if shared_scratch is not None:
             shared_scratch.close()

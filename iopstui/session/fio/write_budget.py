@@ -28,17 +28,17 @@ EXAMPLE = 1_000_000_000
 
 class WriteBudget:
     """A limit on writes. ``most`` is in bytes, over all runs of a session (``None``: no limit).
-    ``used`` counts written bytes, scratch files included. ``over``: a run was ended or refused
+    ``used`` counts written bytes, scratch files included. ``exceeded``: a run was ended or refused
     for it."""
 
     def __init__(self, most: int | None = None, announce: bool = False) -> None:
         self.most = most
-        self.tell = announce
+        self.announce = announce
         self.used = 0
-        self.over = False
-        self._largest = 0
-        self._run = 0
-        self._seen: tuple[float, int] | None = None
+        self.exceeded = False
+        self._largest_run = 0
+        self._run_bytes = 0
+        self._rate_start: tuple[float, int] | None = None
         self._rate = 0.0
         self._bound: WriteBound | None = None
 
@@ -65,24 +65,24 @@ class WriteBudget:
             f"{size(self._bound.total)}"
         )
 
-    def why_not(self, layout_bytes: int) -> str:
+    def refusal(self, layout_bytes: int) -> str:
         """Why the next run is not begun: its scratch files, or what runs before it wrote, would
         go beyond. "" if it may be begun."""
         if self.most is None:
             return ""
         remaining = self.most - self.used
         if layout_bytes > remaining:
-            self.over = True
+            self.exceeded = True
             return (
                 f"the run was not started: its new files need {size(layout_bytes)}, but only "
                 f"{size(max(0, remaining))} of the write budget of {size(self.most)} is left"
             )
-        if self._largest > remaining:
-            self.over = True
+        if self._largest_run > remaining:
+            self.exceeded = True
             return (
                 "the next run was not started: earlier runs wrote up to "
-                f"{size(self._largest)}, but only {size(max(0, remaining))} of the write budget of "
-                f"{size(self.most)} is left"
+                f"{size(self._largest_run)}, but only {size(max(0, remaining))} of the write "
+                f"budget of {size(self.most)} is left"
             )
         return ""
 
@@ -90,41 +90,48 @@ class WriteBudget:
         """Why the run has to end now, ``written`` bytes into it; "" if it may go on."""
         if self.most is None:
             return ""
-        self._run = max(self._run, written)
-        if self._seen is None:
-            self._seen = now_s, self._run
+        self._run_bytes = max(self._run_bytes, written)
+        if self._rate_start is None:
+            self._rate_start = now_s, self._run_bytes
         # over a shorter time a burst would pass for a rate
-        elif now_s - self._seen[0] >= CHECK_EVERY_S:
-            rate = (self._run - self._seen[1]) / (now_s - self._seen[0])
+        elif now_s - self._rate_start[0] >= CHECK_EVERY_S:
+            rate = (self._run_bytes - self._rate_start[1]) / (now_s - self._rate_start[0])
             self._rate = max(self._rate, rate)
-            self._seen = now_s, self._run
-        if not self._run or self.used + self._run + self._rate * STOP_TIME_S < self.most:
+            self._rate_start = now_s, self._run_bytes
+        if (
+            not self._run_bytes
+            or self.used + self._run_bytes + self._rate * STOP_TIME_S < self.most
+        ):
             return ""
         # a short job's pace says nothing where its own options end it before
         bound = self._bound
         if bound is not None and bound.total and self._ends_before(bound):
             return ""
-        self.over = True
-        why = "continuing could exceed" if self.used + self._run < self.most else "it has reached"
+        self.exceeded = True
+        why = (
+            "continuing could exceed"
+            if self.used + self._run_bytes < self.most
+            else "it has reached"
+        )
         return (
-            f"ended after {size(self.used + self._run)} written: {why} the write budget of "
+            f"ended after {size(self.used + self._run_bytes)} written: {why} the write budget of "
             f"{size(self.most)} (--write-budget)"
         )
 
     def _ends_before(self, bound: WriteBound) -> bool:
         """Or with the very last byte; what a file system writes of its own is counted with it."""
         remaining = (self.most or 0) - self.used
-        return max(self._run, bound.total) < remaining or (
-            bound.wanted <= remaining and self._run <= bound.total
+        return max(self._run_bytes, bound.total) < remaining or (
+            bound.wanted <= remaining and self._run_bytes <= bound.total
         )
 
     def end(self, written: int, layout: bool = False) -> None:
         """Record that the run is over and how many bytes it wrote; ``layout``: bytes laid out
         once."""
-        self._run = max(self._run, written)
-        self.used += self._run
-        self._largest = self._largest if layout else max(self._largest, self._run)
-        self._run, self._seen = 0, None
+        self._run_bytes = max(self._run_bytes, written)
+        self.used += self._run_bytes
+        self._largest_run = self._largest_run if layout else max(self._largest_run, self._run_bytes)
+        self._run_bytes, self._rate_start = 0, None
 
 
 def _existing_size(job: PreparedJob, path: str, devices: Mapping[str, BlockDevice]) -> int | None:

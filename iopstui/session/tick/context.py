@@ -29,32 +29,32 @@ class Context:
         devices: Mapping[str, BlockDevice],
         roots: Roots,
         clock: Clock,
-        tape: RecordingBuffer,
-        verdicts: OutcomeTracker,
+        recording: RecordingBuffer,
+        outcomes: OutcomeTracker,
     ) -> None:
         self.target = target
         self.roots = roots
         self.clock = clock
-        self.tape = tape
-        self.verdicts = verdicts
+        self.recording = recording
+        self.outcomes = outcomes
         self._devices = devices
         self._origin_ns = clock.monotonic_ns()
-        self._early: list[events.Event] = []
-        self._sink: Sink = self._early.append
-        self._also: list[Sink] = []
-        self._telling = threading.Lock()
+        self._unsent: list[events.Event] = []
+        self._sink: Sink = self._unsent.append
+        self._more_sinks: list[Sink] = []
+        self._emit_lock = threading.Lock()
 
     def listen(self, sink: Sink) -> None:
         """Send every event to ``sink``, those kept for it first. From any thread."""
-        with self._telling:
-            for event in self._early:
+        with self._emit_lock:
+            for event in self._unsent:
                 sink(event)
-            self._early, self._sink = [], sink
+            self._unsent, self._sink = [], sink
 
     def add_sink(self, sink: Sink) -> None:
         """Send every event to this sink, too, from now on."""
-        with self._telling:
-            self._also.append(sink)
+        with self._emit_lock:
+            self._more_sinks.append(sink)
 
     def now(self) -> float:
         """Seconds since the session's first sample."""
@@ -69,27 +69,27 @@ class Context:
         """All block devices by kernel name, as they were when last looked at."""
         return self._devices
 
-    def look_again(self) -> None:
+    def refresh_devices(self) -> None:
         """Read the devices again: a tunable was changed."""
         self._devices = read_devices(self.roots)
 
     def emit(self, event: events.Event) -> None:
         """Record the event and send it to the sink, then the outcomes that follow from it."""
-        for outgoing in (event, *self.verdicts.feed(event)):
-            self.tape.event(outgoing)
+        for outgoing in (event, *self.outcomes.feed(event)):
+            self.recording.event(outgoing)
             self.emit_unrecorded(outgoing)
 
     def note(self, event: events.Event) -> None:
         """Record the event; the caller sends it to the sink."""
-        self.tape.event(event)
-        for _ in self.verdicts.feed(event):
+        self.recording.event(event)
+        for _ in self.outcomes.feed(event):
             pass
 
     def emit_unrecorded(self, event: events.Event) -> None:
         """Send the event to the sink without recording it."""
-        with self._telling:
+        with self._emit_lock:
             self._sink(event)
-            for sink in self._also:
+            for sink in self._more_sinks:
                 sink(event)
 
     def notice(self, level: str, text: str) -> None:

@@ -15,14 +15,14 @@ from iopstui.model.samples import DriveReading
 if TYPE_CHECKING:
     from iopstui.linux.nvme.health import DriveHealth
 
-EVERY_S = 10.0
-LAST_WITHIN_S = 1.0
+INTERVAL_S = 10.0
+LAST_TIMEOUT_S = 1.0
 """How long the end of a run waits for its last reading. Most drives answer within a millisecond."""
 
 
 class DriveReader:
-    """Reads the drives below a target every ``EVERY_S`` seconds, at the beginning of a run and at
-    its end. For one thread, which never blocks but in ``last``. Nothing is read, and no thread
+    """Reads the drives below a target every ``INTERVAL_S`` seconds, at the beginning of a run and
+    at its end. For one thread, which blocks only in ``read_last``. Nothing is read, and no thread
     started, without an NVMe drive in the target's tree."""
 
     def __init__(self, roots: Roots) -> None:
@@ -30,38 +30,40 @@ class DriveReader:
         self._health: DriveHealth | None = None
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
-        self._new: dict[str, DriveReading] = {}
-        self._began: dict[str, Mapping[str, int]] = {}
+        self._readings: dict[str, DriveReading] = {}
+        self._first_counts: dict[str, Mapping[str, int]] = {}
         self._run = 0
-        self._next = 0.0
+        self._due_at = 0.0
         self._closed = False
 
     def begin(self) -> None:
         """A run begins: what is read from now on is compared with the next reading."""
         with self._lock:
             self._run += 1
-            self._new, self._began = {}, {}
-        self._next = 0.0
+            self._readings, self._first_counts = {}, {}
+        self._due_at = 0.0
 
-    def look(self, t: float, devices: Mapping[str, BlockDevice], tree: Sequence[str]) -> None:
+    def start_if_due(
+        self, t: float, devices: Mapping[str, BlockDevice], tree: Sequence[str]
+    ) -> None:
         """Begin a reading if one is due at ``t`` (seconds of the session)."""
-        if t >= self._next and self._start(devices, tree):
-            self._next = t + EVERY_S
+        if t >= self._due_at and self._start(devices, tree):
+            self._due_at = t + INTERVAL_S
 
     def take(self) -> dict[str, DriveReading]:
         """What was read since this was asked last."""
         with self._lock:
-            readings, self._new = self._new, {}
+            readings, self._readings = self._readings, {}
         return readings
 
-    def last(
+    def read_last(
         self, devices: Mapping[str, BlockDevice], tree: Sequence[str]
     ) -> dict[str, DriveReading]:
         """Read once more and wait for that, but not for a drive that hangs."""
         if self._thread is not None:
-            self._thread.join(LAST_WITHIN_S)
+            self._thread.join(LAST_TIMEOUT_S)
         if self._start(devices, tree) and self._thread is not None:
-            self._thread.join(LAST_WITHIN_S)
+            self._thread.join(LAST_TIMEOUT_S)
         return self.take()
 
     def close(self) -> None:
@@ -75,7 +77,7 @@ class DriveReader:
         if self._thread is not None and self._thread.is_alive():
             return False
         self._thread = threading.Thread(
-            target=self._work, args=(self._run, dict(devices), tuple(tree)), name="drives",
+            target=self._read, args=(self._run, dict(devices), tuple(tree)), name="drives",
             daemon=True,
         )  # fmt: skip
         with contextlib.suppress(RuntimeError):  # no more threads are allowed: perhaps next time
@@ -84,7 +86,7 @@ class DriveReader:
         self._thread = None
         return False
 
-    def _work(self, run: int, devices: Mapping[str, BlockDevice], tree: Sequence[str]) -> None:
+    def _read(self, run: int, devices: Mapping[str, BlockDevice], tree: Sequence[str]) -> None:
         # loaded by the first reading, which nobody waits for
         from iopstui.linux.nvme.admin import DriveUnreadable
         from iopstui.linux.nvme.health import DriveHealth, drives_of, unprivileged_counters
@@ -105,10 +107,10 @@ class DriveReader:
             if run != self._run:
                 return
             if not reading.problem:
-                began = self._began.setdefault(controller, reading.counts)
-                self._new[controller] = replace(reading, began=began)
-            elif controller not in self._began:
-                self._new[controller] = reading
+                began = self._first_counts.setdefault(controller, reading.counts)
+                self._readings[controller] = replace(reading, began=began)
+            elif controller not in self._first_counts:
+                self._readings[controller] = reading
 
 
 def _is_nvme(devices: Mapping[str, BlockDevice], name: str) -> bool:

@@ -43,7 +43,7 @@ from iopstui.model.samples import DriveReading
 if TYPE_CHECKING:
     from iopstui.model.volumes.promised import PromisedFigures
 
-KEPT_FRAMES = 30
+MAX_FRAMES = 30
 REPEAT_S = 30.0
 # what a run leaves behind (its write-back, its file's removal) is not background I/O
 SETTLE_FRAMES = 5
@@ -69,22 +69,22 @@ class FindingTracker:
     ) -> None:
         self._unseen, self._links, self._volume = tuple(unseen), tuple(links), volume
         self.asks_for_processes = self.asks_for_groups = False
-        self._frames: deque[Frame] = deque(maxlen=KEPT_FRAMES)
+        self._frames: deque[Frame] = deque(maxlen=MAX_FRAMES)
         self._before: deque[Frame] = deque(maxlen=LONG_ENOUGH)
         self._skip = 0
         self._quiet: tuple[Frame, ...] = ()
         self._idle: deque[Frame] = deque(maxlen=IDLE_FRAMES)
         self._now = self._then = NO_CONDITIONS
-        self._asked: Finding | None = None
+        self._next_question: Finding | None = None
         self._question: tuple[Finding, SteadyRun] | None = None
         self._shape = JobShape()
         self._job = ""
         self._earlier: list[SteadyRun] = []
-        self._said: dict[str, float] = {}
-        self._holding = ActiveFindings()
-        self._over: list[EndedFinding] = []
+        self._reported_at: dict[str, float] = {}
+        self._active = ActiveFindings()
+        self._ended: list[EndedFinding] = []
         self._change: TunableChange | None = None
-        self._since = -inf
+        self._changed_at = -inf
         self._tree: tuple[BlockDevice, ...] = ()
         self._drives: dict[str, DriveReading] = {}
 
@@ -100,8 +100,8 @@ class FindingTracker:
         from iopstui.fio.job_shape import shape_of, text_without_depth
 
         steady = self._keep_steady()
-        self._question = (self._asked, steady) if self._asked and steady else None
-        self._asked = None
+        self._question = (self._next_question, steady) if self._next_question and steady else None
+        self._next_question = None
         job = text_without_depth(text, bound)
         if job != self._job:
             self._earlier = []
@@ -115,15 +115,15 @@ class FindingTracker:
         if self._now.processes is not None:
             self._now = replace(self._now, processes=None)
         self._then = self._now
-        self._said = {}
-        self._holding.forget()
-        self._change, self._since = None, -inf
+        self._reported_at = {}
+        self._active.forget()
+        self._change, self._changed_at = None, -inf
 
     def ask(self, finding: Finding) -> None:
         """The next run has the options of this finding's ``test``: say what it decides."""
-        self._asked = finding
+        self._next_question = finding
 
-    def surroundings(self, now: Conditions) -> None:
+    def note_conditions(self, now: Conditions) -> None:
         """Last readings of the devices and CPUs."""
         if self._then is NO_CONDITIONS:
             self._then = now
@@ -132,12 +132,12 @@ class FindingTracker:
             now = replace(now, processes=self._now.processes)
         self._now = now
 
-    def changed(self, t: float, device: str, name: str, before: str, now: str) -> None:
+    def note_tunable_change(self, t: float, device: str, name: str, before: str, now: str) -> None:
         """A tunable was changed at ``t``: what it moved is reported when enough seconds were
         measured, and runs before and after it are not compared with each other."""
         self._earlier = []
         if self._change is not None:
-            self._since = self._change.t
+            self._changed_at = self._change.t
         self._change = TunableChange(t, device, name, before, now)
 
     def feed(
@@ -157,28 +157,28 @@ class FindingTracker:
         if frame.fio is None:
             yield from self._hung_findings(devices, frame)
             return
-        yield from self._moved(frame, devices)
-        yield from self._answered(frame)
-        evidence = self._in_a_run(devices)
+        yield from self._tunable_effects(frame, devices)
+        yield from self._answers(frame)
+        evidence = self._run_evidence(devices)
         self.asks_for_processes = needs_process_readings(evidence)
-        yield from self._new(evidence, frame)
+        yield from self._new_findings(evidence, frame)
 
     def _between_runs(self, frame: Frame, devices: Sequence[BlockDevice]) -> Iterator[Finding]:
         if self._skip:
             self._skip -= 1
             if not self._skip:
-                self._said = {}
-                self._holding.forget()
+                self._reported_at = {}
+                self._active.forget()
             return
         self._before.append(frame)
         self._idle.append(frame)
         evidence = self._evidence(self._idle, devices)
         self.asks_for_groups = needs_cgroup_readings(evidence)
-        yield from self._new(evidence, frame)
+        yield from self._new_findings(evidence, frame)
 
     def _hung_findings(self, devices: Sequence[BlockDevice], frame: Frame) -> Iterator[Finding]:
         """Return findings without a document of fio: only a stall can be found."""
-        evidence = self._in_a_run(devices)
+        evidence = self._run_evidence(devices)
         finding = (
             no_completions(evidence) or unanswered_requests(evidence) or unanswered_smb(evidence)
         )
@@ -187,38 +187,38 @@ class FindingTracker:
 
     def ended_findings(self) -> list[EndedFinding]:
         """Return, after ``feed``, reported findings that have ended, each once."""
-        ended, self._over = self._over, []
+        ended, self._ended = self._ended, []
         return ended
 
-    def _new(self, evidence: Evidence, frame: Frame) -> Iterator[Finding]:
+    def _new_findings(self, evidence: Evidence, frame: Frame) -> Iterator[Finding]:
         """Findings not reported lately."""
         t, findings = frame.t, fired_findings(evidence)
         seconds = frame.seconds or (frame.fio.seconds if frame.fio else None) or 0.0
         firing = {finding.rule for finding in findings}
         for ended in (
             *self._contradicted_findings(evidence, firing),
-            *self._holding.feed(t, seconds, firing),
+            *self._active.feed(t, seconds, firing),
         ):
-            self._over.append(ended)
-            self._said.pop(ended.finding.rule, None)
+            self._ended.append(ended)
+            self._reported_at.pop(ended.finding.rule, None)
         yield from self._report(findings, evidence, t)
 
     def _contradicted_findings(
         self, evidence: Evidence, firing: Collection[str]
     ) -> Iterator[EndedFinding]:
         """Findings that these seconds contradict."""
-        for finding in self._holding.findings:
+        for finding in self._active.findings:
             if finding.rule not in firing and (why := contradiction(finding, evidence)):
-                yield self._holding.withdraw(finding.rule, why)
+                yield self._active.withdraw(finding.rule, why)
 
     def _report(
         self, findings: Sequence[Finding], evidence: Evidence, t: float
     ) -> Iterator[Finding]:
         for finding in reported_findings(findings, evidence):
-            reported_at = self._said.get(finding.rule)
+            reported_at = self._reported_at.get(finding.rule)
             if reported_at is None or t - reported_at >= REPEAT_S:
-                self._said[finding.rule] = t
-                self._holding.note_reported(finding, t)
+                self._reported_at[finding.rule] = t
+                self._active.note_reported(finding, t)
                 yield finding
 
     def _evidence(self, frames: Iterable[Frame], devices: Sequence[BlockDevice]) -> Evidence:
@@ -230,7 +230,7 @@ class FindingTracker:
                         links=self._links, volume=self._volume,
                         drives=dict(self._drives))  # fmt: skip
 
-    def _in_a_run(self, devices: Sequence[BlockDevice]) -> Evidence:
+    def _run_evidence(self, devices: Sequence[BlockDevice]) -> Evidence:
         return replace(
             self._evidence(self._same_settings(), devices),
             idle_frames=self._quiet,
@@ -239,21 +239,21 @@ class FindingTracker:
             uncounted_targets=self._unseen,
         )
 
-    def _moved(self, frame: Frame, devices: Sequence[BlockDevice]) -> Iterator[Finding]:
+    def _tunable_effects(self, frame: Frame, devices: Sequence[BlockDevice]) -> Iterator[Finding]:
         change = self._change
         if change is None:
             return
         frames = tuple(self._frames)
         if len(frames_around(frames, change)[1]) < SECONDS_COMPARED and FINAL not in frame.flags:
             return
-        finding = tunable_effect(change, frames, devices, self._since)
-        self._since, self._change = change.t, None
+        finding = tunable_effect(change, frames, devices, self._changed_at)
+        self._changed_at, self._change = change.t, None
         if finding is not None:
             yield finding
 
     def _same_settings(self) -> list[Frame]:
         """The run's frames since the last change."""
-        changed_at = self._since if self._change is None else self._change.t
+        changed_at = self._changed_at if self._change is None else self._change.t
         return [frame for frame in self._frames if frame.t > changed_at]
 
     def _steady(self) -> SteadyRun | None:
@@ -273,7 +273,7 @@ class FindingTracker:
             del self._earlier[:-8]
         return steady_run
 
-    def _answered(self, frame: Frame) -> Iterator[Finding]:
+    def _answers(self, frame: Frame) -> Iterator[Finding]:
         """Answer of a run that was requested to decide a finding, once it has enough seconds."""
         if self._question is None:
             return

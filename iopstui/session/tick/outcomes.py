@@ -42,18 +42,18 @@ class OutcomeTracker:
         self, expectations: Sequence[Expectation], steady_stop: SteadyStop | None = None
     ) -> None:
         self._expectations = tuple(expectations)
-        self._until = steady_stop
+        self._steady_stop = steady_stop
         self.outcomes: list[Outcome] = []
         self._elsewhere = False
         self._begin()
 
     def _begin(self) -> None:
-        self._judge = self._new_judge()
+        self._checker = self._new_checker()
         self._series = IoSeries()
-        if self._until is not None:
-            self._until.begin()
+        if self._steady_stop is not None:
+            self._steady_stop.begin()
 
-    def _new_judge(self) -> ExpectationChecker | None:
+    def _new_checker(self) -> ExpectationChecker | None:
         """``None`` where nothing is expected: then what judges isn't even loaded."""
         if not self._expectations:
             return None
@@ -73,7 +73,7 @@ class OutcomeTracker:
     @property
     def steady(self) -> bool:
         """True if the run has been ended, or is to be, because it is steady."""
-        return self._until is not None and self._until.found is not None
+        return self._steady_stop is not None and self._steady_stop.steadiness is not None
 
     def feed(self, event: Event) -> Iterator[ExpectationChecked | SteadyState | Notice]:
         """Process one event; return the events that follow from it."""
@@ -85,17 +85,17 @@ class OutcomeTracker:
             case StepStarted():
                 self._begin()
             case FrameReady():
-                if self._judge is not None:
-                    self._judge.add(event.frame)
+                if self._checker is not None:
+                    self._checker.add(event.frame)
                 self._series.add(event.frame)
-                if self._until is not None and (why := self._until.check(self._series)):
+                if self._steady_stop is not None and (why := self._steady_stop.check(self._series)):
                     yield Notice(event.t, "info", why)
             case StepFinished() if event.summary:
-                judge = self._judge
+                judge = self._checker
                 self.outcomes = [] if judge is None else judge.outcomes(final_rates(event.summary))
                 for outcome in self.outcomes:
                     yield outcome_event(event.t, event.step, outcome)
-                steadiness = self._until.found if self._until is not None else None
+                steadiness = self._steady_stop.steadiness if self._steady_stop is not None else None
                 yield steady_event(event.t, event.step, steadiness or self._series.steadiness())
 
 
@@ -112,13 +112,15 @@ def final_rates(summary: Mapping[str, Any]) -> dict[tuple[str, ...], float]:
             if part is not None and part[key] is not None:
                 rates["fio", name, figure] = part[key]
     if rates:
-        parts = [part for row in summary["rows"] for part in _each_once(row["directions"])]
+        parts = [
+            part for row in summary["rows"] for part in _distinct_directions(row["directions"])
+        ]
         rates["fio", TOTAL, "iops"] = sum(part["iops"] for part in parts)
         rates["fio", TOTAL, "bw"] = sum(part["bw_bytes"] for part in parts)
     return rates | job_figures(summary)
 
 
-def _each_once(directions: Mapping[str, Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def _distinct_directions(directions: Mapping[str, Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """A row's directions; ``mixed`` only where it has nothing else, which holds the same I/Os."""
     split = [part for name, part in directions.items() if name != MIXED]
     return split or list(directions.values())

@@ -24,7 +24,7 @@ class OwnCost:
         self._cpu: deque[float] = deque(maxlen=FRAMES)
         self._skew: deque[float] = deque(maxlen=FRAMES)
         self._step = 0
-        self._said: dict[str, float] = {}
+        self._warned_at: dict[str, float] = {}
 
     def feed(self, frame: Frame) -> Iterator[str]:
         """The warnings that this frame brings."""
@@ -39,23 +39,23 @@ class OwnCost:
         if frame.skew_ms is not None:
             self._skew.append(abs(frame.skew_ms))
         cpu = _median(self._cpu)
-        if cpu > CPU_LIMIT and self._new("cpu", frame.t):
+        if cpu > CPU_LIMIT and self._is_due("cpu", frame.t):
             yield (
                 f"iopstui uses {cpu:.1f} % of a CPU, which may slow the job. Use a longer "
                 "--interval or --refresh, or --cpu to keep it off the job's CPUs."
             )
         skew = _median(self._skew)
-        if skew > SKEW_LIMIT_MS and self._new("skew", frame.t):
+        if skew > SKEW_LIMIT_MS and self._is_due("skew", frame.t):
             yield (
                 f"Kernel counters are read {skew:.0f} ms apart from fio's figures, so the two "
                 "sides do not show exactly the same interval (CPUs too busy)."
             )
 
-    def _new(self, kind: str, t: float) -> bool:
-        warned_at = self._said.get(kind)
+    def _is_due(self, kind: str, t: float) -> bool:
+        warned_at = self._warned_at.get(kind)
         if warned_at is not None and t - warned_at < WARN_AGAIN_S:
             return False
-        self._said[kind] = t
+        self._warned_at[kind] = t
         return True
 
 
@@ -64,16 +64,16 @@ class GuardTime:
     increasing count in seconds."""
 
     def __init__(self) -> None:
-        self._over = 0.0
-        self._now = 0.0
+        self._ended_s = 0.0
+        self._current_s = 0.0
 
     def total(self, busy_s: float | None) -> float:
         """Return the total with the time of the current guard (``None``: there is none)."""
-        if busy_s is None or busy_s < self._now:
-            self._over += self._now
-            self._now = 0.0
-        self._now = busy_s or 0.0
-        return self._over + self._now
+        if busy_s is None or busy_s < self._current_s:
+            self._ended_s += self._current_s
+            self._current_s = 0.0
+        self._current_s = busy_s or 0.0
+        return self._ended_s + self._current_s
 
 
 def _median(values: deque[float]) -> float:

@@ -17,20 +17,20 @@ class Pinning:
 
     def __init__(self) -> None:
         self._bound: dict[int, frozenset[int]] = {}
-        self._seen: dict[int, int] = {}
-        self._told: set[int] = set()
+        self._samples: dict[int, int] = {}
+        self._reported: set[int] = set()
 
     def feed(self, jobs: Sequence[JobThread], online: Callable[[], Sequence[int]]) -> Iterator[str]:
         """State changes of the jobs since the last sample, in words; one message a job. ``online``
         reads which CPUs are, if that matters."""
         for job in jobs:
-            now, samples = frozenset(job.allowed), self._seen.get(job.pid, 0)
-            self._seen[job.pid] = samples + 1
+            now, samples = frozenset(job.allowed), self._samples.get(job.pid, 0)
+            self._samples[job.pid] = samples + 1
             # a job binds itself a moment after it was started
             if samples < 2 and now <= self._bound.get(job.pid, now):
                 self._bound[job.pid] = now
-            elif job.pid not in self._told and not now <= self._bound[job.pid]:
-                self._told.add(job.pid)
+            elif job.pid not in self._reported and not now <= self._bound[job.pid]:
+                self._reported.add(job.pid)
                 before = self._bound[job.pid]
                 offline = before.isdisjoint(online())
                 yield (

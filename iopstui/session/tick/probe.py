@@ -39,9 +39,9 @@ class SessionProbe:
         self._counter: ProbeBackend | None = None
         self._keeper: ProbeBackend | None = None
         """Keeps single requests where bpftrace counts."""
-        self._own = False
+        self._with_own_programs = False
         self._followed: list[Region] = []
-        self._begun = 0
+        self._probe_number = 0
         self._answered = False
         self.parts: tuple[str, ...] = ()
         self.why_off = ""
@@ -77,7 +77,7 @@ class SessionProbe:
         programs = self._own_programs(self._followed)
         if isinstance(programs, str):
             return programs
-        self._begins(parts, programs, True)
+        self._set_counter(parts, programs, True)
         message = f"probe on ({', '.join(parts)}), with own programs: {costs(parts, OWN)}"
         self._context.notice("info", message)
         return ""
@@ -88,7 +88,7 @@ class SessionProbe:
 
         context = self._context
         try:
-            return BpfProbe(followed, self._begun + 1, context.clock, context.roots)
+            return BpfProbe(followed, self._probe_number + 1, context.clock, context.roots)
         except ProbeUnusable as error:
             return str(error)
 
@@ -123,9 +123,9 @@ class SessionProbe:
         keys = map_keys_for(len(online_cpus(context.roots)), MATRIX in parts)
         counter = ProbeProcess(
             script(parts, followed, have, self._interval_ms),
-            followed, parts, self._begun + 1, keys, context.clock, self._group_of,
+            followed, parts, self._probe_number + 1, keys, context.clock, self._group_of,
         )  # fmt: skip
-        self._begins(parts, counter, False)
+        self._set_counter(parts, counter, False)
         note = self._keep_requests() if set(parts) <= {LATENCY} else ""
         message = f"probe on ({', '.join(parts)}), with bpftrace, ready in some seconds: "
         why = note or (also if because else "")
@@ -135,14 +135,16 @@ class SessionProbe:
         self.why_off = why
         self._context.warn(f"no probe: {why}")
 
-    def _begins(self, parts: Sequence[str], counter: ProbeBackend, with_own_programs: bool) -> None:
-        self._begun += 1
+    def _set_counter(
+        self, parts: Sequence[str], counter: ProbeBackend, with_own_programs: bool
+    ) -> None:
+        self._probe_number += 1
         self._answered = False
         self.parts = tuple(parts)
-        self._counter, self._own = counter, with_own_programs
+        self._counter, self._with_own_programs = counter, with_own_programs
 
     @property
-    def begins(self) -> bool:
+    def is_starting(self) -> bool:
         """Whether its programs are being loaded."""
         return self._counter is not None and not self._answered
 
@@ -154,11 +156,11 @@ class SessionProbe:
             return None
         sample = self._with_requests(counter.take())
         problem = counter.problem()
-        if sample is not None and not (problem and self._own):
+        if sample is not None and not (problem and self._with_own_programs):
             self._answered = True
             return sample
         if problem:
-            parts, with_own_programs = self.parts, self._own
+            parts, with_own_programs = self.parts, self._with_own_programs
             self.close()
             if with_own_programs:
                 self._begin_bpftrace(parts, problem)

@@ -93,8 +93,8 @@ class Sampling:
         self._seq = 0
         self._conditions = ConditionsReader(context.roots)
         self._drives = DriveReader(context.roots)
-        self._look_at = 0.0
-        self._quiet: dict[str, tuple[int, int]] | None = None
+        self._conditions_due_at = 0.0
+        self._io_counts: dict[str, tuple[int, int]] | None = None
         self.probe = SessionProbe(context, interval_s)
 
     @cached_property
@@ -152,7 +152,7 @@ class Sampling:
         self.sample(reading, final=False)
         self.deadline_ns = reading.arrived_ns + int(self.interval_s * 1e9)
 
-    def put_off(self, seconds: float) -> None:
+    def postpone(self, seconds: float) -> None:
         """Stop ticking for now."""
         self.deadline_ns = self._context.clock.monotonic_ns() + int(seconds * 1e9)
 
@@ -194,23 +194,23 @@ class Sampling:
         self._seq += 1
         if run is not None:
             run.watch(raw)
-        context.tape.sample(raw)
-        for problem in context.tape.problems():
+        context.recording.sample(raw)
+        for problem in context.recording.problems():
             context.notice("error", problem)
         frame = self._builder.feed(raw)
         if self._idle_frames or fio is not None or (measuring and frame.fio_age_s is not None):
             context.emit(events.FrameReady(frame.t, frame))
-        for warning in (*self._own_cost.feed(frame), *self._unbound(reading.jobs)):
+        for warning in (*self._own_cost.feed(frame), *self._pinning_warnings(reading.jobs)):
             context.warn(warning)
-        self._look_around(frame, measuring)
+        self._read_conditions(frame, measuring)
         self._conclude(frame)
 
     def _read_drives(self, last: bool) -> Mapping[str, DriveReading]:
         """What was read of the drives beside the samples; at a run's end that is waited for."""
         context = self._context
         if last:
-            return self._drives.last(context.devices, context.target.tree)
-        self._drives.look(context.now(), context.devices, context.target.tree)
+            return self._drives.read_last(context.devices, context.target.tree)
+        self._drives.start_if_due(context.now(), context.devices, context.target.tree)
         return self._drives.take()
 
     def _conclude(self, frame: Frame) -> None:
@@ -234,47 +234,47 @@ class Sampling:
             )
             context.emit(event)
 
-    def _look_around(self, frame: Frame, measuring: bool) -> None:
+    def _read_conditions(self, frame: Frame, measuring: bool) -> None:
         """Have the device's health and limits, and how the jobs' CPUs sleep, read beside the
         samples, now and then."""
         conditions = self._conditions.take()
         if conditions is not None:
-            self.findings.surroundings(conditions)
+            self.findings.note_conditions(conditions)
         processes = measuring and self.findings.asks_for_processes
         groups = self.findings.asks_for_groups and frame.groups is None
-        if frame.t >= self._look_at or processes:
+        if frame.t >= self._conditions_due_at or processes:
             soon = measuring or groups
-            self._look_at = frame.t + (CHECK_EVERY_S if soon else IDLE_CHECK_EVERY_S)
+            self._conditions_due_at = frame.t + (CHECK_EVERY_S if soon else IDLE_CHECK_EVERY_S)
             cpus = sorted({job.cpu for job in frame.jobs})
             job_pids = frozenset(job.pid for job in frame.jobs if job.pid) if processes else None
             tree = self._context.target.tree
             self._conditions.ask(frame.t, self._context.devices, tree, cpus, job_pids, groups)
 
-    def _unbound(self, jobs: tuple[JobThread, ...]) -> Iterator[str]:
+    def _pinning_warnings(self, jobs: tuple[JobThread, ...]) -> Iterator[str]:
         if self._pinning[0] != self._current.step:
             self._pinning = self._current.step, Pinning()
         return self._pinning[1].feed(jobs, lambda: online_cpus(self._context.roots))
 
-    def tunable_turned(self, names: str, name: str, before: str, now: str) -> None:
+    def note_tunable_change(self, names: str, name: str, before: str, now: str) -> None:
         """A tunable of the disks ``names`` was changed: look closely at what that moves."""
-        self.findings.changed(self._context.now(), names, name, before, now)
+        self.findings.note_tunable_change(self._context.now(), names, name, before, now)
         self._sampler.follow_interrupts(SECONDS_COMPARED + 2)
 
     def await_first_io(self) -> None:
-        """Begin to watch for the device's first I/O (``device_moved`` tells the result), and
+        """Begin to watch for the device's first I/O (see ``device_completed_io``), and
         compare the drives' counters with those of now."""
         context = self._context
-        self._quiet = None
+        self._io_counts = None
         self._drives.begin()
-        self._drives.look(context.now(), context.devices, context.target.tree)
+        self._drives.start_if_due(context.now(), context.devices, context.target.tree)
 
-    def device_moved(self) -> bool:
+    def device_completed_io(self) -> bool:
         """Whether one of the target's devices has completed an I/O since the last look."""
         on = self._context.target.devices_below
         if not on:
             return True
         disks = self._sampler.disks()
         completed = {name: (disks[name].reads, disks[name].writes) for name in on if name in disks}
-        moved = self._quiet is not None and completed != self._quiet
-        self._quiet = completed
+        moved = self._io_counts is not None and completed != self._io_counts
+        self._io_counts = completed
         return moved

@@ -61,23 +61,23 @@ class SteadyStop:
 
     def begin(self) -> None:
         """Another run begins."""
-        self._asked = 0
-        self.found: Steadiness | None = None
+        self._rounds_checked = 0
+        self.steadiness: Steadiness | None = None
 
     def check(self, series: IoSeries) -> str:
         """Why the run can end now, once, "" otherwise."""
-        if self.found is not None:
+        if self.steadiness is not None:
             return ""
         seconds = series.seconds
         # a frame may end a hair before its second
         rounds = int((seconds + 0.05) / self._round_s)
-        if rounds < max(ROUNDS, self._asked + 1):
+        if rounds < max(ROUNDS, self._rounds_checked + 1):
             return ""
-        self._asked = rounds
+        self._rounds_checked = rounds
         steadiness = series.steadiness(min(self._round_s, seconds / ROUNDS))
         if not steadiness.steady:
             return ""
-        self.found = steadiness
+        self.steadiness = steadiness
         return (
             f"steady after {clock(seconds)}: the last {ROUNDS} rounds of {self._round_s:g} s "
             f"averaged {number(steadiness.mean)} IOPS (range {100 * steadiness.range:.1f} %, trend "
