@@ -1,4 +1,4 @@
-"""What `iopstui capture` does with what it captures. The kernel's part is played."""
+"""`iopstui capture` with a fake of the kernel's part."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ WORKLOAD = Workload("vda", 10.0, (READS,), {"read": replace(READS, process="")},
 VDA, DM = Region("vda", 254, 0), Region("dm-0", 253, 0, bios=True)
 
 
-class Played:
-    """A capture that has seen ``workload``."""
+class FakeCapture:
+    """A capture whose result is ``workload``."""
 
     workload = WORKLOAD
     vanishes = signals = False
@@ -42,39 +42,39 @@ class Played:
         self, name: str, regions: Sequence[Region], choice: Choice, roots: Roots,
         trace: TraceBuffer | None = None,
     ) -> None:  # fmt: skip
-        if Played.unusable:
-            raise CaptureUnusable(Played.unusable)
+        if FakeCapture.unusable:
+            raise CaptureUnusable(FakeCapture.unusable)
         if trace is not None:
             trace.add([10**6, 10**6 + 7000], [8, 0], [shape(5, 0, 8), shape(5, 2, 8)])
-        Played.choice = choice
+        FakeCapture.choice = choice
 
     def poll(self) -> int:
-        if Played.signals:
+        if FakeCapture.signals:
             signal.raise_signal(signal.SIGTERM)
         return 1
 
     def gone(self) -> bool:
-        return Played.vanishes
+        return FakeCapture.vanishes
 
     def result(self) -> Workload:
-        return Played.workload
+        return FakeCapture.workload
 
     def cut(self) -> Workload:
-        return Played.workload
+        return FakeCapture.workload
 
     def disk_counted(self) -> int:
         return 1000
 
     def close(self) -> None:
-        Played.closed += 1
+        FakeCapture.closed += 1
 
 
 @pytest.fixture(autouse=True)
-def played(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def fake_capture(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name, value in (("workload", WORKLOAD), ("vanishes", False), ("signals", False),
                         ("unusable", ""), ("closed", 0)):  # fmt: skip
-        monkeypatch.setattr(Played, name, value)
-    monkeypatch.setattr(disks, "WorkloadCapture", Played)
+        monkeypatch.setattr(FakeCapture, name, value)
+    monkeypatch.setattr(disks, "WorkloadCapture", FakeCapture)
     target = Target(DEVICE, "/dev/vda", "vda", ("vda",))
     monkeypatch.setattr(capture_disk, "choose_watch_target", lambda texts, devices, roots: target)
     monkeypatch.setattr(capture_disk, "disk_regions", lambda of: ([VDA], "vda: the layer"))
@@ -90,8 +90,8 @@ def test_both_jobs_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "vda: the layer" in out.err
     text = (tmp_path / "app.fio").read_text()
     assert "rate_iops=100" in text and "iodepth=2" in (tmp_path / "app.closed.fio").read_text()
-    assert Played.closed == 1 and Played.choice.everything
-    # they are never overwritten
+    assert FakeCapture.closed == 1 and FakeCapture.choice.everything
+    # files are never overwritten
     assert main(["capture", "vda", "--for", "0.01s", "-o", "app.fio"]) == 2
 
 
@@ -105,20 +105,20 @@ def test_a_trace_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert main(["capture", "vda", "--for", "0.01s", "--trace", "none/app.trace"]) == 2
 
 
-def test_phases_and_loops_that_make_no_sense(capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_phases_and_loops_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["capture", "vda", "--for", "1s", "--phases", "0.5s"]) == 2
     assert "at least 1 s" in capsys.readouterr().err
     assert main(["capture", "vda", "--for", "1s", "--loop", "closed"]) == 2
     assert "Add --check DIR" in capsys.readouterr().err
 
 
-def test_spans_are_cut_until_the_end(
+def test_phases_are_written_until_the_end(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(capture_disk, "MIN_SPAN_S", 0.0)
-    few = replace(READS, ios=100, sizes={4096: 100})
-    spans = iter([WORKLOAD, Workload("vda", 5.0, (few,), {"read": few})])
-    monkeypatch.setattr(Played, "cut", lambda self: next(spans))
+    fewer_reads = replace(READS, ios=100, sizes={4096: 100})
+    spans = iter([WORKLOAD, Workload("vda", 5.0, (fewer_reads,), {"read": fewer_reads})])
+    monkeypatch.setattr(FakeCapture, "cut", lambda self: next(spans))
     assert main(["capture", "vda", "--for", "0.02s", "--phases", "0.015s", "-o", "app.fio"]) == 0
     out = capsys.readouterr().out
     assert "phases:\n  0 s to 10 s: 100 reads/s" in out and "  10 s to 15 s: " in out
@@ -127,52 +127,54 @@ def test_spans_are_cut_until_the_end(
 
 def test_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["capture", "vda", "--for", "0.01s", "--json", "--pid", "1"]) == 0
-    assert json.loads(capsys.readouterr().out)["requests"] == 1000 and Played.choice.pids == (1,)
+    assert json.loads(capsys.readouterr().out)["requests"] == 1000 and FakeCapture.choice.pids == (
+        1,
+    )
 
 
 @pytest.mark.parametrize(
-    ("words", "hint"), [([], "page cache do not reach"), (["--pid", "1"], "use --cgroup")]
+    ("options", "hint"), [([], "page cache do not reach"), (["--pid", "1"], "use --cgroup")]
 )
-def test_no_request_at_all(
-    words: list[str], hint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+def test_a_capture_without_requests_fails(
+    options: list[str], hint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(Played, "workload", Workload("vda", 10.0, (), {}))
-    assert main(["capture", "vda", "--for", "0.01s", "-o", "app.fio", *words]) == 1
+    monkeypatch.setattr(FakeCapture, "workload", Workload("vda", 10.0, (), {}))
+    assert main(["capture", "vda", "--for", "0.01s", "-o", "app.fio", *options]) == 1
     err = capsys.readouterr().err
     assert "No request was seen on vda in 10 s" in err and hint in err
-    assert list(tmp_path.iterdir()) == [] and Played.closed == 1
+    assert list(tmp_path.iterdir()) == [] and FakeCapture.closed == 1
 
 
-def test_only_what_no_job_can_do(tmp_path: Path, capsys: pytest.CaptureFixture[str],
+def test_no_job_is_written_for_too_few_requests(tmp_path: Path, capsys: pytest.CaptureFixture[str],
                                  monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
     rare = replace(READS, ios=1, seconds=10.0)
-    monkeypatch.setattr(Played, "workload", Workload("vda", 10.0, (rare,), {"read": rare}))
+    monkeypatch.setattr(FakeCapture, "workload", Workload("vda", 10.0, (rare,), {"read": rare}))
     assert main(["capture", "vda", "--for", "0.01s", "-o", "app.fio"]) == 0
     assert "No job was written" in capsys.readouterr().err and list(tmp_path.iterdir()) == []
 
 
-def test_a_disk_that_vanishes_keeps_what_was_captured(
+def test_a_removed_disk_keeps_the_captured_requests(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Played, "vanishes", True)
+    monkeypatch.setattr(FakeCapture, "vanishes", True)
     assert main(["capture", "vda", "--for", "1h", "-o", "app.fio"]) == 1
     assert "The disk has vanished" in capsys.readouterr().err and (tmp_path / "app.fio").exists()
 
 
-@pytest.mark.parametrize(("words", "code"), [([], 0), (["--for", "1h"], 130)])
-def test_a_signal_ends_it(words: list[str], code: int, tmp_path: Path,
+@pytest.mark.parametrize(("options", "code"), [([], 0), (["--for", "1h"], 130)])
+def test_a_signal_ends_the_capture(options: list[str], code: int, tmp_path: Path,
                           monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
-    monkeypatch.setattr(Played, "signals", True)
-    assert main(["capture", "vda", "-o", "app.fio", *words]) == code
+    monkeypatch.setattr(FakeCapture, "signals", True)
+    assert main(["capture", "vda", "-o", "app.fio", *options]) == code
     assert (tmp_path / "app.fio").exists()
 
 
 @pytest.mark.parametrize(("root", "hint"), [(False, "sudo iopstui capture"), (True, "doctor")])
-def test_where_the_kernel_does_not_allow_it(
+def test_a_kernel_without_capture_gets_a_hint(
     root: bool, hint: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Played, "unusable", "the kernel refuses the programs")
+    monkeypatch.setattr(FakeCapture, "unusable", "the kernel refuses the programs")
     monkeypatch.setattr(os, "geteuid", lambda: 0 if root else 1000)
     assert main(["capture", "vda"]) == 5
     err = capsys.readouterr().err
@@ -180,26 +182,26 @@ def test_where_the_kernel_does_not_allow_it(
 
 
 @pytest.mark.parametrize(("distance", "code"), [(0.01, 0), (0.3, 4), (None, 0)])
-def test_a_figure_that_is_not_close_is_exit_code_4(
+def test_a_different_figure_is_exit_code_4(
     distance: float | None, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    found = [Distance("read sizes", "4 KiB", "8 KiB", distance, 0.05)]
-    monkeypatch.setattr(check, "replay_and_compare", lambda *asked: found)
+    distances = [Distance("read sizes", "4 KiB", "8 KiB", distance, 0.05)]
+    monkeypatch.setattr(check, "replay_and_compare", lambda *args: distances)
     assert main(["capture", "vda", "--for", "0.01s", "--check", str(tmp_path)]) == code
     assert "read sizes" in capsys.readouterr().out
 
 
-def test_which_layer_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_captured_layer_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     from iopstui.errors import UsageError
 
     stacked = Target(DEVICE, "/dev/dm-0", "dm-0", ("dm-0", "nvme0n1"))
     monkeypatch.setattr(disks, "read_devices", lambda roots: {"dm-0": 1, "vda": 2})
-    for regions, words in (([DM], "nvme0n1 below may see other sizes"), ([VDA], "after merging")):
-        monkeypatch.setattr(disks, "regions", lambda *asked, found=regions: found)
+    for regions, text in (([DM], "nvme0n1 below may see other sizes"), ([VDA], "after merging")):
+        monkeypatch.setattr(disks, "regions", lambda *args, result=regions: result)
         of = stacked if regions == [DM] else Target(DEVICE, "/dev/vda", "vda", ("vda",))
-        assert words in disks.disk_regions(of)[1]
-    monkeypatch.setattr(disks, "regions", lambda *asked: [])
+        assert text in disks.disk_regions(of)[1]
+    monkeypatch.setattr(disks, "regions", lambda *args: [])
     with pytest.raises(UsageError, match="No block device"):
         disks.disk_regions(stacked)

@@ -43,38 +43,40 @@ COMMAND = Command("hello", 1, "say hello", add_arguments, run)
 OPTION = re.compile(r"(?<![\w-])--?[a-z][a-z-]*")
 
 
-def parsers() -> dict[str, argparse.ArgumentParser]:
-    found: dict[str, argparse.ArgumentParser] = {}
+def parsers_by_command() -> dict[str, argparse.ArgumentParser]:
+    parsers_by_name: dict[str, argparse.ArgumentParser] = {}
     for action in build_parser()._actions:
         if isinstance(action, argparse._SubParsersAction):
-            found = dict(action.choices)
-    return found
+            parsers_by_name = dict(action.choices)
+    return parsers_by_name
 
 
 LINE = re.compile(r"^ {4}\s*(?:- )?(?:run: )?(?:sudo )?iopstui (.*)$", flags=re.MULTILINE)
-"""A line of a shell, or of a pipeline's file."""
+"""A line of a shell or of a CI pipeline."""
 
 
-def shown(root: Path) -> list[tuple[str, list[str]]]:
-    """The commands that README and the documents show: where, and their words without the program's
-    own name and without what the shell does with the output."""
-    found = []
+def documented_commands(root: Path) -> list[tuple[str, list[str]]]:
+    """Commands in README and the documents: (place, arguments without the program's name, pipes and
+    redirections)."""
+    examples = []
     for path in documents(root):
         text = path.read_text().replace("\\\n", " ")
         for line in LINE.findall(text):
-            words = shlex.split(re.split(r"\s(?:[|>&]|2>)", line)[0])
-            # the reference has what stands for any
-            if not any(word.strip("[].()").isupper() for word in words):
-                found.append((f"{path.name}: iopstui {line}", words))
-    return found
+            args = shlex.split(re.split(r"\s(?:[|>&]|2>)", line)[0])
+            # the reference has placeholders
+            if not any(arg.strip("[].()").isupper() for arg in args):
+                examples.append((f"{path.name}: iopstui {line}", args))
+    return examples
 
 
-def test_the_help_has_an_order() -> None:
-    found = commands()
-    assert [one.name for one in found] == list(parsers())
-    assert len({one.order for one in found}) == len(found), "no two at one place"
+def test_commands_of_the_help_are_ordered() -> None:
+    all_commands = commands()
+    assert [command.name for command in all_commands] == list(parsers_by_command())
+    assert len({command.order for command in all_commands}) == len(all_commands), (
+        "no two at one place"
+    )
     files = {Path(name).stem for name in Path(folder.__path__[0]).glob("*.py")} - {"__init__"}
-    assert {one.name for one in found} == files
+    assert {command.name for command in all_commands} == files
 
 
 def test_a_new_command_is_one_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -89,24 +91,24 @@ def test_a_new_command_is_one_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     assert "say hello" in top.format_help()
 
 
-def test_a_command_is_read_alone() -> None:
-    assert [one.name for one in commands("devices")] == ["devices"]
+def test_only_the_requested_command_is_loaded() -> None:
+    assert [command.name for command in commands("devices")] == ["devices"]
     assert len(commands("device")) == len(commands("--help")) == len(commands())
 
 
 def test_the_guide_shows_every_command(root: Path) -> None:
-    commands_shown = {words[0] for _, words in shown(root)}
-    assert commands_shown == set(parsers())
+    commands_shown = {args[0] for _, args in documented_commands(root)}
+    assert commands_shown == set(parsers_by_command())
 
 
-def test_the_readme_and_the_guide_show_commands_that_are_right(root: Path) -> None:
-    examples, top = shown(root), build_parser()
+def test_documented_commands_can_be_parsed(root: Path) -> None:
+    examples, top = documented_commands(root), build_parser()
     assert len(examples) > 30
-    for where, words in examples:
+    for line, args in examples:
         try:
-            assert parse_arguments(top, words).command.name == words[0]
+            assert parse_arguments(top, args).command.name == args[0]
         except SystemExit:
-            pytest.fail(f"not a command line: {where}")
+            pytest.fail(f"not a command line: {line}")
 
 
 CHECKS: dict[str, Callable[[str], object]] = {
@@ -116,24 +118,26 @@ CHECKS: dict[str, Callable[[str], object]] = {
 }  # fmt: skip
 
 
-def test_what_these_commands_name_there_is(root: Path, fio: str) -> None:
-    """Jobs, lessons, fio's options, axes, variants, expectations: asked as the program asks."""
+def test_names_in_documented_commands_exist(root: Path, fio: str) -> None:
+    """Jobs, lessons, fio options, axes, variants and expectations are valid."""
     listed = subprocess.run([fio, "--cmdhelp=all"], capture_output=True, text=True).stdout
-    options, seen, top = set(parse_options(listed)), set(), build_parser()
-    for where, words in shown(root):
-        given = vars(parse_arguments(top, words))
-        if words[0] in ("jobs", "lesson"):
-            given[words[0].removesuffix("s")] = given["name"]
-        if words[0] in ("fleet", "merge"):
-            given["fleet's expect"] = given.pop("expect", ())
-        for what, check in CHECKS.items():
-            for one in _several(given.get(what)):
-                # what is no file of the reader's own
-                if not one.endswith((".fio", ".ini")):
-                    check(one)
-                    seen.add(what)
-        assert {one.partition("=")[0] for one in _several(given.get("set"))} <= options, where
-    assert seen == set(CHECKS)
+    options, checked, top = set(parse_options(listed)), set(), build_parser()
+    for line, args in documented_commands(root):
+        values = vars(parse_arguments(top, args))
+        if args[0] in ("jobs", "lesson"):
+            values[args[0].removesuffix("s")] = values["name"]
+        if args[0] in ("fleet", "merge"):
+            values["fleet's expect"] = values.pop("expect", ())
+        for key, check in CHECKS.items():
+            for value in _several(values.get(key)):
+                # not a file of the reader
+                if not value.endswith((".fio", ".ini")):
+                    check(value)
+                    checked.add(key)
+        assert {setting.partition("=")[0] for setting in _several(values.get("set"))} <= options, (
+            line
+        )
+    assert checked == set(CHECKS)
 
 
 def _several(value: object) -> list[str]:
@@ -142,54 +146,58 @@ def _several(value: object) -> list[str]:
     return [*map(str, value)] if isinstance(value, list | tuple) else []
 
 
-def test_the_guide_names_options_that_there_are(root: Path) -> None:
-    known = {option for one in parsers().values() for option in one._option_string_actions}
+def test_options_named_in_the_guide_exist(root: Path) -> None:
+    valid_options = {
+        option
+        for parser in parsers_by_command().values()
+        for option in parser._option_string_actions
+    }
     for path in (root / "README.md", *(root / "docs" / "guide").glob("*.md")):
-        # fio's own option, and what is said of other programs
-        others = {"--readonly", "--from"}
+        # options of fio and other programs
+        options_of_others = {"--readonly", "--from"}
         quoted = re.findall(r"`(--[^`]*)`", path.read_text())
-        named = {option for text in quoted for option in OPTION.findall(text)}
-        assert named <= known | others, path.name
+        options = {option for text in quoted for option in OPTION.findall(text)}
+        assert options <= valid_options | options_of_others, path.name
 
 
 def documents(root: Path) -> list[Path]:
     return [*root.glob("*.md"), *(root / "docs").rglob("*.md")]
 
 
-def test_what_is_named_in_a_sentence_is_a_command(root: Path) -> None:
-    known = set(parsers())
-    named = 0
+def test_commands_named_in_sentences_exist(root: Path) -> None:
+    valid_names = set(parsers_by_command())
+    count = 0
     for path in documents(root):
         text = re.sub(r"\s+", " ", path.read_text())
-        for word in re.findall(r"`(?:sudo )?iopstui ([^`\s]+)[^`]*`", text):
-            # what stands for any, and options of the program itself
-            if word.isupper() or word in ("...", "--version", "--help"):
+        for name in re.findall(r"`(?:sudo )?iopstui ([^`\s]+)[^`]*`", text):
+            # placeholders, and options of the program itself
+            if name.isupper() or name in ("...", "--version", "--help"):
                 continue
-            named += 1
-            assert set(word.split("|")) <= known, f"{path.name}: iopstui {word}"
-    assert named > 30
+            count += 1
+            assert set(name.split("|")) <= valid_names, f"{path.name}: iopstui {name}"
+    assert count > 30
 
 
-def test_what_make_is_asked_for_it_does(root: Path) -> None:
+def test_make_targets_in_the_documents_exist(root: Path) -> None:
     makefile = (root / "Makefile").read_text()
     targets = set(re.findall(r"^([a-z-]+):", makefile, flags=re.MULTILINE))
-    told = set(re.findall(r"echo 'make ([a-z-]+)", makefile))
-    assert told <= targets
+    help_targets = set(re.findall(r"echo 'make ([a-z-]+)", makefile))
+    assert help_targets <= targets
     for path in documents(root):
-        asked = re.findall(r"(?:^ {4}|`)make ([a-z-]+)", path.read_text(), flags=re.MULTILINE)
-        assert set(asked) <= targets, path.name
+        mentioned = re.findall(r"(?:^ {4}|`)make ([a-z-]+)", path.read_text(), flags=re.MULTILINE)
+        assert set(mentioned) <= targets, path.name
 
 
-def test_the_version_is_told_without_a_command(
+def test_the_version_is_printed_without_loading_commands(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(program, "commands", lambda word: pytest.fail("commands are loaded"))
+    monkeypatch.setattr(program, "commands", lambda argument: pytest.fail("commands are loaded"))
     assert program.main(["--version"]) == 0
     assert capsys.readouterr().out == f"iopstui {__version__}\n"
 
 
-@pytest.mark.parametrize("name", [one.name for one in commands()])
-def test_its_help_fits_a_narrow_terminal(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", [command.name for command in commands()])
+def test_the_help_of_a_command_fits_80_columns(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     choices = next(
         action.choices
@@ -200,6 +208,6 @@ def test_its_help_fits_a_narrow_terminal(name: str, monkeypatch: pytest.MonkeyPa
     assert [line for line in lines if len(line) > 80] == []
 
 
-def test_a_device_that_is_not_there_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_device_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert program.main(["devices", "/dev/none9"]) == EXIT_USAGE
     assert "no block device /dev/none9" in capsys.readouterr().err

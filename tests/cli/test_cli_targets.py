@@ -1,4 +1,4 @@
-"""TARGET may be repeated, wherever it stands among the options."""
+"""TARGET may be repeated, anywhere among the options."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ from iopstui.cli.program import build_parser, parse_arguments
         ("", []),
     ],
 )
-def test_every_target_is_taken(line: str, targets: list[str]) -> None:
+def test_all_targets_are_parsed(line: str, targets: list[str]) -> None:
     assert parse_arguments(build_parser(), line.split()).target == targets
 
 
 @pytest.mark.parametrize(
-    ("line", "words"),
+    ("line", "message"),
     [
         ("run a --job x -z", "no option -z"), ("run a --job x b --nothing", "no option --nothing"),
         ("jobs x y", "unexpected argument 'y'"), ("lesson 1 a b", "unexpected argument 'b'"),
     ],
 )  # fmt: skip
-def test_what_is_no_target_is_still_refused(
-    line: str, words: str, capsys: pytest.CaptureFixture[str]
+def test_unknown_options_and_arguments_are_refused(
+    line: str, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as caught:
         parse_arguments(build_parser(), line.split())
-    assert caught.value.code == 2 and words in capsys.readouterr().err
+    assert caught.value.code == 2 and message in capsys.readouterr().err
 
 
-def test_each_device_s_word_is_kept() -> None:
-    words = ["run", "a", "b", "--job", "x", "--destroy-data", "a", "--destroy-data", "b"]
-    assert parse_arguments(build_parser(), words).destroy_data == ["a", "b"]
+def test_destroy_data_may_be_repeated() -> None:
+    args = ["run", "a", "b", "--job", "x", "--destroy-data", "a", "--destroy-data", "b"]
+    assert parse_arguments(build_parser(), args).destroy_data == ["a", "b"]

@@ -1,4 +1,4 @@
-"""Standard output closed by its reader: who has read enough is left alone, but not deceived."""
+"""The reader closes standard output: commands end quietly, but errors are still reported."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from iopstui.session.live import LiveSession
 
 
 class Session:
-    """What could not be put back is known when it is closed."""
+    """A session that reports a failed restore when it is closed."""
 
     def __init__(self, events: queue.SimpleQueue[Event]) -> None:
         self._events = events
@@ -38,7 +38,7 @@ class Session:
             self._events.put(Notice(1, "error", "rq_affinity could not be put back"))
 
 
-class Closed:
+class ClosedSink:
     def handle(self, event: Event) -> None:
         raise BrokenPipeError(32, "Broken pipe")
 
@@ -46,17 +46,17 @@ class Closed:
         raise BrokenPipeError(32, "Broken pipe")
 
 
-def test_what_could_not_be_undone_is_said_all_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+def test_failed_restores_are_reported_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     events.put(StepFinished(1, 1, False, "", False))
     session = Session(events)
     with pytest.raises(BrokenPipeError):
-        run_to_end(cast(LiveSession, session), events, cast(EventSink, Closed()))
+        run_to_end(cast(LiveSession, session), events, cast(EventSink, ClosedSink()))
     assert session.closed and events.empty()
     assert capsys.readouterr().err == "iopstui: rq_affinity could not be put back\n"
 
 
-def test_an_expectation_that_was_not_judged_is_no_success() -> None:
+def test_an_unchecked_expectation_is_no_success() -> None:
     with (
         pytest.raises(
             Interrupted, match="The reader of standard output closed it before --expect was checked"
@@ -86,7 +86,7 @@ def pipe() -> Iterator[tuple[int, int]]:
     os.close(writes)
 
 
-def test_a_reader_that_does_not_read_is_given_up(pipe: tuple[int, int]) -> None:
+def test_a_pipe_whose_reader_is_stuck_is_dropped(pipe: tuple[int, int]) -> None:
     reads, writes = pipe
     os.write(writes, b"x" * 4096)
     with pytest.raises(BlockingIOError):
@@ -96,38 +96,38 @@ def test_a_reader_that_does_not_read_is_given_up(pipe: tuple[int, int]) -> None:
     assert os.read(reads, 8192) == b"x" * 4096
 
 
-def test_a_reader_that_reads_has_all_of_it(pipe: tuple[int, int]) -> None:
+def test_a_pipe_whose_reader_reads_is_kept(pipe: tuple[int, int]) -> None:
     reads, writes = pipe
     streams.drop_stuck([writes])
     os.write(writes, b"y")
     assert os.read(reads, 8192) == b"y"
 
 
-def test_the_second_signal_waits_for_no_reader(
+def test_a_second_signal_does_not_wait_for_the_reader(
     signals: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    did: list[str] = []
+    actions: list[str] = []
 
     class Session:
-        def start(self, put: object) -> None:
+        def start(self, callback: object) -> None:
             signal.raise_signal(signal.SIGTERM)
-            assert did == ["stop"]
+            assert actions == ["stop"]
             signal.raise_signal(signal.SIGTERM)
-            assert did == ["stop", "given up", "kill"]
+            assert actions == ["stop", "given up", "kill"]
 
         def run_job(self, job: str, overrides: object) -> None:
             raise BrokenPipeError
 
         def stop_job(self) -> None:
-            did.append("stop")
+            actions.append("stop")
 
         def kill_job(self) -> None:
-            did.append("kill")
+            actions.append("kill")
 
-    monkeypatch.setattr(streams, "drop_stuck", lambda: did.append("given up"))
+    monkeypatch.setattr(streams, "drop_stuck", lambda: actions.append("given up"))
     monkeypatch.setattr("iopstui.safety.signals.SAME_SIGNAL_S", 0.0)
     with pytest.raises(BrokenPipeError):
-        run_until_finished(cast(LiveSession, Session()), "a", {}, cast(EventSink, Closed()))
+        run_until_finished(cast(LiveSession, Session()), "a", {}, cast(EventSink, ClosedSink()))
 
 
 ENDS = """
@@ -151,16 +151,16 @@ EXECUTES = """
 
 
 @pytest.mark.parametrize("body", [WAITS, EXECUTES], ids=["waits for its reader", "executes text"])
-def test_a_signal_to_a_command_that(body: str, tmp_path: Path, root: Path) -> None:
-    """Its way out writes as well; that executed text was interrupted is remembered by ``-m``."""
+def test_a_signal_interrupts_a_command_that(body: str, tmp_path: Path, root: Path) -> None:
+    """The command's cleanup writes, too. Python's ``-m`` remembers interrupted exec() calls."""
     (tmp_path / "ends.py").write_text(ENDS.format(body=body.strip()))
     reads, writes = os.pipe()
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-m", "ends"], cwd=tmp_path, stdout=writes, stderr=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": str(root)}, text=True, timeout=60,
         )  # fmt: skip
     finally:
         os.close(reads)
         os.close(writes)
-    assert (done.returncode, done.stderr) == (EXIT_INTERRUPTED, "iopstui: interrupted.\n")
+    assert (process.returncode, process.stderr) == (EXIT_INTERRUPTED, "iopstui: interrupted.\n")

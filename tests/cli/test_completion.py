@@ -1,4 +1,4 @@
-"""What the shells offer, asked of the shells themselves where they are installed."""
+"""Completion, tested in each installed shell."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from iopstui.fio.library import shipped_jobs
 from iopstui.lesson.library import find_lesson
 
 
-def words(*so_far: str) -> list[str]:
-    return [one.word for one in complete(so_far, COMMAND_LINE)]
+def suggested(*so_far: str) -> list[str]:
+    return [suggestion.word for suggestion in complete(so_far, COMMAND_LINE)]
 
 
-def test_commands_and_options_are_the_parsers_own() -> None:
-    assert words("") == [*(one.name for one in commands()), "--help", "--version"]
-    assert words("re") == ["replay", "report"]
+def test_commands_and_options_are_suggested() -> None:
+    assert suggested("") == [*(command.name for command in commands()), "--help", "--version"]
+    assert suggested("re") == ["replay", "report"]
     for name, parser in command_parsers().items():
-        own = {one for one in parser._option_string_actions if one.startswith("--")}
-        assert set(words(name, "--")) == own
-    assert words("nothing", "") == []
+        options = {option for option in parser._option_string_actions if option.startswith("--")}
+        assert set(suggested(name, "--")) == options
+    assert suggested("nothing", "") == []
 
 
-def test_an_option_that_is_there_is_not_offered_again_unless_it_may_be_repeated() -> None:
-    found = words("run", "--job", "x", "--set", "y=1", "--")
-    assert "--job" not in found and "--set" in found
-    assert words("run", "--", "--jo") == words("run", "--", "--jo")
-    assert FILES in words("run", "--", "--jo"), "a TARGET that looks like an option"
+def test_an_option_is_suggested_again_only_if_it_may_be_repeated() -> None:
+    suggestions = suggested("run", "--job", "x", "--set", "y=1", "--")
+    assert "--job" not in suggestions and "--set" in suggestions
+    assert suggested("run", "--", "--jo") == suggested("run", "--", "--jo")
+    assert FILES in suggested("run", "--", "--jo"), "a TARGET that looks like an option"
 
 
 @pytest.mark.parametrize("so_far, some", [
@@ -53,23 +53,23 @@ def test_an_option_that_is_there_is_not_offered_again_unless_it_may_be_repeated(
     (("run", "--interval", ""), []),
     (("jobs", "randread-4k", ""), []),
 ])  # fmt: skip
-def test_values(so_far: tuple[str, ...], some: list[str]) -> None:
-    found = words(*so_far)
-    assert set(some) <= set(found) and bool(found) == bool(some)
+def test_values_of_options_are_suggested(so_far: tuple[str, ...], some: list[str]) -> None:
+    suggestions = suggested(*so_far)
+    assert set(some) <= set(suggestions) and bool(suggestions) == bool(some)
     if some in (["zsh"], ["littles-law"]):
-        assert found == some
+        assert suggestions == some
 
 
-def test_jobs_and_devices_are_those_that_there_are() -> None:
-    assert words("jobs", "") == [job.name for job in shipped_jobs()]
-    assert words("live", "/dev/") == words("live", "--job", "x", "/dev/")
-    assert all(find_lesson(one) for one in words("lesson", ""))
-    assert all(one == FILES or Path(one).exists() for one in words("live", ""))
+def test_existing_jobs_and_devices_are_suggested() -> None:
+    assert suggested("jobs", "") == [job.name for job in shipped_jobs()]
+    assert suggested("live", "/dev/") == suggested("live", "--job", "x", "/dev/")
+    assert all(find_lesson(lesson) for lesson in suggested("lesson", ""))
+    assert all(target == FILES or Path(target).exists() for target in suggested("live", ""))
 
 
-def test_without_a_fio_what_is_typed_by_habit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_fio_common_options_are_suggested(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IOPSTUI_FIO", "/nowhere/fio")
-    assert words("run", "--set", "iode") == ["iodepth=", "iodepth_batch="]
+    assert suggested("run", "--set", "iode") == ["iodepth=", "iodepth_batch="]
 
 
 @pytest.mark.parametrize("shell", OFFERED)
@@ -78,12 +78,12 @@ def test_the_script_is_printed(shell: str, capsys: pytest.CaptureFixture[str]) -
     assert "completion words" in capsys.readouterr().out
 
 
-def test_another_shell_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_shell_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["completion", "tcsh"]) == 2
     assert "bash" in capsys.readouterr().err
 
 
-def test_bash_is_there() -> None:
+def test_bash_is_supported() -> None:
     assert "bash" in SHELLS
 
 
@@ -95,13 +95,13 @@ def test_bash_is_there() -> None:
     ("iopstui run --job x --format js", {"jsonl"}),
     ("iopstui run a.fil", {"a.file"}),
 ])  # fmt: skip
-def test_the_shell_offers_it(shell: str, line: str, expected: set[str], tmp_path: Path) -> None:
+def test_the_shell_completes(shell: str, line: str, expected: set[str], tmp_path: Path) -> None:
     (tmp_path / "a.file").touch()
     assert answers(shell, line, tmp_path) == expected
 
 
-def test_bash_keeps_what_stands_before_an_equals_sign(tmp_path: Path) -> None:
-    # readline replaces only what is behind it
+def test_bash_completes_after_an_equals_sign(tmp_path: Path) -> None:
+    # readline replaces only the text after it
     assert answers("bash", "iopstui run --job=randread-4", tmp_path) == {"randread-4k"}
     assert answers("bash", "iopstui run --set iodepth_batch_complete_mi", tmp_path) == {
         "iodepth_batch_complete_min="

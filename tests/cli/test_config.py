@@ -1,4 +1,4 @@
-"""The configuration file: defaults for the command line, mistakes told, nothing dangerous in it."""
+"""The configuration file: defaults for the command line, reported mistakes, no dangerous keys."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def arguments(*words: str) -> SimpleNamespace:
-    config = read_config_for(words[0])
-    return SimpleNamespace(**vars(parse_arguments(build_parser(words[0], config), words)))
+def arguments(*args: str) -> SimpleNamespace:
+    config = read_config_for(args[0])
+    return SimpleNamespace(**vars(parse_arguments(build_parser(args[0], config), args)))
 
 
-def test_what_is_set_is_the_default_and_the_command_line_wins(file: Path) -> None:
+def test_the_command_line_overrides_the_file(file: Path) -> None:
     file.write_text(FULL)
     run = arguments("run")
     assert (run.interval, run.job, run.size, run.nice) == (0.5, "randread-4k", "64m", 3)
@@ -49,7 +49,7 @@ def test_what_is_set_is_the_default_and_the_command_line_wins(file: Path) -> Non
 
 
 def test_every_key_is_an_option_of_its_commands() -> None:
-    # the screen alone writes its layouts
+    # layouts are written only by the screen
     assert str(KEYS["layout"].check("cpus")) == "cpus"
     assert str(KEYS["fleet-layout"].check("map by-util")) == "by-util map"
     for name, key in KEYS.items():
@@ -59,30 +59,30 @@ def test_every_key_is_an_option_of_its_commands() -> None:
             assert f"--{name}" in options or f"--no-{name}" in options
 
 
-def test_a_job_is_not_begun_by_itself_on_the_screen(file: Path) -> None:
+def test_the_screen_does_not_start_the_configured_job(file: Path) -> None:
     file.write_text(FULL)
     live = arguments("live")
     assert live.job is None and live.first_job == "randread-4k" and live.theme == "light"
 
 
-def test_jobs_of_a_sweep_take_the_place_of_the_file_s(file: Path) -> None:
+def test_jobs_of_a_sweep_replace_the_configured_one(file: Path) -> None:
     file.write_text(FULL)
     assert arguments("sweep", "--job", "a").job == ["a"]
     assert not arguments("sweep").job and arguments("sweep").first_job == "randread-4k"
 
 
-def test_a_diskspd_command_needs_no_job_and_has_none(file: Path) -> None:
+def test_a_diskspd_command_replaces_the_configured_job(file: Path) -> None:
     file.write_text(FULL)
     assert arguments("run", "--diskspd", "-w0 x").diskspd == "-w0 x"
 
 
-def test_a_format_is_for_what_has_no_screen(file: Path) -> None:
+def test_the_configured_format_does_not_apply_to_replay(file: Path) -> None:
     file.write_text(FULL)
     assert arguments("replay", "demo").format is None
     assert read_config_for("devices") is None
 
 
-def test_without_a_file_everything_is_as_it_is_without_one(file: Path) -> None:
+def test_without_a_file_defaults_apply(file: Path) -> None:
     assert read_config() == Config(file)
     assert arguments("run", "--job", "x").interval == 1.0
     with pytest.raises(SystemExit):
@@ -90,18 +90,18 @@ def test_without_a_file_everything_is_as_it_is_without_one(file: Path) -> None:
 
 
 @pytest.mark.parametrize("key", NOT_CONFIGURABLE)
-def test_what_is_dangerous_is_refused(file: Path, key: str) -> None:
+def test_dangerous_keys_are_refused(file: Path, key: str) -> None:
     file.write_text(f'{key} = "/dev/sda"\n{key.replace("-", "_")} = true\ninterval = 2\n')
-    found = read_config()
-    assert set(found.settings) == {"interval"} and len(found.problems) == 2
+    read_settings = read_config()
+    assert set(read_settings.settings) == {"interval"} and len(read_settings.problems) == 2
     assert all(
-        "is not allowed in the configuration; give it with each command" in words
-        for words in found.problem_texts()
+        "is not allowed in the configuration; give it with each command" in text
+        for text in read_settings.problem_texts()
     )
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "message"),
     [
         ('thme = "light"', "'thme' is not a key; did you mean theme?"),
         ("zzzzzz = 1", "the keys are theme, mouse, plain"),
@@ -122,19 +122,19 @@ def test_what_is_dangerous_is_refused(file: Path, key: str) -> None:
         ("nice = 1\nnice = 2", "nice is already set in line 1"),
     ],
 )
-def test_a_mistake_is_told_with_its_line(file: Path, line: str, told: str) -> None:
+def test_a_mistake_is_reported_with_its_line(file: Path, line: str, message: str) -> None:
     file.write_text(line + "\n")
     [sentence] = read_config().problem_texts()
-    assert f"line {1 + line.count(chr(10))}: " in sentence and told in sentence
+    assert f"line {1 + line.count(chr(10))}: " in sentence and message in sentence
 
 
-def test_the_mouse_is_on_unless_the_file_or_the_command_line_says_no(file: Path) -> None:
+def test_the_mouse_is_on_unless_disabled(file: Path) -> None:
     assert arguments("live").mouse and not arguments("live", "--no-mouse").mouse
     file.write_text("mouse = false\n")
     assert not arguments("live").mouse and not arguments("replay", "demo").mouse
 
 
-def test_the_layout_is_checked_and_given_to_the_screen(file: Path) -> None:
+def test_the_layout_is_checked(file: Path) -> None:
     file.write_text('layout = "10s zoomed latency"\n')
     assert arguments("live").layout == "latency zoomed 10s"
     file.write_text('layout = "latency big"\n')
@@ -142,7 +142,7 @@ def test_the_layout_is_checked_and_given_to_the_screen(file: Path) -> None:
     assert "layout: 'big' is not one of iops, " in sentence
 
 
-def test_what_is_remembered_stands_in_the_file(file: Path) -> None:
+def test_remembered_settings_are_written_to_the_file(file: Path) -> None:
     file.unlink(missing_ok=True)
     remember("theme", "light")
     assert file.read_text() == 'theme = "light"\n' and file.stat().st_mode & 0o777 == 0o600
@@ -152,26 +152,26 @@ def test_what_is_remembered_stands_in_the_file(file: Path) -> None:
     assert file.read_text() == ('# mine\ninterval = 2\ntheme = "nord"\nnice = 1\n[table]\nx = 1\n')
     assert file.stat().st_mode & 0o777 == 0o644
     assert read_config().settings["theme"].value == "nord"
-    assert [one.name for one in file.parent.iterdir()] == [file.name]
+    assert [path.name for path in file.parent.iterdir()] == [file.name]
 
 
-def test_a_new_key_stands_before_a_table_which_is_not_read(file: Path) -> None:
+def test_a_new_key_is_written_before_the_first_table(file: Path) -> None:
     file.write_text("nice = 1\n[table]\n")
     remember("theme", "light")
     assert set(read_config().settings) == {"nice", "theme"}
 
 
-def test_a_mistake_stops_no_command(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_mistake_does_not_stop_a_command(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file.write_text("x = 1\ny = 2\n")
     assert main(["replay", "demo", "--format", "csv"]) == 0
-    said = capsys.readouterr()
-    first, *others = said.err.splitlines()
-    assert said.out and "config.toml" not in " ".join(others)
+    captured = capsys.readouterr()
+    first, *other_lines = captured.err.splitlines()
+    assert captured.out and "config.toml" not in " ".join(other_lines)
     assert "line 1: 'x' is not a key" in first and "1 more: iopstui config" in first
     assert main(["jobs"]) == 0 and not capsys.readouterr().err
 
 
-def test_the_command_shows_where_each_value_comes_from(
+def test_the_config_command_shows_the_source_of_each_value(
     file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file.write_text("# mine\ninterval = 0.5\n")
@@ -184,7 +184,7 @@ def test_the_command_shows_where_each_value_comes_from(
     assert "line 1: 'x' is not a key" in capsys.readouterr().err
 
 
-def test_the_command_says_where_the_file_would_be(
+def test_the_config_command_shows_the_path_of_a_missing_file(
     file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["config"]) == 0
@@ -197,7 +197,7 @@ def owned_by(uid: int) -> Callable[[int], os.stat_result]:
 
 
 @pytest.mark.parametrize("uid", [0, 1000])
-def test_root_reads_only_what_nobody_else_can_write(
+def test_root_reads_only_files_that_nobody_else_can_write(
     file: Path, uid: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file.write_text(FULL)
@@ -213,7 +213,7 @@ def test_root_reads_only_what_nobody_else_can_write(
     )
 
 
-def test_root_reads_nothing_from_a_directory_of_others(
+def test_root_ignores_a_directory_that_others_can_write(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file.write_text(FULL)
@@ -223,7 +223,7 @@ def test_root_reads_nothing_from_a_directory_of_others(
     assert "ignored" in read_config().summary() and not read_config().settings
 
 
-def test_what_is_no_file_is_told(file: Path) -> None:
+def test_an_unreadable_file_is_reported(file: Path) -> None:
     file.mkdir()
     assert "ignored" in read_config().summary()
     file.rmdir()
@@ -236,7 +236,7 @@ def test_what_is_no_file_is_told(file: Path) -> None:
     assert "longer than 64 KiB" in read_config().summary()
 
 
-def test_where_the_file_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_path_follows_xdg_config_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("XDG_CONFIG_HOME")
     assert config_path() == tmp_path / ".config" / "iopstui" / "config.toml"

@@ -1,4 +1,4 @@
-"""The part of TOML that settings are written in: what it reads is what TOML means."""
+"""The subset of TOML for settings gives the same values as a full TOML parser."""
 
 from __future__ import annotations
 
@@ -25,39 +25,39 @@ WRONG = (
 
 
 @pytest.mark.parametrize("text", RIGHT)
-def test_what_a_line_says(text: str) -> None:
+def test_valid_lines_are_parsed(text: str) -> None:
     [entry] = parse(text)
     assert entry == Entry(1, "a", RIGHT[text]) and type(entry.value) is type(RIGHT[text])
 
 
 @pytest.mark.parametrize("text", WRONG)
-def test_a_wrong_line_says_why_and_the_others_count(text: str) -> None:
+def test_a_wrong_line_has_a_reason_and_other_lines_are_read(text: str) -> None:
     wrong, right = parse(f"{text}\nb = 1")
     assert wrong.problem and wrong.value is None and wrong.line == 1
     assert right == Entry(2, "b", 1)
 
 
-def test_lines_are_counted_and_comments_are_none() -> None:
+def test_comments_and_empty_lines_are_skipped() -> None:
     assert parse("\n# x\n\n  # y = 1\na = 1\n") == [Entry(5, "a", 1)]
 
 
-def test_nothing_is_read_behind_a_table() -> None:
+def test_keys_after_a_table_are_not_read() -> None:
     first, second = parse("a = 1\n[table]\nb = 2\n")
     assert first == Entry(1, "a", 1) and second.line == 2 and "table" in second.problem
 
 
 @given(st.text())
-def test_any_text_is_read_without_an_exception(text: str) -> None:
+def test_any_text_is_parsed_without_an_exception(text: str) -> None:
     for entry in parse(text):
         assert (entry.value is None) == bool(entry.problem)
 
 
-# Python has a reader of its own from then on
+# Python 3.11 has a TOML parser
 if sys.version_info >= (3, 11):
     import tomllib
 
     @given(st.text(alphabet="ab=\"'\\ #tuf0123456789._-+e\t"))
-    def test_what_is_read_is_what_toml_means(text: str) -> None:
+    def test_values_equal_those_of_tomllib(text: str) -> None:
         [entry] = parse(f"a = {text}")
         if not entry.problem:
             value: Value | None = entry.value

@@ -1,4 +1,4 @@
-"""Commands of README and the guide that need neither root, nor a device, nor time: they work."""
+"""Run the commands of README and the guide that need neither root, a device nor much time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from test_cli_commands import shown
+from test_cli_commands import documented_commands
 
 from iopstui.cli import main
 from iopstui.recording.reader import recording_path
@@ -24,35 +24,37 @@ QUICK = {
     "volumes",
 }
 RECORDED = ("before.iops", "after.iops", "now.iops", "run.iops", "slow.iops")
-"""The reader's own, each stood for by the demo."""
+"""Recordings of the reader. The demo replaces them."""
 SWEEP = ROOT / "tests/fixtures/recordings/sweep.iops"
 OTHERS = [["lesson"], ["lesson", "--figures"], ["fleet", "k8s", "--print-manifest"]]
 
 
-def runs_here(words: list[str]) -> bool:
-    """Whether this needs nothing but files that the test has."""
-    name, *rest = words
-    if any(word.startswith("/") for word in rest) or "--follow" in rest:
+def runs_here(args: list[str]) -> bool:
+    """Whether the command needs only files that the test has."""
+    name, *options = args
+    if any(option.startswith("/") for option in options) or "--follow" in options:
         return False
     if name in ("report", "replay"):
-        # a replay without a format is a screen
-        files = [word for word in rest if word.endswith((".iops", ".json", ".log", ".jsonl"))]
-        known = {*files} <= {*RECORDED, "sweep.iops"}
-        return known and (name == "report" or "--format" in rest)
-    return name in QUICK or "--dry-run" in rest or words[:3] in OTHERS
+        # replay without a format opens the screen
+        files = [
+            option for option in options if option.endswith((".iops", ".json", ".log", ".jsonl"))
+        ]
+        has_files = {*files} <= {*RECORDED, "sweep.iops"}
+        return has_files and (name == "report" or "--format" in options)
+    return name in QUICK or "--dry-run" in options or args[:3] in OTHERS
 
 
-EXAMPLES = [*dict.fromkeys(tuple(words) for _, words in shown(ROOT) if runs_here(words))]
+EXAMPLES = [*dict.fromkeys(tuple(args) for _, args in documented_commands(ROOT) if runs_here(args))]
 
 
-def test_there_are_many() -> None:
-    assert {words[0] for words in EXAMPLES} == QUICK | {"compare", "fleet", "lesson"}
+def test_many_commands_are_tested() -> None:
+    assert {args[0] for args in EXAMPLES} == QUICK | {"compare", "fleet", "lesson"}
     assert len(EXAMPLES) > 25
 
 
-@pytest.mark.parametrize("words", EXAMPLES, ids=" ".join)
-def test_it_works(
-    words: tuple[str, ...],
+@pytest.mark.parametrize("args", EXAMPLES, ids=" ".join)
+def test_the_documented_command_works(
+    args: tuple[str, ...],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -61,8 +63,8 @@ def test_it_works(
     for name in RECORDED:
         shutil.copyfile(recording_path("demo"), name)
     shutil.copyfile(SWEEP, "sweep.iops")
-    assert main(list(words)) == 0
-    told = capsys.readouterr()
-    assert told.out or "-o" in words
-    for word in ("Traceback", "internal error"):
-        assert word not in told.err
+    assert main(list(args)) == 0
+    captured = capsys.readouterr()
+    assert captured.out or "-o" in args
+    for text in ("Traceback", "internal error"):
+        assert text not in captured.err

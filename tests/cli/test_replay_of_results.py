@@ -1,4 +1,4 @@
-"""`iopstui replay` of what fio wrote itself."""
+"""`iopstui replay` of fio's own results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from iopstui.errors import UsageError
 
 
 @pytest.mark.parametrize("form", ["table", None])
-def test_a_result_of_fio_is_sent_to_report(form: str | None) -> None:
+def test_replay_of_a_fio_result_points_to_report(form: str | None) -> None:
     path = str(LOGS / "avg.json")
     with pytest.raises(UsageError) as caught:
         line = [path, *(["--format", form] if form else [])]
@@ -19,9 +19,9 @@ def test_a_result_of_fio_is_sent_to_report(form: str | None) -> None:
     assert caught.value.hint == f"Open it with: iopstui report {path}"
 
 
-def test_colours_are_refused_where_there_is_no_screen() -> None:
-    for command, word in ((fleet, "web1"), (replay, "demo")):
+def test_a_theme_without_a_screen_is_refused() -> None:
+    for command, target in ((fleet, "web1"), (replay, "demo")):
         name = command.COMMAND.name
-        line = [name, word, "--theme", "light", "--format", "jsonl"]
+        line = [name, target, "--theme", "light", "--format", "jsonl"]
         with pytest.raises(UsageError, match="--theme light needs the screen"):
             command.run(build_parser(name).parse_args(line))

@@ -1,4 +1,4 @@
-"""Where /proc is not mounted."""
+"""Commands on a machine without /proc."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from iopstui.errors import EXIT_MISSING
 
 
 @pytest.mark.parametrize(
-    "word", ["run . --job randread-4k", "live", "watch", "doctor", "devices", "agent"]
+    "line", ["run . --job randread-4k", "live", "watch", "doctor", "devices", "agent"]
 )
-def test_a_command_that_looks_at_the_machine_says_so(
-    word: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_a_command_that_needs_proc_says_so(
+    line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    there = os.path.exists
+    exists = os.path.exists
     monkeypatch.setattr(
-        os.path, "exists", lambda path: not str(path).startswith("/proc") and there(path)
+        os.path, "exists", lambda path: not str(path).startswith("/proc") and exists(path)
     )
-    assert program.main(word.split()) == EXIT_MISSING
-    said = capsys.readouterr().err
-    assert "/proc is not mounted" in said and "mount -t proc" in said
+    assert program.main(line.split()) == EXIT_MISSING
+    stderr = capsys.readouterr().err
+    assert "/proc is not mounted" in stderr and "mount -t proc" in stderr
 
 
-def test_others_run_without_it() -> None:
-    assert {one.name for one in commands() if not one.needs_proc} == {
+def test_other_commands_run_without_proc() -> None:
+    assert {command.name for command in commands() if not command.needs_proc} == {
         "completion", "config", "fields", "fleet", "jobs", "merge", "replay", "report",
         "volumes",
     }  # fmt: skip

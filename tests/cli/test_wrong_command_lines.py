@@ -1,4 +1,4 @@
-"""A wrong command line: the reason first, one line of usage, what was probably meant; code 2."""
+"""A wrong command line: reason, advice and one line of usage; exit code 2."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from iopstui.cli.program import EXAMPLES, build_parser, main, parse_arguments
 from iopstui.cli.registry import command_names, commands
 
 
-def told(capsys: pytest.CaptureFixture[str], line: str) -> list[str]:
+def error_lines(capsys: pytest.CaptureFixture[str], line: str) -> list[str]:
     assert main(shlex.split(line)) == 2
-    said = capsys.readouterr()
-    assert not said.out
-    lines = said.err.splitlines()
+    captured = capsys.readouterr()
+    assert not captured.out
+    lines = captured.err.splitlines()
     assert lines[0].startswith("iopstui: ") and all(line.startswith("  ") for line in lines[1:])
     assert sum(line.startswith("  usage: iopstui") for line in lines) == 1
     assert lines[-1].startswith("  more: iopstui") and lines[-1].endswith("--help")
@@ -53,61 +53,65 @@ def told(capsys: pytest.CaptureFixture[str], line: str) -> list[str]:
         ("--theme light", "no option --theme before a command", "iopstui live --theme"),
     ],
 )
-def test_the_reason_and_what_was_meant(
+def test_an_error_has_a_reason_and_advice(
     capsys: pytest.CaptureFixture[str], line: str, reason: str, advice: str
 ) -> None:
-    first, second, *_ = told(capsys, line)
+    first, second, *_ = error_lines(capsys, line)
     assert reason in first and advice in second
 
 
-def test_what_may_be_left_out_is_not_called_required(capsys: pytest.CaptureFixture[str]) -> None:
-    assert told(capsys, "fleet")[0].endswith("HOSTS is missing")
+def test_optional_arguments_are_not_called_missing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert error_lines(capsys, "fleet")[0].endswith("HOSTS is missing")
 
 
-def test_the_usage_is_one_line_with_what_must_be_given(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_usage_is_one_line_with_required_arguments(capsys: pytest.CaptureFixture[str]) -> None:
     needed = "(--job JOB | --diskspd COMMAND | --replay FILE)"
     usage = f"  usage: iopstui run [TARGET]... {needed} [OPTION]..."
-    assert usage in told(capsys, "run")
-    assert "  usage: iopstui compare [TARGET]... --job JOB [OPTION]..." in told(capsys, "compare")
-    assert "  usage: iopstui config" in told(capsys, "config x")
+    assert usage in error_lines(capsys, "run")
+    assert "  usage: iopstui compare [TARGET]... --job JOB [OPTION]..." in error_lines(
+        capsys, "compare"
+    )
+    assert "  usage: iopstui config" in error_lines(capsys, "config x")
 
 
-def test_foreign_text_does_nothing_to_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_control_characters_in_arguments_are_removed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "--job", "x", "--\x1b[2J"]) == 2
     assert "\x1b" not in capsys.readouterr().err
 
 
-def test_the_beginning_of_an_option_is_still_enough() -> None:
+def test_options_can_be_abbreviated() -> None:
     assert parse_arguments(build_parser(), ["run", "--jo", "x", "--inter", "2"]).interval == 2.0
 
 
-def test_what_stands_behind_two_dashes_is_no_option(capsys: pytest.CaptureFixture[str]) -> None:
+def test_arguments_after_two_dashes_are_no_options(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", "--", "--no-such-file"]) == 2
     assert "no option" not in capsys.readouterr().err
 
 
 def test_the_help_fits_on_a_small_screen() -> None:
     lines = build_parser().format_help().splitlines()
-    # the last line of a screen of 24 is the prompt's
+    # the prompt takes the last line of 24
     assert len(lines) <= 23 and max(map(len, lines)) <= 80
     rows = lines[2 : lines.index("", 2)]
-    shown = [one for one in commands() if not one.hidden]
+    visible = [command for command in commands() if not command.hidden]
     *single, more = rows
-    assert [line.split()[0] for line in single] == [one.name for one in shown if not one.minor]
-    assert [one.name for one in shown if one.minor] == more.split(":")[0].split("more")[1].replace(
-        ",", "").split()  # fmt: skip
+    assert [line.split()[0] for line in single] == [
+        command.name for command in visible if not command.minor
+    ]
+    minor = more.split(":")[0].split("more")[1].replace(",", "").split()
+    assert [command.name for command in visible if command.minor] == minor
 
 
-def test_the_help_ends_with_examples_that_are_right() -> None:
+def test_examples_of_the_help_can_be_parsed() -> None:
     top = build_parser()
     lines = top.format_help().splitlines()
-    shown = [line.strip() for line in lines[lines.index("", 3) + 1 :]]
-    # with many commands there is room for the first of them alone
-    assert shown and shown == list(EXAMPLES[: len(shown)])
+    examples = [line.strip() for line in lines[lines.index("", 3) + 1 :]]
+    # with many commands only the first examples fit
+    assert examples and examples == list(EXAMPLES[: len(examples)])
     for example in EXAMPLES:
-        name, *words = shlex.split(example.split("  ")[0].split(" > ")[0])
+        name, *args = shlex.split(example.split("  ")[0].split(" > ")[0])
         assert name == "iopstui"
         assert (
-            isinstance(parse_arguments(top, words), argparse.Namespace)
-            and words[0] in command_names()
+            isinstance(parse_arguments(top, args), argparse.Namespace)
+            and args[0] in command_names()
         )

@@ -1,4 +1,4 @@
-"""Writes docs/reference and docs/man anew: `make docs`."""
+"""Generate docs/reference and docs/man: `make docs`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from reference import pages  # noqa: E402
 
 
 def write(folder: str, texts: Mapping[str, str]) -> None:
-    """Those that are others than before; what is no page any more goes."""
+    """Write changed pages and remove pages that no longer exist."""
     place = ROOT / "docs" / folder
     place.mkdir(parents=True, exist_ok=True)
     for path in sorted(place.iterdir()):

@@ -25,15 +25,20 @@ VARIABLES = (
 
 def manual() -> dict[str, str]:
     """Name and text of every page."""
-    known = parsers()
-    pages = {"iopstui.1": _program(known)}
-    pages |= {f"iopstui-{name}.1": _command(name, one, known) for name, one in known.items()}
+    command_parsers = parsers()
+    pages = {"iopstui.1": _program(command_parsers)}
+    pages |= {
+        f"iopstui-{name}.1": _command(name, parser, command_parsers)
+        for name, parser in command_parsers.items()
+    }
     return {name: "\n".join([NOTE, *lines]) + "\n" for name, lines in pages.items()}
 
 
-def _program(known: dict[str, argparse.ArgumentParser]) -> list[str]:
-    rows = [(f"iopstui-{name}(1)", one.description or "") for name, one in known.items()]
-    codes = [(str(code), words) for code, words in EXIT_MEANINGS.items()]
+def _program(command_parsers: dict[str, argparse.ArgumentParser]) -> list[str]:
+    rows = [
+        (f"iopstui-{name}(1)", parser.description or "") for name, parser in command_parsers.items()
+    ]
+    codes = [(str(code), meaning) for code, meaning in EXIT_MEANINGS.items()]
     return [
         '.TH IOPSTUI 1 "" iopstui "User Commands"',
         *_section("NAME", [f"iopstui \\- {_text(DESCRIPTION[0].lower() + DESCRIPTION[1:])}"]),
@@ -48,25 +53,25 @@ def _program(known: dict[str, argparse.ArgumentParser]) -> list[str]:
 
 
 def _command(
-    name: str, one: argparse.ArgumentParser, known: dict[str, argparse.ArgumentParser]
+    name: str, parser: argparse.ArgumentParser, command_parsers: dict[str, argparse.ArgumentParser]
 ) -> list[str]:
-    about = (one.description or "").rstrip(".")
-    usage = re.sub(r"\s+", " ", one.format_usage().removeprefix("usage: ")).strip()
-    actions = [action for action in one._actions if action.help != argparse.SUPPRESS]
-    notes = [*_notes(one.epilog)] if one.epilog else []
+    about = (parser.description or "").rstrip(".")
+    usage = re.sub(r"\s+", " ", parser.format_usage().removeprefix("usage: ")).strip()
+    actions = [action for action in parser._actions if action.help != argparse.SUPPRESS]
+    notes = [*_notes(parser.epilog)] if parser.epilog else []
+    others = [f"iopstui\\-{command}(1)" for command in command_parsers if command != name]
     return [
         f'.TH IOPSTUI\\-{name.upper()} 1 "" iopstui "User Commands"',
         *_section("NAME", [f"iopstui\\-{name} \\- {_text(about[0].lower() + about[1:])}"]),
         *_section("SYNOPSIS", [_text(usage)]),
         *_section("OPTIONS", _terms(map(_option, actions))),
         *(_section("NOTES", notes) if notes else []),
-        *_section("SEE ALSO", [", ".join(["iopstui(1)", *(f"iopstui\\-{other}(1)"
-                                                         for other in known if other != name)])]),
-    ]  # fmt: skip
+        *_section("SEE ALSO", [", ".join(["iopstui(1)", *others])]),
+    ]
 
 
 def _notes(text: str) -> Iterator[str]:
-    """Its paragraphs; lines that are aligned with blanks stay as they are."""
+    """Paragraphs of ``text``. Lines aligned with blanks stay unchanged."""
     for line in text.strip().split("\n"):
         if not line:
             yield ".PP"
@@ -83,8 +88,8 @@ def _option(action: argparse.Action) -> tuple[str, str]:
     value = "" if action.nargs == 0 else f" {value}"
     if not action.option_strings:
         return str(action.metavar), (action.help or "").replace("%%", "%")
-    words = (action.help or "").replace("%%", "%")
-    return ", ".join(option + value for option in action.option_strings), words
+    meaning = (action.help or "").replace("%%", "%")
+    return ", ".join(option + value for option in action.option_strings), meaning
 
 
 def _section(title: str, lines: Iterable[str]) -> list[str]:
@@ -92,11 +97,11 @@ def _section(title: str, lines: Iterable[str]) -> list[str]:
 
 
 def _terms(rows: Iterable[tuple[str, str]]) -> Iterator[str]:
-    for term, words in rows:
-        yield from (".TP", f".B {_text(term)}", _text(words.replace("`", "")))
+    for term, text in rows:
+        yield from (".TP", f".B {_text(term)}", _text(text.replace("`", "")))
 
 
-def _text(words: str) -> str:
-    """Fit for a line of roff: a dash that is typed stays one, and nothing is a request."""
-    found = words.replace("\\", "\\e").replace("-", "\\-")
-    return "\\&" + found if found.startswith((".", "'")) or not found else found
+def _text(text: str) -> str:
+    """Escape ``text`` for roff: dashes stay dashes, and no line is a request."""
+    escaped = text.replace("\\", "\\e").replace("-", "\\-")
+    return "\\&" + escaped if escaped.startswith((".", "'")) or not escaped else escaped

@@ -1,4 +1,4 @@
-"""docs/reference, made from what the program itself goes by: parsers, keys, fields, exit codes."""
+"""Generate docs/reference from the program's parsers, keys, fields and exit codes."""
 
 from __future__ import annotations
 
@@ -22,22 +22,24 @@ RUNS = ("live", "run", "sweep", "compare")
 
 def pages() -> dict[str, str]:
     """Name and text of every file in docs/reference."""
-    made = {
+    lines_by_file = {
         "commands.md": commands(), "exit-codes.md": exit_codes(), "fields.md": fields(),
         "keys.md": keys(),
     }  # fmt: skip
-    return {name: "\n".join([NOTE, "", *lines]).rstrip() + "\n" for name, lines in made.items()}
+    return {
+        name: "\n".join([NOTE, "", *lines]).rstrip() + "\n" for name, lines in lines_by_file.items()
+    }
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Lines of a Markdown table; a bar in a cell is no border."""
+    """Lines of a Markdown table. Bars in cells are escaped."""
     lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
     cells = ([text.replace("|", "\\|") for text in row] for row in rows)
     return [*lines, *("| " + " | ".join(row) + " |" for row in cells), ""]
 
 
 def code(text: str) -> str:
-    """As it is typed."""
+    """Format ``text`` as code."""
     return f"`{text}`"
 
 
@@ -53,19 +55,19 @@ def parsers() -> dict[str, argparse.ArgumentParser]:
 
 
 def commands() -> list[str]:
-    """Every command with what it takes."""
-    known = parsers()
-    shared = _shared([known[name] for name in RUNS])
+    """Every command with its arguments and options."""
+    command_parsers = parsers()
+    shared = _shared([command_parsers[name] for name in RUNS])
     lines = [
         "# Commands", "",
         "`iopstui COMMAND --help` says the same. `iopstui` alone is `iopstui live`;"
         " `iopstui --version` prints the version.", "",
         *table(("command", "what it does"),
-               ((f"[`{name}`](#iopstui-{name})", one.description or "")
-                for name, one in known.items())),
+               ((f"[`{name}`](#iopstui-{name})", parser.description or "")
+                for name, parser in command_parsers.items())),
     ]  # fmt: skip
-    for name, one in known.items():
-        lines += _command(name, one, shared if name in RUNS else [])
+    for name, parser in command_parsers.items():
+        lines += _command(name, parser, shared if name in RUNS else [])
     targets, codes = EPILOG.strip().split("\n\n")
     lines += ["## Options of a run", "",
               f"{_and([f'`{name}`' for name in RUNS])} take these as well.", "",
@@ -76,24 +78,30 @@ def commands() -> list[str]:
     return [*lines, "Exit codes: [the table](exit-codes.md)."]
 
 
-def _command(name: str, one: argparse.ArgumentParser, shared: list[argparse.Action]) -> list[str]:
-    known = {_same(action) for action in shared}
-    places = [a for a in one._actions if not a.option_strings]
-    options = [a for a in one._actions if a.option_strings and _same(a) not in known]
-    own = [a for a in options if "--help" not in a.option_strings]
-    either = {id(a) for g in one._mutually_exclusive_groups if g.required for a in g._group_actions}
-    words = [f"{a.option_strings[-1]} {a.metavar}" for a in own if a.required]
+def _command(
+    name: str, parser: argparse.ArgumentParser, shared: list[argparse.Action]
+) -> list[str]:
+    shared_keys = {_same(action) for action in shared}
+    places = [a for a in parser._actions if not a.option_strings]
+    options = [a for a in parser._actions if a.option_strings and _same(a) not in shared_keys]
+    own_options = [a for a in options if "--help" not in a.option_strings]
+    either = {
+        id(a) for g in parser._mutually_exclusive_groups if g.required for a in g._group_actions
+    }
+    usage_parts = [f"{a.option_strings[-1]} {a.metavar}" for a in own_options if a.required]
     if either:
-        words.append("(" + " | ".join(_option(a)[0].strip("`") for a in own if id(a) in either)
-                     + ")")  # fmt: skip
-    if shared or any(not a.required and id(a) not in either for a in own):
-        words.append("[OPTION]...")
-    usage = " ".join(["iopstui", name, *map(_place, places), *words])
-    lines = [f"## iopstui {name}", "", one.description or "", "", f"    {usage}", ""]
-    told = [(code(str(a.metavar)), a.help) for a in places if a.help and a.help != "see below"]
-    rows = [*told, *map(_option, own)]
+        choices = (_option(a)[0].strip("`") for a in own_options if id(a) in either)
+        usage_parts.append(f"({' | '.join(choices)})")
+    if shared or any(not a.required and id(a) not in either for a in own_options):
+        usage_parts.append("[OPTION]...")
+    usage = " ".join(["iopstui", name, *map(_place, places), *usage_parts])
+    lines = [f"## iopstui {name}", "", parser.description or "", "", f"    {usage}", ""]
+    argument_rows = [
+        (code(str(a.metavar)), a.help) for a in places if a.help and a.help != "see below"
+    ]
+    rows = [*argument_rows, *map(_option, own_options)]
     if rows:
-        lines += table(("option" if own else "argument", "meaning"), rows)
+        lines += table(("option" if own_options else "argument", "meaning"), rows)
     if shared:
         lines += ["And the [options of a run](#options-of-a-run).", ""]
     return lines
@@ -101,10 +109,10 @@ def _command(name: str, one: argparse.ArgumentParser, shared: list[argparse.Acti
 
 def _shared(of: Sequence[argparse.ArgumentParser]) -> list[argparse.Action]:
     """The options that all of them have, with the same meaning."""
-    found = [{_same(action) for action in one._actions} for one in of]
+    keys_by_parser = [{_same(action) for action in parser._actions} for parser in of]
     return [
         action for action in of[0]._actions
-        if action.option_strings and all(_same(action) in one for one in found)
+        if action.option_strings and all(_same(action) in keys for keys in keys_by_parser)
         and "--help" not in action.option_strings
     ]  # fmt: skip
 
@@ -119,36 +127,38 @@ def _place(action: argparse.Action) -> str:
 
 
 def _option(action: argparse.Action) -> tuple[str, str]:
-    """An option as it is typed, and its meaning."""
+    """An option and its meaning."""
     value = action.metavar or "|".join(map(str, action.choices or ()))
     names = ", ".join(action.option_strings)
     meaning = (action.help or "of what is printed (default: %(default)s)") % vars(action)
-    told = ("repeated", "each of several", "several are measured", "two at least")
-    if isinstance(action, argparse._AppendAction) and not any(words in meaning for words in told):
+    phrases = ("repeated", "each of several", "several are measured", "two at least")
+    if isinstance(action, argparse._AppendAction) and not any(
+        phrase in meaning for phrase in phrases
+    ):
         meaning += "; may be repeated"
     return code(f"{names} {value}".rstrip()), meaning
 
 
-def _and(words: Sequence[str]) -> str:
-    return ", ".join(words[:-1]) + " and " + words[-1]
+def _and(names: Sequence[str]) -> str:
+    return ", ".join(names[:-1]) + " and " + names[-1]
 
 
 # -- keys
 
 
 def keys() -> list[str]:
-    """The help of the screen, its keys first."""
-    (_, _), *others = help_sections()
+    """The help of the screen, keys first."""
+    (_, _), *sections = help_sections()
     lines = ["# Keys, and the words on the screen", "",
              "`?` (or F1) shows this on the screen, ctrl+p a list of all actions to search in. The"
              " footer has the keys that matter at the moment.", "", "## On the live screen", "",
              *markdown(LIVE_ACTIONS).splitlines(), ""]  # fmt: skip
-    replay = dict(others)["Keys of a replay (iopstui replay FILE)"]
+    replay = dict(sections)["Keys of a replay (iopstui replay FILE)"]
     assert len(replay) == len([action for action in REPLAY_ONLY if action.help])
-    for title, rows in others:
-        told = ((code(term), _plain(words)) for term, words in rows)
+    for title, rows in sections:
+        cells = ((code(term), _plain(meaning)) for term, meaning in rows)
         head = "key" if title.startswith("Keys") else "word"
-        lines += [f"## {title}", "", *table((head, "meaning"), told)]
+        lines += [f"## {title}", "", *table((head, "meaning"), cells)]
     return lines
 
 
@@ -156,7 +166,7 @@ def keys() -> list[str]:
 
 
 def fields() -> list[str]:
-    """Every field of a frame, by its place in it."""
+    """Every field of a frame, grouped by section."""
     lines = ["# Fields", "",
              f"The {len(FIELDS)} fields of a frame event (`--format jsonl`); CSV has the main"
              f" ones as its columns. `{ANY}` stands for a key that is data: a device, a CPU, the"
@@ -166,8 +176,8 @@ def fields() -> list[str]:
              " [what the numbers mean](../guide/numbers.md) explains the ones that matter most.",
              ""]  # fmt: skip
     for place, group in groupby(FIELDS, _group):
-        rows = ((code(one.id), one.title, one.unit, one.source, _plain(one.meaning))
-                for one in group)  # fmt: skip
+        rows = ((code(field.id), field.title, field.unit, field.source, _plain(field.meaning))
+                for field in group)  # fmt: skip
         lines += [
             f"## {place}",
             "",
@@ -177,7 +187,7 @@ def fields() -> list[str]:
 
 
 def _group(field: Field) -> str:
-    """The heading it stands under."""
+    """The section of ``field``."""
     if len(field.path) == 1 or field.path[0] == "flags":
         return "The frame itself"
     if field.path[0] == "jobs":
@@ -188,7 +198,7 @@ def _group(field: Field) -> str:
 
 
 def _plain(text: str) -> str:
-    """Without what Markdown would take for its own."""
+    """Escape ``text`` for Markdown."""
     return re.sub(r"\s+", " ", text).replace("*", "\\*").replace("<", "&lt;").strip()
 
 
@@ -196,6 +206,6 @@ def _plain(text: str) -> str:
 
 
 def exit_codes() -> list[str]:
-    """What a program can tell a command's end by."""
+    """The table of exit codes."""
     rows = ((str(number), meaning) for number, meaning in EXIT_MEANINGS.items())
     return ["# Exit codes", "", *table(("code", "meaning"), rows)]

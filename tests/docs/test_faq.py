@@ -17,16 +17,16 @@ MESSAGES = re.findall(r"^\| `([^`]+)`", FAQ.partition("## Messages")[2], re.MULT
 @cache
 def _texts() -> str:
     """All texts of the program, with a newline for each value in them."""
-    found = []
+    texts = []
     for path in (ROOT / "iopstui").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.JoinedStr):
                 parts = [part.value if isinstance(part, ast.Constant) else "\n"
                          for part in node.values]  # fmt: skip
-                found.append("".join(map(str, parts)))
+                texts.append("".join(map(str, parts)))
             elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-                found.append(node.value)
-    return "\n".join(found)
+                texts.append(node.value)
+    return "\n".join(texts)
 
 
 def _without_a_value(message: str) -> set[str]:
@@ -34,11 +34,11 @@ def _without_a_value(message: str) -> set[str]:
     return {message, message.partition(" ")[2], message.rpartition(" ")[0]} - {""}
 
 
-def test_there_are_some() -> None:
+def test_the_faq_has_messages() -> None:
     assert len(MESSAGES) >= 7
 
 
 @pytest.mark.parametrize("message", MESSAGES)
-def test_the_program_says_it(message: str) -> None:
-    words = message.removesuffix(" in the flags")
-    assert any(part in _texts() for part in _without_a_value(words)), message
+def test_a_message_of_the_faq_is_in_the_program(message: str) -> None:
+    text = message.removesuffix(" in the flags")
+    assert any(part in _texts() for part in _without_a_value(text)), message

@@ -1,4 +1,4 @@
-"""What imports what. The contracts are in pyproject.toml; here they are held."""
+"""Check the import contracts of pyproject.toml and other rules of the architecture."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ TESTS = Path(__file__).resolve().parents[1]
 
 
 def loaded_by(code: str, *arguments: str) -> set[str]:
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stderr
-    return set(done.stdout.split())
+    assert process.returncode == 0, process.stderr
+    return set(process.stdout.split())
 
 
-def test_the_core_needs_no_screen() -> None:
+def test_the_core_does_not_import_the_screen() -> None:
     core = tuple(f"iopstui.{ring}" for ring in (
         "model", "linux", "fio", "safety", "recording", "preflight", "session", "experiment",
         "lesson", "fleet", "output", "report",
@@ -41,7 +41,7 @@ def test_the_core_needs_no_screen() -> None:
     assert loaded_by(IMPORT_ALL, *core).isdisjoint({"textual", "rich", "plotext", "pyarrow"})
 
 
-def test_the_model_needs_nothing_but_python() -> None:
+def test_the_model_imports_only_the_standard_library() -> None:
     assert loaded_by(IMPORT_ALL, "iopstui.model") == set()
 
 
@@ -53,8 +53,8 @@ def test_the_command_line_starts_without_a_screen() -> None:
     assert loaded_by(code) == set()
 
 
-def test_a_run_loads_only_what_it_does() -> None:
-    """Half of the CPU that a run takes to its first line is for loading modules."""
+def test_a_run_imports_only_what_it_needs() -> None:
+    """Half of the CPU time until a run's first line is spent on imports."""
     code = (
         "import sys; import iopstui.cli.runs.run_job, iopstui.session.runs, iopstui.output.table; "
         "print(*sys.modules)"
@@ -70,12 +70,12 @@ def test_a_run_loads_only_what_it_does() -> None:
     })  # fmt: skip
 
 
-def test_the_screen_of_one_machine_loads_nothing_of_fleets() -> None:
+def test_the_screen_of_one_machine_does_not_import_fleets() -> None:
     code = "import sys; import iopstui.ui.app, iopstui.ui.dashboard.screen; print(*sys.modules)"
     loaded = loaded_by(code)
     assert "textual" in loaded
     assert not {name for name in loaded if ".fleet" in name}
-    # nor does its help, which has the keys of a fleet's screen, too
+    # nor does its help, which includes the keys of the fleet screen
     loaded = loaded_by("import sys; import iopstui.ui.fleet_keys; print(*sys.modules)")
     assert not {name for name in loaded if name.startswith("iopstui.fleet")}
 
@@ -87,12 +87,12 @@ def lint_imports(directory: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_layers_hold(root: Path) -> None:
-    done = lint_imports(root)
-    assert done.returncode == 0, done.stdout + done.stderr
+def test_the_import_contracts_are_kept(root: Path) -> None:
+    process = lint_imports(root)
+    assert process.returncode == 0, process.stdout + process.stderr
 
 
-BREACHES = (
+VIOLATIONS = (
     ("model", "iopstui.linux.roots"),
     ("model", "psutil"),
     ("model/block", "iopstui.model.metrics.frame"),
@@ -116,49 +116,50 @@ BREACHES = (
 
 
 @pytest.fixture(scope="module")
-def broken(root: Path, tmp_path_factory: pytest.TempPathFactory) -> set[str]:
-    """What is said of a tree with all the breaches, each in a module of its own: looked at once,
-    as that takes a second."""
+def broken_contracts(root: Path, tmp_path_factory: pytest.TempPathFactory) -> set[str]:
+    """Violations reported for a tree with one module per violation. One check takes a second."""
     tree = tmp_path_factory.mktemp("tree")
     (tree / "pyproject.toml").write_text((root / "pyproject.toml").read_text())
     for source in (root / "iopstui").rglob("*.py"):
         copy = tree / "iopstui" / source.relative_to(root / "iopstui")
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_bytes(source.read_bytes())
-    for number, (package, imports) in enumerate(BREACHES):
+    for number, (package, imports) in enumerate(VIOLATIONS):
         (tree / "iopstui" / package / f"rogue{number}.py").write_text(f"import {imports}\n")
-    done = lint_imports(tree)
-    assert done.returncode == 1, done.stdout + done.stderr
-    return {line.strip(" -") for line in done.stdout.partition("Broken contracts")[2].splitlines()}
+    process = lint_imports(tree)
+    assert process.returncode == 1, process.stdout + process.stderr
+    return {
+        line.strip(" -") for line in process.stdout.partition("Broken contracts")[2].splitlines()
+    }
 
 
-@pytest.mark.parametrize("number", range(len(BREACHES)), ids=lambda n: "-".join(BREACHES[n]))
-def test_a_breach_of_the_layers_is_noticed(broken: set[str], number: int) -> None:
-    package, imports = BREACHES[number]
+@pytest.mark.parametrize("number", range(len(VIOLATIONS)), ids=lambda n: "-".join(VIOLATIONS[n]))
+def test_a_violation_of_the_layers_is_detected(broken_contracts: set[str], number: int) -> None:
+    package, imports = VIOLATIONS[number]
     module = f"iopstui.{package.replace('/', '.')}.rogue{number}"
-    assert f"{module} -> {imports} (l.1)" in broken
+    assert f"{module} -> {imports} (l.1)" in broken_contracts
 
 
 def _body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """Its lines below the signature and the docstring."""
+    """The number of lines below signature and docstring."""
     body = function.body[1:] if ast.get_docstring(function) is not None else function.body
     return (function.end_lineno or 0) - body[0].lineno + 1 if body else 0
 
 
 def test_no_function_is_longer_than_a_screen() -> None:
-    """ruff bounds parameters, statements and complexity (pyproject.toml)."""
+    """ruff limits parameters, statements and complexity (pyproject.toml)."""
     package = Path(__file__).parents[2] / "iopstui"
-    found = [
+    long_functions = [
         f"{path.relative_to(package)}:{node.lineno} {node.name}"
         for path in sorted(package.rglob("*.py"))
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and _body_lines(node) > MAX_LINES
     ]
-    assert found == []
+    assert long_functions == []
 
 
-def test_no_two_test_files_have_one_name() -> None:
+def test_names_of_test_files_are_unique() -> None:
     """pytest cannot collect both in one process, which `make mutants` does."""
     names = Counter(path.name for path in TESTS.rglob("test_*.py"))
     assert [name for name, count in names.items() if count > 1] == []
@@ -166,11 +167,15 @@ def test_no_two_test_files_have_one_name() -> None:
 
 def test_the_architecture_page_names_files_that_exist() -> None:
     root = Path(__file__).parents[2]
-    named = set(re.findall(r"`([\w/.]+\.py)`", (root / "docs" / "architecture.md").read_text()))
-    files = [f"/{one.relative_to(root)}" for name in ("iopstui", "tests") for one in
+    names = set(re.findall(r"`([\w/.]+\.py)`", (root / "docs" / "architecture.md").read_text()))
+    files = [f"/{path.relative_to(root)}" for name in ("iopstui", "tests") for path in
              (root / name).rglob("*.py")]  # fmt: skip
-    assert named
-    assert [one for one in named if not any(file.endswith(f"/{one}") for file in files)] == []
+    assert names
+    assert [
+        file_name
+        for file_name in names
+        if not any(file.endswith(f"/{file_name}") for file in files)
+    ] == []
 
 
 def test_texts_name_only_files_that_exist(root: Path) -> None:
@@ -183,10 +188,10 @@ def test_texts_name_only_files_that_exist(root: Path) -> None:
         root / "CONTRIBUTING.md",
     ]
     examples = {"x.py", "test_x.py", "test_x_y.py"}
-    gone = [
+    missing = [
         f"{page.relative_to(root)}: {name}"
         for page in pages
         for name in re.findall(r"[\w/]*\b\w+\.py\b", page.read_text())
-        if name not in examples and not any(one.endswith(f"/{name.lstrip('/')}") for one in files)
+        if name not in examples and not any(file.endswith(f"/{name.lstrip('/')}") for file in files)
     ]
-    assert gone == []
+    assert missing == []

@@ -26,10 +26,10 @@ def example_under(heading: str) -> Any:
 def commands_of(script: str) -> list[list[str]]:
     """The iopstui command lines of a shell script."""
     lines = (shlex.split(line, comments=True) for line in script.splitlines())
-    return [words[1:] for words in lines if words[:1] == ["iopstui"]]
+    return [args[1:] for args in lines if args[:1] == ["iopstui"]]
 
 
-def test_the_github_workflow_has_the_form_of_one() -> None:
+def test_the_github_workflow_is_valid() -> None:
     workflow = example_under("Add it to GitHub Actions")
     # YAML 1.1 reads the key `on` as true
     assert set(workflow) == {"name", True, "jobs"}
@@ -44,7 +44,7 @@ def test_the_github_workflow_has_the_form_of_one() -> None:
     assert_valid(commands, {"doctor", "run", "report"})
 
 
-def test_the_gitlab_job_has_the_form_of_one() -> None:
+def test_the_gitlab_job_is_valid() -> None:
     (job,) = example_under("Add it to GitLab").values()
     assert set(job) == {"tags", "script", "after_script", "artifacts"}
     assert job["artifacts"]["reports"]["junit"] in " ".join(job["script"])
@@ -52,11 +52,11 @@ def test_the_gitlab_job_has_the_form_of_one() -> None:
 
 
 def assert_valid(commands: list[list[str]], expected: set[str]) -> None:
-    for words in commands:
-        parse_command_line(words)
-    assert {words[0] for words in commands} == expected
+    for args in commands:
+        parse_command_line(args)
+    assert {args[0] for args in commands} == expected
 
 
 @pytest.mark.parametrize("heading", ["Add it to GitHub Actions", "Add it to GitLab"])
-def test_an_example_is_found(heading: str) -> None:
+def test_each_heading_has_an_example(heading: str) -> None:
     assert example_under(heading)

@@ -1,4 +1,4 @@
-"""The Containerfile: what can be known of it where no image can be built."""
+"""The Containerfile, checked without building an image."""
 
 from __future__ import annotations
 
@@ -17,74 +17,76 @@ VENV = "/opt/iopstui"
 
 @pytest.fixture(scope="module")
 def stages(root: Path) -> list[Stage]:
-    """Its instructions with their arguments, by stage."""
-    found: list[Stage] = []
+    """Instructions with their arguments, by stage."""
+    parsed: list[Stage] = []
     text = (root / "Containerfile").read_text()
     for line in re.sub(r"\\\n\s*", "", text).splitlines():
-        word, _, rest = line.partition(" ")
-        if word == "FROM":
-            found.append([])
+        instruction, _, arguments = line.partition(" ")
+        if instruction == "FROM":
+            parsed.append([])
         if line.strip() and not line.startswith("#"):
-            found[-1].append((word, rest))
-    return found
+            parsed[-1].append((instruction, arguments))
+    return parsed
 
 
-def of(stage: Stage, word: str) -> list[str]:
-    return [rest for one, rest in stage if one == word]
+def arguments_of(stage: Stage, instruction: str) -> list[str]:
+    return [arguments for name, arguments in stage if name == instruction]
 
 
 def commands(stage: Stage) -> list[list[str]]:
-    """Of its RUN lines, each in its words."""
-    return [shlex.split(part) for run in of(stage, "RUN") for part in run.split("&&")]
+    """The commands of the RUN instructions, split into arguments."""
+    return [shlex.split(part) for run in arguments_of(stage, "RUN") for part in run.split("&&")]
 
 
 def test_both_stages_have_the_same_python(stages: list[Stage]) -> None:
-    """A venv is a link to the Python that made it: another base would have another."""
-    first, last = (of(stage, "FROM")[0].split() for stage in stages)
+    """A venv links to the Python that made it, so both stages need the same base."""
+    first, last = (arguments_of(stage, "FROM")[0].split() for stage in stages)
     assert first[0] == last[0] and first[1:] == ["AS", "build"]
     assert last[1:] == []
 
 
-def test_what_is_installed_is_what_the_lock_says(stages: list[Stage], root: Path) -> None:
+def test_locked_versions_are_installed(stages: list[Stage], root: Path) -> None:
     build, _ = stages
-    assert of(build, "COPY") == [". /src"]
-    packages, own = (words for words in commands(build) if words[0].endswith("/pip"))
-    assert packages[0] == own[0] == f"{VENV}/bin/pip"
+    assert arguments_of(build, "COPY") == [". /src"]
+    packages, project = (command for command in commands(build) if command[0].endswith("/pip"))
+    assert packages[0] == project[0] == f"{VENV}/bin/pip"
     assert "--require-hashes" in packages
     lock = packages[packages.index("-r") + 1]
     text = (root / lock.removeprefix("/src/")).read_text()
-    # the lock has the backend, too: nothing else is downloaded
-    assert {"--no-deps", "--no-build-isolation"} <= set(own) and own[-1] == "/src"
+    # the build backend is locked, too: nothing else is downloaded
+    assert {"--no-deps", "--no-build-isolation"} <= set(project) and project[-1] == "/src"
     assert re.search(r"^hatchling==", text, re.MULTILINE)
 
 
-def test_the_program_is_where_it_was_built_and_is_found(stages: list[Stage]) -> None:
+def test_the_program_is_in_the_image_and_in_path(stages: list[Stage]) -> None:
     build, image = stages
     assert ["python3", "-m", "venv", VENV] in commands(build)
-    assert of(image, "COPY") == [f"--from=build {VENV} {VENV}"], "its scripts name this place"
-    (paths,) = of(image, "ENV")
+    assert arguments_of(image, "COPY") == [f"--from=build {VENV} {VENV}"], (
+        "its scripts name this place"
+    )
+    (paths,) = arguments_of(image, "ENV")
     assert shlex.split(paths)[0] == f"PATH={VENV}/bin:$PATH"
-    (installed,) = (words for words in commands(image) if "install" in words)
+    (installed,) = (command for command in commands(image) if "install" in command)
     assert {"python3", "fio"} <= set(installed)
     assert ["rm", "-rf", "/var/lib/apt/lists/*"] in commands(image)
 
 
-def test_what_it_runs_is_a_command(stages: list[Stage]) -> None:
+def test_the_entrypoint_is_a_valid_command(stages: list[Stage]) -> None:
     *_, image = stages
-    assert json.loads(of(image, "ENTRYPOINT")[0]) == ["iopstui"]
-    build_parser().parse_args(json.loads(of(image, "CMD")[0]))
+    assert json.loads(arguments_of(image, "ENTRYPOINT")[0]) == ["iopstui"]
+    build_parser().parse_args(json.loads(arguments_of(image, "CMD")[0]))
 
 
-def test_nothing_of_this_machine_is_copied(root: Path) -> None:
+def test_files_of_this_machine_are_ignored(root: Path) -> None:
     ignored = (root / ".containerignore").read_text().split()
     assert {".venv", ".git", "dist", "build", "**/__pycache__"} <= set(ignored)
 
 
-def test_the_guide_s_commands_are_the_program_s(root: Path) -> None:
+def test_the_guide_s_container_commands_are_valid(root: Path) -> None:
     guide = (root / "docs" / "guide" / "install.md").read_text()
     run = [shlex.split(line) for line in re.findall(r"^ +\$ (podman run .*)$", guide, re.MULTILINE)]
     assert len(run) >= 2
-    for words in run:
-        build_parser().parse_args(words[words.index("iopstui") + 1 :])
-    seen = next(words for words in run if "--privileged" in words)
-    assert "--pid=host" in seen and {"/dev:/dev", "/sys:/sys"} <= set(seen)
+    for command in run:
+        build_parser().parse_args(command[command.index("iopstui") + 1 :])
+    privileged = next(command for command in run if "--privileged" in command)
+    assert "--pid=host" in privileged and {"/dev:/dev", "/sys:/sys"} <= set(privileged)

@@ -84,7 +84,7 @@ def test_clock(value: float, text: str) -> None:
 
 
 @given(positive)
-def test_no_column_jumps(value: float) -> None:
+def test_texts_fit_their_columns(value: float) -> None:
     assert len(units.number(value)) <= units.NUMBER_WIDTH
     assert len(units.latency(min(value, 9e13))) <= units.LATENCY_WIDTH
     assert len(units.size(value)) <= units.SIZE_WIDTH
@@ -93,15 +93,15 @@ def test_no_column_jumps(value: float) -> None:
 
 
 @given(st.floats(1, 1e14))
-def test_numbers_say_the_value_within_half_a_digit(value: float) -> None:
+def test_numbers_are_rounded_to_half_a_digit(value: float) -> None:
     text = units.number(value)
     factor = {"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}.get(text[-1], 1.0)
-    said = float(text.rstrip("kMGT")) * factor
-    assert math.isclose(said, value, rel_tol=0.0051)
+    rounded = float(text.rstrip("kMGT")) * factor
+    assert math.isclose(rounded, value, rel_tol=0.0051)
 
 
 @given(st.floats(1, 1e12))
-def test_latencies_say_the_value_within_half_a_digit(value: float) -> None:
+def test_latencies_are_rounded_to_half_a_digit(value: float) -> None:
     number, unit = units.latency(value).split()
     factor = {"ns": 1.0, "µs": 1e3, "ms": 1e6, "s": 1e9}[unit]
     assert math.isclose(float(number) * factor, value, rel_tol=0.0051, abs_tol=0.51)
@@ -112,13 +112,13 @@ def test_narrow_columns_have_no_space_before_the_unit() -> None:
     assert units.milliseconds(1.29, "") == "1.29ms"
 
 
-def test_axes_have_no_zeros_behind_the_point() -> None:
+def test_axis_labels_have_no_trailing_zeros() -> None:
     assert units.axis_latency(500_000) == "500 µs" and units.axis_number(2_500_000) == "2.5M"
     assert units.axis_number(50_000) == "50k" and units.axis_number(0) == "0"
 
 
 @given(st.sets(st.integers(0, 300)))
-def test_ranges_hold_exactly_the_numbers(numbers: set[int]) -> None:
+def test_ranges_contain_exactly_the_numbers(numbers: set[int]) -> None:
     back: set[int] = set()
     for part in filter(None, units.ranges(numbers).split(",")):
         first, _, last = part.partition("-")
@@ -126,7 +126,7 @@ def test_ranges_hold_exactly_the_numbers(numbers: set[int]) -> None:
     assert back == numbers
 
 
-def test_cutting() -> None:
+def test_long_text_is_cut() -> None:
     assert units.cut("abcdef", 6) == "abcdef"
     assert units.cut("abcdefg", 6) == "abcde…"
 
@@ -134,7 +134,7 @@ def test_cutting() -> None:
 @given(st.text(), st.sampled_from(["utf-8", "ascii", "latin-1", "no-such-encoding", None]))
 def test_fitted_text_can_be_printed_and_keeps_its_width(text: str, encoding: str | None) -> None:
     fitted = units.replace_unprintable(text, encoding)
-    # an arrow of ours has two signs where there is none of one
+    # an arrow becomes two signs in ASCII
     arrows = text.count("→") + text.count("←") if fitted != text else 0
     assert len(fitted) == len(text) + arrows
     if encoding is not None:
@@ -142,51 +142,51 @@ def test_fitted_text_can_be_printed_and_keeps_its_width(text: str, encoding: str
 
 
 @pytest.mark.parametrize(
-    ("seconds", "words"),
+    ("seconds", "text"),
     [
         (0, "0 s"), (27.4, "27 s"), (59.6, "1 min"), (245, "4 min 5 s"),
         (3599.4, "59 min 59 s"), (3599.6, "1 h"), (3723, "1 h 2 min 3 s"), (-1, "0 s"),
     ],
 )  # fmt: skip
-def test_a_time_in_a_sentence_has_its_unit(seconds: float, words: str) -> None:
-    assert units.duration(seconds) == words
+def test_a_time_in_a_sentence_has_its_unit(seconds: float, text: str) -> None:
+    assert units.duration(seconds) == text
 
 
-def test_what_is_counted_has_the_right_ending() -> None:
+def test_counts_have_singular_and_plural() -> None:
     assert [units.counted(n, "run") for n in (0, 1, 2)] == ["0 runs", "1 run", "2 runs"]
     assert units.counted(2, "process", "processes") == "2 processes"
 
 
-def test_an_arrow_is_not_taken_for_greater_than() -> None:
+def test_an_arrow_in_ascii_has_a_shaft() -> None:
     assert units.replace_unprintable("IOPS 1 → 2", "ascii") == "IOPS 1 -> 2"
     assert units.replace_unprintable("IOPS 1 → 2", "utf-8") == "IOPS 1 → 2"
 
 
-def test_every_sign_of_our_own_words_can_be_read_without_utf8(root: Path) -> None:
-    words = "".join(path.read_text() for path in (root / "iopstui").rglob("*.py"))
-    # blocks of a bar, dots of a chart, and the name of a document in Chinese
+def test_every_sign_of_the_program_has_an_ascii_replacement(root: Path) -> None:
+    source = "".join(path.read_text() for path in (root / "iopstui").rglob("*.py"))
+    # blocks of bars and dots of charts are drawn only with UTF-8
     drawn = {chr(code) for code in (*range(0x2580, 0x2590), *range(0x2800, 0x2900))}
-    signs = {sign for sign in words if not sign.isascii() and not sign.isalpha()} - drawn
+    signs = {sign for sign in source if not sign.isascii() and not sign.isalpha()} - drawn
     assert (
         len(signs) > 20 and [s for s in signs if "?" in units.replace_unprintable(s, "ascii")] == []
     )
 
 
-def test_fitting_has_words_for_our_own_signs() -> None:
+def test_signs_are_replaced_in_ascii() -> None:
     assert units.replace_unprintable("45.3 µs – 2 × 4… ä", "ascii") == "45.3 us - 2 x 4~ ?"
     assert units.replace_unprintable("45.3 µs –", "utf-8") == "45.3 µs –"
 
 
 @given(st.integers(-62_135_596_800_000, 253_402_300_799_999))
-def test_a_moment_in_utc_can_be_read_back(ms: int) -> None:
+def test_utc_times_can_be_parsed(ms: int) -> None:
     text = units.utc(float(ms))
     assert text is not None and len(text) == len("2026-03-01T12:00:00.250Z") and text[-1] == "Z"
-    found = datetime.fromisoformat(text[:-1]).replace(tzinfo=timezone.utc)
+    parsed = datetime.fromisoformat(text[:-1]).replace(tzinfo=timezone.utc)
     began = datetime(1970, 1, 1, tzinfo=timezone.utc)
-    assert found == units.utc_datetime(ms) == began + timedelta(milliseconds=ms)
+    assert parsed == units.utc_datetime(ms) == began + timedelta(milliseconds=ms)
 
 
-def test_a_known_moment_in_utc() -> None:
+def test_known_utc_times() -> None:
     assert units.utc(0.0) == "1970-01-01T00:00:00.000Z"
     assert units.utc(1772366400250.4) == "2026-03-01T12:00:00.250Z"
 
@@ -194,20 +194,20 @@ def test_a_known_moment_in_utc() -> None:
 @pytest.mark.parametrize(
     "wall_ms", [nan, inf, -inf, 1e30, -1e30, -62_135_596_800_001.0, 253_402_300_800_000.0]
 )
-def test_what_is_no_moment_has_no_utc(wall_ms: float) -> None:
+def test_impossible_times_have_no_utc_text(wall_ms: float) -> None:
     assert units.utc(wall_ms) is None
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_a_difference_has_its_sign_and_eight_characters(percent: float) -> None:
-    shown = units.change(percent)
-    assert len(shown) <= 8 and shown.endswith("%")
+    text = units.change(percent)
+    assert len(text) <= 8 and text.endswith("%")
     if abs(percent) < 99999:
-        assert float(shown.removesuffix(" %")) == pytest.approx(percent, abs=0.51)
-        assert shown[0] in "+-"
+        assert float(text.removesuffix(" %")) == pytest.approx(percent, abs=0.51)
+        assert text[0] in "+-"
 
 
-def test_a_difference_that_is_none() -> None:
+def test_differences_are_rounded() -> None:
     assert [units.change(x) for x in (None, 0.0, -0.04, 12.34, -4.0, 1250.4)] == [
         "–", "+0.0 %", "+0.0 %", "+12.3 %", "-4.0 %", "+1250 %",
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""What orjson reads is what Python's own JSON reads, and it may be missing."""
+"""orjson reads the same as Python's json, and may be missing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ VALUES = st.recursive(
 
 
 @pytest.fixture
-def missing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def without_orjson(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """orjson is not installed."""
     monkeypatch.setitem(sys.modules, "orjson", None)
     large_json._orjson.cache_clear()
@@ -30,7 +30,7 @@ def missing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @given(VALUES, st.sampled_from([None, 1]), st.booleans())
-def test_it_reads_what_python_writes(value: object, indent: int | None, plain: bool) -> None:
+def test_json_of_python_is_read(value: object, indent: int | None, plain: bool) -> None:
     try:
         text = json.dumps(value, indent=indent, ensure_ascii=plain).encode()
     except UnicodeEncodeError:
@@ -45,7 +45,7 @@ def test_it_reads_what_python_writes(value: object, indent: int | None, plain: b
     [b"NaN", b"[-Infinity]", b"1e400", rb'"\ud800"', b"\xef\xbb\xbf[1]", "[1]".encode("utf-16"),
      b"[" * 1200 + b"]" * 1200],
 )  # fmt: skip
-def test_what_orjson_refuses_python_may_read(text: bytes) -> None:
+def test_python_reads_what_orjson_refuses(text: bytes) -> None:
     assert fast_loads(text) is None
     try:
         expected = repr(json.loads(text))
@@ -59,7 +59,7 @@ def test_what_orjson_refuses_python_may_read(text: bytes) -> None:
 @pytest.mark.parametrize(
     "text", [b"", b"[1,]", b"[01]", b'"\t"', b"[1", b"1 2", b'"\xff"', b"{'a': 1}", b"nan"]
 )
-def test_what_is_broken_is_broken_for_both(text: bytes) -> None:
+def test_invalid_json_is_refused(text: bytes) -> None:
     assert fast_loads(text) is None
     with pytest.raises(ValueError):
         json.loads(text)
@@ -68,16 +68,16 @@ def test_what_is_broken_is_broken_for_both(text: bytes) -> None:
 
 
 @pytest.mark.parametrize("text", [b"18446744073709551616", b"-9223372036854775809", b"9" * 40])
-def test_beyond_64_bits_a_number_is_a_float(text: bytes) -> None:
+def test_integers_beyond_64_bits_become_floats(text: bytes) -> None:
     assert loads(text) == float(text)
     assert isinstance(loads(text), float)
 
 
-def test_of_two_values_of_one_name_both_take_the_last() -> None:
+def test_the_last_of_duplicate_keys_wins() -> None:
     assert loads(b'{"a": 1, "b": 2, "a": 3}') == {"a": 3, "b": 2}
 
 
-def test_without_orjson_python_reads(missing: None) -> None:
+def test_without_orjson_python_reads(without_orjson: None) -> None:
     assert fast_loads(b"[1]") is None
     assert loads(b'{"a": [1.5]}') == {"a": [1.5]}
     assert loads(b"18446744073709551616") == 1 << 64

@@ -1,6 +1,4 @@
-"""The locked versions are those that pyproject.toml allows, whatever Python they are for: else
-`make lock` finds none.
-"""
+"""The locked versions satisfy pyproject.toml."""
 
 from __future__ import annotations
 
@@ -20,9 +18,13 @@ else:
 LOCKED = re.compile(r"^([\w.-]+)==([^\s;]+)", re.MULTILINE)
 
 
-def asked(root: Path, group: str | None) -> list[Requirement]:
-    found = tomllib.loads((root / "pyproject.toml").read_text())
-    lines = found["project"]["dependencies"] if group is None else found["dependency-groups"][group]
+def requirements(root: Path, group: str | None) -> list[Requirement]:
+    pyproject = tomllib.loads((root / "pyproject.toml").read_text())
+    lines = (
+        pyproject["project"]["dependencies"]
+        if group is None
+        else pyproject["dependency-groups"][group]
+    )
     return [Requirement(line) for line in lines]
 
 
@@ -33,17 +35,22 @@ def asked(root: Path, group: str | None) -> list[Requirement]:
 )  # fmt: skip
 def test_every_locked_version_is_allowed(root: Path, lock: str, group: str | None) -> None:
     locked = LOCKED.findall((root / lock).read_text())
-    for one in asked(root, group):
+    for requirement in requirements(root, group):
         versions = [
-            v for name, v in locked if canonicalize_name(name) == canonicalize_name(one.name)
+            v
+            for name, v in locked
+            if canonicalize_name(name) == canonicalize_name(requirement.name)
         ]
-        assert versions, f"{one} is not in {lock}"
-        assert all(one.specifier.contains(version) for version in versions), (one, versions)
+        assert versions, f"{requirement} is not in {lock}"
+        assert all(requirement.specifier.contains(version) for version in versions), (
+            requirement,
+            versions,
+        )
 
 
-def test_extras_are_what_the_tests_have(root: Path) -> None:
-    """So that what is tried is what a user gets."""
-    found = tomllib.loads((root / "pyproject.toml").read_text())
-    tried = {str(one) for one in asked(root, "dev")}
-    for lines in found["project"]["optional-dependencies"].values():
-        assert {str(Requirement(line)) for line in lines} <= tried
+def test_extras_are_tested(root: Path) -> None:
+    """Users must get the versions that are tested."""
+    pyproject = tomllib.loads((root / "pyproject.toml").read_text())
+    tested = {str(requirement) for requirement in requirements(root, "dev")}
+    for lines in pyproject["project"]["optional-dependencies"].values():
+        assert {str(Requirement(line)) for line in lines} <= tested

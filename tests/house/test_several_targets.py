@@ -1,4 +1,4 @@
-"""Several devices under one session: what their sum means, and how each face shows it."""
+"""Several devices in one session: their sum, and every output that shows it."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ BOTH = one_target(LOOPS)
 # -- one target of several places
 
 
-def test_every_device_once_and_what_lies_below_both_in_the_end() -> None:
+def test_shared_underlying_devices_are_listed_once_at_the_end() -> None:
     assert BOTH.has_several and BOTH.devices_below == BOTH.opened == ("loop0", "loop1")
     assert BOTH.layers == (Layer("loop0"), Layer("loop1"), Layer("vda1", 2), Layer("vda", 2))
     assert set(BOTH.tree) == {"loop0", "loop1", "vda1", "vda"}
     assert (BOTH.path, BOTH.name) == ("/dev/loop0:/dev/loop1", "2 devices")
 
 
-def test_what_lies_below_one_device_stands_under_it() -> None:
+def test_underlying_devices_are_listed_below_their_device() -> None:
     target = one_target(
         [
             Target(DEVICE, "/dev/md0", "md0", ("md0", "sda", "sdb")),
@@ -66,21 +66,21 @@ def test_what_lies_below_one_device_stands_under_it() -> None:
     assert names == [("md0", 0), ("sda", 1), ("sdb", 1), ("dm-0", 0), ("vda1", 1), ("vda", 1)]
 
 
-def test_one_place_alone_is_what_it_always_was() -> None:
-    one = LOOPS[0]
-    assert one_target([one]) == one and not one.has_several and one.places == (one,)
-    assert one.layers == (Layer("loop0"), Layer("vda1", 1), Layer("vda", 1))
-    assert one.opened == ("loop0",) and one.name == "loop0"
+def test_a_single_target_is_unchanged() -> None:
+    target = LOOPS[0]
+    assert one_target([target]) == target and not target.has_several and target.places == (target,)
+    assert target.layers == (Layer("loop0"), Layer("vda1", 1), Layer("vda", 1))
+    assert target.opened == ("loop0",) and target.name == "loop0"
 
 
 def test_two_directories_on_one_device_are_one_device() -> None:
     place = Target(DIRECTORY, "/a", "vda1", ("vda1", "vda"), "", "ext4", "/")
-    both = one_target([place, replace(place, path="/b")])
-    assert both.has_several and both.devices_below == ("vda1",) and both.name == "vda1"
-    assert both.layers == (Layer("vda1"), Layer("vda", 1))
+    target = one_target([place, replace(place, path="/b")])
+    assert target.has_several and target.devices_below == ("vda1",) and target.name == "vda1"
+    assert target.layers == (Layer("vda1"), Layer("vda", 1))
 
 
-def test_a_file_system_on_several_devices_counts_each() -> None:
+def test_a_file_system_on_several_devices_opens_each() -> None:
     spread = Target(
         DIRECTORY, "/b", "vdb1", ("vdb1", "vdb", "vdc1", "vdc"), "", "btrfs", "/b", also=("vdc1",)
     )
@@ -107,7 +107,7 @@ def test_a_place_without_a_device_is_named() -> None:
 
 def counters(name: str, values: list[int]) -> DiskCounters:
     reads, writes, read_ms, write_ms, sectors, weighted, flights, flushes = values
-    # the kernel adds a request and its time at once
+    # the kernel counts a request together with its time
     waited = (read_ms * bool(reads), write_ms * bool(writes), write_ms * bool(flushes))
     return DiskCounters(
         name, 7, 0, reads, 1, sectors, waited[0], writes, 2, sectors, waited[1], flights, read_ms,
@@ -115,60 +115,62 @@ def counters(name: str, values: list[int]) -> DiskCounters:
     )  # fmt: skip
 
 
-def added(parts: list[DiskCounters]) -> DiskCounters:
-    whole = {
-        one.name: sum(getattr(part, one.name) for part in parts)
-        for one in fields(DiskCounters)
-        if one.name not in ("name", "major", "minor")
+def sum_counters(parts: list[DiskCounters]) -> DiskCounters:
+    sums = {
+        field.name: sum(getattr(part, field.name) for part in parts)
+        for field in fields(DiskCounters)
+        if field.name not in ("name", "major", "minor")
     }
-    return replace(parts[0], **whole)
+    return replace(parts[0], **sums)
 
 
-GROWN = st.lists(st.lists(st.integers(0, 10**6), min_size=8, max_size=8), min_size=2, max_size=5)
+INCREASES = st.lists(
+    st.lists(st.integers(0, 10**6), min_size=8, max_size=8), min_size=2, max_size=5
+)
 
 
-@given(grown=GROWN, seconds=st.floats(0.25, 60))
-def test_the_sum_is_what_one_device_with_all_their_counts_would_show(
-    grown: list[list[int]], seconds: float
-) -> None:
-    zero = [counters(f"d{n}", [0] * 8) for n in range(len(grown))]
-    after = [counters(f"d{n}", values) for n, values in enumerate(grown)]
-    each = [disk_rates(now, then, seconds) for now, then in zip(after, zero, strict=True)]
-    found = sum_rates([one for one in each if one is not None])
-    wanted = disk_rates(added(after), added(zero), seconds)
-    assert found is not None and wanted is not None and found.util is None
-    for one in fields(DiskRates):
-        if one.name != "util":
-            assert getattr(found, one.name) == pytest.approx(getattr(wanted, one.name)), one.name
+@given(growth=INCREASES, seconds=st.floats(0.25, 60))
+def test_the_sum_equals_rates_of_summed_counters(growth: list[list[int]], seconds: float) -> None:
+    zero = [counters(f"d{n}", [0] * 8) for n in range(len(growth))]
+    after = [counters(f"d{n}", values) for n, values in enumerate(growth)]
+    rates = [disk_rates(now, before, seconds) for now, before in zip(after, zero, strict=True)]
+    total = sum_rates([rate for rate in rates if rate is not None])
+    expected = disk_rates(sum_counters(after), sum_counters(zero), seconds)
+    assert total is not None and expected is not None and total.util is None
+    for field in fields(DiskRates):
+        if field.name != "util":
+            assert getattr(total, field.name) == pytest.approx(getattr(expected, field.name)), (
+                field.name
+            )
 
 
-def test_a_mean_is_never_averaged() -> None:
+def test_means_are_weighted_by_requests() -> None:
     slow = replace(disk(10.0), r_await=100.0)
     fast = replace(disk(990.0), r_await=1.0)
-    both = sum_rates([slow, fast])
-    assert both is not None and both.r_await == pytest.approx((10 * 100 + 990) / 1000)
-    assert both.r_s == 1000 and both.aqu_sz == 2.0 and both.in_flight == 2
+    total = sum_rates([slow, fast])
+    assert total is not None and total.r_await == pytest.approx((10 * 100 + 990) / 1000)
+    assert total.r_s == 1000 and total.aqu_sz == 2.0 and total.in_flight == 2
 
 
-def test_what_one_lacks_the_sum_lacks() -> None:
+def test_a_figure_missing_on_one_device_is_missing_in_the_sum() -> None:
     lost = replace(disk(10.0), reads=None, r_s=None, r_await=None)
-    both = sum_rates([disk(10.0), lost])
-    assert both is not None and both.r_s is None and both.r_await is None and both.w_s == 0
+    total = sum_rates([disk(10.0), lost])
+    assert total is not None and total.r_s is None and total.r_await is None and total.w_s == 0
     assert sum_rates([]) is None and sum_rates([lost]) is lost
-    one = frame(1.0, disks={"loop0": disk(1.0)})
-    assert one.combined(("loop0", "loop1")) is None and one.combined(()) is None
+    partial = frame(1.0, disks={"loop0": disk(1.0)})
+    assert partial.combined(("loop0", "loop1")) is None and partial.combined(()) is None
 
 
-def test_an_idle_device_does_not_blur_the_other_s_await() -> None:
+def test_an_idle_device_does_not_change_the_await() -> None:
     idle = replace(disk(0.0), r_await=None)
-    both = sum_rates([idle, replace(disk(5.0), r_await=3.0)])
-    assert both is not None and both.r_await == pytest.approx(3.0)
+    total = sum_rates([idle, replace(disk(5.0), r_await=3.0)])
+    assert total is not None and total.r_await == pytest.approx(3.0)
 
 
-# -- frames and their faces
+# -- frames and outputs
 
 
-def pair(number: int, raw: RawSample) -> RawSample:
+def with_loop_devices(number: int, raw: RawSample) -> RawSample:
     """A sample with two loop devices and the disk under them; loop1 does twice of loop0."""
     disks = {
         name: counters(name, [n, 0, n, 0, 8 * n, 4 * n, 3, 0])
@@ -178,13 +180,13 @@ def pair(number: int, raw: RawSample) -> RawSample:
     return replace(raw, kernel=kernel)
 
 
-RAWS = [pair(n, raw) for n, raw in enumerate(samples(statuses("3.42-a-randread-grp")))]
+RAWS = [with_loop_devices(n, raw) for n, raw in enumerate(samples(statuses("3.42-a-randread-grp")))]
 
 
 def frames(target: Target = BOTH) -> list[FrameReady]:
     builder = FrameBuilder(opened=target.opened)
-    made = [builder.feed(raw) for raw in RAWS]
-    return [FrameReady(one.t, one) for one in made]
+    built_frames = [builder.feed(raw) for raw in RAWS]
+    return [FrameReady(built_frame.t, built_frame) for built_frame in built_frames]
 
 
 def test_json_lines_name_the_devices_and_have_their_sum() -> None:
@@ -192,18 +194,18 @@ def test_json_lines_name_the_devices_and_have_their_sum() -> None:
     assert first["targets"] == ["/dev/loop0", "/dev/loop1"] and first["device"] is None
     assert first["opened"] == ["loop0", "loop1"]
     kernel = frame_object(frames()[1].frame)["kernel"]
-    total, each = kernel[TOTAL], kernel["disks"]
+    total, disks = kernel[TOTAL], kernel["disks"]
     assert total["reads"] == 300 and total["util"] is None
-    assert total["r/s"] == pytest.approx(each["loop0"]["r/s"] + each["loop1"]["r/s"], abs=2e-6)
+    assert total["r/s"] == pytest.approx(disks["loop0"]["r/s"] + disks["loop1"]["r/s"], abs=2e-6)
 
 
-def test_of_one_device_the_sum_is_itself() -> None:
+def test_the_sum_of_one_device_is_the_device() -> None:
     kernel = frame_object(frames(LOOPS[0])[1].frame)["kernel"]
     assert kernel[TOTAL] == kernel["disks"]["loop0"] and kernel[TOTAL]["util"] is not None
     assert session_object("here", LOOPS[0])["device"] == "loop0"
 
 
-def test_csv_has_columns_for_the_sum_and_for_each() -> None:
+def test_csv_has_columns_for_the_sum_and_each_device() -> None:
     stream = io.StringIO()
     sink = CsvSink(stream, BOTH.devices_below)
     for event in frames():
@@ -219,7 +221,7 @@ def test_csv_of_one_device_has_no_sum() -> None:
     assert "kernel.total" not in stream.getvalue()
 
 
-def printed(target: Target) -> list[str]:
+def table_lines(target: Target) -> list[str]:
     out = io.StringIO()
     sink = TableSink(out, io.StringIO(), target)
     for event in frames(target)[:2]:
@@ -227,8 +229,8 @@ def printed(target: Target) -> list[str]:
     return out.getvalue().splitlines()
 
 
-def test_the_table_shows_the_sum_each_device_and_what_lies_below() -> None:
-    lines = printed(BOTH)
+def test_the_table_shows_sum_devices_and_underlying_disks() -> None:
+    lines = table_lines(BOTH)
     assert "2 devices together" in lines[0] and max(map(len, lines)) <= 80
     _, total, loop0, loop1, vda1, vda = lines[-6:]
     assert total.split()[-4:] == ["299", "0", "1.20", "–"]
@@ -240,22 +242,22 @@ def test_the_table_shows_the_sum_each_device_and_what_lies_below() -> None:
 
 def test_the_table_says_that_there_is_no_sum() -> None:
     nested = one_target([LOOPS[0], Target(DEVICE, "/dev/vda", "vda", ("vda",))])
-    lines = printed(nested)
+    lines = table_lines(nested)
     assert lines[0].endswith("2 devices without a sum")
     assert lines[-4].split()[-4:] == ["–"] * 4 and lines[-3].split()[:2] == ["loop0", "99.8"]
 
 
 def test_the_table_shows_the_layers_of_a_stack() -> None:
-    lines = printed(Target(DEVICE, "/dev/loop0", "loop0", ("loop0", "vda")))
+    lines = table_lines(Target(DEVICE, "/dev/loop0", "loop0", ("loop0", "vda")))
     assert lines[0].split()[-1] == "loop0"
     assert [line.split()[:2] for line in lines[-1:]] == [["└", "vda"]]
-    assert len(printed(Target(DEVICE, "/dev/loop0", "loop0", ("loop0",)))) == len(lines) - 2
+    assert len(table_lines(Target(DEVICE, "/dev/loop0", "loop0", ("loop0",)))) == len(lines) - 2
 
 
 # -- a recording
 
 
-def test_all_of_them_are_recorded_and_replayed_the_same(tmp_path: Path) -> None:
+def test_several_devices_are_recorded_and_replayed(tmp_path: Path) -> None:
     recorder = Recorder(tmp_path / "two.iops")
     tape = RecordingBuffer(BOTH, dict, 1.0, True, (), recorder)
     for raw in RAWS:
@@ -263,92 +265,93 @@ def test_all_of_them_are_recorded_and_replayed_the_same(tmp_path: Path) -> None:
     tape.stop()
     with Recording(tmp_path / "two.iops") as recording:
         assert recording.header.target == BOTH
-        again = [
+        replayed = [
             frame_object(e.frame) for e in replay_events(recording) if isinstance(e, FrameReady)
         ]
-    assert again == [frame_object(event.frame) for event in frames()]
+    assert replayed == [frame_object(event.frame) for event in frames()]
 
 
-def test_an_older_recording_s_target_is_one_place() -> None:
+def test_an_older_recording_has_one_target() -> None:
     old = {"Target": ["kind", "path", "device", "tree", "no_device", "fstype", "mountpoint"]}
     values = ["device", "/dev/vda1", "vda1", ["vda1", "vda"], "", None, None]
-    found = Decoder(old, form.NAMES)(Target, values)
-    assert found == Target(DEVICE, "/dev/vda1", "vda1", ("vda1", "vda")) and not found.has_several
-    assert found.opened == ("vda1",)
+    target = Decoder(old, form.NAMES)(Target, values)
+    assert target == Target(DEVICE, "/dev/vda1", "vda1", ("vda1", "vda")) and not target.has_several
+    assert target.opened == ("vda1",)
 
 
-def test_an_older_iopstui_finds_all_it_knows_in_a_new_recording() -> None:
-    there = form.all_layouts()["Target"]
+def test_an_older_iopstui_can_read_a_new_recording() -> None:
+    layout = form.all_layouts()["Target"]
     values = encoder(Target)(BOTH)
-    assert there[:7] == [
+    assert layout[:7] == [
         "kind", "path", "device", "tree", "no_device", "fstype", "mountpoint",
     ]  # fmt: skip
     assert values[2] == "loop0" and values[3] == list(BOTH.tree)
     assert json.loads(json.dumps(values)) == values
 
 
-# -- what is said of them
+# -- findings and expectations
 
 
-def own(count: int, iops: float, each: dict[str, float]) -> tuple[object, ...]:
-    rates = {name: disk(value) for name, value in each.items()}
+def make_frames(count: int, iops: float, reads_by_device: dict[str, float]) -> tuple[object, ...]:
+    rates = {name: disk(value) for name, value in reads_by_device.items()}
     return tuple(seconds(count, interval=fio(iops), disks=rates))
 
 
 TWO = (device(name="loop0"), device(name="loop1"))
 
 
-def test_fio_is_held_against_the_sum_of_the_devices() -> None:
-    frames = own(4, 10_000, {"loop0": 5_000.0, "loop1": 5_000.0})
+def test_fio_is_compared_with_the_sum_of_the_devices() -> None:
+    frames = make_frames(4, 10_000, {"loop0": 5_000.0, "loop1": 5_000.0})
     assert diagnosis.count_mismatch(Evidence(frames, devices=TWO)) is None  # type: ignore[arg-type]
-    found = diagnosis.count_mismatch(Evidence(frames, devices=TWO[:1]))  # type: ignore[arg-type]
-    assert found is not None and "other devices" not in found.text
-    less = own(4, 10_000, {"loop0": 3_000.0, "loop1": 3_000.0})
-    found = diagnosis.count_mismatch(Evidence(less, devices=TWO))  # type: ignore[arg-type]
-    assert found is not None and "loop0 and loop1 together 6" in found.text
+    finding = diagnosis.count_mismatch(Evidence(frames, devices=TWO[:1]))  # type: ignore[arg-type]
+    assert finding is not None and "other devices" not in finding.text
+    less = make_frames(4, 10_000, {"loop0": 3_000.0, "loop1": 3_000.0})
+    finding = diagnosis.count_mismatch(Evidence(less, devices=TWO))  # type: ignore[arg-type]
+    assert finding is not None and "loop0 and loop1 together 6" in finding.text
 
 
-def test_what_is_on_no_device_is_where_the_rest_is() -> None:
-    frames = own(4, 10_000, {"loop0": 5_000.0})
-    seen = Evidence(frames, devices=TWO[:1], uncounted_targets=("tmpfs keeps files in memory",))  # type: ignore[arg-type]
-    found = diagnosis.count_mismatch(seen)
-    assert found is not None and "tmpfs keeps files in memory" in found.text
+def test_uncounted_targets_explain_a_difference() -> None:
+    frames = make_frames(4, 10_000, {"loop0": 5_000.0})
+    evidence = Evidence(frames, devices=TWO[:1], uncounted_targets=("tmpfs keeps files in memory",))  # type: ignore[arg-type]
+    finding = diagnosis.count_mismatch(evidence)
+    assert finding is not None and "tmpfs keeps files in memory" in finding.text
 
 
-def test_the_queues_of_all_devices_hold_the_requests() -> None:
+def test_a_tag_shortage_counts_the_queues_of_all_devices() -> None:
     from iopstui.model.findings.evidence import JobShape
 
-    one = {name: replace(disk(5_000.0), aqu_sz=128.0) for name in ("loop0", "loop1")}
-    frames = tuple(replace(f, disks=one) for f in own(4, 10_000, {"loop0": 1.0}))
+    disks = {name: replace(disk(5_000.0), aqu_sz=128.0) for name in ("loop0", "loop1")}
+    frames = tuple(replace(f, disks=disks) for f in make_frames(4, 10_000, {"loop0": 1.0}))
     deep = JobShape(jobs=2, iodepth=150)
-    found = diagnosis.tag_shortage(Evidence(frames, devices=TWO, shape=deep))  # type: ignore[arg-type]
-    assert found is not None and "has 256.0 (aqu-sz)" in found.text
-    assert "loop0 has one queue" in found.text and "loop1 has one queue" in found.text
+    finding = diagnosis.tag_shortage(Evidence(frames, devices=TWO, shape=deep))  # type: ignore[arg-type]
+    assert finding is not None and "has 256.0 (aqu-sz)" in finding.text
+    assert "loop0 has one queue" in finding.text and "loop1 has one queue" in finding.text
     assert (
         diagnosis.tag_shortage(Evidence(frames, devices=TWO, shape=JobShape(iodepth=256))) is None
     )  # type: ignore[arg-type]
 
 
-def test_names_in_a_sentence() -> None:
-    many = [device(name=f"vd{letter}") for letter in "abcdefg"]
+def test_device_names_as_text() -> None:
+    devices = [device(name=f"vd{letter}") for letter in "abcdefg"]
     assert (
-        device_names_text(many[:1]) == "vda" and device_names_text(many[:3]) == "vda, vdb and vdc"
+        device_names_text(devices[:1]) == "vda"
+        and device_names_text(devices[:3]) == "vda, vdb and vdc"
     )
-    assert device_names_text(many) == "vda, vdb, vdc and 4 more" and device_names_text([]) == ""
+    assert device_names_text(devices) == "vda, vdb, vdc and 4 more" and device_names_text([]) == ""
 
 
-def test_one_of_several_that_vanishes_ends_the_run() -> None:
+def test_a_removed_device_of_several_ends_the_run() -> None:
     watch = DeviceWatch(BOTH.devices_below)
-    gone = replace(RAWS[2].kernel, disks={"loop0": RAWS[2].kernel.disks["loop0"]})  # type: ignore[union-attr, type-var]
+    reduced = replace(RAWS[2].kernel, disks={"loop0": RAWS[2].kernel.disks["loop0"]})  # type: ignore[union-attr, type-var]
     assert watch.feed(replace(RAWS[1], fio=None)) == ""
-    assert "loop1 has disappeared" in watch.feed(replace(RAWS[2], fio=None, kernel=gone))
+    assert "loop1 has disappeared" in watch.feed(replace(RAWS[2], fio=None, kernel=reduced))
 
 
-def test_an_expectation_of_several_devices_is_of_their_sum() -> None:
-    one = parse_expectation("r/s>=5k", BOTH.tree, 0.0, BOTH.opened)
-    assert one.path == ("kernel", TOTAL, "r/s")
-    own = parse_expectation("loop1.util<=90%", BOTH.tree, 0.0, BOTH.opened)
-    assert own.path == ("kernel", "disks", "loop1", "util")
+def test_an_expectation_of_several_devices_uses_their_sum() -> None:
+    total = parse_expectation("r/s>=5k", BOTH.tree, 0.0, BOTH.opened)
+    assert total.path == ("kernel", TOTAL, "r/s")
+    single = parse_expectation("loop1.util<=90%", BOTH.tree, 0.0, BOTH.opened)
+    assert single.path == ("kernel", "disks", "loop1", "util")
     with pytest.raises(UsageError) as caught:
         parse_expectation("util<=90%", BOTH.tree, 0.0, BOTH.opened)
     assert "loop0.util or loop1.util" in caught.value.hint
@@ -359,19 +362,19 @@ def test_an_expectation_of_several_devices_is_of_their_sum() -> None:
     assert alone.path == ("kernel", "disks", "vda", "util")
 
 
-def test_a_whole_run_has_one_figure_of_the_sum() -> None:
+def test_the_mean_of_a_run_uses_the_sum() -> None:
     meter = Meter(("kernel", TOTAL, "r/s"))
     point = PointMeter(0.0, BOTH.opened)
     for event in frames():
         meter.add(event.frame)
         point.add(event.frame)
-    found = point.point()
+    result = point.point()
     assert meter.value == pytest.approx(300, rel=0.05)
-    assert found is not None and found.device_iops == pytest.approx(300, rel=0.05)
-    assert found.util is None and found.await_ns == pytest.approx(1e6)
+    assert result is not None and result.device_iops == pytest.approx(300, rel=0.05)
+    assert result.util is None and result.await_ns == pytest.approx(1e6)
 
 
-def test_a_report_has_a_row_for_the_sum_and_for_each() -> None:
+def test_a_report_has_rows_for_the_sum_and_each_device() -> None:
     run = report_data.Run(1)
     for event in frames():
         run.add(event.frame, BOTH.tree)

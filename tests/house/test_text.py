@@ -21,7 +21,7 @@ from iopstui.ui.lesson.rows import wrap_words
         ("--record writes a file", 0),
     ],
 )
-def test_figures_and_units_options_and_values_are_tied(text: str, ties: int) -> None:
+def test_figures_and_options_are_not_separated_from_units_and_values(text: str, ties: int) -> None:
     assert without_breaks(text).count("\N{NO-BREAK SPACE}") == ties
     assert with_breaks(without_breaks(text)) == text
 
@@ -29,7 +29,7 @@ def test_figures_and_units_options_and_values_are_tied(text: str, ties: int) -> 
 def test_no_line_ends_between_a_figure_and_its_unit() -> None:
     text = "of all the completions 100 % ran there"
     for width in range(14, 40):
-        rows = ["".join(str(piece[0]) for piece in row).strip() for row in wrap(width, UTF8, text)]
+        rows = ["".join(str(span[0]) for span in row).strip() for row in wrap(width, UTF8, text)]
         for lines in (wrap_words(text, width), wrapped(text, 0, 0, width).splitlines(), rows):
             assert " ".join(lines) == text
             assert not any(line.endswith("100") for line in lines), lines
@@ -38,5 +38,5 @@ def test_no_line_ends_between_a_figure_and_its_unit() -> None:
         assert not first.endswith("100")
 
 
-def test_printable_is_one_line_without_commands() -> None:
+def test_printable_text_is_one_line_without_control_characters() -> None:
     assert printable(" a\tb\n\x1b[31mc\u202e ") == "a b ?[31mc?"
