@@ -217,7 +217,7 @@ class ExpectationChecked:
 
 @dataclass(frozen=True, slots=True)
 class SteadyState:
-    """Whether a run's IOPS were steady (model/metrics/statistics.py, Steadiness); ``steady`` is
+    """Whether a run's IOPS were steady (model/metrics/statistics/steadiness.py); ``steady`` is
     ``None`` if it was too short to tell. ``text`` says it in words.
     """
 

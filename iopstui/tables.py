@@ -15,8 +15,8 @@ from iopstui.format import cut, or_dash
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """``id`` is the attribute or key of a row that is shown ("point/iops"), unless ``of`` gets the
-    value; the value of a part that is ``None`` is ``None``. ``form`` makes its text for people,
+    """``id`` is the attribute or key of a row that is shown ("point/iops"), unless ``read`` gets
+    the value; the value of a part that is ``None`` is ``None``. ``form`` makes its text for people,
     ``width`` is the least width in characters; words are aligned to the ``left``."""
 
     id: str
@@ -24,12 +24,12 @@ class Column:
     width: int = 0
     form: Callable[[Any], str] = or_dash
     left: bool = False
-    of: Callable[[Any], Any] | None = None
+    read: Callable[[Any], Any] | None = None
 
     def value(self, row: Any) -> Any:
         """The value of a row."""
-        if self.of is not None:
-            return self.of(row)
+        if self.read is not None:
+            return self.read(row)
         for name in self.id.split("/"):
             if row is None:
                 return None

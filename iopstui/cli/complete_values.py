@@ -89,11 +89,11 @@ def fio_options() -> Iterator[Candidate]:
     """Options of the installed fio, or common ones without it."""
     from iopstui.cli.parser import FIO_OPTIONS
     from iopstui.fio.inspect import find_fio
-    from iopstui.fio.options import known_options
+    from iopstui.fio.options import read_fio_options
 
     options: Mapping[str, str] = {}
     with contextlib.suppress(IopstuiError):
-        options = known_options(find_fio())
+        options = read_fio_options(find_fio())
     for name, meaning in (options or dict.fromkeys(sorted(FIO_OPTIONS), "")).items():
         yield Candidate(f"{name}=", meaning)
 

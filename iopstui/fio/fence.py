@@ -43,12 +43,12 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """Access rights of fio beyond reading system files. ``own`` are directories created by this
-    run; ``fsize`` is the maximum file size in bytes."""
+    """Access rights of fio beyond reading system files. ``run_directories`` are those
+    created by this run; ``fsize`` is the maximum file size in bytes."""
 
     read: tuple[Grant, ...] = ()
     write: tuple[Grant, ...] = ()
-    own: tuple[str, ...] = ()
+    run_directories: tuple[str, ...] = ()
     open: tuple[str, ...] = ()
     fsize: int | None = None
 
@@ -89,15 +89,15 @@ def start_fenced(
     that needs no program in between, whose start takes longer than fio's answer.
     """
     if fence.fsize is not None or fence_kind() != LANDLOCK:
-        return _opened(fenced_command(fence, command), cwd)
-    spec = _specified(fence, command[0])
+        return _popen(fenced_command(fence, command), cwd)
+    spec = _specification_data(fence, command[0])
     result: list[subprocess.Popen[bytes] | BaseException] = []
 
     def start() -> None:
         try:
             fence_exec.enter(spec)
-            result.append(_opened(command, cwd))
-        except BaseException as error:  # memory may be short: told where it was asked for
+            result.append(_popen(command, cwd))
+        except BaseException as error:  # memory may be short: raised in the caller's thread
             result.append(error)
 
     thread = threading.Thread(target=start)
@@ -111,7 +111,7 @@ def start_fenced(
     return result[0]
 
 
-def _opened(command: Sequence[str], cwd: Path | None) -> subprocess.Popen[bytes]:
+def _popen(command: Sequence[str], cwd: Path | None) -> subprocess.Popen[bytes]:
     # what Python ignores, and has ignored before fio in every other way to start it, stays ignored
     return subprocess.Popen(
         command,
@@ -120,7 +120,7 @@ def _opened(command: Sequence[str], cwd: Path | None) -> subprocess.Popen[bytes]
         stderr=subprocess.PIPE,
         cwd=cwd,
         restore_signals=False,
-        start_new_session=True,  # whoever asked can end it with all that it has started
+        start_new_session=True,  # the caller can end it with all that it has started
     )
 
 
@@ -133,15 +133,15 @@ def write_specification(fence: Fence, program: str, private: Path) -> str:
 
 def specification(fence: Fence, program: str) -> str:
     """The specification for ``fence_exec``."""
-    return fence_exec.specification_text(_specified(fence, program))
+    return fence_exec.specification_text(_specification_data(fence, program))
 
 
-def _specified(fence: Fence, program: str) -> dict[str, object]:
+def _specification_data(fence: Fence, program: str) -> dict[str, object]:
     return {
         "kind": fence_kind(),
         "read": [[grant.path, grant.device, grant.inode, grant.number] for grant in fence.read],
         "write": [[grant.path, grant.device, grant.inode, grant.number] for grant in fence.write],
-        "own": list(fence.own),
+        "own": list(fence.run_directories),
         "open": list(fence.open),
         "execute": list(_programs(program)),
         "fsize": fence.fsize,
@@ -168,14 +168,14 @@ def isolated_command(module: ModuleType) -> list[str]:
 def _programs(program: str) -> tuple[str, ...]:
     """The program, its libraries and engines; for a script its interpreter and that one's."""
     paths = [program, os.path.realpath(program), *_library_directories()]
-    paths += _beside(program, ("lib", "lib64", "lib/fio"))
+    paths += _beside_bin(program, ("lib", "lib64", "lib/fio"))
     for interpreter in _interpreters(program):
         paths += [interpreter, os.path.realpath(interpreter), "/bin", "/usr/bin"]
-        paths += _beside(interpreter, _PREFIX_DIRECTORIES)
+        paths += _beside_bin(interpreter, _PREFIX_DIRECTORIES)
     return tuple(path for path in dict.fromkeys(paths) if os.path.exists(path))
 
 
-def _beside(program: str, names: Iterable[str]) -> Iterator[str]:
+def _beside_bin(program: str, names: Iterable[str]) -> Iterator[str]:
     for path in dict.fromkeys((program, os.path.realpath(program))):
         directory = os.path.dirname(path)
         if os.path.basename(directory) in ("bin", "sbin"):

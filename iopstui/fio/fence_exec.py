@@ -131,7 +131,7 @@ def before_fork(spec: Spec) -> None:
 def enter(spec: Spec) -> None:
     """Fence in this process and all it will start. Raises OSError if a file is gone, is another
     one than was examined, or the kernel refuses; nothing must be started then."""
-    _limit(spec.get("fsize"))
+    _limit_file_size(spec.get("fsize"))
     if spec["kind"] == NAMESPACE:
         # before anything is opened: what belongs to another mount namespace can't be mounted here
         _call_or_fail("unshare", CLONE_NEWNS)
@@ -139,9 +139,9 @@ def enter(spec: Spec) -> None:
     grants = Grants(spec)
     try:
         if spec["kind"] == LANDLOCK:
-            _landlocked(spec, grants)
+            _enter_landlock(spec, grants)
         elif spec["kind"] == NAMESPACE:
-            _mounted(spec, grants)
+            _enter_mounts(spec, grants)
         if any(map(_is_generic, (*grants.read, *grants.write))):
             _drop_administration()
     finally:
@@ -157,7 +157,7 @@ class Grants:
         try:
             self.read = [self._checked(*entry) for entry in spec.get("read", ())]
             self.write = [self._checked(*entry) for entry in spec.get("write", ())]
-            self.own = [self._checked(path) for path in spec.get("own", ())]
+            self.run_directories = [self._checked(path) for path in spec.get("own", ())]
         except BaseException:
             self.close()
             raise
@@ -179,7 +179,7 @@ class Grants:
             os.close(self._fds.pop())
 
 
-def _limit(fsize: int | None) -> None:
+def _limit_file_size(fsize: int | None) -> None:
     # SIGXFSZ's default action is death without a word. Python ignores it from its start on
     # (PyConfig.install_signal_handlers), and so does what it becomes: write(2) says EFBIG.
     if fsize is None:
@@ -192,7 +192,7 @@ def _limit(fsize: int | None) -> None:
 # -- Landlock
 
 
-def _landlocked(spec: Spec, grants: Grants) -> None:
+def _enter_landlock(spec: Spec, grants: Grants) -> None:
     abi = landlock_abi()
     if abi == 0:
         raise FenceError(errno.ENOSYS, "this kernel has no Landlock")
@@ -210,7 +210,7 @@ def _landlocked(spec: Spec, grants: Grants) -> None:
         _allow(rules, fd, READ_FILE)
     for fd in grants.write:
         _allow(rules, fd, write)
-    for fd in grants.own:
+    for fd in grants.run_directories:
         _allow(rules, fd, below)
     _call_or_fail("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     _checked(_landlock(RESTRICT_SELF, rules, 0))
@@ -249,20 +249,20 @@ def _checked(answer: int) -> int:
 # -- namespaces
 
 
-def _mounted(spec: Spec, grants: Grants) -> None:
+def _enter_mounts(spec: Spec, grants: Grants) -> None:
     """Everything read-only, without devices and programs, but for what is named."""
     cwd = os.getcwd()
     for fd in (*grants.read, *grants.write):
         _flush(fd)
     programs = set(_existing(*LIBRARIES, *spec.get("execute", ())))
-    writable = {_bind_fd(fd) for fd in (*grants.write, *grants.own)}
+    writable = {_bind_fd(fd) for fd in (*grants.write, *grants.run_directories)}
     nodes = {_bind(path) for path in _existing(*NODES)}
     nodes |= {_read_only_node(fd) for fd in grants.read if _is_device(fd)}
     for path in sorted(programs):
         _bind(path)
     nodes |= {_name(fd) for fd in grants.write if _is_device(fd)}
     _mount("proc", "/proc", "proc", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC)
-    _close_all(writable, nodes, {os.path.realpath(path) for path in programs})
+    _restrict_mounts(writable, nodes, {os.path.realpath(path) for path in programs})
     os.chdir(cwd)
     _drop_capabilities(grants)
 
@@ -299,11 +299,11 @@ def _read_only_node(fd: int) -> str:
     path = _name(fd)
     if os.geteuid() != 0:
         return _bind_fd(fd)
-    place = f"/dev/iopstui-node-{os.getpid()}"
-    os.mkdir(place, 0o700)
+    directory = f"/dev/iopstui-node-{os.getpid()}"
+    os.mkdir(directory, 0o700)
     try:
-        _mount("tmpfs", place, "tmpfs", MS_NOSUID | MS_NOEXEC)
-        node = os.path.join(place, "node")
+        _mount("tmpfs", directory, "tmpfs", MS_NOSUID | MS_NOEXEC)
+        node = os.path.join(directory, "node")
         try:
             info = os.fstat(fd)
             os.mknod(node, stat.S_IFMT(info.st_mode) | 0o400, info.st_rdev)
@@ -311,8 +311,8 @@ def _read_only_node(fd: int) -> str:
             return _bind_fd(fd)
         _mount(node, f"/proc/self/fd/{fd}", None, MS_BIND)
     finally:
-        _call("umount2", place.encode(), 2)
-        os.rmdir(place)
+        _call("umount2", directory.encode(), 2)
+        os.rmdir(directory)
     return path
 
 
@@ -330,7 +330,7 @@ def _flush(fd: int) -> None:
         pass
 
 
-def _close_all(writable: set[str], nodes: set[str], programs: set[str]) -> None:
+def _restrict_mounts(writable: set[str], nodes: set[str], programs: set[str]) -> None:
     """Take from every mount the rights it isn't named for, then verify that they are gone."""
     for path, flags in _mounts():
         new_flags = flags | MS_NOSUID
@@ -346,7 +346,7 @@ def _close_all(writable: set[str], nodes: set[str], programs: set[str]) -> None:
             pass  # hidden below another mount; looked at next
     for path, flags in _mounts():
         if flags & MS_RDONLY and flags & MS_NODEV:
-            continue  # not asked: a file system whose server is gone would never answer
+            continue  # not checked: a file system whose server is gone would never answer
         try:
             flag = os.statvfs(path).f_flag
         except OSError:
@@ -376,16 +376,16 @@ def _mounts() -> list[tuple[str, int]]:
 
 
 def _drop_capabilities(grants: Grants) -> None:
-    keep = {CAP_IPC_LOCK, CAP_SYS_NICE, CAP_SETUID, CAP_SETGID, CAP_DAC_READ_SEARCH}
+    needed = {CAP_IPC_LOCK, CAP_SYS_NICE, CAP_SETUID, CAP_SETGID, CAP_DAC_READ_SEARCH}
     foreign = [os.fstat(fd).st_uid != os.geteuid() for fd in grants.write if not _is_device(fd)]
     if any(foreign) and not any(_is_device(fd) for fd in grants.read):
-        keep.add(CAP_DAC_OVERRIDE)
+        needed.add(CAP_DAC_OVERRIDE)
     for number in range(64):
-        if number not in keep:
+        if number not in needed:
             _call("prctl", PR_CAPBSET_DROP, number, 0, 0, 0)  # EINVAL beyond the last one
     _call("prctl", PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
     header, (effective, permitted, *_) = _capabilities()
-    mask = sum(1 << number for number in keep)
+    mask = sum(1 << number for number in needed)
     masks = (effective & mask, permitted & mask, 0, 0, 0, 0)
     _call_or_fail("capset", header, struct.pack("=6I", *masks))
 
@@ -448,10 +448,10 @@ def specification_text(spec: Spec) -> str:
     """A specification as ``parse_specification`` takes it: a line for each thing that is named."""
     lines = [f"kind {spec['kind']}"]
     for name in _FILES:
-        lines += [f"{name} {device} {inode} {number} {_escaped(path)}"
+        lines += [f"{name} {device} {inode} {number} {_escape(path)}"
                   for path, device, inode, number in spec.get(name, ())]  # fmt: skip
     for name in _PLACES:
-        lines += [f"{name} {_escaped(path)}" for path in spec.get(name, ())]
+        lines += [f"{name} {_escape(path)}" for path in spec.get(name, ())]
     if spec.get("fsize") is not None:
         lines.append(f"fsize {spec['fsize']}")
     return "\n".join(lines)
@@ -468,10 +468,10 @@ def parse_specification(text: str) -> Spec:
         name, _, value = line.partition(" ")
         if name in _FILES:
             device, inode, number, path = value.split(" ", 3)
-            checked = [_unescaped(path), int(device), int(inode), int(number)]
+            checked = [_unescape(path), int(device), int(inode), int(number)]
             spec.setdefault(name, []).append(checked)
         elif name in _PLACES:
-            spec.setdefault(name, []).append(_unescaped(value))
+            spec.setdefault(name, []).append(_unescape(value))
         elif name in ("kind", "fsize") and name not in spec:
             spec[name] = int(value) if name == "fsize" else value
         else:
@@ -481,11 +481,11 @@ def parse_specification(text: str) -> Spec:
     return spec
 
 
-def _escaped(path: str) -> str:
+def _escape(path: str) -> str:
     return path.replace("\\", "\\\\").replace("\n", "\\n")
 
 
-def _unescaped(path: str) -> str:
+def _unescape(path: str) -> str:
     return "\\".join(part.replace("\\n", "\n") for part in path.split("\\\\"))
 
 

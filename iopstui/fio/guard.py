@@ -132,7 +132,7 @@ def wait_for_go() -> int | None:
     """The instant at which to start; ``None``: it is not to be started. ``stop`` and ``kill`` are
     obeyed until then, and the end of the input means the same."""
     at: int | None = None
-    rest = b""
+    buffer = b""
     while at is None or time.monotonic_ns() < at:
         timeout_s = None if at is None else max(0.0, (at - time.monotonic_ns()) / 1e9)
         ready, _, _ = select.select([0], [], [], timeout_s)
@@ -141,7 +141,7 @@ def wait_for_go() -> int | None:
         data = os.read(0, 4096)
         if not data or b"stop" in data or b"kill" in data:
             return None
-        *lines, rest = (rest + data).split(b"\n")
+        *lines, buffer = (buffer + data).split(b"\n")
         for line in lines:
             if line.startswith(b"go "):
                 at = int(line[3:])
@@ -166,10 +166,10 @@ def start(command: list[str], private: str, fence: Fence) -> int:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
         null = os.open("/dev/null", os.O_RDONLY)
-        place = os.open(private, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        directory_fd = os.open(private, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
-        out = os.open("stdout", flags, 0o600, dir_fd=place)
-        err = os.open("stderr", flags, 0o600, dir_fd=place)
+        out = os.open("stdout", flags, 0o600, dir_fd=directory_fd)
+        err = os.open("stderr", flags, 0o600, dir_fd=directory_fd)
         os.dup2(null, 0)
         os.dup2(out, 1)
         os.dup2(err, 2)
@@ -194,13 +194,13 @@ class Guard:
         self.cleanup = cleanup
         self.deadline_s = deadline_s
         self.silent_s = 0.0
-        self.looked = time.monotonic()
+        self.checked_at = time.monotonic()
         self.exit_code: int | None = None
         self.orphaned = False
         self.stop_at: float | None = None
         self.kill_at: float | None = None
         self.listening = True
-        self.told_stuck = False
+        self.reported_stuck = False
         self.waiting: dict[int, float] = {}
 
     def run(self) -> None:
@@ -226,8 +226,8 @@ class Guard:
         if self.deadline_s is None or self.stop_at is not None:
             return
         now = time.monotonic()
-        self.silent_s += min(now - self.looked, self.deadline_s / CHECKS_PER_DEADLINE)
-        self.looked = now
+        self.silent_s += min(now - self.checked_at, self.deadline_s / CHECKS_PER_DEADLINE)
+        self.checked_at = now
         if heard:
             self.silent_s = 0.0
         elif self.silent_s >= self.deadline_s:
@@ -286,9 +286,9 @@ class Guard:
         below = descendants(os.getpid())
         for pid in sorted(below, key=lambda pid: pid == self.fio):
             send(pid, signal.SIGKILL)
-        stuck = [] if self.told_stuck else self.stuck(below)
+        stuck = [] if self.reported_stuck else self.stuck(below)
         if stuck:
-            self.told_stuck = True
+            self.reported_stuck = True
             report_line("stuck " + " ".join(map(str, stuck)))
         if time.monotonic() > self.kill_at + KILL_TIMEOUT_S:
             # each has its SIGKILL and dies as soon as the kernel lets it
@@ -319,11 +319,11 @@ def send(pid: int, number: int) -> None:
         pass
 
 
-def remove(places: list[str]) -> None:
+def remove(directories: list[str]) -> None:
     """Directories with all that is in them, as far as can be."""
     import shutil  # longer to import than all the rest, and hardly ever needed
 
-    for path in places:
+    for path in directories:
         shutil.rmtree(path, ignore_errors=True)
 
 

@@ -30,10 +30,10 @@ OLDEST_FIO = (3, 1)
 # a fio that does nothing is given up, one that works is waited for: a busy or emulated
 # machine may take a minute
 IDLE_S = 20.0
-LONGEST_S = 300.0
+MAX_ANSWER_S = 300.0
 POLL_S = 0.25
 # it names each file of a job in some hundred bytes; what goes on printing would take all memory
-LONGEST_ANSWER = 512 << 20
+MAX_ANSWER_BYTES = 512 << 20
 FIO = "fio"
 INSTALL_HINT = (
     "Install it: apt install fio | dnf install fio | zypper install fio | pacman -S fio | "
@@ -85,18 +85,18 @@ class JobFacts:
         return tuple(dict.fromkeys(path for section in self.sections for path in section.paths))
 
 
-_of_this_thread = threading.local()
+_thread_state = threading.local()
 
 
 def cancel_when(flag: SignalFlag | None) -> None:
-    """Stop waiting for fio's answers in this thread once ``asked`` is set; raises Interrupted
+    """Stop waiting for fio's answers in this thread once ``flag`` is set; raises Interrupted
     then."""
-    _of_this_thread.given_up = flag
+    _thread_state.cancel_flag = flag
 
 
-def given_up() -> SignalFlag | None:
+def cancel_flag() -> SignalFlag | None:
     """The flag of this thread."""
-    flag: SignalFlag | None = getattr(_of_this_thread, "given_up", None)
+    flag: SignalFlag | None = getattr(_thread_state, "cancel_flag", None)
     return flag
 
 
@@ -128,7 +128,7 @@ def _version(executable: str, file: tuple[int, int, int]) -> Fio:
     banner = answer.stdout.strip()
     match = re.match(r"fio-(\d+)\.(\d+)", banner)
     if match is None and answer.returncode:
-        raise Missing(f"{executable} exits with an error: {_how_ended(answer)}.",
+        raise Missing(f"{executable} exits with an error: {_exit_text(answer)}.",
                       f"Try it: {executable} --version; a shell limit may be the cause: "
                       "ulimit -a")  # fmt: skip
     if match is None:
@@ -142,7 +142,7 @@ def _version(executable: str, file: tuple[int, int, int]) -> Fio:
     return Fio(executable, version, banner)
 
 
-def _how_ended(answer: subprocess.CompletedProcess[str]) -> str:
+def _exit_text(answer: subprocess.CompletedProcess[str]) -> str:
     last_lines = answer.stderr.strip().splitlines()[-1:]
     if answer.returncode < 0:
         return ", ".join([f"killed by signal {-answer.returncode}", *map(printable, last_lines)])
@@ -232,12 +232,14 @@ def error_line(lines: Sequence[str]) -> str:
     messages = [line.strip() for line in lines if not _NOISE.search(line)]
     messages = [line for line in messages if line]
     # the place in fio's source says less than any other line
-    errors = sorted((line for line in messages if _ERROR_WORDS.search(line)), key=_is_place)
+    errors = sorted(
+        (line for line in messages if _ERROR_WORDS.search(line)), key=_is_source_location
+    )
     best = (errors or messages or [""])[0]
     return printable(best.removeprefix("fio: ").rstrip("."))[:300]
 
 
-def _is_place(line: str) -> bool:
+def _is_source_location(line: str) -> bool:
     return line.removeprefix("fio: ").startswith("file:")
 
 
@@ -250,13 +252,13 @@ def run_fio(
     try:
         with shielded():
             process = start_fenced(fence, command, cwd)
-        streams = _answer(process, command[0])
+        streams = _wait_for_output(process, command[0])
     except OSError as error:
-        why, hint = _why_not(command[0], error)
+        why, hint = _start_failure(command[0], error)
         raise Missing(f"Can't run {command[0]}: {why}.", hint_for_limit(error, hint)) from error
     finally:
         if process is not None:
-            _end(process)
+            _kill(process)
             for stream in (process.stdout, process.stderr):
                 if stream is not None:
                     stream.close()
@@ -266,7 +268,7 @@ def run_fio(
     return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 
-def _why_not(program: str, error: OSError) -> tuple[str, str]:
+def _start_failure(program: str, error: OSError) -> tuple[str, str]:
     """Why it can't be started, and what to do: of a script that is there execve(2) says that it is
     not where its interpreter is not."""
     if error.errno == errno.ENOENT and os.path.exists(program):
@@ -276,7 +278,7 @@ def _why_not(program: str, error: OSError) -> tuple[str, str]:
     return error.strerror or str(error), INSTALL_HINT
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _kill(process: subprocess.Popen[bytes]) -> None:
     """Neither it nor what it has started goes on: a script's fio would. Once it has been waited
     for, its group's number may be another one's."""
     if process.returncode is None:
@@ -286,29 +288,29 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def _answer(process: subprocess.Popen[bytes], name: str) -> tuple[bytes, bytes]:
+def _wait_for_output(process: subprocess.Popen[bytes], name: str) -> tuple[bytes, bytes]:
     """Everything it writes until it ends. Missing if it has done nothing for ``IDLE_S``, works
-    longer than ``LONGEST_S`` or says more than ``LONGEST_ANSWER``."""
+    longer than ``MAX_ANSWER_S`` or says more than ``MAX_ANSWER_BYTES``."""
     hint = f"Try it: {name} --version"
-    began = worked = time.monotonic()
+    began = active_at = time.monotonic()
     busy = 0.0
     while True:
         try:
             return process.communicate(timeout=POLL_S)
         except subprocess.TimeoutExpired as timeout:
-            if len(timeout.output or b"") + len(timeout.stderr or b"") > LONGEST_ANSWER:
+            if len(timeout.output or b"") + len(timeout.stderr or b"") > MAX_ANSWER_BYTES:
                 raise Missing(f"{name} does not stop printing.", hint) from None
-            cancel = given_up()
+            cancel = cancel_flag()
             if cancel is not None and cancel.is_set():
                 raise Interrupted(f"{name} has not answered yet.") from None
-            now, had = time.monotonic(), _busy_s(process.pid)
-            if had > busy or any(map(waits_for_cpu, (process.pid, *children(process.pid)))):
-                busy, worked = had, now
-            if now - worked > IDLE_S:
+            now, cpu_time_s = time.monotonic(), _busy_s(process.pid)
+            if cpu_time_s > busy or any(map(waits_for_cpu, (process.pid, *children(process.pid)))):
+                busy, active_at = cpu_time_s, now
+            if now - active_at > IDLE_S:
                 raise Missing(f"{name} does not respond: no answer within {IDLE_S:.0f} s.",
                               hint) from None  # fmt: skip
-            if now - began > LONGEST_S:
-                raise Missing(f"{name} did not answer within {LONGEST_S:.0f} s.", hint) from None
+            if now - began > MAX_ANSWER_S:
+                raise Missing(f"{name} did not answer within {MAX_ANSWER_S:.0f} s.", hint) from None
 
 
 def _busy_s(pid: int) -> float:

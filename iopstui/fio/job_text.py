@@ -66,12 +66,12 @@ def check_variables(text: str, label: str) -> None:
 
 def check_options(text: str, label: str) -> None:
     """Refuse forbidden options before fio sees the file."""
-    against = job_rules.objections(
+    problems = job_rules.objections(
         pair for section in jobfile.sections(text) for pair in section.options.items()
     )
-    if against:
+    if problems:
         raise Refused(
-            f"{label} is not run: {printable('; '.join(against))}.",
+            f"{label} is not run: {printable('; '.join(problems))}.",
             "Remove it from the job file, or run the file with fio.",
         )
 
@@ -220,16 +220,16 @@ def _job_directories(job: Section, cwd: Path) -> list[Path]:
     return [cwd / part for part in split_paths(expand_variables(job.options.get("directory", "")))]
 
 
-def named_places(text: str) -> set[str]:
+def named_paths(text: str) -> set[str]:
     """Directories and files as the text names them; fio joins them to more than these."""
-    places: set[str] = set()
+    paths: set[str] = set()
     for section in jobfile.effective_sections(text):
         directories, files = (
             split_paths(expand_variables(section.options.get(name, "")))
             for name in ("directory", "filename")
         )
-        places |= {os.path.join(top, file) for top in directories or [""] for file in files or [""]}
-    return places
+        paths |= {os.path.join(top, file) for top in directories or [""] for file in files or [""]}
+    return paths
 
 
 def split_paths(value: str) -> list[str]:

@@ -62,7 +62,7 @@ class LayoutWork:
     (``None``: unknown), CPU time in seconds; ``waits``: one waits for a
     device, or is stopped (SIGSTOP), now."""
 
-    done: int
+    file_bytes: int
     written: int | None
     busy_s: float
     waits: bool
@@ -79,16 +79,16 @@ class StallDetector:
         """At ``t`` seconds. True once nothing was written and hardly anything done for
         ``IDLE_S``."""
         last, self._last = self._last, self._last or work
-        if last is None or self._moved(t - self._since, last, work):
+        if last is None or self._has_progressed(t - self._since, last, work):
             self._last, self._since = work, t
             return False
         return t - self._since > IDLE_S
 
-    def _moved(self, seconds: float, last: LayoutWork, work: LayoutWork) -> bool:
+    def _has_progressed(self, seconds: float, last: LayoutWork, work: LayoutWork) -> bool:
         return (
             work.written is None
             or work.waits
-            or (last.done, last.written) != (work.done, work.written)
+            or (last.file_bytes, last.written) != (work.file_bytes, work.written)
             # fio's main process looks every 10 ms whether its jobs have ended
             or work.busy_s - last.busy_s > 0.05 * max(seconds, 1.0)
         )

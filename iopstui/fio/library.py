@@ -10,7 +10,7 @@ from iopstui.errors import Missing, UsageError
 from iopstui.fio.shipped_files import shipped_directory
 
 SUFFIX = ".fio"
-OWN = "iopstui"
+OWN_PUBLISHER = "iopstui"
 GENERAL = "general"
 LABELS = ("Title", "Measures", "Source", "Look at", "Writes", "Teaches", "Run")
 
@@ -101,7 +101,7 @@ def shipped_jobs() -> tuple[ShippedJob, ...]:
 def publisher(source: str) -> str:
     """The publisher of the job: the beginning of its ``source``; "" for iopstui's own."""
     name = source.partition(",")[0].strip()
-    return "" if not name or name.startswith(OWN) else name
+    return "" if not name or name.startswith(OWN_PUBLISHER) else name
 
 
 def publisher_heading(source: str) -> str:
@@ -114,11 +114,11 @@ def find_shipped(name: str) -> ShippedJob:
     paths = job_paths()
     chosen = _find_job(name, paths)
     if chosen is None:
-        raise _unknown(name, paths, "No shipped job is called")
+        raise _unknown_job(name, paths, "No shipped job is called")
     return load_job(chosen)
 
 
-def _may_be_there(path: str) -> bool:
+def _may_exist(path: str) -> bool:
     """Return whether the file may exist; True, too, if permissions hide it."""
     try:
         os.stat(path)
@@ -136,7 +136,7 @@ def find_job(name_or_path: str) -> Path:
     only one shipped name has is enough, unless a file is called so.
     """
     if "/" in name_or_path:
-        if _may_be_there(name_or_path):
+        if _may_exist(name_or_path):
             return Path(name_or_path)
         raise UsageError(
             f"The job file {name_or_path} does not exist.", _advice(name_or_path, job_paths())
@@ -148,7 +148,7 @@ def find_job(name_or_path: str) -> Path:
         return Path(name_or_path)
     chosen = _find_job(name_or_path, paths)
     if chosen is None:
-        raise _unknown(name_or_path, paths, "No shipped job or file is called")
+        raise _unknown_job(name_or_path, paths, "No shipped job or file is called")
     return chosen
 
 
@@ -162,7 +162,7 @@ def _find_job(name: str, paths: dict[str, Path]) -> Path | None:
     return matches[0] if len(matches) == 1 else None
 
 
-def _unknown(name: str, paths: dict[str, Path], problem: str) -> UsageError:
+def _unknown_job(name: str, paths: dict[str, Path], problem: str) -> UsageError:
     return UsageError(f"{problem} {name!r}.", _advice(name, paths))
 
 

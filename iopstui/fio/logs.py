@@ -25,13 +25,13 @@ from iopstui.model.fio.log_lines import log_name
 from iopstui.text import printable
 
 EACH_IO = "each-io"
-_EACH_IO = {"log_offset": "1", "log_avg_msec": "0", "per_job_logs": "1"}
-_LOG_OPTIONS = (*_EACH_IO, "log_max_value", "log_hist_msec", "log_window_value")
-_UNMEASURED = ("disable_clat", "gtod_reduce")
+_EACH_IO_OPTIONS = {"log_offset": "1", "log_avg_msec": "0", "per_job_logs": "1"}
+_LOG_OPTIONS = (*_EACH_IO_OPTIONS, "log_max_value", "log_hist_msec", "log_window_value")
+_NO_LATENCY_OPTIONS = ("disable_clat", "gtod_reduce")
 """Without completion latencies fio writes no log of them."""
 IO_LOG_BYTES = 150
 """What fio takes of memory for an I/O: 48 bytes in each of the three latency logs."""
-MOST_LOG_BYTES = 2 << 30
+MAX_LOG_BYTES = 2 << 30
 
 
 class FioLogs:
@@ -41,9 +41,9 @@ class FioLogs:
     def __init__(self, text: str, label: str, cwd: Path, each_io: bool = False) -> None:
         self.text = text
         self.directory: Path | None = None
-        self._wanted: dict[str, Path] = {}
-        self._room = 0
-        requested = _asked(text)
+        self._destinations: dict[str, Path] = {}
+        self._memory_limit = 0
+        requested = _named_logs(text)
         if each_io:
             _refuse_another_log(text)
         elif not requested:
@@ -52,22 +52,22 @@ class FioLogs:
         self.directory = private_directory()
         self.text = "\n".join(self._line(line, label, cwd) for line in text.split("\n"))
         if each_io:
-            self._room = min(MOST_LOG_BYTES, (read_available(Roots()) or MOST_LOG_BYTES) // 4)
+            self._memory_limit = min(MAX_LOG_BYTES, (read_available(Roots()) or MAX_LOG_BYTES) // 4)
 
     @property
     def options(self) -> dict[str, str]:
         """Options of fio for a log of each I/O; empty without one."""
-        if not self._room or self.directory is None:
+        if not self._memory_limit or self.directory is None:
             return {}
-        return {"write_lat_log": str(self.directory / EACH_IO), **_EACH_IO}
+        return {"write_lat_log": str(self.directory / EACH_IO), **_EACH_IO_OPTIONS}
 
     def overrun(self, ios: int) -> str:
         """Why the run has to end after so many I/Os, whose log fio keeps in memory; "" if not."""
-        if not self._room or ios * IO_LOG_BYTES <= self._room:
+        if not self._memory_limit or ios * IO_LOG_BYTES <= self._memory_limit:
             return ""
         return (
-            f"fio's log of its {ios:,} I/Os takes about {self._room >> 20} MiB of memory, the most "
-            "that --io-log may take; make the run shorter, or use --probe instead"
+            f"fio's log of its {ios:,} I/Os takes about {self._memory_limit >> 20} MiB of memory, "
+            "the most that --io-log may take; make the run shorter, or use --probe instead"
         )
 
     def slow_ios(self, one_file: bool) -> dict[str, Any]:
@@ -93,7 +93,7 @@ class FioLogs:
             return problems
         for file in files:
             number, _, suffix = file.name.partition(".")[0].partition("_")
-            destination = self._wanted.get(number)
+            destination = self._destinations.get(number)
             if destination is None:
                 continue
             target = Path(
@@ -115,19 +115,19 @@ class FioLogs:
         name, _, value = line.partition("=")
         if name not in (*PREFIX_LOGS, *FILE_LOGS):
             return line
-        number = str(len(self._wanted))
-        self._wanted[number] = cwd / (value or label)
+        number = str(len(self._destinations))
+        self._destinations[number] = cwd / (value or label)
         return f"{name}={self.directory}/{number}"
 
     def _check(self, text: str, label: str, cwd: Path) -> None:
-        for value, is_full_name in _asked(text):
-            place = cwd / (value or label)
-            _check_directory(place.parent)
-            existing = [place] if is_full_name and os.path.lexists(place) else []
+        for value, is_full_name in _named_logs(text):
+            log_path = cwd / (value or label)
+            _check_directory(log_path.parent)
+            existing = [log_path] if is_full_name and os.path.lexists(log_path) else []
             if not is_full_name:
                 with contextlib.suppress(OSError):
-                    existing = [path for path in place.parent.iterdir()
-                             if path.name.startswith(f"{place.name}_")
+                    existing = [path for path in log_path.parent.iterdir()
+                             if path.name.startswith(f"{log_path.name}_")
                              and path.name.endswith(".log")]  # fmt: skip
             if existing:
                 raise Refused(
@@ -139,7 +139,7 @@ class FioLogs:
 def _refuse_another_log(text: str) -> None:
     for section in jobfile.sections(text):
         for name, value in section.options.items():
-            if name in _UNMEASURED and value != "0":
+            if name in _NO_LATENCY_OPTIONS and value != "0":
                 raise UsageError(
                     f"The job switches off what --io-log lists: {name}.",
                     f"Leave out --io-log or {name}.",
@@ -152,22 +152,22 @@ def _refuse_another_log(text: str) -> None:
                 )
 
 
-def _check_directory(place: Path) -> None:
-    if not os.access(place, os.W_OK | os.X_OK):
+def _check_directory(directory: Path) -> None:
+    if not os.access(directory, os.W_OK | os.X_OK):
         why = "can't be written"
         try:
-            os.stat(place)
+            os.stat(directory)
         except (FileNotFoundError, NotADirectoryError):
             why = "does not exist"
         except OSError as error:
             why = f"can't be examined: {error.strerror}"
         raise UsageError(
-            f"The job writes a log into the directory {printable(str(place))}, which {why}.",
+            f"The job writes a log into the directory {printable(str(directory))}, which {why}.",
             "Create it, or write the log elsewhere.",
         )
 
 
-def _asked(text: str) -> Sequence[tuple[str, bool]]:
+def _named_logs(text: str) -> Sequence[tuple[str, bool]]:
     """(value, whether it is the whole name) of every option that names a log."""
     return [
         (value, name in FILE_LOGS)

@@ -24,7 +24,7 @@ def parse_options(text: str) -> dict[str, str]:
 
 
 @lru_cache(maxsize=16)
-def known_options(fio: Fio, engine: str = "") -> Mapping[str, str]:
+def read_fio_options(fio: Fio, engine: str = "") -> Mapping[str, str]:
     """All options that a job of this engine can have, with fio's words. Each costs a start of fio
     (50 ms of CPU), once. Missing if fio can't be started."""
     options = parse_options(run_fio([fio.path, "--cmdhelp=all"], None, Fence()).stdout)
@@ -43,7 +43,7 @@ def check_option(fio: Fio, name: str, value: str, engine: str = "") -> None:
             f"{name}= conflicts with the target. Both set where the job runs.",
             f"Another {PATH_OPTIONS[name]}: d, or iopstui live TARGET",
         )
-    options = known_options(fio, engine)
+    options = read_fio_options(fio, engine)
     if options and name not in options:
         import difflib
 
@@ -92,5 +92,7 @@ def complete_option(text: str, names: Mapping[str, str]) -> tuple[str, tuple[str
         return prefix, ()
     # what the first and the last in order begin with, all do
     first, last = fitting[0], fitting[-1]
-    alike = next((at for at, letter in enumerate(first) if last[at : at + 1] != letter), len(first))
-    return first[:alike], fitting
+    common_length = next(
+        (at for at, letter in enumerate(first) if last[at : at + 1] != letter), len(first)
+    )
+    return first[:common_length], fitting

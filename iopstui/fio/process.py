@@ -39,12 +39,12 @@ PUNCH_HOLE_BYTES = 1 << 20
 # what fio may write while nobody reads, once the first of it has been read
 MAX_UNREAD_BYTES = 64 << 20
 # of its messages, which nobody reads before its end, so many bytes are kept
-KEPT_MESSAGES = 1 << 16
+MAX_MESSAGE_BYTES = 1 << 16
 CLOSE_WITHIN_S = 2.0
 # so long may iopstui say nothing (stopped, or hung) before the guard ends fio
 DEADLINE_S = 60.0
 BEATS_PER_DEADLINE = 12
-MIN_ROOM = 1 << 16
+MIN_FREE_BYTES = 1 << 16
 _FALLOC_FL_KEEP_SIZE = 1
 _FALLOC_FL_PUNCH_HOLE = 2
 _IN_MODIFY = 2
@@ -53,19 +53,19 @@ _IN_FLAGS = os.O_NONBLOCK | os.O_CLOEXEC
 
 @dataclass(frozen=True, slots=True)
 class GuardMessage:
-    """A line of the guard: ``word`` is "held", "started", "exited", "stuck", "deadline", "over" or
+    """A line of the guard: ``event`` is "held", "started", "exited", "stuck", "deadline", "over" or
     "gone"."""
 
-    word: str
+    event: str
     numbers: tuple[int, ...] = ()
 
 
 class FioProcess:
     """A running fio. ``private`` is removed by ``close``. ``fence`` is what fio may do beside using
-    its private directory. ``cleanup`` are directories that are removed should iopstui die. ``keep``
-    are descriptors (locks, held devices) that stay open until the last process of this run is gone,
-    whatever becomes of iopstui. ``hold``: all is made ready, and fio is started by ``go``.
-    ``deadline_s``: the guard ends fio if ``alive`` is not called for so long, whatever prevents it.
+    its private directory. ``cleanup`` are directories that are removed should iopstui die.
+    ``keep_fds`` (locks, open devices) stay open until the last process of this run has ended,
+    whatever becomes of iopstui. ``hold``: all is made ready, and fio is started by ``start_at``.
+    ``deadline_s``: the guard ends fio if ``send_heartbeat`` is not called for so long.
     ``wake_fds`` become readable when there may be news (poll them beside a timeout);
     ``read_output`` and ``read_guard`` never block."""
 
@@ -77,7 +77,7 @@ class FioProcess:
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
         cleanup: Sequence[Path] = (),
-        keep: Sequence[int] = (),
+        keep_fds: Sequence[int] = (),
         hold: bool = False,
         deadline_s: float | None = None,
     ) -> None:
@@ -86,30 +86,21 @@ class FioProcess:
         self._beat_at = time.monotonic()
         self.began_ns: int | None = None
         self.pid: int | None = None
-        self._longest = fence.fsize
-        self._born: int | None = None
-        self._over = False
-        try:
-            self._fd = private_files.create(private, OUTPUT)
-        except OSError as error:
-            private_files.remove(private)
-            raise private_files.no_room_error(private, error) from error
+        self._size_limit = fence.fsize
+        self._fio_start_time: int | None = None
+        self._is_over = False
+        self._fd = _create_output(private)
         self._offset = self._punched = 0
         # descriptor, and up to where its bytes were given back
         self._messages: dict[str, tuple[int, int]] = {}
-        self._guard_rest = b""
+        self._guard_buffer = b""
         self._inotify = _watch(private / OUTPUT)
-        options = ["--hold"] if hold else []
-        if deadline_s is not None:
-            options += ["--deadline", str(deadline_s)]
-        private_fence = replace(fence, own=(str(private), *fence.own))
+        private_fence = replace(fence, run_directories=(str(private), *fence.run_directories))
         try:
-            options += [
-                str(private),
-                write_specification(private_fence, command[0], private),
-                *map(str, cleanup),
-            ]
-            self._guard = _start_guard([*options, "--", *command], keep, env, cwd)
+            specification = write_specification(private_fence, command[0], private)
+            arguments = [*_guard_options(hold, deadline_s), str(private), specification]
+            arguments += [*map(str, cleanup), "--", *command]
+            self._guard = _start_guard(arguments, keep_fds, env, cwd)
         except OSError as error:
             self._release()
             raise _guard_missing(error) from error
@@ -138,12 +129,12 @@ class FioProcess:
         if self._offset - self._punched >= PUNCH_HOLE_BYTES:
             _punch(self._fd, self._offset)
             self._punched = self._offset
-        self._give_back_messages()
+        self._trim_messages()
         if parts:
-            self._leave_room()
+            self._raise_size_limit()
         return b"".join(parts)
 
-    def _give_back_messages(self) -> None:
+    def _trim_messages(self) -> None:
         """Keep only the last messages of a fio that writes them without end: they are in memory."""
         for name in MESSAGES if self.pid is not None else ():
             try:
@@ -151,24 +142,24 @@ class FioProcess:
                     fd = private_files.open_private_file(self.private, name, write=True)
                     self._messages[name] = (fd, 0)
                 fd, punched = self._messages[name]
-                end = os.fstat(fd).st_size - KEPT_MESSAGES
+                end = os.fstat(fd).st_size - MAX_MESSAGE_BYTES
             except OSError:
                 continue
             if end - punched >= PUNCH_HOLE_BYTES:
                 _punch(fd, end)
                 self._messages[name] = (fd, end)
 
-    def _leave_room(self) -> None:
+    def _raise_size_limit(self) -> None:
         """fio's documents grow without end, and its main process has the limit of its jobs
         (``Fence.fsize``), which were forked with it: it alone gets more in time (prlimit(2))."""
-        if self._longest is None or self.pid is None or self._offset == 0:
+        if self._size_limit is None or self.pid is None or self._offset == 0:
             return
-        if self._offset < self._longest // 2 and self._longest >= MAX_UNREAD_BYTES:
+        if self._offset < self._size_limit // 2 and self._size_limit >= MAX_UNREAD_BYTES:
             return
-        self._longest = max(MAX_UNREAD_BYTES, self._offset * 4)
+        self._size_limit = max(MAX_UNREAD_BYTES, self._offset * 4)
         with contextlib.suppress(OSError, ValueError):
             _, hard = resource.prlimit(self.pid, resource.RLIMIT_FSIZE)
-            resource.prlimit(self.pid, resource.RLIMIT_FSIZE, (self._longest, hard))
+            resource.prlimit(self.pid, resource.RLIMIT_FSIZE, (self._size_limit, hard))
 
     def read_guard(self) -> list[GuardMessage]:
         """Read the guard's messages since the last call; "gone" once it has closed its end."""
@@ -181,45 +172,49 @@ class FioProcess:
             return []
         if not data:
             self._guard.stdout.close()
-            if not self._over:
+            if not self._is_over:
                 self._kill()
             return [GuardMessage("gone")]
-        *lines, self._guard_rest = (self._guard_rest + data).split(b"\n")
+        *lines, self._guard_buffer = (self._guard_buffer + data).split(b"\n")
         messages = [_parse_guard_message(line.decode("ascii", "replace")) for line in lines if line]
         for message in messages:
-            if message.word == "started" and message.numbers:
+            if message.event == "started" and message.numbers:
                 self.pid = message.numbers[0]
-                self._born = start_time(self.pid)
+                self._fio_start_time = start_time(self.pid)
                 self.began_ns = message.numbers[1] if len(message.numbers) > 1 else None
-            self._over = self._over or message.word == "over"
+            self._is_over = self._is_over or message.event == "over"
         return messages
 
     def _kill(self) -> None:
         """The guard was killed. The kernel tells fio to end then, but a stopped fio can't, nor can
         its jobs without it."""
-        if self.pid is None or self._born is None or start_time(self.pid) != self._born:
+        if (
+            self.pid is None
+            or self._fio_start_time is None
+            or start_time(self.pid) != self._fio_start_time
+        ):
             return
         for pid in (*fio_guard.descendants(self.pid), self.pid):
             fio_guard.send(pid, signal.SIGKILL)
 
-    def order(self, command: str) -> None:
+    def send_order(self, command: str) -> None:
         """Tell the guard to "stop" (fio writes its last document) or to "kill"."""
         assert self._guard.stdin is not None
         with contextlib.suppress(OSError, ValueError):
             os.write(self._guard.stdin.fileno(), command.encode() + b"\n")
 
-    def alive(self) -> None:
+    def send_heartbeat(self) -> None:
         """Tell the guard that we still run; often enough if called every ``deadline_s`` / 12. One
         that somebody has stopped (SIGSTOP) is continued: it would see neither fio's end nor us."""
         now = time.monotonic()
         if self._beat_s is not None and now - self._beat_at >= self._beat_s:
             self._beat_at = now
-            self.order("alive")
+            self.send_order("alive")
             fio_guard.send(self._guard.pid, signal.SIGCONT)
 
-    def go(self, at_ns: int) -> None:
+    def start_at(self, at_ns: int) -> None:
         """Start a waiting fio at this instant (ns of CLOCK_MONOTONIC)."""
-        self.order(f"go {at_ns}")
+        self.send_order(f"go {at_ns}")
 
     def messages(self) -> list[str]:
         """Lines that fio wrote to its standard output and error, at most the last 200."""
@@ -230,17 +225,17 @@ class FioProcess:
                 open(private_files.open_private_file(self.private, name), "rb") as file,
             ):
                 size = os.fstat(file.fileno()).st_size
-                file.seek(max(0, size - KEPT_MESSAGES))
+                file.seek(max(0, size - MAX_MESSAGE_BYTES))
                 lines += file.read().decode("utf-8", "replace").splitlines()
         return [line for line in lines if line.strip()][-200:]
 
-    def no_room(self) -> str:
+    def full_directory(self) -> str:
         """The place where fio ran out of room for its output; "" if there is room."""
         try:
             space = os.fstatvfs(self._fd)
         except OSError:
             return ""
-        full = space.f_blocks and space.f_bavail * space.f_frsize < MIN_ROOM
+        full = space.f_blocks and space.f_bavail * space.f_frsize < MIN_FREE_BYTES
         return str(self.private.parent) if full else ""
 
     def guard_busy_s(self) -> float | None:
@@ -289,6 +284,20 @@ def _parse_guard_message(line: str) -> GuardMessage:
     return GuardMessage(event, tuple(int(number) for number in numbers))
 
 
+def _create_output(private: Path) -> int:
+    """The descriptor of the file that fio writes its documents into."""
+    try:
+        return private_files.create(private, OUTPUT)
+    except OSError as error:
+        private_files.remove(private)
+        raise private_files.no_room_error(private, error) from error
+
+
+def _guard_options(hold: bool, deadline_s: float | None) -> list[str]:
+    options = ["--hold"] if hold else []
+    return options if deadline_s is None else [*options, "--deadline", str(deadline_s)]
+
+
 def _guard_missing(error: OSError) -> Missing:
     # a limit of this shell or machine, as when fio is asked for its options (inspect.py)
     return Missing(
@@ -299,14 +308,14 @@ def _guard_missing(error: OSError) -> Missing:
 
 def _start_guard(
     arguments: Sequence[str],
-    keep: Sequence[int],
+    keep_fds: Sequence[int],
     env: Mapping[str, str] | None,
     cwd: Path | None,
 ) -> subprocess.Popen[bytes]:
     """Start the guard process with these arguments; its pipes never block."""
     guard = subprocess.Popen(
         [*isolated_command(fio_guard), *arguments],
-        pass_fds=tuple(keep),
+        pass_fds=tuple(keep_fds),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

@@ -10,7 +10,7 @@ from iopstui.errors import Missing
 
 def shipped_directory(name: str, kind: str) -> Path:
     """Directory of the shipped ``name`` ("jobs"): inside the installed package, or beside it in a
-    checkout. ``own`` is what a user may give instead, for the error. Raises Missing."""
+    checkout. ``kind`` is what a user may give instead, for the error. Raises Missing."""
     package = Path(iopstui.__file__).resolve().parent
     inside, checkout = package / name, package.parent / name
     if inside.is_dir():

@@ -21,8 +21,8 @@ from iopstui.model.fio.sizes import part_bytes, size_bytes
 
 SizeOf = Callable[[str], "int | None"]
 # what is written follows from elsewhere: a trace, the free space, a random pace
-_BY_OTHERS = ("read_iolog", "fill_device", "fill_fs", "profile")
-_PACED_BY_CHANCE = "rate_process"
+_UNBOUNDED_OPTIONS = ("read_iolog", "fill_device", "fill_fs", "profile")
+_RATE_PROCESS = "rate_process"
 RAMPS = 2
 """Seconds of the pace that are allowed for on top: fio makes up for what it was late."""
 
@@ -32,13 +32,13 @@ class WriteBound:
     """What jobs may write, in bytes, and the block by which each clone may exceed its size if that
     is no multiple of it."""
 
-    wanted: int
-    spare: int
+    nominal: int
+    excess: int
 
     @property
     def total(self) -> int:
         """Return the sum of both."""
-        return self.wanted + self.spare
+        return self.nominal + self.excess
 
 
 def max_written_bytes(text: str, sections: Sequence[SectionFiles], size_of: SizeOf) -> int | None:
@@ -54,7 +54,7 @@ def write_bound(text: str, sections: Sequence[SectionFiles], size_of: SizeOf) ->
     """
     nominal = spare = 0
     for job, files in zip(jobfile.effective_sections(text), sections, strict=True):
-        before = _laid_out(job, files, size_of)
+        before = _layout_bytes(job, files, size_of)
         if before is None:
             return None
         nominal += before
@@ -62,7 +62,7 @@ def write_bound(text: str, sections: Sequence[SectionFiles], size_of: SizeOf) ->
             continue
         clone = _by_size(job, files, size_of), _by_rate(job)
         bounds = [bound for bound in clone if bound is not None]
-        if not bounds or any(flag(job.options, name) for name in _BY_OTHERS):
+        if not bounds or any(flag(job.options, name) for name in _UNBOUNDED_OPTIONS):
             return None
         clones = count_of(job.options.get("numjobs"))
         nominal += clones * min(bounds)
@@ -73,7 +73,7 @@ def write_bound(text: str, sections: Sequence[SectionFiles], size_of: SizeOf) ->
 def layout_bytes(text: str, sections: Sequence[SectionFiles], size_of: SizeOf) -> int | None:
     """Bytes that fio fills files with before the jobs begin; ``None``: not known."""
     layouts = [
-        _laid_out(job, files, size_of)
+        _layout_bytes(job, files, size_of)
         for job, files in zip(jobfile.effective_sections(text), sections, strict=True)
     ]
     sizes = [size for size in layouts if size is not None]
@@ -100,12 +100,15 @@ def _by_size(job: Section, files: SectionFiles, size_of: SizeOf) -> int | None:
         return None
     loops = count_of(job.options.get("loops"))
     existing = _existing_bytes(files, size_of)
-    text = next(filter(_is_said, (_first(job, "io_size", "io_limit"), _first(job, "size"))), "100%")
+    text = next(
+        filter(_is_set, (_first_option(job, "io_size", "io_limit"), _first_option(job, "size"))),
+        "100%",
+    )
     size = part_bytes(text, existing, job.options)
     return None if size is None else loops * size
 
 
-def _is_said(text: str) -> bool:
+def _is_set(text: str) -> bool:
     """fio takes 0 as if the option wasn't there."""
     return bool(text) and text.rstrip("%").strip("0") != ""
 
@@ -119,17 +122,17 @@ def _existing_bytes(files: SectionFiles, size_of: SizeOf) -> int | None:
 
 def _by_rate(job: Section) -> int | None:
     seconds = _seconds(job)
-    if seconds is None or expand_variables(job.options.get(_PACED_BY_CHANCE, "linear")) != "linear":
+    if seconds is None or expand_variables(job.options.get(_RATE_PROCESS, "linear")) != "linear":
         return None
     paces = []
-    if (rate := _of_writes(job, "rate")) is not None:
+    if (rate := _write_rate(job, "rate")) is not None:
         paces.append(rate)
-    if (rate := _of_writes(job, "rate_iops")) is not None:
+    if (rate := _write_rate(job, "rate_iops")) is not None:
         paces.append(rate * largest_block(job))
     return round(min(paces) * (seconds + RAMPS)) if paces else None
 
 
-def _of_writes(job: Section, name: str) -> int | None:
+def _write_rate(job: Section, name: str) -> int | None:
     """The writes' part of "R,W,T"; one alone holds for each direction."""
     parts = expand_variables(job.options.get(name, "")).split(",")
     part = parts[1] if len(parts) > 1 else parts[0]
@@ -137,18 +140,18 @@ def _of_writes(job: Section, name: str) -> int | None:
 
 
 def _seconds(job: Section) -> float | None:
-    runtime = _first(job, "runtime", "timeout")
+    runtime = _first_option(job, "runtime", "timeout")
     # fio reads 0.5s as 0, which is no end
     run = None if "." in runtime else duration_s(runtime)
-    ramp = _first(job, "ramp_time") or "0"
+    ramp = _first_option(job, "ramp_time") or "0"
     before = duration_s(ramp)
     return run + before if run and before is not None else None
 
 
-def _laid_out(job: Section, files: SectionFiles, size_of: SizeOf) -> int | None:
+def _layout_bytes(job: Section, files: SectionFiles, size_of: SizeOf) -> int | None:
     """Bytes in files that aren't there: they are filled first where the job reads or overwrites.
     Those that are there can't be made longer: the fence lets none be created anew."""
-    kind = (_first(job, "rw", "readwrite") or "read").partition(":")[0]
+    kind = (_first_option(job, "rw", "readwrite") or "read").partition(":")[0]
     reads = "read" in kind or kind in ("rw", "randrw")
     if not (reads or flag(job.options, "overwrite")):
         return 0
@@ -156,13 +159,13 @@ def _laid_out(job: Section, files: SectionFiles, size_of: SizeOf) -> int | None:
         return 0
     if any(name.startswith("offset") for name in job.options):
         return None
-    file_size = _first(job, "filesize", "file_size").rpartition("-")[2]
-    if _is_said(file_size):
+    file_size = _first_option(job, "filesize", "file_size").rpartition("-")[2]
+    if _is_set(file_size):
         file_bytes = size_bytes(file_size, job.options)
         return None if file_bytes is None else file_bytes * len(files.paths)
-    size = size_bytes(_first(job, "size"), job.options)
+    size = size_bytes(_first_option(job, "size"), job.options)
     return None if not size else size * max(1, files.sets)
 
 
-def _first(job: Section, *names: str) -> str:
+def _first_option(job: Section, *names: str) -> str:
     return next((expand_variables(job.options[name]) for name in names if name in job.options), "")

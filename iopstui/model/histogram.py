@@ -93,7 +93,7 @@ def percentiles(bins: Bins, percents: Iterable[float] = PERCENTILES) -> dict[flo
     """
     keys: Sequence[int]
     if type(bins) is HistogramColumns:
-        keys, cumulative = bins.places, bins.sums
+        keys, cumulative = bins.bucket_keys, bins.sums
     else:
         keys = sorted(bins)
         # at each key, how many are counted up to it: whole numbers, so nothing is lost by adding
@@ -101,8 +101,8 @@ def percentiles(bins: Bins, percents: Iterable[float] = PERCENTILES) -> dict[flo
     total = cumulative[-1] if cumulative else 0
     if total <= 0:
         return {}
-    places = {p: bisect_left(cumulative, p / 100.0 * total) for p in sorted(percents)}
-    return {p: keys[place] for p, place in places.items() if place < len(keys)}
+    indices = {p: bisect_left(cumulative, p / 100.0 * total) for p in sorted(percents)}
+    return {p: keys[index] for p, index in indices.items() if index < len(keys)}
 
 
 def maximum(bins: Bins) -> int | None:

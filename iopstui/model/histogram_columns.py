@@ -14,29 +14,29 @@ from operator import sub
 
 
 class HistogramColumns(Mapping[int, int]):
-    """A histogram: ``places`` (keys in ns, ascending) and their ``counts``, none of them below 0.
+    """A histogram: ``bucket_keys`` (in ns, ascending) and their ``counts``, none of them below 0.
     A bucket that counted nothing is not in it, as in a dict. ``ends`` are the cumulative one that
     it is the growth to, and the one before that (``None``: it grew from nothing); ``lag`` what this
     growth has more than their difference.
 
-    Those with the same buckets should share one list of ``places``: that is what makes it fast.
+    Those with the same buckets should share one list of ``bucket_keys``, which makes it fast.
     """
 
-    __slots__ = ("_held", "_sums", "counts", "ends", "lag", "places")
+    __slots__ = ("_dict", "_sums", "bucket_keys", "counts", "ends", "lag")
 
     def __init__(
         self,
-        places: Sequence[int],
+        bucket_keys: Sequence[int],
         counts: Sequence[int],
         ends: tuple[HistogramColumns, HistogramColumns | None] | None = None,
         lag: Mapping[int, int] | None = None,
     ) -> None:
-        self.places = places
+        self.bucket_keys = bucket_keys
         self.counts = counts
         self.ends = ends
         self.lag = lag
         self._sums: list[int] | None = None
-        self._held: dict[int, int] | None = None
+        self._dict: dict[int, int] | None = None
 
     def __getitem__(self, key: int) -> int:
         return self.as_dict()[key]
@@ -67,10 +67,10 @@ class HistogramColumns(Mapping[int, int]):
 
     def as_dict(self) -> dict[int, int]:
         """Return a dict, which callers must not change."""
-        if self._held is None:
-            pairs = zip(self.places, self.counts, strict=True)
-            self._held = {place: count for place, count in pairs if count}
-        return self._held
+        if self._dict is None:
+            pairs = zip(self.bucket_keys, self.counts, strict=True)
+            self._dict = {key: count for key, count in pairs if count}
+        return self._dict
 
     @property
     def sums(self) -> list[int]:
@@ -83,32 +83,34 @@ class HistogramColumns(Mapping[int, int]):
     def highest(self) -> int | None:
         """The highest key that counted anything; ``None`` of an empty one."""
         sums = self.sums
-        return self.places[bisect_left(sums, sums[-1])] if sums and sums[-1] else None
+        return self.bucket_keys[bisect_left(sums, sums[-1])] if sums and sums[-1] else None
 
     def since(self, before: HistogramColumns | None) -> HistogramColumns | None:
         """Counts since ``before`` (``None``: all are new), as ``histogram.subtract``; ``None`` if a
         bucket has gone or the counts began again."""
         if before is None:
-            return HistogramColumns(self.places, self.counts, (self, None))
+            return HistogramColumns(self.bucket_keys, self.counts, (self, None))
         old_counts = before.counts
-        if self.places is not before.places:
+        if self.bucket_keys is not before.bucket_keys:
             old_count = before.as_dict().get
-            old_counts = [old_count(place, 0) for place in self.places]
+            old_counts = [old_count(key, 0) for key in self.bucket_keys]
             if sum(map(bool, old_counts)) != sum(map(bool, before.counts)):
                 return None
         counts = list(map(sub, self.counts, old_counts))
         if not counts or min(counts) >= 0:
-            return HistogramColumns(self.places, counts, (self, before))
+            return HistogramColumns(self.bucket_keys, counts, (self, before))
         return self._without_lag(counts, before)
 
     def _without_lag(self, counts: list[int], before: HistogramColumns) -> HistogramColumns | None:
         """fio copies its counters without stopping the jobs, so a single one may lag: it counted
         nothing. ``None`` where that is more than what was counted."""
-        lag = {place: -count for place, count in zip(self.places, counts, strict=True) if count < 0}
+        lag = {
+            key: -count for key, count in zip(self.bucket_keys, counts, strict=True) if count < 0
+        }
         counts = [count if count > 0 else 0 for count in counts]
         if sum(lag.values()) > sum(counts):
             return None
-        return HistogramColumns(self.places, counts, (self, before), lag)
+        return HistogramColumns(self.bucket_keys, counts, (self, before), lag)
 
 
 class BinsTotal:
@@ -117,15 +119,15 @@ class BinsTotal:
 
     def __init__(self, in_order: bool = False) -> None:
         self._in_order = in_order
-        self._held: dict[int, int] = {}
-        # what has grown between these two is not in _held yet
+        self._counts: dict[int, int] = {}
+        # what has grown between these two is not in _counts yet
         self._first: HistogramColumns | None = None
         self._last: HistogramColumns | None = None
-        self._lagged = False
+        self._has_lag = False
 
     def __getstate__(self) -> dict[str, object]:
         """A copy begins anew behind what was added so far."""
-        self._settle()
+        self._add_pending()
         return {**self.__dict__, "_first": None, "_last": None}
 
     def add(self, part: Mapping[int, int]) -> None:
@@ -133,38 +135,42 @@ class BinsTotal:
         last, ends = self._last, part.ends if type(part) is HistogramColumns else None
         if last is not None and ends is not None and ends[1] is last:
             now = ends[0]
-            if now.places is last.places:
+            if now.bucket_keys is last.bucket_keys:
                 self._last = now
                 if part.lag:  # type: ignore[attr-defined]
-                    self._lagged = True
+                    self._has_lag = True
                     self._count(part.lag)  # type: ignore[attr-defined]
                 return
-        self._settle()
+        self._add_pending()
         self._count(part)
         first = ends[0] if ends is not None else None
-        if first is not None and self._in_order and not self._held.keys() >= set(first.places):
+        if (
+            first is not None
+            and self._in_order
+            and not self._counts.keys() >= set(first.bucket_keys)
+        ):
             first = None
         self._first = self._last = first
 
-    def _settle(self) -> None:
+    def _add_pending(self) -> None:
         first, last = self._first, self._last
         if first is None or last is None or first is last:
             return
         self._first = last
-        self._count(HistogramColumns(last.places, list(map(sub, last.counts, first.counts))))
-        if self._lagged:
-            self._lagged = False
-            self._held = {key: count for key, count in self._held.items() if count}
+        self._count(HistogramColumns(last.bucket_keys, list(map(sub, last.counts, first.counts))))
+        if self._has_lag:
+            self._has_lag = False
+            self._counts = {key: count for key, count in self._counts.items() if count}
 
     def _count(self, part: Mapping[int, int]) -> None:
-        if not self._held:
-            self._held.update(part)
+        if not self._counts:
+            self._counts.update(part)
             return
-        before = self._held.get
-        self._held.update({key: before(key, 0) + count for key, count in part.items()})
+        before = self._counts.get
+        self._counts.update({key: before(key, 0) + count for key, count in part.items()})
 
     @property
     def bins(self) -> dict[int, int]:
         """The sum so far, which callers must not change."""
-        self._settle()
-        return self._held
+        self._add_pending()
+        return self._counts

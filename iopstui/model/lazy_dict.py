@@ -14,7 +14,7 @@ class LazyDict(Mapping[K, V]):
     time: it must always return the same). ``keys_of`` gives its keys, each once and in order, for
     less, or ``None`` if only ``make`` can tell. Equal to a dictionary of the same."""
 
-    __slots__ = ("_found", "_keys", "_keys_of", "_make")
+    __slots__ = ("_built", "_keys", "_make", "_read_keys")
 
     def __init__(
         self,
@@ -22,23 +22,23 @@ class LazyDict(Mapping[K, V]):
         keys_of: Callable[[], Collection[K] | None] | None = None,
     ) -> None:
         self._make: Callable[[], dict[K, V]] | None = make
-        self._keys_of = keys_of
-        self._found: dict[K, V] | None = None
+        self._read_keys = keys_of
+        self._built: dict[K, V] | None = None
         self._keys: Collection[K] | None = None
 
     def full(self) -> dict[K, V]:
         """The whole dictionary. Callers must not change it."""
-        make, built = self._make, self._found
+        make, built = self._make, self._built
         # what is found is there before what makes it is forgotten, which may be large
         if built is None and make is not None:
-            built = self._found = make()
-            self._make = self._keys_of = None
+            built = self._built = make()
+            self._make = self._read_keys = None
         return {} if built is None else built
 
-    def _known(self) -> Collection[K]:
+    def _known_keys(self) -> Collection[K]:
         """The keys."""
         if self._keys is None:
-            keys_of = self._keys_of
+            keys_of = self._read_keys
             keys = keys_of() if keys_of is not None else None
             self._keys = self.full().keys() if keys is None else keys
         return self._keys
@@ -47,10 +47,10 @@ class LazyDict(Mapping[K, V]):
         return self.full()[key]
 
     def __iter__(self) -> Iterator[K]:
-        return iter(self._known())
+        return iter(self._known_keys())
 
     def __len__(self) -> int:
-        return len(self._known())
+        return len(self._known_keys())
 
     def __repr__(self) -> str:
         return repr(self.full())

@@ -166,7 +166,7 @@ def sum_rates(parts: Sequence[DiskRates]) -> DiskRates | None:
     """
     if len(parts) < 2:
         return parts[0] if parts else None
-    sums = {name: _added([getattr(part, name) for part in parts]) for name in _SUMMED_FIELDS}
+    sums = {name: _sum_known([getattr(part, name) for part in parts]) for name in _SUMMED_FIELDS}
     return DiskRates(
         seconds=parts[0].seconds,
         **sums,
@@ -187,7 +187,7 @@ _SUMMED_FIELDS = (
 )  # fmt: skip
 
 
-def _added(values: Sequence[Any]) -> Any:
+def _sum_known(values: Sequence[Any]) -> Any:
     return None if None in values else sum(values)
 
 
@@ -221,7 +221,7 @@ class CpuLoad:
 
 def cpu_load(current: CpuTimes, previous: CpuTimes) -> CpuLoad | None:
     """Load of one CPU; ``None`` if no tick passed or it was reset (CPU off- and online)."""
-    ticks = _grown(current, previous)
+    ticks = _tick_growth(current, previous)
     if ticks is None:
         return None
     usr, system, iowait, irq, soft, idle, steal, scale = ticks
@@ -238,14 +238,14 @@ def cpu_load(current: CpuTimes, previous: CpuTimes) -> CpuLoad | None:
 
 def cpu_busy(current: CpuTimes, previous: CpuTimes) -> float | None:
     """Busy time in percent: ``cpu_load`` without idle and iowait; ``None`` as there."""
-    ticks = _grown(current, previous)
+    ticks = _tick_growth(current, previous)
     if ticks is None:
         return None
     _, _, iowait, _, _, idle, _, scale = ticks
     return 100 - idle * scale - iowait * scale
 
 
-def _grown(
+def _tick_growth(
     current: CpuTimes, previous: CpuTimes
 ) -> tuple[int, int, int, int, int, int, int, float] | None:
     """The ticks of each field of ``CpuLoad``, and what makes percents of them.

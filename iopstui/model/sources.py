@@ -19,13 +19,13 @@ Rate = Callable[["int | None", "int | None", float], "float | None"]
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure of a source, under ``kernel.SOURCE.NAME``. ``of`` makes it from the counter of the
+    """A figure of a source, under ``kernel.SOURCE.NAME``. ``rate`` makes it from the counter of the
     same name."""
 
     name: str
     unit: str
     meaning: str
-    of: Rate
+    rate: Rate
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ def figures(
     """All figures of the sources that were read, by source and name."""
     return {
         source.name: {
-            figure.name: figure.of(
+            figure.name: figure.rate(
                 now[source.name].get(figure.name), before[source.name].get(figure.name), seconds
             )
             for figure in source.figures

@@ -30,7 +30,7 @@ from iopstui.model.metrics.probe import KINDS, LatencyStats, ProbeInterval, Requ
 from iopstui.model.metrics.shares.share import SOURCE as NFS
 from iopstui.model.metrics.shares.share import OperationRates, Share, SmbClient
 from iopstui.model.metrics.shares.smb import SOURCE as SMB
-from iopstui.model.metrics.slow.slow_requests import second_of
+from iopstui.model.metrics.slow.slow_requests import completion_second
 from iopstui.model.metrics.waits import Waits
 from iopstui.model.network.connections import SOURCE as TCP
 from iopstui.model.network.connections import Connection
@@ -281,7 +281,8 @@ def _probe(probe: ProbeInterval, devices: Sequence[str], t: float) -> Object:
         "matrix": probe.matrix,
         "tasks": [_task(task) for task in probe.tasks],
         "slowest": [
-            exemplar_object(exemplar, second_of(exemplar, probe, t)) for exemplar in probe.exemplars
+            exemplar_object(exemplar, completion_second(exemplar, probe, t))
+            for exemplar in probe.exemplars
         ],
         "requeues/s": probe.requeued_s,
         "merges/s": probe.merged_s,

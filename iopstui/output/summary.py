@@ -21,8 +21,13 @@ from iopstui.model.metrics.energy import RunEnergy
 from iopstui.model.metrics.nvme import RunDrives
 from iopstui.model.metrics.probe import ProbeTotal
 from iopstui.model.metrics.shares.share import OperationRates, RunShare
-from iopstui.model.metrics.slow.in_common import in_common
-from iopstui.model.metrics.slow.slow_requests import SLOW_KINDS, SlowestTotal, slow_text, way_text
+from iopstui.model.metrics.slow.common_properties import common_properties
+from iopstui.model.metrics.slow.slow_requests import (
+    SLOW_KINDS,
+    SlowestTotal,
+    request_text,
+    stages_text,
+)
 from iopstui.model.metrics.summary import EXACT, UNCHECKED, FramesTotal, certificate, is_final
 from iopstui.model.metrics.waits import Waits, waits_line
 from iopstui.model.rates import MIB
@@ -108,7 +113,7 @@ def reconciliation(summary: Mapping[str, Any], frames: FramesTotal) -> str:
         adds = "the interval adds" if frames.frames == 1 else f"the {intervals} add"
         if check.bytes is not None:
             return f"Verified: {adds} up to fio's own totals ({ios}, {moved})."
-        why = "block sizes vary" if check.sizes_kept else "the recording has no block size"
+        why = "block sizes vary" if check.has_block_sizes else "the recording has no block size"
         if not check.stated_bytes:
             why = "these I/Os move no data"
         return (f"Verified: {adds} up to fio's own total ({ios}). Their {moved} are not checked: "
@@ -122,7 +127,7 @@ def reconciliation(summary: Mapping[str, Any], frames: FramesTotal) -> str:
         text += f" The difference {RAMP_WORDS}."
     if check.failed:
         text += " The missing part had not completed when the job failed."
-    if not check.own_mean:
+    if not check.mean_is_consistent:
         text += " fio's own mean IOPS do not match its count either."
     return text
 
@@ -164,15 +169,15 @@ def slowest_text(total: SlowestTotal) -> str:
 
     lines: list[str] = []
     for kind in SLOW_KINDS:
-        for t, request in total.of(kind)[:SHOWN_SLOWEST]:
+        for t, request in total.slowest_of(kind)[:SHOWN_SLOWEST]:
             if not lines:
                 lines.append("slowest requests, from allocation to completion:")
-            text = (f"{clock(t)} {kind} {latency(request.total_ns)}: {way_text(request)}; "
-                    f"{slow_text(request)}")  # fmt: skip
+            text = (f"{clock(t)} {kind} {latency(request.total_ns)}: {stages_text(request)}; "
+                    f"{request_text(request)}")  # fmt: skip
             lines += textwrap.wrap(
                 printable(text), WIDTH, initial_indent="  ", subsequent_indent="    "
             )
-    for claim in in_common(total.compared()):
+    for claim in common_properties(total.selection()):
         lines += textwrap.wrap(printable(claim.text), WIDTH, subsequent_indent="    ")
     return "\n".join(lines)
 

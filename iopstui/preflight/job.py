@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from iopstui.errors import UsageError
-from iopstui.fio.inspect import Fio, cancel_when, given_up
-from iopstui.fio.job_text import common_options, named_places, names_its_files, read_job
+from iopstui.fio.dangerous_values import refuse_dangerous_values
+from iopstui.fio.inspect import Fio, cancel_flag, cancel_when
+from iopstui.fio.job_text import common_options, named_paths, names_its_files, read_job
 from iopstui.fio.library import find_job, is_shipped
-from iopstui.fio.odd_values import refuse_odd_values
 from iopstui.linux.machine.memory import read_memory
 from iopstui.linux.roots import Roots
 from iopstui.linux.shares.served_work import work_on
@@ -42,7 +42,7 @@ def prepare(
     """
     cwd = Path.cwd()
     places = [cwd / request.job, *(Path(place.path) for place in (target.places if target else ()))]
-    signal = given_up()
+    signal = cancel_flag()
 
     def work() -> PreparedJob:
         cancel_when(signal)
@@ -50,7 +50,7 @@ def prepare(
         text = read_job(path)
         require_target(path, text, target)
         if target is None:
-            places.extend(cwd / name for name in named_places(text))
+            places.extend(cwd / name for name in named_paths(text))
         return _prepare(request, path, text, target, fio, private, devices, roots)
 
     return work_on(places, work, PreparedJob.close, roots)
@@ -75,7 +75,7 @@ def _prepare(
             f"--set {conflicting.pop()}= conflicts with the target. Both set where the job runs.",
             "Use only TARGET: iopstui run TARGET --job ...",
         )
-    refuse_odd_values(
+    refuse_dangerous_values(
         jobfile.effective_sections(jobfile.with_overrides(text, overrides)), read_memory(roots)
     )
     binding = bind_jobs(text, overrides, target, devices) if request.bind else None

@@ -112,7 +112,7 @@ class PreparedJob:
         return Fence(
             read=guard.reads if guard is not None else self._neighbouring_files(),
             write=guard.writes if guard is not None else (),
-            own=writable,
+            run_directories=writable,
             open=directories,
             fsize=max_bytes,
         )

@@ -9,7 +9,7 @@ from pathlib import Path
 from iopstui.fio.inspect import find_fio
 from iopstui.fio.job_text import (
     absolute_files,
-    named_places,
+    named_paths,
     names_its_files,
     read_job,
 )
@@ -37,7 +37,7 @@ def target_named_by_job(
     if is_shipped(path) or not names_its_files(text):
         return None
     # fio looks at them when it reads the job
-    for place in named_places(text):
+    for place in named_paths(text):
         require_answer(Path.cwd() / place, roots)
     private = private_directory()
     try:

@@ -9,7 +9,7 @@ from typing import Any
 
 from iopstui import __version__
 from iopstui.model.metrics.shares.share import SMB_PROTOCOL
-from iopstui.model.metrics.slow.in_common import in_common
+from iopstui.model.metrics.slow.common_properties import common_properties
 from iopstui.output.jsonl import (
     clean,
     exemplar_object,
@@ -58,7 +58,9 @@ def _story(story: Story) -> dict[str, Any]:
             for place, finding in enumerate(story.findings)
         ],
         "slowest": [exemplar_object(request, t) for t, request in story.slowest.all()],
-        "slowest_in_common": [asdict(claim) for claim in in_common(story.slowest.compared())],
+        "slowest_in_common": [
+            asdict(claim) for claim in common_properties(story.slowest.selection())
+        ],
         "stalls": [asdict(stall) for stall in story.stalls],
         "marks": [asdict(mark) for mark in story.marks],
         "between_marks": [asdict(interval) for interval in story.stretches],

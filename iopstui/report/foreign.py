@@ -238,8 +238,8 @@ def _missing_facts(
     if len({file.name.job for file in files}) > 1:
         yield "when the jobs began: each log counts from its own job's start"
     for file in files:
-        if file.log.odd:
-            yield f"{named(file)}: {file.log.odd} lines are not lines of such a log"
+        if file.log.unparsed_lines:
+            yield f"{named(file)}: {file.log.unparsed_lines} lines are not lines of such a log"
         if not file.log.lines:
             yield f"{named(file)}: it is empty"
     if result is None and not any(log.kind == "bw" or log.seconds for log in logs.logs):

@@ -126,8 +126,8 @@ def _read_story(recording: Recording, several: bool) -> Story:
         if isinstance(item, Block):
             take_block(story, item)
             for step, figures in item.figures.items():
-                history.figures(step, figures)
-            stretches.combined(item.measured, item.first)
+                history.add_figures(step, figures)
+            stretches.add_figures(item.measured, item.first)
             continue
         for event in fold.feed(item):
             _add_event(story, event)

@@ -233,7 +233,7 @@ def _try_fence(evidence: Evidence, scratch: Path) -> None:
         evidence.missing["fence"] = "this kernel has neither Landlock nor namespaces for this user"
         return
     script = f"echo x > {inside}/file; echo changed > {outside}/file; echo x > {outside}/new"
-    process = start_fenced(Fence(own=(str(inside),)), [shell, "-c", script], cwd=inside)
+    process = start_fenced(Fence(run_directories=(str(inside),)), [shell, "-c", script], cwd=inside)
     process.communicate(timeout=MAX_S)
     evidence.fence = {
         "kind": fence_kind(),

@@ -45,15 +45,15 @@ _RTT = Column("rtt_ms", "RTT", 6, lambda ms: f.milliseconds(ms, ""))
 _TEXT_COLUMNS = (
     RUN_COLUMNS[0],
     Column("", "what was changed", 27, left=True,
-           of=lambda row: printable(_MARKS[row.ended] + row.what)),
+           read=lambda row: printable(_MARKS[row.ended] + row.what)),
     *(column for column in RUN_COLUMNS[2:] if column.id not in ("util", "ended")),
 )  # fmt: skip
 MARK_COLUMNS = (
     Column("time", " time", 15, left=True,
-           of=lambda stretch: f" {f.clock(stretch.start)}-{f.clock(stretch.end)}"),
+           read=lambda stretch: f" {f.clock(stretch.start)}-{f.clock(stretch.end)}"),
     Column("text", "from this mark on", 32, printable, left=True),
     Column("iops", "IOPS", 7,
-           of=lambda stretch: f.number(stretch.iops) + ("" if stretch.by_fio else " d")),
+           read=lambda stretch: f.number(stretch.iops) + ("" if stretch.by_fio else " d")),
     Column("bw", "MiB/s", 7, f.mib),
     Column("p99_ns", "p99", 8, _dense),
     Column("seconds", "s", 5, _seconds),
@@ -73,25 +73,25 @@ def add_run_event(history: RunHistory, event: Event) -> None:
     """Add an event of the session."""
     match event:
         case FrameReady():
-            history.frame(event.frame)
+            history.add_frame(event.frame)
         case StepStarted():
-            history.started(event.step, event.job, event.title, event.options)
+            history.start_run(event.step, event.job, event.title, event.options)
         case TunableChanged():
             history.note_tunable_change(event.device, event.name, event.before, event.now)
         case StepFinished():
             outcome = FAILED if event.error else STOPPED if event.interrupted else DONE
-            history.finished(event.step, outcome)
+            history.finish_run(event.step, outcome)
 
 
 def add_mark_event(stretches: MarkIntervals, event: Event) -> None:
     """Add an event of the session to what is told by marks."""
     match event:
         case FrameReady():
-            stretches.frame(event.frame)
+            stretches.add_frame(event.frame)
         case Mark():
-            stretches.mark(event.t, event.text)
+            stretches.add_mark(event.t, event.text)
         case StepStarted(phase="run"):
-            stretches.started(event.t, event.title or event.job)
+            stretches.start_run(event.t, event.title or event.job)
 
 
 def mark_interval_rows(stretches: Sequence[MarkInterval]) -> Iterator[str]:

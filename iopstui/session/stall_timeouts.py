@@ -32,7 +32,7 @@ class StallTimeouts:
         self._next_check = now + 20 * (self._context.now() - now)
         self._context.emit(
             events.LayoutProgress(
-                now, step, "creating the scratch file", work.done, run.prepared.layout_bytes
+                now, step, "creating the scratch file", work.file_bytes, run.prepared.layout_bytes
             )
         )
         if self._stall.feed(now, work):

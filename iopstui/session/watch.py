@@ -9,7 +9,7 @@ from time import monotonic
 from iopstui.events import Event, FindingEnded, FindingReported, FrameReady, Notice
 from iopstui.model.block.target import Target
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.metrics.slow.in_common import slow_requests_text
+from iopstui.model.metrics.slow.common_properties import slow_requests_text
 from iopstui.model.watch.totals import WatchTotals
 from iopstui.model.watch.trigger import Trigger, TriggerFired, TriggerWatch
 from iopstui.session.live import LiveSession

@@ -19,8 +19,8 @@ from iopstui.linux.probe.script import Region
 from iopstui.linux.roots import Roots
 from iopstui.model.block.target import DEVICE, Target
 from iopstui.model.workload.fidelity import Distance
+from iopstui.model.workload.packing import pack_shape
 from iopstui.model.workload.trace import TraceBuffer
-from iopstui.model.workload.words import shape
 from iopstui.model.workload.workload import Arrivals, Stream, Workload
 
 READS = Stream("db", "read", 10.0, 1000, 4_096_000, 0, sizes={4096: 1000}, depths={2: 1000},
@@ -45,7 +45,7 @@ class FakeCapture:
         if FakeCapture.unusable:
             raise CaptureUnusable(FakeCapture.unusable)
         if trace is not None:
-            trace.add([10**6, 10**6 + 7000], [8, 0], [shape(5, 0, 8), shape(5, 2, 8)])
+            trace.add([10**6, 10**6 + 7000], [8, 0], [pack_shape(5, 0, 8), pack_shape(5, 2, 8)])
         FakeCapture.choice = choice
 
     def poll(self) -> int:

@@ -205,13 +205,13 @@ class Arena:
 
     def _bare(self, job: Path) -> str:
         """The same file given to fio as it is: nobody has read it, and the fence alone stands."""
-        own = Fence(own=(str(self.top / "work"),), fsize=64 << 20)
+        own = Fence(run_directories=(str(self.top / "work"),), fsize=64 << 20)
         process = FioProcess([self.fio.path, str(job)], private_directory(), own)
         until = time.monotonic() + LONGEST_S
         try:
-            while not any(one.word in ("over", "gone") for one in process.read_guard()):
+            while not any(one.event in ("over", "gone") for one in process.read_guard()):
                 if time.monotonic() > until:
-                    process.order("kill")
+                    process.send_order("kill")
                 time.sleep(0.005)
         finally:
             process.close()

@@ -35,9 +35,9 @@ from iopstui.linux.roots import Roots
 from iopstui.model.histogram import bucket_key, percentiles
 from iopstui.model.metrics.probe import (
     BPFTRACE,
+    BUILT_IN,
     LATENCY,
     MATRIX,
-    OWN,
     PARTS,
     WAY,
     ProbeInterval,
@@ -78,7 +78,7 @@ class Probed:
     ) -> None:
         followed = regions(names, read_devices(ROOTS), ROOTS)
         self._probe: ProbeProcess | BpfProbe
-        if by == OWN:
+        if by == BUILT_IN:
             self._probe = BpfProbe(followed, 1, Clock(), ROOTS)
         else:
             text = script(parts, followed, read_tracepoints(ROOTS), 1000)
@@ -134,7 +134,7 @@ def fio(node: str, *options: str) -> None:
        "--runtime=3", "--output=/dev/null", *options)  # fmt: skip
 
 
-WAYS = pytest.mark.parametrize(("by", "parts"), [(BPFTRACE, PARTS), (OWN, (LATENCY,))])
+WAYS = pytest.mark.parametrize(("by", "parts"), [(BPFTRACE, PARTS), (BUILT_IN, (LATENCY,))])
 
 
 @WAYS
@@ -179,7 +179,7 @@ def test_both_ways_count_the_same_requests(disk: str, rw: str) -> None:
     name = name_of(disk)
     with (
         Probed([name], (LATENCY,)) as one,
-        Probed([name], (LATENCY,), OWN) as other,
+        Probed([name], (LATENCY,), BUILT_IN) as other,
     ):
         fio(disk, f"--rw={rw}", "--bs=64k", "--iodepth=4")
     assert one.interval is not None and other.interval is not None
@@ -217,7 +217,7 @@ def trace_events(name: str, do: Callable[[], None]) -> list[tuple[float, str, in
     return [(float(m[1]), m[2], int(m[3])) for row in rows if (m := form.search(row))]
 
 
-@pytest.mark.parametrize("by", [BPFTRACE, OWN])
+@pytest.mark.parametrize("by", [BPFTRACE, BUILT_IN])
 def test_percentiles_are_those_of_the_raw_events_of_the_same_requests(disk: str, by: str) -> None:
     name = name_of(disk)
     with Probed([name], (LATENCY,), by) as probed:
@@ -293,7 +293,7 @@ def with_serial(serial: str) -> str:
     pytest.skip(f"no disk {serial}: run this in the lab")
 
 
-@pytest.mark.parametrize(("by", "parts"), [(BPFTRACE, (LATENCY, MATRIX)), (OWN, (LATENCY,))])
+@pytest.mark.parametrize(("by", "parts"), [(BPFTRACE, (LATENCY, MATRIX)), (BUILT_IN, (LATENCY,))])
 def test_a_disk_of_two_paths(by: str, parts: tuple[str, ...]) -> None:
     name = with_serial("MPATHNS").removeprefix("/dev/").replace("c1n", "n").replace("c2n", "n")
     with Probed([name], parts, by) as probed:
@@ -302,10 +302,10 @@ def test_a_disk_of_two_paths(by: str, parts: tuple[str, ...]) -> None:
     assert found is not None
     counted = probed.diskstats[name][0]
     assert found.disks[name]["read"].device.ios == pytest.approx(counted, abs=2) and counted > 300
-    assert by == OWN or found.matrix, "submitters and completers, too"
+    assert by == BUILT_IN or found.matrix, "submitters and completers, too"
 
 
-@pytest.mark.parametrize(("by", "parts"), [(BPFTRACE, (LATENCY, WAY)), (OWN, (LATENCY,))])
+@pytest.mark.parametrize(("by", "parts"), [(BPFTRACE, (LATENCY, WAY)), (BUILT_IN, (LATENCY,))])
 def test_a_flush_is_no_write(disk: str, by: str, parts: tuple[str, ...]) -> None:
     name = name_of(disk)
     with Probed([name], parts, by) as probed:
@@ -317,7 +317,7 @@ def test_a_flush_is_no_write(disk: str, by: str, parts: tuple[str, ...]) -> None
     assert found.disks[name]["write"].device.ios == pytest.approx(counted[4] - counted[15], abs=2)
 
 
-@pytest.mark.parametrize("by", [BPFTRACE, OWN])
+@pytest.mark.parametrize("by", [BPFTRACE, BUILT_IN])
 def test_what_is_sent_again_is_counted_once(by: str) -> None:
     # scsi_debug(4): opts=0x8000, every 20th command finds the host busy
     with scsi_debug(opts=0x8000, every_nth=20, ndelay=100_000, dev_size_mb=64) as node:

@@ -25,7 +25,7 @@ SOURCE = Path(iopstui.__file__).parent
         ("model/rates.py", "SECTOR = 512", "SECTOR = 1024", "device: sectors of rMB/s"),
         ("linux/devices/irqmap.py", "return int(match[1])\n    return None",
          "return int(match[1]) + 1\n    return None", "queue map: queue of each interrupt"),
-        ("fio/fence_exec.py", "_landlocked(spec, grants)", "pass", "fence: write outside"),
+        ("fio/fence_exec.py", "_enter_landlock(spec, grants)", "pass", "fence: write outside"),
         ("safety/tunables.py", "_, failed = _restore(entries, snapshots, self._roots)",
          "failed = []", "tunables: restored after it"),
     ],

@@ -82,7 +82,7 @@ def test_every_mount_loses_the_rights_it_is_not_named_for(monkeypatch: pytest.Mo
     seen["/data"], seen["/dev/vda"] = os.ST_NODEV, 0
     monkeypatch.setattr(os, "statvfs", lambda path: SimpleNamespace(f_flag=seen[path]))
     arguments = {"/data", "/dev/vda"}, {"/dev/vda"}, {"/usr/lib"}
-    fence._close_all(*arguments)
+    fence._restrict_mounts(*arguments)
     base = fence.MS_REMOUNT | fence.MS_BIND | keep | fence.MS_NOSUID
     read, nodes, programs = fence.MS_RDONLY, fence.MS_NODEV, fence.MS_NOEXEC
     assert given == {
@@ -94,7 +94,7 @@ def test_every_mount_loses_the_rights_it_is_not_named_for(monkeypatch: pytest.Mo
                        (os.ST_RDONLY, "the devices in / can't be closed")):  # fmt: skip
         seen["/"] = flag
         with pytest.raises(fence.FenceError) as caught:
-            fence._close_all(*arguments)
+            fence._restrict_mounts(*arguments)
         assert (caught.value.errno, caught.value.strerror) == (errno.EPERM, says)
 
 

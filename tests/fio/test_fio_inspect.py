@@ -45,7 +45,7 @@ def test_a_fio_that_does_nothing_is_not(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("hurried")
 def test_a_fio_that_works_for_ever_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fio_inspect, "LONGEST_S", 0.3)
+    monkeypatch.setattr(fio_inspect, "MAX_ANSWER_S", 0.3)
     with pytest.raises(Missing, match="did not answer within"):
         find_fio(program(tmp_path / "fio", "while True: pass"))
 
@@ -53,7 +53,7 @@ def test_a_fio_that_works_for_ever_is_not(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_fio_that_prints_for_ever_takes_no_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fio_inspect, "LONGEST_ANSWER", 1 << 20)
+    monkeypatch.setattr(fio_inspect, "MAX_ANSWER_BYTES", 1 << 20)
     with pytest.raises(Missing, match="does not stop printing") as told:
         find_fio(program(tmp_path / "fio", "while True: print('fio-3.39', flush=False)"))
     assert told.value.hint == f"Try it: {tmp_path}/fio --version"

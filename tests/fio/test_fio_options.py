@@ -4,7 +4,7 @@ import pytest
 
 from iopstui.errors import UsageError
 from iopstui.fio.inspect import find_fio
-from iopstui.fio.options import check_option, complete_option, known_options, parse_options
+from iopstui.fio.options import check_option, complete_option, parse_options, read_fio_options
 
 NAMES = dict.fromkeys(("iodepth", "iodepth_batch", "iodepth_low", "numjobs"), "")
 
@@ -38,7 +38,7 @@ def test_what_fio_takes_is_taken(option: str) -> None:
 
 
 def test_the_list_is_fios_own_with_its_words() -> None:
-    assert known_options(find_fio())["iodepth"].startswith("Number of IO buffers")
+    assert read_fio_options(find_fio())["iodepth"].startswith("Number of IO buffers")
     assert parse_options("fio-3.33\n  bsrange   : Set: a range\n\n") == {"bsrange": "Set: a range"}
 
 

@@ -188,7 +188,7 @@ def test_splitting_many_lines_copies_each_byte_a_few_times() -> None:
 
     text = b"crc32c: verify failed at file /tmp/f\n" * 20_000
     framer = framing.Framer()
-    framer._rest = Counting()
+    framer._buffer = Counting()
     assert len(list(framer.feed(text))) == 20_000
     assert 0 < Counting.copied < 10 * len(text)
 

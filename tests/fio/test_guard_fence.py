@@ -68,7 +68,7 @@ def attempt(what: Fence, *tries: str, cwd: Path | None = None) -> dict[str, bool
     process = FioProcess([PYTHON, "-I", "-S", "-c", TRY, *tries], private, what, cwd=cwd)
     over = False
     while not over:
-        over = any(one.word in ("over", "gone") for one in process.read_guard())
+        over = any(one.event in ("over", "gone") for one in process.read_guard())
         time.sleep(0.01)
     said = [line.split() for line in process.messages()]
     process.close()
@@ -101,7 +101,7 @@ def test_only_what_is_granted_can_be_written(place: Path) -> None:
     what = Fence(
         read=(grant(f"{place}/readable"),),
         write=(grant(f"{place}/granted"),),
-        own=(str(place / "own"),),
+        run_directories=(str(place / "own"),),
     )
     answers = attempt(what, *may, *not_)
     assert [one for one in may if not answers[one]] == []
@@ -237,7 +237,7 @@ def test_a_link_put_in_the_place_of_the_granted_one(place: Path) -> None:
 def test_no_file_becomes_longer_than_it_may(place: Path) -> None:
     file = place / "own" / "long"
     file.write_bytes(b"")
-    what = Fence(own=(str(place / "own"),), fsize=(1 << 20) + 4096)
+    what = Fence(run_directories=(str(place / "own"),), fsize=(1 << 20) + 4096)
     answers = attempt(what, f"longer:{file}", f"write:{file}")
     assert answers[f"write:{file}"]
     # the first write is cut at the limit, the next one would have failed
@@ -246,7 +246,7 @@ def test_no_file_becomes_longer_than_it_may(place: Path) -> None:
 
 @pytest.mark.usefixtures("kind")
 def test_relative_names_work_where_fio_is_started(place: Path) -> None:
-    answers = attempt(Fence(own=(str(place / "own"),)), "make:new", cwd=place / "own")
+    answers = attempt(Fence(run_directories=(str(place / "own"),)), "make:new", cwd=place / "own")
     assert answers == {"make:new": True}
 
 
@@ -330,5 +330,5 @@ def test_a_file_system_whose_server_is_gone_is_not_asked(monkeypatch: pytest.Mon
     monkeypatch.setattr(fence_exec, "_mounts", lambda: list(flags.items()))
     monkeypatch.setattr(fence_exec, "_mount", mount)
     monkeypatch.setattr(fence_exec.os, "statvfs", never)
-    fence_exec._close_all(set(), set(), set())
+    fence_exec._restrict_mounts(set(), set(), set())
     assert all(one & fence_exec.MS_RDONLY and one & fence_exec.MS_NODEV for one in flags.values())

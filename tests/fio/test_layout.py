@@ -81,7 +81,7 @@ def test_a_standstill_is_one_after_a_while() -> None:
 @pytest.mark.parametrize(
     "work",
     [
-        replace(STILL, done=1),
+        replace(STILL, file_bytes=1),
         replace(STILL, written=1),
         replace(STILL, written=None),
         replace(STILL, waits=True),

@@ -121,10 +121,10 @@ def test_of_a_guard_that_was_killed_the_fio_is_killed(
 
 def test_orders_go_to_the_guard(made: Callable[..., Made]) -> None:
     fio, guard = made()
-    fio.order("stop")
+    fio.send_order("stop")
     assert os.read(guard.told, 100) == b"stop\n"
     fio.close()
-    fio.order("kill")
+    fio.send_order("kill")
 
 
 def test_output_is_read_once_and_given_back(
@@ -208,7 +208,7 @@ def test_the_guard_is_told_that_we_live_and_is_continued(
     fio, guard = made(deadline_s=60.0)
     assert guard.command[guard.command.index("--deadline") + 1] == "60.0"
     for now[0] in (101.0, 105.0, 106.0, 110.0):
-        fio.alive()
+        fio.send_heartbeat()
     assert os.read(guard.told, 99) == b"alive\nalive\n"
     assert sent == [(guard.pid, signal.SIGCONT)] * 2
     fio.close()
@@ -235,10 +235,10 @@ def test_where_there_is_no_room(made: Callable[..., Made], monkeypatch: pytest.M
     for blocks, free, told in ((9, 15, place), (9, 16, ""), (0, 0, "")):
         room = SimpleNamespace(f_blocks=blocks, f_bavail=free, f_frsize=4096)
         monkeypatch.setattr(process.os, "fstatvfs", lambda fd, room=room: room)
-        assert fio.no_room() == told
+        assert fio.full_directory() == told
     fio.close()
     monkeypatch.undo()
-    assert fio.no_room() == ""
+    assert fio.full_directory() == ""
 
 
 def test_how_the_guard_is_started(made: Callable[..., Made], tmp_path: Path) -> None:

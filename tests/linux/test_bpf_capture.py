@@ -18,8 +18,8 @@ from iopstui.linux.capture.processes import ENDED, Processes, cgroups_below
 from iopstui.linux.capture.workload_capture import Choice, WorkloadCapture
 from iopstui.linux.probe import bpf
 from iopstui.linux.probe.script import Region
-from iopstui.model.workload import words
-from iopstui.model.workload.words import METADATA, METADATA_PROCESS
+from iopstui.model.workload import packing
+from iopstui.model.workload.packing import METADATA, METADATA_PROCESS
 
 INT, PTR = 1, 2
 VDA, DM = Region("vda", 254, 0), Region("dm-0", 253, 0, bios=True)
@@ -234,9 +234,9 @@ def test_nothing_is_open_when_it_is_closed(begin: Callable[..., BpfCapture]) -> 
 
 
 def shaped(kernel: Kernel, number: int, pid: int, sectors: int, cgroup: int) -> None:
-    kernel.write(number, 10**6 * number, 8 * number, words.shape(pid, words.READ, sectors),
-                 words.counted(pid, words.READ, 1), words.counted(pid, words.READ, 0), cgroup,
-                 1)  # fmt: skip
+    kernel.write(number, 10**6 * number, 8 * number, packing.pack_shape(pid, packing.READ, sectors),
+                 packing.pack_value(pid, packing.READ, 1),
+                 packing.pack_value(pid, packing.READ, 0), cgroup, 1)  # fmt: skip
 
 
 def process(tree: Tree, pid: int, name: str, parent: int) -> None:

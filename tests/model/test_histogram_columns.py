@@ -34,8 +34,8 @@ def columns(found: list[dict[int, int]]) -> list[HistogramColumns]:
     made: list[HistogramColumns] = []
     for one in found:
         places = [*one]
-        if made and made[-1].places == places:
-            made.append(HistogramColumns(made[-1].places, [*one.values()]))
+        if made and made[-1].bucket_keys == places:
+            made.append(HistogramColumns(made[-1].bucket_keys, [*one.values()]))
         else:
             made.append(HistogramColumns(places, [*one.values()]))
     return made

@@ -115,7 +115,7 @@ def test_the_summary_text_has_fio_s_figures_and_the_verdict(name: str) -> None:
     lines = text.splitlines()
     assert max(map(len, lines)) <= 80
     result = certificate(summary, total(name))
-    assert result.own_mean
+    assert result.mean_is_consistent
     expected = UNCHECKED if name in ONLY_SUBMISSIONS else DIFFERS if name in OFF else EXACT
     assert result.verdict == expected
     assert ("up to fio's own total" in text) is (expected == EXACT)

@@ -77,7 +77,7 @@ def test_the_same_buckets_are_held_once(many: bool) -> None:
     read = PartialSamples(LAYOUTS, fast=many).read
     found = [of_fio(read(text_of(bins))[1])[0].bins for bins in ('{"1":2,"3":4}', '{"1":3,"3":9}')]
     first, second = (one for one in found if isinstance(one, HistogramColumns))
-    assert first.places is second.places
+    assert first.bucket_keys is second.bucket_keys
 
 
 @pytest.mark.parametrize(

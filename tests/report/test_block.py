@@ -88,11 +88,11 @@ def test_joined_blocks_equal_the_row_of_the_run(name: str, cuts: list[bool]) -> 
     frames = whole_frames(name)
     single, joined = RunHistory(DEVICES), RunHistory(DEVICES)
     for history in (single, joined):
-        history.started(1, "j", "randread 4k")
+        history.start_run(1, "j", "randread 4k")
     for frame in frames:
-        single.frame(frame)
+        single.add_frame(frame)
     for block in blocks(frames, cuts):
-        joined.figures(1, block.figures[1])
+        joined.add_figures(1, block.figures[1])
     assert_nearly([*map(asdict, joined.rows)], [*map(asdict, single.rows)])
     assert single.rows[0].iops and single.rows[0].util is not None
 
@@ -104,10 +104,10 @@ def join_blocks(
     early = [frame for frame in frames if middle_of_frame(frame) < start]
     for frame in early:
         alone = blocks([frame], cuts)[0]
-        joined.combined(alone.measured, alone.first)
+        joined.add_figures(alone.measured, alone.first)
     later_frames = [frame for frame in frames if frame not in early]
     for block in blocks(later_frames, cuts) if later_frames else ():
-        joined.combined(block.measured, block.first)
+        joined.add_figures(block.measured, block.first)
 
 
 @given(cuts=Cuts, mark=st.floats(0.0, 5.0))
@@ -117,12 +117,12 @@ def test_joined_blocks_equal_the_mark_intervals(cuts: list[bool], mark: float) -
     single, joined = MarkIntervals(DEVICES), MarkIntervals(DEVICES)
     after = next((n for n, frame in enumerate(frames) if frame.t >= mark), len(frames))
     for frame in frames[:after]:
-        single.frame(frame)
+        single.add_frame(frame)
     join_blocks(joined, frames[:after], 0.0, cuts)
     for intervals in (single, joined):
-        intervals.mark(mark, "here")
+        intervals.add_mark(mark, "here")
     for frame in frames[after:]:
-        single.frame(frame)
+        single.add_frame(frame)
     join_blocks(joined, frames[after:], mark, cuts)
     assert_nearly([*map(asdict, joined.all)], [*map(asdict, single.all)])
 
@@ -131,9 +131,9 @@ def test_a_frame_mostly_before_a_mark_is_not_in_its_interval() -> None:
     frame = whole_frames(RUNS[2])[2]
     for t, count in ((frame.t - 0.9, 1), (frame.t - 0.1, 0)):
         intervals = MarkIntervals(DEVICES)
-        intervals.mark(t, "here")
+        intervals.add_mark(t, "here")
         block = blocks([frame], [False])[0]
-        intervals.combined(block.measured, block.first)
+        intervals.add_figures(block.measured, block.first)
         assert len(intervals.all) == count
 
 
@@ -162,10 +162,10 @@ def test_an_idle_end_counts_only_without_other_frames() -> None:
         single, joined, history, row = Run(1), Run(1), RunHistory(DEVICES), RunHistory(DEVICES)
         for frame in frames:
             single.add(frame, made.TARGET.tree)
-            history.frame(frame)
+            history.add_frame(frame)
             block = blocks([frame], [False])[0]
             joined.join(block.runs[1])
-            row.figures(1, block.figures[1])
+            row.add_figures(1, block.figures[1])
         assert_nearly(figures_of(joined), figures_of(single))
         assert row.rows[0].util == pytest.approx(history.rows[0].util)
         assert single.device.mean(BUSY) is not None
@@ -178,8 +178,8 @@ def test_sums_of_hosts_use_seconds_with_all_hosts() -> None:
     ]
     single, joined = RunHistory(DEVICES), RunHistory(DEVICES)
     for frame in some:
-        single.frame(frame)
-        joined.figures(1, blocks([frame], [False])[0].figures[1])
+        single.add_frame(frame)
+        joined.add_figures(1, blocks([frame], [False])[0].figures[1])
     assert_nearly(asdict(joined.rows[0]), asdict(single.rows[0]))
 
 

@@ -45,7 +45,7 @@ from run import run, told, warm_up  # noqa: E402
 from scenario import HERE, PLACES, Scenario  # noqa: E402
 from scenarios import ALL  # noqa: E402
 
-MAX_FALSE = 0.01
+MAX_FALSE_SHARE = 0.01
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -89,7 +89,7 @@ def _quiet_runs(asked: argparse.Namespace) -> int:
     wrong, ran = words.count(WRONG), len(words) - words.count(OUT) - words.count(BROKEN)
     if not asked.json:
         print(f"\n{ran} quiet runs (seed {asked.seed}): {wrong} with a false alarm")
-    return 1 if wrong > MAX_FALSE * ran or not ran else 0
+    return 1 if wrong > MAX_FALSE_SHARE * ran or not ran else 0
 
 
 def _asked_for(one: Scenario, asked: argparse.Namespace) -> bool:

@@ -84,7 +84,7 @@ def test_a_fio_that_nobody_watches_any_more_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # as if this process were stopped: nothing reaches the guard
-    monkeypatch.setattr(FioProcess, "alive", lambda self: None)
+    monkeypatch.setattr(FioProcess, "send_heartbeat", lambda self: None)
     fio = tmp_path / "fio"
     fio.write_text(SLEEPS)
     fio.chmod(0o755)

@@ -16,7 +16,7 @@ from iopstui.linux.counters.cgroup_load import CgroupLoad
 from iopstui.linux.process.process_io import ProcessIo, ProcessRates
 from iopstui.model.block.topology import Topology
 from iopstui.model.cgroups.rates import DiskUse, GroupRates
-from iopstui.model.metrics.probe import LATENCY, OWN, PARTS
+from iopstui.model.metrics.probe import BUILT_IN, LATENCY, PARTS
 from iopstui.ui.dashboard.pages import cgroups_view, processes_view
 from iopstui.ui.dashboard.pages.probe_view import rows, task_rows
 from iopstui.ui.draw.style import ASCII, UTF8, WARNING, Charset
@@ -74,7 +74,7 @@ def test_the_page_says_what_counts() -> None:
     state = probed()
     assert state.probe_frame is not None and state.probe_frame.probe is not None
     assert "Cost of the probe (bpftrace's" in words(state, PARTS, 200)
-    own = replace(state.probe_frame.probe, parts=(LATENCY,), by=OWN)
+    own = replace(state.probe_frame.probe, parts=(LATENCY,), by=BUILT_IN)
     state.apply(FrameReady(state.t, replace(state.probe_frame, probe=own)))
     text = words(state, (LATENCY,), 200)
     assert "Cost of the probe (its own" in text and "bpftrace" not in text

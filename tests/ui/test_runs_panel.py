@@ -12,7 +12,7 @@ from textual.widgets import DataTable
 
 from iopstui.events import ExpectationChecked, StepFinished
 from iopstui.model.block.target import DEVICE, FILE, Target
-from iopstui.model.metrics.run_history import MAX_KEPT, RunRow
+from iopstui.model.metrics.run_history import MAX_RUNS, RunRow
 from iopstui.ui.app import IopstuiApp
 from iopstui.ui.core.pace import OwnCost
 from iopstui.ui.dashboard import bars
@@ -53,7 +53,7 @@ def played(count: int, base: int | None = None) -> LiveState:
         fake.tick(2)
         if n + 1 == base:
             fake.finish()
-            found.runs.turn_base()
+            found.runs.toggle_base()
         elif n + 1 < count:
             fake.finish(interrupted=True)
         fake.title = TITLE.format(n + 2)
@@ -220,11 +220,11 @@ def test_many_runs_do_not_grow_without_end() -> None:
     found = LiveState(("nvme0n1",))
     fake = fakes.FakeController()
     fake.start(found.apply)
-    for _ in range(MAX_KEPT + 5):
+    for _ in range(MAX_RUNS + 5):
         fake.run_job("mixed-4k", {})
         fake.tick(1)
         fake.finish()
-    assert len(found.runs.rows) == MAX_KEPT and found.runs.rows[0].step == 6
+    assert len(found.runs.rows) == MAX_RUNS and found.runs.rows[0].step == 6
 
 
 SCENES = {

@@ -11,7 +11,7 @@ from slow_requests import exemplar
 from test_app import make, running, screen_text, settle
 from textual.widgets import DataTable
 
-from iopstui.model.metrics.probe import LATENCY, OWN, ProbeInterval
+from iopstui.model.metrics.probe import BUILT_IN, LATENCY, ProbeInterval
 from iopstui.model.samples import Exemplar
 from iopstui.ui.dashboard.pages.slow_view import timeline
 from iopstui.ui.dialogs.live_rows import LiveRows
@@ -37,7 +37,7 @@ def kept(second: int = 0) -> tuple[Exemplar, ...]:
     return (*slow, *random, flush)
 
 
-def probe(*exemplars: Exemplar, by: str = OWN) -> ProbeInterval:
+def probe(*exemplars: Exemplar, by: str = BUILT_IN) -> ProbeInterval:
     return ProbeInterval(
         1.0, 0.0, (LATENCY,), {}, {}, (), None, None, None, None, 0, 0, 0, None, None, by,
         exemplars, READ_NS,

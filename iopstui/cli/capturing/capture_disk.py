@@ -70,7 +70,7 @@ def capture(options: CaptureOptions) -> int:
     stop = _Stop()
     with handling_stop_signals(stop):
         phases, disk_counted, reason = _capture_disk(options, stop, trace)
-        workload = phases.whole
+        workload = phases.combined
         if not workload.ios:
             raise JobFailed(
                 f"No request was seen on {workload.device} in {duration(workload.seconds)}.",
@@ -96,7 +96,7 @@ def capture(options: CaptureOptions) -> int:
     if reason:
         print_message(reason)
         return EXIT_INTERRUPTED if stop.requested else EXIT_JOB_FAILED
-    close = comparison is None or all(distance.close is not False for distance in comparison)
+    close = comparison is None or all(distance.is_close is not False for distance in comparison)
     return EXIT_OK if close else EXIT_VERDICT
 
 

@@ -13,7 +13,7 @@ from iopstui.linux.process.private import private_directory, remove, write_text
 from iopstui.model.experiment.options import RunOptions
 from iopstui.model.workload.trace import (
     FIO_SUFFIX,
-    BadTrace,
+    InvalidTrace,
     Trace,
     parse_trace,
     replay_job,
@@ -48,6 +48,6 @@ def _read(path: Path) -> Trace:
     except OSError as error:
         raise UsageError(f"Cannot read {path}: {error.strerror}.",
                          "Make one: iopstui capture DEVICE --trace FILE") from error  # fmt: skip
-    except BadTrace as error:
+    except InvalidTrace as error:
         raise UsageError(f"{path} is no trace that can be replayed: {error}.",
                          "Make one: iopstui capture DEVICE --trace FILE") from error  # fmt: skip

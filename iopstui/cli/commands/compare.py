@@ -20,7 +20,7 @@ from iopstui.errors import UsageError
 
 REPEATS, MAX_REPEATS = 5, 30
 MIN_ROUNDS = 6
-"""model/metrics/sequential.py"""
+"""model/metrics/statistics/sequential.py"""
 FIGURES = ("iops", "mean", "p50", "p99", "p99.9", "cpu")
 """model/experiment/comparison.py, PRIMARY"""
 

@@ -34,7 +34,7 @@ def run_diskspd(command: str, options: RunOptions, kind: str) -> int:
 def _default_target(translation: Translation) -> tuple[str, ...]:
     """Default target: a scratch file beside the one that -c would create, the existing file itself,
     or none (the job names several files)."""
-    if translation.creates is not None:
+    if translation.file_size is not None:
         directories = {os.path.dirname(target) or "." for target in translation.targets}
         if len(directories) > 1:
             raise UsageError("The DISKSPD command creates files in several directories.",

@@ -60,60 +60,60 @@ class Framer:
     """
 
     def __init__(self) -> None:
-        self._rest = bytearray()
-        self._inside = False
-        self._seen = 0
+        self._buffer = bytearray()
+        self._in_document = False
+        self._scanned = 0
 
     def feed(self, data: bytes) -> Iterator[Item]:
         """All documents and messages that ``data`` completes."""
-        self._rest += data
+        self._buffer += data
         yield from self._items(last=False)
 
     def close(self) -> Iterator[Item]:
         """Return the rest at the end of the stream: a last line without newline, a torn
         document."""
-        if not self._rest.endswith(b"\n"):
-            self._rest += b"\n"
+        if not self._buffer.endswith(b"\n"):
+            self._buffer += b"\n"
         yield from self._items(last=True)
-        buffer, self._rest = bytes(self._rest), bytearray()
-        if self._inside:
-            self._inside = False
+        buffer, self._buffer = bytes(self._buffer), bytearray()
+        if self._in_document:
+            self._in_document = False
             yield from decode(buffer)
 
     def _items(self, last: bool) -> Iterator[Item]:
         at = 0
         try:
             while True:
-                inside = self._inside
-                items, end = self._document(at) if inside else self._next_line(at, last)
+                in_document = self._in_document
+                items, end = self._document(at) if in_document else self._next_line(at, last)
                 if end is None:
                     break
                 yield from items
                 at = end
         finally:
-            del self._rest[:at]
-            self._seen = max(0, self._seen - at)
-        if len(self._rest) > MAX_DOCUMENT_BYTES:
-            size = len(self._rest)
-            self._rest, self._inside, self._seen = bytearray(), False, 0
+            del self._buffer[:at]
+            self._scanned = max(0, self._scanned - at)
+        if len(self._buffer) > MAX_DOCUMENT_BYTES:
+            size = len(self._buffer)
+            self._buffer, self._in_document, self._scanned = bytearray(), False, 0
             yield BrokenDocument(size)
 
     def _next_line(self, at: int, last: bool) -> tuple[Iterable[Item], int | None]:
         """The next line, and where it ends; ``None`` until it is whole."""
-        buffer = self._rest
+        buffer = self._buffer
         end = buffer.find(b"\n", at)
         if end < 0:
             return (), None
         line = bytes(buffer[at:end])
         if line.rstrip(b"\r") == b"{":
             # the brace stays, so that a document is what stands between two line ends
-            self._inside, self._seen = True, end
+            self._in_document, self._scanned = True, end
             return (), at
         brace = _MAYBE_OPENING.search(line)
         if brace is not None:
             beyond = bytes(buffer[end + 1 : end + 1 + len(_VERSION)])
             if beyond == _VERSION:
-                self._inside, self._seen = True, end
+                self._in_document, self._scanned = True, end
                 return _message(line[: brace.start()]), at + brace.start()
             if _VERSION.startswith(beyond) and not last:
                 return (), None
@@ -124,19 +124,19 @@ class Framer:
         whole. Its thousands of lines are not looked at one by one: that would cost as much as
         parsing it.
         """
-        buffer, start = self._rest, max(self._seen, at)
+        buffer, start = self._buffer, max(self._scanned, at)
         match = _brace(buffer, start)
         end = match.start() if match else len(buffer)
         # another one's beginning, where this one has no end
         next_start = _opening(buffer, max(at + 1, start - 2 * len(_VERSION)), end)
         if next_start is not None:
-            self._inside = False
+            self._in_document = False
             return decode(_copy_range(buffer, at, next_start)), next_start
         if match is None:
             # a brace and the end of its line may still come in pieces
-            self._seen = max(start, len(buffer) - 4)
+            self._scanned = max(start, len(buffer) - 4)
             return (), None
-        self._inside = False
+        self._in_document = False
         if match[1] == b"{":
             return decode(_copy_range(buffer, at, match.start() + 1)), match.start(1)
         return decode(_copy_range(buffer, at, match.end(1))), match.end()
@@ -161,7 +161,7 @@ def _brace(buffer: bytearray, start: int) -> re.Match[bytes] | None:
 
 
 def _first_column(buffer: bytearray, brace: bytes, start: int) -> int:
-    """The next line end from ``since`` on that a brace follows; -1 if there is none. There are few
+    """The next line end from ``start`` on that a brace follows; -1 if there is none. There are few
     braces, which one byte finds at the speed of memory; the two bytes together have to be looked
     for at each of a hundred thousand line ends."""
     at = buffer.find(brace, start + 1)

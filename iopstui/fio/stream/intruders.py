@@ -15,7 +15,7 @@ from collections.abc import Iterator
 CHUNK_BYTES = 4096
 # a document that was cut more often, or by more, is given up
 MAX_INTRUDERS = 256
-LONGEST = 4 << 20
+MAX_INTRUDER_BYTES = 4 << 20
 
 _ENDLESS = re.compile(rb"[^\n]{65536}")
 _STRING = rb'"(?:\\.|[^"\\\n])*"'
@@ -60,22 +60,22 @@ def _first_bad(body: bytes, at: int) -> int:
 def _cuts(body: bytes, at: int) -> Iterator[tuple[int, int]]:
     """Candidates for the foreign text that begins in the line at ``at``, the likeliest first."""
     stop = _line_end(body, at)
-    pieces = range(-(-at // CHUNK_BYTES) * CHUNK_BYTES, stop, CHUNK_BYTES)
-    for begin in pieces:
-        yield from _whole_pieces(body, at, begin)
+    chunk_starts = range(-(-at // CHUNK_BYTES) * CHUNK_BYTES, stop, CHUNK_BYTES)
+    for begin in chunk_starts:
+        yield from _cuts_of_whole_chunks(body, at, begin)
     if at and (at - 1) % CHUNK_BYTES == 0:  # the line end before it is the intruder's
-        yield from _whole_pieces(body, _line_start(body, at - 1), at - 1)
+        yield from _cuts_of_whole_chunks(body, _line_start(body, at - 1), at - 1)
     opening = _OPENING.search(body, at, stop)
-    for begin in (*pieces, *([opening.start()] if opening else [])):
+    for begin in (*chunk_starts, *([opening.start()] if opening else [])):
         line = _CERTAIN_JSON if body[at:begin].strip() else _LINE
         yield from _fitting(body, at, begin, _line_ends(body, begin), line)
     if not _holds_json(body, at, stop):
-        yield at, _last_of_its_kind(body, stop)
+        yield at, _end_of_messages(body, stop)
 
 
-def _whole_pieces(body: bytes, at: int, begin: int) -> Iterator[tuple[int, int]]:
+def _cuts_of_whole_chunks(body: bytes, at: int, begin: int) -> Iterator[tuple[int, int]]:
     """Candidates that leave two lines of fio's, before those that leave one."""
-    last = min(len(body), begin + LONGEST)
+    last = min(len(body), begin + MAX_INTRUDER_BYTES)
     fitting = list(_fitting(body, at, begin, range(begin + CHUNK_BYTES, last + 1, CHUNK_BYTES)))
     fitting.sort(key=lambda cut: _LINE.match(body, _line_end(body, cut[1])) is None)
     yield from fitting
@@ -96,17 +96,17 @@ def _fitting(
     for end in ends:
         if end > last and _line_start(body, end) > last:
             return
-        rest = _line_end(body, end)
+        next_line = _line_end(body, end)
         if (
-            rest - end < CHUNK_BYTES
-            and head + body[end:rest]
-            and line.fullmatch(head + body[end:rest])
+            next_line - end < CHUNK_BYTES
+            and head + body[end:next_line]
+            and line.fullmatch(head + body[end:next_line])
         ):
             yield begin, end
 
 
 def _line_ends(body: bytes, at: int) -> Iterator[int]:
-    last = at + LONGEST
+    last = at + MAX_INTRUDER_BYTES
     while at < min(len(body), last):
         at = _line_end(body, at)
         yield at
@@ -129,7 +129,7 @@ def _holds_json(body: bytes, at: int, stop: int) -> bool:
     )
 
 
-def _last_of_its_kind(body: bytes, at: int) -> int:
+def _end_of_messages(body: bytes, at: int) -> int:
     """Behind the last of the lines from here on that look like messages."""
     while at < len(body):
         stop = _line_end(body, at)

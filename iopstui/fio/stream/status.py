@@ -74,7 +74,7 @@ class _SharedValues:
         self._row: dict[str, Any] | None = None
         self._status: DirectionStatus | None = None
         self._depths: tuple[object, dict[str, float]] = {}, {}
-        self._asked: tuple[object, Row | None, bool, _RowOptions] | None = None
+        self._row_options: tuple[object, Row | None, bool, _RowOptions] | None = None
 
     def direction(self, row: dict[str, Any]) -> DirectionStatus:
         """Parse ``row``, or return the last result if it is the same."""
@@ -90,21 +90,21 @@ class _SharedValues:
             self._depths = raw, _percentages(raw)
         return self._depths[1]
 
-    def asked(
+    def row_options(
         self, row: Mapping[str, Any], common: Mapping[str, str], section_row: Row | None
     ) -> _RowOptions:
         """The options of ``row``."""
-        raw, counts = row.get("job options"), _says_counts(row)
-        if self._asked is not None:
-            last, last_section_row, had_counts, options = self._asked
+        raw, counts = row.get("job options"), _has_counts(row)
+        if self._row_options is not None:
+            last, last_section_row, had_counts, options = self._row_options
             if last_section_row is section_row and had_counts == counts and last == raw:
                 return options
-        options = _asked({**common, **_options(raw)}, section_row, counts)
-        self._asked = raw, section_row, counts, options
+        options = _row_options({**common, **_options(raw)}, section_row, counts)
+        self._row_options = raw, section_row, counts, options
         return options
 
 
-def _asked(options: dict[str, str], section_row: Row | None, counts: bool) -> _RowOptions:
+def _row_options(options: dict[str, str], section_row: Row | None, counts: bool) -> _RowOptions:
     jobs = [section.options for section in section_row.sections] if section_row else [options]
     sizes = {fixed_block_size(job) for job in jobs}
     return _RowOptions(
@@ -123,7 +123,7 @@ def _job(
     section_row: Row | None,
     shared: _SharedValues,
 ) -> JobStatus:
-    row_options = shared.asked(row, common, section_row)
+    row_options = shared.row_options(row, common, section_row)
     directions = {
         name: shared.direction(row[name]) for name in DIRECTIONS if isinstance(row.get(name), dict)
     }
@@ -230,19 +230,19 @@ def _latency_sum(block: object, bin_total: int | None) -> LatencySum | None:
 class _Percentiles(Mapping[str, int]):
     """fio's list of percentiles, read when somebody looks at it: only a run's last one is."""
 
-    __slots__ = ("_found", "_raw")
+    __slots__ = ("_raw", "_values")
 
     def __init__(self, raw: dict[str, Any]) -> None:
         self._raw = raw
-        self._found: dict[str, int] | None = None
+        self._values: dict[str, int] | None = None
 
     def _by_name(self) -> dict[str, int]:
-        if self._found is None:
-            self._found = {
+        if self._values is None:
+            self._values = {
                 name: _int(value)
                 for key, value in self._raw.items() if (name := _percentile_name(key))
             }  # fmt: skip
-        return self._found
+        return self._values
 
     def __getitem__(self, name: str) -> int:
         return self._by_name()[name]
@@ -281,7 +281,7 @@ def _measures_latency(options: Mapping[str, str], says_counts: bool) -> bool:
     return not flag(options, "disable_lat") and (says_counts or flag(options, "lat_percentiles"))
 
 
-def _says_counts(row: Mapping[str, Any]) -> bool:
+def _has_counts(row: Mapping[str, Any]) -> bool:
     """Whether there is an N beside the means (fio 3.19)."""
     blocks = (row[name].get("lat_ns") for name in DIRECTIONS if isinstance(row.get(name), dict))
     return any(isinstance(block, dict) and "N" in block for block in blocks)

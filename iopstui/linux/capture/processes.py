@@ -10,7 +10,7 @@ from pathlib import Path
 from iopstui.linux.process.processes import task_stat
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import read_text
-from iopstui.model.workload.words import METADATA, METADATA_PROCESS
+from iopstui.model.workload.packing import METADATA, METADATA_PROCESS
 
 MAX_CACHED = 8192
 ENDED = "ended processes"

@@ -3,7 +3,7 @@
 When a request is allocated, its process and cgroup are noted under the address of its bio: a
 request may be sent to the disk by another thread. When it is sent, a record of eight words is
 written into a ring that iopstui reads: time, sector, and words in which equal requests are equal
-(model/workload/words.py). Requests in flight are known by queue and tag, so a completion that the
+(model/workload/packing.py). Requests in flight are known by queue and tag, so a completion that the
 kernel did not show is repaired by the next request of that tag.
 
 Whether a request is sequential is decided here, where the order is known: each process and
@@ -32,7 +32,7 @@ from iopstui.linux.probe.assembler import (
     Program,
 )
 from iopstui.linux.probe.counting import InFlightMap
-from iopstui.model.workload.words import (
+from iopstui.model.workload.packing import (
     DISCARD,
     FLUSH,
     FUA,

@@ -15,8 +15,8 @@ from iopstui.linux.probe.script import Region
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import read_text
 from iopstui.model.workload.counting import WorkloadCounter
+from iopstui.model.workload.packing import PID_AT
 from iopstui.model.workload.trace import TraceBuffer
-from iopstui.model.workload.words import PID_AT
 from iopstui.model.workload.workload import Workload
 
 POLL_S = 0.05

@@ -28,7 +28,7 @@ from iopstui.linux.process.cgroup_paths import CgroupPaths
 from iopstui.linux.process.clock import Clock
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import read_bytes, read_text
-from iopstui.model.metrics.probe import KINDS, LATENCY, OWN
+from iopstui.model.metrics.probe import BUILT_IN, KINDS, LATENCY
 from iopstui.model.samples import ProbeSample
 
 BTF = "kernel/btf/vmlinux"
@@ -202,7 +202,7 @@ class BpfProbe:
                         _add(counts, key, part)
         counters = memoryview(memory[self._bins.banks << self._bins.bank_bits :]).cast("Q")
         return ProbeSample(
-            time_ns=now, arrived_ns=now, parts=PARTS, begun=self._probe_number, by=OWN,
+            time_ns=now, arrived_ns=now, parts=PARTS, begun=self._probe_number, by=BUILT_IN,
             device=counts_by_disk(self._regions, counts, bucket_middle),
             waiting=counts_by_disk(self._regions, {}, bucket_middle), matrix={},
             sizes=counts_by_disk(self._regions, {}, bucket_middle), tasks=(),

@@ -14,7 +14,12 @@ from dataclasses import dataclass, replace
 from iopstui.model.experiment.plan import IOPS
 from iopstui.model.experiment.point import Point
 from iopstui.model.histogram import MAX_RELATIVE_ERROR
-from iopstui.model.metrics.statistics import CONFIDENCE, Difference, compare_paired, holm
+from iopstui.model.metrics.statistics.paired_comparison import (
+    CONFIDENCE,
+    Difference,
+    compare_paired,
+    holm,
+)
 
 HIGHER, LOWER, NEITHER = "higher", "lower", "neither"
 

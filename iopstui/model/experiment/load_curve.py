@@ -12,7 +12,7 @@ from iopstui.model.experiment.expectation import Outcome
 from iopstui.model.experiment.plan import JOB, Axis, Plan
 from iopstui.model.experiment.point import LittlesLaw, Point
 from iopstui.model.experiment.repeated_points import littles_law_of_runs, merge_runs, point_places
-from iopstui.model.metrics.statistics import Knee, knee, knee_within
+from iopstui.model.metrics.statistics.knee import Knee, knee, knee_within
 from iopstui.text import printable
 
 LOADS = ("iodepth", "numjobs")

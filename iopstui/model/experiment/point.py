@@ -10,7 +10,7 @@ from iopstui.model import histogram
 from iopstui.model.metrics.figures import Meter, RunWaits
 from iopstui.model.metrics.frame import FINAL, PARTIAL, RAMP, Frame
 from iopstui.model.metrics.paths import TOTAL
-from iopstui.model.metrics.statistics import steadiness
+from iopstui.model.metrics.statistics.steadiness import steadiness
 from iopstui.model.rates import ratio
 from iopstui.model.sources import POWER
 

@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 
 from iopstui.model.experiment.plan import Plan, PlannedPoint, expand_plan
 from iopstui.model.experiment.point import LITTLE_TOLERANCE, LittlesLaw, Point
-from iopstui.model.metrics.statistics import CONFIDENCE, t_quantile
+from iopstui.model.metrics.statistics.paired_comparison import CONFIDENCE
+from iopstui.model.metrics.statistics.student_t import t_quantile
 
 Name = TypeVar("Name", int, str)
 Key = tuple[str, tuple[tuple[str, str], ...]]

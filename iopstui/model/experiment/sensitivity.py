@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from iopstui.model.experiment.comparison import MIN_REPEATS, metric_named, pairs
 from iopstui.model.experiment.plan import Plan
 from iopstui.model.experiment.point import Point
-from iopstui.model.metrics.power import (
+from iopstui.model.metrics.statistics.paired_comparison import CONFIDENCE
+from iopstui.model.metrics.statistics.power import (
     MAX_REPEATS,
     repeats_for,
     smallest_detectable,
     spread_of,
 )
-from iopstui.model.metrics.sequential import runs_needed
-from iopstui.model.metrics.statistics import CONFIDENCE
+from iopstui.model.metrics.statistics.sequential import runs_needed
 
 ASSUMED_NOISE = 0.03
 """Noise from run to run where nothing is known: that of a quiet disk (docs/statistics.md)."""

@@ -14,7 +14,7 @@ COPYING_SHARE = 0.25
 
 def active(job: JobStatus) -> bool:
     """Whether a row has done anything yet."""
-    # asked five times for each row of each document, so without a generator
+    # called five times for each row of each document: a generator would be slower
     for direction in job.directions.values():
         if direction.issued or direction.io_bytes or direction.runtime_ms:
             return True
@@ -39,20 +39,20 @@ def counted_by(job: JobStatus, direction: DirectionStatus) -> str:
     io_submit_mode=offload fio adds these up at the end, so until then bytes are all there is."""
     if direction.io_bytes and not direction.issued and not direction.completed:
         return BYTES if job.block_size else NOTHING
-    least = direction.issued - _uncompleted(job, direction)
+    least = direction.issued - _max_uncompleted(job, direction)
     samples = direction.completed
     timed = job.measures_latency and job.times_all and (samples or not direction.io_bytes)
     if timed and (samples or 0) >= least:
         return SAMPLES
     if job.block_size:
         blocks, remainder = divmod(direction.io_bytes, job.block_size)
-        most = direction.issued + _uncompleted(job, direction)
+        most = direction.issued + _max_uncompleted(job, direction)
         if not remainder and (blocks == 0 or least <= blocks <= most):
             return BYTES
     return SUBMISSIONS
 
 
-def _uncompleted(job: JobStatus, direction: DirectionStatus) -> int:
+def _max_uncompleted(job: JobStatus, direction: DirectionStatus) -> int:
     """The most I/Os that may have been issued and not be completed."""
     copied = int(direction.issued * COPYING_SHARE)
     return max_in_flight(job) + copied + (job.failed or 0) + (1 if job.error else 0)

@@ -25,13 +25,13 @@ _DRIVE = re.compile(r"[A-Za-z]:")
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """A translated command: ``text`` of the fio job, ``targets`` (files), ``creates`` the size
+    """A translated command: ``text`` of the fio job, ``targets`` (files), ``file_size`` that
     in bytes of -c (``None``: the files must exist), and ``notes`` on differences, one sentence
     each."""
 
     text: str
     targets: tuple[str, ...]
-    creates: int | None
+    file_size: int | None
     notes: tuple[str, ...]
 
 
@@ -47,7 +47,7 @@ def translate(command: str) -> Translation:
                 "Put any name in its place and give the disk as TARGET: iopstui run /dev/sdX ...",
             )
     check(parsed)
-    return Translation(_job(parsed, targets), targets, parsed.creates, tuple(parsed.notes))
+    return Translation(_job(parsed, targets), targets, parsed.file_size, tuple(parsed.notes))
 
 
 def _job(command: DiskspdCommand, targets: Sequence[str]) -> str:
@@ -55,7 +55,7 @@ def _job(command: DiskspdCommand, targets: Sequence[str]) -> str:
                "direct": "1" if command.cache == "u" else "0", "bs": size_text(command.block),
                **_pattern(command), **_area(command), **_pace(command, len(targets))}  # fmt: skip
     options |= command.options
-    if command.through and command.writes:
+    if command.write_through and command.writes:
         options["sync"] = "1"
     if command.warmup:
         options["ramp_time"] = str(command.warmup)
@@ -63,7 +63,7 @@ def _job(command: DiskspdCommand, targets: Sequence[str]) -> str:
     options |= _binding(command, len(targets))
     _add_notes(command, options)
     lines = ["[global]", *(f"{name}={value}" for name, value in options.items())]
-    if command.total is None:
+    if command.total_threads is None:
         # each target has threads of its own
         for number, target in enumerate(targets, 1):
             lines += _threads(
@@ -73,7 +73,7 @@ def _job(command: DiskspdCommand, targets: Sequence[str]) -> str:
         # every thread works on all targets
         depth = command.depth_all or command.depth * len(targets)
         names = ":".join(map(_escaped, targets))
-        lines += _threads(command, "threads", names, command.total, depth)
+        lines += _threads(command, "threads", names, command.total_threads, depth)
     return "\n".join(lines) + "\n"
 
 
@@ -81,7 +81,7 @@ def _threads(command: DiskspdCommand, name: str, files: str, threads: int, depth
     """The sections of a target's threads: one each where they start apart (-T), because fio adds
     offset_increment= to the end of the area, too."""
     common = [f"filename={files}", f"iodepth={depth}"]
-    end = _end(command)
+    end = _area_end(command)
     if command.separation is None:
         return ["", f"[{name}]", *common, f"numjobs={threads}"]
     if end is None:
@@ -131,7 +131,7 @@ def _zones(command: DiskspdCommand, kind: str, pairs: list[tuple[int, int]]) -> 
     """fio's zoned distribution: the same pairs, but the rest must be said."""
     check_distribution(kind, pairs, command.block)
     ios, parts = (sum(column) for column in zip(*pairs, strict=True))
-    ends = [size for size in (command.end, command.creates) if size is not None]
+    ends = [size for size in (command.end, command.file_size) if size is not None]
     total = 100 if kind == "pct" else min(ends) - (command.base or 0) if ends else None
     if total is not None and parts > total:
         raise UsageError(
@@ -154,15 +154,16 @@ def _area(command: DiskspdCommand) -> dict[str, str]:
     options = {}
     if command.base:
         options["offset"] = size_text(command.base)
-    end = _end(command)
+    end = _area_end(command)
     if end is not None:
         options["size"] = size_text(end - (command.base or 0))
     return options
 
 
-def _end(command: DiskspdCommand) -> int | None:
+def _area_end(command: DiskspdCommand) -> int | None:
     """End of the area; ``None``: the end of the target."""
-    return min((size for size in (command.end, command.creates) if size is not None), default=None)
+    ends = (command.end, command.file_size)
+    return min((size for size in ends if size is not None), default=None)
 
 
 def _pace(command: DiskspdCommand, targets: int) -> dict[str, str]:
@@ -170,7 +171,7 @@ def _pace(command: DiskspdCommand, targets: int) -> dict[str, str]:
     options = {}
     if command.rate is not None:
         name, limit = command.rate
-        if command.total is not None and targets > 1:
+        if command.total_threads is not None and targets > 1:
             limit *= targets
             command.notes.append("-g: with -F fio limits each thread's sum over all targets")
         shares = [limit * (100 - command.writes) // 100, limit * command.writes // 100]
@@ -178,7 +179,7 @@ def _pace(command: DiskspdCommand, targets: int) -> dict[str, str]:
         options[name] = ",".join(str(max(1, share)) for share in shares) if mixed else str(limit)
     if command.burst is not None:
         # its count is for all threads of a target together
-        threads = command.total or command.threads
+        threads = command.total_threads or command.threads
         options["thinktime_blocks"] = str(max(1, command.burst // threads))
         options["thinktime"] = f"{command.pause}ms"
     return options
@@ -188,13 +189,13 @@ def _binding(command: DiskspdCommand, targets: int) -> dict[str, str]:
     """Threads are dealt out to the CPUs in turn: of more CPUs than threads the first are used."""
     if not command.cpus:
         return {}
-    threads = command.total or command.threads * targets
+    threads = command.total_threads or command.threads * targets
     cpus = list(dict.fromkeys(command.cpus[:threads]))
     return {"cpus_allowed": ",".join(map(str, cpus)), "cpus_allowed_policy": "split"}
 
 
 def _add_notes(command: DiskspdCommand, options: Mapping[str, str]) -> None:
-    several_threads = (command.total or command.threads) > 1
+    several_threads = (command.total_threads or command.threads) > 1
     for differs, note in (
         (not command.cpus and not command.unbound,
          "DISKSPD binds its threads to CPUs in turn unless -n is given; fio's are not bound (-aCPU,"
@@ -203,14 +204,15 @@ def _add_notes(command: DiskspdCommand, options: Mapping[str, str]) -> None:
          "-si: fio's jobs share no offset, so each goes through the file by itself"),
         (not command.random and command.stride is not None and command.stride < command.block,
          "-s: a stride below the block size has no equivalent; it is the block"),
-        (command.through and not command.writes,
+        (command.write_through and not command.writes,
          "write-through changes nothing: the job only reads"),
         (options["direct"] == "0" and options["ioengine"] == "libaio",
          "without -Su or -Sh I/O goes through the page cache, where libaio waits for each: the "
          "depth is not reached"),
         (command.writes and not {"zero_buffers", "refill_buffers"} & set(options),
          "written data is random here, in DISKSPD the bytes 0 to 255 in turn"),
-        (command.depth_all is not None and command.total is None, "-O is only used with -F"),
+        (command.depth_all is not None and command.total_threads is None,
+         "-O is only used with -F"),
     ):  # fmt: skip
         if differs:
             command.notes.append(note)

@@ -23,7 +23,7 @@ _SLASHED = re.compile(
     r"|Z[r\d]?\w*|R\w+|rd\w+[\d:/\w]*)"
 )
 
-# switches that change nothing here, or can't be said to fio, and why
+# switches that change nothing here, or that fio has no option for, and why
 NOT_TRANSLATED = {
     "C": "fio ends with the measured time: there is no cool-down",
     "D": "statistics come every --interval seconds",
@@ -53,7 +53,7 @@ class DiskspdCommand:
     depth: int = 2
     depth_all: int | None = None
     threads: int = 1
-    total: int | None = None
+    total_threads: int | None = None
     random: int = 0
     align: int | None = None
     stride: int | None = None
@@ -61,13 +61,13 @@ class DiskspdCommand:
     parallel: bool = False
     separation: int | None = None
     distribution: tuple[str, list[tuple[int, int]]] | None = None
-    creates: int | None = None
+    file_size: int | None = None
     base: int | None = None
     end: int | None = None
     burst: int | None = None
     pause: int | None = None
     cache: str = ""
-    through: bool = False
+    write_through: bool = False
     mapped: bool = False
     flush: bool = False
     routines: bool = False
@@ -92,7 +92,7 @@ def read_command(command: str) -> tuple[DiskspdCommand, tuple[str, ...]]:
     parsed = DiskspdCommand()
     # sizes may be given in blocks, so the block size comes first
     for switch in sorted(switches, key=lambda word: not re.match(r"[-/]b\d", word)):
-        _read(parsed, switch)
+        _apply_switch(parsed, switch)
     return parsed, targets
 
 
@@ -112,7 +112,7 @@ def _split_command(command: str) -> list[str]:
     return words
 
 
-def _read(command: DiskspdCommand, switch: str) -> None:
+def _apply_switch(command: DiskspdCommand, switch: str) -> None:
     letter, value = switch[1], switch[2:]
     refused = _REFUSED.get(letter) or _REFUSED.get(switch[1:3])
     if refused is not None:
@@ -176,7 +176,7 @@ def _ends(command: DiskspdCommand, switch: str, end: int) -> None:
 
 
 def _created_size(command: DiskspdCommand, switch: str, value: str) -> None:
-    command.creates = _size(command, switch, value)
+    command.file_size = _size(command, switch, value)
 
 
 def _duration(command: DiskspdCommand, switch: str, value: str) -> None:
@@ -196,7 +196,7 @@ def _file_range(command: DiskspdCommand, switch: str, value: str) -> None:
 
 
 def _total(command: DiskspdCommand, switch: str, value: str) -> None:
-    command.total = _number(switch, value, 1, 4096)
+    command.total_threads = _number(switch, value, 1, 4096)
 
 
 def _rate_limit(command: DiskspdCommand, switch: str, value: str) -> None:
@@ -206,9 +206,9 @@ def _rate_limit(command: DiskspdCommand, switch: str, value: str) -> None:
 
 
 def _no_cache(command: DiskspdCommand, switch: str, value: str) -> None:
-    if command.cache or command.through:
+    if command.cache or command.write_through:
         raise invalid_switch(switch, "it conflicts with an earlier -S.")
-    command.cache, command.through = "u", True
+    command.cache, command.write_through = "u", True
 
 
 def _bursts(command: DiskspdCommand, switch: str, value: str) -> None:
@@ -293,9 +293,9 @@ def _cache(command: DiskspdCommand, switch: str, value: str) -> None:
         conflict = (
             (flag in _CACHES and command.cache)
             or (flag == "u" and command.mapped)
-            or (flag == "h" and (command.cache or command.through or command.mapped))
+            or (flag == "h" and (command.cache or command.write_through or command.mapped))
             or (flag == "m" and (command.mapped or command.cache == "u"))
-            or (flag == "w" and command.through)
+            or (flag == "w" and command.write_through)
         )  # fmt: skip
         if flag not in "bhmruw":
             raise UsageError(f"{switch!r}: -S takes b, h, m, r, u and w.", EXAMPLE)
@@ -305,7 +305,7 @@ def _cache(command: DiskspdCommand, switch: str, value: str) -> None:
             )
         if flag in "bruh":
             command.cache = _CACHES.get(flag, "u")
-        command.through |= flag in "wh"
+        command.write_through |= flag in "wh"
         command.mapped |= flag == "m"
     if command.cache == "r" and "r" in value:
         command.notes.append(f"{switch}: r (the cache of a remote file system) has no equivalent")
@@ -402,15 +402,18 @@ _HANDLERS: Mapping[str, Callable[[DiskspdCommand, str, str], None]] = {
 
 def check(command: DiskspdCommand) -> None:
     """UsageError for switches that DISKSPD refuses together."""
-    several_threads = (command.total or 1) > 1 or command.threads > 1
+    several_threads = (command.total_threads or 1) > 1 or command.threads > 1
     for conflict, why in (
         (command.unbound and command.cpus, "-n and -a cannot be combined."),
-        (command.total and command.threads > 1, "-F and -t cannot be combined."),
+        (command.total_threads and command.threads > 1, "-F and -t cannot be combined."),
         (command.rate and command.routines, "-g and -x cannot be combined."),
         ((command.burst is None) != (command.pause is None), "-i and -j need each other."),
-        (command.total and command.depth_all and command.rate, "-g and -O cannot be combined."),
-        (command.total and command.depth_all and command.pause, "-j and -O cannot be combined."),
-        (command.total and command.depth_all and command.parallel, "-p and -O cannot be combined."),
+        (command.total_threads and command.depth_all and command.rate,
+         "-g and -O cannot be combined."),
+        (command.total_threads and command.depth_all and command.pause,
+         "-j and -O cannot be combined."),
+        (command.total_threads and command.depth_all and command.parallel,
+         "-p and -O cannot be combined."),
         (command.random and command.separation, "-T and -r cannot be combined."),
         (command.random and command.interlocked, "-si and -r cannot be combined."),
         (command.random and command.parallel, "-p and -r cannot be combined."),
@@ -424,7 +427,7 @@ def check(command: DiskspdCommand) -> None:
         (command.buffer and command.buffer < command.block,
          "-Z: its buffer is smaller than a block."),
         (command.end is not None and command.end <= (command.base or 0), "-f must be beyond -B."),
-        (command.creates is not None and command.creates <= (command.base or 0),
+        (command.file_size is not None and command.file_size <= (command.base or 0),
          "-B lies beyond the file of -c."),
     ):  # fmt: skip
         if conflict:

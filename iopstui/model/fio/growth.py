@@ -13,14 +13,14 @@ from iopstui.model.fio.packed_bins import PackedBins
 from iopstui.model.histogram import Bins
 from iopstui.model.samples import MIXED, DirectionStatus, LatencySum
 
-Counted = dict[tuple[int, str], str]
+ChosenCounters = dict[tuple[int, str], str]
 """By which of fio's counters a row's direction is counted, by the row's index and its name."""
 
 
 @dataclass(slots=True)
 class Growth:
-    """Increase of one direction's counters over one or more rows. ``own``: no other object
-    shares its ``bins``."""
+    """Increase of one direction's counters over one or more rows. ``own_bins``: its
+    ``bins``, where no other object shares them."""
 
     ios: int = 0
     bytes: int = 0
@@ -32,32 +32,32 @@ class Growth:
     max_ns: int | None = None
     counted_by: str = SAMPLES
     packed: int = 0
-    own: dict[int, int] | None = None
+    own_bins: dict[int, int] | None = None
 
     def add(self, other: Growth, bins: bool = True) -> None:
         """``bins=False``: all but the histogram, which is added otherwise."""
         self.ios += other.ios
         self.bytes += other.bytes
-        self.slat = _joined(self.slat, other.slat)
-        self.clat = _joined(self.clat, other.clat)
-        self.lat = _joined(self.lat, other.lat)
+        self.slat = _join(self.slat, other.slat)
+        self.clat = _join(self.clat, other.clat)
+        self.lat = _join(self.lat, other.lat)
         self.counted_by = max(self.counted_by, other.counted_by, key=EVIDENCE.index)
         if other.max_ns is not None:
             self.bins_of = other.bins_of
             if bins:
-                self.put(other.bins)
+                self.add_bins(other.bins)
                 self.packed += other.packed
             self.max_ns = max(self.max_ns or 0, other.max_ns)
 
-    def put(self, more: Bins) -> None:
+    def add_bins(self, bins: Bins) -> None:
         """Add a histogram."""
         # a row alone is the whole: its histogram is not copied
         if not self.bins:
-            self.bins = more
+            self.bins = bins
             return
-        if self.own is None:
-            self.bins = self.own = dict(self.bins)
-        histogram.add(self.own, more)
+        if self.own_bins is None:
+            self.bins = self.own_bins = dict(self.bins)
+        histogram.add(self.own_bins, bins)
 
     def iops(self, seconds: float | None) -> float | None:
         """``None`` where fio does not say how many I/Os there were."""
@@ -66,7 +66,7 @@ class Growth:
     def interval(
         self, seconds: float | None, percentiles: Mapping[str, int] | None = None
     ) -> DirectionInterval:
-        """``found``: the percentiles, where they are known."""
+        """``percentiles``: those of ``bins``, where they are known."""
         if percentiles is None:
             percentiles = percentiles_of(self.bins)
         if self.max_ns is not None and max(percentiles.values(), default=0) > self.max_ns:
@@ -116,7 +116,7 @@ def total_of(parts: list[Growth]) -> Growth:
 
 
 def row_growth(
-    pair: RowPair, chosen_counters: Counted, packed: Mapping[str, PackedBins]
+    pair: RowPair, chosen_counters: ChosenCounters, packed: Mapping[str, PackedBins]
 ) -> dict[str, Growth]:
     """Growth of one row since the document before, by direction. ``counted`` keeps by which counter
     it is told; ``packed`` subtracts the histograms of many rows."""
@@ -133,14 +133,14 @@ def row_growth(
         growth = Growth(
             ios=max(0, count(pair.now, now, by) - (count(pair.now, old, by) if old else 0)),
             bytes=now.io_bytes - (old.io_bytes if old else 0),
-            slat=_grown_sum(now.slat, old.slat if old else None),
-            clat=_grown_sum(now.clat, old.clat if old else None),
-            lat=_grown_sum(now.lat, old.lat if old else None),
+            slat=_sum_growth(now.slat, old.slat if old else None),
+            clat=_sum_growth(now.clat, old.clat if old else None),
+            lat=_sum_growth(now.lat, old.lat if old else None),
             bins_of=now.bins_of,
             counted_by=by,
         )
         highest = _grow_bins(growth, pair.index, now, old, packed.get(name))
-        growth.max_ns = _grown_max(highest, now, old)
+        growth.max_ns = _max_growth(highest, now, old)
         growths[name] = growth
     return growths
 
@@ -164,7 +164,7 @@ def _grow_bins(
     return packed.highest(increase)
 
 
-def _grown_max(
+def _max_growth(
     highest: int | None, now: DirectionStatus, old: DirectionStatus | None
 ) -> int | None:
     """The slowest I/O of the interval: fio's own maximum where that rose in it, else within a
@@ -177,7 +177,7 @@ def _grown_max(
     return min(highest, now.lat_max_ns)
 
 
-def _grown_sum(now: LatencySum | None, old: LatencySum | None) -> LatencySum | None:
+def _sum_growth(now: LatencySum | None, old: LatencySum | None) -> LatencySum | None:
     if now is None:
         return None
     if old is None:
@@ -189,7 +189,7 @@ def _grown_sum(now: LatencySum | None, old: LatencySum | None) -> LatencySum | N
     return LatencySum(mean, count) if mean >= 0 else None
 
 
-def _joined(left: LatencySum | None, right: LatencySum | None) -> LatencySum | None:
+def _join(left: LatencySum | None, right: LatencySum | None) -> LatencySum | None:
     if left is None or right is None:
         return left or right
     count = left.count + right.count

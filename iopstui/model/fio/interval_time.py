@@ -22,7 +22,7 @@ AGREEMENT_S = 0.03
 """The runtime and the arrivals agree if they differ by less."""
 STALLED_S = 0.5
 DELAY_S = 0.02
-MAX_HELD_UP_S = 10.0
+MAX_LAG_S = 10.0
 """No more is added up: a row that is over stands still for hours."""
 
 
@@ -36,7 +36,7 @@ class RowPair:
     reset: bool
 
     @property
-    def grew(self) -> bool:
+    def has_grown(self) -> bool:
         """Whether it completed anything in between."""
         old = self.old.directions if self.old else {}
         for name, status in self.now.directions.items():
@@ -102,22 +102,22 @@ def interval_seconds(
     row_seconds: Mapping[int, float],
 ) -> float | None:
     """The length of the interval between two documents. ``arrival_s`` is the same by the
-    monotonic clock, ``since`` how long each row had run by the intervals so far."""
-    runtime_s = grown_runtime(pairs)
+    monotonic clock, ``row_seconds`` how long each row had run by the intervals so far."""
+    runtime_s = runtime_growth(pairs)
     clock = (status.timestamp_ms - previous.timestamp_ms) / 1000
     if not _plausible(clock, runtime_s, arrival_s):
         clock = max(arrival_s, 0.0)
-    fresh = all(pair.old is None for pair in pairs if pair.grew)
-    any_fresh = any(pair.old is None and pair.grew for pair in pairs)
+    fresh = all(pair.old is None for pair in pairs if pair.has_grown)
+    any_fresh = any(pair.old is None and pair.has_grown for pair in pairs)
     if any_fresh and fresh and 0 < runtime_s < clock:
         return runtime_s
-    remaining_s = _left_s(pairs, row_seconds) if final else 0.0
+    remaining_s = _remaining_s(pairs, row_seconds) if final else 0.0
     if not 0 < remaining_s < clock:
         remaining_s = clock
     return remaining_s or None
 
 
-def io_ends_s(job: JobStatus) -> float | None:
+def io_end_s(job: JobStatus) -> float | None:
     """When the I/O of a row is over at the latest, in seconds of its runtime, if fio then writes
     logs, which takes seconds and counts as runtime. Its last I/O began before ``runtime`` was over
     and took no longer than the slowest one. ``None`` where that isn't known."""
@@ -136,16 +136,16 @@ def seconds_without_logs(
     the end of all I/O that this interval may have had."""
     remaining = []
     for pair in pairs:
-        if pair.old is None or not pair.grew:
+        if pair.old is None or not pair.has_grown:
             continue
-        ends = io_ends_s(pair.now)
+        ends = io_end_s(pair.now)
         if ends is None or ran_ms(pair.now) / 1000 <= ends:
             return seconds
         remaining.append(ends - row_seconds.get(pair.index, ran_ms(pair.old) / 1000))
     return min(seconds, max(remaining)) if remaining and max(remaining) > 0 else seconds
 
 
-def _left_s(pairs: list[RowPair], row_seconds: Mapping[int, float]) -> float:
+def _remaining_s(pairs: list[RowPair], row_seconds: Mapping[int, float]) -> float:
     """How long the jobs still ran after the document before the last. That one's runtime may be
     of before a job held it up, and so the growth longer than what was left."""
     growths = []
@@ -156,7 +156,7 @@ def _left_s(pairs: list[RowPair], row_seconds: Mapping[int, float]) -> float:
     return round(max(growths, default=0.0), 6)
 
 
-def grown_runtime(pairs: list[RowPair]) -> float:
+def runtime_growth(pairs: list[RowPair]) -> float:
     """The longest growth of a row's runtime, in seconds."""
     growths_ms = (ran_ms(pair.now) - (ran_ms(pair.old) if pair.old else 0) for pair in pairs)
     return max(max(growths_ms, default=0), 0) / 1000
@@ -169,12 +169,12 @@ def ran_ms(job: JobStatus) -> float:
     longest = longest_runtime(job)
     if not _verifies(job):
         return longest
-    one_by_one = sum(d.runtime_ms for d in job.directions.values())
+    sequential_ms = sum(d.runtime_ms for d in job.directions.values())
     if job.job_runtime_ms > longest:
         if job.members:
             return job.job_runtime_ms / job.members
-        return min(job.job_runtime_ms, one_by_one)
-    return one_by_one if _only_writes(job) else longest
+        return min(job.job_runtime_ms, sequential_ms)
+    return sequential_ms if _only_writes(job) else longest
 
 
 def _verifies(job: JobStatus) -> bool:

@@ -18,7 +18,7 @@ from iopstui.model.fio.counts import (
     longest_runtime,
 )
 from iopstui.model.fio.growth import (
-    Counted,
+    ChosenCounters,
     Growth,
     mean_of,
     parts_of,
@@ -29,15 +29,15 @@ from iopstui.model.fio.growth import (
 from iopstui.model.fio.interval import DirectionInterval, FioInterval, JobInterval
 from iopstui.model.fio.interval_time import (
     DELAY_S,
-    MAX_HELD_UP_S,
+    MAX_LAG_S,
     RowPair,
     first_interval_seconds,
-    grown_runtime,
     interval_seconds,
-    io_ends_s,
+    io_end_s,
     is_repetition,
     pair_rows,
     ran_ms,
+    runtime_growth,
     seconds_without_logs,
 )
 from iopstui.model.fio.packed_bins import PackedBins
@@ -54,7 +54,7 @@ PARTIAL_BELOW = 0.8
 # so many times as many I/Os under way as can be: no error of clocks or counts
 IMPOSSIBLE_FACTOR = 4
 # fewer rows are subtracted bucket by bucket
-MANY_ROWS = 8
+MIN_PACKED_ROWS = 8
 
 
 class FioIntervals:
@@ -65,8 +65,8 @@ class FioIntervals:
         self._arrived_ns = 0
         self._idle_ms: int | None = None
         self._ramps = Ramps()
-        self._counted: Counted = {}
-        self._since: dict[int, float] = {}
+        self._chosen_counters: ChosenCounters = {}
+        self._row_seconds: dict[int, float] = {}
         self._packed: dict[str, PackedBins] = {}
 
     def feed(
@@ -84,23 +84,23 @@ class FioIntervals:
         arrival_s = (arrived_ns - self._arrived_ns) / 1e9
         pairs = pair_rows(status, previous, self._ramps)
         repeated = final and previous is not None and is_repetition(status, previous)
-        if repeated and not grown_runtime(pairs):
+        if repeated and not runtime_growth(pairs):
             return None
         if previous is None:
             seconds = self._first_seconds(status, pairs, interval_s, final)
         else:
-            seconds = interval_seconds(status, previous, pairs, arrival_s, final, self._since)
-        worked = seconds
+            seconds = interval_seconds(status, previous, pairs, arrival_s, final, self._row_seconds)
+        worked_s = seconds
         if previous is not None and seconds:
-            seconds = seconds_without_logs(pairs, self._since, seconds)
-        self._go_on(pairs, seconds)
+            seconds = seconds_without_logs(pairs, self._row_seconds, seconds)
+        self._update_row_seconds(pairs, seconds)
         too_short = previous is not None and (seconds or 0) < DUPLICATE_BELOW_S
         first = previous is None and self._idle_ms is None
         ramp = any([self._ramps.feed(p.index, p.now, p.reset, interval_s, first) for p in pairs])
-        packed = self._widened(pairs)
+        packed = self._pack_histograms(pairs)
         interval = _interval(
-            pairs, None if too_short else seconds, interval_s, ramp, self._counted, packed,
-            None if too_short else worked,
+            pairs, None if too_short else seconds, interval_s, ramp, self._chosen_counters, packed,
+            None if too_short else worked_s,
         )  # fmt: skip
         if too_short and not interval.total.bytes:
             return None
@@ -112,10 +112,10 @@ class FioIntervals:
         self, status: FioStatus, pairs: list[RowPair], interval_s: float, final: bool
     ) -> float | None:
         """How long the first interval is."""
-        seconds = grown_runtime(pairs)
+        seconds = runtime_growth(pairs)
         if not final:
             seconds = first_interval_seconds(
-                status, pairs, seconds or 0.0, self._waited_s(status, interval_s)
+                status, pairs, seconds or 0.0, self._idle_s(status, interval_s)
             )
         return seconds or None
 
@@ -125,7 +125,7 @@ class FioIntervals:
         if previous is None:
             return False
         for job in previous.jobs:
-            ends = io_ends_s(job)
+            ends = io_end_s(job)
             if ends is None or not active(job):
                 return False
             if previous.timestamp_ms + 1000 * ends - longest_runtime(job) >= wall_ms:
@@ -139,12 +139,13 @@ class FioIntervals:
         has_started = self._previous is not None
         return (
             self._previous, self._arrived_ns, None if has_started else self._idle_ms,
-            self._ramps.state, sorted(self._counted.items()), sorted(self._since.items()),
+            self._ramps.state, sorted(self._chosen_counters.items()),
+            sorted(self._row_seconds.items()),
         )  # fmt: skip
 
-    def _widened(self, pairs: list[RowPair]) -> Mapping[str, PackedBins]:
+    def _pack_histograms(self, pairs: list[RowPair]) -> Mapping[str, PackedBins]:
         """Subtract the histograms of many rows at once, by direction."""
-        if len(pairs) < MANY_ROWS:
+        if len(pairs) < MIN_PACKED_ROWS:
             return {}
         names = {name for pair in pairs for name in pair.now.directions}
         # where I/Os are printed twice, what is added up differs from row to row
@@ -162,19 +163,19 @@ class FioIntervals:
             )
         return self._packed
 
-    def _go_on(self, pairs: Iterable[RowPair], seconds: float | None) -> None:
+    def _update_row_seconds(self, pairs: Iterable[RowPair], seconds: float | None) -> None:
         """Note how long each row has run by the intervals so far."""
         for pair in pairs:
             by_fio = ran_ms(pair.now) / 1000
-            ran_s = self._since.get(pair.index, 0.0) + (seconds or 0.0)
+            ran_s = self._row_seconds.get(pair.index, 0.0) + (seconds or 0.0)
             fresh = pair.old is None or not active(pair.old)
             # two clocks drift apart: over a day by seconds, and nothing held the row up; less than
             # fio itself says it can't have run
             if fresh or ran_s - by_fio <= DELAY_S:
                 ran_s = by_fio
-            self._since[pair.index] = min(ran_s, by_fio + MAX_HELD_UP_S)
+            self._row_seconds[pair.index] = min(ran_s, by_fio + MAX_LAG_S)
 
-    def _waited_s(self, status: FioStatus, interval_s: float) -> float | None:
+    def _idle_s(self, status: FioStatus, interval_s: float) -> float | None:
         """How much longer than one interval no document came before the first that has I/O;
         ``None`` if it is the very first."""
         if self._idle_ms is None:
@@ -186,16 +187,19 @@ class _Growths:
     """Growth of all rows since the document before: each row, each direction, and the sum."""
 
     def __init__(
-        self, pairs: list[RowPair], chosen_counters: Counted, packed: Mapping[str, PackedBins]
+        self,
+        pairs: list[RowPair],
+        chosen_counters: ChosenCounters,
+        packed: Mapping[str, PackedBins],
     ) -> None:
         self.by_row: list[Growth] = []
         self.by_direction: dict[str, Growth] = {}
         parts: list[Growth] = []
         for pair in pairs:
             growths = row_growth(pair, chosen_counters, packed)
-            of_row = parts_of(growths)
-            parts += of_row
-            growth = total_of(of_row)
+            row_parts = parts_of(growths)
+            parts += row_parts
+            growth = total_of(row_parts)
             self.by_row.append(growth)
             if len(pairs) == len(growths) == 1 and growth.max_ns is not None and not growth.packed:
                 # one row with one direction: nothing is added up
@@ -205,16 +209,16 @@ class _Growths:
                 self.by_direction.setdefault(name, Growth()).add(direction_growth)
         for name, direction_growth in self.by_direction.items():
             if direction_growth.packed:
-                direction_growth.put(packed[name].unpacked(direction_growth.packed))
+                direction_growth.add_bins(packed[name].unpacked(direction_growth.packed))
         # what is in the directions' histograms, each added up once, need not be added up row by row
         summed = parts if MIXED in self.by_direction else self.by_direction.values()
-        self.whole = _total(self.by_row, self.by_direction, summed)
+        self.total = _total(self.by_row, self.by_direction, summed)
 
     def intervals(
         self, seconds: float | None
     ) -> tuple[dict[str, DirectionInterval], DirectionInterval]:
         """Intervals of the directions, and of the total."""
-        percentiles = percentiles_of(self.whole.bins)
+        percentiles = percentiles_of(self.total.bins)
         # a single direction is the whole
         shared = percentiles if len(self.by_direction) == 1 else None
         directions = {
@@ -223,9 +227,9 @@ class _Growths:
             if name in self.by_direction
         }
         alone = next(
-            (name for name, growth in self.by_direction.items() if growth is self.whole), ""
+            (name for name, growth in self.by_direction.items() if growth is self.total), ""
         )
-        return directions, directions.get(alone) or self.whole.interval(seconds, percentiles)
+        return directions, directions.get(alone) or self.total.interval(seconds, percentiles)
 
 
 def _interval(
@@ -233,7 +237,7 @@ def _interval(
     seconds: float | None,
     interval_s: float,
     ramp: bool,
-    chosen_counters: Counted,
+    chosen_counters: ChosenCounters,
     packed: Mapping[str, PackedBins],
     worked_s: float | None,
 ) -> FioInterval:
@@ -262,7 +266,7 @@ def _interval(
         reset=any(pair.reset for pair in pairs),
         partial=(seconds or 0) < PARTIAL_BELOW * interval_s,
         measures_latency=any(job.measures_latency for job in working),
-        counts_submissions=growths.whole.counted_by == SUBMISSIONS,
+        counts_submissions=growths.total.counted_by == SUBMISSIONS,
         times_all=_times_all(pairs, jobs),
         latency_possible=not any(_impossible(pair.now, growth, seconds) for pair, growth in rows),
         failed=sum(map(_failed, pairs)),
@@ -309,11 +313,11 @@ def _impossible(job: JobStatus, growth: Growth, seconds: float | None) -> bool:
         return False
     if not (job.measures_latency and job.times_all):
         return False
-    most_s = job.in_flight * (seconds + (growth.max_ns or 0) / 1e9)
+    max_total_s = job.in_flight * (seconds + (growth.max_ns or 0) / 1e9)
     # there clat alone is wrong
     sums = (latency for latency in (growth.clat, growth.lat) if latency is not None)
     return any(
-        latency.mean_ns * latency.count / 1e9 > IMPOSSIBLE_FACTOR * most_s for latency in sums
+        latency.mean_ns * latency.count / 1e9 > IMPOSSIBLE_FACTOR * max_total_s for latency in sums
     )
 
 

@@ -49,11 +49,11 @@ class Section:
 
 # the line that fio's parser of any version still takes as one
 _MAX_LENGTH = 2000
-_LONGEST_NAME = 120
+_MAX_NAME_LENGTH = 120
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
 _SECOND_OPTION = re.compile(r"[\s,]+(--set\s+)?[a-z][a-z0-9_]*\s*=")
 # options whose value is any words, or a name of a file
-_IN_WORDS = frozenset({"description", "filename", "directory", "filename_format"})
+_FREE_TEXT_OPTIONS = frozenset({"description", "filename", "directory", "filename_format"})
 # what marks the end of a file that is only inspected (fio/inspect.py)
 END_SECTION = "iopstui-end"
 _HEADER = re.compile(r"\[([^][#;]+)\]")
@@ -65,7 +65,7 @@ _COUNTS = frozenset({"numjobs", "nrfiles", "iodepth", "loops"})
 _SIZES = frozenset(
     {"size", "filesize", "file_size", "io_size", "io_limit", "offset", "bs", "blocksize", "ba"}
 )
-_ODD_NUMBER = re.compile(r"0[xX]|[()*/+]")
+_EXPRESSION = re.compile(r"0[xX]|[()*/+]")
 
 
 class AmbiguousLine(UsageError):
@@ -80,10 +80,10 @@ def canonical_text(text: str, environment: Mapping[str, str]) -> str:
     """``text`` so that every reader understands the same: one option or header a line, no comment
     behind it, ``${VAR}`` replaced where it is set (``unset_variables`` finds the others).
 
-    Raises Unclear for the first line that can't be understood for certain.
+    Raises AmbiguousLine for the first line that can't be understood for certain.
     """
-    out: list[str] = []
-    inside = False
+    lines: list[str] = []
+    in_section = False
     for number, line in enumerate(text.split("\n"), 1):
         if len(line.encode("utf-8", "surrogateescape")) > _MAX_LENGTH:
             raise AmbiguousLine(
@@ -91,18 +91,20 @@ def canonical_text(text: str, environment: Mapping[str, str]) -> str:
             )
         bare = line.strip(_BLANK)
         if not bare or bare[0] in "#;":
-            out.append("".join(char for char in bare if char.isprintable()).rstrip(_BLANK))
+            lines.append("".join(char for char in bare if char.isprintable()).rstrip(_BLANK))
             continue
         content = re.split("[#;]", bare, maxsplit=1)[0].rstrip(_BLANK)
-        why = _refusal_of_line(content, inside)
+        why = _why_line_refused(content, in_section)
         if why:
             raise AmbiguousLine(number, repr(content), why)
-        inside = True
-        out.append(content if content[0] == "[" else _plain(number, content, environment))
-    return "\n".join(out)
+        in_section = True
+        lines.append(
+            content if content[0] == "[" else _canonical_option(number, content, environment)
+        )
+    return "\n".join(lines)
 
 
-def _refusal_of_line(content: str, inside: bool) -> str:
+def _why_line_refused(content: str, in_section: bool) -> str:
     """Why a line (without its comment) is refused; "" if it is accepted."""
     if not all(char.isprintable() or char == "\t" or char > "\x9f" for char in content):
         return "it has control characters in it"
@@ -110,7 +112,7 @@ def _refusal_of_line(content: str, inside: bool) -> str:
         return _unclear_header(content)
     if content.startswith("include"):
         return "other files are not included; put their lines here"
-    if not inside:
+    if not in_section:
         return "it comes before the first [section]"
     name = content.partition("=")[0].rstrip(_BLANK)
     if not _NAME.fullmatch(name):
@@ -123,8 +125,8 @@ def _unclear_header(content: str) -> str:
     if match is None:
         return "a section is [name], alone on its line"
     name = match[1]
-    if len(name.encode("utf-8", "surrogateescape")) > _LONGEST_NAME:
-        return f"the name is longer than {_LONGEST_NAME} bytes"
+    if len(name.encode("utf-8", "surrogateescape")) > _MAX_NAME_LENGTH:
+        return f"the name is longer than {_MAX_NAME_LENGTH} bytes"
     if name.startswith("global") and name != "global":
         return "fio takes every name that begins so for [global]"
     if name == END_SECTION:
@@ -132,17 +134,17 @@ def _unclear_header(content: str) -> str:
     return ""
 
 
-def _plain(number: int, content: str, environment: Mapping[str, str]) -> str:
+def _canonical_option(number: int, content: str, environment: Mapping[str, str]) -> str:
     """An option with its value, variables replaced."""
     name, equals, value = content.partition("=")
     name, value = name.strip(_BLANK), value.strip(_BLANK)
     if not equals:
         return name
-    brought = [
+    substituted = [
         environment[variable] for variable in _VARIABLE.findall(value) if variable in environment
     ]
     expanded = _VARIABLE.sub(lambda match: environment.get(match[1], match[0]), value)
-    why = next(filter(None, map(why_unsafe, (*brought, _VARIABLE.sub("", expanded)))), "")
+    why = next(filter(None, map(why_unsafe, (*substituted, _VARIABLE.sub("", expanded)))), "")
     why = why or why_number_refused(name, expanded)
     if why:
         raise AmbiguousLine(number, repr(f"{name}={expanded}"), why)
@@ -169,7 +171,7 @@ def why_number_refused(name: str, value: str) -> str:
     """Why a number that iopstui calculates with is refused; "" if it is accepted."""
     if name in _COUNTS and not _VARIABLE.search(value) and not value.isdecimal():
         return "write a plain decimal number"
-    if name in _SIZES and _ODD_NUMBER.search(_VARIABLE.sub("", value)):
+    if name in _SIZES and _EXPRESSION.search(_VARIABLE.sub("", value)):
         return "write a plain size, such as 4k or 1g"
     return ""
 
@@ -221,8 +223,8 @@ def effective_sections(text: str) -> tuple[Section, ...]:
 
 def _replaced_by(option: str) -> frozenset[str]:
     """The options of [global] that ``option`` of a section replaces."""
-    beside = next((names for names in _CONFLICTING if option in names), None)
-    return option_names(option) - _TARGET_OPTIONS if beside is None else frozenset(beside)
+    conflicting = next((names for names in _CONFLICTING if option in names), None)
+    return option_names(option) - _TARGET_OPTIONS if conflicting is None else frozenset(conflicting)
 
 
 def with_overrides(
@@ -240,36 +242,36 @@ def with_overrides(
     replaced: set[str] = set(removed)
     for name in (*overrides, *(name for options in extra.values() for name in options)):
         replaced |= option_names(name)
-    out: list[str] = []
+    lines: list[str] = []
     job = -1
     pending: list[str] = []
     for line in text.split("\n"):
         header = _header(line)
         option = _option(line)
         if header is not None:
-            out += pending
+            lines += pending
             pending = []
             if header != "global":
                 job += 1
                 job_options = {**overrides, **extra.get(job, {})}
                 pending = [_line(name, value) for name, value in job_options.items()]
-            out.append(line)
+            lines.append(line)
         elif option is None or option[0] not in replaced:
-            out.append(line)
-    return "\n".join([*out, *pending]).rstrip("\n") + "\n"
+            lines.append(line)
+    return "\n".join([*lines, *pending]).rstrip("\n") + "\n"
 
 
 def only_sections(text: str, indices: Iterable[int]) -> str:
     """The job file with these job sections alone, by their index (``[global]`` is not counted)."""
-    keep, job, out, included = set(indices), -1, [], True
+    keep, job, lines, included = set(indices), -1, [], True
     for line in text.split("\n"):
         header = _header(line)
         if header is not None:
             job += header != "global"
             included = header == "global" or job in keep
         if included:
-            out.append(line)
-    return "\n".join(out)
+            lines.append(line)
+    return "\n".join(lines)
 
 
 def parse_override(text: str) -> tuple[str, str]:
@@ -283,7 +285,7 @@ def parse_override(text: str) -> tuple[str, str]:
     value = value.strip()
     if not _NAME.fullmatch(name) or name.startswith("include"):
         raise UsageError(f"--set {text!r} is not a fio option.", "See: fio --cmdhelp=all")
-    second_option = _SECOND_OPTION.search(value) if name not in _IN_WORDS else None
+    second_option = _SECOND_OPTION.search(value) if name not in _FREE_TEXT_OPTIONS else None
     if second_option is not None:
         # fio takes the first word as the value and says nothing about the rest
         raise UsageError(

@@ -63,7 +63,8 @@ class SecondIos:
 @dataclass(slots=True)
 class FioLog:
     """A parsed log. ``seconds`` holds single I/Os by second and direction, ``windows`` the lines of
-    an averaged log: (begin, end, direction, value). ``lines`` were understood, ``odd`` not;
+    an averaged log: (begin, end, direction, value). ``lines`` were parsed,
+    ``unparsed_lines`` not;
     ``epoch``: its times are those of the wall clock (log_unix_epoch), counted from the first."""
 
     kind: str
@@ -71,7 +72,7 @@ class FioLog:
     windows: list[tuple[float, float, str, float]] = field(default_factory=list)
     end: float = 0.0
     lines: int = 0
-    odd: int = 0
+    unparsed_lines: int = 0
     epoch: bool = False
 
     @property
@@ -109,7 +110,7 @@ def read_log(kind: str, lines: Iterable[str]) -> FioLog:
     first, before = 0, dict[str, float]()
     for line in lines:
         if not is_log_line(line):
-            log.odd += bool(line.strip())
+            log.unparsed_lines += bool(line.strip())
             continue
         cells = [cell.strip() for cell in line.split(",")]
         at, value, direction = int(cells[0]), int(cells[1]), _DIRECTIONS[cells[2]]
@@ -179,8 +180,8 @@ class Logs:
             sums = SecondIos()
             following = (second, second + 1) if second == last else (second,)
             for log in self._single:
-                for place in following:
-                    for ios in log.seconds.get(place, {}).values():
+                for index in following:
+                    for ios in log.seconds.get(index, {}).values():
                         sums.add(ios)
             end = max(self.end, second + 1e-3) if second == last else second + 1.0
             length = end - second
@@ -191,13 +192,15 @@ class Logs:
         lengths = sorted(end - begin for logs in self._windows.values()
                          for log in logs for begin, end, _, _ in log.windows)  # fmt: skip
         width = max(1.0, lengths[len(lengths) // 2]) if lengths else 1.0
-        iops, bw = (_summed(self._windows.get(kind, ()), width) for kind in ("iops", "bw"))
-        mean = _summed(self._windows.get(self.mean_of, ()), width, joined=True)
-        for place in sorted({*iops, *bw, *mean}):
-            end = min((place + 1) * width, max(self.end, place * width + 1e-3))
-            speed = bw.get(place)
-            yield LogRow(end, end - place * width, iops.get(place),
-                         None if speed is None else 1024 * speed, mean.get(place))  # fmt: skip
+        iops, bw = (
+            _mean_by_interval(self._windows.get(kind, ()), width) for kind in ("iops", "bw")
+        )
+        mean = _mean_by_interval(self._windows.get(self.mean_of, ()), width, joined=True)
+        for index in sorted({*iops, *bw, *mean}):
+            end = min((index + 1) * width, max(self.end, index * width + 1e-3))
+            speed = bw.get(index)
+            yield LogRow(end, end - index * width, iops.get(index),
+                         None if speed is None else 1024 * speed, mean.get(index))  # fmt: skip
 
     def directions(self) -> dict[str, dict[str, Any]]:
         """Figures of the whole by direction, named as in ``fio_summary``."""
@@ -207,10 +210,13 @@ class Logs:
         figures = {}
         for name in (READ, WRITE, TRIM):
             means = {
-                kind: _summed([_of_direction(log, name) for log in logs], max(self.end, 1e-3),
-                              joined=kind in LATENCIES).get(0)
+                kind: _mean_by_interval(
+                    [_of_direction(log, name) for log in logs],
+                    max(self.end, 1e-3),
+                    joined=kind in LATENCIES,
+                ).get(0)
                 for kind, logs in self._windows.items()
-            }  # fmt: skip
+            }
             if any(value is not None for value in means.values()):
                 figures[name] = self._mean_figures(means)
         return figures
@@ -267,29 +273,31 @@ def _of_direction(log: FioLog, name: str) -> FioLog:
     return FioLog(log.kind, windows=[window for window in log.windows if window[2] == name])
 
 
-def _summed(logs: Sequence[FioLog], width: float, joined: bool = False) -> dict[int, float]:
+def _mean_by_interval(
+    logs: Sequence[FioLog], width: float, joined: bool = False
+) -> dict[int, float]:
     """Mean over each interval of ``width`` seconds, by its number: of what a log says of one
     direction over time, and the sum of these; ``joined``: their mean."""
     streams: dict[tuple[int, str], dict[int, list[float]]] = {}
     covered: dict[int, float] = {}
     for number, log in enumerate(logs):
         for begin, end, name, value in log.windows:
-            for place, seconds in _intervals_reached(begin, end, width):
-                sums = streams.setdefault((number, name), {}).setdefault(place, [0.0, 0.0])
+            for index, seconds in _intervals_reached(begin, end, width):
+                sums = streams.setdefault((number, name), {}).setdefault(index, [0.0, 0.0])
                 sums[0] += value * seconds
                 sums[1] += seconds
-                covered[place] = max(covered.get(place, 0.0), sums[1])
+                covered[index] = max(covered.get(index, 0.0), sums[1])
     means = {}
-    for place, most in covered.items():
-        parts = [stream[place] for stream in streams.values() if place in stream]
-        total_s = sum(seconds for _, seconds in parts) if joined else most
-        means[place] = sum(value for value, _ in parts) / total_s
+    for index, covered_s in covered.items():
+        parts = [stream[index] for stream in streams.values() if index in stream]
+        total_s = sum(seconds for _, seconds in parts) if joined else covered_s
+        means[index] = sum(value for value, _ in parts) / total_s
     return means
 
 
 def _intervals_reached(begin: float, end: float, width: float) -> Iterator[tuple[int, float]]:
     """Return the intervals that a window reaches, and for how long."""
-    for place in range(int(begin / width), int(end / width) + 1):
-        seconds = min(end, (place + 1) * width) - max(begin, place * width)
+    for index in range(int(begin / width), int(end / width) + 1):
+        seconds = min(end, (index + 1) * width) - max(begin, index * width)
         if seconds > 1e-9:
-            yield place, seconds
+            yield index, seconds

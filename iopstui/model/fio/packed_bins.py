@@ -29,7 +29,7 @@ class PackedBins:
         self._zeros: dict[int, int] = {}
         self._keys: list[int] = []
         self._guard = self._beyond = 0
-        self._kept: dict[int, tuple[Bins, int]] = {}
+        self._packed_rows: dict[int, tuple[Bins, int]] = {}
 
     def add_buckets(self, histograms: Iterable[Bins]) -> None:
         """Have a field for every bucket of these histograms: of all that follow."""
@@ -41,7 +41,7 @@ class PackedBins:
         self._zeros = dict.fromkeys(self._keys, 0)
         ones = int.from_bytes(_bytes(array("Q", [1]) * len(self._keys)), "little")
         self._guard, self._beyond = ones * _GUARD, ones * _BEYOND
-        self._kept = {}
+        self._packed_rows = {}
 
     def growth(self, row: int, now: Bins, old: Bins | None) -> int | None:
         """Counts in ``row`` between two histograms; ``None`` if they cannot be computed here.
@@ -49,14 +49,14 @@ class PackedBins:
         packed = self._pack(now)
         before = 0
         if old:
-            cached = self._kept.get(row)
+            cached = self._packed_rows.get(row)
             packed_old = cached[1] if cached is not None and cached[0] is old else self._pack(old)
             if packed_old is None:
                 return None
             before = packed_old
         if packed is None:
             return None
-        self._kept[row] = now, packed
+        self._packed_rows[row] = now, packed
         # a field that would go below zero borrows the bit above it
         difference = (packed | self._guard) - before
         return None if difference & self._guard != self._guard else difference ^ self._guard

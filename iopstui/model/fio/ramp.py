@@ -70,17 +70,17 @@ class Ramps:
     again, which fio does up to a second late (3.42), or were so before they were first seen."""
 
     def __init__(self) -> None:
-        self._over: set[int] = set()
-        self._seen: set[int] = set()
+        self._finished_rows: set[int] = set()
+        self._seen_rows: set[int] = set()
 
     @property
     def state(self) -> tuple[object, ...]:
         """Return its complete state."""
-        return sorted(self._over), sorted(self._seen)
+        return sorted(self._finished_rows), sorted(self._seen_rows)
 
     def is_over(self, index: int, job: JobStatus) -> bool:
         """Whether this row's ramp was over when it was last seen, as ``job``."""
-        return index in self._over or any(d.completed for d in job.directions.values())
+        return index in self._finished_rows or any(d.completed for d in job.directions.values())
 
     def feed(self, index: int, job: JobStatus, reset: bool, interval_s: float, first: bool) -> bool:
         """Whether row ``index`` still is. ``reset``: its counters began again since it was last
@@ -90,16 +90,16 @@ class Ramps:
         if not job.has_ramp or job.measures_latency:
             return in_ramp(job)
         runtime, ramp = longest_runtime(job) / 1000, ramp_s(job)
-        if index in self._seen:
+        if index in self._seen_rows:
             ramp_over = reset
         else:
             ramp_over = runtime <= interval_s - ramp + TOLERANCE_S
             # what follows may begin in the middle of a run; elapsed is rounded up
             ramp_over |= first and (job.elapsed_s or 0) - 1 - runtime > 0.75 * ramp
-        self._seen.add(index)
+        self._seen_rows.add(index)
         if ramp_over or runtime > ramp + 2 * RAMP_LATE_S:
-            self._over.add(index)
-        return index not in self._over
+            self._finished_rows.add(index)
+        return index not in self._finished_rows
 
 
 def duration_s(text: str) -> float | None:

@@ -71,8 +71,8 @@ def _block_sizes(options: Doc) -> list[str]:
     text = ranged or str(options.get("bs") or options.get("blocksize") or "4k")
     parts = [part for part in text.split(",") if part] or ["4k"]
     ranges = []
-    for place in range(3):
-        low, _, high = parts[min(place, len(parts) - 1)].partition("-")
+    for index in range(3):
+        low, _, high = parts[min(index, len(parts) - 1)].partition("-")
         ranges.append(f"{_bytes(_size(low))}-{_bytes(_size(high or low))}")
     return ranges
 

@@ -14,7 +14,7 @@ from iopstui.model.fio.jobfile import Section
 
 Options = Mapping[str, str]
 OFF_VALUES = ("0", "false", "no")
-_BEGIN_A_GROUP = ("stonewall", "wait_for_previous", "new_group")
+_GROUP_STARTERS = ("stonewall", "wait_for_previous", "new_group")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +60,9 @@ def rows_of(sections: Sequence[Section], count: int) -> tuple[Row, ...] | None:
 
 def _rows(sections: Sequence[Section]) -> Iterator[Row]:
     grouped: list[Section] = []
-    for place, section in enumerate(sections):
+    for index, section in enumerate(sections):
         options = section.options
-        begins = place > 0 and any(flag(options, name) for name in _BEGIN_A_GROUP)
+        begins = index > 0 and any(flag(options, name) for name in _GROUP_STARTERS)
         if grouped and (begins or not flag(options, "group_reporting")):
             yield Row(tuple(grouped))
             grouped = []

@@ -22,11 +22,11 @@ def fixed_block_size(options: Mapping[str, str]) -> int | None:
         return None
     text = options.get("bs", options.get("blocksize", DEFAULT))
     rw = options.get("rw", options.get("readwrite", "read"))
-    return _one_size(text, rw, options.get("kb_base", ""))
+    return _common_size(text, rw, options.get("kb_base", ""))
 
 
 @lru_cache(256)
-def _one_size(text: str, rw: str, kb_base: str) -> int | None:
+def _common_size(text: str, rw: str, kb_base: str) -> int | None:
     """``text`` has the sizes of reads, writes and trims: one that is not given is that of the one
     before, one that is empty the default."""
     listed = [part.partition("/")[0] for part in text.split(",")][:3]
@@ -64,7 +64,7 @@ def size_bytes(text: str, options: Mapping[str, str] | None = None) -> int | Non
 def part_bytes(
     text: str, total: int | None, options: Mapping[str, str] | None = None
 ) -> int | None:
-    """Parse a size like ``size_bytes``, or "50%" of a ``whole`` (bytes; ``None``: not known),
+    """Parse a size like ``size_bytes``, or "50%" of a ``total`` (bytes; ``None``: not known),
     rounded up."""
     share = text.removesuffix("%")
     if share == text:

@@ -16,7 +16,7 @@ from iopstui.model.metrics.frame import Frame
 from iopstui.model.rates import CpuLoad
 
 NO_IRQ_TIME = "this kernel does not account interrupt time: irq is always 0"
-MAX_NAMED = 3
+MAX_BUSIEST = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ MEASURES: tuple[GridMeasure, ...] = (
 @dataclass(frozen=True, slots=True)
 class GridRow:
     """A measure over all CPUs. ``values`` is by CPU (``None``: not measured); ``scale`` the value
-    of a full cell, ``busiest`` the CPUs with most of it, largest first, and ``words`` names
+    of a full cell, ``busiest`` the CPUs with most of it, largest first, and ``busiest_text`` names
     them."""
 
     measure: GridMeasure
@@ -165,7 +165,7 @@ class GridRow:
     scale: float
     total: float | None
     busiest: tuple[tuple[int, float], ...]
-    words: str
+    busiest_text: str
 
     def level(self, cpu: int, steps: int) -> int | None:
         """Fill level of the cell, 0 to ``steps``; 0 only for exactly zero, so that small values
@@ -207,13 +207,15 @@ def _grid_row(measure: GridMeasure, rows: Sequence[CpuRow]) -> GridRow:
     measured = [(cpu, value) for cpu, value in values.items() if value is not None]
     largest = max((value for _, value in measured), default=0.0)
     ranked = sorted(measured, key=lambda item: (-item[1], item[0]))
-    busiest = tuple(item for item in ranked[:MAX_NAMED] if item[1] > 0)
+    busiest = tuple(item for item in ranked[:MAX_BUSIEST] if item[1] > 0)
     total = sum(value for _, value in measured) if measured else None
-    busiest_text = _named(measure, busiest, total) if measured else "not measured"
+    busiest_text = _format_busiest(measure, busiest, total) if measured else "not measured"
     return GridRow(measure, values, measure.scale or largest, total, busiest, busiest_text)
 
 
-def _named(measure: GridMeasure, busiest: Sequence[tuple[int, float]], total: float | None) -> str:
+def _format_busiest(
+    measure: GridMeasure, busiest: Sequence[tuple[int, float]], total: float | None
+) -> str:
     if not busiest:
         return "none"
     percent = measure.unit == "%"

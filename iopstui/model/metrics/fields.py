@@ -198,10 +198,10 @@ def _disk_fields() -> Iterator[Field]:
     for key, unit, meaning in _disk_rows():
         yield Field(("kernel", "disks", ANY, key), key, unit, DISKSTATS, meaning)
     for key, unit, meaning in _disk_rows():
-        yield Field(("kernel", TOTAL, key), key, unit, DISKSTATS, _of_all(key, meaning))
+        yield Field(("kernel", TOTAL, key), key, unit, DISKSTATS, _total_meaning(key, meaning))
 
 
-def _of_all(key: str, meaning: str) -> str:
+def _total_meaning(key: str, meaning: str) -> str:
     """A disk field's meaning for the sum of the devices that the jobs work on."""
     if key == "util":
         return "of the one device that the jobs work on; null for several, as shares don't add up"
@@ -406,13 +406,18 @@ def _probe_fields() -> Iterator[Field]:
         yield Field((DEVICE, name), name, unit, PROBE, meaning)
     for kind in (*KINDS, TOTAL):
         requests = "all requests" if kind == TOTAL else f"{kind} requests"
-        of = "of the devices that the jobs work on together"
-        yield from _request_fields((DEVICE, kind), requests, of)
-        yield from _request_fields((DEVICE, "disks", ANY, kind), requests, "of this disk")
+        of_devices = f"{requests} of the devices that the jobs work on together"
+        yield from _request_fields((DEVICE, kind), of_devices)
+        yield from _request_fields((DEVICE, "disks", ANY, kind), f"{requests} of this disk")
     yield Field(
         (DEVICE, "matrix", ANY, ANY), "matrix", "1/s", PROBE,
         "requests allocated on one CPU (first key) and completed on another (second key)",
     )  # fmt: skip
+    yield from _task_fields()
+    yield from _slowest_fields()
+
+
+def _task_fields() -> Iterator[Field]:
     for name, unit, meaning in (
         ("pid", "", "process that allocated the requests; writeback is the kernel's kworker"),
         ("comm", "", "its name when it was first seen"),
@@ -426,7 +431,6 @@ def _probe_fields() -> Iterator[Field]:
         ("p99", "ns", "99 % of its requests took at most this in the device (within 6 %)"),
     ):
         yield Field((DEVICE, "tasks", ANY, name), name, unit, PROBE, meaning)
-    yield from _slowest_fields()
 
 
 def _slowest_fields() -> Iterator[Field]:
@@ -460,34 +464,34 @@ def _slowest_fields() -> Iterator[Field]:
         yield Field((DEVICE, "slowest", ANY, name), name, unit, PROBE, meaning)
 
 
-def _request_fields(base: tuple[str, ...], requests: str, of: str) -> Iterator[Field]:
-    yield Field((*base, "iops"), "IOPS", "1/s", PROBE, f"{requests} {of}, completed per second")
-    yield Field((*base, "ios"), "I/Os", "", PROBE, f"{requests} {of}, completed in this interval")
+def _request_fields(base: tuple[str, ...], requests: str) -> Iterator[Field]:
+    yield Field((*base, "iops"), "IOPS", "1/s", PROBE, f"{requests}, completed per second")
+    yield Field((*base, "ios"), "I/Os", "", PROBE, f"{requests}, completed in this interval")
     for path, span in (
         (base, "from issue to completion"),
         ((*base, "waiting"), "from allocation to issue (part way)"),
     ):
-        yield Field((*path, "mean"), "mean", "ns", PROBE, f"{requests} {of}: mean time {span}")
+        yield Field((*path, "mean"), "mean", "ns", PROBE, f"{requests}: mean time {span}")
         for p in PERCENTILES:
             name = percentile_name(p)
-            yield Field((*path, name), name, "ns", PROBE, f"{requests} {of}: {p:g} % took at most "
+            yield Field((*path, name), name, "ns", PROBE, f"{requests}: {p:g} % took at most "
                         f"this {span} (within 0.8 %)")  # fmt: skip
-        yield Field((*path, "max"), "max", "ns", PROBE, f"{requests} {of}: longest {span}")
+        yield Field((*path, "max"), "max", "ns", PROBE, f"{requests}: longest {span}")
     yield Field(
         (*base, "bins", ANY), "bins", "", PROBE,
-        f"{requests} {of}: this interval's histogram, as fio's: requests by bucket midpoint in ns",
+        f"{requests}: this interval's histogram, as fio's: requests by bucket midpoint in ns",
     )  # fmt: skip
     yield Field(
         (*base, "sizes", ANY), "sizes", "", PROBE,
-        f"{requests} {of}, issued, by size in bytes rounded down to a power of two (part sizes)",
+        f"{requests}, issued, by size in bytes rounded down to a power of two (part sizes)",
     )  # fmt: skip
 
 
 def _nvme_fields() -> Iterator[Field]:
-    for path, of in (((NVME,), "all drives"), ((NVME, DRIVES, ANY), "this drive")):
+    for path, scope in (((NVME,), "all drives"), ((NVME, DRIVES, ANY), "this drive")):
         for figure in FIGURES:
             yield Field(
-                (*path, figure.name), figure.name, figure.unit, SMART, f"{of}: {figure.meaning}"
+                (*path, figure.name), figure.name, figure.unit, SMART, f"{scope}: {figure.meaning}"
             )
     yield Field((NVME, DRIVES, ANY, PROBLEM), PROBLEM, "", SMART,
                 "this drive: why it could not be read; null if it was")  # fmt: skip

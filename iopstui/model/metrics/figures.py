@@ -27,12 +27,12 @@ _PERCENTILES = {percentile_name(p): p for p in PERCENTILES}
 
 _WAITS = ("ios", "cpu", "above", "queue", "device", "unknown")
 
-_OF_REQUESTS = {"iops", "mean", "max", *_PERCENTILES}
+_REQUEST_FIGURES = {"iops", "mean", "max", *_PERCENTILES}
 
-Read = Callable[[DiskRates], float | None]
+Reader = Callable[[DiskRates], float | None]
 
 # a disk's figure, and what it has to be weighted with: seconds, or the requests it is a mean of
-_DISK: Mapping[str, tuple[Read, Read]] = {
+_DISK: Mapping[str, tuple[Reader, Reader]] = {
     "r/s": (lambda d: d.r_s, lambda d: d.seconds),
     "w/s": (lambda d: d.w_s, lambda d: d.seconds),
     "d/s": (lambda d: d.d_s, lambda d: d.seconds),
@@ -94,7 +94,7 @@ def _scaled(value: float | None, unit: float) -> float | None:
 def is_measurable(path: Sequence[str]) -> bool:
     """True if a whole run has one figure for the field at ``path`` (concrete, no ``*``)."""
     if path and path[0] == DEVICE:
-        return len(path) in (3, 5) and path[-1] in _OF_REQUESTS
+        return len(path) in (3, 5) and path[-1] in _REQUEST_FIGURES
     if path and path[0] == WAIT:
         return len(path) == 3 or path[-1] in _WAITS
     if path[:2] == ("kernel", NFS):
@@ -118,7 +118,7 @@ def is_measurable(path: Sequence[str]) -> bool:
     return tuple(path) in {("fio", name) for name in _FIO_MEANS} | {("own_cpu",), ("throttled",)}
 
 
-def ends_idle(frame: Frame) -> bool:
+def has_idle_end(frame: Frame) -> bool:
     """The kernel's last interval goes on until fio's last document, when nothing runs any more, and
     while fio writes its logs nothing runs either; only a run without any other is better judged by
     it than by nothing."""
@@ -148,7 +148,7 @@ class Meter:
         """Count one frame; its own value, ``None`` if it has none."""
         if self.path[0] == NVME:
             return self._add_drives(frame)
-        idle = self.path[0] != "fio" and ends_idle(frame)
+        idle = self.path[0] != "fio" and has_idle_end(frame)
         if RAMP in frame.flags or (idle and self._weight):
             return None
         value = self._count(frame)
@@ -158,7 +158,7 @@ class Meter:
     def _count(self, frame: Frame) -> float | None:
         if self._by_bins:
             return self._add_requests(frame) if self.path[0] == DEVICE else self._add_bins(frame)
-        value, weight = self._read(frame)
+        value, weight = self._value_and_weight(frame)
         if value is None or not weight:
             return None
         self._sum += value * weight
@@ -175,7 +175,7 @@ class Meter:
     def follow(self, later: Meter) -> None:
         """Add the counts of another meter of the same figure over the following frames."""
         if self.path[0] == NVME:
-            self._keep(later.value)
+            self._use_drive_value(later.value)
             return
         # an idle end counts only where there is nothing else
         if not (later._idle and self._weight):
@@ -205,10 +205,10 @@ class Meter:
     def _add_drives(self, frame: Frame) -> float | None:
         """A counter's growth since the run's beginning is in every reading: the last one counts."""
         value = combined_figure(frame.nvme, self.path[1]) if frame.nvme else None
-        self._keep(value)
+        self._use_drive_value(value)
         return value
 
-    def _keep(self, value: float | None) -> None:
+    def _use_drive_value(self, value: float | None) -> None:
         if value is not None:
             worst = WORST.get(self.path[1])
             self._sum = worst((self._sum, value)) if worst and self._weight else value
@@ -221,7 +221,7 @@ class Meter:
         self._bins = histogram.merge((self._bins, requests.device.bins))
         self._max = max(self._max or 0, requests.device.max_ns or 0) or None
         self._weight += requests.seconds
-        return _of_latencies(requests.device, self.path[-1])
+        return _latency_figure(requests.device, self.path[-1])
 
     def _add_bins(self, frame: Frame) -> float | None:
         part = _direction(frame, self.path[1])
@@ -231,7 +231,7 @@ class Meter:
         self._max = max(self._max or 0, part.max_ns or 0) or None
         return part.max_ns if self.path[3] == "max" else part.percentiles.get(self.path[3])
 
-    def _read(self, frame: Frame) -> tuple[float | None, float | None]:
+    def _value_and_weight(self, frame: Frame) -> tuple[float | None, float | None]:
         """The frame's value and its weight."""
         path = self.path
         if path[0] == DEVICE:
@@ -275,7 +275,7 @@ class RunWaits:
 
     def add(self, frame: Frame) -> None:
         """Count one frame."""
-        idle = ends_idle(frame)
+        idle = has_idle_end(frame)
         if frame.fio is None or RAMP in frame.flags or (idle and not self._mean.empty):
             return
         self._mean.add(frame.waits, frame.seconds)
@@ -298,14 +298,14 @@ def _share(share: Share | None, path: Sequence[str]) -> tuple[float | None, floa
     on_smb = path[1] == SMB
     if share is None or on_smb != (share.smb is not None):
         return None, None
-    of_share, of_operation = (_SMB, _SMB_OPERATION) if on_smb else (_SHARE, _OPERATION)
+    share_figures, operation_figures = (_SMB, _SMB_OPERATION) if on_smb else (_SHARE, _OPERATION)
     if len(path) == 3:
-        return of_share[path[2]](share)
+        return share_figures[path[2]](share)
     if path[2] == "others":
         other = share.others.get(path[3])
-        return (None, None) if other is None else of_operation[path[4]](other)
+        return (None, None) if other is None else operation_figures[path[4]](other)
     operation: OperationRates = getattr(share, path[2])
-    return of_operation[path[3]](operation)
+    return operation_figures[path[3]](operation)
 
 
 def _by_bins(path: Sequence[str]) -> bool:
@@ -323,7 +323,7 @@ def _requests(frame: Frame, path: Sequence[str]) -> RequestStats | None:
     return frame.probe.combined(names, KINDS if kind == TOTAL else (kind,))
 
 
-def _of_latencies(stats: LatencyStats, name: str) -> float | None:
+def _latency_figure(stats: LatencyStats, name: str) -> float | None:
     return stats.max_ns if name == "max" else stats.percentiles.get(name)
 
 

@@ -49,7 +49,7 @@ SOME_HOSTS = "SOME_HOSTS"
 @dataclass(frozen=True, slots=True)
 class JobFrame:
     """A fio job in one interval: ``index`` from 0, the CPU it ran on last, ``pinned`` if it may run
-    on that one alone, ``busy`` percent of one CPU (``None`` in its first inte ``pid`` is its
+    on that one alone, ``busy`` percent of one CPU (``None`` in its first interval). ``pid`` is its
     process's or thread's number. ``cpu_wait`` is the percentage of the interval in which it was
     ready to run and had no CPU (``None``: not known), ``workers_wait`` the sum of the same
     percentages of its workers (``None``: it has none). ``nice`` and ``policy`` are the scheduler's
@@ -137,7 +137,7 @@ class FrameBuilder:
     ) -> None:
         self._opened = tuple(opened)
         self._stack = Stack.from_tops(opened, links)
-        # a fold that begins in the middle is told when the first sample was taken
+        # when the first sample was taken, for a fold that begins in the middle
         self._origin_ns = origin_ns
         self._kernel: KernelSample | None = None
         self._ipi: KernelSample | None = None
@@ -146,7 +146,7 @@ class FrameBuilder:
         self._step = 0
         self._last_t = 0.0
         self._jobs: dict[int, tuple[int, JobThread]] = {}
-        self._own: tuple[int, float] | None = None
+        self._own_busy: tuple[int, float] | None = None
         self._probe = ProbeIntervals()
 
     def feed(self, raw: RawSample) -> Frame:
@@ -154,9 +154,7 @@ class FrameBuilder:
         if self._origin_ns is None:
             self._origin_ns = raw.arrived_ns
         if raw.step != self._step:
-            self._step = raw.step
-            self._fio = FioIntervals()
-            self._fio_arrived_ns = None
+            self._start_step(raw.step)
         flags: set[str] = set()
         fio = self._fio_interval(raw, flags)
         previous, self._kernel = self._kernel, raw.kernel or self._kernel
@@ -192,20 +190,25 @@ class FrameBuilder:
             connections=_connections(raw.kernel, previous, seconds),
         )
 
+    def _start_step(self, step: int) -> None:
+        self._step = step
+        self._fio = FioIntervals()
+        self._fio_arrived_ns = None
+
     @property
     def state(self) -> tuple[object, ...]:
         """Return all state that the next frames depend on: two builders with equal states continue
         equally."""
         return (
             self._origin_ns, self._kernel, self._ipi, self._fio.state, self._fio_arrived_ns,
-            self._step, self._last_t, self._jobs, self._own, self._probe.before,
+            self._step, self._last_t, self._jobs, self._own_busy, self._probe.previous,
         )  # fmt: skip
 
     def _own_cpu(self, raw: RawSample) -> float | None:
-        before, self._own = self._own, None
+        before, self._own_busy = self._own_busy, None
         if raw.own_busy_s is None:
             return None
-        self._own = (raw.arrived_ns, raw.own_busy_s)
+        self._own_busy = (raw.arrived_ns, raw.own_busy_s)
         if before is None:
             return None
         seconds = (raw.arrived_ns - before[0]) / 1e9

@@ -42,8 +42,8 @@ class _Ring:
         self.starts, self.ends = array("d"), array("d")
         self._steps, self._counts = array("h"), array("I")
         # where each interval's steps end, those that are gone included
-        self._behind = array("q")
-        self._gone = 0
+        self._step_ends = array("q")
+        self._dropped_steps = 0
 
     def add(self, start: float, end: float, steps: Steps) -> None:
         self.starts.append(start)
@@ -53,23 +53,23 @@ class _Ring:
             # twice the room, where a count needs it
             self._counts = array("Q", self._counts)
         self._counts.extend(min(count, MAX_64) for count in steps.values())
-        self._behind.append(self._gone + len(self._steps))
+        self._step_ends.append(self._dropped_steps + len(self._steps))
         surplus = len(self.starts) - self._capacity
         if surplus > self._capacity // 8:
             first = self._first_step(surplus)
-            for column in (self.starts, self.ends, self._behind):
+            for column in (self.starts, self.ends, self._step_ends):
                 del column[:surplus]
             for part in (self._steps, self._counts):
                 del part[:first]
-            self._gone += first
+            self._dropped_steps += first
 
     def _first_step(self, index: int) -> int:
         """Index of an interval's first step."""
-        return self._behind[index - 1] - self._gone if index else 0
+        return self._step_ends[index - 1] - self._dropped_steps if index else 0
 
     def copy(self) -> _Ring:
         ring = copy(self)
-        for name in ("starts", "ends", "_steps", "_counts", "_behind"):
+        for name in ("starts", "ends", "_steps", "_counts", "_step_ends"):
             setattr(ring, name, getattr(self, name)[:])
         return ring
 
@@ -91,8 +91,8 @@ class _Ring:
         """The counts of these intervals by step."""
         total: dict[int, int] = {}
         for index in indices:
-            place = slice(self._first_step(index), self._first_step(index + 1))
-            for step, count in zip(self._steps[place], self._counts[place], strict=True):
+            entries = slice(self._first_step(index), self._first_step(index + 1))
+            for step, count in zip(self._steps[entries], self._counts[entries], strict=True):
                 total[step] = total.get(step, 0) + count
         return total
 

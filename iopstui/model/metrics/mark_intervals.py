@@ -18,7 +18,7 @@ from iopstui.model.metrics.frame import RAMP, Frame
 BEGIN = "from the beginning"
 RESTART_S = 5.0
 """A run that begins so soon behind a mark is what the mark tells of."""
-MAX_KEPT = 500
+MAX_INTERVALS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +100,14 @@ def middle_of_frame(frame: Frame) -> float:
 class _OpenInterval:
     start: float
     text: str
-    measured: IntervalFigures = field(default_factory=IntervalFigures)
+    figures: IntervalFigures = field(default_factory=IntervalFigures)
 
     @property
     def had_job(self) -> bool:
-        return bool(self.measured.fio.seconds or self.measured.device.seconds)
+        return bool(self.figures.fio.seconds or self.figures.device.seconds)
 
-    def stretch(self) -> MarkInterval | None:
-        figures = self.measured
+    def to_interval(self) -> MarkInterval | None:
+        figures = self.figures
         by_fio = figures.fio.seconds > 0
         sums = figures.fio if by_fio else figures.device
         if not sums.seconds:
@@ -123,8 +123,8 @@ class MarkIntervals:
 
     def __init__(self, devices: Sequence[str] = ()) -> None:
         self._devices = tuple(devices)
-        self._over: deque[MarkInterval] = deque(maxlen=MAX_KEPT)
-        self._now = _OpenInterval(0.0, BEGIN)
+        self._finished: deque[MarkInterval] = deque(maxlen=MAX_INTERVALS)
+        self._current = _OpenInterval(0.0, BEGIN)
         self.marked = False
         """Whether there was a mark at all."""
 
@@ -132,38 +132,38 @@ class MarkIntervals:
         """A copy of the current intervals, unaffected by later additions."""
         return deepcopy(self)
 
-    def mark(self, t: float, text: str) -> None:
+    def add_mark(self, t: float, text: str) -> None:
         """A mark: another stretch begins."""
         self.marked = True
         self._begin(t, text)
 
-    def started(self, t: float, text: str) -> None:
+    def start_run(self, t: float, text: str) -> None:
         """A run begins. Right behind a mark the stretch is that of the mark, and what the run
         before still did belongs to neither."""
-        now = self._now
+        now = self._current
         if now.text != BEGIN and t - now.start <= RESTART_S:
-            self._now = _OpenInterval(t, now.text)
+            self._current = _OpenInterval(t, now.text)
         elif now.had_job:
             self._begin(t, text)
 
     def _begin(self, t: float, text: str) -> None:
-        interval = self._now.stretch()
+        interval = self._current.to_interval()
         if interval is not None:
-            self._over.append(interval)
-        self._now = _OpenInterval(t, text)
+            self._finished.append(interval)
+        self._current = _OpenInterval(t, text)
 
-    def frame(self, frame: Frame) -> None:
+    def add_frame(self, frame: Frame) -> None:
         """Add a frame; one that began before the mark is not counted behind it."""
-        if middle_of_frame(frame) >= self._now.start:
-            self._now.measured.add(frame, self._devices)
+        if middle_of_frame(frame) >= self._current.start:
+            self._current.figures.add(frame, self._devices)
 
-    def combined(self, later: IntervalFigures, first: float) -> None:
+    def add_figures(self, later: IntervalFigures, first: float) -> None:
         """Several intervals; ``first``: the earliest of their middles."""
-        if first >= self._now.start:
-            self._now.measured.join(later)
+        if first >= self._current.start:
+            self._current.figures.join(later)
 
     @property
     def all(self) -> list[MarkInterval]:
         """Intervals with measurements, the oldest first, with the current one."""
-        now = self._now.stretch()
-        return [*self._over, *([now] if now is not None else [])]
+        now = self._current.to_interval()
+        return [*self._finished, *([now] if now is not None else [])]

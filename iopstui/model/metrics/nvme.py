@@ -20,25 +20,26 @@ PROBLEM = "problem"
 UNIT_BYTES = 512_000
 """A data unit of the SMART page: 1000 blocks of 512 bytes."""
 _KELVIN = 273
-ENOUGH_WRITTEN = 1 << 30
+MIN_WRITTEN_BYTES = 1 << 30
 """Bytes that a run must write before its write amplification means anything: what a drive does for
 itself in the background would count for more than the run."""
 
 Readings = Mapping[str, DriveReading]
 Figures = Mapping[str, "float | None"]
-_Of = Callable[[DriveReading], "float | None"]
-_Join = Callable[[Sequence[float]], float]
+_ReadFigure = Callable[[DriveReading], "float | None"]
+_Combine = Callable[[Sequence[float]], float]
 
 
 @dataclass(frozen=True, slots=True)
 class DriveFigure:
-    """One figure: ``of`` reads it from one drive, ``join`` makes one of those of several."""
+    """One figure: ``read`` reads it from one drive, ``combine`` makes one of those
+    of several."""
 
     name: str
     unit: str
     meaning: str
-    of: _Of
-    join: _Join = sum
+    read: _ReadFigure
+    combine: _Combine = sum
 
 
 def counter_growth(reading: DriveReading, name: str, factor: int = 1) -> int | None:
@@ -50,11 +51,11 @@ def counter_growth(reading: DriveReading, name: str, factor: int = 1) -> int | N
     return None if growth is None else int(growth) * factor
 
 
-def _grown(name: str, factor: int = 1) -> _Of:
+def _growth(name: str, factor: int = 1) -> _ReadFigure:
     return lambda reading: counter_growth(reading, name, factor)
 
 
-def _now(name: str, offset: int = 0) -> _Of:
+def _latest(name: str, offset: int = 0) -> _ReadFigure:
     def read(reading: DriveReading) -> float | None:
         value = reading.counts.get(name)
         return None if value is None else value + offset
@@ -70,53 +71,53 @@ def _watts(reading: DriveReading) -> float | None:
 def media_written(reading: DriveReading) -> int | None:
     """Bytes that the drive wrote to its media in the run: of OCP's page, else of the statistics of
     flexible data placement, else of the endurance group (in steps of 10^9 bytes)."""
-    places = (("media_bytes_written", 1), ("fdp_media_bytes_written", 1),
+    counters = (("media_bytes_written", 1), ("fdp_media_bytes_written", 1),
               ("group_media_gb_written", 10**9))  # fmt: skip
-    growths = (counter_growth(reading, name, factor) for name, factor in places)
+    growths = (counter_growth(reading, name, factor) for name, factor in counters)
     return next((value for value in growths if value is not None), None)
 
 
 def amplification(reading: DriveReading) -> float | None:
     """Bytes written to the media for each byte that the host wrote in the run; ``None`` before
-    ``ENOUGH_WRITTEN``."""
+    ``MIN_WRITTEN_BYTES``."""
     host, media = counter_growth(reading, "units_written", UNIT_BYTES), media_written(reading)
-    if host is None or media is None or host < ENOUGH_WRITTEN:
+    if host is None or media is None or host < MIN_WRITTEN_BYTES:
         return None
     return media / host
 
 
 FIGURES: tuple[DriveFigure, ...] = (
-    DriveFigure("temperature", "degC", "composite temperature", _now("kelvin", -_KELVIN), max),
-    DriveFigure("spare", "%", "spare blocks that are left", _now("spare"), min),
-    DriveFigure("used", "%", "rated endurance used so far; may exceed 100", _now("used"), max),
+    DriveFigure("temperature", "degC", "composite temperature", _latest("kelvin", -_KELVIN), max),
+    DriveFigure("spare", "%", "spare blocks that are left", _latest("spare"), min),
+    DriveFigure("used", "%", "rated endurance used so far; may exceed 100", _latest("used"), max),
     DriveFigure("critical_warning", "", "bits of the critical warning; 0: none",
-                _now("critical_warning"), max),
+                _latest("critical_warning"), max),
     DriveFigure("media_errors", "", "media and data integrity errors in the run",
-                _grown("media_errors")),
+                _growth("media_errors")),
     DriveFigure("error_entries", "", "new entries of the error log in the run",
-                _grown("error_entries")),
+                _growth("error_entries")),
     DriveFigure("bytes_read", "B", "read by hosts in the run, in steps of 512,000 bytes",
-                _grown("units_read", UNIT_BYTES)),
+                _growth("units_read", UNIT_BYTES)),
     DriveFigure("bytes_written", "B", "written by hosts in the run, in steps of 512,000 bytes",
-                _grown("units_written", UNIT_BYTES)),
-    DriveFigure("read_commands", "", "read commands in the run", _grown("read_commands")),
-    DriveFigure("write_commands", "", "write commands in the run", _grown("write_commands")),
+                _growth("units_written", UNIT_BYTES)),
+    DriveFigure("read_commands", "", "read commands in the run", _growth("read_commands")),
+    DriveFigure("write_commands", "", "write commands in the run", _growth("write_commands")),
     DriveFigure("busy_min", "min", "time in the run with commands under way, in whole minutes",
-                _grown("busy_min")),
+                _growth("busy_min")),
     DriveFigure("thermal_1", "", "times in the run that the drive began to throttle lightly "
                                  "(thermal management temperature 1)",
-                _grown("thermal_1")),
+                _growth("thermal_1")),
     DriveFigure("thermal_2", "", "times in the run that the drive began to throttle heavily "
                                  "(thermal management temperature 2)",
-                _grown("thermal_2")),
-    DriveFigure("thermal_1_s", "s", "time in the run throttled lightly", _grown("thermal_1_s")),
-    DriveFigure("thermal_2_s", "s", "time in the run throttled heavily", _grown("thermal_2_s")),
+                _growth("thermal_2")),
+    DriveFigure("thermal_1_s", "s", "time in the run throttled lightly", _growth("thermal_1_s")),
+    DriveFigure("thermal_2_s", "s", "time in the run throttled heavily", _growth("thermal_2_s")),
     DriveFigure("warning_min", "min", "time in the run above the warning temperature",
-                _grown("warning_min")),
+                _growth("warning_min")),
     DriveFigure("critical_min", "min", "time in the run above the critical temperature",
-                _grown("critical_min")),
+                _growth("critical_min")),
     DriveFigure("power_state", "", "power state; 0 takes the most and is the fastest",
-                _now("power_state"), min),
+                _latest("power_state"), min),
     DriveFigure("power_limit", "W", "the most that the drive takes in that state, as it says",
                 _watts),
     DriveFigure("media_bytes_written", "B", "written to the media in the run (OCP page, FDP "
@@ -128,8 +129,8 @@ FIGURES: tuple[DriveFigure, ...] = (
 )  # fmt: skip
 BY_NAME = {figure.name: figure for figure in FIGURES}
 # of a whole run the worst reading counts, not the last
-WORST: Mapping[str, _Join] = {
-    name: BY_NAME[name].join for name in ("temperature", "spare", "used", "critical_warning")
+WORST: Mapping[str, _Combine] = {
+    name: BY_NAME[name].combine for name in ("temperature", "spare", "used", "critical_warning")
 }
 
 
@@ -155,14 +156,14 @@ def warnings_of(reading: DriveReading) -> Iterator[str]:
 
 def drive_figures(reading: DriveReading) -> dict[str, float | None]:
     """All figures of one drive, by name."""
-    return {figure.name: figure.of(reading) for figure in FIGURES}
+    return {figure.name: figure.read(reading) for figure in FIGURES}
 
 
 def combined_figure(readings: Readings, name: str) -> float | None:
     """A figure of all drives; ``None`` if one of them does not have it."""
-    values = [BY_NAME[name].of(reading) for reading in readings.values()]
+    values = [BY_NAME[name].read(reading) for reading in readings.values()]
     measured = [value for value in values if value is not None]
-    return BY_NAME[name].join(measured) if measured and len(measured) == len(values) else None
+    return BY_NAME[name].combine(measured) if measured and len(measured) == len(values) else None
 
 
 def figures_of(readings: Readings) -> dict[str, object] | None:
@@ -190,15 +191,15 @@ class RunDrives:
         self.readings.update(readings)
         for drive, reading in readings.items():
             for name in WORST:
-                self._keep(drive, name, BY_NAME[name].of(reading))
+                self._update_worst(drive, name, BY_NAME[name].read(reading))
 
     def join(self, later: RunDrives) -> None:
         """Count the readings that follow."""
         self.readings.update(later.readings)
         for (drive, name), value in later._worst.items():
-            self._keep(drive, name, value)
+            self._update_worst(drive, name, value)
 
-    def _keep(self, drive: str, name: str, value: float | None) -> None:
+    def _update_worst(self, drive: str, name: str, value: float | None) -> None:
         if value is not None:
             before = self._worst.get((drive, name), value)
             self._worst[drive, name] = WORST[name]((before, value))

@@ -20,9 +20,9 @@ SECTOR = 512
 # figures of more unmatched requests than this part are marked
 DOUBTFUL_SHARE = 0.01
 # the kernel counts them of all disks together
-FEW_SKIPPED = 50
+TOLERATED_SKIPS = 50
 # of fewer runs their mean says little
-ENOUGH_RUNS = 1000
+MIN_COUNTED_IOS = 1000
 
 ByDisk = Mapping[str, Mapping[str, Bins]]
 
@@ -127,7 +127,7 @@ class ProbeInterval:
     def doubtful(self) -> bool:
         """Whether more than one in a hundred is missing from the figures."""
         completed = sum(part.device.ios for kinds in self.disks.values() for part in kinds.values())
-        skipped = self.skipped > max(FEW_SKIPPED, DOUBTFUL_SHARE * completed)
+        skipped = self.skipped > max(TOLERATED_SKIPS, DOUBTFUL_SHARE * completed)
         return (
             (self.missed or 0.0) > 100 * DOUBTFUL_SHARE or skipped or self.lost > 0 or self.full > 0
         )
@@ -153,11 +153,11 @@ class ProbeInterval:
 LATENCY, WAY, MATRIX, PROCESSES, SIZES = "latency", "way", "matrix", "processes", "sizes"
 PARTS = (LATENCY, WAY, MATRIX, PROCESSES, SIZES)
 # what counts: a ProbeSample's ``by``
-BPFTRACE, OWN = "bpftrace", "iopstui"
+BPFTRACE, BUILT_IN = "bpftrace", "iopstui"
 # CPU time for each I/O in µs, measured (docs/costs.md)
 COST_US = {LATENCY: 0.9, WAY: 0.3, MATRIX: 0.2, PROCESSES: 0.4, SIZES: 0.3}
 # of the latencies and the slowest requests, by programs of its own
-OWN_COST_US = 0.4
+BUILT_IN_COST_US = 0.4
 
 
 class ProbeIntervals:
@@ -165,18 +165,18 @@ class ProbeIntervals:
     depends."""
 
     def __init__(self) -> None:
-        self.before: ProbeSample | None = None
+        self.previous: ProbeSample | None = None
 
     def feed(self, sample: ProbeSample | None, arrived_ns: int) -> ProbeInterval | None:
         """The interval that this reading ends; ``None`` where there is none: no reading, the first
         of a probe, or counters that went backwards."""
         if sample is None:
             return None
-        before, self.before = self.before, sample
+        before, self.previous = self.previous, sample
         if before is None or before.begun != sample.begun or before.parts != sample.parts:
             return None
         seconds = (sample.time_ns - before.time_ns) / 1e9
-        device = _grown(sample.device, before.device)
+        device = _growth(sample.device, before.device)
         if seconds <= 0 or device is None:
             return None
         return _interval(sample, before, seconds, device, (arrived_ns - sample.arrived_ns) / 1e9)
@@ -228,8 +228,8 @@ def _interval(
     sample: ProbeSample, before: ProbeSample, seconds: float, device: ByDisk, age_s: float
 ) -> ProbeInterval:
     counts = {name: n - before.counts.get(name, 0) for name, n in sample.counts.items()}
-    waiting = _grown(sample.waiting, before.waiting) or {}
-    sizes = _grown(sample.sizes, before.sizes) or {}
+    waiting = _growth(sample.waiting, before.waiting) or {}
+    sizes = _growth(sample.sizes, before.sizes) or {}
     completed = sum(sum(bins.values()) for kinds in device.values() for bins in kinds.values())
     missed = max(0, counts.get("missed", 0))
     issued = counts.get("issued", 0)
@@ -276,7 +276,7 @@ def _requests(
     )
 
 
-def _grown(now: ByDisk, before: ByDisk) -> dict[str, dict[str, Bins]] | None:
+def _growth(now: ByDisk, before: ByDisk) -> dict[str, dict[str, Bins]] | None:
     """Growth between two counts; ``None`` if a counter began again."""
     growth: dict[str, dict[str, Bins]] = {}
     for disk, kinds in now.items():
@@ -344,6 +344,6 @@ def _busy(sample: ProbeSample, before: ProbeSample) -> float | None:
 
 def _run_ns(sample: ProbeSample) -> float | None:
     """Since the probe began: it is counted in few seconds."""
-    if sample.run_ns is None or sample.run_ios is None or sample.run_ios < ENOUGH_RUNS:
+    if sample.run_ns is None or sample.run_ios is None or sample.run_ios < MIN_COUNTED_IOS:
         return None
     return sample.run_ns / sample.run_ios

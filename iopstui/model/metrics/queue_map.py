@@ -16,7 +16,7 @@ from iopstui.model.metrics.cpus.cpu_frames import rate_of
 from iopstui.model.metrics.frame import Frame, JobFrame
 
 BUSY_IOS = 100.0
-FEW_SHARE = 0.1
+NEGLIGIBLE_SHARE = 0.1
 
 IDLE = "idle"
 SOFTIRQ = "softirq"
@@ -54,9 +54,10 @@ class QueueRow:
 @dataclass(frozen=True, slots=True)
 class DeviceMap:
     """Queue map of one disk. ``ios_s`` counts completed requests (reads, writes, discards,
-    flushes), ``ios_per_irq`` how many of them one interrupt told of (``None``: no interrupt, or too
-    few I/Os to say). ``completes`` is one of this module's IDLE ... MIXED, ``words`` says it, and
-    ``note`` why there is no interrupt or no queue to show ("" if there is)."""
+    flushes), ``ios_per_irq`` how many of them each interrupt had (``None``: no interrupt, or too
+    few I/Os to say). ``completion`` is one of this module's IDLE ... MIXED, ``completion_text``
+    describes it, and ``note`` says why there is no interrupt or no queue to show ("" if there
+    is)."""
 
     device: str
     kind: str
@@ -64,8 +65,8 @@ class DeviceMap:
     ios_s: float | None
     irq_s: float | None
     ios_per_irq: float | None
-    completes: str | None
-    words: str
+    completion: str | None
+    completion_text: str
     note: str
 
 
@@ -93,9 +94,9 @@ def _device_map(device: BlockDevice, frame: Frame | None, topology: Topology) ->
     disk = frame.disks.get(device.name) if frame is not None else None
     ios = disk.ios_s if disk is not None else None
     irq_rates = [row.irq_s for row in rows if row.irq_s is not None and _serves_queue(row, rows)]
-    irq_s = _interrupts_once(rows) if irq_rates else None
+    irq_s = _interrupts_per_second(rows) if irq_rates else None
     per_irq = ios / irq_s if ios is not None and irq_s and ios >= BUSY_IOS else None
-    completes = how_it_completes(device, frame)
+    completes = completion_mode(device, frame)
     return DeviceMap(
         device=device.name,
         kind=device.kind,
@@ -103,8 +104,8 @@ def _device_map(device: BlockDevice, frame: Frame | None, topology: Topology) ->
         ios_s=ios,
         irq_s=irq_s,
         ios_per_irq=per_irq,
-        completes=completes,
-        words=completion_text(device, completes),
+        completion=completes,
+        completion_text=completion_text(device, completes),
         note=why_no_interrupt(device),
     )
 
@@ -152,7 +153,7 @@ def _row(
         name=vector.name if vector else "",
         shared=vector.shared if vector else False,
         effective=vector.effective_cpus if vector else (),
-        served_on=_served_on(counts),
+        served_on=_serving_cpus(counts),
         node=_node(device, vector, cpus, topology),
         irq_s=sum(counts.values()) if counts else None,
         jobs=tuple(job.index for job in jobs),
@@ -160,13 +161,13 @@ def _row(
     )
 
 
-def _served_on(counts: Mapping[int, float] | None) -> tuple[int, ...]:
+def _serving_cpus(counts: Mapping[int, float] | None) -> tuple[int, ...]:
     """CPUs with at least a hundredth of the interrupts, busiest first."""
     total = sum(counts.values()) if counts else 0.0
     if not counts or not total:
         return ()
-    some = [(-rate, cpu) for cpu, rate in counts.items() if rate >= 0.01 * total]
-    return tuple(cpu for _, cpu in sorted(some))
+    serving = [(-rate, cpu) for cpu, rate in counts.items() if rate >= 0.01 * total]
+    return tuple(cpu for _, cpu in sorted(serving))
 
 
 def _node(
@@ -190,16 +191,16 @@ def _serves_queue(row: QueueRow, rows: Sequence[QueueRow]) -> bool:
     return row.hctx is not None or all(r.hctx is None or r.irq is None for r in rows)
 
 
-def _interrupts_once(rows: Sequence[QueueRow]) -> float:
+def _interrupts_per_second(rows: Sequence[QueueRow]) -> float:
     """Interrupts per second of the queues; a shared vector stands in several rows."""
     rates = {r.irq: r.irq_s for r in rows if r.irq_s is not None and _serves_queue(r, rows)}
     return sum(rates.values())
 
 
-# -- words
+# -- texts
 
 
-def how_it_completes(device: BlockDevice, frame: Frame | None) -> str | None:
+def completion_mode(device: BlockDevice, frame: Frame | None) -> str | None:
     """How this second's completions ran; ``None`` if nothing was measured. BLOCK softirqs are
     counted for all disks together, so few of them prove that a busy device raises none, but many
     prove little beside other disks."""
@@ -215,16 +216,16 @@ def how_it_completes(device: BlockDevice, frame: Frame | None) -> str | None:
     serving = serving or {v.irq for v in device.irqs}
     irq = sum(sum(frame.irqs.get(number, {}).values()) for number in serving)
     if not serving:
-        return SUBMITTER if block < FEW_SHARE * ios else SOFTIRQ
+        return SUBMITTER if block < NEGLIGIBLE_SHARE * ios else SOFTIRQ
     if irq < 0.001 * ios:
         return POLLED
-    if block < FEW_SHARE * irq:
+    if block < NEGLIGIBLE_SHARE * irq:
         return INLINE
     return SOFTIRQ if block >= 0.5 * min(irq, ios) else MIXED
 
 
 def completion_text(device: BlockDevice, completes: str | None) -> str:
-    """``how_it_completes`` as a sentence for the screen."""
+    """``completion_mode`` as a sentence for the screen."""
     name = device.name
     bio_based = not device.hctxs
     return {

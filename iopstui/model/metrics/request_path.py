@@ -11,7 +11,7 @@ from iopstui.model.metrics.frame import Frame
 
 # how far the requests may be from fio's I/Os for their means to be of the same I/Os
 TOLERANCE = 0.05
-FEW_CPUS = 16
+MAX_GROUPS = 16
 
 Matrix = Mapping[int, Mapping[int, float]]
 
@@ -28,7 +28,7 @@ class RequestPath:
     slat_ns: float | None
     clat_ns: float | None
     rest_ns: float | None
-    why_not: str = ""
+    missing_reason: str = ""
 
 
 def request_path(frame: Frame) -> RequestPath | None:
@@ -47,8 +47,8 @@ def request_path(frame: Frame) -> RequestPath | None:
         why = "the job measures no latency"
     elif not why and lat < waiting + device:
         why = "the job's interval and the kernel's differ too much"
-    outside = None if why or lat is None else lat - waiting - device
-    return RequestPath(waiting, device, lat, total.slat_ns, total.clat_ns, outside, why)
+    remainder = None if why or lat is None else lat - waiting - device
+    return RequestPath(waiting, device, lat, total.slat_ns, total.clat_ns, remainder, why)
 
 
 def _difference_text(requests: float | None, ios: float | None) -> str:
@@ -65,9 +65,9 @@ def _difference_text(requests: float | None, ios: float | None) -> str:
 class CompletionMatrix:
     """Completed requests per second between groups of CPUs: ``rates[row][column]`` from those of
     ``names[row]``, which allocated them, to those of ``names[column]``, which completed them.
-    ``of`` says what the groups are: "CPU", "CPUs of a cache" or "NUMA node"."""
+    ``group_kind`` says what the groups are: "CPU", "CPUs of a cache" or "NUMA node"."""
 
-    of: str
+    group_kind: str
     names: tuple[str, ...]
     rates: tuple[tuple[float, ...], ...]
 
@@ -83,16 +83,18 @@ class CompletionMatrix:
         return sum(row[n] for n, row in enumerate(self.rates)) / total if total else None
 
 
-def completion_matrix(matrix: Matrix, topology: Topology, most: int = FEW_CPUS) -> CompletionMatrix:
-    """The matrix of single CPUs if there are at most ``most``, otherwise of their caches or
+def completion_matrix(
+    matrix: Matrix, topology: Topology, max_groups: int = MAX_GROUPS
+) -> CompletionMatrix:
+    """The matrix of single CPUs if there are at most ``max_groups``, otherwise of their caches or
     nodes."""
     cpus = sorted({*matrix, *(cpu for row in matrix.values() for cpu in row)})
-    if len(cpus) <= most:
-        return _summed("CPU", [(str(cpu), (cpu,)) for cpu in cpus], matrix)
-    for of, groups in _groupings(topology, cpus):
-        if 1 < len(groups) <= most:
-            return _summed(of, groups, matrix)
-    return _summed("CPU", [("all", tuple(cpus))], matrix)
+    if len(cpus) <= max_groups:
+        return _sum_groups("CPU", [(str(cpu), (cpu,)) for cpu in cpus], matrix)
+    for group_kind, groups in _groupings(topology, cpus):
+        if 1 < len(groups) <= max_groups:
+            return _sum_groups(group_kind, groups, matrix)
+    return _sum_groups("CPU", [("all", tuple(cpus))], matrix)
 
 
 def _groupings(
@@ -120,8 +122,8 @@ def crossing_share(matrix: Matrix, group_of: Mapping[int, int]) -> float | None:
     return crossed / total if total else None
 
 
-def _summed(
-    of: str, groups: Sequence[tuple[str, tuple[int, ...]]], matrix: Matrix
+def _sum_groups(
+    group_kind: str, groups: Sequence[tuple[str, tuple[int, ...]]], matrix: Matrix
 ) -> CompletionMatrix:
     rates = tuple(
         tuple(
@@ -134,4 +136,4 @@ def _summed(
         )
         for _, rows in groups
     )
-    return CompletionMatrix(of, tuple(name for name, _ in groups), rates)
+    return CompletionMatrix(group_kind, tuple(name for name, _ in groups), rates)

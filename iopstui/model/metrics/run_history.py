@@ -21,11 +21,11 @@ from iopstui.model.metrics.paths import TOTAL
 from iopstui.model.metrics.shares.share import RunShare
 
 RUNS, DONE, STOPPED, FAILED = "runs", "done", "stopped", "failed"
-SAME_AGAIN = "the same again"
-MAX_KEPT = 1000
+UNCHANGED_TEXT = "the same again"
+MAX_RUNS = 1000
 # as fio/job_text.py describes a job with one section: "randread 4k  QD 32 × 2 jobs"
 _TITLE = re.compile(r"(?P<rw>\S+) (?P<bs>\S+) +QD (?P<iodepth>\S+) × (?P<numjobs>\d+) jobs?")
-_SAID_BY_TITLE = frozenset(
+_OPTIONS_IN_TITLE = frozenset(
     {"readwrite", "blocksize", "bsrange", "blocksize_range", "bssplit", "group_reporting"}
 )
 
@@ -67,7 +67,7 @@ class RunRow:
         """The changes in one line; for the first run, a description."""
         if self.changed is None:
             return self.title or self.job
-        return ", ".join(self.changed) or SAME_AGAIN
+        return ", ".join(self.changed) or UNCHANGED_TEXT
 
 
 class RunFigures:
@@ -82,7 +82,7 @@ class RunFigures:
         self._paths = paths
         self._meters = {name: Meter(path) for name, path in paths.items()}
         self._share = RunShare()
-        self._whole = False
+        self._all_hosts = False
         self._seconds = 0.0
         self._bins = BinsTotal()
         self._bins_of = "clat"
@@ -101,16 +101,16 @@ class RunFigures:
         self._end = frame.t
         self._bins.add(fio.total.bins)
         self._bins_of = fio.total.bins_of
-        self._meter(frame)
+        self._add_to_meters(frame)
 
-    def _meter(self, frame: Frame) -> None:
+    def _add_to_meters(self, frame: Frame) -> None:
         """Sums of many hosts are those of seconds with all hosts: who is missing did not do 0. Only
         where there is no such second are they those of whoever was there."""
         all_hosts = SOME_HOSTS not in frame.flags
-        if self._whole and not all_hosts:
+        if self._all_hosts and not all_hosts:
             return
-        if all_hosts and not self._whole:
-            self._whole = True
+        if all_hosts and not self._all_hosts:
+            self._all_hosts = True
             self._meters = {name: Meter(path) for name, path in self._paths.items()}
         for meter in self._meters.values():
             meter.add(frame)
@@ -118,27 +118,27 @@ class RunFigures:
     def join(self, later: RunFigures) -> None:
         """Add the figures of the following intervals."""
         self._share.join(later._share)
-        if not later.measured:
+        if not later.has_intervals:
             return
         self._seconds += later._seconds
         self._begin = later._begin if self._begin is None else self._begin
         self._end = later._end
         self._bins.add(later._bins.bins)
         self._bins_of = later._bins_of
-        if self._whole and not later._whole:
+        if self._all_hosts and not later._all_hosts:
             return
-        if later._whole and not self._whole:
-            self._whole, self._meters = True, later._meters
+        if later._all_hosts and not self._all_hosts:
+            self._all_hosts, self._meters = True, later._meters
             return
         for name, meter in self._meters.items():
             meter.follow(later._meters[name])
 
     @property
-    def measured(self) -> bool:
+    def has_intervals(self) -> bool:
         """Whether any interval counted."""
         return self._seconds > 0
 
-    def from_row(self, row: RunRow) -> RunRow:
+    def fill_row(self, row: RunRow) -> RunRow:
         """The row with the figures so far."""
         latencies = histogram.percentiles(self._bins.bins, (50.0, 99.0))
         values = {name: meter.value for name, meter in self._meters.items()}
@@ -166,7 +166,7 @@ class _CurrentRun:
     row: RunRow
     options: Mapping[str, str]
     figures: RunFigures
-    turned: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
+    tunable_changes: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
 
 
 class RunHistory:
@@ -180,10 +180,10 @@ class RunHistory:
     def __init__(self, devices: Sequence[str] = ()) -> None:
         self.base: int | None = None
         self._devices = tuple(devices)
-        self._rows: deque[RunRow] = deque(maxlen=MAX_KEPT)
-        self._now: _CurrentRun | None = None
+        self._rows: deque[RunRow] = deque(maxlen=MAX_RUNS)
+        self._current: _CurrentRun | None = None
         # of the last run that measured something
-        self._before: RunRow | None = None
+        self._previous: RunRow | None = None
         self._options: Mapping[str, str] = {}
         # tunables that were changed since it ended
         self._tunable_changes: dict[tuple[str, str], tuple[str, str]] = {}
@@ -192,35 +192,35 @@ class RunHistory:
         """A copy of the current runs, unaffected by later additions."""
         return deepcopy(self)
 
-    def started(
+    def start_run(
         self, step: int, job: str, title: str, options: Mapping[str, str] | None = None
     ) -> None:
         """A run begins, or goes on with its next phase. ``options`` are those that all sections of
         its job have; without them the ``title`` tells."""
         options = options or {}
-        now = self._now
+        now = self._current
         is_current = now is not None and now.row.step == step
         if now is not None and is_current and (now.row.job or now.row.title):
             return
         changed = None
-        if self._before is not None:
-            before = self._before
+        if self._previous is not None:
+            before = self._previous
             was = (before.job, before.title, self._options)
             changes = _differences(was, (job, title, options))
             changed = (*changes, *_tunable_changes(self._tunable_changes))
         row = RunRow(step, job, title, changed)
         # a recording may begin with a frame of it
         figures = now.figures if now is not None and is_current else RunFigures(self._devices)
-        self._now = _CurrentRun(row, options, figures)
+        self._current = _CurrentRun(row, options, figures)
 
-    def frame(self, frame: Frame) -> None:
+    def add_frame(self, frame: Frame) -> None:
         """Add a measured interval."""
         if frame.fio is not None and frame.step:
             figures = self._figures_of(frame.step)
             if figures is not None:
                 figures.add(frame)
 
-    def figures(self, step: int, later: RunFigures) -> None:
+    def add_figures(self, step: int, later: RunFigures) -> None:
         """Several intervals of one run were measured."""
         figures = self._figures_of(step)
         if figures is not None:
@@ -228,44 +228,44 @@ class RunHistory:
 
     def _figures_of(self, step: int) -> RunFigures | None:
         """Figures of the run ``step`` if it is the current one."""
-        if self._now is None and all(row.step != step for row in self._rows):
+        if self._current is None and all(row.step != step for row in self._rows):
             # a recording that begins within the run
-            self.started(step, "", "")
-        now = self._now
+            self.start_run(step, "", "")
+        now = self._current
         return now.figures if now is not None and now.row.step == step else None
 
     def note_tunable_change(self, device: str, name: str, before: str, now: str) -> None:
         """A tunable of ``device`` was changed."""
-        changes = self._tunable_changes if self._now is None else self._now.turned
+        changes = self._tunable_changes if self._current is None else self._current.tunable_changes
         first, _ = changes.get((device, name), (before, now))
         changes[device, name] = (first, now)
 
-    def finished(self, step: int, outcome: str) -> None:
+    def finish_run(self, step: int, outcome: str) -> None:
         """A run is over; one that never started its job is none."""
-        now = self._now
+        now = self._current
         if now is None or now.row.step != step:
             return
-        self._now = None
+        self._current = None
         row = self._row(now, outcome)
-        if now.figures.measured:
-            self._before, self._options, self._tunable_changes = row, now.options, {}
+        if now.figures.has_intervals:
+            self._previous, self._options, self._tunable_changes = row, now.options, {}
         else:
-            for key, (before, value) in now.turned.items():
+            for key, (before, value) in now.tunable_changes.items():
                 self._tunable_changes[key] = (
                     self._tunable_changes.get(key, (before, value))[0],
                     value,
                 )
-        if now.figures.measured or outcome == FAILED:
+        if now.figures.has_intervals or outcome == FAILED:
             self._rows.append(row)
 
     def _row(self, now: _CurrentRun, outcome: str) -> RunRow:
         row = now.row
-        meanwhile = _tunable_changes(now.turned)
+        meanwhile = _tunable_changes(now.tunable_changes)
         if meanwhile:
             notes = tuple(f"{change} while it ran" for change in meanwhile)
             row = replace(row, changed=(*(row.changed or (row.what,)), *notes))
-        row = now.figures.from_row(replace(row, ended=outcome))
-        before = self._before
+        row = now.figures.fill_row(replace(row, ended=outcome))
+        before = self._previous
         if before is None:
             return row
         return replace(row, to_before=percent_change(before.iops, row.iops), before=before.step)
@@ -274,8 +274,8 @@ class RunHistory:
     def rows(self) -> list[RunRow]:
         """All runs, the oldest first, with their differences."""
         rows = [*self._rows]
-        if self._now is not None:
-            rows.append(self._row(self._now, RUNS))
+        if self._current is not None:
+            rows.append(self._row(self._current, RUNS))
         base = next((row for row in rows if row.step == self.base), None)
         if base is None:
             return rows
@@ -289,7 +289,7 @@ class RunHistory:
         """The newest run that is over and has measured something."""
         return next((row for row in reversed(self._rows) if row.iops is not None), None)
 
-    def turn_base(self) -> RunRow | None:
+    def toggle_base(self) -> RunRow | None:
         """Make the newest run that is over the base; ``None``: it was, and there is none now, or
         no run is over yet."""
         newest = self.last
@@ -332,7 +332,7 @@ def _all_options(title_options: Mapping[str, str], options: Mapping[str, str]) -
         return dict(options)
     return {
         **title_options,
-        **{k: v for k, v in options.items() if k not in {*title_options, *_SAID_BY_TITLE}},
+        **{k: v for k, v in options.items() if k not in {*title_options, *_OPTIONS_IN_TITLE}},
     }
 
 

@@ -63,12 +63,12 @@ def _row(index: int, job: JobStatus) -> dict[str, Any]:
         "directions": {
             name: _figures(job, job.directions[name])
             for name in DIRECTIONS
-            if name in job.directions and _used(job.directions[name])
+            if name in job.directions and _has_ios(job.directions[name])
         },
     }
 
 
-def _used(direction: DirectionStatus) -> bool:
+def _has_ios(direction: DirectionStatus) -> bool:
     return bool(direction.issued or direction.io_bytes)
 
 
@@ -128,7 +128,7 @@ class FramesTotal:
         self.frames = 0
         self._ios: dict[int, int] = {}
         self._bytes: dict[int, int] = {}
-        self._by: dict[int, set[str]] = {}
+        self._counted_by: dict[int, set[str]] = {}
         self._reset: set[int] = set()
 
     def add(self, interval: FioInterval | None) -> None:
@@ -140,10 +140,10 @@ class FramesTotal:
             for total, count in ((self._ios, job.ios), (self._bytes, job.bytes)):
                 total[job.index] = count + (0 if job.reset else total.get(job.index, 0))
             if job.reset:
-                self._by.pop(job.index, None)
+                self._counted_by.pop(job.index, None)
                 self._reset.add(job.index)
             if job.ios or job.counted_by == NOTHING:
-                self._by.setdefault(job.index, set()).add(job.counted_by)
+                self._counted_by.setdefault(job.index, set()).add(job.counted_by)
 
     def join(self, later: FramesTotal) -> None:
         """Add the counts of another total over the following frames."""
@@ -152,9 +152,9 @@ class FramesTotal:
             for index, count in counts.items():
                 total[index] = count + (0 if index in later._reset else total.get(index, 0))
         for index in later._reset:
-            self._by.pop(index, None)
-        for index, by in later._by.items():
-            self._by.setdefault(index, set()).update(by)
+            self._counted_by.pop(index, None)
+        for index, by in later._counted_by.items():
+            self._counted_by.setdefault(index, set()).update(by)
         self._reset |= later._reset
 
     @property
@@ -169,7 +169,7 @@ class FramesTotal:
 
     def row(self, index: int) -> tuple[int, int, frozenset[str]]:
         """I/Os and bytes of one row, and which of fio's counters the I/Os were made of."""
-        by = frozenset(self._by.get(index, ()))
+        by = frozenset(self._counted_by.get(index, ()))
         return self._ios.get(index, 0), self._bytes.get(index, 0), by
 
 
@@ -189,10 +189,10 @@ class Certificate:
     ``ios`` and ``bytes`` are fio's (``bytes`` ``None``: I/Os of several sizes), ``more_ios`` and
     ``more_bytes`` what the frames have above that. ``ramp``: no more differ than can have been
     under way when the ramp ended; ``failed``: what is less belongs to a job that failed.
-    ``own_mean``: fio's mean IOPS times its runtime gives its submissions, as it should.
+    ``mean_is_consistent``: fio's mean IOPS times its runtime gives its submissions, as it should.
     ``counted``: fio said while it ran how many I/Os there were. ``stated_bytes``: the
     bytes that fio itself states.
-    ``sizes_kept``: the summary says the rows' block sizes (an older recording's does not).
+    ``has_block_sizes``: the summary says the rows' block sizes (an older recording's does not).
     """
 
     verdict: str
@@ -202,8 +202,8 @@ class Certificate:
     more_bytes: int
     ramp: bool = False
     failed: bool = False
-    own_mean: bool = True
-    sizes_kept: bool = True
+    mean_is_consistent: bool = True
+    has_block_sizes: bool = True
     final: bool = True
     stated_bytes: int = 0
     counted: bool = True
@@ -217,22 +217,23 @@ def certificate(summary: Mapping[str, Any], frames: FramesTotal) -> Certificate:
     size = sum((row.submitted - row.failed) * row.block_size for row in compared) if sized else None
     stated = sum(row.stated_bytes for row in compared)
     more_bytes = frames.bytes - (stated if size is None else size)
-    off = [row for row in compared if row.more or row.more_bytes]
-    own_mean = all(row.own_mean for row in compared)
+    deviating = [row for row in compared if row.more or row.more_bytes]
+    mean_is_consistent = all(row.mean_is_consistent for row in compared)
     final = is_final(summary)
-    if not final or any({SUBMISSIONS, NOTHING} & row.by for row in compared):
+    if not final or any({SUBMISSIONS, NOTHING} & row.counted_by for row in compared):
         verdict = UNCHECKED
-    elif off or more_bytes or frames.bytes != stated or not own_mean:
+    elif deviating or more_bytes or frames.bytes != stated or not mean_is_consistent:
         verdict = DIFFERS
     else:
         verdict = EXACT
     return Certificate(
         verdict, ios, size, frames.ios - ios, more_bytes,
-        ramp=bool(off) and all(row.within_ramp for row in off),
-        failed=bool(off) and all(row.error and row.more < 0 for row in off),
-        own_mean=own_mean, sizes_kept=all("block_size" in row for row in summary["rows"]),
+        ramp=bool(deviating) and all(row.within_ramp for row in deviating),
+        failed=bool(deviating) and all(row.error and row.more < 0 for row in deviating),
+        mean_is_consistent=mean_is_consistent,
+        has_block_sizes=all("block_size" in row for row in summary["rows"]),
         final=final, stated_bytes=stated,
-        counted=not any(NOTHING in row.by for row in compared),
+        counted=not any(NOTHING in row.counted_by for row in compared),
     )  # fmt: skip
 
 
@@ -250,28 +251,28 @@ class _ComparedRow:
         self.depth: int = row.get("depth") or 0
         self.ramp = bool(row.get("ramp"))
         self.error = bool(row["error"])
-        ios, moved, self.by = frames.row(row["index"])
+        ios, moved, self.counted_by = frames.row(row["index"])
         self.more = ios - (self.submitted - self.failed)
         self.more_bytes = 0
         bytes_off = abs(moved - self.submitted * self.block_size)
         if not self.more and moved == self.stated_bytes:
-            most = self.depth + self.failed + self.error
-            if bytes_off > most * self.block_size:
+            tolerance = self.depth + self.failed + self.error
+            if bytes_off > tolerance * self.block_size:
                 # all is as fio states it: the I/Os are not of the size that the job file gives
                 self.block_size = 0
         if self.block_size:
             self.more_bytes = moved - (self.submitted - self.failed) * self.block_size
-        self.own_mean = all(_own_mean(part) for part in parts)
+        self.mean_is_consistent = all(_mean_is_consistent(part) for part in parts)
 
     @property
     def within_ramp(self) -> bool:
         """Whether what differs can have been under way when the ramp ended: fio counts such an I/O
         as completed without having counted it as submitted, or its bytes alone."""
-        most = max(abs(self.more), abs(self.more_bytes) / (self.block_size or 1))
-        return self.ramp and most <= self.depth
+        deviation = max(abs(self.more), abs(self.more_bytes) / (self.block_size or 1))
+        return self.ramp and deviation <= self.depth
 
 
-def _own_mean(part: Mapping[str, Any]) -> bool:
+def _mean_is_consistent(part: Mapping[str, Any]) -> bool:
     if not part or not part["runtime_ms"]:
         return True
     ios = float(part["iops"]) * part["runtime_ms"] / 1000

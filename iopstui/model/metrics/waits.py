@@ -38,7 +38,7 @@ ROUNDING = 1e-9
 """Sums of the same seconds in another order differ by less than this share."""
 CACHED = 0.9
 """Less than this share of the bytes reaches the device: a cache answers the rest."""
-OWN_SHARE = 0.9
+EXCLUSIVE_SHARE = 0.9
 """A job that moves at least this share of a device's bytes has the device for itself."""
 UNSURE_SHARE = 0.5
 """Both shares where fio's interval and the kernel's are not of the same seconds."""
@@ -113,7 +113,7 @@ class JobLoad:
     """The job's side of an interval: ``ios`` in flight (N = X * R), ``iops`` and ``bytes_s``
     completed, and ``cpu_wait``, the mean share (0..1) of the interval in which a job was ready to
     run and had no CPU (``None``: not known). ``workers_wait`` is the mean number of its workers
-    that waited for a CPU, each with one I/O. ``parts`` are its directions (empty: not known).
+    that waited for a CPU, each with one I/O. ``directions`` are its parts (empty: not known).
     ``aligned``: fio's interval is about the kernel's, so their rates may be compared."""
 
     ios: float
@@ -121,7 +121,7 @@ class JobLoad:
     bytes_s: float | None
     cpu_wait: float | None
     workers_wait: float = 0.0
-    parts: tuple[DirectionLoad, ...] = ()
+    directions: tuple[DirectionLoad, ...] = ()
     aligned: bool = True
 
     @property
@@ -151,22 +151,22 @@ def place_waits(
     if not tops or len(tops) < len(stack.tops):
         return _waits_without_device(job)
     if _stalled(tops, job):
-        return _at_the_end(stack, disks)
+        return _waits_at_end(stack, disks)
     in_flight = _sum(tops, "aqu_sz")
-    if in_flight is None or (job is not None and _uncounted(tops, job)):
+    if in_flight is None or (job is not None and _bypasses_counters(tops, job)):
         return _waits_without_device(job)
-    total, inside = in_flight, in_flight
+    total, in_devices = in_flight, in_flight
     if job is not None:
-        total, inside = job.ios, min(job.ios, _held_of_job(tops, job))
+        total, in_devices = job.ios, min(job.ios, _job_in_flight(tops, job))
     layers: dict[str, float] = {}
     for name in stack.tops:
         share = (disks[name].aqu_sz or 0.0) / in_flight if in_flight else 0.0
-        _divide(name, inside * share, stack, disks, layers)
+        _divide(name, in_devices * share, stack, disks, layers)
     above = cpu = None
     if job is not None:
         if job.cpu_wait is not None:
-            cpu = min(total - inside, job.waiting_for_cpu)
-        above = total - inside - (cpu or 0.0)
+            cpu = min(total - in_devices, job.waiting_for_cpu)
+        above = total - in_devices - (cpu or 0.0)
     queue, device = _divide_lowest(stack, disks, layers, times)
     return Waits(total, cpu, above, layers, queue, device, 0.0)
 
@@ -179,18 +179,20 @@ def _waits_without_device(job: JobLoad | None) -> Waits | None:
     return Waits(job.ios, cpu, None, {}, None, None, job.ios - (cpu or 0.0))
 
 
-def _uncounted(tops: Sequence[DiskRates], job: JobLoad) -> bool:
+def _bypasses_counters(tops: Sequence[DiskRates], job: JobLoad) -> bool:
     """The job's direct I/O went by the device's counters (iostats=0)."""
-    return any(part.direct and part.iops and not _flow(tops, part.letter)[0] for part in job.parts)
+    return any(
+        part.direct and part.iops and not _flow(tops, part.letter)[0] for part in job.directions
+    )
 
 
-def _held_of_job(tops: Sequence[DiskRates], job: JobLoad) -> float:
+def _job_in_flight(tops: Sequence[DiskRates], job: JobLoad) -> float:
     """How many of the job's I/Os the top devices hold."""
-    parts = job.parts or (DirectionLoad("", job.iops, job.bytes_s),)
-    return sum(_held_of(tops, part, job.aligned) for part in parts if not part.in_cache)
+    parts = job.directions or (DirectionLoad("", job.iops, job.bytes_s),)
+    return sum(_direction_in_flight(tops, part, job.aligned) for part in parts if not part.in_cache)
 
 
-def _held_of(tops: Sequence[DiskRates], load: DirectionLoad, aligned: bool) -> float:
+def _direction_in_flight(tops: Sequence[DiskRates], load: DirectionLoad, aligned: bool) -> float:
     requests, in_flight, moved = _flow(tops, load.letter)
     if not requests or not load.iops:
         return 0.0
@@ -199,13 +201,13 @@ def _held_of(tops: Sequence[DiskRates], load: DirectionLoad, aligned: bool) -> f
     if moved < (CACHED if aligned else UNSURE_SHARE) * load.bytes_s:
         return in_flight  # a cache answers most I/Os: at most one waits for each request
     share = load.bytes_s / moved
-    share = 1.0 if share >= (OWN_SHARE if aligned else UNSURE_SHARE) else share
+    share = 1.0 if share >= (EXCLUSIVE_SHARE if aligned else UNSURE_SHARE) else share
     return in_flight * share * (moved / requests) / (load.bytes_s / load.iops)
 
 
 def _flow(disks: Sequence[DiskRates], letter: str) -> tuple[float, float, float]:
-    """Requests per second, requests held and bytes per second in one direction, or in all; what
-    is not known counts as 0."""
+    """Requests per second, requests in flight and bytes per second in one direction, or in all;
+    what is not known counts as 0."""
     if not letter:
         return (
             _sum(disks, "ios_s") or 0.0,
@@ -248,11 +250,11 @@ def _share_below(
     if stack.raid.get(name) in PARITY_RAID:
         below = upper.ios_s * (_parity_s(upper, lower_disks) or 0.0)
     else:
-        below = sum(_held_below(upper, lower_disks, letter) for letter in DIRECTIONS)
+        below = sum(_in_flight_below(upper, lower_disks, letter) for letter in DIRECTIONS)
     return min(1.0, below / upper.aqu_sz) if upper.aqu_sz else 1.0
 
 
-def _held_below(upper: DiskRates, lower_disks: Sequence[DiskRates], letter: str) -> float:
+def _in_flight_below(upper: DiskRates, lower_disks: Sequence[DiskRates], letter: str) -> float:
     """How many of a device's requests in one direction are in those below it."""
     requests, _, moved = _flow([upper], letter)
     below, in_flight, passed = _flow(lower_disks, letter)
@@ -320,7 +322,7 @@ def _stalled(tops: Sequence[DiskRates], job: JobLoad | None) -> bool:
     return completed == 0 and not (job and job.iops) and any(disk.in_flight for disk in tops)
 
 
-def _at_the_end(stack: Stack, disks: Mapping[str, DiskRates]) -> Waits:
+def _waits_at_end(stack: Stack, disks: Mapping[str, DiskRates]) -> Waits:
     """Return waits from the counts of requests in flight at the interval's end."""
     layers: dict[str, float] = {}
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from iopstui.model.experiment.baseline import spread
-from iopstui.model.metrics.statistics import t_quantile
+from iopstui.model.metrics.statistics.student_t import t_quantile
 from iopstui.model.promise.checks import LATENCY, Check, Depth
 from iopstui.model.volumes.promised import Limit
 

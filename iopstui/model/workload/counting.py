@@ -1,8 +1,8 @@
 """Counts captured requests into streams, in bounded memory.
 
-Equal words are counted at once (``Counter``), and each different word is taken apart later: that
-costs ten times as much. At most MAX_WORDS different ones wait. At most MAX_PROCESSES names are kept
-apart, and for each stream MAX_SIZES exact sizes (then bins of an eighth of an octave) and
+Equal packed values are counted at once (``Counter``), and each different one is unpacked later:
+that costs ten times as much. At most MAX_PACKED different ones wait. At most MAX_PROCESSES names
+are told apart, and for each stream MAX_SIZES exact sizes (then bins of an eighth of an octave) and
 MAX_REGIONS regions (then regions of twice the size): at most about 40 MiB.
 """
 
@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from iopstui.model.workload.words import (
+from iopstui.model.workload.packing import (
     FUA,
     KIND_AT,
     KINDS,
@@ -32,9 +32,9 @@ from iopstui.model.workload.workload import (
     Workload,
 )
 
-MAX_WORDS = 1 << 15
+MAX_PACKED = 1 << 15
 MAX_PROCESSES, MAX_SIZES, MAX_REGIONS, MAX_CGROUPS = 48, 64, 4096, 256
-OTHERS = "other processes"
+OTHER_PROCESSES = "other processes"
 _EXACT_DEPTH = 64
 _SHORT_IN_WINDOW = WINDOW_NS // SHORT_WINDOW_NS
 
@@ -135,13 +135,13 @@ class WorkloadCounter:
         self._streams: dict[tuple[str, int], _Stream] = {}
         self._names: set[str] = set()
         self._cgroups: dict[int, int] = {}
-        # shapes, depths, regions and cgroups that were not taken apart yet
-        self._words: tuple[Counter[int], ...] = (Counter(), Counter(), Counter(), Counter())
-        self._in_flight = self._seen = 0
+        # shapes, depths, regions and cgroups that were not unpacked yet
+        self._packed: tuple[Counter[int], ...] = (Counter(), Counter(), Counter(), Counter())
+        self._in_flight = self._request_count = 0
         # requests of the short window that is not over: its number, its requests by stream
-        self._open = -1
+        self._open_window = -1
         self._open_counts: Counter[int] = Counter()
-        self._windows_from = -1
+        self._first_window = -1
         self._first_ns = self._last_ns = -1
 
     @property
@@ -152,7 +152,7 @@ class WorkloadCounter:
 
     def begin(self, time_ns: int) -> None:
         """The first window begins here."""
-        self._windows_from = time_ns // WINDOW_NS
+        self._first_window = time_ns // WINDOW_NS
 
     def add(
         self, times: Sequence[int], shapes: Sequence[int], depths: Sequence[int],
@@ -163,13 +163,13 @@ class WorkloadCounter:
             return
         self._first_ns = times[0] if self._first_ns < 0 else self._first_ns
         self._last_ns = times[-1]
-        for counter, of in zip(self._words, (shapes, depths, regions, cgroups), strict=True):
-            counter.update(of)
+        for counter, values in zip(self._packed, (shapes, depths, regions, cgroups), strict=True):
+            counter.update(values)
         self._in_flight += sum(totals)
-        self._seen += len(totals) - totals.count(0)
-        self._arrive(times, [shape >> KIND_AT for shape in shapes])
-        if sum(map(len, self._words)) > MAX_WORDS:
-            self._take_apart()
+        self._request_count += len(totals) - totals.count(0)
+        self._add_arrivals(times, [shape >> KIND_AT for shape in shapes])
+        if sum(map(len, self._packed)) > MAX_PACKED:
+            self._unpack()
 
     @property
     def span(self) -> tuple[int, int] | None:
@@ -182,43 +182,45 @@ class WorkloadCounter:
     ) -> Workload:  # fmt: skip
         """What was counted until ``end_ns``. Rates are those of all requests, with the ``lost``."""
         self._close_window()
-        self._take_apart()
-        looked_at = self._seen / (self._seen + lost) if self._seen else 1.0
-        begin = begin_ns if begin_ns is not None else self._windows_from * WINDOW_NS
+        self._unpack()
+        counted_share = (
+            self._request_count / (self._request_count + lost) if self._request_count else 1.0
+        )
+        begin = begin_ns if begin_ns is not None else self._first_window * WINDOW_NS
         seconds = max(0.0, (end_ns - begin) / 1e9)
         windows = max(1, end_ns // WINDOW_NS - begin // WINDOW_NS)
-        streams = [stream.result(process, KINDS[kind], seconds * looked_at, windows)
+        streams = [stream.result(process, KINDS[kind], seconds * counted_share, windows)
                  for (process, kind), stream in self._streams.items()]  # fmt: skip
         streams.sort(key=lambda stream: -stream.ios)
         return Workload(
             device, seconds, tuple(stream for stream in streams if stream.process),
             {stream.kind: stream for stream in streams if not stream.process},
-            self._in_flight / self._seen if self._seen else None,
+            self._in_flight / self._request_count if self._request_count else None,
             dict(self._cgroups), lost, missed, requeued, unknown, filtered,
         )  # fmt: skip
 
-    def _take_apart(self) -> None:
-        """Count what the words say, each different one once."""
-        shapes, depths, regions, cgroups = self._words
-        self._words = (Counter(), Counter(), Counter(), Counter())
-        # the words of a flush are 0: it has no place, and its depth means nothing
+    def _unpack(self) -> None:
+        """Unpack the counted values, each different one once."""
+        shapes, depths, regions, cgroups = self._packed
+        self._packed = (Counter(), Counter(), Counter(), Counter())
+        # those of a flush are 0: it has no place, and its depth means nothing
         depths.pop(0, None)
         regions.pop(0, None)
         for packed, count in shapes.items():
-            for stream in self._of(packed):
+            for stream in self._streams_of(packed):
                 stream.add_shape(packed & LOW_BITS, count)
         for packed, count in depths.items():
-            for stream in self._of(packed):
+            for stream in self._streams_of(packed):
                 stream.add_depth(packed & LOW_BITS, count)
         for packed, count in regions.items():
-            for stream in self._of(packed):
+            for stream in self._streams_of(packed):
                 stream.add_region(packed & LOW_BITS, count)
         for cgroup, count in cgroups.items():
             if cgroup in self._cgroups or len(self._cgroups) < MAX_CGROUPS:
                 self._cgroups[cgroup] = self._cgroups.get(cgroup, 0) + count
 
-    def _of(self, packed: int) -> tuple[_Stream, _Stream]:
-        """The stream of a word's process and kind, and that of all processes."""
+    def _streams_of(self, packed: int) -> tuple[_Stream, _Stream]:
+        """The stream of a packed value's process and kind, and that of all processes."""
         kind = packed >> KIND_AT & 3
         return self._stream(self._name(packed >> PID_AT), kind), self._stream("", kind)
 
@@ -232,18 +234,18 @@ class WorkloadCounter:
         name = self._name_of(pid)
         if name not in self._names:
             if len(self._names) >= MAX_PROCESSES:
-                return OTHERS
+                return OTHER_PROCESSES
             self._names.add(name)
         return name
 
-    def _arrive(self, times: Sequence[int], keys: Sequence[int]) -> None:
+    def _add_arrivals(self, times: Sequence[int], keys: Sequence[int]) -> None:
         at = 0
         while at < len(times):
             # a place in the ring is taken after the time: neighbours may be out of order
-            window = max(times[at] // SHORT_WINDOW_NS, self._open)
-            if window != self._open:
+            window = max(times[at] // SHORT_WINDOW_NS, self._open_window)
+            if window != self._open_window:
                 self._close_window()
-                self._open = window
+                self._open_window = window
             end = max(at + 1, bisect_left(times, (window + 1) * SHORT_WINDOW_NS, at))
             self._open_counts.update(keys[at:end])
             at = end
@@ -258,7 +260,7 @@ class WorkloadCounter:
                 before, pids = arrivals.get((name, kind), (0, set()))
                 arrivals[name, kind] = before + count, pids | {pid}
         for (name, kind), (count, pids) in arrivals.items():
-            self._stream(name, kind).arrivals.add(self._open, count, pids)
+            self._stream(name, kind).arrivals.add(self._open_window, count, pids)
         self._open_counts = Counter()
 
 

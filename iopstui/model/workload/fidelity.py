@@ -13,7 +13,7 @@ SIZE_BOUND, SHARE_BOUND, RATIO_BOUND = 0.05, 0.05, 1.15
 DEPTH_BOUND, SPREAD_BOUND = 1.5, 2.0
 """Close: distances of shares and sizes up to 5 points, ratios up to 1.15, of the depth (which is
 the disk's answer in an open loop) up to 1.5, of burstiness up to 2."""
-FEW_SHARE = 0.01
+MIN_SHARE = 0.01
 """A direction with a smaller share of the requests of both is not compared: chance decides."""
 
 
@@ -32,7 +32,7 @@ class Distance:
     ratio: bool = False
 
     @property
-    def close(self) -> bool | None:
+    def is_close(self) -> bool | None:
         """Whether it is within the bound."""
         if self.distance is None or self.bound is None:
             return None
@@ -69,8 +69,8 @@ def _distances(captured: Workload, replayed: Workload) -> list[Distance]:
     for kind in ("read", "write"):
         source, replay = captured.total(kind), replayed.total(kind)
         if source.ios or replay.ios:
-            too_few = max(source.ios, replay.ios) < FEW_SHARE * max(captured.ios, replayed.ios)
-            compared += _of_kind(kind, source, replay, too_few)
+            too_few = max(source.ios, replay.ios) < MIN_SHARE * max(captured.ios, replayed.ios)
+            compared += _direction_distances(kind, source, replay, too_few)
     source, replay = captured.total("flush"), replayed.total("flush")
     if source.ios or replay.ios:
         compared.append(_ratio("flushes/s", source.rate, replay.rate, number))
@@ -86,7 +86,9 @@ def _reads(workload: Workload) -> float | None:
     return workload.total("read").ios / ios if ios else None
 
 
-def _of_kind(kind: str, captured: Stream, replayed: Stream, too_few: bool) -> Iterator[Distance]:
+def _direction_distances(
+    kind: str, captured: Stream, replayed: Stream, too_few: bool
+) -> Iterator[Distance]:
     for distance in _figures(kind, captured, replayed):
         yield replace(distance, distance=None) if too_few else distance
 

@@ -10,8 +10,8 @@ from textwrap import wrap
 from iopstui.format import duration, number, percent, size
 from iopstui.model.workload import shape
 from iopstui.model.workload.captured import captured_line
+from iopstui.model.workload.packing import METADATA_PROCESS
 from iopstui.model.workload.phases import Phase
-from iopstui.model.workload.words import METADATA_PROCESS
 from iopstui.model.workload.workload import CLOSED, OPEN, Stream, Workload
 
 MAX_SECTIONS = 8
@@ -21,7 +21,7 @@ _MIN_SHARE = 0.005
 _MIN_SIZE, _BLOCK = 1 << 24, 1 << 20
 _MAX_DEPTH, _MIN_OPEN_DEPTH, _MAX_JOBS = 256, 16, 64
 _RUNTIME_S = (10, 300)
-_OFTEN = 16
+_MAX_WRITES_PER_FLUSH = 16
 """Writes for a flush, up to which flushes decide how a stream behaves."""
 _COLUMNS = 98
 _PLAIN = re.compile(r"[^A-Za-z0-9_.-]+")
@@ -70,7 +70,7 @@ def job_text(
     """The job file; ``when`` says when it was captured. Several ``phases`` of the workload run one
     after the other. ValueError if nothing can be in it."""
     spans = phases if len(phases) > 1 else [Phase(0.0, workload)]
-    chosen = [_chosen(span.workload, loop) for span in spans]
+    chosen = [_choose_parts(span.workload, loop) for span in spans]
     parts = [part for selected, _ in chosen for part in selected]
     if not parts:
         raise ValueError("no reads or writes to make a job of")
@@ -83,10 +83,14 @@ def job_text(
     for phase, (phase_parts, left_out) in enumerate(chosen):
         if len(spans) > 1:
             lines += ["", *_comment(_phase_head(phase, spans, phase_parts, left_out))]
-        for place, part in enumerate(phase_parts):
-            lines += ["", *(f"# {line}" for line in _about(part)), *_section(part, loop, names)]
+        for index, part in enumerate(phase_parts):
+            lines += [
+                "",
+                *(f"# {line}" for line in _part_comment(part)),
+                *_section(part, loop, names),
+            ]
             if len(spans) > 1:
-                lines += _phase_options(spans[phase], first=place == 0)
+                lines += _phase_options(spans[phase], first=index == 0)
     return "\n".join(lines) + "\n"
 
 
@@ -98,15 +102,15 @@ def _comment(texts: Iterable[str]) -> Iterator[str]:
 # -- which streams
 
 
-def _chosen(workload: Workload, loop: str) -> tuple[list[Part], list[str]]:
+def _choose_parts(workload: Workload, loop: str) -> tuple[list[Part], list[str]]:
     parts: list[Part] = []
     for process in workload.processes:
         if process == METADATA_PROCESS:
             continue
-        of = workload.of(process)
-        flush = of.get("flush")
-        combined = Part(process, _enough(of.get("read")), _enough(of.get("write")),
-                    flush.ios if flush else 0)  # fmt: skip
+        streams = workload.streams_of(process)
+        flush = streams.get("flush")
+        reads, writes = _if_frequent(streams.get("read")), _if_frequent(streams.get("write"))
+        combined = Part(process, reads, writes, flush.ios if flush else 0)
         if loop == OPEN:
             parts.append(Part(process, combined.reads, None, 0))
             parts.append(Part(process, None, combined.writes, combined.flushes))
@@ -118,29 +122,32 @@ def _chosen(workload: Workload, loop: str) -> tuple[list[Part], list[str]]:
     return selected, _left_out(workload, selected)
 
 
-def _enough(stream: Stream | None) -> Stream | None:
+def _if_frequent(stream: Stream | None) -> Stream | None:
     return stream if stream is not None and stream.rate >= MIN_RATE else None
 
 
 def _left_out(workload: Workload, selected: Sequence[Part]) -> list[str]:
-    inside = {(part.process, stream.kind) for part in selected for stream in part.streams}
-    out = [
+    selected_streams = {(part.process, stream.kind) for part in selected for stream in part.streams}
+    omitted = [
         stream
         for stream in workload.streams
-        if (stream.process, stream.kind) not in inside and stream.kind in ("read", "write")
+        if (stream.process, stream.kind) not in selected_streams
+        and stream.kind in ("read", "write")
     ]
     notes = []
-    metadata = [stream for stream in out if stream.process == METADATA_PROCESS]
-    out = [stream for stream in out if stream.process != METADATA_PROCESS]
+    metadata = [stream for stream in omitted if stream.process == METADATA_PROCESS]
+    omitted = [stream for stream in omitted if stream.process != METADATA_PROCESS]
     if metadata:
         share = percent(100 * sum(stream.ios for stream in metadata) / workload.ios)
         notes.append(
             f"Left out, {share} % of the requests: metadata of the file system. The one of the "
             "scratch files has its own."
         )
-    if out:
-        share = percent(100 * sum(stream.ios for stream in out) / workload.ios)
-        names = list(dict.fromkeys(f"{_word(stream.process)} ({stream.kind}s)" for stream in out))
+    if omitted:
+        share = percent(100 * sum(stream.ios for stream in omitted) / workload.ios)
+        names = list(
+            dict.fromkeys(f"{_safe_text(stream.process)} ({stream.kind}s)" for stream in omitted)
+        )
         more = f" and {len(names) - 4} more" if len(names) > 4 else ""
         notes.append(f"Left out, {share} % of the requests: {', '.join(names[:4])}{more}.")
     discards = workload.total("discard")
@@ -156,7 +163,7 @@ def _left_out(workload: Workload, selected: Sequence[Part]) -> list[str]:
 
 
 def _head(workload: Workload, loop: str, when: str, writes: bool) -> Iterator[str]:
-    yield f"Title: workload captured on {_word(workload.device)}, {loop} loop"
+    yield f"Title: workload captured on {_safe_text(workload.device)}, {loop} loop"
     yield f"Measures: {_MEASURES[loop]}"
     yield f"Source: iopstui capture, {duration(workload.seconds)}{', ' + when if when else ''}"
     yield "Look at: the captured figures beside those of the run: iopstui report has both."
@@ -207,8 +214,8 @@ def _runtime(seconds: float) -> int:
     return round(min(max(seconds, _RUNTIME_S[0]), _RUNTIME_S[1]))
 
 
-def _about(part: Part) -> Iterator[str]:
-    yield f"{_word(part.process)}:"
+def _part_comment(part: Part) -> Iterator[str]:
+    yield f"{_safe_text(part.process)}:"
     for stream in part.streams:
         yield "  " + describe(stream)
     if part.flushes:
@@ -233,7 +240,7 @@ def _section(part: Part, loop: str, names: dict[str, int]) -> Iterator[str]:
     if any(randoms) and not all(percent == 100 for percent in randoms):
         yield f"percentage_random={','.join(map(str, randoms))}"
     if any(randoms):
-        yield from _places(part)
+        yield from _random_distribution(part)
     yield from _flushes(part)
     yield from _open_loop(part) if loop == OPEN else _closed_loop(part)
 
@@ -258,7 +265,7 @@ def _sizes(part: Part) -> Iterator[str]:
     yield f"bssplit={','.join(texts)}"
 
 
-def _places(part: Part) -> Iterator[str]:
+def _random_distribution(part: Part) -> Iterator[str]:
     busiest = max(part.streams, key=lambda stream: stream.ios)
     zones = shape.zones(busiest.regions, shape.random_percentage(busiest))
     if zones:
@@ -275,8 +282,8 @@ def _flushes(part: Part) -> Iterator[str]:
 def _open_loop(part: Part) -> Iterator[str]:
     (stream,) = part.streams
     depth = min(max(2 * shape.percentile_depth(stream, 0.99), _MIN_OPEN_DEPTH), _MAX_DEPTH)
-    if part.flushes and stream.ios <= _OFTEN * part.flushes:
-        # with more in flight and a rate, fio (3.33) flushes less often than it is told to
+    if part.flushes and stream.ios <= _MAX_WRITES_PER_FLUSH * part.flushes:
+        # with more in flight and a rate, fio (3.33) flushes less often than the job says
         depth = 1
     yield f"iodepth={depth}"
     kind = shape.process_of(stream)
@@ -314,7 +321,7 @@ def _closed_loop(part: Part) -> Iterator[str]:
         yield f"numjobs={jobs}"
 
 
-# -- words
+# -- texts
 
 
 def describe(stream: Stream) -> str:
@@ -356,6 +363,6 @@ def _bytes(count: int) -> str:
     return f"{count >> 10}k" if count % 1024 == 0 else str(count)
 
 
-def _word(text: str) -> str:
+def _safe_text(text: str) -> str:
     """Foreign text in a comment: one line."""
     return " ".join(text.split()) or "?"

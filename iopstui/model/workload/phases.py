@@ -15,7 +15,7 @@ from iopstui.model.workload.counting import (
     MAX_PROCESSES,
     MAX_REGIONS,
     MAX_SIZES,
-    OTHERS,
+    OTHER_PROCESSES,
     binned,
 )
 from iopstui.model.workload.fidelity import kolmogorov
@@ -63,7 +63,7 @@ class Phases:
         return tuple(self._phases)
 
     @property
-    def whole(self) -> Workload:
+    def combined(self) -> Workload:
         """All phases as one workload. ValueError if there is none."""
         return join([phase.workload for phase in self._phases])
 
@@ -83,22 +83,24 @@ def are_alike(first: Workload, second: Workload) -> bool:
     pairs = [(first.total(kind), second.total(kind)) for kind in _KINDS]
     rates = [(a.rate, b.rate) for a, b in pairs]
     bytes_s = [(_bytes_s(a), _bytes_s(b)) for a, b in pairs]
-    threshold = _small(rates)
+    threshold = _negligible(rates)
     return (
         not _differ(rates)
         and not _differ(bytes_s)
         and all(
-            max(_apart(a, b)) <= _MAX_DISTANCE for a, b in pairs if min(a.rate, b.rate) > threshold
+            max(_shape_distances(a, b)) <= _MAX_DISTANCE
+            for a, b in pairs
+            if min(a.rate, b.rate) > threshold
         )
     )
 
 
-def _small(pairs: Sequence[tuple[float, float]]) -> float:
+def _negligible(pairs: Sequence[tuple[float, float]]) -> float:
     return _SMALL_SHARE * max(sum(a for a, _ in pairs), sum(b for _, b in pairs))
 
 
 def _differ(pairs: Sequence[tuple[float, float]]) -> bool:
-    threshold = _small(pairs)
+    threshold = _negligible(pairs)
     return any(max(pair) + threshold > _RATE_FACTOR * (min(pair) + threshold) for pair in pairs)
 
 
@@ -106,7 +108,7 @@ def _bytes_s(stream: Stream) -> float:
     return stream.bytes / stream.seconds if stream.seconds else 0.0
 
 
-def _apart(first: Stream, second: Stream) -> tuple[float, float]:
+def _shape_distances(first: Stream, second: Stream) -> tuple[float, float]:
     order = abs((first.sequential_share or 0.0) - (second.sequential_share or 0.0))
     return kolmogorov(first.sizes, second.sizes) or 0.0, order
 
@@ -119,10 +121,12 @@ def join(workloads: Sequence[Workload]) -> Workload:
     # all streams of a workload have the same length
     length = sum(_stream_length(workload) for workload in workloads)
     windows = sum(_windows(workload) for workload in workloads)
-    streams = sorted((_joined(group, length, windows) for group in _by_process(workloads)),
+    streams = sorted((_join_streams(group, length, windows) for group in _by_process(workloads)),
                      key=lambda stream: -stream.ios)  # fmt: skip
     totals = {
-        kind: _joined([w.totals[kind] for w in workloads if kind in w.totals], length, windows)
+        kind: _join_streams(
+            [w.totals[kind] for w in workloads if kind in w.totals], length, windows
+        )
         for kind in dict.fromkeys(kind for w in workloads for kind in w.totals)
     }
     depths = [
@@ -132,7 +136,7 @@ def join(workloads: Sequence[Workload]) -> Workload:
     return replace(
         workloads[0], seconds=sum(w.seconds for w in workloads), streams=tuple(streams),
         totals=totals, depth=sum(depth * count for depth, count in depths) / ios if ios else None,
-        cgroups=_most(_sum(w.cgroups for w in workloads), MAX_CGROUPS),
+        cgroups=_most_frequent(_sum(w.cgroups for w in workloads), MAX_CGROUPS),
         lost=sum(w.lost for w in workloads), missed=sum(w.missed for w in workloads),
         requeued=sum(w.requeued for w in workloads), unknown=sum(w.unknown for w in workloads),
     )  # fmt: skip
@@ -160,12 +164,12 @@ def _by_process(workloads: Sequence[Workload]) -> Iterable[Sequence[Stream]]:
     ]
     grouped: dict[tuple[str, str], list[Stream]] = {}
     for original in (s for workload in workloads for s in workload.streams):
-        process = original.process if original.process in processes else OTHERS
+        process = original.process if original.process in processes else OTHER_PROCESSES
         grouped.setdefault((process, original.kind), []).append(replace(original, process=process))
     return grouped.values()
 
 
-def _joined(streams: Sequence[Stream], seconds: float, windows: int) -> Stream:
+def _join_streams(streams: Sequence[Stream], seconds: float, windows: int) -> Stream:
     """Several streams of ``seconds`` as one."""
     ios = sum(stream.ios for stream in streams)
     regions, region_bytes = _regions(streams)
@@ -181,7 +185,7 @@ def _joined(streams: Sequence[Stream], seconds: float, windows: int) -> Stream:
 
 def _sizes(sizes: Mapping[int, int]) -> dict[int, int]:
     """The most frequent as they are, the others in bins."""
-    exact = _most(sizes, MAX_SIZES)
+    exact = _most_frequent(sizes, MAX_SIZES)
     binned_sizes = ({binned(size): count} for size, count in sizes.items() if size not in exact)
     return _sum([exact, *binned_sizes])
 
@@ -206,7 +210,7 @@ def _arrivals(arrivals: Sequence[Arrivals], windows: int) -> Arrivals:
     )  # fmt: skip
 
 
-def _most(counts: Mapping[int, int], number: int) -> dict[int, int]:
+def _most_frequent(counts: Mapping[int, int], number: int) -> dict[int, int]:
     """The most frequent."""
     return dict(nlargest(number, counts.items(), key=lambda pair: pair[1]))
 

@@ -18,7 +18,7 @@ _EVEN, _BURSTY = 0.5, 3.0
 _MIN_BURST, _MIN_IDLE_SHARE = 4, 0.1
 # of fewer the pause between is not known; fio ends only after one that it has begun
 _FEWEST_BURSTS = 5
-_ALL, _BY_CHANCE = 100, 2
+_PERCENT, _BY_CHANCE = 100, 2
 _MIN_RANDOM = 20
 """Percentage of random requests below which hot places are those of sequential runs."""
 
@@ -35,10 +35,10 @@ class Pause:
 def percentages(weights: Sequence[float]) -> list[int]:
     """Whole percentages that add up to 100, by the largest remainders."""
     total = sum(weights)
-    exact = [_ALL * weight / total for weight in weights]
+    exact = [_PERCENT * weight / total for weight in weights]
     percents = [math.floor(value) for value in exact]
     by_remainder = sorted(range(len(exact)), key=lambda at: percents[at] - exact[at])
-    for at in by_remainder[: _ALL - sum(percents)]:
+    for at in by_remainder[: _PERCENT - sum(percents)]:
         percents[at] += 1
     return percents
 
@@ -49,7 +49,8 @@ def split(sizes: Mapping[int, int]) -> list[tuple[int, int]]:
     total = sum(sizes.values())
     rank = sorted(sizes, key=lambda size: -sizes[size])[:MAX_SPLIT]
     chosen = (
-        sorted(candidate for candidate in rank if 2 * _ALL * sizes[candidate] >= total) or rank[:1]
+        sorted(candidate for candidate in rank if 2 * _PERCENT * sizes[candidate] >= total)
+        or rank[:1]
     )
     grouped = dict.fromkeys(chosen, 0)
     for size, count in sizes.items():
@@ -63,17 +64,17 @@ def random_percentage(stream: Stream) -> int:
     request may begin where another ended by chance."""
     share = stream.sequential_share
     if share is None:
-        return _ALL
+        return _PERCENT
     if stream.ios > 1:
         # the first one follows nothing
         share = min(1.0, stream.sequential / (stream.ios - 1))
-    percent = round(_ALL * (1 - share))
+    percent = round(_PERCENT * (1 - share))
     if percent <= _BY_CHANCE:
         return 0
-    return _ALL if percent >= _ALL - _BY_CHANCE else percent
+    return _PERCENT if percent >= _PERCENT - _BY_CHANCE else percent
 
 
-def zones(regions: Mapping[int, int], random: int = _ALL) -> list[tuple[int, int]]:
+def zones(regions: Mapping[int, int], random: int = _PERCENT) -> list[tuple[int, int]]:
     """(percentage of the requests, percentage of the working set), hottest first; empty if all
     regions are used alike, or if too little is known. ``random``: percentage of random requests;
     sequential ones come in runs, which alone make regions differ."""
@@ -84,16 +85,16 @@ def zones(regions: Mapping[int, int], random: int = _ALL) -> list[tuple[int, int
     if mean < _MIN_PER_REGION or len(counts) < 2:
         return []
     variance = sum((count - mean) ** 2 for count in counts) / len(counts)
-    if variance / mean < _HOT_DISPERSION * _ALL / random:
+    if variance / mean < _HOT_DISPERSION * _PERCENT / random:
         return []
-    return _cut(counts)
+    return _cut_zones(counts)
 
 
-def _cut(counts: Sequence[int]) -> list[tuple[int, int]]:
+def _cut_zones(counts: Sequence[int]) -> list[tuple[int, int]]:
     sizes, weights, begin, covered = [], [], 0, 0
     for cut in _ZONE_CUTS:
-        end = math.ceil(len(counts) * cut / _ALL)
-        upto = round(_ALL * end / len(counts))
+        end = math.ceil(len(counts) * cut / _PERCENT)
+        upto = round(_PERCENT * end / len(counts))
         if upto > covered:
             sizes.append(upto - covered)
             weights.append(sum(counts[begin:end]))
@@ -106,7 +107,7 @@ def _cut(counts: Sequence[int]) -> list[tuple[int, int]]:
             pairs.append((max(part, 1), size))
         else:
             pairs[-1] = (pairs[-1][0], pairs[-1][1] + size)
-    short = _ALL - sum(part for part, _ in pairs)
+    short = _PERCENT - sum(part for part, _ in pairs)
     pairs[0] = (pairs[0][0] + short, pairs[0][1])
     return pairs if len(pairs) > 1 else []
 

@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from iopstui.model.workload.words import (
+from iopstui.model.workload.packing import (
     DISCARD,
     FLUSH,
     KIND_AT,
@@ -34,7 +34,7 @@ _MANAGED = ("add", "open", "close")
 _JOB_DEPTH = 128
 
 
-class BadTrace(ValueError):
+class InvalidTrace(ValueError):
     """Error: this is no trace that can be replayed; the message says which line and why."""
 
 
@@ -58,7 +58,7 @@ class Trace:
         return sum(kind == WRITE for _, kind, _, _ in self.requests)
 
     @property
-    def moved(self) -> int:
+    def data_bytes(self) -> int:
         """Bytes read and written."""
         return sum(length for _, _, _, length in self.requests)
 
@@ -71,31 +71,31 @@ class Trace:
 class TraceBuffer:
     """The first MAX_REQUESTS of a capture; ``dropped`` counts those behind them."""
 
-    def __init__(self, most: int = MAX_REQUESTS) -> None:
+    def __init__(self, max_requests: int = MAX_REQUESTS) -> None:
         self._columns = (array("Q"), array("Q"), array("Q"))
-        self._most = most
+        self._max_requests = max_requests
         self.dropped = 0
 
     def add(self, times: Sequence[int], sectors: Sequence[int], shapes: Sequence[int]) -> None:
         """Requests in their order."""
-        space = max(0, self._most - len(self._columns[0]))
+        space = max(0, self._max_requests - len(self._columns[0]))
         self.dropped += max(0, len(times) - space)
         for column, values in zip(self._columns, (times, sectors, shapes), strict=True):
             column.extend(values[:space])
 
     def trace(self) -> Trace:
         """What was kept."""
-        return folded(*self._columns)
+        return fold_trace(*self._columns)
 
 
-def folded(times: Sequence[int], sectors: Sequence[int], shapes: Sequence[int]) -> Trace:
-    """The trace of captured requests: times (ns), first sectors, and the words of their shapes."""
+def fold_trace(times: Sequence[int], sectors: Sequence[int], shapes: Sequence[int]) -> Trace:
+    """The trace of captured requests: times (ns), first sectors, and packed shapes."""
     rows = sorted(zip(times, sectors, shapes, strict=True), key=lambda row: row[0])
     replayable = [row for row in rows if row[2] >> KIND_AT & 3 != DISCARD]
     regions = sorted(
         {region for _, sector, shape in replayable for region in _regions(sector, shape)}
     )
-    place = {region: number for number, region in enumerate(regions)}
+    region_index = {region: number for number, region in enumerate(regions)}
     begin = replayable[0][0] if replayable else 0
     requests = []
     for time, sector, shape in replayable:
@@ -104,7 +104,9 @@ def folded(times: Sequence[int], sectors: Sequence[int], shapes: Sequence[int]) 
         offset = 0
         if length:
             within = sector & ((1 << REGION_SECTORS_BITS) - 1)
-            offset = place[sector >> REGION_SECTORS_BITS] * REGION_BYTES + within * SECTOR_BYTES
+            offset = (
+                region_index[sector >> REGION_SECTORS_BITS] * REGION_BYTES + within * SECTOR_BYTES
+            )
         requests.append(((time - begin) // 1000, kind, offset, length))
     return Trace(tuple(requests), len(regions) * REGION_BYTES, len(rows) - len(replayable))
 
@@ -128,10 +130,10 @@ def trace_lines(trace: Trace) -> Iterator[str]:
 
 
 def parse_trace(lines: Iterable[str]) -> Trace:
-    """Read a trace of one file, whatever that is called: the name is not kept. Raises BadTrace."""
+    """Read a trace of one file, whatever its name, which is not kept. Raises InvalidTrace."""
     numbered = enumerate((line.strip() for line in lines), 1)
     if next(numbered, (1, ""))[1] != HEADER:
-        raise BadTrace(f"line 1 is not {HEADER!r}")
+        raise InvalidTrace(f"line 1 is not {HEADER!r}")
     names: set[str] = set()
     requests: list[tuple[int, int, int, int]] = []
     for number, line in numbered:
@@ -142,13 +144,13 @@ def parse_trace(lines: Iterable[str]) -> Trace:
             names.add(fields[1])
             requests.append(_request(number, fields, requests[-1][0] if requests else 0))
         else:
-            raise BadTrace(f"line {number}: not 'time file read|write|datasync offset length'")
+            raise InvalidTrace(f"line {number}: not 'time file read|write|datasync offset length'")
         if len(names) > 1:
-            raise BadTrace(f"line {number}: a second file; one is replayed")
+            raise InvalidTrace(f"line {number}: a second file; one is replayed")
         if len(requests) > MAX_REQUESTS:
-            raise BadTrace(f"more than {MAX_REQUESTS:,} requests")
+            raise InvalidTrace(f"more than {MAX_REQUESTS:,} requests")
     if not any(length for _, _, _, length in requests):
-        raise BadTrace("it reads and writes nothing")
+        raise InvalidTrace("it reads and writes nothing")
     end = max(offset + length for _, _, offset, length in requests)
     return Trace(tuple(requests), -(-end // REGION_BYTES) * REGION_BYTES)
 
@@ -156,17 +158,17 @@ def parse_trace(lines: Iterable[str]) -> Trace:
 def _request(number: int, fields: Sequence[str], before: int) -> tuple[int, int, int, int]:
     if not all(field.isascii() and field.isdecimal() and len(field) <= 18
                for field in (fields[0], *fields[3:])):  # fmt: skip
-        raise BadTrace(f"line {number}: time, offset and length are whole numbers")
+        raise InvalidTrace(f"line {number}: time, offset and length are whole numbers")
     time, offset, length = int(fields[0]), int(fields[3]), int(fields[4])
     kind = _KINDS[fields[2]]
     if time < before:
-        raise BadTrace(f"line {number}: earlier than the line before")
+        raise InvalidTrace(f"line {number}: earlier than the line before")
     if kind == FLUSH:
         return time, kind, 0, 0
     if offset % SECTOR_BYTES or length % SECTOR_BYTES or not length:
-        raise BadTrace(f"line {number}: not whole sectors of 512 bytes")
+        raise InvalidTrace(f"line {number}: not whole sectors of 512 bytes")
     if offset + length > MAX_FILE or length > MAX_SECTORS * SECTOR_BYTES:
-        raise BadTrace(f"line {number}: beyond 16 TiB, or too long")
+        raise InvalidTrace(f"line {number}: beyond 16 TiB, or too long")
     return time, kind, offset, length
 
 
@@ -178,7 +180,7 @@ def replay_job(trace: Trace) -> str:
     )
     return "\n".join((
         "# Title: replay of a captured trace", "[replay]", f"filename={FILE}",
-        f"size={trace.file_bytes}", f"io_size={trace.moved}", f"rw={direction}", "bs=4k",
+        f"size={trace.file_bytes}", f"io_size={trace.data_bytes}", f"rw={direction}", "bs=4k",
         "ioengine=libaio", "direct=1", f"iodepth={_JOB_DEPTH}",
         # else fio (3.33) looks for what has ended only when the queue is full, and at the end not
         "iodepth_batch_complete_min=0", "iodepth_batch_complete_max=0", "",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from iopstui.model.workload.words import KINDS
+from iopstui.model.workload.packing import KINDS
 
 SHORT_WINDOW_NS, WINDOW_NS = 10_000_000, 100_000_000
 """Windows in which arrivals are counted: bursts by the short ones, the rate by the others."""
@@ -109,7 +109,7 @@ class Workload:
         """All processes' requests of this kind."""
         return self.totals.get(kind) or Stream("", kind, self.seconds, 0, 0)
 
-    def of(self, process: str) -> dict[str, Stream]:
+    def streams_of(self, process: str) -> dict[str, Stream]:
         """The streams of a process by their kind."""
         return {stream.kind: stream for stream in self.streams if stream.process == process}
 

@@ -88,11 +88,11 @@ def difference_columns(number: int) -> Sequence[Column]:
     first, second = variant_letter(0), variant_letter(number)
     return (
         Column("metric/name", "figure", NAME_WIDTH, left=True),
-        Column("first", first, 8, of=lambda figure: value_text(figure.metric.unit, figure.first)),
+        Column("first", first, 8, read=lambda figure: value_text(figure.metric.unit, figure.first)),
         Column(
-            "second", second, 8, of=lambda figure: value_text(figure.metric.unit, figure.second)
+            "second", second, 8, read=lambda figure: value_text(figure.metric.unit, figure.second)
         ),
-        Column("", f"{second} against {first}, 95 %", 29, of=difference_text),
+        Column("", f"{second} against {first}, 95 %", 29, read=difference_text),
         Column("shown", "shown", 5, _yes_or_no),
     )
 
@@ -102,10 +102,11 @@ def cpu_columns(number: int) -> Sequence[Column]:
     first, second = variant_letter(0), variant_letter(number)
     return (
         Column("cpu", "CPU", 3),
-        *(Column("", title, 8, "{:.1f}".format, of=_shift_of("load", n))
+        *(Column("", title, 8, "{:.1f}".format, read=_shift_of("load", n))
           for n, title in enumerate((f"load % {first}", second))),
         Column("shown", "shown", 5, _yes_or_no),
-        *(Column("", title, 15, lambda share: f"{100 * share:.0f}", of=_shift_of("completions", n))
+        *(Column("", title, 15, lambda share: f"{100 * share:.0f}",
+                 read=_shift_of("completions", n))
           for n, title in enumerate((f"completions % {first}", second))),
         Column("moved", "shown", 5, _yes_or_no),
     )  # fmt: skip

@@ -139,12 +139,12 @@ def labels(plan: Plan) -> Iterator[Column]:
     axes."""
     place = point_places(plan)
     yield Column("", "#", max(2, len(str(plan.points))),
-                 of=lambda event: place[(event.job, tuple(event.settings))] + 1)  # fmt: skip
+                 read=lambda event: place[(event.job, tuple(event.settings))] + 1)  # fmt: skip
     if len(plan.jobs) > 1:
         yield Column("job", "job", min(MAX_NAME, max(map(len, plan.jobs))), _name)
     for axis in plan.axes:
         width = min(MAX_NAME, max(len(axis.name), *map(len, axis.values)))
-        yield Column("", _name(axis.name), width, _name, of=_setting(axis.name))
+        yield Column("", _name(axis.name), width, _name, read=_setting(axis.name))
     if plan.repeats > 1:
         yield Column("repeat", "run", max(3, len(str(plan.repeats))), lambda n: str(n + 1))
 

@@ -343,7 +343,7 @@ def _moment(frame: Frame) -> Iterator[Family]:
 
 def _drive_gauges(drives: Mapping[str, DriveReading]) -> Iterator[Family]:
     for name, (figure, divisor) in DRIVE_GAUGES.items():
-        values = {drive: BY_NAME[figure].of(reading) for drive, reading in drives.items()}
+        values = {drive: BY_NAME[figure].read(reading) for drive, reading in drives.items()}
         yield _gauge(name, GAUGES[name], {
             labels(drive=drive): None if value is None else value / divisor
             for drive, value in values.items()

@@ -16,14 +16,15 @@ def translation_lines(translation: Translation, is_given: bool, output: str | No
     lines.append("")
     lines += [f"iopstui: {printable(note)}" for note in translation.notes]
     names = printable(", ".join(translation.targets))
+    file_size = translation.file_size
     if is_given:
         lines.append(f"iopstui: TARGET replaces {names}")
-    elif translation.creates is not None:
+    elif file_size is not None:
         of = f" of {printable(output)} (--size)" if output is not None else ""
         lines.append(f"iopstui: a scratch file{of} replaces {names}; removed at the end")
-    if translation.creates is not None and output is None and translation.creates > DEFAULT_BYTES:
+    if file_size is not None and output is None and file_size > DEFAULT_BYTES:
         lines.append(
-            f"iopstui: -c asks for {size(translation.creates)}; a scratch file has "
-            f"{size(DEFAULT_BYTES)} at most, unless --size {translation.creates >> 20}m is given"
+            f"iopstui: -c asks for {size(file_size)}; a scratch file has "
+            f"{size(DEFAULT_BYTES)} at most, unless --size {file_size >> 20}m is given"
         )
     return lines

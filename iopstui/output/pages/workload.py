@@ -33,7 +33,7 @@ def workload_text(
     lines = [_head(workload, disk_counted), ""]
     for process in workload.processes[:MAX_SHOWN]:
         lines.append(printable(process))
-        for stream in workload.of(process).values():
+        for stream in workload.streams_of(process).values():
             lines.append(f"  {_line(stream)}")
     more = workload.processes[MAX_SHOWN:]
     if more:
@@ -147,11 +147,11 @@ def _distance(distance: Distance) -> str:
 def _word(distance: Distance) -> str:
     if distance.bound is None:
         return "result"
-    return {None: "not known", True: "close", False: "differs"}[distance.close]
+    return {None: "not known", True: "close", False: "differs"}[distance.is_close]
 
 
 def _verdict(comparison: Sequence[Distance], width: int) -> Iterator[str]:
-    distant = [distance.name for distance in comparison if distance.close is False]
+    distant = [distance.name for distance in comparison if distance.is_close is False]
     first = f"Not close: {', '.join(distant)}." if distant else "All figures are close."
     bounds = ("Close means: shares within 5 points, sizes with a Kolmogorov distance up to 0.05, "
               "other figures within a factor of 1.15 (depth: 1.5, burstiness: 2).")  # fmt: skip
@@ -175,4 +175,4 @@ def _stream_json(stream: Stream) -> dict[str, Any]:
 def _distance_json(distance: Distance) -> dict[str, Any]:
     return {"figure": distance.name, "captured": distance.captured,
             "replayed": distance.replayed, "distance": distance.distance,
-            "bound": distance.bound, "close": distance.close}  # fmt: skip
+            "bound": distance.bound, "close": distance.is_close}  # fmt: skip

@@ -10,7 +10,7 @@ from iopstui import events
 from iopstui.model import histogram
 from iopstui.model.histogram_columns import BinsTotal
 from iopstui.model.metrics.energy import RunEnergy
-from iopstui.model.metrics.figures import RunWaits, ends_idle
+from iopstui.model.metrics.figures import RunWaits, has_idle_end
 from iopstui.model.metrics.frame import RAMP, Frame
 from iopstui.model.metrics.nvme import RunDrives
 from iopstui.model.metrics.probe import ProbeTotal
@@ -162,7 +162,7 @@ class Run:
         self.probe.add(frame.probe, frame.opened)
         self.waits.add(frame)
         self.energy.add(frame)
-        ramp, idle = RAMP in frame.flags, ends_idle(frame)
+        ramp, idle = RAMP in frame.flags, has_idle_end(frame)
         self.device.add(frame.total, ramp, idle)
         for name in tree:
             device = self.devices.get(name)

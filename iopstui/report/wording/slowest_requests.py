@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from iopstui import format as units
-from iopstui.model.metrics.slow.in_common import in_common
+from iopstui.model.metrics.slow.common_properties import common_properties
 from iopstui.model.metrics.slow.slow_ios import slow_ios
 from iopstui.model.samples import Exemplar
 from iopstui.report.story import Story
@@ -30,7 +30,7 @@ COMMON = (
 
 def claims(story: Story) -> list[str]:
     """What the slowest of the whole recording have in common, compared with random ones of it."""
-    return [f"{printable(claim.text)}." for claim in in_common(story.slowest.compared())]
+    return [f"{printable(claim.text)}." for claim in common_properties(story.slowest.selection())]
 
 
 def rows(story: Story) -> Iterator[tuple[str, ...]]:

@@ -215,7 +215,7 @@ class FioRun:
             self.prepared.fence(layout),
             cwd=self.prepared.cwd,
             cleanup=self.prepared.cleanup,
-            keep=guard.fds if guard else (),
+            keep_fds=guard.fds if guard else (),
             hold=self.hold and not layout,
             deadline_s=self._deadline_s,
         )
@@ -282,12 +282,12 @@ class FioRun:
         """Tell fio's guard that iopstui still watches; from any thread."""
         with self._closing:
             if self._process is not None:
-                self._process.alive()
+                self._process.send_heartbeat()
 
     def go(self, at_ns: int) -> None:
         """Start the waiting fio at this instant (ns of CLOCK_MONOTONIC)."""
         if self._process is not None:
-            self._process.go(at_ns)
+            self._process.start_at(at_ns)
 
     @property
     def ended_by_itself(self) -> bool:
@@ -298,7 +298,7 @@ class FioRun:
         """Ask fio to end: it writes its last document. ``hard``: at once, without one."""
         self.stopping = True
         if self._process is not None:
-            self._process.order("kill" if hard else "stop")
+            self._process.send_order("kill" if hard else "stop")
 
     def watch(self, raw: RawSample) -> None:
         """End the run, as a failed one, if this sample shows that its device is gone."""
@@ -331,25 +331,25 @@ class FioRun:
             and time.monotonic() - self._cut_short_at > CUT_SHORT_TIMEOUT_S
         ):
             # a fio that gets a signal while its jobs start may wait for them for ever
-            self._process.order("kill")
+            self._process.send_order("kill")
             self._cut_short_at = None
-        self._process.alive()
+        self._process.send_heartbeat()
         guard_lines = self._process.read_guard()
         # after the guard, so that all of a dead fio's output is seen before its end
         news = self._read_output()
         for line in guard_lines:
-            if line.word == "stuck":
+            if line.event == "stuck":
                 self.hanging = line.numbers
                 news.append(FioMessage(hanging_text(line.numbers)))
-            elif line.word == "deadline":
+            elif line.event == "deadline":
                 self.failure = self.failure or _deadline_error(self._deadline_s)
-            elif line.word == "held":
+            elif line.event == "held":
                 news.append(ReadyToStart())
-            elif line.word == "started" and self.hold and self._process.began_ns is not None:
+            elif line.event == "started" and self.hold and self._process.began_ns is not None:
                 news.append(FioStarted(self._process.began_ns))
-            elif line.word == "exited":
+            elif line.event == "exited":
                 self._exit_code = line.numbers[0]
-            elif line.word in ("over", "gone"):
+            elif line.event in ("over", "gone"):
                 # only now is every process of this run gone, not just fio's main
                 news += self._finish(self._exit_code)
                 break
@@ -410,7 +410,7 @@ class FioRun:
         )
         killed = next((line for line in self.messages if "got signal=" in line), None)
         silent = self.last_status is None and self.phase == RUN
-        place = self._process.no_room() if self._process is not None and silent else ""
+        place = self._process.full_directory() if self._process is not None and silent else ""
         if place:
             return f"fio's figures could not be written: no space left in {place}"
         if code == 0 and not errors and killed is None and not silent:

@@ -122,7 +122,7 @@ class WriteBudget:
         """Or with the very last byte; what a file system writes of its own is counted with it."""
         remaining = (self.most or 0) - self.used
         return max(self._run_bytes, bound.total) < remaining or (
-            bound.wanted <= remaining and self._run_bytes <= bound.total
+            bound.nominal <= remaining and self._run_bytes <= bound.total
         )
 
     def end(self, written: int, layout: bool = False) -> None:

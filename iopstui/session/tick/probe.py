@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Protocol
 
 from iopstui.linux.machine.topology import online_cpus
 from iopstui.linux.sysattr import read_text
-from iopstui.model.metrics.probe import BPFTRACE, COST_US, LATENCY, MATRIX, OWN, OWN_COST_US
+from iopstui.model.metrics.probe import (
+    BPFTRACE,
+    BUILT_IN,
+    BUILT_IN_COST_US,
+    COST_US,
+    LATENCY,
+    MATRIX,
+)
 from iopstui.model.samples import ProbeSample
 from iopstui.session.tick.context import Context
 
@@ -78,7 +85,7 @@ class SessionProbe:
         if isinstance(programs, str):
             return programs
         self._set_counter(parts, programs, True)
-        message = f"probe on ({', '.join(parts)}), with own programs: {costs(parts, OWN)}"
+        message = f"probe on ({', '.join(parts)}), with own programs: {costs(parts, BUILT_IN)}"
         self._context.notice("info", message)
         return ""
 
@@ -103,7 +110,7 @@ class SessionProbe:
             return ""
         self._keeper = programs
         names = ", ".join(region.name for region in with_requests)
-        return f"; own programs keep single requests of {names}, {costs((LATENCY,), OWN)}"
+        return f"; own programs keep single requests of {names}, {costs((LATENCY,), BUILT_IN)}"
 
     def _begin_bpftrace(self, parts: Sequence[str], because: str) -> None:
         from iopstui.linux.probe.availability import ONLY_ROOT, why_no_probe
@@ -195,5 +202,5 @@ class SessionProbe:
 
 def costs(parts: Sequence[str], by: str = BPFTRACE) -> str:
     """Cost of these parts, in words."""
-    total = OWN_COST_US if by == OWN else sum(COST_US[part] for part in parts)
+    total = BUILT_IN_COST_US if by == BUILT_IN else sum(COST_US[part] for part in parts)
     return f"about {total:.1f} µs of CPU per I/O"

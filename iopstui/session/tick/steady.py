@@ -5,7 +5,7 @@ from __future__ import annotations
 from iopstui.events import SteadyState
 from iopstui.format import clock, number
 from iopstui.model.metrics.frame import RAMP, RESET, Frame
-from iopstui.model.metrics.statistics import (
+from iopstui.model.metrics.statistics.steadiness import (
     RANGE_LIMIT,
     ROUND_S,
     ROUNDS,

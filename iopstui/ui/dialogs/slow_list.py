@@ -12,9 +12,9 @@ from textual.binding import Binding
 from textual.widgets import DataTable, Static
 
 from iopstui import format as f
-from iopstui.model.metrics.probe import OWN
-from iopstui.model.metrics.slow.in_common import InCommon, in_common
-from iopstui.model.metrics.slow.slow_requests import second_of
+from iopstui.model.metrics.probe import BUILT_IN
+from iopstui.model.metrics.slow.common_properties import CommonProperty, common_properties
+from iopstui.model.metrics.slow.slow_requests import completion_second
 from iopstui.model.samples import Exemplar
 from iopstui.text import printable
 from iopstui.ui.core import pages
@@ -224,7 +224,7 @@ def slowest_list(state: LiveState, charset: Charset) -> SlowList | None:
     if frame is None or probe is None or not any(exemplar.slow for exemplar in probe.exemplars):
         return None
     requests = [
-        ListedRequest(second_of(exemplar, probe, frame.t), exemplar)
+        ListedRequest(completion_second(exemplar, probe, frame.t), exemplar)
         for exemplar in probe.exemplars
         if exemplar.slow
     ]
@@ -243,7 +243,9 @@ def cell_list(state: LiveState, chosen: ChosenCell, charset: Charset) -> SlowLis
     in_cell = {id(exemplar) for exemplar in exemplars if chosen.contains(exemplar)}
     below = not any(exemplar.disk in state.devices for exemplar in exemplars)
     requests = [
-        ListedRequest(second_of(exemplar, frame.probe, frame.t), exemplar, id(exemplar) in in_cell)
+        ListedRequest(
+            completion_second(exemplar, frame.probe, frame.t), exemplar, id(exemplar) in in_cell
+        )
         for frame in frames if frame.probe is not None for exemplar in frame.probe.exemplars
     ]  # fmt: skip
     if not requests:
@@ -281,7 +283,7 @@ def empty_reason(state: LiveState, parts: Sequence[str] | None) -> str:
         if parts is None:
             return "no slowest requests: the probe was off at this time"
         return "P switches on the probe, which keeps the slowest requests (root)"
-    if frame.probe.by != OWN:
+    if frame.probe.by != BUILT_IN:
         return "bpftrace keeps no single requests; with latencies alone (P) the probe does"
     return "no request was completed in this second"
 
@@ -290,7 +292,7 @@ def _common_facts(exemplars: Sequence[Exemplar]) -> Iterator[str]:
     if not any(exemplar.sampled and not exemplar.slow for exemplar in exemplars):
         yield NO_SAMPLE
         return
-    claims: list[InCommon] = in_common(exemplars)
+    claims: list[CommonProperty] = common_properties(exemplars)
     yield from (printable(claim.text) for claim in claims[:MAX_CLAIMS])
     if not claims:
         yield NOTHING_IN_COMMON

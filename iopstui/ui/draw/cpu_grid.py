@@ -102,7 +102,7 @@ def _measure(
 
 def _busiest_text(row: GridRow, width: int) -> str:
     """The busiest CPUs, as many as fit."""
-    text = row.words
+    text = row.busiest_text
     busiest, _, total = text.partition(" of ")
     while len(text) > width and ", " in busiest:
         busiest = busiest.rpartition(", ")[0]

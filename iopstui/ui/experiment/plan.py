@@ -15,7 +15,7 @@ from iopstui.model.experiment.plan import (
     parse_variant,
 )
 from iopstui.model.fio.jobfile import option_names, parse_override
-from iopstui.model.metrics.sequential import MIN_RUNS
+from iopstui.model.metrics.statistics.sequential import MIN_RUNS
 from iopstui.ui.state.experiment import SWEEP
 
 AXES = ("axis", "axis2")

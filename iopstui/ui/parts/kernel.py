@@ -260,9 +260,9 @@ def read_engine_options(engine: str) -> Mapping[str, str]:
     """All options of a job with this engine, with fio's descriptions. Raises Missing if fio cannot
     be started."""
     from iopstui.fio.inspect import find_fio
-    from iopstui.fio.options import known_options
+    from iopstui.fio.options import read_fio_options
 
-    return known_options(find_fio(), engine)
+    return read_fio_options(find_fio(), engine)
 
 
 def check_with_fio(text: str, engine: str) -> None:

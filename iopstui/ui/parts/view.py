@@ -139,7 +139,7 @@ class ViewKeys(Part):
     def base(self) -> None:
         """Compare all runs with the newest finished one, or with none again."""
         had = self.port.state.runs.base
-        row = self.port.state.runs.turn_base()
+        row = self.port.state.runs.toggle_base()
         text = "no finished run yet to compare with"
         if row is not None:
             text = f"run {row.step} is the base that all runs are compared with (V again: none)"

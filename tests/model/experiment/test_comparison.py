@@ -34,7 +34,7 @@ from iopstui.model.experiment.plan import (
     with_unvaried_tunables,
 )
 from iopstui.model.experiment.point import Point
-from iopstui.model.metrics.power import power
+from iopstui.model.metrics.statistics.power import power
 from iopstui.output.experiment.compare import CompareCsv, CompareJson, CompareTable
 from iopstui.output.experiment.sink import JsonLines
 

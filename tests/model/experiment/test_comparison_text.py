@@ -15,7 +15,7 @@ from iopstui.model.experiment.comparison_text import (
     verdict,
 )
 from iopstui.model.experiment.plan import Plan, parse_variant
-from iopstui.model.metrics.statistics import Difference
+from iopstui.model.metrics.statistics.paired_comparison import Difference
 
 PLAN = Plan(("j",), {}, variants=tuple(map(parse_variant, ("bs=4k", "bs=8k"))), repeats=5)
 SHOWN, HIDDEN = 0.04, 0.06

@@ -18,7 +18,7 @@ from iopstui.model.experiment.expectation import Outcome, parse_expectation
 from iopstui.model.experiment.load_curve import conclusions, curves_of, failure_lines, points_of
 from iopstui.model.experiment.plan import Plan, expand_plan, parse_axis
 from iopstui.model.experiment.repeated_points import mean_of, merge_runs
-from iopstui.model.metrics.statistics import knee_within
+from iopstui.model.metrics.statistics.knee import knee_within
 
 PLAN = Plan(("j", "k"), {}, (parse_axis("iodepth=1,2,4"), parse_axis("numjobs=1,4")), repeats=3)
 LINE = Plan(("j",), {}, (parse_axis("iodepth=1,2,4..64"),))

@@ -35,14 +35,14 @@ def test_azure_s_two_commands() -> None:
     read = options(AZURE_READ)
     assert (read["rw"], read["bs"], read["ramp_time"]) == ("randread", "4k", "7200")
     assert "sync" not in read, "nothing is written"
-    assert translate(AZURE_READ).creates == 200 << 30
+    assert translate(AZURE_READ).file_size == 200 << 30
 
 
 def test_the_defaults_are_diskspd_s() -> None:
     job = options("testfile.dat")
     assert (job["bs"], job["iodepth"], job["numjobs"]) == ("64k", "2", "1")
     assert (job["rw"], job["direct"], job["runtime"], job["ramp_time"]) == ("read", "0", "10", "5")
-    assert translate("testfile.dat").creates is None
+    assert translate("testfile.dat").file_size is None
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from fio_recordings import frames, samples, statuses
 
-from iopstui.model.fio.interval_time import io_ends_s
+from iopstui.model.fio.interval_time import io_end_s
 from iopstui.model.metrics.figures import Meter
 from iopstui.model.metrics.frame import LATE, NO_FIO, FrameBuilder
 from iopstui.model.samples import RawSample
@@ -48,8 +48,8 @@ def test_ticks_while_fio_writes_its_logs_are_not_late() -> None:
 
 def test_where_the_end_of_the_io_is_not_known_nothing_is_left_out() -> None:
     job = statuses(LOGS)[-1].jobs[0]
-    assert io_ends_s(job) == pytest.approx(4.0, abs=0.05)
+    assert io_end_s(job) == pytest.approx(4.0, abs=0.05)
     for gone in ("write_lat_log", "runtime"):
         options = {name: value for name, value in job.options.items() if name != gone}
-        assert io_ends_s(replace(job, options=options)) is None
-    assert io_ends_s(replace(job, options={**job.options, "startdelay": "1"})) is None
+        assert io_end_s(replace(job, options=options)) is None
+    assert io_end_s(replace(job, options={**job.options, "startdelay": "1"})) is None

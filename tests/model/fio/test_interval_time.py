@@ -158,8 +158,8 @@ def test_with_verify_the_reading_follows_the_writing(row: JobStatus, ms: float) 
 
 def test_a_row_that_grew_and_one_that_says_again_the_same() -> None:
     one, more = job(direction(1, 5)), job(direction(2, 5))
-    assert not RowPair(0, more, one, False).grew and RowPair(0, one, None, False).grew
-    assert RowPair(0, job(write=direction(1, 1)), one, False).grew
+    assert not RowPair(0, more, one, False).has_grown and RowPair(0, one, None, False).has_grown
+    assert RowPair(0, job(write=direction(1, 1)), one, False).has_grown
     assert is_repetition(status(2, more), status(1, one)), "only clocks went on"
     for change in ({"issued": 6}, {"completed": 6}, {"io_bytes": 6}):
         assert not is_repetition(status(2, job(direction(1, 5, **change))), status(1, one))

@@ -55,7 +55,7 @@ def test_jobs_add_and_latencies_do_not() -> None:
 
 def test_the_wall_clock_s_times_count_from_the_first() -> None:
     log = read_log("lat", ["1700000000000, 5, 0, 512, 0", "1700000001500, 5, 0, 512, 0", "oops"])
-    assert (log.end, log.epoch, log.odd) == (1.5, True, 1)
+    assert (log.end, log.epoch, log.unparsed_lines) == (1.5, True, 1)
 
 
 def test_a_damaged_time_does_not_make_a_century_of_seconds() -> None:

@@ -93,6 +93,6 @@ def test_frames_of_many_rows_are_the_same(name: str, monkeypatch: pytest.MonkeyP
 
     packed = frames(documents)
     assert packed == frames(columns)
-    monkeypatch.setattr(intervals, "MANY_ROWS", 1000)
+    monkeypatch.setattr(intervals, "MIN_PACKED_ROWS", 1000)
     assert packed == frames(documents) == frames(columns)
     assert any(frame.fio is not None for frame in packed)

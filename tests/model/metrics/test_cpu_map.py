@@ -60,7 +60,7 @@ def test_a_cpu_that_a_queue_names_but_that_is_offline() -> None:
 def test_without_a_frame_there_are_rows_and_no_numbers() -> None:
     rows = cpu_rows([device()], None, FOUR)
     assert len(rows) == 4 and all(r.load is None and r.irq_s is None for r in rows)
-    assert all(line.words == "not measured" for line in cpu_grid(rows, FOUR).rows[:-1])
+    assert all(line.busiest_text == "not measured" for line in cpu_grid(rows, FOUR).rows[:-1])
 
 
 def test_the_grid_groups_and_names_the_busiest() -> None:
@@ -69,12 +69,12 @@ def test_the_grid_groups_and_names_the_busiest() -> None:
     assert grid.domains == (Domain(0, 0, (0, 1)), Domain(1, 1, (2, 3)))
     assert grid.notes == (NO_IRQ_TIME,)
     rows = {row.measure.name: row for row in grid.rows}
-    assert rows["BLOCK/s"].words == "CPU 3 9.00k, CPU 0 1.00k, CPU 1 10.0 of 10.0k"
+    assert rows["BLOCK/s"].busiest_text == "CPU 3 9.00k, CPU 0 1.00k, CPU 1 10.0 of 10.0k"
     assert rows["BLOCK/s"].scale == 9_000.0 and rows["busy"].scale == 100.0
     assert [rows["BLOCK/s"].level(cpu, 8) for cpu in (0, 1, 2, 3)] == [1, 1, 0, 8]
-    assert rows["irq/s"].words == "not measured" and rows["irq/s"].level(0, 8) is None
-    assert rows["busy"].words.startswith("CPU 3 99 %")
-    assert rows["jobs"].words == "none"
+    assert rows["irq/s"].busiest_text == "not measured" and rows["irq/s"].level(0, 8) is None
+    assert rows["busy"].busiest_text.startswith("CPU 3 99 %")
+    assert rows["jobs"].busiest_text == "none"
 
 
 @given(st.dictionaries(st.integers(0, 3), st.floats(0, 1e9), min_size=1), st.integers(1, 16))
@@ -159,7 +159,7 @@ def test_how_full_a_cell_is() -> None:
     assert [row.level(cpu, 8) for cpu in range(6)] == [8, 4, 0, None, 1, None]
     assert (row.scale, row.total) == (10.0, pytest.approx(15.1))
     nothing = cpu_grid([CpuRow(0, block_s=0.0)], FOUR).rows[2]
-    assert (nothing.level(0, 8), nothing.words, nothing.scale) == (0, "none", 0.0)
+    assert (nothing.level(0, 8), nothing.busiest_text, nothing.scale) == (0, "none", 0.0)
 
 
 def test_a_line_is_filled_as_far_as_it_goes() -> None:

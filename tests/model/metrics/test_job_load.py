@@ -63,7 +63,7 @@ def measured(name: str) -> tuple[FioStatus, FioInterval]:
 def test_where_reads_and_writes_are_reported_as_one_there_are_no_parts(name: str) -> None:
     status, interval = measured(name)
     load = job_load(status, interval, [], 0.0, interval.seconds)
-    assert load is not None and load.parts == () and load.iops > 0
+    assert load is not None and load.directions == () and load.iops > 0
 
 
 def test_the_parts_are_fio_s_directions() -> None:
@@ -71,8 +71,8 @@ def test_the_parts_are_fio_s_directions() -> None:
     load = job_load(status, interval, [50.0, 150.0], 250.0, interval.seconds)
     assert load is not None and load.aligned
     assert (load.cpu_wait, load.workers_wait) == pytest.approx((0.75, 2.5))
-    assert {one.letter for one in load.parts} == {"r", "w"}
-    assert sum(one.iops for one in load.parts) == pytest.approx(load.iops)
-    assert sum(one.bytes_s or 0.0 for one in load.parts) == pytest.approx(load.bytes_s)
+    assert {one.letter for one in load.directions} == {"r", "w"}
+    assert sum(one.iops for one in load.directions) == pytest.approx(load.iops)
+    assert sum(one.bytes_s or 0.0 for one in load.directions) == pytest.approx(load.bytes_s)
     other = job_load(status, interval, [], 0.0, (interval.seconds or 0.0) * 1.2)
     assert other is not None and not other.aligned and other.cpu_wait is None

@@ -9,7 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lazy_scipy import integrate, stats
 
-from iopstui.model.metrics.power import POWER, power, repeats_for, smallest_detectable, spread_of
+from iopstui.model.metrics.statistics.power import (
+    POWER,
+    power,
+    repeats_for,
+    smallest_detectable,
+    spread_of,
+)
 
 
 @given(

@@ -155,7 +155,7 @@ def frame(iops: float, lat_ns: float, waiting: int, device: int, ios: int) -> Fr
 def test_the_parts_add_up_to_fio_s_latency() -> None:
     way = request_path(frame(100, 1000, 127, 500 * 2 - 128, 100))
     assert way is not None and way.rest_ns is not None and way.lat_ns is not None
-    assert way.waiting_ns + way.device_ns + way.rest_ns == way.lat_ns and not way.why_not
+    assert way.waiting_ns + way.device_ns + way.rest_ns == way.lat_ns and not way.missing_reason
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_the_parts_add_up_to_fio_s_latency() -> None:
 )  # fmt: skip
 def test_no_rest_is_made_of_other_i_os(ios: int, lat: float, words: str) -> None:
     way = request_path(frame(100, lat, 100, 500, ios))
-    assert way is not None and way.rest_ns is None and words in way.why_not
+    assert way is not None and way.rest_ns is None and words in way.missing_reason
 
 
 # -- who completes for whom
@@ -177,16 +177,16 @@ TWO_NODES = Topology(
 
 def test_few_cpus_stand_for_themselves() -> None:
     found = completion_matrix({0: {1: 30.0}, 1: {1: 10.0}}, TWO_NODES)
-    assert (found.of, found.names) == ("CPU", ("0", "1"))
+    assert (found.group_kind, found.names) == ("CPU", ("0", "1"))
     assert found.rates == ((0.0, 30.0), (0.0, 10.0)) and found.diagonal == 0.25
 
 
 def test_many_cpus_are_summed_by_what_they_share() -> None:
     matrix = {cpu: {(cpu + 4) % 8: 10.0, cpu: 10.0} for cpu in range(8)}
-    by_cache = completion_matrix(matrix, TWO_NODES, most=4)
-    assert by_cache.of == "CPUs of a cache" and by_cache.names[0] == "0-1"
-    by_node = completion_matrix(matrix, TWO_NODES, most=2)
-    assert by_node.of == "NUMA node" and by_node.rates == ((40.0, 40.0), (40.0, 40.0))
+    by_cache = completion_matrix(matrix, TWO_NODES, max_groups=4)
+    assert by_cache.group_kind == "CPUs of a cache" and by_cache.names[0] == "0-1"
+    by_node = completion_matrix(matrix, TWO_NODES, max_groups=2)
+    assert by_node.group_kind == "NUMA node" and by_node.rates == ((40.0, 40.0), (40.0, 40.0))
     assert by_cache.total == by_node.total == 160
     assert completion_matrix({}, TWO_NODES).diagonal is None
 

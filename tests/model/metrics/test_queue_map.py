@@ -15,8 +15,8 @@ from iopstui.model.metrics.queue_map import (
     POLLED,
     SOFTIRQ,
     SUBMITTER,
+    completion_mode,
     completion_text,
-    how_it_completes,
     mapped_disks,
     queue_map,
     why_no_interrupt,
@@ -83,7 +83,7 @@ def test_offline_cpus_and_nodes() -> None:
     topology = replace(FOUR, online=(0, 2, 3))
     (found,) = queue_map([device(((0, 1), (2, 3)), irqs=[])], None, topology)
     assert [(r.cpus, r.offline, r.node) for r in found.rows] == [((0,), (1,), 0), ((2, 3), (), 1)]
-    assert found.ios_s is None and found.completes is None and found.words == ""
+    assert found.ios_s is None and found.completion is None and found.completion_text == ""
     # nothing is known of the machine: nothing is called offline
     (bare,) = queue_map([device(((0, 1),))], None, Topology())
     assert bare.rows[0].cpus == (0, 1) and bare.rows[0].offline == ()
@@ -178,22 +178,22 @@ def test_how_io_completes(ios: float, irq: dict[int, float], block: dict[int, fl
                           ) -> None:  # fmt: skip
     one = device()
     (found,) = queue_map([one], second(ios, {40: irq}, block=block), FOUR)
-    assert found.completes == how and found.words
+    assert found.completion == how and found.completion_text
 
 
 def test_inline_completions_are_not_called_idle() -> None:
     (found,) = queue_map([device()], second(9_000, {40: {1: 900.0}}), FOUR)
-    assert "no BLOCK softirq" in found.words and "not idle" in found.words
+    assert "no BLOCK softirq" in found.completion_text and "not idle" in found.completion_text
 
 
 def test_a_device_without_interrupts_completes_where_it_submits_or_in_softirqs() -> None:
     null = device(kind="null_blk", irqs=[])
-    assert how_it_completes(null, second(9_000)) == SUBMITTER
-    assert how_it_completes(null, second(9_000, block={0: 9_000.0})) == SOFTIRQ
-    assert how_it_completes(null, frame(1.0, fio(9))) is None
-    assert how_it_completes(null, None) is None
-    assert how_it_completes(null, second(9_000, block={0: 899.0})) == SUBMITTER
-    assert how_it_completes(null, second(9_000, block={0: 400.0, 1: 500.0})) == SOFTIRQ
+    assert completion_mode(null, second(9_000)) == SUBMITTER
+    assert completion_mode(null, second(9_000, block={0: 9_000.0})) == SOFTIRQ
+    assert completion_mode(null, frame(1.0, fio(9))) is None
+    assert completion_mode(null, None) is None
+    assert completion_mode(null, second(9_000, block={0: 899.0})) == SUBMITTER
+    assert completion_mode(null, second(9_000, block={0: 400.0, 1: 500.0})) == SOFTIRQ
 
 
 def test_partitions_stand_for_their_disk_and_disks_are_mapped_once() -> None:

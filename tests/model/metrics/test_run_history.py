@@ -34,11 +34,11 @@ RATES = st.lists(
 def play(history: RunHistory, step: int, iops: float | None, depth: int = 8, **job: object) -> None:
     """A whole run of three seconds."""
     job = {"job": "randread-4k", "title": TITLE.format(depth, 1), "ended": STOPPED, **job}
-    history.started(step, str(job["job"]), str(job["title"]), job.get("options"))  # type: ignore[arg-type]
+    history.start_run(step, str(job["job"]), str(job["title"]), job.get("options"))  # type: ignore[arg-type]
     if iops is not None:
         for one in seconds(3, interval=fio(iops), step=step, disks={"vda": disk(iops)}):
-            history.frame(one)
-    history.finished(step, str(job["ended"]))
+            history.add_frame(one)
+    history.finish_run(step, str(job["ended"]))
 
 
 def runs(*iops: float | None) -> list[RunRow]:
@@ -51,9 +51,9 @@ def runs(*iops: float | None) -> list[RunRow]:
 def test_a_run_has_the_figures_of_its_frames() -> None:
     history = RunHistory(["vda"])
     for one in whole_frames("3.42-a-randread-grp"):
-        history.started(one.step, "j", "t") if one.step else None
-        history.frame(one)
-    history.finished(1, DONE)
+        history.start_run(one.step, "j", "t") if one.step else None
+        history.add_frame(one)
+    history.finish_run(1, DONE)
     meter = PointMeter(0.0, ["vda"])
     for one in whole_frames("3.42-a-randread-grp"):
         meter.add(one)
@@ -69,13 +69,13 @@ def test_means_are_weighted_by_time_and_ramps_left_out(
     parts: list[tuple[int, float, float]],
 ) -> None:
     history = RunHistory(["vda"])
-    history.started(1, "j", "t")
-    history.frame(frame(0.5, fio(9e9), flags=frozenset({RAMP}), disks={"vda": disk(9e9)}))
+    history.start_run(1, "j", "t")
+    history.add_frame(frame(0.5, fio(9e9), flags=frozenset({RAMP}), disks={"vda": disk(9e9)}))
     for n, (ios, length, aqu) in enumerate(parts):
         flags = frozenset({PARTIAL}) if length < 0.5 else frozenset()
         interval = replace(fio(0, seconds=length), seconds=length)
         interval = replace(interval, total=replace(interval.total, ios=ios, bytes=512 * ios))
-        history.frame(frame(n + 1, interval, flags=flags, disks={"vda": disk(aqu=aqu)}))
+        history.add_frame(frame(n + 1, interval, flags=flags, disks={"vda": disk(aqu=aqu)}))
     (row,) = history.rows
     whole = sum(length for _, length, _ in parts)
     assert row.seconds == pytest.approx(whole)
@@ -88,14 +88,14 @@ def test_means_are_weighted_by_time_and_ramps_left_out(
 @given(st.lists(st.lists(st.integers(0, 10**9), min_size=1, max_size=30), min_size=1, max_size=5))
 def test_percentiles_are_those_of_all_ios_together(latencies: list[list[int]]) -> None:
     history = RunHistory()
-    history.started(1, "j", "t")
+    history.start_run(1, "j", "t")
     for n, part in enumerate(latencies):
         bins: dict[int, int] = {}
         for one in part:
             bins[histogram.bucket_key(one)] = bins.get(histogram.bucket_key(one), 0) + 1
         interval = fio(len(part))
         interval = replace(interval, total=replace(interval.total, bins=bins))
-        history.frame(frame(n + 1, interval))
+        history.add_frame(frame(n + 1, interval))
     (row,) = history.rows
     ranked = sorted(histogram.bucket_key(one) for part in latencies for one in part)
     assert row.p50_ns == ranked[-(-len(ranked) // 2) - 1]
@@ -104,22 +104,22 @@ def test_percentiles_are_those_of_all_ios_together(latencies: list[list[int]]) -
 
 def test_what_was_not_measured_is_not_zero() -> None:
     history = RunHistory()
-    history.started(1, "j", "t")
+    history.start_run(1, "j", "t")
     (row,) = history.rows
     figures = (row.seconds, row.iops, row.bw, row.p50_ns, row.p99_ns, row.util, row.aqu_sz)
     assert figures == (None,) * 7 and row.ended == RUNS
-    history.frame(frame(1, fio(0.0)))
+    history.add_frame(frame(1, fio(0.0)))
     (row,) = history.rows
     assert row.iops == 0 and row.p99_ns is None and row.util is None
 
 
 def test_the_idle_rest_behind_fio_s_last_second_is_not_the_device_s() -> None:
     history = RunHistory(["vda"])
-    history.started(1, "j", "t")
-    history.frame(frame(1, fio(100), disks={"vda": disk(util=90.0)}))
+    history.start_run(1, "j", "t")
+    history.add_frame(frame(1, fio(100), disks={"vda": disk(util=90.0)}))
     last = fio(100, seconds=0.1)
     flags = frozenset({FINAL, PARTIAL})
-    history.frame(frame(2, last, flags=flags, disks={"vda": disk(util=1.0)}))
+    history.add_frame(frame(2, last, flags=flags, disks={"vda": disk(util=1.0)}))
     (row,) = history.rows
     assert row.util == 90 and row.seconds == pytest.approx(1.1)
 
@@ -141,23 +141,23 @@ def test_each_run_is_held_against_the_one_before_and_the_base() -> None:
     for step, iops in enumerate((1000.0, 1500.0, 750.0), 1):
         play(history, step, iops, 8 * step)
         if step == 1:
-            assert history.turn_base() == history.rows[0] and history.base == 1
+            assert history.toggle_base() == history.rows[0] and history.base == 1
     assert [row.to_before for row in history.rows] == [None, 50.0, -50.0]
     assert [row.to_base for row in history.rows] == [None, 50.0, -25.0]
-    assert history.turn_base() is not None and history.base == 3
+    assert history.toggle_base() is not None and history.base == 3
     assert [row.to_base for row in history.rows] == [pytest.approx(100 / 3), 100.0, None]
-    assert history.turn_base() is None and history.base is None
+    assert history.toggle_base() is None and history.base is None
     assert [row.to_base for row in history.rows] == [None] * 3
 
 
 def test_a_run_under_way_is_held_against_the_one_before_but_is_no_base() -> None:
     history = RunHistory(["vda"])
-    assert history.turn_base() is None
+    assert history.toggle_base() is None
     play(history, 1, 1000.0)
-    history.started(2, "randread-4k", TITLE.format(16, 1))
-    history.frame(frame(5, fio(1200.0), step=2))
+    history.start_run(2, "randread-4k", TITLE.format(16, 1))
+    history.add_frame(frame(5, fio(1200.0), step=2))
     assert history.rows[-1].to_before == pytest.approx(20) and history.rows[-1].ended == RUNS
-    found = history.turn_base()
+    found = history.toggle_base()
     assert found is not None and found.step == 1
 
 
@@ -203,11 +203,11 @@ def test_tunables_belong_to_the_run_that_has_them_first() -> None:
     history.note_tunable_change("vda", "nomerges", "1", "0")
     play(history, 2, 1.0, 16)
     assert history.rows[1].changed == ("iodepth 8 → 16", "rq_affinity 1 → 2")
-    history.started(3, "randread-4k", TITLE.format(16, 1))
-    history.frame(frame(9, fio(5), step=3))
+    history.start_run(3, "randread-4k", TITLE.format(16, 1))
+    history.add_frame(frame(9, fio(5), step=3))
     history.note_tunable_change("vda", "scheduler", "none", "bfq")
     assert history.rows[2].changed == ("the same again", "scheduler none → bfq while it ran")
-    history.finished(3, DONE)
+    history.finish_run(3, DONE)
     play(history, 4, 1.0, 16)
     assert history.rows[3].what == "the same again"
 
@@ -230,33 +230,33 @@ def test_a_run_that_measured_nothing_is_passed_over() -> None:
 def test_a_tunable_turned_in_a_run_that_measured_nothing_is_the_next_one_s() -> None:
     history = RunHistory()
     play(history, 1, 1000.0)
-    history.started(2, "randread-4k", TITLE.format(8, 1))
+    history.start_run(2, "randread-4k", TITLE.format(8, 1))
     history.note_tunable_change("vda", "nomerges", "0", "2")
-    history.finished(2, STOPPED)
+    history.finish_run(2, STOPPED)
     play(history, 3, 1000.0)
     assert history.rows[1].changed == ("nomerges 0 → 2",)
 
 
 def test_a_job_that_never_started_is_no_run() -> None:
     history = RunHistory()
-    history.finished(1, FAILED)
+    history.finish_run(1, FAILED)
     assert history.rows == [] and history.last is None
 
 
 def test_the_layout_and_the_run_are_one() -> None:
     history = RunHistory()
-    history.started(1, "j", "t")
-    history.started(1, "j", "t")
-    history.frame(frame(1, fio(5)))
+    history.start_run(1, "j", "t")
+    history.start_run(1, "j", "t")
+    history.add_frame(frame(1, fio(5)))
     assert [row.iops for row in history.rows] == [5]
 
 
 def test_a_recording_that_begins_within_a_run_has_what_is_in_it() -> None:
     history = RunHistory()
     for one in seconds(2, interval=fio(700), step=4):
-        history.frame(one)
-    history.finished(4, DONE)
-    history.frame(frame(9, fio(1), step=4))
+        history.add_frame(one)
+    history.finish_run(4, DONE)
+    history.add_frame(frame(9, fio(1), step=4))
     (row,) = history.rows
     assert (row.step, row.iops, row.seconds, row.ended) == (4, 700, 2, DONE)
     play(history, 5, 700)
@@ -265,9 +265,9 @@ def test_a_recording_that_begins_within_a_run_has_what_is_in_it() -> None:
 
 def test_a_frame_before_the_start_is_told_counts() -> None:
     history = RunHistory()
-    history.frame(frame(1, fio(100)))
-    history.started(1, "j", TITLE.format(8, 1))
-    history.frame(frame(2, fio(300)))
+    history.add_frame(frame(1, fio(100)))
+    history.start_run(1, "j", TITLE.format(8, 1))
+    history.add_frame(frame(2, fio(300)))
     (row,) = history.rows
     assert (row.what, row.iops, row.seconds) == (TITLE.format(8, 1), 200, 2)
 
@@ -278,19 +278,19 @@ def idle(t: float) -> Frame:
 
 def test_time_without_a_job_is_nobody_s() -> None:
     history = RunHistory(["vda"])
-    history.frame(idle(1))
+    history.add_frame(idle(1))
     assert history.rows == []
     play(history, 1, 1000.0)
     before = history.rows
-    history.frame(idle(9))
+    history.add_frame(idle(9))
     assert history.rows == before
 
 
 def test_a_copy_stands_still() -> None:
     history = RunHistory()
-    history.started(1, "j", "t")
+    history.start_run(1, "j", "t")
     still = history.copy()
-    history.frame(frame(1, fio(5)))
+    history.add_frame(frame(1, fio(5)))
     assert still.rows[0].iops is None and history.rows[0].iops == 5
 
 
@@ -303,17 +303,17 @@ def test_only_what_measured_something_is_a_row(iops: Sequence[float | None]) -> 
 
 def test_seconds_without_all_hosts_are_no_part_of_a_run_s_iops() -> None:
     history = RunHistory(("vda",))
-    history.started(1, "randread-4k", TITLE.format(8, 1))
+    history.start_run(1, "randread-4k", TITLE.format(8, 1))
 
     def some(iops: float) -> None:
         for one in seconds(2, interval=fio(iops), step=1, disks={"vda": disk(iops)}):
-            history.frame(replace(one, flags=one.flags | {SOME_HOSTS}))
+            history.add_frame(replace(one, flags=one.flags | {SOME_HOSTS}))
 
     some(2000)
     # of nothing else is known yet
     assert history.rows[0].iops == pytest.approx(2000)
     for one in seconds(3, interval=fio(4000), step=1, disks={"vda": disk(4000)}):
-        history.frame(one)
+        history.add_frame(one)
     some(1000)
     (row,) = history.rows
     assert row.iops == pytest.approx(4000) and row.seconds == pytest.approx(7)

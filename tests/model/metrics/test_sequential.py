@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lazy_scipy import integrate, stats
 
-from iopstui.model.metrics.sequential import (
+from iopstui.model.metrics.statistics.paired_comparison import compare_paired
+from iopstui.model.metrics.statistics.sequential import (
     MIN_RUNS,
     MIXTURE,
     anytime_limit,
     anytime_p,
     runs_needed,
 )
-from iopstui.model.metrics.statistics import compare_paired
 
 
 @pytest.mark.parametrize("runs", [2, 4, 7, 20])

@@ -128,7 +128,7 @@ def test_the_places_of_a_job_s_ios_on_a_share() -> None:
     read = OperationRates(1.0, 100, 100 * 65536, 0, 900, 3000, 4000, 0)
     found = Share(1.0, 100, 0, (100,), {"read": read})
     load = JobLoad(8.0, 100, 100 * 65536.0, None,
-                   parts=(DirectionLoad("r", 100, 100 * 65536.0, direct=True),))  # fmt: skip
+                   directions=(DirectionLoad("r", 100, 100 * 65536.0, direct=True),))  # fmt: skip
     waits = place_on_share(found, load)
     assert waits is not None
     assert waits.ios == 8 and waits.above == pytest.approx(4)
@@ -141,7 +141,7 @@ def test_one_io_that_is_split_into_small_rpcs_counts_once() -> None:
     read = OperationRates(1.0, 400, 400 * 16384, 0, 0, 16000, 16000, 0)
     found = Share(1.0, 400, 0, (400,), {"read": read})
     load = JobLoad(8.0, 100, 100 * 65536.0, None,
-                   parts=(DirectionLoad("r", 100, 100 * 65536.0, direct=True),))  # fmt: skip
+                   directions=(DirectionLoad("r", 100, 100 * 65536.0, direct=True),))  # fmt: skip
     waits = place_on_share(found, load)
     assert waits is not None
     assert waits.layers[SENT] == pytest.approx(4), "16 RPCs in flight are 4 I/Os"

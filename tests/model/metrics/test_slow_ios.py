@@ -61,9 +61,9 @@ def test_the_sample_is_random() -> None:
     firsts = 0
     for seed in range(20):
         found = SlowIos()
-        found._chance = Random(seed)
+        found._random = Random(seed)
         found.read(1, log(2_000, seed))
-        firsts += sum(number < 500 for number, _, _ in found._kept[b"0"].sample)
+        firsts += sum(number < 500 for number, _, _ in found._selections[b"0"].sample)
     # a quarter of 20 times 50
     assert 200 < firsts < 300
 

@@ -13,10 +13,10 @@ from iopstui.model.metrics.probe import ProbeInterval, ProbeIntervals
 from iopstui.model.metrics.slow.slow_requests import (
     COMPARED_COUNT,
     SlowestTotal,
-    second_of,
-    slow_ones,
+    completion_second,
+    slow_requests,
     slowest,
-    way_text,
+    stages_text,
 )
 from iopstui.output.jsonl import frame_object
 
@@ -44,8 +44,8 @@ def test_it_has_a_second_of_the_session() -> None:
     probe = intervals.feed(read, 2_500_000_000)
     assert probe is not None
     of = replace(frame(7.5, {}), probe=probe)
-    assert abs(second_of(kept[0], probe, of.t) - 6.25) < 1e-9
-    assert slow_ones(of) == [kept[0]] and slow_ones(None) == ()
+    assert abs(completion_second(kept[0], probe, of.t) - 6.25) < 1e-9
+    assert slow_requests(of) == [kept[0]] and slow_requests(None) == ()
     rows = frame_object(of)["device"]["slowest"]
     assert [(row["t"], row["total"], row["slow"], row["sampled"]) for row in rows] == [
         (6.25, 9000, True, False), (6.0, 8000, False, True),
@@ -91,8 +91,8 @@ def test_a_sample_of_many_seconds_is_random_and_the_same_in_parts() -> None:
         parts[place // 150].add(one)
     parts[0].join(parts[1])
     parts[0].join(parts[2])
-    compared = whole.compared()
-    assert parts[0].compared() == compared
+    compared = whole.selection()
+    assert parts[0].selection() == compared
     slow = [one for one in compared if one.slow]
     assert [one.pid for one in slow] == [399 - n // 3 for n in range(COMPARED_COUNT)]
     sample = [one for one in compared if not one.slow]
@@ -110,4 +110,4 @@ def test_the_slowest_of_many() -> None:
 def test_what_was_sent_back_was_tried_before() -> None:
     one = exemplar(4 * 10**9, 10**10, inserted_ns=None, requeued_ns=8 * 10**9,
                    issued_ns=10**10 - 10**6)  # fmt: skip
-    assert way_text(one) == "2.00 s tried before, 2.00 s queued, 1.00 ms device"
+    assert stages_text(one) == "2.00 s tried before, 2.00 s queued, 1.00 ms device"

@@ -141,7 +141,7 @@ def test_each_direction_takes_its_own_time_below() -> None:
 
 def test_buffered_writes_wait_above_the_device_that_writes_them_back() -> None:
     parts = (DirectionLoad("r", 500, 500 * 4096.0), DirectionLoad("w", 4000, 4000 * 4096.0, True))
-    load = JobLoad(6.0, 4500, 4500 * 4096.0, 0.0, parts=parts)
+    load = JobLoad(6.0, 4500, 4500 * 4096.0, 0.0, directions=parts)
     found = place_waits(ALONE, {"vda": disk(500, 2.0, 4000, 50.0)}, load)
     assert found is not None and found.layers["vda"] == pytest.approx(1.0)
     assert found.above == pytest.approx(5.0)
@@ -151,7 +151,7 @@ def test_buffered_writes_wait_above_the_device_that_writes_them_back() -> None:
 def test_direct_reads_that_no_counter_saw_are_in_an_unknown_place(direct: bool) -> None:
     """iostats=0; buffered reads may come from the page cache."""
     parts = (DirectionLoad("r", 1000, 4096e3, direct=direct),)
-    found = place_waits(ALONE, {"vda": disk()}, JobLoad(4.0, 1000, 4096e3, 0.25, parts=parts))
+    found = place_waits(ALONE, {"vda": disk()}, JobLoad(4.0, 1000, 4096e3, 0.25, directions=parts))
     assert found is not None and found.cpu == pytest.approx(1.0)
     assert (found.above, found.unknown) == ((None, 3.0) if direct else (3.0, 0.0))
 
@@ -161,7 +161,7 @@ def test_a_neighbour_that_only_writes_does_not_slow_our_reads() -> None:
     found = place_waits(
         ALONE,
         {"vda": disk(1000, 1.0, 100, 500.0)},
-        JobLoad(4.0, 1000, 1000 * 4096.0, 0.0, parts=parts),
+        JobLoad(4.0, 1000, 1000 * 4096.0, 0.0, directions=parts),
     )
     assert found is not None and found.layers["vda"] == pytest.approx(1.0)
 

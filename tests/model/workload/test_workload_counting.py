@@ -8,8 +8,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.model.workload import counting, words
-from iopstui.model.workload.counting import OTHERS, WorkloadCounter, binned
+from iopstui.model.workload import counting, packing
+from iopstui.model.workload.counting import OTHER_PROCESSES, WorkloadCounter, binned
 from iopstui.model.workload.phases import join
 from iopstui.model.workload.workload import Stream, Workload
 
@@ -32,8 +32,8 @@ def fed(
     for after, pid, kind, sectors, follows, region, depth in requests:
         now += after * MS
         rows.append((
-            now, words.shape(pid, kind, sectors, words.SEQUENTIAL * follows),
-            words.counted(pid, kind, depth), words.counted(pid, kind, region), 9, depth,
+            now, packing.pack_shape(pid, kind, sectors, packing.SEQUENTIAL * follows),
+            packing.pack_value(pid, kind, depth), packing.pack_value(pid, kind, region), 9, depth,
         ))  # fmt: skip
     edges = sorted({0, len(rows), *(cut for cut in cuts if cut < len(rows))})
     for begin, end in pairwise(edges):
@@ -75,7 +75,7 @@ def _counts(stream: Stream) -> tuple[object, ...]:
 def test_everything_is_counted_once(requests: list[Request]) -> None:
     found = fed(requests, [])
     for kind in range(3):
-        name = words.KINDS[kind]
+        name = packing.KINDS[kind]
         ours = [one for one in requests if one[2] == kind]
         total = found.total(name)
         assert total.ios == len(ours) == sum(total.sizes.values())
@@ -95,7 +95,7 @@ def test_arrivals_are_those_of_their_windows(requests: list[Request]) -> None:
     now, times = 0, []
     for one in requests:
         now += one[0]
-        if one[2] == words.WRITE:
+        if one[2] == packing.WRITE:
             times.append(now)
     arrivals = found.total("write").arrivals
     by_window = Counter(time // 100 for time in times)
@@ -109,14 +109,14 @@ def test_arrivals_are_those_of_their_windows(requests: list[Request]) -> None:
 def test_processes_of_one_name_are_one_stream() -> None:
     found = fed([(1, 1, 0, 8, False, 0, 1), (1, 2, 0, 8, False, 0, 1), (200, 3, 0, 8, False, 0, 1)],
                 [])  # fmt: skip
-    db = found.of("db")["read"]
+    db = found.streams_of("db")["read"]
     assert (db.ios, db.workers, found.processes) == (2, 2.0, ("db", "log"))
 
 
 def test_a_flush_has_no_place_and_no_depth() -> None:
     counter = WorkloadCounter(lambda pid: "db")
     counter.begin(0)
-    counter.add([5], [words.shape(1, words.FLUSH, 0)], [0], [0], [3], [0])
+    counter.add([5], [packing.pack_shape(1, packing.FLUSH, 0)], [0], [0], [3], [0])
     found = counter.result("vda", 10**9)
     assert found.total("flush").ios == 1 and found.ios == 0 and found.depth is None
     assert [one.kind for one in found.streams] == ["flush"]
@@ -131,14 +131,14 @@ def test_memory_is_bounded_whatever_comes() -> None:
         times = [MS * n for n in range(count)]
         pids = [n % 200 for n in range(count)]
         counter.add(
-            times, [words.shape(pid, n % 3, n * 7 + step) for n, pid in enumerate(pids)],
-            [words.counted(pid, n % 3, n) for n, pid in enumerate(pids)],
-            [words.counted(pid, n % 3, n * 391 + step) for n, pid in enumerate(pids)],
+            times, [packing.pack_shape(pid, n % 3, n * 7 + step) for n, pid in enumerate(pids)],
+            [packing.pack_value(pid, n % 3, n) for n, pid in enumerate(pids)],
+            [packing.pack_value(pid, n % 3, n * 391 + step) for n, pid in enumerate(pids)],
             [n for n in range(count)], [1] * count,
         )  # fmt: skip
     assert counter.cells < 150 * (counting.MAX_REGIONS + 600)
     found = counter.result("vda", count * MS)
-    assert found.ios == 2 * count and OTHERS in found.processes
+    assert found.ios == 2 * count and OTHER_PROCESSES in found.processes
     assert len(found.processes) == counting.MAX_PROCESSES + 1
     assert len(found.cgroups) == counting.MAX_CGROUPS
     for one in found.streams:
@@ -155,7 +155,7 @@ def test_a_bin_is_an_eighth_of_an_octave(value: int) -> None:
 def test_what_came_too_fast_counts_in_the_rate() -> None:
     counter = WorkloadCounter(lambda pid: "db")
     counter.begin(0)
-    counter.add([5] * 100, [words.shape(1, 0, 8)] * 100, [words.counted(1, 0, 1)] * 100,
-                [words.counted(1, 0, 1)] * 100, [3] * 100, [1] * 100)  # fmt: skip
+    counter.add([5] * 100, [packing.pack_shape(1, 0, 8)] * 100, [packing.pack_value(1, 0, 1)] * 100,
+                [packing.pack_value(1, 0, 1)] * 100, [3] * 100, [1] * 100)  # fmt: skip
     found = counter.result("vda", 2 * 10**9, lost=300)
     assert found.total("read").rate == 200 and found.seconds == 2 and found.lost == 300

@@ -33,7 +33,7 @@ def workload(*streams: Stream) -> Workload:
 
 def test_a_workload_is_close_to_itself() -> None:
     found = distances(workload(ONE), workload(ONE))
-    assert all(one.close for one in found) and len(found) == 7
+    assert all(one.is_close for one in found) and len(found) == 7
 
 
 def test_what_differs_is_named() -> None:
@@ -47,16 +47,16 @@ def test_what_differs_is_named() -> None:
     assert found["reads/s"].distance == pytest.approx(1000 / 700)
     assert found["read working set"].distance == pytest.approx(1.2)
     assert found["read depth"].distance == 2 and found["read depth"].ratio
-    assert [one.close for one in found.values()].count(True) == 0
+    assert [one.is_close for one in found.values()].count(True) == 0
     # there were no writes: of nothing no distribution is known
-    assert found["write sizes"].close is None and found["write sizes"].captured == "–"
+    assert found["write sizes"].is_close is None and found["write sizes"].captured == "–"
 
 
 def test_what_is_not_known_is_neither_close_nor_apart() -> None:
     short = replace(ONE, arrivals=Arrivals(5))
     other = replace(ONE, depths={})
     found = {one.name: one for one in distances(workload(short), workload(other))}
-    assert found["read burstiness"].close is None and found["read depth"].close is None
+    assert found["read burstiness"].is_close is None and found["read depth"].is_close is None
     assert (found["read burstiness"].captured, found["read burstiness"].replayed) == ("–", "10.0")
 
 
@@ -64,9 +64,9 @@ def test_the_rate_of_a_closed_loop_is_its_result() -> None:
     faster = replace(ONE, ios=3 * ONE.ios)
     found = {one.name: one for one in distances(workload(ONE), workload(faster), CLOSED)}
     rate = f"{ONE.kind}s/s"
-    assert found[rate].distance is not None and found[rate].close is None
-    assert found[f"{ONE.kind} sizes"].close
-    assert not distances(workload(ONE), workload(faster))[1].close
+    assert found[rate].distance is not None and found[rate].is_close is None
+    assert found[f"{ONE.kind} sizes"].is_close
+    assert not distances(workload(ONE), workload(faster))[1].is_close
 
 
 def test_a_direction_with_hardly_a_request_is_not_compared() -> None:
@@ -74,4 +74,4 @@ def test_a_direction_with_hardly_a_request_is_not_compared() -> None:
     few = replace(ONE, kind=other, ios=max(1, ONE.ios // 200))
     twice = replace(few, ios=2 * few.ios)
     found = {one.name: one for one in distances(workload(ONE, few), workload(ONE, twice))}
-    assert found[f"{other}s/s"].close is None and found[f"{ONE.kind}s/s"].close
+    assert found[f"{other}s/s"].is_close is None and found[f"{ONE.kind}s/s"].is_close

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from iopstui.model.fio import jobfile
 from iopstui.model.fio.job_rules import objections
 from iopstui.model.workload.job import describe, job_text
+from iopstui.model.workload.packing import METADATA_PROCESS
 from iopstui.model.workload.phases import Phase
-from iopstui.model.workload.words import METADATA_PROCESS
 from iopstui.model.workload.workload import CLOSED, OPEN, Arrivals, Stream, Workload
 
 EVEN = Arrivals(100, 0, 1, 900, 10)

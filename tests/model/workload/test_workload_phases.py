@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from iopstui.model.workload.counting import MAX_PROCESSES, MAX_REGIONS, MAX_SIZES, OTHERS
+from iopstui.model.workload.counting import MAX_PROCESSES, MAX_REGIONS, MAX_SIZES, OTHER_PROCESSES
 from iopstui.model.workload.phases import MAX_PHASES, Phases, are_alike, join
 from iopstui.model.workload.workload import Arrivals, Stream, Workload
 
@@ -59,8 +59,8 @@ def test_day_backup_and_night_are_three() -> None:
         (0.0, 600.0), (600.0, 780.0), (780.0, 1080.0)
     ]  # fmt: skip
     assert [len(phase.workload.streams) for phase in found.all] == [1, 2, 0]
-    assert found.whole.ios == sum(one.ios for one in (*day, *backup))
-    assert found.whole.seconds == 1080.0
+    assert found.combined.ios == sum(one.ios for one in (*day, *backup))
+    assert found.combined.seconds == 1080.0
 
 
 def test_a_little_of_something_else_is_no_phase() -> None:
@@ -79,7 +79,7 @@ def test_of_too_many_the_shortest_are_joined() -> None:
         found.add(one)
     assert len(found.all) == MAX_PHASES
     assert found.all[0].start_s == 0.0 and found.all[-1].end_s == 60.0 * len(spans)
-    assert found.whole.ios == sum(one.ios for one in spans)
+    assert found.combined.ios == sum(one.ios for one in spans)
     with pytest.raises(ValueError, match="no workloads"):
         join([])
 
@@ -102,12 +102,12 @@ def test_joined_spans_stay_within_the_bounds_of_one() -> None:
         for n in range(100)
     ]  # fmt: skip
     whole = join(spans)
-    assert len(whole.processes) == MAX_PROCESSES + 1 and OTHERS in whole.processes
+    assert len(whole.processes) == MAX_PROCESSES + 1 and OTHER_PROCESSES in whole.processes
     assert sum(one.ios for one in whole.streams) == sum(one.ios for w in spans for one in w.streams)
     for one in (*whole.streams, *whole.totals.values()):
         assert one.seconds == whole.seconds == 6000.0
         assert len(one.regions) <= MAX_REGIONS and len(one.sizes) < MAX_SIZES + 200
-    others = whole.of(OTHERS)["read"]
+    others = whole.streams_of(OTHER_PROCESSES)["read"]
     # 200 processes less the 48 that are kept apart
     assert sum(others.sizes.values()) == 152 * 100 and sum(others.regions.values()) == 152 * 100
 

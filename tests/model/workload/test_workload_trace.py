@@ -7,20 +7,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.model.fio import jobfile
-from iopstui.model.workload import words
+from iopstui.model.workload import packing
 from iopstui.model.workload.trace import (
     FILE,
     HEADER,
-    BadTrace,
+    InvalidTrace,
     Trace,
     TraceBuffer,
-    folded,
+    fold_trace,
     parse_trace,
     replay_job,
     trace_lines,
 )
 
-MIB_SECTORS = 1 << words.REGION_SECTORS_BITS
+MIB_SECTORS = 1 << packing.REGION_SECTORS_BITS
 # (nanoseconds since the one before, kind, first sector, sectors)
 REQUEST = st.tuples(st.integers(0, 10**9), st.sampled_from([0, 1, 2, 3]),
                     st.integers(0, 1 << 33), st.integers(1, 5000))  # fmt: skip
@@ -31,20 +31,20 @@ def captured(requests: list[tuple[int, int, int, int]]) -> Trace:
     for after, *_ in requests:
         now += after
         times.append(now)
-    return folded(times, [one[2] for one in requests],
-                  [words.shape(7, kind, 0 if kind == words.FLUSH else sectors, words.FUA)
+    return fold_trace(times, [one[2] for one in requests],
+                  [packing.pack_shape(7, kind, 0 if kind == packing.FLUSH else sectors, packing.FUA)
                    for _, kind, _, sectors in requests])  # fmt: skip
 
 
 @given(st.lists(REQUEST, min_size=1, max_size=40))
 def test_kinds_lengths_and_order_stay(requests: list[tuple[int, int, int, int]]) -> None:
     found = captured(requests)
-    kept = [one for one in requests if one[1] != words.DISCARD]
+    kept = [one for one in requests if one[1] != packing.DISCARD]
     assert [(kind, length) for _, kind, _, length in found.requests] == [
-        (kind, 0 if kind == words.FLUSH else 512 * sectors) for _, kind, _, sectors in kept
+        (kind, 0 if kind == packing.FLUSH else 512 * sectors) for _, kind, _, sectors in kept
     ]
     assert found.discards == len(requests) - len(kept)
-    assert found.moved == sum(512 * sectors for _, kind, _, sectors in kept if kind < 2)
+    assert found.data_bytes == sum(512 * sectors for _, kind, _, sectors in kept if kind < 2)
     times = [time for time, *_ in found.requests]
     assert times == sorted(times) and (not times or times[0] == 0)
 
@@ -86,8 +86,8 @@ def test_what_is_written_is_read(requests: list[tuple[int, int, int, int]]) -> N
     found = captured(requests)
     lines = list(trace_lines(found))
     assert lines[0] == HEADER and lines[1] == f"0 {FILE} add"
-    if not found.moved:
-        with pytest.raises(BadTrace, match="nothing"):
+    if not found.data_bytes:
+        with pytest.raises(InvalidTrace, match="nothing"):
             parse_trace(lines)
         return
     again = parse_trace(lines)
@@ -116,19 +116,19 @@ def test_the_name_of_the_file_is_not_kept() -> None:
     ],
 )  # fmt: skip
 def test_what_can_t_be_replayed(line: str, why: str) -> None:
-    with pytest.raises(BadTrace, match=why):
+    with pytest.raises(InvalidTrace, match=why):
         parse_trace([*GOOD[:-1], line])
 
 
 @pytest.mark.parametrize("lines", [[], ["fio version 2 iolog"], [HEADER], ["\x7fELF"]])
 def test_what_is_no_trace(lines: list[str]) -> None:
-    with pytest.raises(BadTrace):
+    with pytest.raises(InvalidTrace):
         parse_trace(lines)
 
 
 @given(st.lists(st.text(max_size=40), max_size=8))
 def test_rubbish_is_said_to_be_rubbish(lines: list[str]) -> None:
-    with pytest.raises(BadTrace):
+    with pytest.raises(InvalidTrace):
         parse_trace([HEADER, *lines])
 
 
@@ -145,5 +145,5 @@ def test_a_buffer_is_bounded() -> None:
     buffer = TraceBuffer(5)
     for begin in (0, 3, 6):
         times = list(range(begin, begin + 3))
-        buffer.add(times, [8 * time for time in times], [words.shape(1, 0, 8)] * 3)
+        buffer.add(times, [8 * time for time in times], [packing.pack_shape(1, 0, 8)] * 3)
     assert buffer.dropped == 4 and len(buffer.trace().requests) == 5

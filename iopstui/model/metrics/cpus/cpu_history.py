@@ -49,8 +49,8 @@ class CpuHistory:
         # the same tuple for all samples of the same CPUs
         cpus = before if cpus == before else cpus
         self._samples.append(_Sample(t - seconds, t, cpus, array("f", counted.values())))
-        most = min(MAX_SAMPLES, max(60, MAX_VALUES // len(counted)))
-        while len(self._samples) > most:
+        max_samples = min(MAX_SAMPLES, max(60, MAX_VALUES // len(counted)))
+        while len(self._samples) > max_samples:
             self._samples.popleft()
 
     def columns(self, start: float, column_s: float, count: int) -> list[dict[int, float] | None]:

@@ -17,21 +17,21 @@ class IrqRates(Mapping[int, Mapping[int, float]]):
     interrupt's are made when somebody asks for it. What all of them came to is known without.
     """
 
-    __slots__ = ("_before", "_found", "_irqs", "_now", "_seconds")
+    __slots__ = ("_counts", "_earlier_counts", "_irqs", "_rates_by_irq", "_seconds")
 
     def __init__(
         self, now: Mapping[int, Counts], before: Mapping[int, Counts], seconds: float
     ) -> None:
         self._irqs = [irq for irq in now if irq in before]
-        self._now = now
-        self._before = before
+        self._counts = now
+        self._earlier_counts = before
         self._seconds = seconds
-        self._found: dict[int, Mapping[int, float]] = {}
+        self._rates_by_irq: dict[int, Mapping[int, float]] = {}
 
     def __getitem__(self, irq: int) -> Mapping[int, float]:
-        rates = self._found.get(irq)
+        rates = self._rates_by_irq.get(irq)
         if rates is None:
-            rates = self._found[irq] = self._rates(irq)
+            rates = self._rates_by_irq[irq] = self._rates(irq)
         return rates
 
     def __iter__(self) -> Iterator[int]:
@@ -48,7 +48,7 @@ class IrqRates(Mapping[int, Mapping[int, float]]):
         total: dict[int, float] = {}
         last_columns: object = None
         for irq in self._irqs:
-            columns, rates = self._moved(irq)
+            columns, rates = self._changed_rates(irq)
             # mostly the very same for all
             if columns is not last_columns:
                 last_columns = columns
@@ -58,18 +58,18 @@ class IrqRates(Mapping[int, Mapping[int, float]]):
         return total
 
     def _rates(self, irq: int) -> Mapping[int, float]:
-        columns, rates = self._moved(irq)
+        columns, rates = self._changed_rates(irq)
         return rates if columns is rates else {**dict.fromkeys(columns, 0.0), **rates}
 
-    def _moved(self, irq: int) -> tuple[Collection[int], Mapping[int, float]]:
+    def _changed_rates(self, irq: int) -> tuple[Collection[int], Mapping[int, float]]:
         """The CPUs that have a rate, and all of these that are not 0."""
-        reading, before = _reading(self._now, irq), _reading(self._before, irq)
+        reading, before = _reading(self._counts, irq), _reading(self._earlier_counts, irq)
         increase = (
             reading.increase_since(before) if reading is not None and before is not None else None
         )
         # one that went backwards has no rate
         if reading is None or increase is None or min(increase.values(), default=0) < 0:
-            rates = per_second(self._now[irq], self._before[irq], self._seconds)
+            rates = per_second(self._counts[irq], self._earlier_counts[irq], self._seconds)
             return rates, rates
         return reading.cpus, {cpu: count / self._seconds for cpu, count in increase.items()}
 

@@ -12,7 +12,7 @@ from iopstui.model.samples import MIXED, READ, TRIM, WRITE, FioStatus, JobStatus
 ALIGNED = 0.05
 """fio's interval and the kernel's may differ by this share to be called the same."""
 _LETTERS = {READ: "r", WRITE: "w", TRIM: "d"}
-_OFF = frozenset({"0", "none", "false"})
+_FALSE_VALUES = frozenset({"0", "none", "false"})
 
 
 def job_load(
@@ -39,7 +39,7 @@ def job_load(
         bytes_s=total.bw,
         cpu_wait=sum(shares) / len(shares) if shares else None,
         workers_wait=workers_wait / 100,
-        parts=_direction_loads(fio, status),
+        directions=_direction_loads(fio, status),
         aligned=bool(
             kernel_s and fio.seconds and abs(kernel_s - fio.seconds) <= ALIGNED * kernel_s
         ),
@@ -80,4 +80,4 @@ def _buffered(job: JobStatus) -> bool:
 
 def _is_enabled(job: JobStatus, name: str) -> bool:
     value = job.options.get(name)
-    return value is not None and value.strip().lower() not in _OFF
+    return value is not None and value.strip().lower() not in _FALSE_VALUES

@@ -149,12 +149,12 @@ class Share:
         """READ and READ_PLUS together; all 0 if there was none."""
         present = (self.operations[name] for name in READS if name in self.operations)
         operations = tuple(present)
-        return sum_operations(operations, self.seconds) if operations else self._none()
+        return sum_operations(operations, self.seconds) if operations else self._no_operations()
 
     @property
     def write(self) -> OperationRates:
         """WRITE; all 0 if there was none."""
-        return self.operations.get(WRITE) or self._none()
+        return self.operations.get(WRITE) or self._no_operations()
 
     @property
     def data(self) -> OperationRates:
@@ -171,15 +171,15 @@ class Share:
     def other(self) -> OperationRates:
         """All those together."""
         operations = self.others.values()
-        return sum_operations(operations, self.seconds) if operations else self._none()
+        return sum_operations(operations, self.seconds) if operations else self._no_operations()
 
     @property
     def total(self) -> OperationRates:
         """All operations together."""
         operations = self.operations.values()
-        return sum_operations(operations, self.seconds) if operations else self._none()
+        return sum_operations(operations, self.seconds) if operations else self._no_operations()
 
-    def _none(self) -> OperationRates:
+    def _no_operations(self) -> OperationRates:
         """No operation at all: 0 of what is counted."""
         zero = None if self.smb is not None else 0
         return OperationRates(self.seconds, 0, 0, zero, zero, zero, zero, 0)

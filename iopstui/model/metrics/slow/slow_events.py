@@ -49,22 +49,22 @@ def slow_events(kind: str, exemplars: Sequence[Exemplar]) -> list[SlowEvents]:
     requests."""
     levels = by_level(exemplar for exemplar in exemplars if exemplar.kind == kind)
     several = len(levels) > 1
-    events = [_of_level(kind, of_level, several) for of_level in levels.values()]
+    events = [_compare_level(kind, level_requests, several) for level_requests in levels.values()]
     return [level_events for level_events in events if level_events is not None]
 
 
-def _of_level(kind: str, of_kind: Sequence[Exemplar], several: bool) -> SlowEvents | None:
-    slow = tuple(exemplar for exemplar in of_kind if exemplar.slow)
+def _compare_level(kind: str, requests: Sequence[Exemplar], several: bool) -> SlowEvents | None:
+    slow = tuple(exemplar for exemplar in requests if exemplar.slow)
     # one that is both says nothing of the difference
-    sample = tuple(exemplar for exemplar in of_kind if exemplar.sampled and not exemplar.slow)
+    sample = tuple(exemplar for exemplar in requests if exemplar.sampled and not exemplar.slow)
     if not slow or not sample:
         return None
-    sample_events = frozenset(len(slow) + place for place in one_of_each_event(sample))
-    disks = ", ".join(sorted({exemplar.disk for exemplar in of_kind})) if several else ""
-    return SlowEvents(kind, slow, sample, one_of_each_event(slow), sample_events, disks)
+    sample_events = frozenset(len(slow) + position for position in slowest_per_event(sample))
+    disks = ", ".join(sorted({exemplar.disk for exemplar in requests})) if several else ""
+    return SlowEvents(kind, slow, sample, slowest_per_event(slow), sample_events, disks)
 
 
-def one_of_each_event(requests: Sequence[Exemplar]) -> frozenset[int]:
+def slowest_per_event(requests: Sequence[Exemplar]) -> frozenset[int]:
     """The position of the slowest request of each event."""
     event = list(range(len(requests)))
     for times in (
@@ -72,13 +72,13 @@ def one_of_each_event(requests: Sequence[Exemplar]) -> frozenset[int]:
         [request.completed_ns for request in requests],
     ):
         order = sorted(range(len(requests)), key=times.__getitem__)
-        for before, place in pairwise(order):
-            if times[place] - times[before] <= EVENT_NS:
-                merged, target = event[place], event[before]
+        for before, position in pairwise(order):
+            if times[position] - times[before] <= EVENT_NS:
+                merged, target = event[position], event[before]
                 event = [target if number == merged else number for number in event]
     slowest_of: dict[int, int] = {}
-    for place, number in enumerate(event):
-        best = slowest_of.setdefault(number, place)
-        if requests[place].total_ns > requests[best].total_ns:
-            slowest_of[number] = place
+    for position, number in enumerate(event):
+        best = slowest_of.setdefault(number, position)
+        if requests[position].total_ns > requests[best].total_ns:
+            slowest_of[number] = position
     return frozenset(slowest_of.values())

@@ -14,7 +14,7 @@ from random import Random
 from typing import Any
 
 from iopstui.model.metrics.probe import DISCARDS, READS, WRITES
-from iopstui.model.metrics.slow.in_common import in_common
+from iopstui.model.metrics.slow.common_properties import common_properties
 from iopstui.model.metrics.slow.slow_requests import COMPARED_COUNT, TOTAL_COUNT
 from iopstui.model.samples import Exemplar
 
@@ -36,7 +36,7 @@ class SlowIo:
 
 
 @dataclass(slots=True)
-class _Kept:
+class _Selection:
     """Lines of a direction: the slowest (a heap), and a random sample (Li's algorithm L)."""
 
     count: int = 0
@@ -50,20 +50,20 @@ class SlowIos:
     """The slowest and some random I/Os of all jobs of a run, in memory that does not grow."""
 
     def __init__(self) -> None:
-        self._kept = {direction: _Kept() for direction in _KINDS}
-        self._chance = Random(38)
+        self._selections = {direction: _Selection() for direction in _KINDS}
+        self._random = Random(38)
 
     @property
     def count(self) -> int:
         """I/Os in the logs."""
-        return sum(selection.count for selection in self._kept.values())
+        return sum(selection.count for selection in self._selections.values())
 
     def read(self, job: int, lines: Iterable[bytes]) -> None:
         """Take in the log of a job."""
         for line in lines:
             cells = line.split(b", ", 3)
             try:
-                latency, selection = int(cells[1]), self._kept[cells[2]]
+                latency, selection = int(cells[1]), self._selections[cells[2]]
             except (ValueError, IndexError, KeyError):
                 continue
             number = selection.count
@@ -75,39 +75,39 @@ class SlowIos:
             if number == selection.next_sampled:
                 self._sample(selection, number, line, job)
 
-    def _sample(self, selection: _Kept, number: int, line: bytes, job: int) -> None:
+    def _sample(self, selection: _Selection, number: int, line: bytes, job: int) -> None:
         if len(selection.sample) < COMPARED_COUNT:
             selection.sample.append((number, line, job))
             selection.next_sampled += 1
             if len(selection.sample) < COMPARED_COUNT:
                 return
         else:
-            selection.sample[self._chance.randrange(COMPARED_COUNT)] = (number, line, job)
-        selection.weight *= exp(log(1 - self._chance.random()) / COMPARED_COUNT)
-        skipped = log(1 - self._chance.random()) / log(1 - selection.weight)
+            selection.sample[self._random.randrange(COMPARED_COUNT)] = (number, line, job)
+        selection.weight *= exp(log(1 - self._random.random()) / COMPARED_COUNT)
+        skipped = log(1 - self._random.random()) / log(1 - selection.weight)
         selection.next_sampled = number + int(skipped) + 1
 
     def slowest(self) -> Iterator[SlowIo]:
         """The slowest of each direction, the slowest first."""
-        for direction in sorted(self._kept):
-            ordered = sorted(self._kept[direction].slow, reverse=True)[:TOTAL_COUNT]
-            yield from filter(None, (_parsed(line, job) for _, _, line, job in ordered))
+        for direction in sorted(self._selections):
+            ordered = sorted(self._selections[direction].slow, reverse=True)[:TOTAL_COUNT]
+            yield from filter(None, (_parse(line, job) for _, _, line, job in ordered))
 
     def claims(self, one_file: bool) -> list[str]:
         """What the slowest have in common, compared with the random ones, in words. With several
         files (not ``one_file``) the log does not say which one an offset is of."""
         exemplars = []
-        for selection in self._kept.values():
+        for selection in self._selections.values():
             slow = {number for _, number, _, _ in selection.slow}
             lines = [(line, job, True) for _, _, line, job in selection.slow]
             lines += [
                 (line, job, False) for number, line, job in selection.sample if number not in slow
             ]
             for line, job, is_slow in lines:
-                slow_io = _parsed(line, job)
+                slow_io = _parse(line, job)
                 if slow_io is not None:
                     exemplars.append(_exemplar(slow_io, one_file, is_slow))
-        return [claim.text for claim in in_common(exemplars)]
+        return [claim.text for claim in common_properties(exemplars)]
 
 
 def slow_ios_object(ios: SlowIos, one_file: bool) -> dict[str, Any]:
@@ -124,7 +124,7 @@ def slow_ios(data: Mapping[str, Any]) -> list[SlowIo]:
     return [SlowIo(**row) for row in data.get("slowest", ())]
 
 
-def _parsed(line: bytes, job: int) -> SlowIo | None:
+def _parse(line: bytes, job: int) -> SlowIo | None:
     cells = [cell.strip() for cell in line.split(b",")]
     try:
         offset = int(cells[4]) if len(cells) > 4 else None

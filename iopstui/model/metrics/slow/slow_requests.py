@@ -33,7 +33,7 @@ def rwbs(flags: int) -> str:
     return before + _OPERATIONS.get(flags & 0xFF, "N") + letters
 
 
-def way_text(request: Exemplar) -> str:
+def stages_text(request: Exemplar) -> str:
     """Where its time went: "2.11 ms queued, 7.10 ms device"."""
     parts = (
         ("tried before", request.tried_ns), ("plugged", request.plugged_ns),
@@ -42,22 +42,22 @@ def way_text(request: Exemplar) -> str:
     return ", ".join(f"{units.latency(ns)} {name}" for name, ns in parts if ns is not None)
 
 
-def slow_text(request: Exemplar) -> str:
+def request_text(request: Exemplar) -> str:
     """Which it is: "sector 2048, 4 KiB RS, fio (700), CPU 0 → 1"."""
-    place = (
+    location = (
         "" if request.sector is None else f"sector {request.sector}, {units.size(request.size)} "
     )
     process = f"{request.comm or units.MISSING} ({request.pid})"
     error = f", status {request.error}" if request.error else ""
-    return f"{place}{request.flags}, {process}, CPU {request.cpu} → {request.cpu_done}{error}"
+    return f"{location}{request.flags}, {process}, CPU {request.cpu} → {request.cpu_done}{error}"
 
 
-def second_of(exemplar: Exemplar, probe: ProbeInterval, t: float) -> float:
+def completion_second(exemplar: Exemplar, probe: ProbeInterval, t: float) -> float:
     """When a request completed, in seconds of the session; ``t`` is the frame's with this probe."""
     return t - probe.age_s - (probe.read_ns - exemplar.completed_ns) / 1e9
 
 
-def slow_ones(frame: Frame | None) -> Sequence[Exemplar]:
+def slow_requests(frame: Frame | None) -> Sequence[Exemplar]:
     """The slowest requests of a frame's second, without those that only are of the sample."""
     if frame is None or frame.probe is None:
         return ()
@@ -69,7 +69,7 @@ def slowest(exemplars: Iterable[Exemplar], count: int) -> list[Exemplar]:
     return nlargest(count, exemplars, key=lambda request: request.total_ns)
 
 
-def with_flushes_marked(exemplars: Sequence[Exemplar]) -> Sequence[Exemplar]:
+def mark_flushes(exemplars: Sequence[Exemplar]) -> Sequence[Exemplar]:
     """These requests; those that were in flight together with a flush are marked."""
     flushes = [
         (request.began_ns, request.completed_ns) for request in exemplars if request.kind == FLUSHES
@@ -91,7 +91,7 @@ class SlowestTotal:
     in which each completed; and a random sample of them all, to compare with."""
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[str, int], list[tuple[float, Exemplar]]] = {}
+        self._slowest: dict[tuple[str, int], list[tuple[float, Exemplar]]] = {}
         self._sample: dict[tuple[str, int], list[tuple[float, Exemplar]]] = {}
 
     def add(self, frame: Frame) -> None:
@@ -100,25 +100,25 @@ class SlowestTotal:
         if probe is None or not probe.exemplars:
             return
         counts = {kind: _count(probe, kind) for kind in KINDS}
-        exemplars = with_flushes_marked(probe.exemplars)
+        exemplars = mark_flushes(probe.exemplars)
         for request in exemplars:
             if request.slow:
-                self._add(second_of(request, probe, frame.t), request)
+                self._add(completion_second(request, probe, frame.t), request)
         for request in exemplars:
             # how many flushes there were is not known
             if request.sampled and counts.get(request.kind):
-                self._add_sampled(_lot(request, counts[request.kind]), request)
+                self._add_sampled(_sampling_key(request, counts[request.kind]), request)
 
     def join(self, later: SlowestTotal) -> None:
         """Add those of later frames."""
-        for rows in later._kept.values():
+        for rows in later._slowest.values():
             for t, request in rows:
                 self._add(t, request)
         for sample in later._sample.values():
             for lot, request in sample:
                 self._add_sampled(lot, request)
 
-    def of(self, kind: str) -> list[tuple[float, Exemplar]]:
+    def slowest_of(self, kind: str) -> list[tuple[float, Exemplar]]:
         """Those of a direction on the uppermost disks that have any, the slowest first."""
         return next(iter(self._by_level(kind)), [])
 
@@ -127,13 +127,13 @@ class SlowestTotal:
         return [row for kind in SLOW_KINDS for rows in self._by_level(kind) for row in rows]
 
     def _by_level(self, kind: str) -> list[list[tuple[float, Exemplar]]]:
-        keys = sorted(key for key in self._kept if key[0] == kind)
-        return [self._kept[key][:TOTAL_COUNT] for key in keys]
+        keys = sorted(key for key in self._slowest if key[0] == kind)
+        return [self._slowest[key][:TOTAL_COUNT] for key in keys]
 
-    def compared(self) -> list[Exemplar]:
+    def selection(self) -> list[Exemplar]:
         """The COMPARED_COUNT slowest of each direction and level, and as many random ones, marked
-        as such: what ``in_common`` compares."""
-        requests = [request for rows in self._kept.values() for _, request in rows]
+        as such: what ``common_properties`` compares."""
+        requests = [request for rows in self._slowest.values() for _, request in rows]
         slow = {id(request) for request in requests}
         return requests + [
             replace(request, slow=False)
@@ -141,7 +141,7 @@ class SlowestTotal:
         ]  # fmt: skip
 
     def _add(self, t: float, request: Exemplar) -> None:
-        rows = self._kept.setdefault((request.kind, request.level), [])
+        rows = self._slowest.setdefault((request.kind, request.level), [])
         if len(rows) >= COMPARED_COUNT and request.total_ns <= rows[-1][1].total_ns:
             return
         insort(rows, (t, request), key=lambda row: -row[1].total_ns)
@@ -157,10 +157,10 @@ class SlowestTotal:
 
 def _count(probe: ProbeInterval, kind: str) -> int:
     """The requests of a direction that were completed."""
-    return sum(of[kind].device.ios for of in probe.disks.values() if kind in of)
+    return sum(by_kind[kind].device.ios for by_kind in probe.disks.values() if kind in by_kind)
 
 
-def _lot(request: Exemplar, count: int) -> float:
+def _sampling_key(request: Exemplar, count: int) -> float:
     """A number as good as random, and the same whenever it is asked for: those with the lowest are
     a random sample of all requests, in whatever order they come. Each second has as many in its own
     sample, so that of a second with ``count`` requests counts for so many (Efraimidis and Spirakis,

@@ -41,7 +41,7 @@ class Stall:
             lasted = f"{self.seconds:.1f} s so far"
         elif self.at_most is None:
             lasted = f"at least {self.seconds:.1f} s"
-        elif self.at_most - self.seconds < _SAME_S:
+        elif self.at_most - self.seconds < _SAME_LENGTH_S:
             lasted = f"{self.seconds:.2f} s"
         else:
             lasted = f"{self.seconds:.1f} to {self.at_most:.1f} s"
@@ -57,13 +57,13 @@ class Stall:
         return f"stall {self.seconds:.1f} s"
 
 
-_SAME_S = 0.05
+_SAME_LENGTH_S = 0.05
 # the busy time is counted in clock ticks
-_ALL_BUSY = 0.98
+_FULLY_BUSY = 0.98
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenStall:
     """A stall that goes on, and the ``earliest`` that it can have begun (``None``: not known)."""
 
     stall: Stall
@@ -75,7 +75,7 @@ class StallWatch:
     """A fold over a session's frames that finds stalls of all their disks."""
 
     def __init__(self) -> None:
-        self._open: dict[str, _Open] = {}
+        self._open: dict[str, _OpenStall] = {}
         self._before: dict[str, tuple[float, int | None]] = {}
         """Start of the frame before, and the requests in flight at its end, by disk."""
 
@@ -86,12 +86,12 @@ class StallWatch:
         begin = frame.t - frame.seconds
         for name, disk in frame.disks.items():
             if _is_quiet(disk):
-                yield from self._goes_on(name, disk, frame.t)
+                yield from self._extend(name, disk, frame.t)
             elif name in self._open:
-                yield from self._ended(name, frame.t)
+                yield from self._end(name, frame.t)
             self._before[name] = (begin, disk.in_flight)
         for name in [name for name in self._open if name not in frame.disks]:
-            yield from self._ended(name, None)
+            yield from self._end(name, None)
 
     def ongoing(self) -> Iterator[Stall]:
         """Stalls that go on at the end of the session."""
@@ -99,12 +99,12 @@ class StallWatch:
             if stall.stall.seconds >= MIN_STALL_S:
                 yield replace(stall.stall, at_most=None, ended=False)
 
-    def _goes_on(self, name: str, disk: DiskRates, now: float) -> Iterator[Stall]:
+    def _extend(self, name: str, disk: DiskRates, now: float) -> Iterator[Stall]:
         in_flight = disk.in_flight or 0
         open_stall = self._open.get(name)
         if open_stall is None:
-            start, earliest = self._began(name, disk, now)
-            open_stall = self._open[name] = _Open(
+            start, earliest = self._stall_start(name, disk, now)
+            open_stall = self._open[name] = _OpenStall(
                 Stall(name, start, 0.0, None, in_flight), earliest
             )
         seconds = now - open_stall.stall.start
@@ -113,7 +113,7 @@ class StallWatch:
             open_stall.reported = True
             yield replace(open_stall.stall, ended=False)
 
-    def _began(self, name: str, disk: DiskRates, now: float) -> tuple[float, float | None]:
+    def _stall_start(self, name: str, disk: DiskRates, now: float) -> tuple[float, float | None]:
         """When it has surely begun, and when at the earliest (``None``: not known)."""
         before = self._before.get(name)
         if before is not None and before[1]:
@@ -121,9 +121,9 @@ class StallWatch:
         # nothing completed, so the disk was busy without a break from its first request on
         busy = min(disk.util or 0.0, 100.0) / 100
         start = now - disk.seconds * busy
-        return start, None if before is None and busy > _ALL_BUSY else start
+        return start, None if before is None and busy > _FULLY_BUSY else start
 
-    def _ended(self, name: str, now: float | None) -> Iterator[Stall]:
+    def _end(self, name: str, now: float | None) -> Iterator[Stall]:
         """``now`` is ``None`` if the disk has gone."""
         open_stall = self._open.pop(name)
         if open_stall.stall.seconds >= MIN_STALL_S:

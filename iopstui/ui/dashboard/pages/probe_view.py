@@ -9,12 +9,12 @@ from iopstui import format as f
 from iopstui.model.block.topology import Topology
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.probe import (
-    FEW_SKIPPED,
+    BUILT_IN,
     KINDS,
     MATRIX,
-    OWN,
     PROCESSES,
     SIZES,
+    TOLERATED_SKIPS,
     WAY,
     LatencyStats,
     ProbeInterval,
@@ -135,8 +135,8 @@ def _path_text_rows(path: RequestPath, width: int, charset: Charset) -> list[Row
             f"for comparison: fio's slat {f.latency(path.slat_ns)}, "
             f"clat {f.latency(path.clat_ns)}; libaio and io_uring issue requests within slat."
         )
-    if path.why_not:
-        texts.append(f"The rest is unknown: {path.why_not}.")
+    if path.missing_reason:
+        texts.append(f"The rest is unknown: {path.missing_reason}.")
     texts.append(
         "waiting: from allocation of the request to its issue (scheduler, plugging; the wait for a "
         "tag comes before); device: from issue to completion. An I/O that was merged into another "
@@ -183,7 +183,7 @@ def _matrix(matrix: CompletionMatrix, width: int, charset: Charset) -> list[Row]
         return [title, none, message(width, charset, "")]
     wide = max(7, *(len(name) + 1 for name in matrix.names))
     first = 16
-    head = Line(width, charset).add(f" {matrix.of}".ljust(first), DIM)
+    head = Line(width, charset).add(f" {matrix.group_kind}".ljust(first), DIM)
     for name in matrix.names:
         head.add(name.rjust(wide), DIM)
     grid = [head.build()]
@@ -261,7 +261,7 @@ def _sizes(probe: ProbeInterval, width: int, charset: Charset) -> list[Row]:
 def _costs(probe: ProbeInterval, width: int, charset: Charset) -> list[Row]:
     run = "not measured yet" if probe.run_ns is None else f"{f.latency(probe.run_ns)} per I/O"
     missed = f.MISSING if probe.missed is None else f"{probe.missed:.2f} %"
-    is_own_probe = probe.by == OWN
+    is_own_probe = probe.by == BUILT_IN
     owner, reader = ("its own", "reading them") if is_own_probe else ("bpftrace's", "bpftrace")
     text = (
         f"Cost of the probe ({owner} programs): {run} (measured by the kernel); {reader} takes "
@@ -272,7 +272,7 @@ def _costs(probe: ProbeInterval, width: int, charset: Charset) -> list[Row]:
         why = []
         if (probe.missed or 0) > 1:
             why.append("more than 1 % of the completions could not be matched")
-        if probe.skipped > FEW_SKIPPED:
+        if probe.skipped > TOLERATED_SKIPS:
             why.append(f"the kernel skipped the probe {probe.skipped} times")
         if probe.lost:
             why.append(f"{probe.lost} events were lost")

@@ -113,7 +113,7 @@ def _section(device_map: DeviceMap, state: LiveState, width: int, charset: Chars
             section.append(table.row(label, row, dim=row.hctx is None and not row.irq_s))
     else:
         section.append(message(width, charset, "no hardware queue and no interrupt of its own"))
-    for note in (device_map.note, device_map.words):
+    for note in (device_map.note, device_map.completion_text):
         section += wrap(width, charset, printable(note))
     return section
 

@@ -49,7 +49,7 @@ def _page(workload: Workload, width: int, charset: Charset) -> list[Row]:
     out += [*_size_map(workload, width, charset), message(width, charset, "")]
     for process in workload.processes[:MAX_PROCESSES]:
         out.append(Line(width, charset).add(printable(process), BOLD).build())
-        for stream in workload.of(process).values():
+        for stream in workload.streams_of(process).values():
             out += wrap(width, charset, "  " + _stream_text(stream), None)
     more = len(workload.processes) - MAX_PROCESSES
     if more > 0:

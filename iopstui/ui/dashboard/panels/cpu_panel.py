@@ -115,8 +115,8 @@ def note(maps: Sequence[DeviceMap], topology: Topology) -> str:
             # of several disks it is the same, but for the file that a loop device is made of
             text = device_map.note.partition(" (")[0] if several else device_map.note
             parts.append(f"irq/s: {text}")
-        if device_map.words and device_map.completes not in (IDLE, SOFTIRQ):
-            parts.append(device_map.words)
+        if device_map.completion_text and device_map.completion not in (IDLE, SOFTIRQ):
+            parts.append(device_map.completion_text)
     return printable("; ".join(dict.fromkeys(parts)))
 
 

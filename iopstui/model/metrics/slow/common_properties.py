@@ -23,14 +23,14 @@ from iopstui.model.metrics.slow.slow_events import EVENT_NS, SlowEvents, slow_ev
 from iopstui.model.metrics.slow.slow_requests import (
     FLUSHES,
     SLOW_KINDS,
-    slow_text,
+    mark_flushes,
+    request_text,
     slowest,
-    way_text,
-    with_flushes_marked,
+    stages_text,
 )
 from iopstui.model.samples import Exemplar
 
-MAX_FALSE = 0.01
+MAX_FALSE_SHARE = 0.01
 MAX_ODDS = 1_000_000
 """Nobody can tell smaller chances apart."""
 MIN_SHARE = 0.6
@@ -63,7 +63,7 @@ _PROPERTIES: Mapping[str, tuple[Property, Callable[[object], str]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class InCommon:
+class CommonProperty:
     """``slow_with`` of ``slow`` slow requests of a direction have a property, and ``sample_with``
     of ``sample`` random ones; the slow ones were ``events`` separate events. ``chance`` that this
     or more would happen by itself (0 to 1), ``None`` if they are one event. ``disks``: of which
@@ -83,9 +83,9 @@ class InCommon:
     def text(self) -> str:
         """ "9 of the 10 slowest reads were completed on CPU 3, of 10 random ones 1 (8 separate
         events, by chance: 1 in 2,800)"."""
-        of = f"of {self.disks} " if self.disks else ""
+        scope = f"of {self.disks} " if self.disks else ""
         compared = (
-            f"{self.slow_with} of the {self.slow} slowest {plural(self.kind)} {of}{self.words}, "
+            f"{self.slow_with} of the {self.slow} slowest {plural(self.kind)} {scope}{self.words}, "
             f"of {self.sample} random ones {self.sample_with}"
         )
         if self.chance is None:
@@ -100,31 +100,31 @@ def plural(kind: str) -> str:
     return f"{kind}es" if kind == FLUSHES else f"{kind}s"
 
 
-def in_common(exemplars: Sequence[Exemplar]) -> list[InCommon]:
+def common_properties(exemplars: Sequence[Exemplar]) -> list[CommonProperty]:
     """What the slow ones of these requests have in common: directions in which most of them are one
     event, then properties, the least likely first. For each property of a direction there is at
     most one value, and of properties that the same requests have (a CPU and its queue) the first.
     """
-    marked = with_flushes_marked(exemplars)
+    marked = mark_flushes(exemplars)
     directions = [compared for kind in SLOW_KINDS for compared in slow_events(kind, marked)]
     questions = [question for compared in directions for question in _questions(compared)]
-    limit = MAX_FALSE / _answerable([question.least_chance for question in questions])
+    limit = MAX_FALSE_SHARE / _answerable([question.least_chance for question in questions])
     best: dict[tuple[str, str, str], _Question] = {}
     for question in questions:
         if question.chance > limit or not question.is_common:
             continue
-        key = (question.of.kind, question.of.disks, question.name)
+        key = (question.compared.kind, question.compared.disks, question.name)
         before = best.get(key)
         if before is None or question.chance < before.chance:
             best[key] = question
     first: dict[tuple[str, str, frozenset[int]], _Question] = {}
     for question in sorted(best.values(), key=lambda question: question.chance):
         earlier = first.setdefault(
-            (question.of.kind, question.of.disks, question.slow_with), question
+            (question.compared.kind, question.compared.disks, question.slow_with), question
         )
         if (earlier.name, question.name) == ("process", "cgroup"):
-            combined = replace(earlier, words=f"{earlier.words} and {question.words}")
-            first[question.of.kind, question.of.disks, question.slow_with] = combined
+            combined = replace(earlier, predicate=f"{earlier.predicate} and {question.predicate}")
+            first[question.compared.kind, question.compared.disks, question.slow_with] = combined
     pauses = [pause for compared in directions if (pause := _pause(compared))]
     return [*pauses, *(question.claim for question in first.values())]
 
@@ -137,111 +137,135 @@ def slow_requests_text(frame: Frame) -> Iterator[str]:
     for kind in SLOW_KINDS:
         for request in slowest((e for e in exemplars if e.kind == kind), 1):
             total = units.latency(request.total_ns)
-            yield f"slowest {kind} {total}: {way_text(request)}; {slow_text(request)}"
-    yield from (claim.text for claim in in_common(exemplars))
+            yield f"slowest {kind} {total}: {stages_text(request)}; {request_text(request)}"
+    yield from (claim.text for claim in common_properties(exemplars))
 
 
-def tail(least: int, with_it: int, drawn: int, of: int) -> float:
-    """Chance that ``drawn`` of ``of`` things, ``with_it`` of which have a property, have at least
-    ``least`` with it (hypergeometric distribution)."""
-    most = min(with_it, drawn)
+def tail(least: int, matching: int, drawn: int, total: int) -> float:
+    """Chance that at least ``least`` of ``drawn`` items match if ``matching`` of ``total`` items do
+    (hypergeometric distribution)."""
+    most = min(matching, drawn)
     combinations = sum(
-        comb(with_it, n) * comb(of - with_it, drawn - n) for n in range(least, most + 1)
+        comb(matching, n) * comb(total - matching, drawn - n) for n in range(least, most + 1)
     )
-    return combinations / comb(of, drawn)
+    return combinations / comb(total, drawn)
 
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """Is a property, in ``words``, more frequent among the slow ones ``of`` a direction?
-    ``with_it`` are the positions of the requests that have it. ``chance`` that as many events of
+    """Is a property, put as a ``predicate``, more frequent among the slow requests ``compared``?
+    ``matching`` are the positions of the requests that have it. ``chance`` that as many events of
     the slow ones or more have it by itself, ``least_chance`` the smallest these numbers allow."""
 
-    of: SlowEvents
+    compared: SlowEvents
     name: str
-    words: str
-    with_it: frozenset[int]
+    predicate: str
+    matching: frozenset[int]
     chance: float
     least_chance: float
 
     @property
     def slow_with(self) -> frozenset[int]:
         """The slow requests that have it."""
-        return frozenset(place for place in self.with_it if place < len(self.of.slow))
+        return frozenset(
+            position for position in self.matching if position < len(self.compared.slow)
+        )
 
     @property
     def is_common(self) -> bool:
         """Whether enough of the slow requests, and of their events, have it."""
-        events = len(self.with_it & self.of.slow_events)
+        events = len(self.matching & self.compared.slow_events)
         return (
-            len(self.slow_with) >= MIN_SHARE * len(self.of.slow)
-            and events >= MIN_SHARE * len(self.of.slow_events)
+            len(self.slow_with) >= MIN_SHARE * len(self.compared.slow)
+            and events >= MIN_SHARE * len(self.compared.slow_events)
         )  # fmt: skip
 
     @property
-    def claim(self) -> InCommon:
+    def claim(self) -> CommonProperty:
         """The answer, if it is yes."""
-        of, slow_with = self.of, len(self.slow_with)
-        return InCommon(
-            of.kind, self.words, slow_with, len(of.slow), len(self.with_it) - slow_with,
-            len(of.sample), len(of.slow_events), self.chance, of.disks,
+        compared, slow_with = self.compared, len(self.slow_with)
+        return CommonProperty(
+            compared.kind, self.predicate, slow_with, len(compared.slow),
+            len(self.matching) - slow_with, len(compared.sample), len(compared.slow_events),
+            self.chance, compared.disks,
         )  # fmt: skip
 
 
-def _pause(of: SlowEvents) -> InCommon | None:
+def _pause(compared: SlowEvents) -> CommonProperty | None:
     """Most of the slow requests as one event: far slower than the random ones, completed within the
     same 10 ms, and unlike the random ones (Fisher's exact test, as a filter: it gives no odds for
     requests of one event)."""
-    took, usual = (median(request.total_ns for request in some) for some in (of.slow, of.sample))
+    took, usual = (
+        median(request.total_ns for request in requests)
+        for requests in (compared.slow, compared.sample)
+    )
     if took < PAUSE_NS or took < PAUSE_TIMES * usual:
         return None
-    ends = sorted(request.completed_ns for request in of.slow)
+    ends = sorted(request.completed_ns for request in compared.slow)
     counts = [bisect_right(ends, begin + EVENT_NS) - n for n, begin in enumerate(ends)]
-    most = max(counts)
-    begin = ends[counts.index(most)]
-    beside = sum(begin <= request.completed_ns <= begin + EVENT_NS for request in of.sample)
-    slow, sample = len(ends), len(of.sample)
-    if most < MIN_SHARE * slow or tail(most, most + beside, slow, slow + sample) > MAX_FALSE / slow:
+    largest = max(counts)
+    begin = ends[counts.index(largest)]
+    random_within = sum(
+        begin <= request.completed_ns <= begin + EVENT_NS for request in compared.sample
+    )
+    slow, sample = len(ends), len(compared.sample)
+    if (
+        largest < MIN_SHARE * slow
+        or tail(largest, largest + random_within, slow, slow + sample) > MAX_FALSE_SHARE / slow
+    ):
         return None
     predicate = "completed within the same 10 ms"
-    return InCommon(of.kind, predicate, most, slow, beside, sample, 1, None, of.disks)
+    return CommonProperty(
+        compared.kind, predicate, largest, slow, random_within, sample, 1, None, compared.disks
+    )
 
 
-def _questions(of: SlowEvents) -> Iterator[_Question]:
+def _questions(compared: SlowEvents) -> Iterator[_Question]:
     for name, (value_of, describe) in _PROPERTIES.items():
         having: dict[object, list[int]] = {}
-        for place, request in enumerate(of.requests):
+        for position, request in enumerate(compared.requests):
             value = value_of(request)
             if value is not None:
-                having.setdefault(value, []).append(place)
-        for value, places in having.items():
-            yield _question(of, name, describe(value), frozenset(places))
-    for disk in sorted({slow_request.disk for slow_request in of.slow}):
-        yield from _regions(of, disk)
+                having.setdefault(value, []).append(position)
+        for value, positions in having.items():
+            yield _question(compared, name, describe(value), frozenset(positions))
+    for disk in sorted({slow_request.disk for slow_request in compared.slow}):
+        yield from _regions(compared, disk)
 
 
-def _question(of: SlowEvents, name: str, predicate: str, with_it: frozenset[int]) -> _Question:
-    slow_with, sample_with = len(with_it & of.slow_events), len(with_it & of.sample_events)
-    slow, having = len(of.slow_events), slow_with + sample_with
-    events = slow + len(of.sample_events)
+def _question(
+    compared: SlowEvents, name: str, predicate: str, matching: frozenset[int]
+) -> _Question:
+    slow_with, sample_with = (
+        len(matching & compared.slow_events),
+        len(matching & compared.sample_events),
+    )
+    slow, having = len(compared.slow_events), slow_with + sample_with
+    events = slow + len(compared.sample_events)
     least = tail(min(having, slow), having, slow, events)
-    return _Question(of, name, predicate, with_it, tail(slow_with, having, slow, events), least)
+    return _Question(
+        compared, name, predicate, matching, tail(slow_with, having, slow, events), least
+    )
 
 
-def _regions(of: SlowEvents, disk: str) -> Iterator[_Question]:
+def _regions(compared: SlowEvents, disk: str) -> Iterator[_Question]:
     """The shortest region with each of the shares of the slow events on this disk."""
     events = sorted(
-        (request.offset, place) for place in of.slow_events | of.sample_events
-        if (request := of.requests[place]).disk == disk and request.offset is not None
+        (request.offset, position) for position in compared.slow_events | compared.sample_events
+        if (request := compared.requests[position]).disk == disk and request.offset is not None
     )  # fmt: skip
-    slow = [n for n, (_, place) in enumerate(events) if place in of.slow_events]
+    slow = [n for n, (_, position) in enumerate(events) if position in compared.slow_events]
     for count in (ceil(share * len(slow)) for share in REGION_SHARES):
-        if count >= MIN_SHARE * len(of.slow_events):
-            yield _region(of, disk, events, slow, count)
+        if count >= MIN_SHARE * len(compared.slow_events):
+            yield _region(compared, disk, events, slow, count)
 
 
 def _region(
-    of: SlowEvents, disk: str, events: Sequence[tuple[int, int]], slow: Sequence[int], count: int
+    compared: SlowEvents,
+    disk: str,
+    events: Sequence[tuple[int, int]],
+    slow: Sequence[int],
+    count: int,
 ) -> _Question:
     """The shortest region, counted in ``events`` (offset and position), with ``count`` of the
     ``slow`` ones. In the order of their places any ``length`` neighbours are as likely to be slow,
@@ -255,12 +279,12 @@ def _region(
         return min(1.0, regions * tail(count, len(slow), length, len(events)))
 
     begin, end = events[first][0], events[first + length - 1][0]
-    inside = frozenset(
-        place for place, request in enumerate(of.requests)
+    matching = frozenset(
+        position for position, request in enumerate(compared.requests)
         if request.disk == disk and request.offset is not None and begin <= request.offset <= end
     )  # fmt: skip
     predicate = f"lie at {units.size(begin)} to {units.size(end)} of {disk}"
-    return _Question(of, "region", predicate, inside, chance(length), chance(count))
+    return _Question(compared, "region", predicate, matching, chance(length), chance(count))
 
 
 def _answerable(least: Iterable[float]) -> int:
@@ -268,7 +292,7 @@ def _answerable(least: Iterable[float]) -> int:
     (Tarone, 1990)."""
     sorted_least = sorted(least)
     for count in range(1, len(sorted_least) + 1):
-        if sum(chance <= MAX_FALSE / count for chance in sorted_least) <= count:
+        if sum(chance <= MAX_FALSE_SHARE / count for chance in sorted_least) <= count:
             return count
     return max(1, len(sorted_least))
 

@@ -41,10 +41,10 @@ def anytime_p(t: float, runs: int) -> float:
     return min(1.0, math.exp(log))
 
 
-def runs_needed(spread: float, within: float, alpha: float, most: int) -> int | None:
+def runs_needed(spread: float, within: float, alpha: float, max_runs: int) -> int | None:
     """How many differences of the standard deviation ``spread`` make an interval of at most
-    +- ``within``; ``None``: more than ``most``."""
-    for runs in range(MIN_RUNS, most + 1):
+    +- ``within``; ``None``: more than ``max_runs``."""
+    for runs in range(MIN_RUNS, max_runs + 1):
         if anytime_limit(runs, alpha) * spread <= within * math.sqrt(runs):
             return runs
     return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from iopstui.errors import UsageError
-from iopstui.fio.odd_values import refuse_odd_values
+from iopstui.fio.dangerous_values import refuse_dangerous_values
 from iopstui.linux.machine.memory import parse_memory
 from iopstui.model.fio.jobfile import effective_sections
 
@@ -14,7 +14,7 @@ GIB = 1 << 30
 
 def refused(*options: str, memory: int | None = 8 * GIB) -> str:
     with pytest.raises(UsageError) as error:
-        refuse_odd_values(effective_sections("\n".join(["[a]", *options])), memory)
+        refuse_dangerous_values(effective_sections("\n".join(["[a]", *options])), memory)
     return error.value.message
 
 
@@ -28,7 +28,7 @@ def test_a_time_below_zero(option: str) -> None:
 @pytest.mark.parametrize("value", ["1e1", "1E400", "0x10", "2.5e3", "1e-3"])
 def test_a_time_in_a_notation_that_fio_misreads(value: str) -> None:
     assert f"ramp_time={value}" in refused(f"ramp_time={value}")
-    refuse_odd_values(
+    refuse_dangerous_values(
         effective_sections("[a]\nruntime=2.5\nramp_time=1m\nthinktime=0x10\n"), 8 * GIB
     )
 
@@ -42,7 +42,7 @@ def test_memory_below_zero(memory: int | None) -> None:
                                     "rate_iops_min=-1"])  # fmt: skip
 def test_a_rate_below_zero(option: str) -> None:
     assert f"{option} is negative" in refused(option)
-    refuse_odd_values(effective_sections("[a]\nrate=,1m\nrate_iops=100,200\n"), 8 * GIB)
+    refuse_dangerous_values(effective_sections("[a]\nrate=,1m\nrate_iops=100,200\n"), 8 * GIB)
 
 
 @pytest.mark.parametrize("pause", ["1h", "3000001", "4s"])
@@ -68,10 +68,10 @@ def test_more_memory_than_there_is() -> None:
     ("iodepth=none",), ("runtime=",), ("iodepth=1", "bs=4g", "numjobs=4"),
 ])  # fmt: skip
 def test_what_works_or_is_fio_s_to_refuse(options: tuple[str, ...]) -> None:
-    refuse_odd_values(effective_sections("\n".join(["[a]", *options])), 8 * GIB)
+    refuse_dangerous_values(effective_sections("\n".join(["[a]", *options])), 8 * GIB)
 
 
 def test_where_the_memory_is_not_known() -> None:
-    refuse_odd_values(effective_sections("[a]\nlockmem=1t\niodepth=1000000000\n"), None)
+    refuse_dangerous_values(effective_sections("[a]\nlockmem=1t\niodepth=1000000000\n"), None)
     assert parse_memory(b"") is None
     assert parse_memory(b"MemTotal:       16384 kB\nMemFree:  1 kB\n") == 16 << 20

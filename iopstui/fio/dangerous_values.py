@@ -20,10 +20,10 @@ RATES = ("rate", "rate_min", "rate_iops", "rate_iops_min")
 # hexadecimal, or with an exponent: with runtime= fio 3.33 ends at once and reports success
 _MISREAD_NUMBER = re.compile(r"(?i)0x|[0-9.]+e[-+]?[0-9]")
 # what fio keeps of each I/O beside its buffer (3.33: 448 bytes)
-PER_IO = 448
+BYTES_PER_IO = 448
 
 
-def refuse_odd_values(jobs: Sequence[Section], memory: int | None) -> None:
+def refuse_dangerous_values(jobs: Sequence[Section], memory: int | None) -> None:
     """UsageError for a time that fio misreads, lockmem= below zero, and for more memory than this
     machine has (``memory`` in bytes, ``None``: not known)."""
     for job in jobs:
@@ -44,7 +44,7 @@ def refuse_odd_values(jobs: Sequence[Section], memory: int | None) -> None:
         _refuse_negative_rate(job)
     if memory is None:
         return
-    for name, needed in (_of_depth(jobs), _of_lock(jobs)):
+    for name, needed in (_depth_memory(jobs), _lock_memory(jobs)):
         if needed > memory:
             raise UsageError(
                 f"{name} would need {size(needed)} of memory, but this machine has {size(memory)}.",
@@ -88,12 +88,12 @@ def _refuse_negative_rate(job: Section) -> None:
             )
 
 
-def _of_depth(jobs: Sequence[Section]) -> tuple[str, int]:
+def _depth_memory(jobs: Sequence[Section]) -> tuple[str, int]:
     """fio has a buffer for each I/O that may be under way."""
     shapes = [
         (_depth(job), count_of(job.options.get("numjobs")), largest_block(job)) for job in jobs
     ]
-    needs = [depth * count * (block + PER_IO) for depth, count, block in shapes if depth > 1]
+    needs = [depth * count * (block + BYTES_PER_IO) for depth, count, block in shapes if depth > 1]
     depths = "/".join(dict.fromkeys(str(depth) for depth, _, _ in shapes if depth > 1))
     return f"iodepth={depths}", sum(needs)
 
@@ -102,7 +102,7 @@ def _depth(job: Section) -> int:
     return size_bytes(expand_variables(job.options.get("iodepth", "")), job.options) or 1
 
 
-def _of_lock(jobs: Sequence[Section]) -> tuple[str, int]:
+def _lock_memory(jobs: Sequence[Section]) -> tuple[str, int]:
     """Memory that fio locks so that the page cache has less."""
     locked = [
         (
@@ -112,5 +112,5 @@ def _of_lock(jobs: Sequence[Section]) -> tuple[str, int]:
         for job in jobs
         if "lockmem" in job.options
     ]
-    most, text = max(locked, default=(0, ""))
-    return f"lockmem={printable(text)}", most
+    largest, text = max(locked, default=(0, ""))
+    return f"lockmem={printable(text)}", largest

@@ -26,11 +26,11 @@ SECTORS_BITS = 27
 MAX_SECTORS = (1 << SECTORS_BITS) - 1
 
 
-def shape(pid: int, kind: int, sectors: int, flags: int = 0) -> int:
+def pack_shape(pid: int, kind: int, sectors: int, flags: int = 0) -> int:
     """The word of a request's length and flags."""
     return pid << PID_AT | kind << KIND_AT | flags | min(sectors, MAX_SECTORS)
 
 
-def counted(pid: int, kind: int, value: int) -> int:
+def pack_value(pid: int, kind: int, value: int) -> int:
     """The word of a depth or a region."""
     return pid << PID_AT | kind << KIND_AT | min(value, LOW_BITS)

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
 
-from iopstui.model.metrics.statistics import CONFIDENCE, t_quantile
+from iopstui.model.metrics.statistics.paired_comparison import CONFIDENCE
+from iopstui.model.metrics.statistics.student_t import t_quantile
 
 POWER = 0.8
 """How often a difference is found that is said to be found (Cohen, Statistical Power Analysis for
@@ -36,11 +37,11 @@ def power(difference: float, spread: float, repeats: int, alpha: float = 1 - CON
     freedom = repeats - 1
     limit = t_quantile(1 - alpha / 2, freedom)
     shift = abs(difference) / spread * math.sqrt(repeats)
-    integrate = _of_few if freedom in _BELOW else _of_many
+    integrate = _power_over_means if freedom in _BELOW else _power_over_spreads
     return min(1.0, integrate(freedom, limit, shift))
 
 
-def _of_many(freedom: int, limit: float, shift: float) -> float:
+def _power_over_spreads(freedom: int, limit: float, shift: float) -> float:
     """Integrated over the estimated spread: of each, how often the mean lies beyond the limit."""
     total = 0.0
     for share, weight in _spreads(freedom):
@@ -50,7 +51,7 @@ def _of_many(freedom: int, limit: float, shift: float) -> float:
     return total / 2
 
 
-def _of_few(freedom: int, limit: float, shift: float) -> float:
+def _power_over_means(freedom: int, limit: float, shift: float) -> float:
     """The same integrated over the mean: of each, how often the estimated spread is small enough.
     With few repeats the limit is far out, and what lies beyond it comes from the smallest spreads,
     among which steps by spread would have to be tiny."""
@@ -61,9 +62,9 @@ def _of_few(freedom: int, limit: float, shift: float) -> float:
     )
     total = 0.0
     for low, high in pairwise(ends):
-        for place, weight in _simpson(low, high):
-            normal = math.exp(-place * place / 2) / math.sqrt(2 * math.pi)
-            total += weight * normal * below(abs(place + shift) / limit)
+        for x, weight in _simpson(low, high):
+            normal = math.exp(-x * x / 2) / math.sqrt(2 * math.pi)
+            total += weight * normal * below(abs(x + shift) / limit)
     return total
 
 
@@ -79,8 +80,8 @@ def _spreads(freedom: int) -> tuple[tuple[float, float], ...]:
     """Estimated spreads, as shares of the true one (chi / sqrt(freedom)), and how much each of them
     weighs in an integral over all."""
     width = 8 / math.sqrt(2 * freedom)
-    places = _simpson(max(0.0, 1 - width), 1 + width)
-    terms = ((share, weight * _chi(share, freedom)) for share, weight in places)
+    points = _simpson(max(0.0, 1 - width), 1 + width)
+    terms = ((share, weight * _chi(share, freedom)) for share, weight in points)
     return tuple((share, weight) for share, weight in terms if weight > _NEGLIGIBLE)
 
 

@@ -15,8 +15,8 @@ from slow_seconds import Cause, bursts, independent, kept
 from watch_frames import frame
 
 from iopstui.model.metrics.probe import ProbeInterval
-from iopstui.model.metrics.slow.in_common import MAX_FALSE, in_common, tail
-from iopstui.model.metrics.slow.slow_events import one_of_each_event
+from iopstui.model.metrics.slow.common_properties import MAX_FALSE_SHARE, common_properties, tail
+from iopstui.model.metrics.slow.slow_events import slowest_per_event
 from iopstui.model.metrics.slow.slow_requests import SlowestTotal
 from iopstui.model.samples import Exemplar
 
@@ -52,12 +52,12 @@ def test_where_most_requests_are_alike_anyway_nothing_is_said() -> None:
     for _ in range(seconds):
         made = [replace(one, pid=70, cpu=0 if CHANCE.random() < 0.8 else 1, cpu_done=0)
                 for one in second(CHANCE)]  # fmt: skip
-        false += bool(in_common(made))
-    assert false <= MAX_FALSE * seconds
+        false += bool(common_properties(made))
+    assert false <= MAX_FALSE_SHARE * seconds
 
 
 def claims(**of_slow: object) -> list[str]:
-    return [one.words for one in in_common(second(Random(7), **of_slow))]
+    return [one.words for one in common_properties(second(Random(7), **of_slow))]
 
 
 def test_what_they_share_is_said() -> None:
@@ -72,7 +72,7 @@ def test_what_they_share_is_said() -> None:
 def test_slow_requests_of_one_event_are_one_observation() -> None:
     """They share a process and a CPU, too, but nothing shows that it made them slow."""
     made = second(Random(7), ended_ns=SECOND + 5, pid=99, cpu=9)
-    [found] = in_common(made)
+    [found] = common_properties(made)
     assert (found.words, found.events, found.chance) == ("completed within the same 10 ms", 1, None)
     assert found.text.endswith(": one event, as if the disk or its CPU had paused")
 
@@ -85,7 +85,7 @@ def test_a_short_or_usual_delay_is_no_pause(slow_ms: int, usual_ms: float, said:
     made = [exemplar(slow_ms * 10**6, SECOND + n, slow=True) for n in range(10)]
     made += [exemplar(int(usual_ms * 10**6), SECOND + n * SECOND // 10, slow=False, sampled=True)
              for n in range(1, 11)]  # fmt: skip
-    assert bool(in_common(made)) is said
+    assert bool(common_properties(made)) is said
 
 
 def test_events_are_requests_that_began_or_completed_close_together() -> None:
@@ -94,17 +94,17 @@ def test_events_are_requests_that_began_or_completed_close_together() -> None:
     made = [exemplar(took * 10**6, SECOND + end * 10**6)
             for took, end in zip(lasted, ended, strict=True)]  # fmt: skip
     # the fourth and the last began with the first; of each event the slowest stands for it
-    assert one_of_each_event(made) == {5}
-    assert one_of_each_event(made[:3] + made[4:5]) == {0, 3}
-    assert one_of_each_event([]) == frozenset()
+    assert slowest_per_event(made) == {5}
+    assert slowest_per_event(made[:3] + made[4:5]) == {0, 3}
+    assert slowest_per_event([]) == frozenset()
 
 
 @pytest.mark.parametrize("make", [bursts, independent])
 def test_seconds_without_a_cause_are_silent(make: Callable[[Random], list[Exemplar]]) -> None:
     chance, seconds = Random(38), 100
-    made = [in_common(kept(make(chance), chance)) for _ in range(seconds)]
+    made = [common_properties(kept(make(chance), chance)) for _ in range(seconds)]
     false = sum(any(one.chance is not None for one in claims) for claims in made)
-    assert false <= MAX_FALSE * seconds
+    assert false <= MAX_FALSE_SHARE * seconds
 
 
 def test_of_two_properties_of_the_same_requests_one_is_said() -> None:
@@ -118,7 +118,7 @@ def test_a_region_of_the_disk_is_named() -> None:
         replace(one, offset=(40 << 30) + chance.randrange(1 << 30)) if one.slow else one
         for one in second(chance)
     ]
-    [found] = in_common(made)
+    [found] = common_properties(made)
     assert found.words.startswith("lie at ") and "GiB of vda" in found.words
     # two of them began within 10 ms, and the region is that of the events
     assert (found.slow_with, found.slow, found.events) == (9, 10, 9)
@@ -135,7 +135,7 @@ def test_a_slow_region_is_found_wherever_it_lies() -> None:
         def slow(one: Exemplar, begin: int = begin) -> int:
             return 3_000_000 if begin <= (one.offset or 0) < begin + (2 << 30) else 0
 
-        for claim in in_common(kept(independent(chance), chance, slow)):
+        for claim in common_properties(kept(independent(chance), chance, slow)):
             found += claim.words.startswith("lie at ")
             wrong += not claim.words.startswith("lie at ")
     assert found >= 30 and wrong <= 2
@@ -153,7 +153,7 @@ def test_requests_beside_a_flush_are_told_from_others() -> None:
         for n, one in enumerate(made)
     ]  # fmt: skip
     assert "were in flight together with a flush" in [
-        one.words for one in in_common([*beside, flush])
+        one.words for one in common_properties([*beside, flush])
     ]
 
 
@@ -163,8 +163,8 @@ def test_over_many_seconds_a_region_is_certain_and_nothing_is_invented() -> None
     for second in range(20):
         add(quiet, second, independent(chance), chance)
         add(slow, second, independent(chance), chance, _region)
-    assert in_common(quiet.compared()) == []
-    [found] = in_common(slow.compared())
+    assert common_properties(quiet.selection()) == []
+    [found] = common_properties(slow.selection())
     assert found.words.startswith("lie at 4") and found.slow_with >= 40
     assert found.text.endswith("separate events, by chance: less than 1 in 1,000,000)")
 
@@ -178,7 +178,7 @@ def test_phases_with_other_rates_and_processes_are_no_cause() -> None:
             pid, count = (90, 40) if second < 10 else (91, 1000)
             requests = [replace(one, pid=pid) for one in independent(chance, count)]
             add(total, second, requests, chance)
-        assert in_common(total.compared()) == []
+        assert common_properties(total.selection()) == []
 
 
 def add(
@@ -202,7 +202,7 @@ def _region(one: Exemplar) -> int:
 
 def test_without_others_to_compare_with_nothing_is_said() -> None:
     slow = [one for one in second(CHANCE, cpu=3) if one.slow]
-    assert in_common(slow) == [] and in_common([]) == []
+    assert common_properties(slow) == [] and common_properties([]) == []
 
 
 @given(st.integers(1, 12), st.integers(1, 12), st.data())
@@ -234,8 +234,8 @@ def test_an_i_o_is_not_compared_with_its_own_request_below() -> None:
         of = replace(PROBE, disks=reads(500), exemplars=tuple(stacked(chance)),
                      read_ns=2 * SECOND)  # fmt: skip
         total.add(replace(frame(n + 1.0, {}), probe=of))
-        assert in_common(of.exemplars) == []
-    assert in_common(total.compared()) == []
+        assert common_properties(of.exemplars) == []
+    assert common_properties(total.selection()) == []
 
 
 def test_a_slow_path_is_found_in_the_seconds_of_a_run() -> None:
@@ -244,11 +244,11 @@ def test_a_slow_path_is_found_in_the_seconds_of_a_run() -> None:
         slow = stacked(chance, lambda one: 5_000_000 if one.disk == "sdb" else 0)
         of = replace(PROBE, disks=reads(500), exemplars=tuple(slow), read_ns=2 * SECOND)
         total.add(replace(frame(n + 1.0, {}), probe=of))
-    [found] = in_common(total.compared())
+    [found] = common_properties(total.selection())
     assert found.words == "are on sdb" and found.disks == "sda, sdb" and found.slow_with == 50
     assert found.text.startswith("50 of the 50 slowest reads of sda, sdb are on sdb, of ")
     # the list has each level's own
-    assert {one.disk for _, one in total.of("read")} == {"dm-0"} and len(total.all()) == 20
+    assert {one.disk for _, one in total.slowest_of("read")} == {"dm-0"} and len(total.all()) == 20
 
 
 def test_a_process_and_its_cgroup_are_said_together() -> None:
@@ -279,5 +279,5 @@ def test_requests_beside_flushes_are_found_in_the_seconds_of_a_run() -> None:
         of = replace(PROBE, disks=reads(500), exemplars=(*some, *flushes),
                      read_ns=(n + 1) * SECOND)  # fmt: skip
         total.add(replace(frame(n + 1.0, {}), probe=of))
-    found = [one.words for one in in_common(total.compared()) if one.kind == "read"]
+    found = [one.words for one in common_properties(total.selection()) if one.kind == "read"]
     assert found == ["were in flight together with a flush"]
