@@ -57,27 +57,27 @@ def fio_stream(data: bytes) -> None:
 
 def job_file(data: bytes) -> None:
     """A job file is only ever edited: what is written wins, and fio decides what it means."""
-    said = text(data)
+    job_text = text(data)
     with contextlib.suppress(jobfile.AmbiguousLine):
-        said = jobfile.canonical_text(said, {})
-    again = jobfile.with_overrides(said, {"bs": "8k", "iodepth": "3"})
-    for section in jobfile.effective_sections(again):
+        job_text = jobfile.canonical_text(job_text, {})
+    overridden = jobfile.with_overrides(job_text, {"bs": "8k", "iodepth": "3"})
+    for section in jobfile.effective_sections(overridden):
         assert section.options.get("bs") == "8k", section
-    jobfile.sections(said)
-    parse_header(said)
+    jobfile.sections(job_text)
+    parse_header(job_text)
 
 
 def job_names(data: bytes) -> None:
-    shown = printable(text(data))
-    assert shown.isprintable() and "\n" not in shown
+    printed = printable(text(data))
+    assert printed.isprintable() and "\n" not in printed
 
 
 def job_debug(data: bytes) -> None:
     """What fio --debug=file,parse says."""
-    said = text(data)
-    fio_inspect.opened_files(said)
-    options = fio_inspect._options(said)
-    fio_inspect.error_line(said.splitlines())
+    output = text(data)
+    fio_inspect.opened_files(output)
+    options = fio_inspect._options(output)
+    fio_inspect.error_line(output.splitlines())
     job_rules.objections(options)
     job_rules.removes_files(options)
 
@@ -97,23 +97,23 @@ def sizes(data: bytes) -> None:
 
 def conditions(data: bytes) -> None:
     """What single attributes of devices and CPUs say."""
-    said = text(data)
-    pcie.parse_speed(said)
-    pcie.parse_width(said)
-    driver_health.parse_hex(said)
-    driver_health.parse_array(said, "1", said)
-    temperature.parse_degrees(said)
-    governor = cpu_state.parse_governor(said)
+    content = text(data)
+    pcie.parse_speed(content)
+    pcie.parse_width(content)
+    driver_health.parse_hex(content)
+    driver_health.parse_array(content, "1", content)
+    temperature.parse_degrees(content)
+    governor = cpu_state.parse_governor(content)
     assert governor is None or governor.isprintable()
 
 
 def limits(data: bytes) -> None:
     """Those of both versions of cgroups: none is 0 or less."""
-    said = text(data)
-    assert all(value > 0 for _, _, value in io_limits.parse_io_max(said))
-    assert all(value > 0 for _, value in io_limits.parse_throttle(said))
-    assert all(value >= 0 for value in io_limits.parse_cost_wait(said).values())
-    parse_memberships(said)
+    content = text(data)
+    assert all(value > 0 for _, _, value in io_limits.parse_io_max(content))
+    assert all(value > 0 for _, value in io_limits.parse_throttle(content))
+    assert all(value >= 0 for value in io_limits.parse_cost_wait(content).values())
+    parse_memberships(content)
 
 
 def fio_log(data: bytes) -> None:
@@ -121,7 +121,7 @@ def fio_log(data: bytes) -> None:
     for kind in KINDS:
         log = read_log(kind, text(data).split("\n"))
         logs = Logs([log])
-        counted = sum(ios.count for one in log.seconds.values() for ios in one.values())
+        counted = sum(ios.count for second in log.seconds.values() for ios in second.values())
         assert counted + len(log.windows) == log.lines
         assert log.end > 1e5 or logs.rows() is not None
         logs.directions()
@@ -132,23 +132,23 @@ def counts_by_cpu(data: bytes) -> None:
     half = len(data) // 2
     before = next_per_cpu_count(data[:half], [], None)
     now = next_per_cpu_count(data[half:], [], before)
-    then, counts = (parse_per_cpu_count(one, []) for one in (data[:half], data[half:]))
-    assert (then, counts) == tuple(one and one.counts() for one in (before, now))
-    grown = now.increase_since(before) if now is not None else None
+    then, counts = (parse_per_cpu_count(part, []) for part in (data[:half], data[half:]))
+    assert (then, counts) == tuple(reading and reading.counts() for reading in (before, now))
+    increase = now.increase_since(before) if now is not None else None
     if counts is not None and then is not None and counts.keys() == then.keys():
-        assert grown == {cpu: n - then[cpu] for cpu, n in counts.items() if n != then[cpu]}
+        assert increase == {cpu: n - then[cpu] for cpu, n in counts.items() if n != then[cpu]}
 
 
 def nvme_pages(data: bytes) -> None:
     """Whatever a drive answers: figures or a sentence."""
-    whole = data + bytes(4096)
-    each: tuple[Callable[[bytes], object], ...] = (
+    padded = data + bytes(4096)
+    page_parsers: tuple[Callable[[bytes], object], ...] = (
         pages.parse_smart, pages.parse_ocp, pages.parse_endurance, pages.parse_placement,
         pages.parse_supported, pages.parse_self_test, pages.parse_firmware, pages.parse_controller,
         pages.parse_namespace, pages.parse_transitions, lambda page: list(pages.parse_errors(page)),
     )  # fmt: skip
-    for parse in each:
-        for page in (data, whole[:4096]):
+    for parse in page_parsers:
+        for page in (data, padded[:4096]):
             with contextlib.suppress(DriveUnreadable):
                 parse(page)
 
@@ -156,8 +156,8 @@ def nvme_pages(data: bytes) -> None:
 def disk_health(data: bytes) -> None:
     """smartctl's answer: its text has no line that a terminal would act on."""
     for code in (0, 2):
-        said = health_text(smart.parse_disk_health(text(data), code))
-        assert all(line.isprintable() for line in said.splitlines())
+        health = health_text(smart.parse_disk_health(text(data), code))
+        assert all(line.isprintable() for line in health.splitlines())
 
 
 PARSERS: dict[str, Callable[[bytes], object]] = {
@@ -192,21 +192,21 @@ PARSERS: dict[str, Callable[[bytes], object]] = {
 
 def seeds() -> list[bytes]:
     """Real input to begin from: recordings, this machine's /proc, the shipped jobs."""
-    found = []
+    inputs = []
     for path in sorted(FIXTURES.rglob("*.gz"))[:12]:
-        found.append(gzip.decompress(path.read_bytes())[:20_000])
+        inputs.append(gzip.decompress(path.read_bytes())[:20_000])
     for name in ("diskstats", "stat", "softirqs", "interrupts", "swaps", "self/mountinfo"):
         if os.path.exists(f"/proc/{name}"):
-            found.append(Path("/proc", name).read_bytes()[:20_000])
+            inputs.append(Path("/proc", name).read_bytes()[:20_000])
     for path in sorted((FIXTURES.parents[1] / "jobs").glob("*.fio")):
-        found.append(path.read_bytes())
-    found.append((FIXTURES / "smart/qemu-7.2-ahci.json").read_bytes())
-    found += [b"0-3,8-11", b"none [mq-deadline] kyber", b"4k-64k", b"iodepth=4", b"TYPE=ext4\n"]
-    found += [
+        inputs.append(path.read_bytes())
+    inputs.append((FIXTURES / "smart/qemu-7.2-ahci.json").read_bytes())
+    inputs += [b"0-3,8-11", b"none [mq-deadline] kyber", b"4k-64k", b"iodepth=4", b"TYPE=ext4\n"]
+    inputs += [
         b"254:0 rbps=max riops=9\n",
         b"8:0 rios=1 cost.wait=4\n",
         b"8.0 GT/s PCIe\n",
         b"0x1f\n",
         b"0, 14300, 0, 4096, 503808, 0\n1500, 15508, 1, 4096, 0\n1700, 5, 2, 0, 0\n",
     ]
-    return found
+    return inputs

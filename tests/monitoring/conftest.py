@@ -33,9 +33,9 @@ Serve = Callable[..., str]
 
 
 def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
         return port
 
 
@@ -45,8 +45,8 @@ def program(name: str) -> str:
     return str(path)
 
 
-def asked(url: str, **parameters: str) -> Any:
-    """The JSON that an address gives."""
+def get_json(url: str, **parameters: str) -> Any:
+    """Get JSON from ``url``."""
     query = f"?{urllib.parse.urlencode(parameters)}" if parameters else ""
     with urllib.request.urlopen(url + query, timeout=WITHIN_S) as answer:
         return json.load(answer)
@@ -54,13 +54,13 @@ def asked(url: str, **parameters: str) -> Any:
 
 @pytest.fixture
 def serve(tmp_path: Path) -> Iterator[Serve]:
-    """Starts a program that listens, waits until it does, and ends it in the end."""
+    """Start a server, wait until it listens, and stop it after the test."""
     with contextlib.ExitStack() as stack:
 
-        def started(port: int, ready: str, name: str, *words: str) -> str:
+        def started(port: int, ready: str, name: str, *args: str) -> str:
             log = stack.enter_context((tmp_path / f"{name}.log").open("w"))
             process = subprocess.Popen(
-                [program(name), *words], cwd=tmp_path, stdout=log, stderr=log,
+                [program(name), *args], cwd=tmp_path, stdout=log, stderr=log,
                 env={**os.environ, "HOME": str(tmp_path)},
             )  # fmt: skip
             stack.callback(process.wait)

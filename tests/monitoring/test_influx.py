@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Serve, asked, free_port
+from conftest import Serve, free_port, get_json
 from program import events, iopstui
 
 CONFIG = """
@@ -29,33 +29,33 @@ def influx(serve: Serve, tmp_path: Path) -> str:
     return serve(port, "/ping", "influxd", "-config", str(config))
 
 
-def posted(address: str, body: bytes) -> None:
+def post(address: str, body: bytes) -> None:
     with urllib.request.urlopen(urllib.request.Request(address, data=body)) as answer:
         answer.read()
 
 
 def rows(address: str, query: str) -> list[dict[str, Any]]:
-    found = asked(f"{address}/query", db="a", q=query, epoch="ns")["results"][0]
+    result = get_json(f"{address}/query", db="a", q=query, epoch="ns")["results"][0]
     return [
         dict(zip(series["columns"], values, strict=True)) | series.get("tags", {})
-        for series in found.get("series", ()) for values in series["values"]
+        for series in result.get("series", ()) for values in series["values"]
     ]  # fmt: skip
 
 
-def test_influxdb_takes_the_lines_and_gives_the_figures_back(influx: str, tmp_path: Path) -> None:
+def test_influxdb_stores_the_exported_figures(influx: str, tmp_path: Path) -> None:
     (tmp_path / "here").mkdir()
     lines = iopstui("replay", "demo", "--format", "influx", cwd=tmp_path / "here")
-    told = iopstui("replay", "demo", "--format", "jsonl", cwd=tmp_path / "here")
-    assert lines.returncode == told.returncode == 0
-    posted(f"{influx}/query?q=CREATE+DATABASE+a", b"")
+    replay = iopstui("replay", "demo", "--format", "jsonl", cwd=tmp_path / "here")
+    assert lines.returncode == replay.returncode == 0
+    post(f"{influx}/query?q=CREATE+DATABASE+a", b"")
     # InfluxDB refuses all of a batch where one line is wrong
-    posted(f"{influx}/write?db=a", lines.stdout.encode())
+    post(f"{influx}/write?db=a", lines.stdout.encode())
 
-    frames = [row for row in events(told.stdout) if row["event"] == "frame"]
+    frames = [row for row in events(replay.stdout) if row["event"] == "frame"]
     reads = [(row["wall_ms"], row["fio"]["read"]) for row in frames
              if (row.get("fio") or {}).get("read")]  # fmt: skip
-    found = rows(influx, "SELECT * FROM fio WHERE direction = 'read'")
-    assert [(one["time"] // 1_000_000, one["iops"], one["clat.p99"]) for one in found] == [
+    points = rows(influx, "SELECT * FROM fio WHERE direction = 'read'")
+    assert [(point["time"] // 1_000_000, point["iops"], point["clat.p99"]) for point in points] == [
         (int(wall_ms), part["iops"], part["clat"].get("p99")) for wall_ms, part in reads
     ]
     assert len(rows(influx, "SELECT * FROM frame")) == len(frames)

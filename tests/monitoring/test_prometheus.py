@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import WITHIN_S, Serve, asked, free_port, program
+from conftest import WITHIN_S, Serve, free_port, get_json, program
 from program import events, start
 
 DOCS = Path(__file__).parents[2] / "docs" / "monitoring"
 RUN_S = 12
 
 
-def configured(tmp_path: Path, exported: int, node: int) -> Path:
-    """Our documents' configuration, with other ports, asked once a second."""
+def write_config(tmp_path: Path, exported: int, node: int) -> Path:
+    """Write the documented configuration with other ports and a scrape per second."""
     shutil.copy(DOCS / "alerts.yml", tmp_path)
     text = (DOCS / "prometheus.yml").read_text()
     assert text.count("9101") == 2 and text.count("9100") == 1
@@ -32,20 +32,20 @@ def configured(tmp_path: Path, exported: int, node: int) -> Path:
 def prometheus(serve: Serve, tmp_path: Path, exported: int, node: int = 1) -> str:
     port = free_port()
     return serve(
-        port, "/-/ready", "prometheus", f"--config.file={configured(tmp_path, exported, node)}",
+        port, "/-/ready", "prometheus", f"--config.file={write_config(tmp_path, exported, node)}",
         f"--storage.tsdb.path={tmp_path / 'tsdb'}", f"--web.listen-address=127.0.0.1:{port}",
     )  # fmt: skip
 
 
-def found(address: str, query: str) -> list[dict[str, Any]]:
-    answer = asked(f"{address}/api/v1/query", query=query)
+def query_result(address: str, query: str) -> list[dict[str, Any]]:
+    answer = get_json(f"{address}/api/v1/query", query=query)
     assert answer["status"] == "success", answer
     result: list[dict[str, Any]] = answer["data"]["result"]
     return result
 
 
 def expressions() -> list[str]:
-    """All that the dashboard asks."""
+    """All queries of the dashboard."""
     panels = json.loads((DOCS / "grafana.json").read_text())["panels"]
     asks = [target["expr"] for panel in panels for target in panel.get("targets", ())]
     return [
@@ -69,56 +69,58 @@ def test_prometheus_scrapes_a_run(serve: Serve, here: Path, tmp_path: Path) -> N
     )  # fmt: skip
     time.sleep(RUN_S - 2)
     (target,) = [
-        one for one in asked(f"{address}/api/v1/targets")["data"]["activeTargets"]
-        if one["labels"]["job"] == "iopstui"
+        target for target in get_json(f"{address}/api/v1/targets")["data"]["activeTargets"]
+        if target["labels"]["job"] == "iopstui"
     ]  # fmt: skip
     assert (target["health"], target["lastError"]) == ("up", "")
-    # Prometheus keeps its connection; somebody else is served all the same
+    # other clients are served while Prometheus keeps its connection
     began = time.monotonic()
-    with urllib.request.urlopen(f"http://127.0.0.1:{exported}/metrics", timeout=WITHIN_S) as own:
-        assert b"iopstui_fio_ios" in own.read()
+    with urllib.request.urlopen(
+        f"http://127.0.0.1:{exported}/metrics", timeout=WITHIN_S
+    ) as response:
+        assert b"iopstui_fio_ios" in response.read()
     assert time.monotonic() - began < 2
 
     queries = expressions()
-    empty = [query for query in queries if not found(address, query)]
-    # what there is only with --probe, once the run is over, and where a finding was said
+    empty = [query for query in queries if not query_result(address, query)]
+    # these need --probe, the end of the run or a finding
     assert {part for query in empty for part in re.findall(r"iopstui_[a-z]+", query)} <= {
         "iopstui_device", "iopstui_expectation", "iopstui_findings",
     }, empty  # fmt: skip
     assert len(queries) > 30 > len(empty)
-    (p99,) = found(address, "histogram_quantile(0.99, iopstui_fio_latency_seconds_bucket"
+    (p99,) = query_result(address, "histogram_quantile(0.99, iopstui_fio_latency_seconds_bucket"
                             "{direction='read'})")  # fmt: skip
 
     out, err = run.communicate(timeout=WITHIN_S)
     assert run.returncode == 0, err
     reads = [row["fio"]["read"] for row in events(out) if row.get("fio")]
-    totals = [*accumulate(one["ios"] for one in reads)]
-    (series,) = found(address, "iopstui_fio_ios_total[1m]")
+    totals = [*accumulate(interval["ios"] for interval in reads)]
+    (series,) = query_result(address, "iopstui_fio_ios_total[1m]")
     scraped = [int(value) for _, value in series["values"]]
     assert len(scraped) >= RUN_S - 4 and set(scraped) <= {0, *totals}
     assert len(set(scraped)) >= RUN_S - 5
     # within the bounds of its bucket
-    slowest = max(one["clat"]["p99"] for one in reads)
-    quickest = min(one["clat"]["p99"] for one in reads)
+    slowest = max(interval["clat"]["p99"] for interval in reads)
+    quickest = min(interval["clat"]["p99"] for interval in reads)
     assert quickest / 1.5 < 1e9 * float(p99["value"][1]) < 1.5 * slowest
 
 
-def test_promtool_finds_nothing_to_mend(tmp_path: Path) -> None:
-    config = configured(tmp_path, 9101, 9100)
-    done = subprocess.run([program("promtool"), "check", "config", str(config)],
+def test_promtool_accepts_the_configuration(tmp_path: Path) -> None:
+    config = write_config(tmp_path, 9101, 9100)
+    process = subprocess.run([program("promtool"), "check", "config", str(config)],
                           capture_output=True, text=True)  # fmt: skip
-    assert done.returncode == 0 and "3 rules found" in done.stdout, done
+    assert process.returncode == 0 and "3 rules found" in process.stdout, process
 
 
-def test_promtool_takes_the_file_of_a_run(here: Path, tmp_path: Path) -> None:
+def test_promtool_accepts_the_file_of_a_run(here: Path, tmp_path: Path) -> None:
     file = tmp_path / "a.prom"
     run = start("run", "--job", "randread-4k", "--set", "runtime=2", "--size", "4m",
                 "--textfile", str(file), cwd=here)  # fmt: skip
     _, err = run.communicate(timeout=WITHIN_S)
     assert run.returncode == 0, err
-    done = subprocess.run([program("promtool"), "check", "metrics"], input=file.read_text(),
+    process = subprocess.run([program("promtool"), "check", "metrics"], input=file.read_text(),
                           capture_output=True, text=True)  # fmt: skip
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert (process.returncode, process.stdout, process.stderr) == (0, "", "")
 
 
 RULES = """
@@ -161,15 +163,15 @@ tests:
 """
 
 
-def test_alerts_come_when_they_should_and_not_before(tmp_path: Path) -> None:
+def test_alerts_fire_at_the_right_time(tmp_path: Path) -> None:
     shutil.copy(DOCS / "alerts.yml", tmp_path)
     (tmp_path / "tests.yml").write_text(RULES)
-    done = subprocess.run([program("promtool"), "test", "rules", "tests.yml"], cwd=tmp_path,
+    process = subprocess.run([program("promtool"), "test", "rules", "tests.yml"], cwd=tmp_path,
                           capture_output=True, text=True)  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert process.returncode == 0, process.stdout + process.stderr
 
 
-def test_node_exporter_takes_the_file_and_counts_as_we_do(
+def test_node_exporter_reads_the_file_and_has_the_same_counts(
     serve: Serve, here: Path, tmp_path: Path
 ) -> None:
     port = free_port()
@@ -186,23 +188,23 @@ def test_node_exporter_takes_the_file_and_counts_as_we_do(
     assert run.returncode == 0, err
     after = metrics(address)
     assert after["node_textfile_scrape_error"] == 0
-    own = {name: value for name, value in after.items() if name.startswith("iopstui_")}
-    written = {
+    exported = {name: value for name, value in after.items() if name.startswith("iopstui_")}
+    written_metrics = {
         line.rpartition(" ")[0]: float(line.rpartition(" ")[2])
         for line in file.read_text().splitlines() if not line.startswith("#")
     }  # fmt: skip
-    assert {plain(name): value for name, value in written.items()} == {
-        plain(name): value for name, value in own.items()
+    assert {plain(name): value for name, value in written_metrics.items()} == {
+        plain(name): value for name, value in exported.items()
     }
     device = events(out)[0]["device"]
     label = f'{{device="{device}"}}'
-    grown = (
+    increase = (
         after[f"node_disk_reads_completed_total{label}"]
         - before[f"node_disk_reads_completed_total{label}"]
     )
-    counted = own[f"iopstui_disk_reads_total{label}"]
+    counted = exported[f"iopstui_disk_reads_total{label}"]
     # node_exporter's covers what is before the first sample and behind the last one, too
-    assert counted <= grown <= 1.5 * counted + 1000
+    assert counted <= increase <= 1.5 * counted + 1000
 
 
 def plain(name: str) -> frozenset[str]:

@@ -26,7 +26,7 @@ import checks
 import equal
 import parts
 from changes import Change, sample
-from covering import Covering, compile_all, covering, environment, pytest
+from covering import Coverage, compile_all, covering, environment, pytest
 from sandbox import NO_SANDBOX
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -37,40 +37,42 @@ NEVER_RUN, EQUAL = "run by no test", "changes nothing"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """0: enough of them are noticed."""
-    asked = _parser().parse_args(arguments)
-    seed = asked.seed if asked.seed is not None else random.SystemRandom().randrange(10000)
-    trees = [_copied(BUILD / f"tree-{number}") for number in range(asked.jobs)]
+    """Return exit code 0 if the tests notice enough changes."""
+    options = _parser().parse_args(arguments)
+    seed = options.seed if options.seed is not None else random.SystemRandom().randrange(10000)
+    trees = [_copy_tree(BUILD / f"tree-{number}") for number in range(options.jobs)]
     modules = list(parts.tests(ROOT))
     compile_all(trees, modules)
-    known = covering(trees, BUILD, modules)
-    print(f"choosing {asked.sample} changes with --seed {seed}", flush=True)
-    changes = dict(enumerate(sample(ROOT, list(parts.files(ROOT)), asked.sample, seed), 1))
-    if asked.only:
-        changes = {number: changes[number] for number in asked.only}
-    found: Counter[str] = Counter()
-    for number, outcome in _outcomes(changes, known, trees):
-        found[outcome] += 1
+    coverage = covering(trees, BUILD, modules)
+    print(f"choosing {options.sample} changes with --seed {seed}", flush=True)
+    changes = dict(enumerate(sample(ROOT, list(parts.files(ROOT)), options.sample, seed), 1))
+    if options.only:
+        changes = {number: changes[number] for number in options.only}
+    counts: Counter[str] = Counter()
+    for number, outcome in _outcomes(changes, coverage, trees):
+        counts[outcome] += 1
         _show(number, changes[number], outcome)
-    count = sum(found.values()) - found[EQUAL]
-    percent = 100 * (found[NOTICED] + found[CHECKED]) / max(1, count)
-    print(f"{percent:.1f} %: of {count} that count {found[NOTICED]} were noticed by tests, "
-          f"{found[CHECKED]} by mypy or ruff")  # fmt: skip
-    print(f"{found[SURVIVED]} {SURVIVED}, {found[NEVER_RUN]} {NEVER_RUN}, {found[EQUAL]} {EQUAL}; "
-          f"again: make mutants SAMPLE={asked.sample} SEED={seed}")  # fmt: skip
-    return 0 if percent >= asked.least else 1
+    count = sum(counts.values()) - counts[EQUAL]
+    percent = 100 * (counts[NOTICED] + counts[CHECKED]) / max(1, count)
+    print(f"{percent:.1f} %: of {count} that count {counts[NOTICED]} were noticed by tests, "
+          f"{counts[CHECKED]} by mypy or ruff")  # fmt: skip
+    rest = ", ".join(f"{counts[outcome]} {outcome}" for outcome in (SURVIVED, NEVER_RUN, EQUAL))
+    print(f"{rest}; again: make mutants SAMPLE={options.sample} SEED={seed}")  # fmt: skip
+    return 0 if percent >= options.least else 1
 
 
 def _outcomes(
-    changes: Mapping[int, Change], known: Covering, trees: Sequence[Path]
+    changes: Mapping[int, Change], coverage: Coverage, trees: Sequence[Path]
 ) -> Iterator[tuple[int, str]]:
     free: SimpleQueue[Path] = SimpleQueue()
     for tree in trees:
         free.put(tree)
     pool = ThreadPoolExecutor(len(trees))
-    begun = {number: pool.submit(_outcome, one, known, free) for number, one in changes.items()}
+    futures = {
+        number: pool.submit(_outcome, change, coverage, free) for number, change in changes.items()
+    }
     try:
-        for number, future in begun.items():
+        for number, future in futures.items():
             yield number, future.result()
     finally:
         pool.shutdown(cancel_futures=True)
@@ -95,8 +97,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _copied(tree: Path) -> Path:
-    """What git knows or would add, as it is now, and what mypy knows of it."""
+def _copy_tree(tree: Path) -> Path:
+    """Copy the files that git tracks or would add, and mypy's cache."""
     shutil.rmtree(tree, ignore_errors=True)
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
@@ -111,17 +113,17 @@ def _copied(tree: Path) -> Path:
     return tree
 
 
-def _outcome(change: Change, known: Covering, free: SimpleQueue[Path]) -> str:
+def _outcome(change: Change, coverage: Coverage, free: SimpleQueue[Path]) -> str:
     if equal.why(change):
         return EQUAL
-    tests = known.of(change.path, change.lines)
+    tests = coverage.of(change.path, change.lines)
     if not tests:
         return NEVER_RUN
     tree = free.get()
     file = tree / change.path
     try:
         file.write_text(change.after)
-        limit = 60 + 10 * sum(known.seconds[name] for name in tests)
+        limit = 60 + 10 * sum(coverage.seconds[name] for name in tests)
         if _fail(tree, tests, limit):
             return NOTICED
         return CHECKED if checks.refusing(tree) else SURVIVED
@@ -140,13 +142,13 @@ def _fail(tree: Path, tests: Sequence[str], limit: float) -> bool:
         start_new_session=True,
     )  # fmt: skip
     try:
-        said, _ = process.communicate(timeout=limit)
+        output, _ = process.communicate(timeout=limit)
     except subprocess.TimeoutExpired:
         _kill(process)
         return True
-    code, why = process.returncode, "ERROR collecting" in said  # it can't be imported any more
-    if code == NO_SANDBOX or said.startswith("unshare: ") or (code in (4, 5) and not why):
-        raise SystemExit(f"mutants: pytest ended with {code}:\n{said}")
+    code, why = process.returncode, "ERROR collecting" in output  # it can't be imported any more
+    if code == NO_SANDBOX or output.startswith("unshare: ") or (code in (4, 5) and not why):
+        raise SystemExit(f"mutants: pytest ended with {code}:\n{output}")
     return code != 0
 
 

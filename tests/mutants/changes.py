@@ -33,11 +33,11 @@ class Change:
         matcher = difflib.SequenceMatcher(
             None, self.before.splitlines(), self.after.splitlines(), autojunk=False
         )
-        found: set[int] = set()
+        line_numbers: set[int] = set()
         for tag, start, end, _, _ in matcher.get_opcodes():
             if tag != "equal":
-                found.update(range(start + 1, max(end, start + 1) + 1))
-        return found
+                line_numbers.update(range(start + 1, max(end, start + 1) + 1))
+        return line_numbers
 
     @property
     def diff(self) -> str:
@@ -64,15 +64,15 @@ def sample(root: Path, paths: Sequence[Path], count: int, seed: int) -> list[Cha
     chance = random.Random(seed)
     places = [(path, module, place) for path in paths for module, place in _places(root / path)]
     chance.shuffle(places)
-    found: list[Change] = []
+    changes: list[Change] = []
     for path, module, place in places:
-        if len(found) == count:
+        if len(changes) == count:
             break
-        one = chance.choice(place)
-        after = module.deep_replace(one.original_node, one.mutated_node).code  # type: ignore[arg-type]
+        change = chance.choice(place)
+        after = module.deep_replace(change.original_node, change.mutated_node).code  # type: ignore[arg-type]
         if after != module.code and _compiles(after):
-            found.append(Change(path, module.code, after))
-    return found
+            changes.append(Change(path, module.code, after))
+    return changes
 
 
 def _places(path: Path) -> Iterator[tuple[cst.Module, list[Mutation]]]:
@@ -81,9 +81,9 @@ def _places(path: Path) -> Iterator[tuple[cst.Module, list[Mutation]]]:
     visitor = _Visitor(mutation_operators, IgnoredCode(set(), set(), set()))
     module = wrapper.visit(visitor)
     by_node: dict[int, list[Mutation]] = {}
-    for one in visitor.mutations:
-        if not _only_wording(one.original_node):
-            by_node.setdefault(id(one.original_node), []).append(one)
+    for mutation in visitor.mutations:
+        if not _only_wording(mutation.original_node):
+            by_node.setdefault(id(mutation.original_node), []).append(mutation)
     for place in by_node.values():
         yield module, place
 

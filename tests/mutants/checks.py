@@ -21,9 +21,9 @@ def refusing(tree: Path) -> str:
     has found out, so that the next time costs a second."""
     for name, arguments in _CHECKS:
         command = [sys.executable, "-m", name, *arguments]
-        done = subprocess.run(command, cwd=tree, capture_output=True, text=True)
-        if done.returncode not in (0, 1):
-            raise SystemExit(f"mutants: {name} ended with {done.returncode}:\n{done.stderr}")
-        if done.returncode:
+        process = subprocess.run(command, cwd=tree, capture_output=True, text=True)
+        if process.returncode not in (0, 1):
+            raise SystemExit(f"mutants: {name} ended with {process.returncode}:\n{process.stderr}")
+        if process.returncode:
             return name
     return ""

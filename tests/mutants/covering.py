@@ -1,6 +1,6 @@
-"""Which tests run a line of the program, and how long each takes: pytest-cov asks all of them once.
+"""Find out which tests run a line of the program and how long each test takes, with pytest-cov.
 
-The answer is kept in build/mutants as long as neither program nor tests change.
+The result is cached in build/mutants until the program or the tests change.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from py_compile import PycInvalidationMode
 from coverage import CoverageData
 from sandbox import inside
 
-# What the tests that are asked about one change take together at most, measured with coverage.
+# Longest time of all tests for one change, measured with coverage.
 LONGEST_S = 20.0
 
 _LINES = "tests.coverage"
@@ -31,7 +31,7 @@ _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
-class Covering:
+class Coverage:
     """``seconds`` by test, ``tests`` by file and line, ``words`` by test module."""
 
     seconds: Mapping[str, float]
@@ -39,32 +39,34 @@ class Covering:
     words: Mapping[str, Set[str]]
 
     def of(self, path: Path, lines: Collection[int]) -> list[str]:
-        """Those to ask about a change of ``lines``: of the file's own test modules first (x.py has
-        test_x.py, test_x_y.py ...), then of those that name it, then the quickest. A line that runs
-        at import, or only in a process of its own, concerns all that run anything of the file, and
-        then those that only name it.
+        """The tests to run for a change of ``lines``: first those of the file's own test modules
+        (test_x.py or test_x_y.py of x.py), then those that mention the file, then the fastest. For
+        a line that runs at import or only in a subprocess: all tests that run any line of the file,
+        then those that only mention it.
         """
-        known = self.tests.get(path.as_posix(), {})
-        named = {one for one in self.seconds if path.stem in self.words[_module(one)]}
-        running: set[str] = set().union(*known.values())
-        found = set().union(*(known.get(line, ()) for line in lines)) or named | running
-        own = re.compile(rf"/test_{path.stem}(_\w+)?\.py::")
+        tests_by_line = self.tests.get(path.as_posix(), {})
+        naming = {test for test in self.seconds if path.stem in self.words[_module(test)]}
+        running: set[str] = set().union(*tests_by_line.values())
+        candidates = (
+            set().union(*(tests_by_line.get(line, ()) for line in lines)) or naming | running
+        )
+        own_module = re.compile(rf"/test_{path.stem}(_\w+)?\.py::")
 
-        def rank(one: str) -> tuple[bool, bool, bool, float, str]:
-            return (not own.search(one), one not in running, one not in named, self.seconds[one],
-                    one)  # fmt: skip
+        def rank(test: str) -> tuple[bool, bool, bool, float, str]:
+            return (not own_module.search(test), test not in running, test not in naming,
+                    self.seconds[test], test)  # fmt: skip
 
-        left, chosen = LONGEST_S, []
-        for name in sorted(found, key=rank):
-            left -= self.seconds[name]
-            if chosen and left < 0:
+        time_left, chosen = LONGEST_S, []
+        for name in sorted(candidates, key=rank):
+            time_left -= self.seconds[name]
+            if chosen and time_left < 0:
                 break
             chosen.append(name)
         return chosen
 
 
 def environment(tree: Path) -> dict[str, str]:
-    """Of a pytest that tests the program in ``tree``. CI: hypothesis tries the same each time."""
+    """Environment variables for pytest in ``tree``. CI makes hypothesis deterministic."""
     return {
         **os.environ,
         "CI": "1",
@@ -75,10 +77,10 @@ def environment(tree: Path) -> dict[str, str]:
 
 
 def pytest(tree: Path, arguments: Sequence[str]) -> list[str]:
-    """The command; plugins are named, for the rest of them costs a second at each start."""
+    """The pytest command. Loading only the named plugins saves a second per start."""
     plugins = ("pytest_asyncio.plugin", "no:cacheprovider")
     return [*inside(tree), sys.executable, "-m", "pytest", "-q", f"--rootdir={tree}",
-            *(word for one in plugins for word in ("-p", one)), *arguments]  # fmt: skip
+            *(option for plugin in plugins for option in ("-p", plugin)), *arguments]  # fmt: skip
 
 
 def compile_all(trees: Sequence[Path], modules: Sequence[str]) -> None:
@@ -90,42 +92,46 @@ def compile_all(trees: Sequence[Path], modules: Sequence[str]) -> None:
         compileall.compile_dir(
             tree / "iopstui", quiet=2, invalidation_mode=PycInvalidationMode.CHECKED_HASH
         )
-    runs = [_started(tree, ["--collect-only", *modules], subprocess.PIPE) for tree in trees]
+    runs = [_start_pytest(tree, ["--collect-only", *modules], subprocess.PIPE) for tree in trees]
     texts = [run.communicate()[0].decode(errors="replace") for run in runs]
     for run, text in zip(runs, texts, strict=True):
         if run.returncode:
             raise SystemExit(f"{text[-4000:]}\nmutants: pytest cannot collect the tests, see above")
 
 
-def _started(tree: Path, arguments: Sequence[str], output: int | None = None
+def _start_pytest(tree: Path, arguments: Sequence[str], output: int | None = None
              ) -> subprocess.Popen[bytes]:  # fmt: skip
-    """A pytest that keeps bytecode."""
-    kept = {**environment(tree), "PYTHONDONTWRITEBYTECODE": ""}
+    """Start a pytest that writes bytecode."""
+    variables = {**environment(tree), "PYTHONDONTWRITEBYTECODE": ""}
     return subprocess.Popen(
-        pytest(tree, arguments), cwd=tree, env=kept, stdin=subprocess.DEVNULL, stdout=output
+        pytest(tree, arguments), cwd=tree, env=variables, stdin=subprocess.DEVNULL, stdout=output
     )
 
 
-def covering(trees: Sequence[Path], kept: Path, modules: Sequence[str]) -> Covering:
+def covering(trees: Sequence[Path], folder: Path, modules: Sequence[str]) -> Coverage:
     """From ``kept`` as far as nothing has changed, else by running the test ``modules``, a share of
     them in each of ``trees``.
     """
     now = {name: _digest([trees[0] / name]) for name in modules}
-    file = kept / f"covering-{_digest(_shared(trees[0], modules))}.json"
+    file = folder / f"covering-{_digest(_shared(trees[0], modules))}.json"
     before, seconds, lines = json.loads(file.read_text()) if file.exists() else ({}, {}, {})
-    again = [name for name in modules if before.get(name) != now[name]]
-    stale = {*again, *(before.keys() - now.keys())}
+    outdated = [name for name in modules if before.get(name) != now[name]]
+    stale = {*outdated, *(before.keys() - now.keys())}
     seconds = {test: time for test, time in seconds.items() if _module(test) not in stale}
-    if again:
-        print(f"running {len(again)} test modules, to see which test runs which line", flush=True)
-        fresh_seconds, fresh_lines = _asked(trees, again)
+    if outdated:
+        print(
+            f"running {len(outdated)} test modules, to see which test runs which line", flush=True
+        )
+        fresh_seconds, fresh_lines = _measure_coverage(trees, outdated)
         seconds |= fresh_seconds
         for path, by_line in fresh_lines.items():
             for line, tests in by_line.items():
-                known = lines.setdefault(path, {})
-                known[line] = sorted({*known.get(line, ()), *tests} & seconds.keys())
+                tests_by_line = lines.setdefault(path, {})
+                tests_by_line[line] = sorted(
+                    {*tests_by_line.get(line, ()), *tests} & seconds.keys()
+                )
         file.write_text(json.dumps([now, seconds, lines]))
-    return Covering(
+    return Coverage(
         seconds,
         {path: {int(line): seconds.keys() & tests for line, tests in by_line.items()}
          for path, by_line in lines.items()},
@@ -134,7 +140,7 @@ def covering(trees: Sequence[Path], kept: Path, modules: Sequence[str]) -> Cover
 
 
 def _shared(tree: Path, modules: Sequence[str]) -> list[Path]:
-    """The program and what several test modules use."""
+    """The program and the files that several test modules use."""
     tests = {path for name in modules for path in (tree / name).parent.glob("*.py")}
     helpers = tests - {tree / name for name in modules}
     return sorted([*(tree / "iopstui").rglob("*.py"), *helpers, tree / "tests/conftest.py"])
@@ -147,13 +153,13 @@ def _digest(files: Iterable[Path]) -> str:
     return digest.hexdigest()[:12]
 
 
-def _asked(
+def _measure_coverage(
     trees: Sequence[Path], modules: Sequence[str]
 ) -> tuple[dict[str, float], dict[str, dict[str, set[str]]]]:
-    """Seconds by test, and by file and line the tests that run it."""
+    """Run the tests. Return seconds by test, and tests by file and line."""
     shares = [(tree, modules[number :: len(trees)]) for number, tree in enumerate(trees)]
     shares = [(tree, share) for tree, share in shares if share]
-    runs = [_begun(tree, share) for tree, share in shares]
+    runs = [_start_with_coverage(tree, share) for tree, share in shares]
     for run in runs:
         if run.wait() not in (0, 1):
             raise SystemExit(f"mutants: pytest ended with exit code {run.returncode}")
@@ -170,19 +176,19 @@ def _asked(
     return seconds, lines
 
 
-def _begun(tree: Path, tests: Sequence[str]) -> subprocess.Popen[bytes]:
+def _start_with_coverage(tree: Path, tests: Sequence[str]) -> subprocess.Popen[bytes]:
     settings = tree / "coverage.ini"
     settings.write_text(f"[run]\nsource = iopstui\ndata_file = {tree / _LINES}\n")
     arguments = [
         *tests, "-p", "pytest_cov.plugin", "--cov", f"--cov-config={settings}",
         "--cov-context=test", "--cov-report=", f"--junitxml={_TIMES}", "-ojunit_family=xunit1",
     ]  # fmt: skip
-    return _started(tree, arguments)
+    return _start_pytest(tree, arguments)
 
 
 def _seconds(report: Path) -> dict[str, float]:
     """Of all test functions that don't fail or skip, with all their parameters."""
-    found: dict[str, float] = defaultdict(float)
+    seconds: dict[str, float] = defaultdict(float)
     bad: set[str] = set()
     for case in ET.parse(report).iter("testcase"):
         classes = case.get("classname", "").removeprefix(
@@ -191,12 +197,12 @@ def _seconds(report: Path) -> dict[str, float]:
         inside = "::".join(part for part in classes.split(".") if part)
         parts = (case.get("file", ""), inside, case.get("name", ""))
         name = _function("::".join(part for part in parts if part))
-        found[name] += float(case.get("time", "0"))
+        seconds[name] += float(case.get("time", "0"))
         if any(child.tag in ("failure", "error", "skipped") for child in case):
             bad.add(name)
     if bad:
         print("not asked, because they fail or skip as it is:", *sorted(bad), sep="\n    ")
-    return {name: round(time, 3) for name, time in found.items() if name not in bad}
+    return {name: round(time, 3) for name, time in seconds.items() if name not in bad}
 
 
 def _function(test: str) -> str:

@@ -37,8 +37,8 @@ def why(change: Change) -> str:
 
 def _kind(name: str, before: str, after: str) -> str:
     for file, old, new, reason in _KINDS:
-        for found in re.finditer(old, before) if file in ("", name) else ():
-            rest = re.escape(before[: found.start()]), re.escape(before[found.end() :])
-            if re.fullmatch(new.join(rest), after):
+        for match in re.finditer(old, before) if file in ("", name) else ():
+            context = re.escape(before[: match.start()]), re.escape(before[match.end() :])
+            if re.fullmatch(new.join(context), after):
                 return reason
     return ""

@@ -41,7 +41,7 @@ sys.path.insert(0, str(ROOT))
 from judge import BROKEN, OUT, WRONG, Verdict, passes  # noqa: E402
 from outcome import Outcome, counted, from_json, left_out, lines, markdown, to_json  # noqa: E402
 from quiet import scenarios  # noqa: E402
-from run import run, told, warm_up  # noqa: E402
+from run import outcome_of, run, warm_up  # noqa: E402
 from scenario import HERE, PLACES, Scenario  # noqa: E402
 from scenarios import ALL  # noqa: E402
 
@@ -50,69 +50,72 @@ MAX_FALSE_SHARE = 0.01
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code."""
-    asked = _parser().parse_args(arguments)
-    if asked.quiet_runs:
-        return _quiet_runs(asked)
-    chosen = [one for one in ALL if _asked_for(one, asked)]
+    options = _parser().parse_args(arguments)
+    if options.quiet_runs:
+        return _quiet_runs(options)
+    chosen = [scenario for scenario in ALL if _is_selected(scenario, options)]
     if not chosen:
         raise SystemExit("scoreboard: no such scenario; see --list")
-    if asked.list:
-        for one in chosen:
-            print(f"{one.name:<24} {one.place:<20} {one.length:>3.0f} s  {one.what}")
+    if options.list:
+        for scenario in chosen:
+            name, place = scenario.name, scenario.place
+            print(f"{name:<24} {place:<20} {scenario.length:>3.0f} s  {scenario.what}")
         return 0
     # an end by a signal removes the devices, too
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     outcomes = []
-    started = time.monotonic()
-    for outcome in _outcomes(chosen, asked.inside):
+    started_at = time.monotonic()
+    for outcome in _outcomes(chosen, options.inside):
         outcomes.append(outcome)
-        _show(outcome, asked)
-    if asked.json:
+        _show(outcome, options)
+    if options.json:
         return 0 if passes([outcome.verdict.word for outcome in outcomes]) else 1
-    if asked.markdown:
-        Path(asked.markdown).write_text("\n".join(markdown(outcomes)) + "\n")
-    print(f"\n{counted(outcomes)}; {time.monotonic() - started:.0f} s")
+    if options.markdown:
+        Path(options.markdown).write_text("\n".join(markdown(outcomes)) + "\n")
+    print(f"\n{counted(outcomes)}; {time.monotonic() - started_at:.0f} s")
     for line in left_out(outcomes):
         print(line)
     return 0 if passes([outcome.verdict.word for outcome in outcomes]) else 1
 
 
-def _quiet_runs(asked: argparse.Namespace) -> int:
-    """Ordinary jobs: how many of them were told something that is wrong."""
+def _quiet_runs(options: argparse.Namespace) -> int:
+    """Run ordinary jobs and count those with a false finding."""
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     warm_up()
     outcomes = []
-    for one in scenarios(asked.quiet_runs, asked.seed):
-        outcomes.append(run(one))
-        _show(outcomes[-1], asked)
-    words = [outcome.verdict.word for outcome in outcomes]
-    wrong, ran = words.count(WRONG), len(words) - words.count(OUT) - words.count(BROKEN)
-    if not asked.json:
-        print(f"\n{ran} quiet runs (seed {asked.seed}): {wrong} with a false alarm")
+    for scenario in scenarios(options.quiet_runs, options.seed):
+        outcomes.append(run(scenario))
+        _show(outcomes[-1], options)
+    verdicts = [outcome.verdict.word for outcome in outcomes]
+    wrong, ran = verdicts.count(WRONG), len(verdicts) - verdicts.count(OUT) - verdicts.count(BROKEN)
+    if not options.json:
+        print(f"\n{ran} quiet runs (seed {options.seed}): {wrong} with a false alarm")
     return 1 if wrong > MAX_FALSE_SHARE * ran or not ran else 0
 
 
-def _asked_for(one: Scenario, asked: argparse.Namespace) -> bool:
-    names = not asked.only or any(fnmatch.fnmatch(one.name, pattern) for pattern in asked.only)
-    return names and (not asked.place or one.place in asked.place)
+def _is_selected(scenario: Scenario, options: argparse.Namespace) -> bool:
+    names = not options.only or any(
+        fnmatch.fnmatch(scenario.name, pattern) for pattern in options.only
+    )
+    return names and (not options.place or scenario.place in options.place)
 
 
-def _show(outcome: Outcome, asked: argparse.Namespace) -> None:
-    if asked.json:
+def _show(outcome: Outcome, options: argparse.Namespace) -> None:
+    if options.json:
         print(json.dumps(to_json(outcome)), flush=True)
-    elif asked.verbose or outcome.verdict.word != OUT:
-        for line in lines(outcome, asked.verbose):
+    elif options.verbose or outcome.verdict.word != OUT:
+        for line in lines(outcome, options.verbose):
             print(line, flush=True)
 
 
 def _outcomes(chosen: Sequence[Scenario], inside: str) -> Iterator[Outcome]:
     for place in PLACES:
-        those = [one for one in chosen if one.place == place]
-        if those and place == inside:
+        batch = [scenario for scenario in chosen if scenario.place == place]
+        if batch and place == inside:
             warm_up()
-            yield from map(run, those)
-        elif those:
-            yield from _there(place, those)
+            yield from map(run, batch)
+        elif batch:
+            yield from _run_remotely(place, batch)
 
 
 def variable(place: str) -> str:
@@ -120,26 +123,27 @@ def variable(place: str) -> str:
     return "IOPSTUI_" + place.upper().replace("-", "_")
 
 
-def _there(place: str, those: Sequence[Scenario]) -> Iterator[Outcome]:
+def _run_remotely(place: str, batch: Sequence[Scenario]) -> Iterator[Outcome]:
     command = shlex.split(os.environ.get(variable(place), "")) if place != HERE else []
     if not command:
         why = "another place" if place == HERE else f"{variable(place)} names no command"
-        yield from (told(one, Verdict(OUT, (why,))) for one in those)
+        yield from (outcome_of(scenario, Verdict(OUT, (why,))) for scenario in batch)
         return
-    there = ["sh", "-c", 'cd "$0" && exec "$@"', str(ROOT), sys.executable,
+    remote_command = ["sh", "-c", 'cd "$0" && exec "$@"', str(ROOT), sys.executable,
              str(Path(__file__).parent), "--inside", place, "--json", "--place", place,
-             "--only", *(one.name for one in those)]  # fmt: skip
-    left = {one.name: one for one in those}
-    with subprocess.Popen([*command, *there], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          text=True) as process:  # fmt: skip
+             "--only", *(scenario.name for scenario in batch)]  # fmt: skip
+    remaining = {scenario.name: scenario for scenario in batch}
+    with subprocess.Popen(
+        [*command, *remote_command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
         for line in process.stdout:
             if line.startswith("{"):
                 outcome = from_json(json.loads(line))
-                del left[outcome.name]
+                del remaining[outcome.name]
                 yield outcome
     why = f"{variable(place)} ended with exit code {process.returncode}"
-    yield from (told(one, Verdict(BROKEN, (why,))) for one in left.values())
+    yield from (outcome_of(scenario, Verdict(BROKEN, (why,))) for scenario in remaining.values())
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -155,8 +155,8 @@ def scsi_debug(errors: int = 0, **parameters: int) -> Recipe:
 
     def make(bench: Bench) -> str:
         before = set(os.listdir(SYS_BLOCK))
-        words = {"dev_size_mb": 64, "ndelay": 1_000_000, **parameters}
-        load("scsi_debug", *(f"{name}={value}" for name, value in words.items()))
+        options = {"dev_size_mb": 64, "ndelay": 1_000_000, **parameters}
+        load("scsi_debug", *(f"{name}={value}" for name, value in options.items()))
         bench.stack.callback(_unload, "scsi_debug")
         count = parameters.get("max_luns", 1)
         settled(lambda: len(set(os.listdir(SYS_BLOCK)) - before) >= count)
@@ -252,13 +252,13 @@ def two_paths(below: Recipe) -> Recipe:
     def make(bench: Bench) -> str:
         node = below(bench)
         directory = SYS_BLOCK / Path(node).name / "device/../.."
-        found = sorted(str(p.name) for p in directory.glob("target*/*/block/*"))
-        paths = " ".join(f"/dev/{name} 1000" for name in found)
+        nodes = sorted(str(p.name) for p in directory.glob("target*/*/block/*"))
+        paths = " ".join(f"/dev/{name} 1000" for name in nodes)
         load("dm_multipath")
         load("dm_round_robin")
-        words = f"0 {sectors(node)} multipath 0 0 1 1 round-robin 0 {len(found)} 1 {paths}"
+        table = f"0 {sectors(node)} multipath 0 0 1 1 round-robin 0 {len(nodes)} 1 {paths}"
         # as multipathd names its devices
-        return _map(bench, words, "mpath-scoreboard")
+        return _map(bench, table, "mpath-scoreboard")
 
     return make
 
@@ -335,9 +335,9 @@ def load(module: str, *parameters: str) -> None:
         return
     if shutil.which("modprobe") is None:
         raise Absent(f"this kernel loads no {module}")
-    done = subprocess.run(["modprobe", module, *parameters], capture_output=True, text=True)
-    if done.returncode:
-        raise Absent(f"no {module}: {done.stderr.strip()}")
+    process = subprocess.run(["modprobe", module, *parameters], capture_output=True, text=True)
+    if process.returncode:
+        raise Absent(f"no {module}: {process.stderr.strip()}")
 
 
 def needs(program: str) -> None:
@@ -352,18 +352,18 @@ def put(bench: Bench, path: Path, value: str) -> None:
     path.write_text(value)
 
 
-def sh(*words: str) -> str:
+def sh(*args: str) -> str:
     """Run a program; its output. Raises RuntimeError with what it said."""
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(words)}: {done.stderr.strip() or done.stdout.strip()}")
-    return done.stdout.strip()
+    process = subprocess.run(args, capture_output=True, text=True, timeout=60)
+    if process.returncode:
+        raise RuntimeError(f"{' '.join(args)}: {process.stderr.strip() or process.stdout.strip()}")
+    return process.stdout.strip()
 
 
-def settled(done: Callable[[], bool]) -> None:
+def settled(is_done: Callable[[], bool]) -> None:
     """Wait until it is, 10 s at most."""
     deadline = time.monotonic() + 10
-    while not done():
+    while not is_done():
         if time.monotonic() > deadline:
             raise RuntimeError("the kernel has not done what it was asked for")
         time.sleep(0.02)

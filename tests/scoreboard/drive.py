@@ -27,7 +27,7 @@ from effect import (
     read_state,
     read_ticks,
 )
-from judge import Said
+from judge import ReportedFinding
 from scenario import Absent, Action, Bench, Scenario
 
 from iopstui.events import (
@@ -55,7 +55,7 @@ class Observation:
     """What came of a session: what it said, what the kernel counted meanwhile, and why it
     failed, if it did."""
 
-    said: tuple[Said, ...] = ()
+    said: tuple[ReportedFinding, ...] = ()
     effect: Effect | None = None
     error: str = ""
 
@@ -64,13 +64,17 @@ def watched(scenario: Scenario, bench: Bench) -> Observation:
     """A session on the bench's path. It is a process of its own, which alone enters the cgroups,
     and which can be ended if it hangs."""
     context = multiprocessing.get_context("fork")
-    ours, theirs = context.Pipe(duplex=False)
+    receiver, theirs = context.Pipe(duplex=False)
     process = context.Process(target=_child, args=(scenario, bench, theirs))
     process.start()
     theirs.close()
     try:
         limit = scenario.length + PATIENCE_S
-        return ours.recv() if ours.poll(limit) else Observation(error=f"no end after {limit:.0f} s")
+        return (
+            receiver.recv()
+            if receiver.poll(limit)
+            else Observation(error=f"no end after {limit:.0f} s")
+        )
     except EOFError:
         return Observation(error="the session's process died")
     finally:
@@ -95,7 +99,7 @@ class _Driven:
     def __init__(self, scenario: Scenario, bench: Bench) -> None:
         self._scenario, self._bench = scenario, bench
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-        self._said: list[Said] = []
+        self._said: list[ReportedFinding] = []
         self._error = ""
         self._log: list[str] = []
         self._marks: list[tuple[float, int]] = []
@@ -125,10 +129,10 @@ class _Driven:
     def _idle(self, seconds: float) -> Span:
         before = self._state()
         self._began = time.monotonic()
-        until = time.monotonic() + seconds
-        while (left := until - time.monotonic()) > 0:
+        deadline = time.monotonic() + seconds
+        while (seconds_left := deadline - time.monotonic()) > 0:
             try:
-                self._take(self._events.get(timeout=left))
+                self._take(self._events.get(timeout=seconds_left))
             except queue.Empty:
                 break
         return Span(before, self._state())
@@ -194,7 +198,7 @@ class _Driven:
             finding = event.finding
             text = f"{finding.text} [{finding.advice}]" if finding.advice else finding.text
             after = None if self._began is None else round(time.monotonic() - self._began, 1)
-            self._said.append(Said(finding.rule, text, after))
+            self._said.append(ReportedFinding(finding.rule, text, after))
         elif isinstance(event, FrameReady):
             self._marks.append((time.monotonic(), read_done(self._bench.disk)))
             if event.frame.fio is not None:

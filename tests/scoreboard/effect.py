@@ -1,4 +1,4 @@
-"""What the kernel counted while a scenario ran, read beside the session, not by it."""
+"""Kernel counters during a scenario, read independently of the session."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Span:
         return self.ran or self.after.at - self.before.at
 
     def count(self, *names: str) -> int:
-        """How much these counters of the disk have grown."""
+        """The increase of these counters of the disk."""
         return sum(self.after.disk[name] - self.before.disk[name] for name in names)
 
     @property
@@ -79,26 +79,28 @@ class Span:
 
     def share(self, *kinds: int) -> list[float]:
         """Part of each CPU's time, 0 to 1, that went to these columns of /proc/stat."""
-        found = []
-        for then, now in zip(*self.ticks, strict=True):
-            grown = [b - a for a, b in zip(then, now, strict=True)]
-            found.append(sum(grown[kind] for kind in kinds) / max(sum(grown), 1))
-        return found
+        shares = []
+        for before, now in zip(*self.ticks, strict=True):
+            growth = [b - a for a, b in zip(before, now, strict=True)]
+            shares.append(sum(growth[kind] for kind in kinds) / max(sum(growth), 1))
+        return shares
 
     def softirqs(self) -> list[int]:
         """BLOCK softirqs by CPU."""
         pairs = zip(self.after.softirqs, self.before.softirqs, strict=True)
-        return [now - then for now, then in pairs]
+        return [now - before for now, before in pairs]
 
     def irqs(self, of: str) -> list[int]:
         """Interrupts by CPU, of all lines with ``of`` in their names."""
-        found: list[int] = []
+        counts_by_cpu: list[int] = []
         for name, counts in self.after.irqs.items():
             if of in name:
                 before = self.before.irqs.get(name, [0] * len(counts))
-                grown = [now - then for now, then in zip(counts, before, strict=True)]
-                found = [a + b for a, b in zip(found or [0] * len(grown), grown, strict=True)]
-        return found
+                growth = [now - earlier for now, earlier in zip(counts, before, strict=True)]
+                counts_by_cpu = [
+                    a + b for a, b in zip(counts_by_cpu or [0] * len(growth), growth, strict=True)
+                ]
+        return counts_by_cpu
 
 
 @dataclass(frozen=True)
@@ -121,29 +123,29 @@ class Effect:
         """Whether the jobs waited for a CPU for an eighth of some second."""
         return any(run.delay > 0.125 for run in self.runs)
 
-    def told(self) -> str:
-        """The figures in a line, to be read beside a verdict."""
-        return "; ".join(_told(run) for run in self.runs)
+    def summary(self) -> str:
+        """The figures as a line of text."""
+        return "; ".join(_run_text(run) for run in self.runs)
 
 
-def _told(run: Span) -> str:
-    words = [
+def _run_text(run: Span) -> str:
+    texts = [
         f"fio {run.iops:.0f} IOPS {run.latency:.2f} ms (N {run.iops * run.latency / 1e3:.1f})",
         f"disk {run.done / run.seconds:.0f}/s {run.wait:.2f} ms (N {run.in_flight:.1f})",
     ]
     for name in ("read_merges", "write_merges", "discards", "flushes"):
         if run.count(name):
-            words.append(f"{run.count(name) / run.seconds:.0f} {name}/s")
+            texts.append(f"{run.count(name) / run.seconds:.0f} {name}/s")
     busy = [1 - share for share in run.share(*IDLE)]
     if busy:
-        words.append(f"CPUs busy {_percent(busy)}, by interrupts {_percent(run.share(*SERVING))}")
+        texts.append(f"CPUs busy {_percent(busy)}, by interrupts {_percent(run.share(*SERVING))}")
     if run.delay:
-        words.append(f"jobs waited for a CPU {100 * run.delay:.0f} %")
+        texts.append(f"jobs waited for a CPU {100 * run.delay:.0f} %")
     if sum(run.softirqs()):
-        words.append(f"BLOCK softirqs {run.softirqs()}")
-    words += [f"{name} {run.before.watched[name]} → {text}" for name, text in
+        texts.append(f"BLOCK softirqs {run.softirqs()}")
+    texts += [f"{name} {run.before.watched[name]} → {text}" for name, text in
               run.after.watched.items() if text and "\n" not in text]  # fmt: skip
-    return ", ".join(words)
+    return ", ".join(texts)
 
 
 def _percent(shares: Sequence[float]) -> str:
@@ -156,20 +158,20 @@ def read_delays(root: int) -> dict[int, int]:
     parents, fios = {}, set()
     for place in Path("/proc").glob("[0-9]*"):
         text = _text(place / "stat")
-        name, _, rest = text.partition("(")[2].rpartition(")")
-        if rest:
-            parents[int(place.name)] = int(rest.split()[1])
+        name, _, fields = text.partition("(")[2].rpartition(")")
+        if fields:
+            parents[int(place.name)] = int(fields.split()[1])
             if name == "fio":
                 fios.add(int(place.name))
-    found = {}
+    delays = {}
     for pid in fios:
         line = [pid]
         while line[-1] in parents:
             line.append(parents[line[-1]])
         delay = _text(Path("/proc", str(pid), "schedstat")).split()
         if root in line and line[1] in fios and len(delay) == 3:
-            found[pid] = int(delay[1])
-    return found
+            delays[pid] = int(delay[1])
+    return delays
 
 
 def most_delayed(marks: Sequence[tuple[float, Mapping[int, int]]]) -> float:
@@ -180,21 +182,21 @@ def most_delayed(marks: Sequence[tuple[float, Mapping[int, int]]]) -> float:
         earlier = [mark for mark in marks[:place] if now - mark[0] > 0.5]
         if not earlier:
             continue
-        then, before = earlier[-1]
-        grown = [after[pid] - before[pid] for pid in after if pid in before]
-        if grown:
-            most = max(most, sum(grown) / len(grown) / (now - then) / 1e9)
+        earlier_t, before = earlier[-1]
+        growth = [after[pid] - before[pid] for pid in after if pid in before]
+        if growth:
+            most = max(most, sum(growth) / len(growth) / (now - earlier_t) / 1e9)
     return most
 
 
 def read_done(disk: str) -> int:
-    """What the disk has completed by now."""
+    """The number of I/Os that the disk has completed."""
     now = parse_disk(Path("/proc/diskstats").read_text(), disk)
     return sum(now[name] for name in COMPLETED)
 
 
 def read_state(at: float, disk: str, watch: Iterable[str]) -> State:
-    """Now. Files that can't be read are ""."""
+    """Read the current state. Unreadable files are ""."""
     return State(
         at, parse_disk(Path("/proc/diskstats").read_text(), disk),
         parse_softirqs(Path("/proc/softirqs").read_text()),
@@ -213,7 +215,7 @@ def parse_disk(text: str, disk: str) -> dict[str, int]:
     for line in text.splitlines():
         _, _, name, *counts = line.split()
         if name == disk:
-            padded = [int(word) for word in counts] + [0] * len(NAMES)
+            padded = [int(count) for count in counts] + [0] * len(NAMES)
             return dict(zip(NAMES, padded, strict=False))
     return dict.fromkeys(NAMES, 0)
 
@@ -223,7 +225,7 @@ def parse_softirqs(text: str) -> list[int]:
     for line in text.splitlines():
         name, _, counts = line.partition(":")
         if name.strip() == "BLOCK":
-            return [int(word) for word in counts.split()]
+            return [int(count) for count in counts.split()]
     return []
 
 
@@ -235,21 +237,23 @@ def read_ticks() -> Ticks:
 def parse_ticks(text: str) -> Ticks:
     """The first eight columns (user ... steal) of each online CPU's line."""
     lines = [line.split() for line in text.splitlines()]
-    return [[int(word) for word in words[1:9]] for words in lines
-            if words and words[0].startswith("cpu") and words[0] != "cpu"]  # fmt: skip
+    return [[int(tick) for tick in fields[1:9]] for fields in lines
+            if fields and fields[0].startswith("cpu") and fields[0] != "cpu"]  # fmt: skip
 
 
 def parse_interrupts(text: str) -> dict[str, list[int]]:
     """Counts by online CPU, by "NUMBER NAME" of the numbered lines."""
     lines = text.splitlines()
     cpus = len(lines[0].split()) if lines else 0
-    found = {}
+    counts_by_name = {}
     for line in lines[1:]:
-        number, _, rest = line.partition(":")
-        words = rest.split()
-        if number.strip().isdecimal() and len(words) > cpus:
-            found[f"{number.strip()} {words[-1]}"] = [int(word) for word in words[:cpus]]
-    return found
+        number, _, cells = line.partition(":")
+        fields = cells.split()
+        if number.strip().isdecimal() and len(fields) > cpus:
+            counts_by_name[f"{number.strip()} {fields[-1]}"] = [
+                int(field) for field in fields[:cpus]
+            ]
+    return counts_by_name
 
 
 def own_figures(document: Mapping[str, Any]) -> tuple[float, float, float]:

@@ -1,4 +1,4 @@
-"""From what a session said to a verdict. Pure."""
+"""The verdict on the findings of a session."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MAX_MISSED = 0.1
 
 
 @dataclass(frozen=True)
-class Said:
+class ReportedFinding:
     """One finding: its rule, its sentence with the advice, and how many seconds after the situation
     began it was reported (``None``: before, or not known)."""
 
@@ -28,21 +28,25 @@ class Verdict:
 
 
 def judge(
-    said: Iterable[Said],
+    findings: Iterable[ReportedFinding],
     expected: Mapping[str, Sequence[str]],
     allowed: Collection[str] = (),
     never: Sequence[str] = (),
     broken: str = "",
 ) -> Verdict:
-    """Wrong: a rule that is neither expected nor allowed has spoken, or one that is expected
-    without its words, or anything with a word of ``never``. Missed: an expected rule hasn't.
+    """Wrong: a finding that is neither expected nor allowed, an expected one without its text, or
+    one with a text of ``never``. Missed: an expected finding is missing.
 
-    ``broken`` says why the situation did not come about: then silence proves nothing; what was said
-    though it is wrong stays wrong.
+    ``broken`` is the reason why the situation did not occur. Then missing findings prove nothing,
+    but wrong ones stay wrong.
     """
-    said = list(said)
-    wrong = list(dict.fromkeys(_wrong(said, expected, allowed, never)))
-    missed = [f"{rule} is missing" for rule in expected if rule not in {one.rule for one in said}]
+    findings = list(findings)
+    wrong = list(dict.fromkeys(_wrong(findings, expected, allowed, never)))
+    missed = [
+        f"{rule} is missing"
+        for rule in expected
+        if rule not in {finding.rule for finding in findings}
+    ]
     if wrong:
         return Verdict(WRONG, (*wrong, *missed))
     if broken:
@@ -51,25 +55,25 @@ def judge(
 
 
 def _wrong(
-    said: Iterable[Said],
+    findings: Iterable[ReportedFinding],
     expected: Mapping[str, Sequence[str]],
     allowed: Collection[str],
     never: Sequence[str],
 ) -> Iterable[str]:
-    for one in said:
-        if one.rule not in expected and one.rule not in allowed:
-            yield f"{one.rule}: {one.text}"
-        lacking = [word for word in expected.get(one.rule, ()) if word not in one.text]
+    for finding in findings:
+        if finding.rule not in expected and finding.rule not in allowed:
+            yield f"{finding.rule}: {finding.text}"
+        lacking = [text for text in expected.get(finding.rule, ()) if text not in finding.text]
         if lacking:
-            yield f"{one.rule} says nothing of {', '.join(lacking)}: {one.text}"
-        unfit = [word for word in never if word in one.text]
+            yield f"{finding.rule} says nothing of {', '.join(lacking)}: {finding.text}"
+        unfit = [text for text in never if text in finding.text]
         if unfit:
-            yield f"{one.rule} must not say {', '.join(unfit)}: {one.text}"
+            yield f"{finding.rule} must not say {', '.join(unfit)}: {finding.text}"
 
 
-def passes(words: Collection[str]) -> bool:
-    """Whether a board of these verdicts is good enough: nothing wrong, and at most a tenth of
-    what was run missed or broken. One that ran nothing is not."""
-    run = [word for word in words if word != OUT]
-    absent = sum(word in (MISSED, BROKEN) for word in run)
+def passes(verdicts: Collection[str]) -> bool:
+    """Whether the verdicts are good enough: none wrong, at most a tenth of the scenarios that ran
+    missed or broken, and at least one ran."""
+    run = [verdict for verdict in verdicts if verdict != OUT]
+    absent = sum(verdict in (MISSED, BROKEN) for verdict in run)
     return bool(run) and WRONG not in run and absent <= MAX_MISSED * len(run)

@@ -34,8 +34,17 @@ def fio(on: Recipe | None = None, **options: object) -> Beside:
 
     def begin(bench: Bench) -> None:
         node = bench.node if on is None else _other(bench, on)
-        words: Mapping[str, object] = {**COMMON, "filename": node, "runtime": LONGEST_S, **options}
-        command = ["fio", "--name=beside", *(f"--{name}={value}" for name, value in words.items())]
+        fio_options: Mapping[str, object] = {
+            **COMMON,
+            "filename": node,
+            "runtime": LONGEST_S,
+            **options,
+        }
+        command = [
+            "fio",
+            "--name=beside",
+            *(f"--{name}={value}" for name, value in fio_options.items()),
+        ]
         process = subprocess.Popen(
             command, cwd=bench.here, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -103,8 +112,8 @@ def _other(bench: Bench, on: Recipe) -> str:
 
 def _ios(node: str) -> tuple[int, ...]:
     with open("/proc/diskstats") as file:
-        found = parse_disk(file.read(), node.rpartition("/")[2])
-    return found["reads"], found["writes"]
+        counters = parse_disk(file.read(), node.rpartition("/")[2])
+    return counters["reads"], counters["writes"]
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -15,7 +15,7 @@ def every(*proofs: Proof) -> Proof:
     """All of them."""
 
     def proof(effect: Effect) -> str:
-        return next(filter(None, (one(effect) for one in proofs)), "")
+        return next(filter(None, (proof(effect) for proof in proofs)), "")
 
     return proof
 
@@ -24,8 +24,8 @@ def rate(least: float, *names: str, most: float = float("inf")) -> Proof:
     """These counters of the disk grow so much in a second of the last run."""
 
     def proof(effect: Effect) -> str:
-        found = effect.last.count(*names) / effect.last.seconds
-        return "" if least <= found <= most else f"{found:.0f} {'+'.join(names)}/s in the disk"
+        per_s = effect.last.count(*names) / effect.last.seconds
+        return "" if least <= per_s <= most else f"{per_s:.0f} {'+'.join(names)}/s in the disk"
 
     return proof
 
@@ -43,22 +43,22 @@ def worked(least: float, most: float = float("inf")) -> Proof:
 def inside(effect: Effect) -> str:
     """In every run, what fio has in flight is in the disk."""
     for run in effect.runs:
-        asked = run.iops * run.latency / 1000
-        if asked > 1.5 * run.in_flight + 0.5:
-            return f"fio's N is {asked:.1f}, the disk's {run.in_flight:.1f}"
+        in_flight = run.iops * run.latency / 1000
+        if in_flight > 1.5 * run.in_flight + 0.5:
+            return f"fio's N is {in_flight:.1f}, the disk's {run.in_flight:.1f}"
     return ""
 
 
 def outside(effect: Effect) -> str:
     """In the last run, most of what fio has in flight waits before the disk."""
     run = effect.last
-    asked = run.iops * run.latency / 1000
-    if asked < 2 * run.in_flight:
-        return f"fio's N is {asked:.1f}, the disk's {run.in_flight:.1f}"
+    in_flight = run.iops * run.latency / 1000
+    if in_flight < 2 * run.in_flight:
+        return f"fio's N is {in_flight:.1f}, the disk's {run.in_flight:.1f}"
     return ""
 
 
-def stands(effect: Effect) -> str:
+def saturates(effect: Effect) -> str:
     """From the first run to the last, latency grows and IOPS don't."""
     first, last = effect.runs[0], effect.last
     if abs(last.iops / max(first.iops, 1) - 1) > 0.1 or last.latency < 2 * first.latency:
@@ -76,9 +76,9 @@ def scales(effect: Effect) -> str:
 
 def steps_down(effect: Effect) -> str:
     """The disk's I/Os of the last seconds are less than half of those of the first."""
-    each = [rate for rate in effect.last.each if rate > 1]
-    if len(each) < 10 or mean(each[-4:-1]) > 0.5 * mean(each[1:4]):
-        return f"I/Os per second: {', '.join(f'{rate:.0f}' for rate in each)}"
+    per_second = [rate for rate in effect.last.each if rate > 1]
+    if len(per_second) < 10 or mean(per_second[-4:-1]) > 0.5 * mean(per_second[1:4]):
+        return f"I/Os per second: {', '.join(f'{rate:.0f}' for rate in per_second)}"
     return ""
 
 
@@ -87,21 +87,22 @@ def steps_up(least: float) -> Proof:
     was advised has helped."""
 
     def proof(effect: Effect) -> str:
-        each = [rate for rate in effect.last.each if rate > 1]
-        if len(each) < 10 or mean(each[-4:-1]) < (1 + least) * mean(each[1:4]):
-            return f"I/Os per second: {', '.join(f'{rate:.0f}' for rate in each)}"
+        per_second = [rate for rate in effect.last.each if rate > 1]
+        if len(per_second) < 10 or mean(per_second[-4:-1]) < (1 + least) * mean(per_second[1:4]):
+            return f"I/Os per second: {', '.join(f'{rate:.0f}' for rate in per_second)}"
         return ""
 
     return proof
 
 
-def rests(effect: Effect) -> str:
+def pauses(effect: Effect) -> str:
     """For two seconds or more the disk completed nothing, and something before."""
-    each = effect.last.each
-    still = max((len(run) for run in "".join("." if x < 1 else "x" for x in each).split("x")),
+    per_second = effect.last.each
+    gaps = "".join("." if rate < 1 else "x" for rate in per_second).split("x")
+    longest_pause = max((len(gap) for gap in gaps),
                 default=0)  # fmt: skip
-    if still < 2 or max(each, default=0) < 10:
-        return f"I/Os per second: {', '.join(f'{rate:.0f}' for rate in each)}"
+    if longest_pause < 2 or max(per_second, default=0) < 10:
+        return f"I/Os per second: {', '.join(f'{rate:.0f}' for rate in per_second)}"
     return ""
 
 
@@ -109,8 +110,8 @@ def delayed(least: float) -> Proof:
     """Jobs were ready to run and had no CPU for such a part of some second (0 to 1)."""
 
     def proof(effect: Effect) -> str:
-        found = effect.last.delay
-        return "" if found >= least else f"jobs waited for a CPU {100 * found:.0f} % at most"
+        delay = effect.last.delay
+        return "" if delay >= least else f"jobs waited for a CPU {100 * delay:.0f} % at most"
 
     return proof
 
@@ -122,23 +123,23 @@ def below(least: float, name: str = "read") -> Proof:
     def proof(effect: Effect) -> str:
         before, after = (_stat(state.watched.get("slaves/*/stat", ""), name)
                          for state in (effect.last.before, effect.last.after))  # fmt: skip
-        each = (after - before) / max(effect.last.done, 1)
-        return "" if each >= least else f"{each:.2f} {name} I/Os below for each"
+        reads_per_io = (after - before) / max(effect.last.done, 1)
+        return "" if reads_per_io >= least else f"{reads_per_io:.2f} {name} I/Os below for each"
 
     return proof
 
 
 def _stat(text: str, name: str) -> int:
     """Of several /sys/block/X/stat one after the other (17 words each): reads, and writes."""
-    words = [int(word) for word in text.split()]
-    rows = [words[at : at + 17] for at in range(0, len(words), 17)]
+    fields = [int(field) for field in text.split()]
+    rows = [fields[at : at + 17] for at in range(0, len(fields), 17)]
     return sum(row[0] + (row[4] if name == "all" else 0) for row in rows if len(row) > 4)
 
 
-def pressed(effect: Effect) -> str:
+def memory_pressure(effect: Effect) -> str:
     """Tasks waited for memory for a tenth of the last run (/proc/pressure/memory, watched)."""
     before, after = (
-        int(found[1]) if (found := re.search(r"some .*total=(\d+)", state.watched.get(PSI, "")))
+        int(match[1]) if (match := re.search(r"some .*total=(\d+)", state.watched.get(PSI, "")))
         else 0 for state in (effect.last.before, effect.last.after)
     )  # fmt: skip
     share = (after - before) / 1e6 / effect.last.seconds
@@ -156,17 +157,17 @@ def request_size(most: float) -> Proof:
     return proof
 
 
-def says(name: str, *texts: str) -> Proof:
+def file_contains(name: str, *texts: str) -> Proof:
     """A watched file said one of these at the end."""
 
     def proof(effect: Effect) -> str:
-        found = effect.last.after.watched.get(name, "")
-        return "" if found in texts else f"{name} is {found!r}"
+        text = effect.last.after.watched.get(name, "")
+        return "" if text in texts else f"{name} is {text!r}"
 
     return proof
 
 
-def grown(name: str) -> Proof:
+def counter_grew(name: str) -> Proof:
     """A watched counter (0x...) grew."""
 
     def proof(effect: Effect) -> str:
@@ -180,8 +181,8 @@ def grown(name: str) -> Proof:
 def throttled(effect: Effect) -> str:
     """The scheduler took the CPU away, as some watched cpu.stat says."""
     before, after = (
-        sum(int(found) for text in state.watched.values()
-            for found in re.findall(r"^nr_throttled (\d+)", text, re.MULTILINE))
+        sum(int(periods) for text in state.watched.values()
+            for periods in re.findall(r"^nr_throttled (\d+)", text, re.MULTILINE))
         for state in (effect.runs[0].before, effect.last.after)
     )  # fmt: skip
     return "" if after > before + 10 else f"throttled {after - before} times"

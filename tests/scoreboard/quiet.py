@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import loads
 from devices import ext4, loop
 from effect import Effect
-from proofs import PSI, pressed, worked
+from proofs import PSI, memory_pressure, worked
 from scenario import HERE, Beside, Recipe, Scenario
 
 SECONDS = 20.0
@@ -91,7 +91,7 @@ def _one_cpu(effect: Effect) -> bool:
 
 
 def _short_of_memory(effect: Effect) -> bool:
-    return not pressed(effect)
+    return not memory_pressure(effect)
 
 
 TRUTHS: Mapping[str, Callable[[Effect], bool]] = {

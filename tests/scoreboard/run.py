@@ -1,4 +1,4 @@
-"""Runs scenarios on this machine, one after another."""
+"""Run scenarios on this machine, one after another."""
 
 from __future__ import annotations
 
@@ -29,43 +29,43 @@ def warm_up() -> None:
 
 def run(scenario: Scenario) -> Outcome:
     """Make its devices, watch, judge, remove them."""
-    started = time.monotonic()
+    started_at = time.monotonic()
     try:
-        seen = _seen(scenario)
+        observation = _observe(scenario)
     except Absent as absent:
-        return told(scenario, Verdict(OUT, (str(absent),)))
+        return outcome_of(scenario, Verdict(OUT, (str(absent),)))
     except Exception as error:
-        return told(scenario, Verdict(BROKEN, (str(error) or repr(error),)))
-    effect = seen.effect
-    broken = seen.error or (scenario.proof(effect) if effect is not None else "")
+        return outcome_of(scenario, Verdict(BROKEN, (str(error) or repr(error),)))
+    effect = observation.effect
+    broken = observation.error or (scenario.proof(effect) if effect is not None else "")
     # what other load and the machine's own host take from it while this runs is true as well
     allowed = set(scenario.allowed)
     if effect is not None:
         allowed |= {"steal"} if effect.stolen else set()
         allowed |= {"cpu-wait"} if effect.starved else set()
-        allowed |= {rule for rule, holds in scenario.truths.items() if holds(effect)}
+        allowed |= {rule for rule, is_true in scenario.truths.items() if is_true(effect)}
     allowed -= set(scenario.expected)
-    verdict = judge(seen.said, scenario.expected, allowed, scenario.never, broken)
-    figures = effect.told() if effect is not None else ""
-    return told(scenario, verdict, seen, figures, time.monotonic() - started)
+    verdict = judge(observation.said, scenario.expected, allowed, scenario.never, broken)
+    figures = effect.summary() if effect is not None else ""
+    return outcome_of(scenario, verdict, observation, figures, time.monotonic() - started_at)
 
 
-def _seen(scenario: Scenario) -> Observation:
+def _observe(scenario: Scenario) -> Observation:
     with ExitStack() as stack:
-        here = Path(stack.enter_context(tempfile.TemporaryDirectory(
+        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(
             prefix="iopstui-scoreboard-", dir=MEMORY)))  # fmt: skip
-        bench = Bench(stack, here)
+        bench = Bench(stack, directory)
         bench.path = scenario.device(bench)
         for begin in scenario.beside:
             begin(bench)
         return watched(scenario, bench)
 
 
-def told(
-    scenario: Scenario, verdict: Verdict, seen: Observation | None = None, figures: str = "",
+def outcome_of(
+    scenario: Scenario, verdict: Verdict, observation: Observation | None = None, figures: str = "",
     seconds: float = 0.0,
 ) -> Outcome:  # fmt: skip
     """Its outcome."""
-    said = seen.said if seen is not None else ()
-    return Outcome(scenario.name, scenario.place, scenario.what, tuple(scenario.expected), said,
+    findings = observation.said if observation is not None else ()
+    return Outcome(scenario.name, scenario.place, scenario.what, tuple(scenario.expected), findings,
                    verdict, figures, round(seconds, 1))  # fmt: skip

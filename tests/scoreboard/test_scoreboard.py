@@ -24,55 +24,55 @@ from effect import (
     parse_ticks,
     rates,
 )
-from judge import BROKEN, MISSED, OUT, RIGHT, WRONG, Said, Verdict, judge, passes
+from judge import BROKEN, MISSED, OUT, RIGHT, WRONG, ReportedFinding, Verdict, judge, passes
 from outcome import Outcome, counted, from_json, left_out, lines, markdown, to_json
 from quiet import scenarios
 from scenario import PLACES, no_proof
 from scenarios import ALL
 
-ABOVE = Said("above", "most wait above the device: io.max riops=1000")
-CAP = Said("cap", "IOPS stand at 500")
+ABOVE = ReportedFinding("above", "most wait above the device: io.max riops=1000")
+CAP = ReportedFinding("cap", "IOPS stand at 500")
 
 
 # -- verdicts
 
 
-def test_what_is_expected_and_nothing_else_is_right() -> None:
+def test_exactly_the_expected_findings_are_right() -> None:
     assert judge([], {}) == Verdict(RIGHT)
     assert judge([ABOVE], {"above": ("io.max",)}) == Verdict(RIGHT)
     assert judge([ABOVE, CAP], {"above": ()}, allowed={"cap"}) == Verdict(RIGHT)
 
 
-def test_what_is_not_said_is_missed() -> None:
+def test_a_missing_finding_is_missed() -> None:
     assert judge([], {"above": ("io.max",)}) == Verdict(MISSED, ("above is missing",))
     half = judge([ABOVE], {"above": (), "tags": ()}, allowed={"cap"})
     assert half == Verdict(MISSED, ("tags is missing",))
     assert judge([CAP], {"above": ()}, allowed={"cap"}).word == MISSED, "what may be said, too"
 
 
-def test_what_is_said_besides_is_wrong() -> None:
+def test_an_additional_finding_is_wrong() -> None:
     assert judge([CAP], {}) == Verdict(WRONG, ("cap: IOPS stand at 500",))
-    both = judge([CAP, CAP], {"above": ()})
-    assert both == Verdict(WRONG, ("cap: IOPS stand at 500", "above is missing")), "once"
+    verdict = judge([CAP, CAP], {"above": ()})
+    assert verdict == Verdict(WRONG, ("cap: IOPS stand at 500", "above is missing")), "once"
 
 
-def test_a_finding_without_its_words_is_wrong() -> None:
-    said = Said("above", "most wait above the device")
-    (why,) = judge([ABOVE, said], {"above": ("io.max", "riops")}).why
+def test_a_finding_without_its_expected_text_is_wrong() -> None:
+    finding = ReportedFinding("above", "most wait above the device")
+    (why,) = judge([ABOVE, finding], {"above": ("io.max", "riops")}).why
     assert why == "above says nothing of io.max, riops: most wait above the device"
     (why,) = judge([ABOVE], {"above": ()}, never=("io.max",)).why
     assert why.startswith("above must not say io.max: ")
     assert judge([CAP], {}, allowed={"cap"}, never=("stand",)).word == WRONG
 
 
-def test_where_the_situation_did_not_come_about_silence_proves_nothing() -> None:
+def test_without_the_situation_missing_findings_are_broken() -> None:
     assert judge([], {}, broken="no flush") == Verdict(BROKEN, ("no flush",))
     assert judge([ABOVE], {"above": ()}, broken="no flush").word == BROKEN
     assert judge([CAP], {}, broken="no flush").word == WRONG
 
 
 @pytest.mark.parametrize(
-    ("words", "good"),
+    ("verdicts", "good"),
     [
         ([RIGHT], True),
         ([RIGHT] * 9 + [MISSED], True),
@@ -86,23 +86,23 @@ def test_where_the_situation_did_not_come_about_silence_proves_nothing() -> None
         ([], False),
     ],
 )
-def test_nothing_wrong_and_a_tenth_missed_is_good_enough(words: list[str], good: bool) -> None:
-    assert passes(words) is good
+def test_a_tenth_missed_and_nothing_wrong_passes(verdicts: list[str], good: bool) -> None:
+    assert passes(verdicts) is good
 
 
 # -- the table
 
 
-def outcome(name: str, verdict: Verdict, *said: Said) -> Outcome:
-    return Outcome(name, "here", "a | disk", ("above",), said, verdict, "fio 1 IOPS", 7.5)
+def outcome(name: str, verdict: Verdict, *findings: ReportedFinding) -> Outcome:
+    return Outcome(name, "here", "a | disk", ("above",), findings, verdict, "fio 1 IOPS", 7.5)
 
 
-def test_an_outcome_comes_back_from_a_virtual_machine() -> None:
-    one = outcome("a", Verdict(WRONG, ("why",)), ABOVE, CAP, CAP)
-    assert from_json(json.loads(json.dumps(to_json(one)))) == one
+def test_outcomes_of_a_virtual_machine_are_read_from_json() -> None:
+    original = outcome("a", Verdict(WRONG, ("why",)), ABOVE, CAP, CAP)
+    assert from_json(json.loads(json.dumps(to_json(original)))) == original
 
 
-def test_the_table_says_what_was_left_out_and_why() -> None:
+def test_the_table_lists_left_out_scenarios_with_reasons() -> None:
     some = [
         outcome("a", Verdict(RIGHT), ABOVE),
         outcome("b", Verdict(WRONG, ("cap: no",)), CAP, CAP),
@@ -132,7 +132,7 @@ def span(ran: float = 0.0, iops: float = 0.0, latency: float = 0.0, **counts: in
     return Span(state(10.0), state(20.0, **counts), ran, iops, latency)
 
 
-def test_the_counters_are_read() -> None:
+def test_counters_are_parsed() -> None:
     line = " 253 0 vda 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17\n 253 1 vda1 9 9 9 9 9 9 9\n"
     disk = parse_disk(line, "vda")
     assert (disk["reads"], disk["in_flight"], disk["flushes"], disk["flush_ms"]) == (1, 9, 16, 17)
@@ -149,18 +149,18 @@ def test_figures_are_over_the_time_that_fio_ran() -> None:
     assert (run.seconds, run.done, run.wait, run.in_flight) == (5.0, 1000, 5.0, 4.0)
     assert span().seconds == 10.0
     assert rates([(1.0, 10), (2.0, 30), (2.0, 30), (2.5, 30)]) == (20.0, 0.0)
-    read = {"runtime": 2000, "iops": 30.0, "lat_ns": {"mean": 1e6}}
+    direction = {"runtime": 2000, "iops": 30.0, "lat_ns": {"mean": 1e6}}
     write = {"runtime": 3000, "iops": 10.0, "lat_ns": {"mean": 5e6}}
-    assert own_figures({"jobs": [{"read": read}, {"write": write}]}) == (3.0, 40.0, 2.0)
+    assert own_figures({"jobs": [{"read": direction}, {"write": write}]}) == (3.0, 40.0, 2.0)
     assert own_figures({}) == (0.0, 0.0, 0.0)
 
 
-def test_proofs_see_what_there_is_and_what_there_is_not() -> None:
+def test_proofs_accept_and_reject() -> None:
     full = span(10.0, 1000, 8.0, reads=10_000, weighted_ms=80_000)
     waiting = span(10.0, 1000, 32.0, reads=10_000, weighted_ms=10_000)
     assert not proofs.inside(Effect([full])) and proofs.inside(Effect([full, waiting]))
     assert not proofs.outside(Effect([full, waiting])) and proofs.outside(Effect([full]))
-    assert not proofs.stands(Effect([full, waiting])) and proofs.stands(Effect([full, full]))
+    assert not proofs.saturates(Effect([full, waiting])) and proofs.saturates(Effect([full, full]))
     falls = replace(full, each=(0.0, 900.0, *[2000.0] * 6, *[500.0] * 6))
     assert not proofs.steps_down(Effect([falls])) and proofs.steps_down(Effect([full]))
     assert proofs.steps_down(Effect([replace(full, each=(0.0, 9.0, *[2000.0] * 9))]))
@@ -171,34 +171,36 @@ def test_proofs_see_what_there_is_and_what_there_is_not() -> None:
     assert not proofs.rate(900, "reads")(Effect([full]))
     assert proofs.rate(900, "writes")(Effect([full]))
     assert proofs.rate(0, "reads", most=10)(Effect([full]))
-    both = proofs.every(proofs.inside, proofs.rate(9, "flushes"))
-    assert both(Effect([full])) == "0 flushes/s in the disk"
+    proof = proofs.every(proofs.inside, proofs.rate(9, "flushes"))
+    assert proof(Effect([full])) == "0 flushes/s in the disk"
 
 
 def test_proofs_of_sizes_files_and_cpus() -> None:
-    small = Effect([span(10.0, reads=10, read_sectors=10)])
-    assert not proofs.request_size(512)(small) and proofs.request_size(511)(small)
+    small_ios = Effect([span(10.0, reads=10, read_sectors=10)])
+    assert not proofs.request_size(512)(small_ios) and proofs.request_size(511)(small_ios)
     assert proofs.request_size(512)(Effect([span()])), "no requests"
-    assert not proofs.says("errors", "0x1")(small) and proofs.says("errors", "0x2")(small)
-    assert proofs.grown("errors")(small)
-    last = small.last
-    taken = replace(last.after, watched={"cpu.stat": "nr_periods 99\nnr_throttled 40"})
-    assert not proofs.throttled(Effect([replace(last, after=taken)]))
-    assert proofs.throttled(small) == "throttled 0 times"
+    assert not proofs.file_contains("errors", "0x1")(small_ios) and proofs.file_contains(
+        "errors", "0x2"
+    )(small_ios)
+    assert proofs.counter_grew("errors")(small_ios)
+    last = small_ios.last
+    throttled_state = replace(last.after, watched={"cpu.stat": "nr_periods 99\nnr_throttled 40"})
+    assert not proofs.throttled(Effect([replace(last, after=throttled_state)]))
+    assert proofs.throttled(small_ios) == "throttled 0 times"
     after = replace(last.after, watched={"errors": "0x3"}, softirqs=[9000, 100],
                     irqs={"57 ahci": [90, 9000]})  # fmt: skip
     moved = Effect([replace(last, after=after)])
-    assert not proofs.grown("errors")(moved)
+    assert not proofs.counter_grew("errors")(moved)
     assert not proofs.on_one_cpu()(moved) and not proofs.on_one_cpu(irq="ahci")(moved)
-    assert proofs.on_one_cpu()(small) and proofs.on_one_cpu(irq="nvme")(moved)
+    assert proofs.on_one_cpu()(small_ios) and proofs.on_one_cpu(irq="nvme")(moved)
     ticks = [[0, 0, 10, 5, 5, 0, 80, 0], [0, 0, 0, 60, 30, 0, 10, 0]]
     served = Effect([replace(last, ticks=([[0] * 8, [0] * 8], ticks))])
     assert not proofs.serves(0.8)(served) and proofs.serves(0.81)(served)
     assert not proofs.busy(0.5)(served) and proofs.busy(0.51)(served)
-    assert proofs.spread(small) and proofs.spread(moved)
+    assert proofs.spread(small_ios) and proofs.spread(moved)
     even = replace(last, after=replace(last.after, softirqs=[5000, 2000]))
     assert not proofs.spread(Effect([even]))
-    assert not proofs.on_cpus(2, "ahci")(moved) and proofs.on_cpus(2, "ahci")(small)
+    assert not proofs.on_cpus(2, "ahci")(moved) and proofs.on_cpus(2, "ahci")(small_ios)
     assert not proofs.softirqs(900)(moved) and proofs.softirqs(901)(moved)
 
 
@@ -213,53 +215,57 @@ RULES = {
 }  # fmt: skip
 
 
-def test_there_are_scenarios_for_every_rule_that_can_be_provoked() -> None:
+def test_every_rule_that_can_be_provoked_has_a_scenario() -> None:
     assert len(ALL) >= 120
-    assert not [name for name, count in Counter(one.name for one in ALL).items() if count > 1]
-    named = {rule for one in ALL for rule in (*one.expected, *one.allowed)}
-    assert named <= RULES, "a name that no rule has"
-    expected = {rule for one in ALL for rule in one.expected}
+    assert not [
+        name for name, count in Counter(scenario.name for scenario in ALL).items() if count > 1
+    ]
+    rules = {rule for scenario in ALL for rule in (*scenario.expected, *scenario.allowed)}
+    assert rules <= RULES, "a name that no rule has"
+    expected = {rule for scenario in ALL for rule in scenario.expected}
     assert expected == RULES - {"saturated", "irq-outside"}
-    silent = [one for one in ALL if not one.expected]
+    silent = [scenario for scenario in ALL if not scenario.expected]
     assert len(silent) >= 20, "what is said though nothing is wrong"
-    assert {one.place for one in ALL} == set(PLACES)
+    assert {scenario.place for scenario in ALL} == set(PLACES)
 
 
-def test_every_scenario_is_proved_and_short() -> None:
-    assert not [one.name for one in ALL if one.proof is no_proof]
-    assert not [one.name for one in ALL if not 6 <= one.length <= 16]
-    assert not [one.name for one in ALL if set(one.expected) & one.allowed]
+def test_every_scenario_has_a_proof_and_is_short() -> None:
+    assert not [scenario.name for scenario in ALL if scenario.proof is no_proof]
+    assert not [scenario.name for scenario in ALL if not 6 <= scenario.length <= 16]
+    assert not [scenario.name for scenario in ALL if set(scenario.expected) & scenario.allowed]
 
 
-def test_fio_takes_all_the_jobs(fio: str, tmp_path: Path) -> None:
+def test_fio_accepts_every_job(fio: str, tmp_path: Path) -> None:
     files = []
-    for one in ALL:
-        if one.job is not None:
-            files.append(tmp_path / f"{one.name}.fio")
-            files[-1].write_text(job_text(one))
-    done = subprocess.run([fio, "--parse-only", *map(str, files)], cwd=tmp_path,
+    for scenario in ALL:
+        if scenario.job is not None:
+            files.append(tmp_path / f"{scenario.name}.fio")
+            files[-1].write_text(job_text(scenario))
+    process = subprocess.run([fio, "--parse-only", *map(str, files)], cwd=tmp_path,
                           capture_output=True, text=True)  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert process.returncode == 0, process.stdout + process.stderr
 
 
 # -- ordinary jobs
 
 
-def test_quiet_runs_are_equal_for_equal_seeds() -> None:
-    first, again, other = (list(scenarios(40, seed)) for seed in (1, 1, 2))
-    assert [one.what for one in first] == [one.what for one in again]
-    assert [one.what for one in first] != [one.what for one in other]
-    assert {one.seconds for one in first} == {20.0} and not any(one.expected for one in first)
+def test_quiet_runs_depend_only_on_the_seed() -> None:
+    first, repeated, other_seed = (list(scenarios(40, seed)) for seed in (1, 1, 2))
+    assert [scenario.what for scenario in first] == [scenario.what for scenario in repeated]
+    assert [scenario.what for scenario in first] != [scenario.what for scenario in other_seed]
+    assert {scenario.seconds for scenario in first} == {20.0} and not any(
+        scenario.expected for scenario in first
+    )
 
 
-def test_what_fio_says_of_its_own_load() -> None:
+def test_fio_s_own_load_is_read() -> None:
     job = {"usr_cpu": 30.0, "sys_cpu": 60.0, "job options": {"iodepth": "8"},
            "iodepth_level": {"1": 1.0, "2": 20.0, "4": 30.0, "8": 49.0, ">=64": 0.0}}  # fmt: skip
     assert own_load({"jobs": [job, {}]}) == (90.0, 51.0)
     assert own_load({}) == (0.0, 0.0)
 
 
-def test_how_long_jobs_waited_for_a_cpu() -> None:
+def test_cpu_wait_of_jobs_is_measured() -> None:
     marks = [
         (1.0, {7: 0}),
         (2.0, {7: 400_000_000}),
@@ -276,8 +282,8 @@ def test_how_long_jobs_waited_for_a_cpu() -> None:
 def test_proofs_of_the_new_situations() -> None:
     rises = replace(span(), each=(0.0, 500.0, *[500.0] * 6, *[700.0] * 6))
     assert not proofs.steps_up(0.3)(Effect([rises])) and proofs.steps_up(0.5)(Effect([rises]))
-    still = replace(span(), each=(900.0, 900.0, 0.0, 0.0, 0.0, 900.0))
-    assert not proofs.rests(Effect([still])) and proofs.rests(Effect([rises]))
+    paused = replace(span(), each=(900.0, 900.0, 0.0, 0.0, 0.0, 900.0))
+    assert not proofs.pauses(Effect([paused])) and proofs.pauses(Effect([rises]))
     row = " ".join(["100", *["0"] * 3, "50", *["0"] * 12])
     zero = " ".join(["0"] * 17)
     before = replace(state(10.0), watched={"slaves/*/stat": f"{zero} {zero}"})
@@ -289,10 +295,10 @@ def test_proofs_of_the_new_situations() -> None:
     texts = (1.0, low), (11.0, high)
     states = (replace(state(at), watched={proofs.PSI: text}) for at, text in texts)
     pressing = Effect([Span(*states)])
-    assert not proofs.pressed(pressing) and proofs.pressed(copied)
+    assert not proofs.memory_pressure(pressing) and proofs.memory_pressure(copied)
 
 
-def test_the_table_says_how_long_the_right_findings_took() -> None:
+def test_the_table_has_the_delay_of_right_findings() -> None:
     some = [outcome("a", Verdict(RIGHT), replace(ABOVE, after=3.0)),
             outcome("b", Verdict(RIGHT), replace(ABOVE, after=8.0)),
             outcome("c", Verdict(WRONG), replace(ABOVE, after=99.0))]  # fmt: skip

@@ -104,7 +104,7 @@ def claims(noise: Noise, repeats: int, trials: int, true: float = 0.0) -> Claims
         (tested,) = ComparisonResults(plan, runs).tested
         first = primary_figure(tested)
         primary += first is not None and first.shown
-        secondary += any(one.shown for one in tested if not one.primary)
+        secondary += any(claim.shown for claim in tested if not claim.primary)
     return Claims(primary / trials, secondary / trials)
 
 
@@ -116,10 +116,10 @@ def false_claims_table(trials: int) -> bool:
           "|---|---|---|---|")  # fmt: skip
     for name, noise in NOISES.items():
         for repeats in (3, 5, 6, 10):
-            found = claims(noise, repeats, trials)
+            shares = claims(noise, repeats, trials)
             most = 0.05 if repeats > 6 else 0.1
-            bad |= max(found) > most + margin or (repeats < 5 and max(found) > 0)
-            cells = " | ".join(f"{100 * share:.1f} %" for share in found)
+            bad |= max(shares) > most + margin or (repeats < 5 and max(shares) > 0)
+            cells = " | ".join(f"{100 * share:.1f} %" for share in shares)
             print(f"| {name} | {repeats} | {cells} |", flush=True)
     return bad
 
@@ -136,7 +136,7 @@ def power_table(trials: int) -> None:
 MAX_LOOKS = 30
 
 
-class Looked(NamedTuple):
+class SequentialShares(NamedTuple):
     """Shares of comparisons: with a claim by the plain t-test at any look, with one by the
     sequential test, with the truth in the interval at the end; and the mean number of repeats."""
 
@@ -146,7 +146,7 @@ class Looked(NamedTuple):
     repeats: float
 
 
-def looked_at(noise: Noise, trials: int, within: float) -> Looked:
+def sequential_shares(noise: Noise, trials: int, within: float) -> SequentialShares:
     """Comparisons of at most MAX_LOOKS repeats that are looked at after each of them; there is no
     difference."""
     rng = random.Random(21)
@@ -159,17 +159,17 @@ def looked_at(noise: Noise, trials: int, within: float) -> Looked:
         for look in range(1, MAX_LOOKS + 1):
             for side in [0, 1] if rng.random() < 0.5 else [1, 0]:
                 sides[side].append(math.exp(next(figures)))
-            plain, found = compare_paired(*sides), compare_paired(*sides, sequential=True)
+            plain, sequential = compare_paired(*sides), compare_paired(*sides, sequential=True)
             claimed_naive |= plain is not None and plain.p < 1 - CONFIDENCE
-            claimed |= found is not None and found.p < 1 - CONFIDENCE
-            if found is None or stopped:
+            claimed |= sequential is not None and sequential.p < 1 - CONFIDENCE
+            if sequential is None or stopped:
                 continue
-            width = math.log1p(found.high) - math.log1p(found.low)
+            width = math.log1p(sequential.high) - math.log1p(sequential.low)
             if look == MAX_LOOKS or width <= 2 * math.log1p(within):
                 stopped = look
-                right += found.low <= 0 <= found.high
+                right += sequential.low <= 0 <= sequential.high
         naive, false, repeats = naive + claimed_naive, false + claimed, repeats + stopped
-    return Looked(naive / trials, false / trials, right / trials, repeats / trials)
+    return SequentialShares(naive / trials, false / trials, right / trials, repeats / trials)
 
 
 def sequential_table(trials: int) -> bool:
@@ -179,8 +179,8 @@ def sequential_table(trials: int) -> bool:
     print("\n| noise | plain t at every look: false claims | --until: false claims | the interval "
           "at the end is right | repeats |\n|---|---|---|---|---|")  # fmt: skip
     for name, noise in NOISES.items():
-        found = looked_at(noise, trials, 0.02)
-        bad = bad or found.false > 0.06 + margin or found.right < 0.95 - margin
-        cells = " | ".join(f"{100 * share:.1f} %" for share in found[:3])
-        print(f"| {name} | {cells} | {found.repeats:.1f} |", flush=True)
+        results = sequential_shares(noise, trials, 0.02)
+        bad = bad or results.false > 0.06 + margin or results.right < 0.95 - margin
+        cells = " | ".join(f"{100 * share:.1f} %" for share in results[:3])
+        print(f"| {name} | {cells} | {results.repeats:.1f} |", flush=True)
     return bad

@@ -49,18 +49,18 @@ def gate(kind: Kind, trials: int, spread_of_base: bool = True) -> dict[str, tupl
     rng = random.Random(5)
     failed: Counter[str] = Counter()
     unjudged: Counter[str] = Counter()
-    asked = {name: parse_expectation(_spell(name)) for name in FIGURES}
+    expectations = {name: parse_expectation(_spell(name)) for name in FIGURES}
     for _ in range(trials):
-        before = {name: BatchMeans(one.path) for name, one in asked.items()}
+        before = {name: BatchMeans(expectation.path) for name, expectation in expectations.items()}
         for frame in run(rng, *kind):
             for batches in before.values():
                 batches.add(frame)
-        known = {name: one for name, one in before.items() if not one.why}
-        unjudged.update(before.keys() - known.keys())
+        baselines = {name: baseline for name, baseline in before.items() if not baseline.why}
+        unjudged.update(before.keys() - baselines.keys())
         judge = ExpectationChecker([
-            asked[name].relative_to(BaselineFigure(
-                one.whole.value or 0.0, one.spread if spread_of_base else None, "x"))
-            for name, one in known.items()
+            expectations[name].relative_to(BaselineFigure(
+                baseline.whole.value or 0.0, baseline.spread if spread_of_base else None, "x"))
+            for name, baseline in baselines.items()
         ])  # fmt: skip
         for frame in run(rng, *kind):
             judge.add(frame)
@@ -77,9 +77,9 @@ def gates_table(trials: int) -> bool:
     print(f"\n| both runs | {' | '.join(head)} |\n|{'---|' * (len(head) + 1)}")
     for spread_of_base in (True, False):
         for kind in KINDS if spread_of_base else (Kind(30, 300, 0.5, 0.5),):
-            found = gate(kind, trials, spread_of_base)
+            shares = gate(kind, trials, spread_of_base)
             cells = []
-            for failed, unjudged in found.values():
+            for failed, unjudged in shares.values():
                 bad |= failed > 0.08
                 text = f"{100 * failed:.1f} %"
                 if unjudged > 0.995:
@@ -87,6 +87,6 @@ def gates_table(trials: int) -> bool:
                 elif unjudged > 0.005:
                     text += f" ({100 * unjudged:.0f} % not judged)"
                 cells.append(text)
-            what = "" if spread_of_base else ", baseline without interval"
-            print(f"| {kind}{what} | {' | '.join(cells)} |", flush=True)
+            variant = "" if spread_of_base else ", baseline without interval"
+            print(f"| {kind}{variant} | {' | '.join(cells)} |", flush=True)
     return bad

@@ -27,23 +27,23 @@ from iopstui.safety.scratch import supports_direct
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code."""
-    asked = _parser().parse_args(arguments)
-    fio = asked.fio or os.environ.get("IOPSTUI_FIO") or shutil.which("fio")
+    options = _parser().parse_args(arguments)
+    fio = options.fio or os.environ.get("IOPSTUI_FIO") or shutil.which("fio")
     if not fio:
         raise SystemExit("truth: fio is not installed")
     print(subprocess.run([fio, "--version"], capture_output=True, text=True).stdout.strip())
-    with tempfile.TemporaryDirectory(prefix="iopstui-truth-", dir=asked.directory) as name:
+    with tempfile.TemporaryDirectory(prefix="iopstui-truth-", dir=options.directory) as name:
         place = Path(name)
         fio_runs.lay_out(fio, jobs.FILE, jobs.SIZE, place)
-        engines = [one for one in jobs.ENGINES if _runs(fio, one, place)]
+        engines = [engine for engine in jobs.ENGINES if _runs(fio, engine, place)]
         missing = sorted(set(jobs.ENGINES) - set(engines))
         print(f"engines: {', '.join(engines)}" + (f"; not here: {', '.join(missing)}"
                                                   if missing else ""))  # fmt: skip
-        chosen = jobs.jobs(asked.jobs, asked.seed, engines, supports_direct(place))
+        chosen = jobs.jobs(options.jobs, options.seed, engines, supports_direct(place))
         worst = Worst()
         for job in chosen:
-            if asked.only is None or job.number in asked.only:
-                worst.take(job, fio, place, asked.verbose)
+            if options.only is None or job.number in options.only:
+                worst.take(job, fio, place, options.verbose)
     return worst.told()
 
 
@@ -69,13 +69,13 @@ class Worst:
         above = {}
         for name, error in compare.errors(measured):
             worst, of, count = self._found.get(name, (-1.0, 0, 0))
-            worst, of = max((worst, of), (float(error), job.number), key=lambda one: one[0])
+            worst, of = max((worst, of), (float(error), job.number), key=lambda item: item[0])
             self._found[name] = worst, of, count + 1
             if error > compare.CHECKS[name].bound:
                 above[name] = max(error, above.get(name, 0))
         if verbose or above:
-            words = ", ".join(f"{name} {error:.4g}" for name, error in above.items()) or "fine"
-            print(f"job {job.number} ({', '.join(job.traits)}): {words}", flush=True)
+            text = ", ".join(f"{name} {error:.4g}" for name, error in above.items()) or "fine"
+            print(f"job {job.number} ({', '.join(job.traits)}): {text}", flush=True)
             if above:
                 print("    " + job.text.rstrip().replace("\n", "\n    "))
 
@@ -96,12 +96,12 @@ class Worst:
 
 
 def _runs(fio: str, engine: str, place: Path) -> bool:
-    done = subprocess.run(
+    process = subprocess.run(
         [fio, "--name=probe", f"--ioengine={engine}", f"--filename={jobs.FILE}", "--size=4k",
          "--rw=read", "--output=/dev/null"],
         cwd=place, capture_output=True, stdin=subprocess.DEVNULL,
     )  # fmt: skip
-    return done.returncode == 0
+    return process.returncode == 0
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -76,10 +76,10 @@ def _counts(measured: Measured) -> Iterator[Error]:
     for frame in measured.frames:
         total.add(frame.fio)
     summary = fio_summary(measured.final)
-    found = certificate(summary, total)
+    result = certificate(summary, total)
     depth = sum(row["depth"] for row in summary["rows"] if row["ramp"])
-    yield "I/Os", max(0, abs(found.more_ios) - depth)
-    yield "certificate", float(found.verdict == DIFFERS and not (found.ramp or found.failed))
+    yield "I/Os", max(0, abs(result.more_ios) - depth)
+    yield "certificate", float(result.verdict == DIFFERS and not (result.ramp or result.failed))
     stated = sum(d.io_bytes for job in measured.final.jobs for d in _once(job).values())
     yield "bytes", abs(total.bytes - stated)
 
@@ -95,15 +95,21 @@ def _histograms(status: JobStatus, intervals: Sequence[FioInterval], rows: int) 
         return
     for name, direction in status.directions.items():
         parts = [i.directions[name] for i in intervals if name in i.directions]
-        whole = histogram.merge(part.bins for part in parts)
+        all_bins = histogram.merge(part.bins for part in parts)
         final = direction.bins or {}
-        yield "bins", sum(whole.get(k, 0) != final.get(k, 0) for k in whole.keys() | final.keys())
+        yield (
+            "bins",
+            sum(all_bins.get(k, 0) != final.get(k, 0) for k in all_bins.keys() | final.keys()),
+        )
         for kind in ("slat", "clat", "lat"):
             stated = getattr(direction, kind)
-            known = [part for part in parts if kind in part.samples]
-            count = sum(part.samples[kind] for part in known)
+            parts_with_samples = [part for part in parts if kind in part.samples]
+            count = sum(part.samples[kind] for part in parts_with_samples)
             if stated and stated.count and stated.mean_ns and count:
-                joined = sum(getattr(p, f"{kind}_ns") * p.samples[kind] for p in known) / count
+                joined = (
+                    sum(getattr(p, f"{kind}_ns") * p.samples[kind] for p in parts_with_samples)
+                    / count
+                )
                 yield "mean", abs(joined / stated.mean_ns - 1)
 
 
@@ -122,10 +128,10 @@ def _times(measured: Measured, intervals: Sequence[FioInterval]) -> Iterator[Err
             yield "seconds", abs(seconds - ran / 1000)
         return
     yield "seconds", abs(seconds - max(_lengths(final)) / 1000)
-    own = sum(direction.iops for job in final for direction in _once(job).values())
-    same = max(_lengths(final)) - min(_lengths(final)) < 50
-    if own and same:
-        yield "IOPS", abs(sum(i.total.ios for i in intervals) / seconds / own - 1)
+    expected_iops = sum(direction.iops for job in final for direction in _once(job).values())
+    same_length = max(_lengths(final)) - min(_lengths(final)) < 50
+    if expected_iops and same_length:
+        yield "IOPS", abs(sum(i.total.ios for i in intervals) / seconds / expected_iops - 1)
 
 
 def _lengths(jobs: Sequence[JobStatus]) -> list[int]:
@@ -170,10 +176,10 @@ def _interval_percentiles(measured: Measured, intervals: Sequence[FioInterval]) 
 
 def _off(bins: histogram.Bins, values: Sequence[int]) -> Iterator[float]:
     """How far each percentile is from the exact one, as a share of it."""
-    found = histogram.percentiles(bins, ENOUGH)
+    computed = histogram.percentiles(bins, ENOUGH)
     for p, least in ENOUGH.items():
         if len(values) >= least:
             rank = max(1, math.ceil(round(p / 100 * len(values), 6)))
             # fio computes the rank in floating point, which may be a little above a whole one
             either = [exact for exact in values[rank - 1 : rank + 1] if exact]
-            yield min((abs(found[p] / exact - 1) for exact in either), default=0.0)
+            yield min((abs(computed[p] / exact - 1) for exact in either), default=0.0)

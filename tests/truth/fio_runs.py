@@ -49,11 +49,11 @@ def run(fio: str, job: Job, place: Path) -> Measured:
         fio, f"--status-interval={status_interval(INTERVAL_S)}", "--output-format=json+",
         "--eta=never", f"--output={output}", str(path),
     ]  # fmt: skip
-    done = subprocess.run(
+    process = subprocess.run(
         command, cwd=place, capture_output=True, text=True, stdin=subprocess.DEVNULL
     )
-    if done.returncode:
-        raise RuntimeError(f"fio failed: {(done.stderr or done.stdout).strip()}\n{job.text}")
+    if process.returncode:
+        raise RuntimeError(f"fio failed: {(process.stderr or process.stdout).strip()}\n{job.text}")
     statuses = _statuses(output.read_bytes(), job.text)
     return Measured(job, _frames(statuses), statuses[-1], _logs(place))
 
@@ -68,18 +68,18 @@ def lay_out(fio: str, name: str, size: int, place: Path) -> None:
 
 
 def _statuses(data: bytes, text: str) -> list[FioStatus]:
-    framer, found = Framer(), []
+    framer, documents = Framer(), []
     sections = effective_sections(text)
     for item in (*framer.feed(data), *framer.close()):
         status = parse_status(item.data, sections) if isinstance(item, Document) else None
         if status is None:
             continue
         # the session takes a last word said twice for one, too
-        soon = found and status.timestamp_ms - found[-1].timestamp_ms < 300
-        if soon and is_repetition(status, found[-1]):
-            found.pop()
-        found.append(status)
-    return found
+        soon = documents and status.timestamp_ms - documents[-1].timestamp_ms < 300
+        if soon and is_repetition(status, documents[-1]):
+            documents.pop()
+        documents.append(status)
+    return documents
 
 
 def _frames(statuses: list[FioStatus]) -> list[Frame]:
@@ -97,13 +97,13 @@ def _frames(statuses: list[FioStatus]) -> list[Frame]:
 
 
 def _logs(place: Path) -> list[Logged]:
-    found: dict[int, Logged] = {}
+    logs: dict[int, Logged] = {}
     for path in place.glob("log_*.log"):
         match = NUMBER.fullmatch(path.name)
         if match is not None:
-            logged = found.setdefault(int(match[2]), Logged([], []))
+            logged = logs.setdefault(int(match[2]), Logged([], []))
             lines = logged.clat if match[1] == "clat" else logged.lat
             for line in path.read_text().splitlines():
                 _, value, direction, *_ = line.split(",")
                 lines.append((DIRECTIONS[int(direction)], int(value)))
-    return [found[number] for number in sorted(found)]
+    return [logs[number] for number in sorted(logs)]

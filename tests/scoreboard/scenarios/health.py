@@ -17,7 +17,7 @@ from devices import (
     suspend,
     two_paths,
 )
-from proofs import below, every, grown, rests, says, worked
+from proofs import below, counter_grew, every, file_contains, pauses, worked
 from scenario import LAB, Bench, Scenario
 
 MS = 1_000_000
@@ -32,18 +32,19 @@ def lose_path(bench: Bench) -> None:
 SCENARIOS = (
     Scenario("scsi-errors", LAB, "a SCSI disk that recovers an error now and then",
              scsi_debug(errors=50, ndelay=3 * MS), {"iodepth": 4}, {"scsi-errors": ()},
-             watch=("device/ioerr_cnt",), proof=grown("device/ioerr_cnt")),
+             watch=("device/ioerr_cnt",), proof=counter_grew("device/ioerr_cnt")),
     Scenario("scsi-well", LAB, "a SCSI disk without errors", scsi_debug(ndelay=3 * MS),
              {"iodepth": 4}, watch=("device/ioerr_cnt",), proof=worked(100)),
     Scenario("degraded", LAB, "an md mirror that has lost a disk", mirror(degraded=True),
              {"rate_iops": 500}, {"array": ("degraded",)}, watch=("md/degraded",),
-             proof=says("md/degraded", "1")),
+             proof=file_contains("md/degraded", "1")),
     Scenario("resync", LAB, "an md mirror that is being copied", mirror(resync=True),
              {"rate_iops": 500}, {"array": ("resync",)}, watch=("md/sync_action",),
-             proof=says("md/sync_action", "resync")),
+             proof=file_contains("md/sync_action", "resync")),
     Scenario("mirror", LAB, "an md mirror that is whole", mirror(), {"rate_iops": 500},
              watch=("md/degraded", "md/sync_action"),
-             proof=every(says("md/degraded", "0"), says("md/sync_action", "idle"))),
+             proof=every(file_contains("md/degraded", "0"),
+                         file_contains("md/sync_action", "idle"))),
     Scenario("raid5-writes", LAB, "4 KiB writes on RAID 5", parity(),
              {"rw": "randwrite", "iodepth": 4}, {"parity": ("raid5",)},
              watch=("slaves/*/stat",), proof=below(0.9)),
@@ -60,7 +61,7 @@ SCENARIOS = (
              {"first-write": ()}, watch=("slaves/*/stat",), proof=below(0.3)),
     Scenario("suspended", LAB, "a device that is suspended for 7 s",
              linear(null(completion_nsec=2 * MS)), {"iodepth": 8}, {"stalled": ("suspended",)},
-             seconds=16, during=((4.0, suspend), (11.0, resume)), proof=rests),
+             seconds=16, during=((4.0, suspend), (11.0, resume)), proof=pauses),
     Scenario("errors", LAB, "a quarter of the device fails, and the job goes on",
              failing(null(completion_nsec=2 * MS)),
              {"iodepth": 4, "continue_on_error": "all"}, {"io-errors": ()},
@@ -68,7 +69,7 @@ SCENARIOS = (
     Scenario("lost-path", LAB, "multipath that loses one of two paths",
              two_paths(scsi_debug(max_luns=2, ndelay=3 * MS)), {"iodepth": 4}, {"paths": ()},
              during=((1.5, lose_path),), seconds=9, watch=("slaves/*/device/state",),
-             proof=every(worked(100), says("slaves/*/device/state", "running offline"))),
+             proof=every(worked(100), file_contains("slaves/*/device/state", "running offline"))),
     Scenario("both-paths", LAB, "multipath with both paths",
              two_paths(scsi_debug(max_luns=2, ndelay=3 * MS)), {"iodepth": 4}, proof=worked(100)),
 )  # fmt: skip

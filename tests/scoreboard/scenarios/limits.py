@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import loads
 from devices import disk, linear, loop, loop_on, null, slow_down
-from proofs import every, outside, rate, stands, steps_down, steps_up, throttled, worked
+from proofs import every, outside, rate, saturates, steps_down, steps_up, throttled, worked
 from scenario import HERE, LAB, Scenario
 from settings import (
     CPU_STAT,
@@ -30,7 +30,7 @@ BLKIO = {"above": ("blkio.throttle",)}
 
 SCENARIOS = (
     Scenario("io-max", LAB, "io.max riops=1000 at depth 8, then 32", io_max(FAST, "riops=1000"),
-             {}, IO_MAX, ALSO, runs=DEPTHS, proof=every(outside, stands)),
+             {}, IO_MAX, ALSO, runs=DEPTHS, proof=every(outside, saturates)),
     Scenario("io-max-once", LAB, "io.max riops=400 at one depth", io_max(FAST, "riops=400"),
              {"iodepth": 8}, IO_MAX, proof=outside),
     Scenario("io-max-bytes", LAB, "io.max wbps=4 MiB/s, writes of 64 KiB",
@@ -48,7 +48,7 @@ SCENARIOS = (
              {"above": ("cost",)}, proof=outside),
     Scenario("blkio", HERE, "blkio.throttle at 500 reads/s, depth 8, then 32",
              blkio(loop(), "read_iops", "500"), {}, BLKIO, ALSO, runs=DEPTHS,
-             proof=every(outside, stands)),
+             proof=every(outside, saturates)),
     Scenario("blkio-bytes", HERE, "blkio.throttle at 8 MiB/s, writes of 64 KiB",
              blkio(loop(), "write_bps", "8388608"), {"rw": "randwrite", "bs": "64k", "iodepth": 8},
              BLKIO, proof=outside),
@@ -90,13 +90,14 @@ SCENARIOS = (
              {"direct": 0, "ioengine": "psync", "numjobs": 4}, {"above": ("riops=200",)},
              frozenset({"disagree"}), proof=rate(100, "reads")),
     Scenario("slow-disk", LAB, "a disk of 500 IOPS at depth 8, then 32", disk("VSLOW4Q"), {},
-             {"cap": ()}, frozenset({"saturated"}), never=("io.max",), runs=DEPTHS, proof=stands),
+             {"cap": ()}, frozenset({"saturated"}), never=("io.max",), runs=DEPTHS,
+             proof=saturates),
     Scenario("slow-disk-writes", LAB, "the same disk with writes of 64 KiB", disk("VSLOW4Q"),
              {"rw": "randwrite", "bs": "64k"}, {"cap": ()}, frozenset({"saturated"}),
-             never=("io.max",), runs=DEPTHS, proof=stands),
+             never=("io.max",), runs=DEPTHS, proof=saturates),
     Scenario("null-mbps", LAB, "null_blk that does 4 MiB/s, at depth 8, then 32",
              null(completion_nsec=1 * MS, mbps=4), {}, {"cap": ()}, frozenset({"saturated"}),
-             never=("io.max",), runs=DEPTHS, proof=stands),
+             never=("io.max",), runs=DEPTHS, proof=saturates),
     Scenario("limit-in-mid-run", LAB, "io.max set to a quarter in mid run", io_max(FAST),
              {"iodepth": 4}, IO_MAX, seconds=16, during=((7.0, set_limit("riops=500")),),
              proof=steps_down),

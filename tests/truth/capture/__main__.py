@@ -59,9 +59,9 @@ def main() -> int:
     return 0
 
 
-def fio(*words: str) -> None:
+def fio(*options: str) -> None:
     """Run fio to its end."""
-    subprocess.run(["fio", *words, "--direct=1"], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["fio", *options, "--direct=1"], check=True, stdout=subprocess.DEVNULL)
 
 
 def captured(
@@ -69,16 +69,16 @@ def captured(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """fio's document of the known job, and what the capture says of it and of its replay. The job
     ends when its capture has: the replay runs alone."""
-    document, made = private / "fio.json", private / "made.fio"
+    document, job_file = private / "fio.json", private / "made.fio"
     job = subprocess.Popen([
         "fio", "--name=known", f"--filename={data}", *shlex.split(f"{COMMON} {options}"),
         "--output-format=json", f"--output={document}",
     ])  # fmt: skip
     time.sleep(2)
     command = [sys.executable, "-m", "iopstui", "capture", disk, "--pid", str(job.pid), "--for",
-               f"{SECONDS}s", "-o", str(made), "--json", "--check", str(place)]  # fmt: skip
+               f"{SECONDS}s", "-o", str(job_file), "--json", "--check", str(place)]  # fmt: skip
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as capture:
-        while not made.exists() and capture.poll() is None:
+        while not job_file.exists() and capture.poll() is None:
             time.sleep(0.05)
         job.send_signal(signal.SIGINT)
         job.wait()
@@ -87,21 +87,21 @@ def captured(
     return json.loads(text[text.index("{") :])["jobs"][0], json.loads(answer)
 
 
-def show(known: dict[str, Any], found: dict[str, Any]) -> None:
+def show(expected: dict[str, Any], captured: dict[str, Any]) -> None:
     """Each figure of both, a line each."""
     for kind in ("read", "write"):
-        if not known[kind]["total_ios"]:
+        if not expected[kind]["total_ios"]:
             continue
-        mean = known[kind]["io_bytes"] / known[kind]["total_ios"]
-        of = found["total"][kind]
+        mean = expected[kind]["io_bytes"] / expected[kind]["total_ios"]
+        of = captured["total"][kind]
         sizes = {int(size) >> 10: f"{100 * count / of['requests']:.1f}"
                  for size, count in of["sizes"].items()}  # fmt: skip
-        print(f"   {kind}: fio {known[kind]['iops']:.0f}/s of {mean:.0f} B; captured "
+        print(f"   {kind}: fio {expected[kind]['iops']:.0f}/s of {mean:.0f} B; captured "
               f"{of['rate']:.0f}/s of {of['bytes'] / of['requests']:.0f} B, depth "
               f"{of['depth']:.2f}, sizes in KiB (%) {sizes}, zones {of['zones']}")  # fmt: skip
-    for one in found["comparison"]:
-        close = {None: "?", True: "close", False: "differs"}[one["close"]]
-        print(f"   {one['figure']:20} {one['captured']:>10} {one['replayed']:>10}  {close}")
+    for row in captured["comparison"]:
+        close = {None: "?", True: "close", False: "differs"}[row["close"]]
+        print(f"   {row['figure']:20} {row['captured']:>10} {row['replayed']:>10}  {close}")
 
 
 if __name__ == "__main__":

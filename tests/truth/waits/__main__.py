@@ -49,35 +49,42 @@ JOBS = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code."""
-    asked = _parser().parse_args(arguments)
+    options = _parser().parse_args(arguments)
     lab = shlex.split(os.environ.get("IOPSTUI_LAB", ""))
-    if not asked.here and not asked.again:
+    if not options.here and not options.again:
         if not lab:
             raise SystemExit("waits: IOPSTUI_LAB names no command (or use --here)")
-        words = [sys.executable, str(Path(__file__).parent), "--here", *(arguments or sys.argv[1:])]
-        return subprocess.run([*lab, *words]).returncode
+        command = [
+            sys.executable,
+            str(Path(__file__).parent),
+            "--here",
+            *(arguments or sys.argv[1:]),
+        ]
+        return subprocess.run([*lab, *command]).returncode
     print(f"Linux {platform.release()}, {time.strftime('%Y-%m-%d')}\n")
     print(wait_compare.head(), flush=True)
-    found = []
-    for row in _again(asked) if asked.again else _rows(asked):
+    rows = []
+    for row in _compare_again(options) if options.again else _rows(options):
         print(row.line(), flush=True)
-        found.append(row)
-    print("", *wait_compare.short_table(found), sep="\n")
-    wrong = sum(row.off for row in found)
-    print(f"\n{len(found)} parts, {wrong} off by more than 10 % and 0.5 I/Os")
+        rows.append(row)
+    print("", *wait_compare.short_table(rows), sep="\n")
+    wrong = sum(row.off for row in rows)
+    print(f"\n{len(rows)} parts, {wrong} off by more than 10 % and 0.5 I/Os")
     return int(wrong > 0)
 
 
-def _again(asked: argparse.Namespace) -> Iterator[wait_compare.Row]:
-    for file in sorted(Path(asked.again).glob("*.json")):
-        kept = json.loads(file.read_text())
-        if _chosen(asked.stack, kept["stack"]) and _chosen(asked.job, kept["job"]):
-            yield from wait_compare.rows(kept, file.with_suffix(".iops"))
+def _compare_again(options: argparse.Namespace) -> Iterator[wait_compare.Row]:
+    for file in sorted(Path(options.again).glob("*.json")):
+        measurement = json.loads(file.read_text())
+        if _matches(options.stack, measurement["stack"]) and _matches(
+            options.job, measurement["job"]
+        ):
+            yield from wait_compare.rows(measurement, file.with_suffix(".iops"))
 
 
-def _rows(asked: argparse.Namespace) -> Iterator[wait_compare.Row]:
+def _rows(options: argparse.Namespace) -> Iterator[wait_compare.Row]:
     for stack in STACKS:
-        if not _chosen(asked.stack, stack.name):
+        if not _matches(options.stack, stack.name):
             continue
         with tempfile.TemporaryDirectory(prefix="iopstui-waits-") as name, ExitStack() as undo:
             bench = Bench(undo, Path(name))
@@ -86,27 +93,27 @@ def _rows(asked: argparse.Namespace) -> Iterator[wait_compare.Row]:
             except Absent as why:
                 raise SystemExit(f"waits: {stack.name}: {why}") from None
             for job in JOBS:
-                if _chosen(asked.job, job):
-                    kept = _measured(stack, bench, path, job, asked)
+                if _matches(options.job, job):
+                    measurement = _measure(stack, bench, path, job, options)
                     recording = bench.here / "job.iops"
-                    _keep(asked.keep, kept, recording)
-                    yield from wait_compare.rows(kept, recording)
+                    _keep(options.keep, measurement, recording)
+                    yield from wait_compare.rows(measurement, recording)
 
 
-def _chosen(words: Sequence[str], name: str) -> bool:
-    return not words or any(word in name for word in words)
+def _matches(patterns: Sequence[str], name: str) -> bool:
+    return not patterns or any(pattern in name for pattern in patterns)
 
 
-def _keep(directory: str | None, kept: wait_compare.Kept, recording: Path) -> None:
+def _keep(directory: str | None, measurement: wait_compare.Measurement, recording: Path) -> None:
     if directory:
-        name = f"{kept['stack']} {kept['job']}".replace(",", "").replace(" ", "-")
+        name = f"{measurement['stack']} {measurement['job']}".replace(",", "").replace(" ", "-")
         shutil.copy(recording, Path(directory, f"{name}.iops"))
-        Path(directory, f"{name}.json").write_text(json.dumps(kept))
+        Path(directory, f"{name}.json").write_text(json.dumps(measurement))
 
 
-def _measured(
-    stack: Stack, bench: Bench, path: str, job: str, asked: argparse.Namespace
-) -> wait_compare.Kept:
+def _measure(
+    stack: Stack, bench: Bench, path: str, job: str, options: argparse.Namespace
+) -> wait_compare.Measurement:
     """Run a job with the trace on: what the trace says of each second that was recorded."""
     recording = bench.here / "job.iops"
     recording.unlink(missing_ok=True)
@@ -114,38 +121,38 @@ def _measured(
     tree = tree_of(top)
     numbers = {number_of(name): name for name in tree}
     with IoTrace(list(numbers)) as trace:
-        done = subprocess.run(
-            _command(bench, path, job, recording, asked),
+        process = subprocess.run(
+            _command(bench, path, job, recording, options),
             cwd=bench.here, capture_output=True, text=True,
             env={**os.environ, "XDG_STATE_HOME": str(bench.here / "state"),
                  "PYTHONPATH": str(ROOT)},
         )  # fmt: skip
-        if done.returncode:
-            raise SystemExit(f"waits: {stack.name}, {job}: {done.stderr or done.stdout}")
+        if process.returncode:
+            raise SystemExit(f"waits: {stack.name}, {job}: {process.stderr or process.stdout}")
         events = trace.events()
     by_name = {name: number for number, name in numbers.items()}
 
     def addresses(device: Device, sector: int) -> Sequence[tuple[Device, int]]:
-        found = stack.above(tree, numbers[device], sector) if stack.above else ()
-        return [(by_name[name], place) for name, place in found]
+        sectors = stack.above(tree, numbers[device], sector) if stack.above else ()
+        return [(by_name[name], place) for name, place in sectors]
 
     spans = [span for span, _ in wait_compare.seconds(recording)]
     lowest = [name for name in tree if tree_of(name) == [name]]
     in_cache = "direct=0" in JOBS[job]
     parity = stack.above is stripe
-    found = places(events, spans, by_name[top], numbers, addresses, lowest, in_cache, parity)
-    return {"stack": stack.name, "job": job, "tree": tree, "spans": spans, "places": found}
+    means = places(events, spans, by_name[top], numbers, addresses, lowest, in_cache, parity)
+    return {"stack": stack.name, "job": job, "tree": tree, "spans": spans, "places": means}
 
 
 def _command(
-    bench: Bench, path: str, job: str, recording: Path, asked: argparse.Namespace
+    bench: Bench, path: str, job: str, recording: Path, options: argparse.Namespace
 ) -> list[str]:
     file, device = bench.here / "job.fio", bench.node == path
     place = [] if device else ["filename=waits.scratch"]
     lines = ["[job]", "ioengine=libaio", "direct=1", "bs=4k", "time_based",
-             f"runtime={asked.seconds}", "size=48m", *place, JOBS[job]]  # fmt: skip
+             f"runtime={options.seconds}", "size=48m", *place, JOBS[job]]  # fmt: skip
     file.write_text("\n".join(lines) + "\n")
-    probe = ["--probe"] if asked.probe else []
+    probe = ["--probe"] if options.probe else []
     destroy = ["--destroy-data", path] if device and "rw=randread" not in JOBS[job] else []
     return [sys.executable, "-m", "iopstui", "run", path, "--job", str(file),
             "--record", str(recording), "--no-fence", *destroy, *probe]  # fmt: skip

@@ -70,10 +70,10 @@ class Bios:
         elif event.name == "bio_complete":
             # a bio that was worked off has moved behind its last sector
             place = event.sector if event.sectors else None
-            found = [bio for bio in self._open[event.device]
+            candidates = [bio for bio in self._open[event.device]
                      if (bio.sector == place if place is not None
                          else bio.sector + bio.sectors == event.sector)]  # fmt: skip
-            self._end(found[:1], event.t)
+            self._end(candidates[:1], event.t)
 
     def _queue(self, event: BlockEvent) -> None:
         bio = Bio(event.device, event.kind, event.sector, event.sectors, event.t, event.task)
@@ -163,18 +163,18 @@ def places(
             bios.feed(event)
         else:
             tasks.feed(event)
-    found = [dict.fromkeys((IOS, CPU, ABOVE, QUEUE, DEVICE, *names.values()), 0.0) for _ in spans]
+    means = [dict.fromkeys((IOS, CPU, ABOVE, QUEUE, DEVICE, *names.values()), 0.0) for _ in spans]
     for bio in bios.of_fio:
-        for (begin, end), sums in zip(spans, found, strict=True):
+        for (begin, end), sums in zip(spans, means, strict=True):
             if bio.start < end and bio.end > begin:
                 _divide(bio, max(begin, bio.start), min(end, bio.end), 1.0, names, lowest, sums)
     for number, (begin, end) in enumerate(spans):
-        sums = found[number]
+        sums = means[number]
         for task, ios in tasks.ios.items():
-            own = [bio for bio in bios.of_fio if bio.task == task]
-            _outside(ios, own, tasks.ready[task], begin, end, sums)
-        found[number] = {name: value / (end - begin) for name, value in sums.items()}
-    return found
+            task_bios = [bio for bio in bios.of_fio if bio.task == task]
+            _outside(ios, task_bios, tasks.ready[task], begin, end, sums)
+        means[number] = {name: value / (end - begin) for name, value in sums.items()}
+    return means
 
 
 def _divide(

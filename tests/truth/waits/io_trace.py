@@ -110,8 +110,8 @@ class IoTrace:
         _write("tracing_on", "0")
         lost = 0
         for file in INSTANCE.glob("per_cpu/cpu*/stats"):
-            words = dict(line.split(":", 1) for line in file.read_text().splitlines())
-            lost += int(words["overrun"]) + int(words["dropped events"])
+            fields = dict(line.split(":", 1) for line in file.read_text().splitlines())
+            lost += int(fields["overrun"]) + int(fields["dropped events"])
         if lost:
             raise RuntimeError(f"{lost} trace events were lost: the buffers are too small")
         with open(INSTANCE / "trace", encoding="utf-8", errors="replace") as file:
@@ -125,43 +125,43 @@ def _write(name: str, text: str) -> None:
 def parse(lines: Iterable[str]) -> Iterator[Event]:
     """The events that these lines of tracefs's file ``trace`` describe."""
     for line in lines:
-        found = _LINE.match(line)
-        if found is None:
+        match = _LINE.match(line)
+        if match is None:
             continue
-        task, t, name, rest = int(found[2]), float(found[3]), found[4], found[5]
+        task, t, name, arguments = int(match[2]), float(match[3]), match[4], match[5]
         if name.startswith("block_"):
-            event = _block(t, name.removeprefix("block_"), task, rest)
+            event = _block(t, name.removeprefix("block_"), task, arguments)
             if event is not None:
                 yield event
         elif name.startswith("sys_"):
-            result = int(rest.split("->", 1)[1], 0) if "->" in rest else None
+            result = int(arguments.split("->", 1)[1], 0) if "->" in arguments else None
             if result is not None and result >= 1 << 63:
                 result -= 1 << 64
             yield CallEvent(t, name.removeprefix("sys_"), task, result)
         else:
-            yield from _sched(t, name, rest)
+            yield from _sched(t, name, arguments)
 
 
-def _block(t: float, name: str, task: int, rest: str) -> BlockEvent | None:
-    found = _BLOCK.match(rest)
-    if found is None:
+def _block(t: float, name: str, task: int, arguments: str) -> BlockEvent | None:
+    match = _BLOCK.match(arguments)
+    if match is None:
         return None
-    old = (int(found[6]), int(found[7])) if found[6] else None
+    old = (int(match[6]), int(match[7])) if match[6] else None
     return BlockEvent(
-        t, name, task, (int(found[1]), int(found[2])), found[3], int(found[4]), int(found[5]),
-        old, int(found[8] or 0), found[9] or "",
+        t, name, task, (int(match[1]), int(match[2])), match[3], int(match[4]), int(match[5]),
+        old, int(match[8] or 0), match[9] or "",
     )  # fmt: skip
 
 
-def _sched(t: float, name: str, rest: str) -> Iterator[SchedEvent]:
-    words = dict(_FIELD.findall(rest))
+def _sched(t: float, name: str, arguments: str) -> Iterator[SchedEvent]:
+    fields = dict(_FIELD.findall(arguments))
     if name != "sched_switch":
-        head = rest.split("comm=", 1)[-1]
+        head = arguments.split("comm=", 1)[-1]
         if head.startswith("fio "):
-            yield SchedEvent(t, "wakeup", int(words["pid"]))
+            yield SchedEvent(t, "wakeup", int(fields["pid"]))
         return
-    if words.get("prev_comm") == "fio":
-        ready = words["prev_state"].startswith("R")
-        yield SchedEvent(t, "out", int(words["prev_pid"]), ready)
-    if words.get("next_comm") == "fio":
-        yield SchedEvent(t, "in", int(words["next_pid"]))
+    if fields.get("prev_comm") == "fio":
+        ready = fields["prev_state"].startswith("R")
+        yield SchedEvent(t, "out", int(fields["prev_pid"]), ready)
+    if fields.get("next_comm") == "fio":
+        yield SchedEvent(t, "in", int(fields["next_pid"]))

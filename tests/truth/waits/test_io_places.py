@@ -31,20 +31,20 @@ prev_state=R ==> next_comm=fio next_pid=323
 """
 
 
-def test_each_part_of_a_read_is_found_in_the_lines() -> None:
-    (found,) = places(parse(TRACE.splitlines()), [(1.0, 2.0)], DM, NAMES, lowest=["vda"])
-    assert found == pytest.approx(
+def test_each_part_of_a_read_is_measured() -> None:
+    (means,) = places(parse(TRACE.splitlines()), [(1.0, 2.0)], DM, NAMES, lowest=["vda"])
+    assert means == pytest.approx(
         {IOS: 1.0, ABOVE: 0.15, CPU: 0.15, "dm-0": 0.2, "vda": 0.5, "vdb": 0.0, QUEUE: 0.1,
          DEVICE: 0.4}
     )  # fmt: skip
 
 
-def test_the_lines_are_read_as_events() -> None:
-    found = list(parse(TRACE.splitlines()))
-    assert found[0] == CallEvent(1.0, "io_submit", 323)
-    assert found[2] == BlockEvent(1.2, "bio_remap", 323, VDA, "R", 8072, 8, DM, 6024)
-    assert found[4] == BlockEvent(1.3, "rq_issue", 323, VDA, "R", 8072, 8, comm="fio")
-    assert found[-2:] == [SchedEvent(1.95, "in", 323), CallEvent(2.0, "io_getevents", 323, 1)]
+def test_trace_lines_are_parsed() -> None:
+    events = list(parse(TRACE.splitlines()))
+    assert events[0] == CallEvent(1.0, "io_submit", 323)
+    assert events[2] == BlockEvent(1.2, "bio_remap", 323, VDA, "R", 8072, 8, DM, 6024)
+    assert events[4] == BlockEvent(1.3, "rq_issue", 323, VDA, "R", 8072, 8, comm="fio")
+    assert events[-2:] == [SchedEvent(1.95, "in", 323), CallEvent(2.0, "io_getevents", 323, 1)]
 
 
 def queued(t: float, device: tuple[int, int], sector: int, kind: str = "W") -> BlockEvent:
@@ -66,27 +66,29 @@ MIRRORED = [
 ]  # fmt: skip
 
 
-def test_a_write_that_is_in_two_mirrors_is_half_in_each() -> None:
-    (found,) = places(MIRRORED, [(0.0, 1.0)], DM, NAMES)
-    assert found["vda"] == pytest.approx(0.1) and found["vdb"] == pytest.approx(0.5)
-    assert found["dm-0"] == pytest.approx(0.4) and found[ABOVE] == pytest.approx(0.0)
+def test_a_write_to_two_mirrors_counts_half_in_each() -> None:
+    (means,) = places(MIRRORED, [(0.0, 1.0)], DM, NAMES)
+    assert means["vda"] == pytest.approx(0.1) and means["vdb"] == pytest.approx(0.5)
+    assert means["dm-0"] == pytest.approx(0.4) and means[ABOVE] == pytest.approx(0.0)
 
 
-def test_buffered_writes_of_fio_are_none_of_its_ios_in_flight() -> None:
-    (found,) = places(MIRRORED, [(0.0, 1.0)], DM, NAMES, in_cache=True)
-    assert found[IOS] == found[ABOVE] == pytest.approx(1.0)
-    assert found["dm-0"] == found["vda"] == 0.0
+def test_buffered_writes_are_not_in_flight() -> None:
+    (means,) = places(MIRRORED, [(0.0, 1.0)], DM, NAMES, in_cache=True)
+    assert means[IOS] == means[ABOVE] == pytest.approx(1.0)
+    assert means["dm-0"] == means["vda"] == 0.0
 
 
-def test_spans_share_what_reaches_over_their_ends() -> None:
+def test_ios_across_spans_are_divided() -> None:
     first, second = places(MIRRORED, [(0.0, 0.4), (0.4, 0.8)], DM, NAMES)
     assert first["vda"] == pytest.approx(0.25) and first["vdb"] == pytest.approx(0.75)
     assert (second["vdb"], second["dm-0"]) == pytest.approx((0.5, 0.5))
 
 
 @pytest.mark.parametrize(
-    ("ours", "theirs", "off"),
+    ("measured", "theirs", "off"),
     [(1.4, 1.0, False), (1.6, 1.0, True), (21.9, 20.0, False), (17.9, 20.0, True)],
 )
-def test_a_part_may_be_off_by_a_tenth_or_half_an_io(ours: float, theirs: float, off: bool) -> None:
-    assert Row("", "", "", ours, theirs, 0.0).off is off
+def test_an_error_of_a_tenth_or_half_an_io_is_accepted(
+    measured: float, theirs: float, off: bool
+) -> None:
+    assert Row("", "", "", measured, theirs, 0.0).off is off

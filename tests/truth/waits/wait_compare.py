@@ -17,7 +17,7 @@ from iopstui.recording.reader import Recording, SampleRecord
 PART, FLAT = 0.1, 0.5
 COLUMNS = ("stack", "job", "part", "iopstui", "trace", "error", "worst second")
 
-Kept = dict[str, Any]
+Measurement = dict[str, Any]
 """What the trace said of one job: "stack", "job", "tree" (its devices from the top down), "spans"
 (the seconds of CLOCK_MONOTONIC), "places" (the mean number of I/Os at each place, by span)."""
 
@@ -51,17 +51,17 @@ def head() -> str:
     return f"| {' | '.join(COLUMNS)} |\n|---|---|---|---:|---:|---:|---:|"
 
 
-def short_table(found: Iterable[Row]) -> Iterator[str]:
+def short_table(rows: Iterable[Row]) -> Iterator[str]:
     """The same with a line for each job: "ours / the trace's" of each part."""
     jobs: dict[tuple[str, str], list[Row]] = {}
-    for row in found:
+    for row in rows:
         jobs.setdefault((row.stack, row.job), []).append(row)
     yield "| stack | job | in flight | CPU | above | devices |\n|---|---|---:|---:|---:|---|"
     for (stack, job), parts in jobs.items():
         cells = {row.part: f"{row.ours:.1f} / {row.theirs:.1f}{' !' * row.off}" for row in parts}
-        own = [cells.pop(name, "–") for name in (IOS, CPU, ABOVE)]
+        first_cells = [cells.pop(name, "–") for name in (IOS, CPU, ABOVE)]
         devices = ", ".join(f"{name} {cell}" for name, cell in cells.items())
-        yield f"| {stack} | {job} | {' | '.join(own)} | {devices} |"
+        yield f"| {stack} | {job} | {' | '.join(first_cells)} | {devices} |"
 
 
 def seconds(file: Path) -> Iterator[tuple[tuple[float, float], Waits]]:
@@ -75,38 +75,48 @@ def seconds(file: Path) -> Iterator[tuple[tuple[float, float], Waits]]:
             if not isinstance(record, SampleRecord) or record.raw.kernel is None:
                 continue
             frame, now = builder.feed(record.raw), record.raw.kernel.monotonic_ns / 1e9
-            whole = _whole(frame)
-            if began and whole and frame.waits is not None and not frame.waits.stalled:
+            is_whole = _whole(frame)
+            if began and is_whole and frame.waits is not None and not frame.waits.stalled:
                 yield (before, now), frame.waits
-            before, began = now, began or whole
+            before, began = now, began or is_whole
 
 
 def _whole(frame: Frame) -> bool:
     return bool(frame.fio and frame.jobs and not {FINAL, PARTIAL, RAMP} & frame.flags)
 
 
-def rows(kept: Kept, recording: Path) -> Iterator[Row]:
+def rows(measurement: Measurement, recording: Path) -> Iterator[Row]:
     """A row for each part that iopstui has a figure for."""
-    by_span = dict(zip(map(tuple, kept["spans"]), kept["places"], strict=True))
-    mean, found, places, lengths = MeanWaits(), [], [], []
+    by_span = dict(zip(map(tuple, measurement["spans"]), measurement["places"], strict=True))
+    mean, all_waits, places, lengths = MeanWaits(), [], [], []
     for span, waits in seconds(recording):
-        found.append(waits)
+        all_waits.append(waits)
         places.append(by_span[span])
         lengths.append(span[1] - span[0])
         mean.add(waits, lengths[-1])
-    whole = mean.value
-    if whole is None:
-        print(f"waits: {kept['stack']}, {kept['job']}: no second was measured", file=sys.stderr)
+    mean_waits = mean.value
+    if mean_waits is None:
+        print(
+            f"waits: {measurement['stack']}, {measurement['job']}: no second was measured",
+            file=sys.stderr,
+        )
         return
-    for part in (IOS, CPU, ABOVE, *kept["tree"], QUEUE, DEVICE):
-        ours = _part(whole, part)
-        if ours is None:
+    for part in (IOS, CPU, ABOVE, *measurement["tree"], QUEUE, DEVICE):
+        measured = _part(mean_waits, part)
+        if measured is None:
             continue
-        theirs = [one[part] for one in places]
+        theirs = [place[part] for place in places]
         errors = [abs((_part(waits, part) or 0.0) - value)
-                  for waits, value in zip(found, theirs, strict=True)]  # fmt: skip
+                  for waits, value in zip(all_waits, theirs, strict=True)]  # fmt: skip
         total = sum(length * value for length, value in zip(lengths, theirs, strict=True))
-        yield Row(kept["stack"], kept["job"], part, ours, total / sum(lengths), max(errors))
+        yield Row(
+            measurement["stack"],
+            measurement["job"],
+            part,
+            measured,
+            total / sum(lengths),
+            max(errors),
+        )
 
 
 def _part(waits: Waits, part: str) -> float | None:

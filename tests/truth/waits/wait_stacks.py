@@ -118,8 +118,8 @@ def stripe(tree: Sequence[str], name: str, sector: int) -> Sequence[tuple[str, i
     if name == tree[0]:
         return []
     data = len(tree) - 2
-    number, rest = divmod(sector - DATA, CHUNK)
-    return [(tree[0], (number * data + disk) * CHUNK + rest) for disk in range(data)]
+    number, offset = divmod(sector - DATA, CHUNK)
+    return [(tree[0], (number * data + disk) * CHUNK + offset) for disk in range(data)]
 
 
 STACKS = (
@@ -147,12 +147,12 @@ def name_of(path: str) -> str:
 
 def tree_of(top: str) -> list[str]:
     """A device and all below it, nearest first."""
-    found = [top]
-    for name in found:
+    names = [top]
+    for name in names:
         place = Path("/sys/class/block", name)
-        below = sorted(one.name for one in place.glob("slaves/*"))
+        below = sorted(path.name for path in place.glob("slaves/*"))
         backing = place / "loop/backing_file"
         if backing.exists() and backing.read_text().startswith("/dev/"):
             below.append(name_of(backing.read_text().strip()))
-        found += [one for one in below if one not in found]
-    return found
+        names += [path for path in below if path not in names]
+    return names
