@@ -307,10 +307,10 @@ class ReplaySession:
         records = self._records()
         try:
             while not self._closing:
-                follow = self._play(records)
-                if follow is None:
+                next_records = self._play(records)
+                if next_records is None:
                     return
-                records = follow
+                records = next_records
         except Exception as error:  # reported, not lost with the thread
             self.on_failure(error)
 

@@ -433,9 +433,11 @@ class RecordingBuffer:
         """Shift the value to the recording's own seconds; those before it become its first."""
         changed: dict[str, Any] = {"t": self._own_second(value.t)}
         if isinstance(value, events.FindingReported):
-            about = value.finding
+            finding = value.finding
             changed["finding"] = dataclasses.replace(
-                about, since=self._own_second(about.since), until=self._own_second(about.until)
+                finding,
+                since=self._own_second(finding.since),
+                until=self._own_second(finding.until),
             )
         if isinstance(value, events.FindingEnded):
             changed["since"] = self._own_second(value.since)

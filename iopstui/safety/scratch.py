@@ -220,16 +220,16 @@ def usable_bytes(directory: Path) -> int:
             f"Cannot determine the free space of {directory}: {error.strerror}.",
             "Choose a directory you can write to, or a block device: iopstui run TARGET ...",
         ) from error
-    spare = space.f_bavail * space.f_frsize - int(FREE_SHARE * space.f_blocks * space.f_frsize)
-    return max(0, spare)
+    free_bytes = space.f_bavail * space.f_frsize - int(FREE_SHARE * space.f_blocks * space.f_frsize)
+    return max(0, free_bytes)
 
 
 def usable_bytes_for_all(directories: Sequence[Path]) -> int:
     """Bytes that may be used in all directories together if each gets the same, as fio shares a
     job's size out. Those in one file system share its room."""
-    rooms = [usable_bytes(directory) for directory in directories]
+    spaces = [usable_bytes(directory) for directory in directories]
     systems = [os.stat(directory).st_dev for directory in directories]
-    shares = (space // systems.count(system) for space, system in zip(rooms, systems, strict=True))
+    shares = (space // systems.count(system) for space, system in zip(spaces, systems, strict=True))
     return len(directories) * min(shares)
 
 

@@ -244,8 +244,8 @@ def restore_abandoned(roots: Roots) -> tuple[list[str], list[str]]:
     completed: list[str] = []
     failed: list[str] = []
     for note in journal.abandoned_notes("settings"):
-        noted, queues = note.content.get("settings"), note.content.get("queues")
-        entries = [e for e in noted if _is_entry(e, roots)] if isinstance(noted, list) else []
+        settings, queues = note.content.get("settings"), note.content.get("queues")
+        entries = [e for e in settings if _is_entry(e, roots)] if isinstance(settings, list) else []
         parsed = [snapshot_of(e, roots) for e in queues] if isinstance(queues, list) else []
         snapshots = [snapshot for snapshot in parsed if snapshot is not None]
         if note.content.get("boot") != journal.boot_id():

@@ -50,10 +50,10 @@ _TEXT_COLUMNS = (
 )  # fmt: skip
 MARK_COLUMNS = (
     Column("time", " time", 15, left=True,
-           read=lambda stretch: f" {f.clock(stretch.start)}-{f.clock(stretch.end)}"),
+           read=lambda interval: f" {f.clock(interval.start)}-{f.clock(interval.end)}"),
     Column("text", "from this mark on", 32, printable, left=True),
     Column("iops", "IOPS", 7,
-           read=lambda stretch: f.number(stretch.iops) + ("" if stretch.by_fio else " d")),
+           read=lambda interval: f.number(interval.iops) + ("" if interval.by_fio else " d")),
     Column("bw", "MiB/s", 7, f.mib),
     Column("p99_ns", "p99", 8, _dense),
     Column("seconds", "s", 5, _seconds),
@@ -83,23 +83,23 @@ def add_run_event(history: RunHistory, event: Event) -> None:
             history.finish_run(event.step, outcome)
 
 
-def add_mark_event(stretches: MarkIntervals, event: Event) -> None:
+def add_mark_event(mark_intervals: MarkIntervals, event: Event) -> None:
     """Add an event of the session to what is told by marks."""
     match event:
         case FrameReady():
-            stretches.add_frame(event.frame)
+            mark_intervals.add_frame(event.frame)
         case Mark():
-            stretches.add_mark(event.t, event.text)
+            mark_intervals.add_mark(event.t, event.text)
         case StepStarted(phase="run"):
-            stretches.start_run(event.t, event.title or event.job)
+            mark_intervals.start_run(event.t, event.title or event.job)
 
 
-def mark_interval_rows(stretches: Sequence[MarkInterval]) -> Iterator[str]:
-    """A table of at most 80 columns, the oldest stretch first."""
+def mark_interval_rows(intervals: Sequence[MarkInterval]) -> Iterator[str]:
+    """A table of at most 80 columns, the oldest interval first."""
     yield head_line(MARK_COLUMNS)
-    for stretch in stretches:
-        yield row_line(MARK_COLUMNS, stretch)
-    if not all(stretch.by_fio for stretch in stretches):
+    for mark_interval in intervals:
+        yield row_line(MARK_COLUMNS, mark_interval)
+    if not all(interval.by_fio for interval in intervals):
         yield " d: of the device, as no job ran"
 
 

@@ -294,23 +294,23 @@ class Runs:
             self._await_first_io()
         self._check_written(run)
         documents: list[NewDocument] = []
-        for news in run.poll():
-            if isinstance(news, NewDocument):
+        for event in run.poll():
+            if isinstance(event, NewDocument):
                 self._awaiting_jobs = False
-                documents.append(news)
-            elif isinstance(news, FioMessage):
-                self._context.notice("info", news.text)
-            elif isinstance(news, ReadyToStart):
+                documents.append(event)
+            elif isinstance(event, FioMessage):
+                self._context.notice("info", event.text)
+            elif isinstance(event, ReadyToStart):
                 self._context.emit(ready_event(self._context, self._current.step, run.prepared))
-            elif isinstance(news, FioStarted) and self._start_signal is not None:
+            elif isinstance(event, FioStarted) and self._start_signal is not None:
                 self._report_start(run)
                 self._context.emit(executed_event(
-                    self._context, self._current.step, self._start_signal, news.monotonic_ns
+                    self._context, self._current.step, self._start_signal, event.monotonic_ns
                 ))  # fmt: skip
-            elif isinstance(news, PhaseFinished):
+            elif isinstance(event, PhaseFinished):
                 self._documents(documents)
                 documents = []
-                self._finish_phase(news)
+                self._finish_phase(event)
         self._documents(documents)
         pending = self._pending
         if (
@@ -361,13 +361,13 @@ class Runs:
         ):
             pending.status, documents = documents[0].status, documents[1:]
             self._pending_repeated = True
-        for position, news in enumerate(documents):
+        for position, document in enumerate(documents):
             self._release(final=False)
             last = position == len(documents) - 1
-            pending = self._sampling.read(news.status, kernel=last)
-            self._pending, self._pending_repeated = pending, news.repeated
+            pending = self._sampling.read(document.status, kernel=last)
+            self._pending, self._pending_repeated = pending, document.repeated
             self._sampling.wait_for_document(pending.arrived_ns)
-            if not news.maybe_final:
+            if not document.maybe_final:
                 self._release(final=False)
 
     def _release(self, final: bool) -> None:

@@ -83,9 +83,9 @@ class TunableChanges:
                 raise refusal
         changes: list[AppliedChange] = []
         for device in disks:
-            cannot = why_rq_affinity_cannot_matter(device, online_cpus(context.roots))
-            if name == "rq_affinity" and cannot is not None:
-                context.warn(f"rq_affinity has no effect on {device.name}: {cannot}")
+            reason = why_rq_affinity_cannot_matter(device, online_cpus(context.roots))
+            if name == "rq_affinity" and reason is not None:
+                context.warn(f"rq_affinity has no effect on {device.name}: {reason}")
             try:
                 changes.append(self._tunables.set(device, name, value))
             except IopstuiError:

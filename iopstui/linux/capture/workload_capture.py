@@ -140,8 +140,8 @@ class WorkloadCapture:
         if self._choice.cgroup:
             matches = [cgroup in self._cgroups for cgroup in batch.columns[programs.CGROUP]]
         else:
-            of = self._processes.is_chosen
-            matches = [of(shape >> PID_AT) for shape in batch.columns[programs.SHAPE]]
+            is_chosen = self._processes.is_chosen
+            matches = [is_chosen(shape >> PID_AT) for shape in batch.columns[programs.SHAPE]]
         return [list(compress(column, matches)) for column in batch.columns]
 
     def _completed(self) -> int | None:

@@ -81,9 +81,9 @@ def group_and_parents(top: Path, path: str) -> tuple[Path, ...]:
 
 def unified_root(top: Path) -> Path:
     """Version 2 has a place of its own where both versions are mounted (systemd's hybrid)."""
-    beside = top / "unified"
-    is_hybrid = not _has_groups(top) and _has_groups(beside)
-    return beside if is_hybrid else top
+    hybrid_root = top / "unified"
+    is_hybrid = not _has_groups(top) and _has_groups(hybrid_root)
+    return hybrid_root if is_hybrid else top
 
 
 def _has_groups(top: Path) -> bool:

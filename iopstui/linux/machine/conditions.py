@@ -125,12 +125,14 @@ class ConditionsFiles:
         files = self._files.get(device.name)
         if files is None or files.device != device:
             directory = self._directory(device.name)
-            around = tuple(self._hardware_directories(device, directory))
+            hardware = tuple(self._hardware_directories(device, directory))
             files = self._files[device.name] = _DeviceFiles(
                 device=device,
                 directory=str(directory),
-                links=tuple(dict.fromkeys(link for link in map(self._link_of, around) if link)),
-                sensors=tuple(sensor for directory in around for sensor in find_sensors(directory)),
+                links=tuple(dict.fromkeys(link for link in map(self._link_of, hardware) if link)),
+                sensors=tuple(
+                    sensor for directory in hardware for sensor in find_sensors(directory)
+                ),
             )
         return files
 

@@ -106,24 +106,26 @@ class DriveHealth:
             raise DriveUnreadable(f"{controller} is not live, so it is not asked for its figures.")
         with admin.open_controller(Path(self._roots.dev) / controller) as fd:
             counters = pages.parse_smart(admin.log_page(fd, admin.SMART, pages.PAGE))
-            able = self._abilities.get(controller)
-            if able is None:
-                able = self._abilities[controller] = _abilities(fd, namespace)
-            if able.ocp:
+            abilities = self._abilities.get(controller)
+            if abilities is None:
+                abilities = self._abilities[controller] = _abilities(fd, namespace)
+            if abilities.ocp:
                 counters |= _read_or_empty(
                     lambda: pages.parse_ocp(admin.log_page(fd, admin.OCP_SMART, pages.PAGE))
                 )
-            if able.group:
-                group = able.group
+            if abilities.group:
+                group = abilities.group
                 counters |= _read_or_empty(lambda: pages.parse_endurance(
                     admin.log_page(fd, admin.ENDURANCE, pages.PAGE, specific=group)
                 ))  # fmt: skip
-            if able.placement:
+            if abilities.placement:
                 counters |= _read_or_empty(lambda: pages.parse_placement(
-                    admin.log_page(fd, admin.PLACEMENT_STATISTICS, 64, specific=able.group)
+                    admin.log_page(fd, admin.PLACEMENT_STATISTICS, 64, specific=abilities.group)
                 ))  # fmt: skip
-            counters |= _read_or_empty(lambda: _power(fd, able.limits_mw))
-        return counters if able.capacity is None else {**counters, "capacity": able.capacity}
+            counters |= _read_or_empty(lambda: _power(fd, abilities.limits_mw))
+        return (
+            counters if abilities.capacity is None else {**counters, "capacity": abilities.capacity}
+        )
 
 
 def supports(fd: int, controller: pages.Controller, page: int) -> bool:

@@ -30,7 +30,7 @@ def drop_leaks(pid: int, now_ns: int, proc: Path = Path("/proc")) -> int:
             return 0
         tasks = _map(maps, TASKS)
         # before the times: what begins meanwhile isn't among these
-        noted = [(tasks, key) for key in tasks] if tasks is not None else []
+        task_keys = [(tasks, key) for key in tasks] if tasks is not None else []
         remaining, dropped = set(), 0
         for key in list(times):
             value = times.get(key)
@@ -38,7 +38,7 @@ def drop_leaks(pid: int, now_ns: int, proc: Path = Path("/proc")) -> int:
                 dropped += times.delete(key)
             elif value is not None:
                 remaining.add(key)
-        for map_of, key in noted:
+        for map_of, key in task_keys:
             if key not in remaining:
                 map_of.delete(key)
         return dropped

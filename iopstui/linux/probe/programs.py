@@ -99,15 +99,15 @@ class ProbeCost:
     def with_cost(self, sample: ProbeSample, busy_s: float | None) -> ProbeSample:
         """``sample`` with them. ``busy_s``: the CPU time of what reads."""
         self._readings += 1
-        ran = self._programs.read() or self._stats
+        stats = self._programs.read() or self._stats
         if self._run_time.enabled:
             self._run_time.end()
-            self._stats = ran
+            self._stats = stats
         elif self._readings % COUNT_EVERY == 2:
             self._run_time.enable()
         return replace(
             sample, busy_s=busy_s, run_ns=self._stats.spent_ns, run_ios=self._stats.ios,
-            counts={**sample.counts, "skipped": ran.skipped},
+            counts={**sample.counts, "skipped": stats.skipped},
         )  # fmt: skip
 
     def close(self) -> None:

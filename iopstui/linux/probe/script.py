@@ -195,7 +195,7 @@ def _merges(
     if not allocated and not parts & {SIZES, PROCESSES}:
         return []
     match, key = _match(regions), _key(regions)
-    noted = (("t",) if allocated else ()) + (("p",) if PROCESSES in parts else ())
+    map_names = (("t",) if allocated else ()) + (("p",) if PROCESSES in parts else ())
     count = "@g = count();" if SIZES in parts else ""
     old_key = _key(regions, "(args->sector + args->nr_sector)")
     bodies = {
@@ -203,9 +203,9 @@ def _merges(
         "block_bio_frontmerge": count
         + " ".join(
             f"$o = @{m}[{old_key}]; if ($o != 0) {{ @{m}[{key}] = $o; delete(@{m}[{old_key}]); }}"
-            for m in noted
+            for m in map_names
         ),
-        "block_rq_merge": count + " ".join(f"delete(@{m}[{key}]);" for m in noted),
+        "block_rq_merge": count + " ".join(f"delete(@{m}[{key}]);" for m in map_names),
     }
     return [
         f"tracepoint:block:{name} {match} {{ {body} }}"

@@ -25,9 +25,13 @@ def is_repeated(status: FioStatus, before: FioStatus) -> bool:
 def without_repeats(documents: Sequence[NewDocument]) -> list[NewDocument]:
     """The documents without those repeated after the last job has ended."""
     distinct: list[NewDocument] = []
-    for news in documents:
-        if distinct and distinct[-1].maybe_final and is_repeated(news.status, distinct[-1].status):
+    for document in documents:
+        if (
+            distinct
+            and distinct[-1].maybe_final
+            and is_repeated(document.status, distinct[-1].status)
+        ):
             distinct.pop()
-            news = replace(news, repeated=True)
-        distinct.append(news)
+            document = replace(document, repeated=True)
+        distinct.append(document)
     return distinct

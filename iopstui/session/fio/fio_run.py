@@ -336,24 +336,24 @@ class FioRun:
         self._process.send_heartbeat()
         guard_lines = self._process.read_guard()
         # after the guard, so that all of a dead fio's output is seen before its end
-        news = self._read_output()
+        events = self._read_output()
         for line in guard_lines:
             if line.event == "stuck":
                 self.hanging = line.numbers
-                news.append(FioMessage(hanging_text(line.numbers)))
+                events.append(FioMessage(hanging_text(line.numbers)))
             elif line.event == "deadline":
                 self.failure = self.failure or _deadline_error(self._deadline_s)
             elif line.event == "held":
-                news.append(ReadyToStart())
+                events.append(ReadyToStart())
             elif line.event == "started" and self.hold and self._process.began_ns is not None:
-                news.append(FioStarted(self._process.began_ns))
+                events.append(FioStarted(self._process.began_ns))
             elif line.event == "exited":
                 self._exit_code = line.numbers[0]
             elif line.event in ("over", "gone"):
                 # only now is every process of this run gone, not just fio's main
-                news += self._finish(self._exit_code)
+                events += self._finish(self._exit_code)
                 break
-        return news
+        return events
 
     def _read_output(self) -> list[FioEvent]:
         assert self._process is not None
@@ -387,10 +387,10 @@ class FioRun:
 
     def _finish(self, code: int) -> list[FioEvent]:
         assert self._process is not None
-        news = self._read_output()
-        news += [event for item in self._framer.close() for event in self._handle_item(item)]
+        events = self._read_output()
+        events += [event for item in self._framer.close() for event in self._handle_item(item)]
         for line in self._process.messages():
-            news += self._handle_message(line.strip())
+            events += self._handle_message(line.strip())
         error = self.failure or (
             "" if self.stopping else self._cut_short or self._failure_reason(code)
         )
@@ -398,10 +398,10 @@ class FioRun:
         with self._closing:
             self._process.close()
             self._process = None
-        news.append(PhaseFinished(phase, code, error))
+        events.append(PhaseFinished(phase, code, error))
         if phase == LAYOUT and code == 0 and not self.stopping:
             self.phase = RUN
-        return news
+        return events
 
     def _failure_reason(self, code: int) -> str:
         """Why the run failed, in one sentence; "" if it did not."""
@@ -415,19 +415,19 @@ class FioRun:
             return f"fio's figures could not be written: no space left in {place}"
         if code == 0 and not errors and killed is None and not silent:
             return ""
-        because = self._reason_from_log()
+        reason = self._reason_from_log()
         if code == 0 and silent and not errors:
-            return "fio ended without any result" + (f": {because}" if because else "")
+            return "fio ended without any result" + (f": {reason}" if reason else "")
         if errors:
             names = ", ".join(
                 f"{os.strerror(number)} (errno {number})" for number in sorted(errors)
             )
-            return f"fio's job failed: {names}" + (f": {because}" if because else "")
+            return f"fio's job failed: {names}" + (f": {reason}" if reason else "")
         if killed is not None:
             return f"one of fio's jobs was killed: {killed}"
         if code < 0:
-            return f"fio was killed by signal {-code}" + (f": {because}" if because else "")
-        return f"fio ended with exit code {code}" + (f": {because}" if because else "")
+            return f"fio was killed by signal {-code}" + (f": {reason}" if reason else "")
+        return f"fio ended with exit code {code}" + (f": {reason}" if reason else "")
 
     def _reason_from_log(self) -> str:
         log = [line for line in self.messages if not _IGNORED_MESSAGES.search(line)]
@@ -437,19 +437,19 @@ class FioRun:
                 "replaces an existing file; use a smaller size="
             )
         too_long = [line for line in log if os.strerror(errno.EFBIG) in line]
-        because = error_line(too_long or log)
+        reason = error_line(too_long or log)
         if too_long and self.prepared.max_file_bytes is not None:
             most = f"{self.prepared.max_file_bytes >> 20} MiB"
             limit, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
             if 0 <= limit < self.prepared.max_file_bytes:  # RLIM_INFINITY is -1
-                return f"{because} (this shell limits files to {limit} bytes: ulimit -f)"
-            because += (
+                return f"{reason} (this shell limits files to {limit} bytes: ulimit -f)"
+            reason += (
                 f" (a file may grow to {most} here; offset=, nrfiles= or a larger bs= make it "
                 "longer than size= says)"
                 if self.prepared.scratch is not None
                 else f" (a file may grow to {most} here: 5 % of the file system stays free)"
             )
-        return because
+        return reason
 
     def close(self) -> None:
         """Whatever state it is in: no fio, no private directory, no scratch file afterwards.

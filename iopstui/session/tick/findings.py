@@ -222,10 +222,10 @@ class FindingTracker:
                 yield finding
 
     def _evidence(self, frames: Iterable[Frame], devices: Sequence[BlockDevice]) -> Evidence:
-        looked_at = tuple(frames)
-        cpus = set(looked_at[-1].cpus) if looked_at else set()
+        window = tuple(frames)
+        cpus = set(window[-1].cpus) if window else set()
         online = tuple(sorted(cpus & initial_cpus()))
-        return Evidence(looked_at, devices=tuple(devices), online=online,
+        return Evidence(window, devices=tuple(devices), online=online,
                         conditions=self._now, start_conditions=self._then, tree=self._tree,
                         links=self._links, volume=self._volume,
                         drives=dict(self._drives))  # fmt: skip

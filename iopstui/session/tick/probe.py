@@ -72,12 +72,12 @@ class SessionProbe:
         if not self._followed:
             self._turn_off("no block device below the target")
             return
-        because = ""
+        own_problem = ""
         if set(parts) <= {LATENCY}:
-            because = self._begin_own(parts)
-            if not because:
+            own_problem = self._begin_own(parts)
+            if not own_problem:
                 return
-        self._begin_bpftrace(parts, because)
+        self._begin_bpftrace(parts, own_problem)
 
     def _begin_own(self, parts: Sequence[str]) -> str:
         """Why it doesn't count; "" if it does."""
@@ -112,18 +112,18 @@ class SessionProbe:
         names = ", ".join(region.name for region in with_requests)
         return f"; own programs keep single requests of {names}, {costs((LATENCY,), BUILT_IN)}"
 
-    def _begin_bpftrace(self, parts: Sequence[str], because: str) -> None:
+    def _begin_bpftrace(self, parts: Sequence[str], own_problem: str) -> None:
         from iopstui.linux.probe.availability import ONLY_ROOT, why_no_probe
         from iopstui.linux.probe.process import ProbeProcess, map_keys_for
         from iopstui.linux.probe.script import script
         from iopstui.linux.probe.tracepoints import read_tracepoints
 
         context, followed = self._context, self._followed
-        also = f" (own programs would cost less but do not work: {because})"
+        own_hint = f" (own programs would cost less but do not work: {own_problem})"
         reason = why_no_probe(context.roots, parts, followed)
         if reason is not None:
             # the same right was missing for both
-            hint = also if because and reason[0] != ONLY_ROOT else ""
+            hint = own_hint if own_problem and reason[0] != ONLY_ROOT else ""
             self._turn_off(f"{reason[0]}. To fix it: {reason[1]}{hint}")
             return
         have = read_tracepoints(context.roots)
@@ -135,7 +135,7 @@ class SessionProbe:
         self._set_counter(parts, counter, False)
         note = self._keep_requests() if set(parts) <= {LATENCY} else ""
         message = f"probe on ({', '.join(parts)}), with bpftrace, ready in some seconds: "
-        why = note or (also if because else "")
+        why = note or (own_hint if own_problem else "")
         context.notice("info", message + costs(parts) + why)
 
     def _turn_off(self, why: str) -> None:

@@ -243,8 +243,8 @@ class Sampling:
         processes = measuring and self.findings.asks_for_processes
         groups = self.findings.asks_for_groups and frame.groups is None
         if frame.t >= self._conditions_due_at or processes:
-            soon = measuring or groups
-            self._conditions_due_at = frame.t + (CHECK_EVERY_S if soon else IDLE_CHECK_EVERY_S)
+            often = measuring or groups
+            self._conditions_due_at = frame.t + (CHECK_EVERY_S if often else IDLE_CHECK_EVERY_S)
             cpus = sorted({job.cpu for job in frame.jobs})
             job_pids = frozenset(job.pid for job in frame.jobs if job.pid) if processes else None
             tree = self._context.target.tree
@@ -270,11 +270,13 @@ class Sampling:
 
     def device_completed_io(self) -> bool:
         """Whether one of the target's devices has completed an I/O since the last look."""
-        on = self._context.target.devices_below
-        if not on:
+        names = self._context.target.devices_below
+        if not names:
             return True
         disks = self._sampler.disks()
-        completed = {name: (disks[name].reads, disks[name].writes) for name in on if name in disks}
+        completed = {
+            name: (disks[name].reads, disks[name].writes) for name in names if name in disks
+        }
         moved = self._io_counts is not None and completed != self._io_counts
         self._io_counts = completed
         return moved
