@@ -97,9 +97,9 @@ async def test_the_values_of_the_second_under_the_mouse_are_shown(size: tuple[in
         top = border(app, "at 0:10")
         frame = board(app).state.recent_seconds.at(10.0).frame
         disk = frame.combined(board(app).state.devices)
-        assert f.number(disk.ios_s) in top and f.number(frame.fio.total_threads.iops) in top
+        assert f.number(disk.ios_s) in top and f.number(frame.fio.total.iops) in top
         if size != SMALL:
-            p99 = f.latency(frame.fio.total_threads.percentiles["p99"], "")
+            p99 = f.latency(frame.fio.total.percentiles["p99"], "")
             assert f"p99 {p99:>6}" in top
             assert screen_text(app).count("at 0:10") == (4 if size[1] > 50 else 2)
         if size[1] > 50:
@@ -129,7 +129,7 @@ async def test_the_heat_map_has_the_percentiles_of_the_second_under_the_mouse() 
         await pilot.hover(offset=at)
         await settle(pilot)
         frame = board(app).state.recent_seconds.at(5.0).frame
-        p99 = f.latency(frame.fio.total_threads.percentiles["p99"], "")
+        p99 = f.latency(frame.fio.total.percentiles["p99"], "")
         assert f"p99 {p99:>6}" in border(app, "2 Latency") and not shows(app, "share of I/Os")
 
 
