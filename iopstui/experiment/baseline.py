@@ -10,14 +10,14 @@ from pathlib import Path
 from iopstui import events
 from iopstui.errors import UsageError
 from iopstui.model.experiment.baseline import (
-    MAX,
+    MAXIMUM,
     WHY_NO_MAX,
     BaselineFigure,
     BatchMeans,
     next_coarser_figure,
 )
 from iopstui.model.experiment.expectation import Expectation
-from iopstui.model.experiment.job_figures import is_of_job
+from iopstui.model.experiment.job_figures import is_job_figure
 from iopstui.model.metrics.frame import Frame, FrameBuilder
 from iopstui.model.metrics.summary import fio_summary
 from iopstui.model.samples import RawSample
@@ -96,7 +96,7 @@ def _check_interval(expectation: Expectation) -> None:
     if expectation.of_job:
         reason = "fio reports the figures of a single job once, so they have no confidence interval"
         advice = f"Use a figure of all jobs, e.g. iops{expectation.op}95%"
-    elif expectation.path[-1] == MAX:
+    elif expectation.path[-1] == MAXIMUM:
         reason, advice = WHY_NO_MAX, f"Use {next_coarser_figure(expectation.name)}"
     else:
         return
@@ -144,7 +144,7 @@ def _read_baseline(path: Path, paths: Sequence[FieldPath]) -> _BaselineRun:
 
 
 def _new_run(paths: Sequence[FieldPath]) -> _BaselineRun:
-    return _BaselineRun({path: BatchMeans(path) for path in paths if not is_of_job(path)})
+    return _BaselineRun({path: BatchMeans(path) for path in paths if not is_job_figure(path)})
 
 
 def _read_recording(path: Path, paths: Sequence[FieldPath]) -> _BaselineRun:

@@ -43,7 +43,13 @@ from iopstui.model.block.tunable import restore_rank, with_side_effects
 from iopstui.model.experiment.comparison import differences_are_precise
 from iopstui.model.experiment.expectation import Expectation, ExpectationChecker, Outcome
 from iopstui.model.experiment.plan import BIND, KNOB, OPTION, SIZE, Plan, PlannedPoint, expand_plan
-from iopstui.model.experiment.point import Point, PointMeter, Settling, littles_law, run_length_s
+from iopstui.model.experiment.point import (
+    Point,
+    PointMeter,
+    SettlingFilter,
+    littles_law,
+    run_length_s,
+)
 from iopstui.model.findings.evidence import SYNCHRONOUS
 from iopstui.model.fio import jobfile
 from iopstui.model.means import median
@@ -243,7 +249,7 @@ class ExperimentRunner:
         self._session.run_request(self.request(step))
         if self.interrupted:
             self._session.stop_job()
-        judge, settling = ExpectationChecker(self._expectations), Settling(*length)
+        judge, settling = ExpectationChecker(self._expectations), SettlingFilter(*length)
         if not self._is_complete(step, self._follow(before, meter, judge, settling)):
             return
         point = self._measured_point(step, meter)
@@ -304,7 +310,7 @@ class ExperimentRunner:
         ]
 
     def _follow(
-        self, before: int, meter: PointMeter, judge: ExpectationChecker, settling: Settling
+        self, before: int, meter: PointMeter, judge: ExpectationChecker, settling: SettlingFilter
     ) -> StepFinished | None:
         """Takes in the run after number ``before``; ``None`` if the session ended in it."""
         while True:

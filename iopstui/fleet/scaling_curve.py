@@ -17,7 +17,7 @@ from iopstui.fleet.merging.merger import Merger
 from iopstui.fleet.merging.sums import HostSums
 from iopstui.format import counted
 from iopstui.model.experiment.plan import parse_axis
-from iopstui.model.experiment.scaling import MIN_POINTS, Scaling, scaling
+from iopstui.model.experiment.scaling import MIN_POINTS, Scaling, analyse_scaling
 
 AXIS, STOPPED = "hosts", "stopped"
 # of a screen, on which stopping is no interruption: what failed before counts for more. Without one
@@ -148,7 +148,7 @@ class ScalingCurve:
 
     def scaling(self) -> Scaling:
         """Scaling law of all points."""
-        return scaling([(point.hosts, point.iops) for point in self.measured_points])
+        return analyse_scaling([(point.hosts, point.iops) for point in self.measured_points])
 
     def with_point(
         self, point: ScalePoint | None, code: int, messages: Sequence[str]

@@ -11,7 +11,7 @@ from iopstui.model.experiment.point import Point
 from iopstui.model.lesson.figures import FACTS, Figures, unit_of
 from iopstui.model.lesson.formula import Value
 from iopstui.model.lesson.pages import Lesson, Page, QuestionPage, RunPage
-from iopstui.model.lesson.text import Paragraph, ShownParagraph, visible_paragraphs
+from iopstui.model.lesson.text import Paragraph, VisibleParagraph, visible_paragraphs
 
 
 class LessonState:
@@ -99,7 +99,7 @@ class LessonState:
             if self._is_impossible(run)
         }
 
-    def texts(self, paragraphs: Sequence[Paragraph]) -> list[ShownParagraph]:
+    def texts(self, paragraphs: Sequence[Paragraph]) -> list[VisibleParagraph]:
         """Paragraphs, filled in, and a note on what of them is missing."""
         texts, missing = visible_paragraphs(paragraphs, self.lookup, unit_of)
         # the page of a missing run has explained that already

@@ -9,7 +9,7 @@ from iopstui.format import MISSING
 from iopstui.model.lesson.figures import FACTS, FIO, RUN, unit_of
 from iopstui.model.lesson.formula import Lookup
 from iopstui.model.lesson.pages import Choice, FiguresPage, QuestionPage
-from iopstui.model.lesson.text import ShownParagraph, format_value
+from iopstui.model.lesson.text import VisibleParagraph, format_value
 
 READY, RUNNING, DONE, FAILED, SKIPPED = "ready", "running", "done", "failed", "skipped"
 
@@ -23,7 +23,7 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
 
 
-Block = ShownParagraph | Table
+Block = VisibleParagraph | Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +102,9 @@ def _meaning(figure: str) -> str:
     return RUN[figure].meaning if figure in RUN else figure.removeprefix(f"{FIO}.")
 
 
-def missing_text(names: Iterable[str]) -> ShownParagraph | None:
+def missing_text(names: Iterable[str]) -> VisibleParagraph | None:
     """Message about figures that were not measured."""
     unknown = sorted(names)
     if not unknown:
         return None
-    return ShownParagraph(f"(Not shown because unknown: {', '.join(unknown)}.)")
+    return VisibleParagraph(f"(Not shown because unknown: {', '.join(unknown)}.)")

@@ -20,10 +20,10 @@ from iopstui.linux.sysattr import parse_cpu_list
 from iopstui.model.block.target import Target
 from iopstui.model.experiment.point import PointMeter
 from iopstui.model.fio import jobfile
-from iopstui.model.lesson.figures import asked_figures, run_figures
+from iopstui.model.lesson.figures import requested_figures, run_figures
 from iopstui.model.lesson.formula import Value
 from iopstui.model.lesson.pages import ASK, RUN_STEP, Lesson, Page, QuestionPage, RunPage
-from iopstui.model.lesson.text import ShownParagraph
+from iopstui.model.lesson.text import VisibleParagraph
 from iopstui.preflight.job_request import JobRequest
 
 
@@ -146,7 +146,7 @@ class LessonRun:
             return None
         number, total = self._index + 1, len(self.lesson.steps)
         if step.header in self.skipped:
-            reason = (ShownParagraph(self.skipped[step.header]),)
+            reason = (VisibleParagraph(self.skipped[step.header]),)
             return ShownPage(step.kind, step.name, step.title, reason, number, total, state=SKIPPED)
         return ShownPage(
             step.kind,
@@ -188,7 +188,7 @@ class LessonRun:
         text = self.job_text(run)
         request = self._jobs.request(run, interval_s)
         self.failed.pop(run.name, None)
-        self._state.figures[run.name] = asked_figures(shape_of(text))
+        self._state.figures[run.name] = requested_figures(shape_of(text))
         cpus = {s.options.get("cpus_allowed", "") for s in jobfile.effective_sections(text)}
         self._own_cpus = frozenset(parse_cpu_list(cpus.pop()) if len(cpus) == 1 else ())
         self._started = self._stopping = False

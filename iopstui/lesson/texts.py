@@ -19,7 +19,7 @@ from iopstui.model.lesson.pages import (
     ReportPage,
     RunPage,
 )
-from iopstui.model.lesson.text import ShownParagraph
+from iopstui.model.lesson.text import VisibleParagraph
 
 
 class LessonTexts:
@@ -34,7 +34,9 @@ class LessonTexts:
         blocks: list[Block] = []
         if isinstance(step, AnswerPage):
             verdicts = [self._state.verdict(name) for name in step.answers]
-            blocks += [ShownParagraph(verdict.text) for verdict in verdicts if verdict is not None]
+            blocks += [
+                VisibleParagraph(verdict.text) for verdict in verdicts if verdict is not None
+            ]
         if isinstance(step, FiguresPage):
             runs = [run for run in step.runs if run in self._state.points]
             if not runs:
@@ -52,29 +54,29 @@ class LessonTexts:
         for choice in question.choices:
             yield choice.letter, choice.text.fill(self._state.lookup, unit_of) or ""
 
-    def _describe_run(self, run: RunPage) -> list[ShownParagraph]:
+    def _describe_run(self, run: RunPage) -> list[VisibleParagraph]:
         """Describe the run to come, or its result."""
         if run.name in self._state.failed:
-            return [ShownParagraph(f"This run failed: {self._state.failed[run.name]}")]
+            return [VisibleParagraph(f"This run failed: {self._state.failed[run.name]}")]
         try:
             knobs = [f"{name}={value}" for name, value in self._jobs.fill_values(run.knobs)]
             description = describe_job(self._jobs.job_text(run))
         except UsageError as error:
-            return [ShownParagraph(error.message)]
+            return [VisibleParagraph(error.message)]
         lines = [description, f"{run.settle:g} s to settle, {run.seconds:g} s measured"]
         set_ = [f"{name}={value}" for name, value in self._jobs.fill_values(run.options)]
         for label, parts in (("fio options: ", set_), ("tunables: ", knobs)):
             if parts:
                 lines.append(label + ", ".join(parts))
-        return [ShownParagraph("\n".join(lines), kept=True)]
+        return [VisibleParagraph("\n".join(lines), kept=True)]
 
-    def _report(self, step: ReportPage) -> list[ShownParagraph]:
+    def _report(self, step: ReportPage) -> list[VisibleParagraph]:
         document = self._state.documents.get(step.run)
         if not document:
             return []
         explained = dict(step.parts)
-        texts: list[ShownParagraph] = []
+        texts: list[VisibleParagraph] = []
         for part, lines in report_parts(document):
-            texts.append(ShownParagraph("\n".join(lines), kept=True))
+            texts.append(VisibleParagraph("\n".join(lines), kept=True))
             texts += self._state.texts(explained.get(part, ()))
         return texts

@@ -19,7 +19,7 @@ from iopstui.linux.process.private import private_directory, remove
 from iopstui.linux.roots import Roots
 from iopstui.linux.shares.first_touch import require_answer
 from iopstui.model.block.device import BlockDevice
-from iopstui.model.block.target import DEVICE, Target, one_target
+from iopstui.model.block.target import DEVICE, Target, combine_targets
 from iopstui.preflight.inspection import inspect_text
 
 
@@ -52,7 +52,7 @@ def target_named_by_job(
         target = resolve_target(name, Path.cwd(), roots, devices, to_read=False)
         key = target.path if target.kind == DEVICE else target.device or target.mountpoint
         targets.setdefault(key, target)
-    return one_target(tuple(targets.values())) if targets else None
+    return combine_targets(tuple(targets.values())) if targets else None
 
 
 def _watched_path(place: Path, roots: Roots) -> str:

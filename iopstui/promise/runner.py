@@ -17,16 +17,16 @@ from iopstui.events import (
 )
 from iopstui.format import duration
 from iopstui.model.experiment.options import RunOptions
-from iopstui.model.experiment.point import Point, PointMeter, Settling
-from iopstui.model.promise.checks import LATENCY, SINGLE, Check, Depth, deeper_queue, depth_for
+from iopstui.model.experiment.point import Point, PointMeter, SettlingFilter
+from iopstui.model.promise.checks import LATENCY, SINGLE, Check, QueueDepth, deeper_queue, depth_for
 from iopstui.model.promise.verdict import (
-    Measured,
+    Measurement,
     Verdict,
-    interval,
+    is_too_shallow,
     judge,
     judge_drained,
-    too_shallow,
-    untested,
+    rate_interval,
+    untested_rows,
 )
 from iopstui.preflight.shared_scratch import SharedScratch
 from iopstui.promise.setup import (
@@ -96,7 +96,7 @@ class PromiseRunner:
             for check in self.setup.todo:
                 self._check(check, scratch)
             for check, reason in self.setup.skipped.items():
-                self.verdicts += untested(check, reason)
+                self.verdicts += untested_rows(check, reason)
         finally:
             self._session.close()
             if shared_scratch is not None:
@@ -118,14 +118,16 @@ class PromiseRunner:
         measured = self._measure_check(check, depth, scratch)
         for _ in range(MAX_DEEPER_RUNS):
             deeper = deeper_queue(depth)
-            if check.kind == LATENCY or deeper is None or not too_shallow(check, measured):
+            if check.kind == LATENCY or deeper is None or not is_too_shallow(check, measured):
                 break
             depth = deeper
             self._notify("the queue was too shallow: again with a deeper one")
             measured = self._measure_check(check, depth, scratch)
         self.verdicts += judge(check, measured, self.setup.tolerance)
 
-    def _measure_check(self, check: Check, depth: Depth, scratch: Scratch | None) -> Measured:
+    def _measure_check(
+        self, check: Check, depth: QueueDepth, scratch: Scratch | None
+    ) -> Measurement:
         deep = f", queue depth {depth.iodepth}" + (f" × {depth.jobs}" if depth.jobs > 1 else "")
         self._notify(f"{check_title(check)}{deep}")
         return self._measure(check, depth, self.setup.options.measure, scratch)
@@ -133,11 +135,11 @@ class PromiseRunner:
     def _measure(
         self,
         check: Check,
-        depth: Depth,
+        depth: QueueDepth,
         seconds: float,
         scratch: Scratch | None,
         length: float | None = None,
-    ) -> Measured:
+    ) -> Measurement:
         """Run a check, and measure ``seconds`` of its ``length`` (default: all)."""
         if self.interrupted:
             raise Interrupted("Interrupted: the promise was not tested to its end.")
@@ -185,7 +187,7 @@ class _Collector:
 
     def __init__(self, settle: float, seconds: float, devices: tuple[str, ...]) -> None:
         self._meter = PointMeter(settle, devices, seconds)
-        self._settling = Settling(settle, seconds)
+        self._settling = SettlingFilter(settle, seconds)
         self._rates: list[float] = []
         self._latencies: list[float] = []
         self._rules: set[str] = set()
@@ -216,16 +218,16 @@ class _Collector:
         if latency is not None:
             self._latencies.append(latency)
 
-    def result(self, depth: Depth, single_ns: float | None) -> Measured | None:
+    def result(self, depth: QueueDepth, single_ns: float | None) -> Measurement | None:
         """``None``: nothing was measured."""
         point = self._meter.point()
         if point is None:
             return None
-        mean, low, high = interval(self._rates)
+        mean, low, high = rate_interval(self._rates)
         # the meter weighs by time; the interval is that of whole seconds around the same mean
         shift = point.iops - mean
-        _, fast, slow = interval(self._latencies)
-        return Measured(
+        _, fast, slow = rate_interval(self._latencies)
+        return Measurement(
             point.iops, max(0.0, low + shift), high + shift, point.latency_ns,
             fast if self._latencies else None, slow if self._latencies else None, depth,
             _job_cpu(point, depth), _machine_cpu(point), frozenset(self._rules), single_ns,
@@ -239,7 +241,7 @@ class _Collector:
         return max(0.0, 1 - self._own_bytes / self._all_bytes)
 
 
-def _job_cpu(point: Point, depth: Depth) -> float | None:
+def _job_cpu(point: Point, depth: QueueDepth) -> float | None:
     return None if point.fio_cpu is None else point.fio_cpu / 100 / depth.jobs
 
 

@@ -22,9 +22,9 @@ from iopstui.model.promise.checks import (
     LATENCY,
     SINGLE,
     Check,
-    Depth,
-    checks,
+    QueueDepth,
     credits_used,
+    list_checks,
     max_written_bytes,
 )
 from iopstui.model.volumes.promised import PromisedFigures
@@ -93,7 +93,7 @@ class PromiseSetup:
         return self.job_target.kind == kinds.DIRECTORY
 
     def request(
-        self, check: Check, depth: Depth, seconds: float, interval_s: float = 1.0,
+        self, check: Check, depth: QueueDepth, seconds: float, interval_s: float = 1.0,
         scratch: Scratch | None = None,
     ) -> JobRequest:  # fmt: skip
         """The run of a check."""
@@ -129,7 +129,7 @@ def set_up(promised: PromisedFigures, options: PromiseOptions) -> PromiseSetup:
     target, job_target = choose_targets(options.targets, JOB, devices, Roots())
     if job_target is None or target.has_several:
         raise UsageError("A promise is about one volume: give one TARGET.")
-    all_checks = checks(promised)
+    all_checks = list_checks(promised)
     may_write = target.kind == kinds.DIRECTORY or bool(options.destroy_data)
     reason = f"writing needs --destroy-data {printable(target.path)}"
     skipped = {} if may_write else {check: reason for check in all_checks if check.writes}

@@ -15,7 +15,7 @@ from iopstui.events import (
     PointFinished,
     PointStarted,
 )
-from iopstui.model.experiment.comparison import PRIMARY
+from iopstui.model.experiment.comparison import PRIMARY_FIGURES
 from iopstui.model.experiment.comparison_text import (
     ComparisonResults,
     cpu_text,
@@ -26,10 +26,10 @@ from iopstui.model.experiment.load_curve import (
     LoadCurve,
     conclusions,
     curves_along,
-    curves_of,
-    drawn_axis,
     failure_lines,
-    points_of,
+    horizontal_axis,
+    load_curves,
+    measured_points,
 )
 from iopstui.model.experiment.plan import IOPS, Axis, Plan, variant_letter
 from iopstui.model.experiment.point import Point
@@ -115,7 +115,7 @@ class Experiment:
     @property
     def axis(self) -> Axis:
         """The horizontal axis of the curves."""
-        return drawn_axis(self.plan)
+        return horizontal_axis(self.plan)
 
     @property
     def ordered(self) -> list[PointFinished]:
@@ -125,7 +125,7 @@ class Experiment:
     @property
     def measured(self) -> list[PointFinished]:
         """A sweep's points in the order of the plan, several runs of one as their mean."""
-        return points_of(self.plan, self.ordered)
+        return measured_points(self.plan, self.ordered)
 
     @property
     def curves(self) -> list[LoadCurve[PointFinished]]:
@@ -203,7 +203,7 @@ def result_sentences(experiment: Experiment) -> list[str]:
         return failed
     if experiment.plan.variants:
         return list(experiment.results().verdicts())
-    lines = conclusions(experiment.measured, curves_of(experiment.plan, experiment.ordered))
+    lines = conclusions(experiment.measured, load_curves(experiment.plan, experiment.ordered))
     return [*(line.strip() for line in lines), *map(printable, failed)]
 
 
@@ -292,7 +292,7 @@ def repeat(experiment: Experiment, targets: Sequence[str], size: str | None, bin
     elif plan.variants or plan.repeats > 1:
         args += ["--repeats", str(plan.repeats)]
     if plan.figure != IOPS:
-        option = next(name for name, figure in PRIMARY.items() if figure == plan.figure)
+        option = next(name for name, figure in PRIMARY_FIGURES.items() if figure == plan.figure)
         args += ["--figure", option]
     args += ["--seed", str(plan.seed)] if plan.seed is not None else []
     args += ["--settle", f"{plan.settle:g}", "--measure", f"{plan.measure:g}"]
@@ -326,7 +326,7 @@ def as_data(experiment: Experiment) -> dict[str, Any]:
         if plan.repeats > 1:
             data["means"] = [mean_object(event) for event in experiment.measured]
         data["axes"] = {axis.name: list(axis.values) for axis in plan.axes}
-        data["curves"] = [curve_object(curve) for curve in curves_of(plan, experiment.ordered)]
+        data["curves"] = [curve_object(curve) for curve in load_curves(plan, experiment.ordered)]
         return data
     data["variants"] = [variant.label for variant in plan.variants]
     data["repeats"], data["until"], data["figure"] = plan.repeats, plan.until, plan.figure

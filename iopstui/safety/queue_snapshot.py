@@ -13,7 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from iopstui.linux.roots import Roots
-from iopstui.model.block.tunable import SCHEDULERS_OWN, current_scheduler, in_snapshot, restore_rank
+from iopstui.model.block.tunable import (
+    SCHEDULER_PREFIX,
+    current_scheduler,
+    is_restorable,
+    restore_rank,
+)
 from iopstui.text import printable
 
 # one value may move another that was restored before it (nr_requests: iosched/async_depth)
@@ -40,7 +45,7 @@ def read_values(directory: Path) -> dict[str, str]:
     """Value by name (``nr_requests``, ``iosched/read_expire``) of every file that may be restored.
     One that can't be read is left out."""
     values: dict[str, str] = {}
-    for prefix in ("", SCHEDULERS_OWN):
+    for prefix in ("", SCHEDULER_PREFIX):
         try:
             names = sorted(os.listdir(directory / prefix))
         except OSError:
@@ -48,7 +53,7 @@ def read_values(directory: Path) -> dict[str, str]:
         for name in names:
             path = directory / prefix / name
             try:
-                if in_snapshot(prefix + name) and path.is_file() and path.stat().st_mode & 0o200:
+                if is_restorable(prefix + name) and path.is_file() and path.stat().st_mode & 0o200:
                     values[prefix + name] = read_current(path)
             except (OSError, ValueError):
                 continue
@@ -143,7 +148,7 @@ def _causes(differing: Iterable[str]) -> list[str]:
     names = list(differing)
     if "scheduler" not in names:
         return names
-    return [name for name in names if not name.startswith(SCHEDULERS_OWN)]
+    return [name for name in names if not name.startswith(SCHEDULER_PREFIX)]
 
 
 def snapshot_of(entry: object, roots: Roots) -> QueueSnapshot | None:
@@ -161,7 +166,7 @@ def snapshot_of(entry: object, roots: Roots) -> QueueSnapshot | None:
         or directory.name != "queue"
         or directory.parent.parent != roots.sys / "block"
         or not all(isinstance(text, str) for pair in values.items() for text in pair)
-        or not all(map(in_snapshot, values))
+        or not all(map(is_restorable, values))
     ):
         return None
     return QueueSnapshot(device, diskseq if isinstance(diskseq, int) else None, directory,

@@ -27,7 +27,7 @@ from iopstui.linux.sysattr import list_names, read_count, read_flag, read_text
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.stack import Backings, Stack, backing_files
 from iopstui.model.block.target import DEVICE, FILE, Target
-from iopstui.model.block.usage import usage
+from iopstui.model.block.usage import uses_of_device
 from iopstui.safety.destroy_paths import DestroyPath, bind_paths
 from iopstui.safety.file_users import FileUsers
 from iopstui.safety.served_devices import server, users_below
@@ -75,7 +75,7 @@ def write_reasons(
     node = path or block_device.path
     backings = read_backings(devices, roots)
     stack = Stack(devices, backings)
-    in_use = [*usage(device, devices, backings), *_memberships(device, stack, roots)]
+    in_use = [*uses_of_device(device, devices, backings), *_memberships(device, stack, roots)]
     in_use += _state_reasons(block_device, roots)
     in_use += _uses_of_same_disk(block_device, stack, roots)
     in_use += users_below((device, *stack.below(device)), stack, backings, roots)
@@ -403,7 +403,7 @@ def _uses_of_same_disk(device: BlockDevice, stack: Stack, roots: Roots) -> Itera
         related = other.name == disk.name or other.name in (*disk.slaves, *disk.holders)
         if related or other.disk is not None or _wwid(other, roots) != wwid:
             continue
-        for reason in usage(other.name, devices):
+        for reason in uses_of_device(other.name, devices):
             yield f"it is the same disk as {other.name} (WWID {printable(wwid)}): {reason}"
 
 

@@ -14,7 +14,7 @@ from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import read_bytes, read_count
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.stack import Backings, Stack
-from iopstui.model.block.usage import usage
+from iopstui.model.block.usage import uses_of_device
 from iopstui.safety.file_users import FileUsers
 from iopstui.text import printable
 
@@ -59,7 +59,7 @@ def _users(
             if (device.major, device.minor) == source.number
         )
         for name in numbered:
-            yield from usage(name, devices, backings)
+            yield from uses_of_device(name, devices, backings)
         users = list(writers([source.path], roots, [source.number]))
     else:
         try:

@@ -25,7 +25,7 @@ from iopstui.linux.sysattr import parse_cpu_list
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.tunable import (
     RESET_BY_SCHEDULER,
-    SCHEDULERS_OWN,
+    SCHEDULER_PREFIX,
     TUNABLES,
     irq_of,
     restore_rank,
@@ -143,7 +143,7 @@ class Tunables:
             restored = {n: v for n, v in saved_values.items() if n in TUNABLES and n != name}
         elif directory in self._snapshots:
             first = self._snapshots[directory].values
-            scheduler_values = {n: v for n, v in first.items() if n.startswith(SCHEDULERS_OWN)}
+            scheduler_values = {n: v for n, v in first.items() if n.startswith(SCHEDULER_PREFIX)}
             restored = scheduler_values if first.get("scheduler") == value else {}
         else:
             restored = {}

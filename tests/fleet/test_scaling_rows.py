@@ -14,7 +14,7 @@ from iopstui.cli.fleet.host_sweep import host_counts
 from iopstui.errors import UsageError
 from iopstui.fleet.merging.merger import Merger
 from iopstui.fleet.scaling_curve import ScalePoint, scale_point
-from iopstui.model.experiment.scaling import scaling
+from iopstui.model.experiment.scaling import analyse_scaling
 from iopstui.output.fleet.scaling import scaling_sink
 
 
@@ -33,7 +33,7 @@ def printed(kind: str) -> str:
     points = [point(hosts) for hosts in (1, 2, 4, 8)]
     for one in points:
         sink.point(one, points[0])
-    sink.end(scaling([(one.hosts, one.iops) for one in points]))
+    sink.end(analyse_scaling([(one.hosts, one.iops) for one in points]))
     return out.getvalue()
 
 

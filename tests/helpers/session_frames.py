@@ -9,11 +9,11 @@ from slow_requests import exemplar
 
 from iopstui.events import Event, FrameReady, SessionEnded, StepFinished, StepStarted
 from iopstui.linux.network.sock_diag import _INFO
-from iopstui.model.cgroups.rates import COUNTERS, CPU_US, LIMITS, PRESSURES, ROOT, key
+from iopstui.model.cgroups.rates import COUNTERS, CPU_US, LIMITS, PRESSURES, ROOT_FLAG, counter_name
 from iopstui.model.metrics.frame import Frame, FrameBuilder
 from iopstui.model.metrics.probe import PARTS
 from iopstui.model.metrics.summary import fio_summary
-from iopstui.model.network.connections import key as connection_key
+from iopstui.model.network.connections import counter_name as connection_key
 from iopstui.model.samples import (
     CpuTimes,
     DiskCounters,
@@ -123,14 +123,15 @@ def groups(n: int) -> dict[str, int]:
     """Counters of a unit with limits, of the slice above it, and of all."""
     slice_, unit = "/system.slice", "/system.slice/db.service"
     io = {
-        key(what, path, "vda"): count * n
+        counter_name(what, path, "vda"): count * n
         for path, count in (("/", 10), (slice_, 7), (unit, 5))
         for what in COUNTERS
     }
-    waits = {key(what, unit): 1000 * n for what in (*PRESSURES, CPU_US)}
-    limits = {key(what, unit, "vda"): 100 for what in LIMITS}
-    states = {key("memory.current", unit): 1 << 20, key("memory.max", unit): 1 << 21,
-              key("cpu.max", unit): 1500, key(ROOT, "/"): 1}  # fmt: skip
+    waits = {counter_name(what, unit): 1000 * n for what in (*PRESSURES, CPU_US)}
+    limits = {counter_name(what, unit, "vda"): 100 for what in LIMITS}
+    states = {counter_name("memory.current", unit): 1 << 20,
+              counter_name("memory.max", unit): 1 << 21,
+              counter_name("cpu.max", unit): 1500, counter_name(ROOT_FLAG, "/"): 1}  # fmt: skip
     return io | waits | limits | states
 
 

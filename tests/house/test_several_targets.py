@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from iopstui.errors import UsageError
 from iopstui.events import FrameReady
 from iopstui.model.block.device_watch import DeviceWatch
-from iopstui.model.block.target import DEVICE, DIRECTORY, Layer, Target, one_target
+from iopstui.model.block.target import DEVICE, DIRECTORY, Layer, Target, combine_targets
 from iopstui.model.experiment.expectation import parse_expectation
 from iopstui.model.experiment.point import PointMeter
 from iopstui.model.findings import diagnosis
@@ -43,7 +43,7 @@ from iopstui.report.wording import recording as report_words
 LOOPS = tuple(
     Target(DEVICE, f"/dev/loop{n}", f"loop{n}", (f"loop{n}", "vda1", "vda")) for n in range(2)
 )
-BOTH = one_target(LOOPS)
+BOTH = combine_targets(LOOPS)
 
 # -- one target of several places
 
@@ -56,7 +56,7 @@ def test_shared_underlying_devices_are_listed_once_at_the_end() -> None:
 
 
 def test_underlying_devices_are_listed_below_their_device() -> None:
-    target = one_target(
+    target = combine_targets(
         [
             Target(DEVICE, "/dev/md0", "md0", ("md0", "sda", "sdb")),
             Target(DEVICE, "/dev/dm-0", "dm-0", ("dm-0", "vda1", "vda")),
@@ -68,14 +68,18 @@ def test_underlying_devices_are_listed_below_their_device() -> None:
 
 def test_a_single_target_is_unchanged() -> None:
     target = LOOPS[0]
-    assert one_target([target]) == target and not target.has_several and target.places == (target,)
+    assert (
+        combine_targets([target]) == target
+        and not target.has_several
+        and target.places == (target,)
+    )
     assert target.layers == (Layer("loop0"), Layer("vda1", 1), Layer("vda", 1))
     assert target.opened == ("loop0",) and target.name == "loop0"
 
 
 def test_two_directories_on_one_device_are_one_device() -> None:
     place = Target(DIRECTORY, "/a", "vda1", ("vda1", "vda"), "", "ext4", "/")
-    target = one_target([place, replace(place, path="/b")])
+    target = combine_targets([place, replace(place, path="/b")])
     assert target.has_several and target.devices_below == ("vda1",) and target.name == "vda1"
     assert target.layers == (Layer("vda1"), Layer("vda", 1))
 
@@ -90,14 +94,14 @@ def test_a_file_system_on_several_devices_opens_each() -> None:
 
 def test_a_device_on_another_has_no_sum() -> None:
     partition = Target(DEVICE, "/dev/vda1", "vda1", ("vda1", "vda"))
-    target = one_target([partition, Target(DEVICE, "/dev/vda", "vda", ("vda",))])
+    target = combine_targets([partition, Target(DEVICE, "/dev/vda", "vda", ("vda",))])
     assert target.nested == ("vda1", "vda") and target.opened == ()
     assert target.devices_below == ("vda1", "vda")
 
 
 def test_a_place_without_a_device_is_named() -> None:
     memory = Target(DIRECTORY, "/dev/shm", None, (), "tmpfs keeps files in memory")
-    target = one_target([memory, LOOPS[0]])
+    target = combine_targets([memory, LOOPS[0]])
     assert [place.path for place in target.without_device] == ["/dev/shm"]
     assert target.device == "loop0" and target.opened == ("loop0",)
 
@@ -241,7 +245,7 @@ def test_the_table_shows_sum_devices_and_underlying_disks() -> None:
 
 
 def test_the_table_says_that_there_is_no_sum() -> None:
-    nested = one_target([LOOPS[0], Target(DEVICE, "/dev/vda", "vda", ("vda",))])
+    nested = combine_targets([LOOPS[0], Target(DEVICE, "/dev/vda", "vda", ("vda",))])
     lines = table_lines(nested)
     assert lines[0].endswith("2 devices without a sum")
     assert lines[-4].split()[-4:] == ["–"] * 4 and lines[-3].split()[:2] == ["loop0", "99.8"]

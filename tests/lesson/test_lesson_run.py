@@ -21,7 +21,7 @@ from iopstui.lesson.library import shipped_lessons
 from iopstui.lesson.offers import Lessons
 from iopstui.lesson.page import DONE, FAILED, READY, RUNNING, SKIPPED, Table
 from iopstui.lesson.player import LessonRun
-from iopstui.model.block.target import DIRECTORY, Target, one_target
+from iopstui.model.block.target import DIRECTORY, Target, combine_targets
 from iopstui.model.lesson.file import parse_lesson
 from iopstui.model.lesson.formula import Value
 from iopstui.safety.signals import STOP_SIGNALS
@@ -471,6 +471,6 @@ def test_a_signal_while_a_run_is_asked_for_stops_it(
 
 def test_a_lesson_explains_one_target(tmp_path: Path) -> None:
     places = [Target(DIRECTORY, str(tmp_path / name), None) for name in ("one", "two")]
-    lessons = Lessons(one_target(places), dict)
+    lessons = Lessons(combine_targets(places), dict)
     with pytest.raises(UsageError, match="several targets"):
         lessons.offers()

@@ -11,7 +11,7 @@ from iopstui.linux.counters.cgroup_load import CgroupLoad
 from iopstui.linux.counters.cgroup_reader import CgroupReader
 from iopstui.linux.counters.sampler import KernelSampler
 from iopstui.linux.roots import Roots
-from iopstui.model.cgroups.rates import ROOT, SOURCE, key
+from iopstui.model.cgroups.rates import ROOT_FLAG, SOURCE, counter_name
 
 ID = "ab" * 32
 
@@ -110,17 +110,20 @@ def test_waiting_and_limits_are_read_of_those_that_did_something(machine: Machin
     reader = CgroupReader(("vda",), machine.roots)
     found = reader.read() or {}
     at = "/a.service"
-    io = {key(what, at, "vda"): 5 for what in ("rbytes", "wbytes", "rios", "wios")}
+    io = {counter_name(what, at, "vda"): 5 for what in ("rbytes", "wbytes", "rios", "wios")}
     assert {name: n for name, n in found.items() if name.endswith(at)} == io | {
-        key("io.some", at): 11, key("io.full", at): 7, key("memory.some", at): 12,
-        key("memory.full", at): 7, key("cpu.some", at): 13, key("cpu.full", at): 7,
-        key("cpu.usage", at): 14, key("memory.current", at): 15, key("cpu.max", at): 1500,
-        key("wbps", at, "vda"): 16, key("riops", at, "vda"): 17,
+        counter_name("io.some", at): 11, counter_name("io.full", at): 7,
+        counter_name("memory.some", at): 12,
+        counter_name("memory.full", at): 7, counter_name("cpu.some", at): 13,
+        counter_name("cpu.full", at): 7,
+        counter_name("cpu.usage", at): 14, counter_name("memory.current", at): 15,
+        counter_name("cpu.max", at): 1500,
+        counter_name("wbps", at, "vda"): 16, counter_name("riops", at, "vda"): 17,
     }  # fmt: skip
-    assert key("io.some", "/b.service") not in found
+    assert counter_name("io.some", "/b.service") not in found
     for _ in range(cgroup_reader.QUIET_READINGS):
-        assert key("io.some", at) in (reader.read() or {})
-    assert key("io.some", at) not in (reader.read() or {}), "it has been quiet for long"
+        assert counter_name("io.some", at) in (reader.read() or {})
+    assert counter_name("io.some", at) not in (reader.read() or {}), "it has been quiet for long"
 
 
 def test_damaged_files_and_too_many_groups(
@@ -136,14 +139,16 @@ def test_damaged_files_and_too_many_groups(
     monkeypatch.setattr(cgroup_reader, "MAX_CGROUPS", 4)
     found = CgroupReader(("vda",), machine.roots).read() or {}
     rios = {name for name in found if name.startswith("rios")}
-    assert len(rios) <= 4 and key("rios", "/", "vda") in found, "the top has what the others did"
+    assert len(rios) <= 4 and counter_name("rios", "/", "vda") in found, (
+        "the top has what the others did"
+    )
 
 
 def test_only_the_root_of_all_has_no_type(machine: Machine) -> None:
     machine.group("", 1)
-    assert key(ROOT, "/") in (CgroupReader(("vda",), machine.roots).read() or {})
+    assert counter_name(ROOT_FLAG, "/") in (CgroupReader(("vda",), machine.roots).read() or {})
     (machine.top / "cgroup.type").write_text("domain\n")
-    assert key(ROOT, "/") not in (CgroupReader(("vda",), machine.roots).read() or {})
+    assert counter_name(ROOT_FLAG, "/") not in (CgroupReader(("vda",), machine.roots).read() or {})
 
 
 def test_a_sample_has_them_if_somebody_asks(machine: Machine) -> None:

@@ -13,7 +13,7 @@ from iopstui.linux.network.endpoints import Endpoint, endpoints
 from iopstui.linux.network.sock_diag import TcpSocket, parse_socket, tcp_sockets
 from iopstui.linux.roots import Roots
 from iopstui.model.block.target import DEVICE, DIRECTORY, Target
-from iopstui.model.network.connections import key
+from iopstui.model.network.connections import counter_name
 
 
 @pytest.fixture
@@ -148,7 +148,7 @@ def test_only_connections_to_the_target_s_servers_count() -> None:
     assert asked == [(2049, False), (4420, True)]
     assert found.pop("at_ns") > 0
     assert found == {
-        key(what, 871, server, kind): value
+        counter_name(what, 871, server, kind): value
         for server, kind in (("10.0.0.5:2049", "NFS"), ("[fd00::5]:4420", "NVMe/TCP"))
         for what, value in (("send_queue", 5), ("receive_queue", 6), ("rtt_us", 200))
     }

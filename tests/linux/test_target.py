@@ -25,7 +25,7 @@ from iopstui.linux.devices.usage.mounts import parse_mountinfo
 from iopstui.linux.process.rights import how_to_open
 from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
-from iopstui.model.block.target import DEVICE, DIRECTORY, FILE, Target, one_target
+from iopstui.model.block.target import DEVICE, DIRECTORY, FILE, Target, combine_targets
 
 
 @pytest.fixture
@@ -295,9 +295,9 @@ def place(mountpoint: str, fstype: str, share: str) -> Target:
 
 def test_of_nfs_and_smb_together_the_first_is_measured() -> None:
     nfs, smb = place("/n", "nfs4", "srv:/data"), place("/s", "cifs", "//srv/data")
-    both = one_target([smb, nfs, place("/s", "cifs", "//srv/data")])
+    both = combine_targets([smb, nfs, place("/s", "cifs", "//srv/data")])
     assert (both.shares, both.smb_shares, both.share_source) == (("/s",), ("//srv/data",), "smb")
-    both = one_target([nfs, smb])
+    both = combine_targets([nfs, smb])
     assert (both.shares, both.smb_shares, both.share_source) == (("/n",), (), "nfs")
     assert place("/t", "tmpfs", "").share_source == ""
 

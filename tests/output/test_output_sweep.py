@@ -13,7 +13,7 @@ from iopstui.cli.runs.experiment import confirm
 from iopstui.events import PointFailed
 from iopstui.experiment.setup import length_text
 from iopstui.model.experiment.expectation import Outcome, parse_expectation
-from iopstui.model.experiment.load_curve import conclusions, curve_text, curves_of
+from iopstui.model.experiment.load_curve import conclusions, curve_text, load_curves
 from iopstui.model.experiment.plan import Plan, parse_axis
 from iopstui.output.experiment.sink import JsonLines
 from iopstui.output.experiment.sweep import (
@@ -27,7 +27,7 @@ from iopstui.output.experiment.sweep import (
 
 def test_the_knee_of_each_curve_is_named() -> None:
     events = finished()
-    single, four = curves_of(PLAN, events)
+    single, four = load_curves(PLAN, events)
     assert dict(single.fixed) == {"numjobs": "1"} and len(single.points) == 7
     assert "iodepth=16" in curve_text(single) or "iodepth=8" in curve_text(single)
     assert "with numjobs=4" in curve_text(four) and "iodepth=4" in curve_text(four)
@@ -36,22 +36,22 @@ def test_the_knee_of_each_curve_is_named() -> None:
 
 def test_points_in_another_order_make_the_same_curve() -> None:
     events = finished()
-    reversed_curves = curves_of(PLAN, list(reversed(events)))
+    reversed_curves = load_curves(PLAN, list(reversed(events)))
     assert {curve_text(c) for c in reversed_curves} == {
-        curve_text(c) for c in curves_of(PLAN, events)
+        curve_text(c) for c in load_curves(PLAN, events)
     }
 
 
 def test_a_knee_outside_the_range_is_reported() -> None:
     below = Plan(("j",), {}, (parse_axis("iodepth=1,2,4"),))
-    assert "Try larger values" in curve_text(curves_of(below, finished(below))[0])
+    assert "Try larger values" in curve_text(load_curves(below, finished(below))[0])
     above = Plan(("j",), {}, (parse_axis("iodepth=64,128,256"),))
-    assert "first point" in curve_text(curves_of(above, finished(above))[0])
+    assert "first point" in curve_text(load_curves(above, finished(above))[0])
 
 
 def test_without_a_load_axis_there_is_no_curve() -> None:
     plan = Plan(("j",), {}, (parse_axis("ioengine=libaio,io_uring"),))
-    assert curves_of(plan, []) == []
+    assert load_curves(plan, []) == []
 
 
 def test_conclusions_count_the_points_by_little_s_law() -> None:

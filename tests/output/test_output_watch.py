@@ -10,7 +10,7 @@ from session_frames import whole_frames
 from watch_frames import frame, rates, watched
 
 from iopstui.events import FindingEnded, FindingReported, FrameReady, Mark
-from iopstui.model.block.target import DEVICE, Target, TargetPath, one_target
+from iopstui.model.block.target import DEVICE, Target, TargetPath, combine_targets
 from iopstui.model.cgroups.rates import DiskUse, GroupRates
 from iopstui.model.findings.finding import Finding
 from iopstui.model.metrics.frame import Frame
@@ -23,7 +23,9 @@ from iopstui.output.watch.summary import watch_sentences, watch_summary
 from iopstui.output.watch.table import WatchTable, header, rows
 
 ONE = Target(DEVICE, "/dev/vda", "vda", ("vda",))
-TWO = one_target([TargetPath(DEVICE, f"/dev/{name}", name, (name,)) for name in ("vda", "vdb")])
+TWO = combine_targets(
+    [TargetPath(DEVICE, f"/dev/{name}", name, (name,)) for name in ("vda", "vdb")]
+)
 HIGH = replace(
     rates(999_999, 999_999, 9_999, 4096),
     r_bytes_s=5e10, w_bytes_s=5e10, r_await=123_456.0, w_await=123_456.0, aqu_sz=123_456.7,

@@ -14,7 +14,7 @@ from iopstui.errors import Refused, UsageError
 from iopstui.fio.inspect import SectionFiles, find_fio
 from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice, Hctx
-from iopstui.model.block.target import DEVICE, DIRECTORY, FILE, Target, one_target
+from iopstui.model.block.target import DEVICE, DIRECTORY, FILE, Target, combine_targets
 from iopstui.model.fio import job_rules
 from iopstui.model.fio.jobfile import Section
 from iopstui.preflight import queues as module
@@ -40,7 +40,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def both(here: Path) -> Target:
-    return one_target([Target(DIRECTORY, str(here / name), None) for name in ("one", "two")])
+    return combine_targets([Target(DIRECTORY, str(here / name), None) for name in ("one", "two")])
 
 
 def ready(
@@ -161,7 +161,7 @@ def files(here: Path, *sizes: int) -> Target:
         path = here / f"data:{n}"
         path.write_bytes(bytes([n + 1]) * size)
         found.append(Target(FILE, str(path), None))
-    return one_target(found)
+    return combine_targets(found)
 
 
 def test_every_section_works_on_all_files_whatever_their_names(here: Path) -> None:
@@ -234,7 +234,7 @@ def test_jobs_are_bound_to_the_first_device_s_queues(monkeypatch: pytest.MonkeyP
     trees = {"a": ("a",), "b": ("b",), "c": ("c",), "dm-0": ("dm-0", "c")}
 
     def notes(*names: str) -> tuple[str, ...]:
-        where = one_target([Target(DEVICE, f"/dev/{n}", n, trees[n]) for n in names])
+        where = combine_targets([Target(DEVICE, f"/dev/{n}", n, trees[n]) for n in names])
         binding = module.bind_jobs("[x]\nnumjobs=2\n", {}, where, devices)
         assert binding.option == ("0,2" if names[0] in "ab" else "0,1")
         return binding.notes

@@ -14,7 +14,7 @@ from iopstui.errors import UsageError
 from iopstui.fio.inspect import find_fio
 from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
-from iopstui.model.block.target import DEVICE, DIRECTORY, FILE, Target, TargetPart, one_target
+from iopstui.model.block.target import DEVICE, DIRECTORY, FILE, Target, TargetPart, combine_targets
 from iopstui.model.fio import jobfile
 from iopstui.preflight.job import prepare
 from iopstui.preflight.job_request import JobRequest
@@ -96,7 +96,7 @@ def test_a_directory_or_a_job_with_files_of_its_own_has_no_parts(data: Path) -> 
 def test_several_devices_share_the_size_of_the_smallest() -> None:
     devices = {name: BlockDevice(name, f"/dev/{name}", 8, 0, "scsi", size)
                for name, size in (("sda", 100 * MIB), ("sdb", 80 * MIB))}  # fmt: skip
-    where = one_target([Target(DEVICE, f"/dev/{name}", name) for name in devices])
+    where = combine_targets([Target(DEVICE, f"/dev/{name}", name) for name in devices])
     found = area_options(TargetPart(2, 2), where, None, "[a]\nrw=read\nbs=1m\n", devices)
     # fio gives each file half of size=
     assert found == {"offset": str(40 * MIB), "size": str(80 * MIB)}

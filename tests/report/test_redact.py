@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from iopstui import events
 from iopstui.model.block.device import BlockDevice, Mount
-from iopstui.model.block.target import FILE, TargetPath, one_target
+from iopstui.model.block.target import FILE, TargetPath, combine_targets
 from iopstui.model.experiment.expectation import parse_expectation
 from iopstui.model.findings.diagnosis import Finding
 from iopstui.model.samples import RawSample
@@ -37,7 +37,7 @@ DISK = BlockDevice(
     "dm-0", f"/dev/mapper/{DM}", 254, 0, "dm", 1 << 30, serial=SERIAL, dm_name=DM, slaves=("vda",),
     backing_file=BACKING, mounts=(Mount("/srv/customers", "ext4"),), layer="LVM",
 )  # fmt: skip
-TARGET = one_target(
+TARGET = combine_targets(
     [TargetPath(FILE, path, "dm-0", ("dm-0", "vda"), "", "ext4", "/srv") for path in (TOP, OTHER)]
 )
 JOB = f"""[global]

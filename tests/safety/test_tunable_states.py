@@ -10,7 +10,7 @@ from trees import Tree, virtio_disk
 
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.model.block.device import BlockDevice
-from iopstui.model.block.target import Target, one_target
+from iopstui.model.block.target import Target, combine_targets
 from iopstui.safety.tunable_states import (
     TunableState,
     common_schedulers,
@@ -54,7 +54,7 @@ def test_the_disks_whose_knobs_are_turned(tree: tuple[str, ...], turned: list[st
 
 def test_each_of_several_targets_has_its_own_disks() -> None:
     trees = (("loop0", "vda1", "vda"), ("sdb",), ("dm-0", "vda1", "vda"))
-    target = one_target([Target("device", f"/dev/{t[0]}", t[0], t) for t in trees])
+    target = combine_targets([Target("device", f"/dev/{t[0]}", t[0], t) for t in trees])
     assert [disk.name for disk in queued_disks(target, DEVICES)] == ["loop0", "sdb", "vda"]
 
 
@@ -68,7 +68,7 @@ def test_only_schedulers_that_all_disks_have_are_offered() -> None:
 def states(tree: Tree, *names: str) -> dict[str, TunableState]:
     """Of the disks of these names, which share one tree."""
     devices = read_devices(tree.roots)
-    target = one_target([Target("device", f"/dev/{one}", one, (one,)) for one in names])
+    target = combine_targets([Target("device", f"/dev/{one}", one, (one,)) for one in names])
     return {state.name: state for state in tunable_states(target, devices, tree.roots)}
 
 

@@ -11,14 +11,14 @@ from iopstui import events
 from iopstui.errors import IopstuiError
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.process.clock import Clock
-from iopstui.model.block.target import DEVICE, Target, one_target
+from iopstui.model.block.target import DEVICE, Target, combine_targets
 from iopstui.recording.writer import RecordingBuffer
 from iopstui.safety import queue_snapshot
 from iopstui.session.tick.context import Context
 from iopstui.session.tick.outcomes import OutcomeTracker
 from iopstui.session.tunable_changes import TunableChanges
 
-BOTH = one_target([Target(DEVICE, f"/dev/{name}", name, (name,)) for name in ("sda", "sdb")])
+BOTH = combine_targets([Target(DEVICE, f"/dev/{name}", name, (name,)) for name in ("sda", "sdb")])
 
 
 class Watcher:

@@ -17,7 +17,7 @@ from iopstui.errors import UsageError
 from iopstui.lesson.offers import Lessons
 from iopstui.lesson.page import AnswerVerdict, ShownPage, Table
 from iopstui.model.block.target import DIRECTORY, Target
-from iopstui.model.lesson.text import ShownParagraph
+from iopstui.model.lesson.text import VisibleParagraph
 from iopstui.ui.app import IopstuiApp
 from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.draw import layout
@@ -347,8 +347,8 @@ def test_no_text_is_cut_off(text: str, width: int) -> None:
 
 def test_a_page_is_markdown_with_its_tables_between() -> None:
     table = Table(("", "one"), (("I/Os", "1"),))
-    text = ShownParagraph("Depth is `iodepth`, **not** a < b.")
-    kept = ShownParagraph("a  b\n``` c", True)
+    text = VisibleParagraph("Depth is `iodepth`, **not** a < b.")
+    kept = VisibleParagraph("a  b\n``` c", True)
     page = ShownPage("run", "r", "Title", (text, kept, table, text), 1, 1, state="ready",
                      look=(("iops", "grows"),))  # fmt: skip
     first, between, last = page_parts(page, (), UTF8)
@@ -359,7 +359,7 @@ def test_a_page_is_markdown_with_its_tables_between() -> None:
 
 
 def test_an_answer_is_judged_in_words() -> None:
-    said = ShownParagraph("You said a).")
+    said = VisibleParagraph("You said a).")
     page = ShownPage("explain", "e", "E", (said,), 1, 1)
     for correct, words in ((True, "> **Right.** You"), (False, "> **Wrong.** You"),
                            (None, "> You")):  # fmt: skip
@@ -368,7 +368,7 @@ def test_an_answer_is_judged_in_words() -> None:
 
 
 def test_text_from_elsewhere_reaches_no_terminal_raw() -> None:
-    blocks = (ShownParagraph("x\x1b]0;y\x07"), ShownParagraph(" k\x1b[m", True))
+    blocks = (VisibleParagraph("x\x1b]0;y\x07"), VisibleParagraph(" k\x1b[m", True))
     [text] = page_parts(ShownPage("tell", "t", "a\x1b[2Jb", blocks, 1, 1), (), UTF8)
     assert isinstance(text, str) and all(line.isprintable() for line in text.split("\n"))
     [plain] = page_parts(ShownPage("tell", "t", "→ µs", (), 1, 1), (), ASCII)

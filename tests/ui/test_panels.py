@@ -19,7 +19,7 @@ from iopstui.events import (
     StepStarted,
 )
 from iopstui.model.block.device import Hctx
-from iopstui.model.block.target import DEVICE, Target, one_target
+from iopstui.model.block.target import DEVICE, Target, combine_targets
 from iopstui.model.block.topology import Topology
 from iopstui.model.metrics.frame import FINAL, LATE, NO_FIO, NO_LATENCY, PARTIAL, RAMP
 from iopstui.ui.core.pace import OwnCost
@@ -417,7 +417,7 @@ def test_ascii_panels_are_ascii() -> None:
 
 # -- several devices
 
-PAIR = one_target(
+PAIR = combine_targets(
     [
         Target(DEVICE, f"/dev/{name}", name, (name, "nvme0n1p1", "nvme0n1"))
         for name in ("loop0", "loop1")
@@ -483,7 +483,7 @@ def test_without_one_of_them_there_is_no_sum() -> None:
 
 
 def test_a_device_on_another_has_no_sum_and_it_is_said_why() -> None:
-    nested = one_target(
+    nested = combine_targets(
         [fakes.ON_DISK, Target(DEVICE, "/x", "nvme0n1p1", ("nvme0n1p1", "nvme0n1"))]
     )
     lines = text(kernel_panel.rows(state(ready(2)), nested, 100, 10, UTF8))
@@ -491,7 +491,7 @@ def test_a_device_on_another_has_no_sum_and_it_is_said_why() -> None:
 
 
 def test_what_is_on_no_device_is_named_under_the_sum() -> None:
-    mixed = one_target([*PAIR.places, fakes.ON_TMPFS])
+    mixed = combine_targets([*PAIR.places, fakes.ON_TMPFS])
     lines = text(kernel_panel.rows(pair(), mixed, 100, 12, UTF8))
     assert "not in the sum: /dev/shm/x (tmpfs has no block device)" in lines
 
@@ -515,6 +515,6 @@ def test_several_devices_in_the_header_and_the_summary() -> None:
 
 
 def test_many_targets_say_how_many_are_not_shown() -> None:
-    many = one_target([Target(DEVICE, f"/dev/loop{n}", f"loop{n}") for n in range(30)])
+    many = combine_targets([Target(DEVICE, f"/dev/loop{n}", f"loop{n}") for n in range(30)])
     line = text(bars.device_line(many, {}, 60, UTF8))
     assert "more" in line and len(line) == 60

@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run all variants in turn."""
     require_for_runs()
     from iopstui.cli.runs.experiment import run_experiment
-    from iopstui.model.experiment.comparison import PRIMARY
+    from iopstui.model.experiment.comparison import PRIMARY_FIGURES
     from iopstui.model.experiment.plan import Plan, check_variants, parse_variant
 
     options, repeats = run_options(arguments), _repeats(arguments)
@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
         (arguments.job,), options.overrides, variants=variants, repeats=repeats,
         settle=arguments.settle, measure=arguments.measure,
         seed=arguments.seed, until=arguments.until,
-        figure=PRIMARY[arguments.figure],
+        figure=PRIMARY_FIGURES[arguments.figure],
     )  # fmt: skip
     return run_experiment(experiment_options(arguments, options, plan))
 

@@ -29,7 +29,7 @@ from iopstui.fleet.merging.figures import AbortCondition, FleetExpectation
 from iopstui.fleet.merging.merger import MergedSecond, Merger
 from iopstui.fleet.scaling_curve import ScalePoint, SweepPosition, parse_host_counts, scale_point
 from iopstui.format import print_line
-from iopstui.model.experiment.scaling import scaling
+from iopstui.model.experiment.scaling import analyse_scaling
 from iopstui.output.fleet.scaling import scaling_sink
 from iopstui.safety.signals import StopSignals
 
@@ -211,6 +211,6 @@ def _run_points(curve: _HostSweep, counts: Sequence[int], kind: str) -> None:
         # what was measured before is shown all the same
         if not points:
             raise
-        sink.end(scaling([(p.hosts, p.iops) for p in points]))
+        sink.end(analyse_scaling([(p.hosts, p.iops) for p in points]))
         raise
-    sink.end(scaling([(p.hosts, p.iops) for p in points]))
+    sink.end(analyse_scaling([(p.hosts, p.iops) for p in points]))

@@ -23,7 +23,7 @@ from iopstui.experiment.start import (
     set_up,
 )
 from iopstui.format import counted, print_line
-from iopstui.model.experiment.load_curve import points_of
+from iopstui.model.experiment.load_curve import measured_points
 from iopstui.model.experiment.options import ExperimentOptions
 from iopstui.model.experiment.plan import CONFIRM_FROM_POINTS, Plan
 from iopstui.model.experiment.sensitivity import planned_sensitivity
@@ -88,7 +88,7 @@ def _conclude(
     if runner.progress is not None:
         runner.progress.remove()
     plan = runner.plan
-    points = points if plan.variants else points_of(plan, points)
+    points = points if plan.variants else measured_points(plan, points)
     for event in points:
         for outcome in event.outcomes:
             checks.add(

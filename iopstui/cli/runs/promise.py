@@ -15,8 +15,8 @@ from iopstui.format import print_line
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
-from iopstui.model.promise.verdict import is_kept
-from iopstui.model.volumes.guess import Guess, guess
+from iopstui.model.promise.verdict import is_promise_met
+from iopstui.model.volumes.guess import VolumeGuess, guess_volume
 from iopstui.output.pages.promise import PromiseProgress, promise_json, promise_text
 from iopstui.promise.runner import PromiseRunner
 from iopstui.promise.setup import (
@@ -51,7 +51,7 @@ def run_promise(arguments: argparse.Namespace) -> int:
         show(json.dumps(promise_json(setup.promised, rows, titles), indent=2))
     else:
         show(promise_text(setup.promised, rows, titles, width()))
-    return EXIT_OK if is_kept(rows) else EXIT_VERDICT
+    return EXIT_OK if is_promise_met(rows) else EXIT_VERDICT
 
 
 def _set_up(arguments: argparse.Namespace) -> PromiseSetup:
@@ -61,7 +61,7 @@ def _set_up(arguments: argparse.Namespace) -> PromiseSetup:
     targets = (arguments.target,) if arguments.target else ()
     device = target_disk(targets, read_devices(Roots()))
     facts = read_visible_facts(device, Roots()) if device is not None else None
-    guessed = guess(facts, catalog.classes.values()) if facts is not None else Guess()
+    guessed = guess_volume(facts, catalog.classes.values()) if facts is not None else VolumeGuess()
     if arguments.volume is None:
         raise UsageError(*_missing_volume_error(guessed, device, arguments.target))
     volume = catalog.volume(apply_volume_options(arguments, arguments.volume, "--volume"))
@@ -91,7 +91,7 @@ def _set_up(arguments: argparse.Namespace) -> PromiseSetup:
 
 
 def _missing_volume_error(
-    guessed: Guess, device: BlockDevice | None, target: str | None
+    guessed: VolumeGuess, device: BlockDevice | None, target: str | None
 ) -> tuple[str, str]:
     """The error without --volume: what it looks like."""
     target_text = f" {printable(target)}" if target else ""

@@ -15,7 +15,7 @@ from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import read_text
 from iopstui.model.block.device import BlockDevice
-from iopstui.model.block.usage import usage
+from iopstui.model.block.usage import uses_of_device
 from iopstui.text import printable
 
 Object = dict[str, Any]
@@ -37,7 +37,7 @@ def describe_disks(write_paths: Sequence[str], roots: Roots) -> list[Object]:
             disks.append({
                 "name": device.name, "wwid": wwid, "writes": written_path,
                 "area": [device.start, device.size],
-                "uses": list(usage(device.name, devices, backings))[:MAX_USES],
+                "uses": list(uses_of_device(device.name, devices, backings))[:MAX_USES],
             })  # fmt: skip
     return disks
 

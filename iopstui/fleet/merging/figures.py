@@ -15,7 +15,11 @@ from dataclasses import dataclass
 from iopstui.errors import UsageError
 from iopstui.fleet.merging.merger import MergedSecond
 from iopstui.fleet.merging.sums import HostSums
-from iopstui.model.experiment.expectation import Expectation, figure_and_value, parse_expectation
+from iopstui.model.experiment.expectation import (
+    Expectation,
+    parse_expectation,
+    parse_figure_and_value,
+)
 from iopstui.model.histogram import PERCENTILES, percentile_name
 from iopstui.model.metrics.paths import DEVICE, TOTAL
 from iopstui.model.metrics.probe import KINDS
@@ -123,7 +127,7 @@ class AbortCondition:
                              "For example: --abort 'read.p99>50ms for 5s'")  # fmt: skip
         name, self._operator, value, span = match.groups()
         option = f"--abort {text!r}"
-        field, self._value = figure_and_value(option, full_name(name), value, (), ())
+        field, self._value = parse_figure_and_value(option, full_name(name), value, (), ())
         _check_path(option, field.path)
         duration_s = parse_duration(span) if span else 0.0
         if duration_s is None:

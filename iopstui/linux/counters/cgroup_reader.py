@@ -17,7 +17,7 @@ from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import decode, parse_int, read_bytes, read_text
 from iopstui.model.cgroups.names import group_name
 from iopstui.model.cgroups.own import OwnCounts
-from iopstui.model.cgroups.rates import AT_NS, COUNTERS, CPU_US, LIMITS, ROOT, key
+from iopstui.model.cgroups.rates import AT_NS, COUNTERS, CPU_US, LIMITS, ROOT_FLAG, counter_name
 
 MAX_CGROUPS = 2000
 """Groups that are looked at; a reading takes about 30 µs of each."""
@@ -65,7 +65,7 @@ class CgroupReader:
                 places[path] = place
         read_ns = time.monotonic_ns()
         counts = {
-            key(counter, path, disk): count
+            counter_name(counter, path, disk): count
             for (path, disk), disk_counts in self._own_counts.feed(totals).items()
             for counter, count in zip(COUNTERS, disk_counts, strict=True)
         }
@@ -73,9 +73,9 @@ class CgroupReader:
         for path in self._detailed:
             if path in places and path != "/":
                 counts |= dict(self._details(path, places[path]))
-        counts[key(AT_NS, "/")] = (began + read_ns) // 2
+        counts[counter_name(AT_NS, "/")] = (began + read_ns) // 2
         if not os.path.exists(f"{self._top}/cgroup.type"):
-            counts[key(ROOT, "/")] = 1
+            counts[counter_name(ROOT_FLAG, "/")] = 1
         self._before = counts
         return counts
 
@@ -95,18 +95,18 @@ class CgroupReader:
     def _details(self, path: str, place: str) -> Iterator[tuple[str, int]]:
         for resource in ("io", "cpu", "memory"):
             for kind, total in _pressure(_text(f"{place}/{resource}.pressure")):
-                yield key(f"{resource}.{kind}", path), total
+                yield counter_name(f"{resource}.{kind}", path), total
         for line in _text(f"{place}/cpu.stat").splitlines():
             name, _, value = line.partition(" ")
             if name == "usage_usec" and value.isdigit():
-                yield key(CPU_US, path), int(value)
+                yield counter_name(CPU_US, path), int(value)
         for name in ("memory.current", "memory.max"):
             value = _text(f"{place}/{name}").strip()
             if value.isdigit():
-                yield key(name, path), int(value)
+                yield counter_name(name, path), int(value)
         quota, _, period = _text(f"{place}/cpu.max").strip().partition(" ")
         if quota.isdigit() and period.isdigit() and int(period):
-            yield key("cpu.max", path), 1000 * int(quota) // int(period)
+            yield counter_name("cpu.max", path), 1000 * int(quota) // int(period)
         yield from _limits(_text(f"{place}/io.max"), path, self._numbers)
 
 
@@ -169,7 +169,7 @@ def _limits(text: str, path: str, numbers: Mapping[str, str]) -> Iterator[tuple[
         for field in rest.split() if disk else ():
             limit, _, value = field.partition("=")
             if limit in LIMITS and value.isdigit():
-                yield key(limit, path, disk or ""), int(value)
+                yield counter_name(limit, path, disk or ""), int(value)
 
 
 def _text(path: str) -> str:

@@ -20,7 +20,7 @@ from iopstui.model.block.target import (
     FILE,
     DeviceLinks,
     Target,
-    one_target,
+    combine_targets,
 )
 from iopstui.text import printable
 
@@ -148,7 +148,7 @@ def resolve_targets(
     targets = [resolve_target(text, cwd, roots, devices, to_read=to_read) for text in texts]
     _check_kinds(texts, targets)
     _check_distinct(texts, targets)
-    target = one_target(targets)
+    target = combine_targets(targets)
     if target.nested is not None:
         top, below = target.nested
         raise UsageError(

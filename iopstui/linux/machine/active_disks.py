@@ -10,7 +10,7 @@ from iopstui.linux.devices.target import LIST_DEVICES, device_tree
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import read_bytes
 from iopstui.model.block.device import BlockDevice
-from iopstui.model.block.target import DEVICE, Target, TargetPath, one_target
+from iopstui.model.block.target import DEVICE, Target, TargetPath, combine_targets
 
 
 def active_disks(devices: Mapping[str, BlockDevice], roots: Roots) -> Target:
@@ -32,7 +32,7 @@ def active_disks(devices: Mapping[str, BlockDevice], roots: Roots) -> Target:
         )
     if not paths:
         raise UsageError("No disk of this machine has done any I/O yet.", LIST_DEVICES)
-    return one_target(paths)
+    return combine_targets(paths)
 
 
 def _is_below_all(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> bool:

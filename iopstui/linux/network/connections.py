@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from iopstui.linux.network.endpoints import Endpoint
 from iopstui.linux.network.sock_diag import TcpSocket, tcp_sockets
-from iopstui.model.network.connections import AT_NS, key
+from iopstui.model.network.connections import AT_NS, counter_name
 
 MAX_CONNECTIONS = 64
 
@@ -51,5 +51,7 @@ class ConnectionReader:
                 "receive_queue": connection.receive_queue,
             }
             for name, value in {**queues, **connection.info}.items():
-                counters[key(name, connection.local_port, f"{server}:{port}", kind)] = value
+                counters[counter_name(name, connection.local_port, f"{server}:{port}", kind)] = (
+                    value
+                )
         return counters

@@ -75,10 +75,10 @@ def _binding_notes(
         notes.append("some CPUs are in the lists of several queues (read or poll queues)")
     absent = sorted(set(cpus) - set(usable))
     if absent:
-        notes.append(f"not used (offline or not allowed): CPU  {_listed(absent)}")
+        notes.append(f"not used (offline or not allowed): CPU  {_cpus_text(absent)}")
     return notes
 
 
-def _listed(cpus: Sequence[int]) -> str:
+def _cpus_text(cpus: Sequence[int]) -> str:
     text = ", ".join(map(str, cpus[:8]))
     return f"{text}, ... ({len(cpus)} CPUs)" if len(cpus) > 8 else text

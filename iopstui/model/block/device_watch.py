@@ -42,7 +42,7 @@ class DeviceWatch:
         that stalls takes as many as the queues are deep, once."""
         if fio is None:
             return ""
-        before, self._before = self._before, _counted(fio)
+        before, self._before = self._before, _fio_counts(fio)
         if before is None:
             return ""
         issued, completed, moved = (now - earlier for now, earlier in zip(self._before, before,
@@ -58,7 +58,7 @@ class DeviceWatch:
         )
 
 
-def _counted(fio: FioStatus) -> tuple[int, int, int]:
+def _fio_counts(fio: FioStatus) -> tuple[int, int, int]:
     """(submitted, completed, bytes) so far, all jobs and directions."""
     statuses = [direction for job in fio.jobs for direction in job.directions.values()]
     return (

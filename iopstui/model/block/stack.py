@@ -181,10 +181,10 @@ def _overlap(partition: BlockDevice, other: BlockDevice) -> bool:
 def _is_table_of(device: BlockDevice, logical: BlockDevice) -> bool:
     if device.size is None or device.size > _EXTENDED_BYTES:
         return False
-    return _number(device) < _FIRST_LOGICAL <= _number(logical)
+    return _partition_number(device) < _FIRST_LOGICAL <= _partition_number(logical)
 
 
-def _number(partition: BlockDevice) -> int:
+def _partition_number(partition: BlockDevice) -> int:
     """Return a partition's number on its disk, which its name ends with; 0 without one."""
     digits = re.search(r"\d+$", partition.name.removeprefix(partition.disk or ""))
     return int(digits[0]) if digits else 0

@@ -115,7 +115,7 @@ class Target(TargetPath):
     def devices_below(self) -> tuple[str, ...]:
         """The devices that the places are on, each once: those whose counters count the jobs'
         I/Os."""
-        return tuple(dict.fromkeys(name for place in self.places for name in _devices_of(place)))
+        return tuple(dict.fromkeys(name for place in self.places for name in _place_devices(place)))
 
     @property
     def opened(self) -> tuple[str, ...]:
@@ -128,7 +128,7 @@ class Target(TargetPath):
         """Devices below each device of ``devices_below``, nearest first."""
         stacks: dict[str, tuple[str, ...]] = {}
         for place in self.places:
-            stacks |= {name: below for name, below in _stacks(place) if name not in stacks}
+            stacks |= {name: below for name, below in _stacks_of_place(place) if name not in stacks}
         return stacks
 
     @property
@@ -204,9 +204,9 @@ class Target(TargetPath):
         return on[0] if on else self.path
 
 
-def one_target(places: Sequence[Target | TargetPath]) -> Target:
+def combine_targets(places: Sequence[Target | TargetPath]) -> Target:
     """Return one target of these places, of which there must be at least one."""
-    flat = tuple(_flat(places))
+    flat = tuple(_flatten_places(places))
     first = flat[0]
     if len(flat) == 1:
         return Target(**{field.name: getattr(first, field.name) for field in fields(TargetPath)})
@@ -224,19 +224,19 @@ def one_target(places: Sequence[Target | TargetPath]) -> Target:
     )
 
 
-def _devices_of(place: TargetPath) -> tuple[str, ...]:
+def _place_devices(place: TargetPath) -> tuple[str, ...]:
     return (place.device, *place.also) if place.device is not None else ()
 
 
-def _stacks(place: TargetPath) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _stacks_of_place(place: TargetPath) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Each device of a place with what its tree lists behind it."""
-    on = _devices_of(place)
+    on = _place_devices(place)
     for top in on:
         below = place.tree[place.tree.index(top) + 1 :] if top in place.tree else ()
         yield top, tuple(takewhile(lambda name: name not in on, below))
 
 
-def _flat(places: Sequence[Target | TargetPath]) -> Iterator[TargetPath]:
+def _flatten_places(places: Sequence[Target | TargetPath]) -> Iterator[TargetPath]:
     for place in places:
         if isinstance(place, Target) and place.parts:
             yield from place.parts

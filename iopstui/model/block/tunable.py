@@ -53,27 +53,27 @@ def with_side_effects(names: Iterable[str]) -> frozenset[str]:
     return all_names | frozenset(RESET_BY_SCHEDULER) if "scheduler" in all_names else all_names
 
 
-SCHEDULERS_OWN = "iosched/"
+SCHEDULER_PREFIX = "iosched/"
 """Where a scheduler has values of its own, below ``queue``."""
 
 # discard_max_bytes: 0 can't be taken back (Linux 6.12 refuses the old value), and the others are
 # about what reaches the medium, or take nothing; no tunable changes them
-NEVER_WRITTEN = frozenset({
+NEVER_RESTORED = frozenset({
     "discard_max_bytes", "write_cache", "write_zeroes_unmap_max_bytes", "io_poll", "io_poll_delay",
     "zoned",
 })  # fmt: skip
 
 
-def in_snapshot(name: str) -> bool:
+def is_restorable(name: str) -> bool:
     """Whether a file below ``queue`` is one that may be restored."""
-    value_name = name.removeprefix(SCHEDULERS_OWN)
-    return _FILE.fullmatch(value_name) is not None and name not in NEVER_WRITTEN
+    value_name = name.removeprefix(SCHEDULER_PREFIX)
+    return _FILE.fullmatch(value_name) is not None and name not in NEVER_RESTORED
 
 
 def restore_rank(name: str) -> tuple[int, str]:
     """Sorts tunables into the order in which they are restored: the scheduler before what it
     resets and what is its own, then the limits, what the kernel derives from them last."""
-    if name.startswith(SCHEDULERS_OWN):
+    if name.startswith(SCHEDULER_PREFIX):
         return 1, name
     return _RANKS.get(name, 2), name
 
@@ -155,7 +155,7 @@ def why_rq_affinity_cannot_matter(device: BlockDevice, online: Sequence[int]) ->
     crowded = [h for h in device.hctxs if len(set(h.cpus) & usable) > 1]
     if crowded or len(device.hctxs) == 1:
         return None
-    if all(_own_interrupt(device, hctx, usable) for hctx in device.hctxs):
+    if all(_has_own_interrupt(device, hctx, usable) for hctx in device.hctxs):
         return "every CPU has a hardware queue and an interrupt of its own"
     # "blk-mq: don't redirect completion for hctx withs only one ctx mapping", and 6.5's
     # "blk-mq: check on cpu id when there is only one ctx mapping"
@@ -167,7 +167,7 @@ def why_rq_affinity_cannot_matter(device: BlockDevice, online: Sequence[int]) ->
     return None
 
 
-def _own_interrupt(device: BlockDevice, hctx: Hctx, usable: set[int]) -> bool:
+def _has_own_interrupt(device: BlockDevice, hctx: Hctx, usable: set[int]) -> bool:
     """Whether an interrupt serves this queue alone, on its own CPUs."""
     vectors = [vector for vector in device.irqs if vector.hctx == hctx.index]
     return any(

@@ -11,7 +11,9 @@ from iopstui.text import printable
 Devices = Mapping[str, BlockDevice]
 
 
-def usage(name: str, devices: Devices, backings: Backings | None = None) -> tuple[str, ...]:
+def uses_of_device(
+    name: str, devices: Devices, backings: Backings | None = None
+) -> tuple[str, ...]:
     """Every known reason why writing to the device would hit something in use, in words.
 
     Looks at the device, its partitions and everything stacked on them; at everything below it;
@@ -21,10 +23,12 @@ def usage(name: str, devices: Devices, backings: Backings | None = None) -> tupl
     """
     if name not in devices:
         return ()
-    return tuple(dict.fromkeys(_reasons(name, Stack(devices, backings))))
+    return tuple(dict.fromkeys(_find_uses(name, Stack(devices, backings))))
 
 
-def stacked_on(name: str, devices: Devices, backings: Backings | None = None) -> tuple[str, ...]:
+def devices_stacked_on(
+    name: str, devices: Devices, backings: Backings | None = None
+) -> tuple[str, ...]:
     """The device, its partitions, holders and loop devices, theirs too; without repeats."""
     return Stack(devices, backings).above(name)
 
@@ -35,26 +39,26 @@ def describe_stacked(device: BlockDevice) -> str:
     return printable(f"{device.name} ({kind})" if kind else device.name)
 
 
-def _reasons(name: str, stack: Stack) -> Iterator[str]:
+def _find_uses(name: str, stack: Stack) -> Iterator[str]:
     for member in stack.above(name):
-        yield from _reasons_in_use(stack.devices[member])
+        yield from _direct_uses(stack.devices[member])
         for child in stack.directly_above(member):
-            yield from _part_of(member, child, stack)
+            yield from _describe_use_by(member, child, stack)
     for member in stack.below(name):
-        yield from _reasons_in_use(stack.devices[member])
+        yield from _direct_uses(stack.devices[member])
     for overlapping, lower in stack.overlapping(name).items():
         if overlapping in stack.directly_above(lower):
-            yield from _part_of(lower, overlapping, stack)
+            yield from _describe_use_by(lower, overlapping, stack)
         elif overlapping in stack.same_file(lower):
             file = printable(stack.devices[lower].backing_file or "")
             yield f"{overlapping} uses the same file, {file}"
-        yield from _reasons_in_use(stack.devices[overlapping])
+        yield from _direct_uses(stack.devices[overlapping])
         for child in stack.directly_above(overlapping):
-            yield from _part_of(overlapping, child, stack)
+            yield from _describe_use_by(overlapping, child, stack)
     for overlapping in stack.snapshots(name):
-        yield from _reasons_in_use(stack.devices[overlapping])
+        yield from _direct_uses(stack.devices[overlapping])
         for child in stack.directly_above(overlapping):
-            yield from _part_of(overlapping, child, stack)
+            yield from _describe_use_by(overlapping, child, stack)
     for lower in stack.below(name):
         # a holder that has no description
         for holder in stack.devices[lower].holders:
@@ -62,7 +66,7 @@ def _reasons(name: str, stack: Stack) -> Iterator[str]:
                 yield f"{lower} is part of {printable(holder)}"
 
 
-def _reasons_in_use(device: BlockDevice) -> Iterator[str]:
+def _direct_uses(device: BlockDevice) -> Iterator[str]:
     for mount in device.mounts:
         location = " in another mount namespace" if mount.elsewhere else ""
         place = printable(mount.mountpoint)
@@ -71,7 +75,7 @@ def _reasons_in_use(device: BlockDevice) -> Iterator[str]:
         yield f"{device.name} is in use as swap"
 
 
-def _part_of(name: str, child: str, stack: Stack) -> Iterator[str]:
+def _describe_use_by(name: str, child: str, stack: Stack) -> Iterator[str]:
     """Describe that ``child`` on the device has it in use; a partition alone has not."""
     device = stack.devices.get(child)
     if child in stack.devices[name].holders:

@@ -15,7 +15,7 @@ UNIT, CONTAINER, POD, USER, SLICE, MACHINE, JOB, GROUP, ROOT = (
     "unit", "container", "pod", "user", "slice", "machine", "job", "group", "root",
 )  # fmt: skip
 """Kinds of groups. ROOT is what no group is charged with: the kernel's own I/O."""
-INSIDE = "."
+CONTAINER_ROOT = "."
 """The path of the top where that is a container's own group: the root of all is not seen."""
 MAX_NAMES = 4096
 """Names that are kept: each is asked for with every sample."""
@@ -53,28 +53,33 @@ class GroupName:
 @lru_cache(MAX_NAMES)
 def group_name(path: str) -> GroupName:
     """The name of a cgroup, "/" for the top; groups above it tell, too."""
-    if path == INSIDE:
+    if path == CONTAINER_ROOT:
         return GroupName(GROUP, "(this container)")
     parts = [part for part in path.split("/") if part]
     if not parts:
         return GroupName(ROOT, "(no group)")
     pod = next((match["uid"] for part in parts if (match := _POD.fullmatch(part))), None)
     if pod is not None:
-        return _in_pod(pod.replace("_", "-"), parts)
-    return _container(parts) or _machine(parts) or _job(parts) or _systemd(parts, path)
+        return _pod_name(pod.replace("_", "-"), parts)
+    return (
+        _container_name(parts)
+        or _machine_name(parts)
+        or _slurm_job_name(parts)
+        or _systemd_name(parts, path)
+    )
 
 
-def _in_pod(uid: str, parts: list[str]) -> GroupName:
+def _pod_name(uid: str, parts: list[str]) -> GroupName:
     for part in parts:
         match = _ID.fullmatch(part)
         if match is not None:
-            return GroupName(POD, f"{uid[:8]} {_short(match['id'])}", True, uid)
+            return GroupName(POD, f"{uid[:8]} {_short_id(match['id'])}", True, uid)
     if _POD.fullmatch(parts[-1]):
         return GroupName(POD, uid[:8], pod=uid)
     return GroupName(POD, f"{uid[:8]} {unescape(parts[-1])}", True, uid)
 
 
-def _container(parts: list[str]) -> GroupName | None:
+def _container_name(parts: list[str]) -> GroupName | None:
     for place, part in enumerate(parts):
         # nested drivers write "system.slice:cri-containerd:ID"
         match = _ID.fullmatch(part.rpartition(":")[2])
@@ -84,13 +89,13 @@ def _container(parts: list[str]) -> GroupName | None:
         if not runtime and place:
             runtime = _PARENTS.get(parts[place - 1], "")
         if runtime.endswith("-conmon"):
-            return GroupName(CONTAINER, f"{_short(match['id'])} (conmon)", whole=True)
+            return GroupName(CONTAINER, f"{_short_id(match['id'])} (conmon)", whole=True)
         runtime = _RUNTIMES.get(runtime, runtime)
-        return GroupName(CONTAINER, f"{runtime} {_short(match['id'])}".strip(), whole=True)
+        return GroupName(CONTAINER, f"{runtime} {_short_id(match['id'])}".strip(), whole=True)
     return None
 
 
-def _machine(parts: list[str]) -> GroupName | None:
+def _machine_name(parts: list[str]) -> GroupName | None:
     """Virtual machines (libvirt), system containers (LXC, Incus, systemd-nspawn)."""
     for place, part in enumerate(parts):
         if part.startswith("lxc.payload"):
@@ -106,14 +111,14 @@ def _machine(parts: list[str]) -> GroupName | None:
     return None
 
 
-def _job(parts: list[str]) -> GroupName | None:
+def _slurm_job_name(parts: list[str]) -> GroupName | None:
     if not any(part.startswith("slurm") for part in parts):
         return None
     number = next((match[1] for part in parts if (match := _SLURM_JOB.fullmatch(part))), None)
     return GroupName(JOB, f"Slurm {number}", whole=True) if number else None
 
 
-def _systemd(parts: list[str], path: str) -> GroupName:
+def _systemd_name(parts: list[str], path: str) -> GroupName:
     user = next((match[1] for part in parts if (match := _USER_SLICE.fullmatch(part))), None)
     of_user = f" (user {user})" if user else ""
     for part in parts:
@@ -134,5 +139,5 @@ def unescape(name: str) -> str:
     return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), name)
 
 
-def _short(identifier: str) -> str:
+def _short_id(identifier: str) -> str:
     return identifier[:SHORT_ID]

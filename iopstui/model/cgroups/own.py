@@ -26,11 +26,11 @@ class OwnCounts:
         """What each group of this reading has done by itself so far."""
         paths = {path for path, _ in totals}
         self._note_gone(totals, paths)
-        remaining = {key: _minus(n, self._gone.get(key)) for key, n in totals.items()}
+        remaining = {key: _subtract(n, self._gone.get(key)) for key, n in totals.items()}
         for (path, disk), counts in totals.items():
-            above = nearest_above(path, paths)
+            above = nearest_ancestor(path, paths)
             if above is not None and (above, disk) in remaining:
-                remaining[above, disk] = _minus(remaining[above, disk], counts)
+                remaining[above, disk] = _subtract(remaining[above, disk], counts)
         own = {}
         for key, counts in remaining.items():
             before = self._own.get(key, (0,) * len(counts))
@@ -48,12 +48,12 @@ class OwnCounts:
             self._own.pop((path, disk), None)
             self._gone.pop((path, disk), None)
             last_paths = {path for path, of in self._last if of == disk}
-            if nearest_above(path, last_paths) == nearest_above(path, paths):
-                above = (nearest_above(path, paths) or "", disk)
-                self._gone[above] = _plus(self._gone.get(above), counts)
+            if nearest_ancestor(path, last_paths) == nearest_ancestor(path, paths):
+                above = (nearest_ancestor(path, paths) or "", disk)
+                self._gone[above] = _add(self._gone.get(above), counts)
 
 
-def nearest_above(path: str, paths: set[str]) -> str | None:
+def nearest_ancestor(path: str, paths: set[str]) -> str | None:
     """The nearest group above that was read."""
     while path not in ("", "/"):
         path = path.rpartition("/")[0] or "/"
@@ -62,7 +62,7 @@ def nearest_above(path: str, paths: set[str]) -> str | None:
     return None
 
 
-def _minus(counts: Counts, subtracted: Counts | None) -> Counts:
+def _subtract(counts: Counts, subtracted: Counts | None) -> Counts:
     return (
         counts
         if subtracted is None
@@ -70,5 +70,5 @@ def _minus(counts: Counts, subtracted: Counts | None) -> Counts:
     )
 
 
-def _plus(counts: Counts | None, added: Counts) -> Counts:
+def _add(counts: Counts | None, added: Counts) -> Counts:
     return added if counts is None else tuple(a + b for a, b in zip(counts, added, strict=True))

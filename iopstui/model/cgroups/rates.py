@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from iopstui.model.cgroups.names import INSIDE, GroupName, group_name
+from iopstui.model.cgroups.names import CONTAINER_ROOT, GroupName, group_name
 from iopstui.model.rates import delta, ratio
 
 SOURCE = "cgroups"
@@ -22,7 +22,7 @@ STATES = ("memory.current", "memory.max", "cpu.max")
 CPU_US = "cpu.usage"
 AT_NS = "at_ns"
 """When the files were read: reading many takes a while, and not always the same."""
-ROOT = "root"
+ROOT_FLAG = "root"
 """Counter that is there if "/" is the root of all, not that of a container."""
 
 
@@ -51,7 +51,7 @@ class DiskUse:
         return self.read_bytes_s + self.write_bytes_s
 
 
-NOTHING = DiskUse(0.0, 0.0, 0.0, 0.0)
+NO_USE = DiskUse(0.0, 0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,16 +79,16 @@ class GroupRates:
     @property
     def total(self) -> DiskUse:
         """All disks together."""
-        return added(self.disks.values())
+        return sum_uses(self.disks.values())
 
 
-def added(uses: Iterable[DiskUse]) -> DiskUse:
+def sum_uses(uses: Iterable[DiskUse]) -> DiskUse:
     """Their sum."""
     rates = [(use.reads_s, use.writes_s, use.read_bytes_s, use.write_bytes_s) for use in uses]
-    return DiskUse(*(sum(values) for values in zip(*rates, strict=True))) if rates else NOTHING
+    return DiskUse(*(sum(values) for values in zip(*rates, strict=True))) if rates else NO_USE
 
 
-def key(counter: str, path: str, disk: str = "") -> str:
+def counter_name(counter: str, path: str, disk: str = "") -> str:
     """The name of a counter; blanks separate, and the path, which may have some, is the last."""
     return f"{counter} {disk} {path}"
 
@@ -100,12 +100,12 @@ def group_rates(
     ``seconds`` is the time between them, unless they have their own."""
     if now is None or before is None or not seconds:
         return None
-    began, ended = before.get(key(AT_NS, "/")), now.get(key(AT_NS, "/"))
+    began, ended = before.get(counter_name(AT_NS, "/")), now.get(counter_name(AT_NS, "/"))
     if began is not None and ended is not None and ended > began:
         seconds = (ended - began) / 1e9
-    growth = _grown(now, before)
+    growth = _growth(now, before)
     groups = [
-        _group(path, disks, now, before, seconds)
+        _rates_of_group(path, disks, now, before, seconds)
         for path, disks in growth.items()
         if any(any(values) for values in disks.values())
     ]
@@ -118,7 +118,7 @@ def limits_reached(group: GroupRates) -> list[tuple[float, str, int]]:
     """(percent that is used, which of LIMITS, its value) of each limit, the nearest first."""
     limits = []
     for (disk, kind), value in group.io_limits.items():
-        use = group.disks.get(disk, NOTHING)
+        use = group.disks.get(disk, NO_USE)
         now = {"riops": use.reads_s, "wiops": use.writes_s, "rbps": use.read_bytes_s,
                "wbps": use.write_bytes_s}[kind]  # fmt: skip
         limits.append((100 * now / value if value else 100.0, kind, value))
@@ -129,7 +129,7 @@ _Counts = dict[str, dict[str, list[int]]]
 """Path -> disk -> growth of COUNTERS."""
 
 
-def _grown(now: Mapping[str, int], before: Mapping[str, int]) -> _Counts:
+def _growth(now: Mapping[str, int], before: Mapping[str, int]) -> _Counts:
     growth: _Counts = {}
     for name, value in now.items():
         counter, disk, path = name.split(" ", 2)
@@ -141,7 +141,7 @@ def _grown(now: Mapping[str, int], before: Mapping[str, int]) -> _Counts:
     return growth
 
 
-def _group(
+def _rates_of_group(
     path: str,
     disks: Mapping[str, Sequence[int]],
     now: Mapping[str, int],
@@ -149,25 +149,25 @@ def _group(
     seconds: float,
 ) -> GroupRates:
     def percent(counter: str) -> float | None:
-        name = key(counter, path)
+        name = counter_name(counter, path)
         return ratio(delta(now.get(name), before.get(name)), seconds * 1e4)
 
     pressure = {name: percent(name) for name in PRESSURES}
     limits = {
-        (disk, kind): now[key(kind, path, disk)]
+        (disk, kind): now[counter_name(kind, path, disk)]
         for disk in disks
         for kind in LIMITS
-        if key(kind, path, disk) in now
+        if counter_name(kind, path, disk) in now
     }
-    cpus = now.get(key("cpu.max", path))
+    cpus = now.get(counter_name("cpu.max", path))
     return GroupRates(
-        INSIDE if path == "/" and key(ROOT, path) not in now else path,
+        CONTAINER_ROOT if path == "/" and counter_name(ROOT_FLAG, path) not in now else path,
         {disk: DiskUse(*(growth / seconds for growth in values)) for disk, values in disks.items()
          if any(values)},
         {name: min(100.0, value) for name, value in pressure.items() if value is not None},
         percent(CPU_US),
-        now.get(key("memory.current", path)),
+        now.get(counter_name("memory.current", path)),
         limits,
         None if cpus is None else cpus / 10,
-        now.get(key("memory.max", path)),
+        now.get(counter_name("memory.max", path)),
     )  # fmt: skip

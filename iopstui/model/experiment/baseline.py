@@ -21,9 +21,9 @@ from iopstui.model.metrics.statistics.student_t import t_quantile
 MIN_INTERVALS = 20
 """Intervals that a run needs: with fewer, equal runs fail too often (docs/statistics.md)."""
 MAX_BATCHES = 20
-HIGHEST_CORRELATION = 0.9
-MAX = "max"
-_COARSER = {"max": "p99.9", "p99.99": "p99.9", "p99.9": "p99", "p99": "p95", "p95": "p90",
+MAX_CORRELATION = 0.9
+MAXIMUM = "max"
+_NEXT_COARSER = {"max": "p99.9", "p99.99": "p99.9", "p99.9": "p99", "p99": "p95", "p95": "p90",
             "p90": "p50", "p50": "mean"}  # fmt: skip
 
 
@@ -93,19 +93,19 @@ class BatchMeans:
     @property
     def spread(self) -> Spread | None:
         """``None`` where there is no interval; ``why`` says the reason."""
-        if self.frames < MIN_INTERVALS or self._path[-1] == MAX:
+        if self.frames < MIN_INTERVALS or self._path[-1] == MAXIMUM:
             return None
         complete = self._batches if not self._held else self._batches[:-1]
         if self.whole.percent is not None:
             return percentile_spread([batch.bins for batch in complete], self.whole.percent)
-        return spread([value for batch in complete if (value := batch.value) is not None])
+        return batch_spread([value for batch in complete if (value := batch.value) is not None])
 
     @property
     def why(self) -> str:
         """Why there is no interval; "" if there is one."""
         if self.spread is not None:
             return ""
-        if self._path[-1] == MAX:
+        if self._path[-1] == MAXIMUM:
             return WHY_NO_MAX
         if self.frames < MIN_INTERVALS:
             measured = "1 interval" if self.frames == 1 else f"{self.frames} intervals"
@@ -123,13 +123,13 @@ WHY_NO_MAX = (
 
 def next_coarser_figure(name: str) -> str:
     """The next figure that can have an interval where ``name`` has none; "" if there is none."""
-    for figure, coarser in _COARSER.items():
+    for figure, coarser in _NEXT_COARSER.items():
         if name == figure or name.endswith(f".{figure}"):
             return name.removesuffix(figure) + coarser
     return ""
 
 
-def spread(values: Sequence[float]) -> Spread | None:
+def batch_spread(values: Sequence[float]) -> Spread | None:
     """Spread of the mean of equal batches; ``None`` with fewer than two, or if the mean is not
     above 0."""
     count = len(values)
@@ -188,7 +188,7 @@ def _standard_error(deviations: Sequence[float]) -> float:
     after = sum(a * b for a, b in itertools.pairwise(deviations))
     correlation = max(0.0, after / squares) if squares else 0.0
     # the first correlation of few values is estimated too low by about (1 + 4 r) / n (Kendall)
-    likeness = min(HIGHEST_CORRELATION, correlation + (1 + 4 * correlation) / count)
+    likeness = min(MAX_CORRELATION, correlation + (1 + 4 * correlation) / count)
     variance = squares / (count - 1) / count * (1 + likeness) / (1 - likeness)
     return math.sqrt(variance)
 

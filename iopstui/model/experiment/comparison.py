@@ -61,7 +61,7 @@ METRICS = (
 )  # fmt: skip
 
 
-PRIMARY = {metric.option: metric.name for metric in METRICS if metric.option}
+PRIMARY_FIGURES = {metric.option: metric.name for metric in METRICS if metric.option}
 """Names on the command line of what can be the primary figure."""
 
 
@@ -97,7 +97,7 @@ class FigureComparison:
         return (self.difference.mean > 0) == (self.metric.better == HIGHER)
 
 
-def pairs(first: Runs, second: Runs) -> list[tuple[Point, Point]]:
+def paired_runs(first: Runs, second: Runs) -> list[tuple[Point, Point]]:
     """The runs of the same repeats, in their order."""
     return [(first[n], second[n]) for n in sorted(first) if n in second]
 
@@ -149,7 +149,7 @@ def differences_are_precise(runs: Sequence[Runs], within: float, primary: str = 
 def _differences(
     first: Runs, second: Runs, sequential: bool, primary: str
 ) -> list[FigureComparison]:
-    points = pairs(first, second)
+    points = paired_runs(first, second)
     tested = []
     for metric in METRICS:
         values = [(metric.read(a), metric.read(b)) for a, b in points]
@@ -192,7 +192,7 @@ class CpuShift:
 
 def cpu_shifts(first: Runs, second: Runs, sequential: bool = False) -> list[CpuShift]:
     """All CPUs that both have, the largest change of load first (corrected for their number)."""
-    points = pairs(first, second)
+    points = paired_runs(first, second)
     if not points:
         return []
     cpus = sorted(set.intersection(*(set(a.busy) & set(b.busy) for a, b in points)))
@@ -206,7 +206,7 @@ def cpu_shifts(first: Runs, second: Runs, sequential: bool = False) -> list[CpuS
         )
         for cpu in cpus
     }
-    differing, moved = _differing(loads, sequential), _differing(completions, sequential)
+    differing, moved = _differing_cpus(loads, sequential), _differing_cpus(completions, sequential)
     shifts = [
         CpuShift(
             cpu,
@@ -224,7 +224,7 @@ def _mean_of_each(sides: tuple[Sequence[float], Sequence[float]]) -> tuple[float
     return sum(sides[0]) / len(sides[0]), sum(sides[1]) / len(sides[1])
 
 
-def _differing(
+def _differing_cpus(
     sides: Mapping[int, tuple[Sequence[float], Sequence[float]]], sequential: bool
 ) -> set[int]:
     """The CPUs whose two sides differ, corrected for the number of CPUs."""

@@ -12,7 +12,7 @@ from iopstui.model.experiment.comparison import (
     compare,
     cpu_shifts,
     differences_are_precise,
-    pairs,
+    paired_runs,
     primary_figure,
 )
 from iopstui.model.experiment.plan import BIND, Plan, variant_letter
@@ -25,7 +25,7 @@ from iopstui.text import printable
 CPUS_SHOWN = 8
 MAX_NAMED = 2
 MOVED_SHARE = 0.05
-ELSEWHERE = 0.2
+UNCERTAIN_SHIFT = 0.2
 CPU_PER_IO = "CPU per I/O"
 _METHOD = (
     "runs of the same repeat are compared in pairs; intervals: 95 %, {test}; {mark} = significant "
@@ -47,7 +47,7 @@ class ComparisonResults:
     def __init__(self, plan: Plan, runs: Sequence[Mapping[int, Point]]) -> None:
         self.plan = plan
         self.runs = runs
-        self.complete = min(len(pairs(runs[0], variant)) for variant in runs[1:])
+        self.complete = min(len(paired_runs(runs[0], variant)) for variant in runs[1:])
         sequential = plan.until is not None
         self.least = MIN_RUNS if sequential else 2
         self.tested = compare(runs, sequential, plan.figure)
@@ -68,10 +68,10 @@ class ComparisonResults:
             return
         for number, (tested, shifts) in enumerate(zip(self.tested, self.shifts, strict=True), 1):
             yield verdict(self.plan, number, tested, self.complete, bool(moved_cpus(shifts)))
-            yield from describe_moves(shifts, variant_letter(0), variant_letter(number))
-            payer = list(_payer_unknown(tested, shifts))
+            yield from cpu_shift_lines(shifts, variant_letter(0), variant_letter(number))
+            payer = list(_unknown_cpu_cost(tested, shifts))
             yield from payer
-            yield from _unsettled(
+            yield from _unsettled_completions(
                 shifts, variant_letter(number), not payer and not _is_pinned(self.plan)
             )
         if self.plan.until is not None:
@@ -105,7 +105,7 @@ def verdict(
     if runs < MIN_REPEATS:
         measured = ""
         if primary is not None and primary.difference is not None:
-            measured = f"; measured: {primary.metric.name} {_change(primary)}"
+            measured = f"; measured: {primary.metric.name} {_change_text(primary)}"
         return printable(f"{name}{TOO_FEW_REPEATS}{measured}")
     significant = [comparison for comparison in tested if comparison.shown]
     none = f" that {runs} runs of each can detect"
@@ -120,7 +120,7 @@ def verdict(
     if better:
         judgement = "better: " if all(better) else "worse: " if not any(better) else "mixed: "
     secondary = ", ".join(
-        f"{comparison.metric.name} {_change(comparison)}"
+        f"{comparison.metric.name} {_change_text(comparison)}"
         for comparison in significant
         if not comparison.primary
     )
@@ -131,14 +131,14 @@ def verdict(
     ]
     tail = f"; no difference shown in {', '.join(unproven)}" if unproven else ""
     if primary is not None and primary.shown:
-        text = f"{judgement}{primary.metric.name} {_change(primary)}"
+        text = f"{judgement}{primary.metric.name} {_change_text(primary)}"
         text += f"; secondary: {secondary}" if secondary else ""
         return printable(f"{name}{text}{tail}")
     text = f"no difference in {plan.figure}{none}{_largest_difference_text(plan, primary)}"
     return printable(f"{name}{text}; secondary, {judgement}{secondary}{tail}")
 
 
-def _change(comparison: FigureComparison) -> str:
+def _change_text(comparison: FigureComparison) -> str:
     """A change in words; of a share, both values come first: percentage points say little."""
     if comparison.difference is None or comparison.difference.relative:
         return difference_text(comparison)
@@ -167,16 +167,18 @@ def difference_text(comparison: FigureComparison) -> str:
         return units.MISSING
     unit = "%" if difference.relative else "points"
     values = [100 * value for value in (difference.mean, difference.low, difference.high)]
-    return f"{_signed(values[0])} {unit} ({_signed(values[1])} to {_signed(values[2])})"
+    return (
+        f"{_signed_text(values[0])} {unit} ({_signed_text(values[1])} to {_signed_text(values[2])})"
+    )
 
 
-def _signed(value: float) -> str:
+def _signed_text(value: float) -> str:
     if abs(value) >= 9999.5:
         return f"{'-' if value < 0 else '+'}{units.number(abs(value))}"
     return f"{value:+.1f}" if abs(value) < 99.95 else f"{value:+.0f}"
 
 
-def describe_moves(shifts: Sequence[CpuShift], first: str, second: str) -> Iterator[str]:
+def cpu_shift_lines(shifts: Sequence[CpuShift], first: str, second: str) -> Iterator[str]:
     """Describe whose CPU load changes and where completions move; only significant, relevant
     changes."""
     differing = [s for s in shifts if s.shown and abs(s.load[1] - s.load[0]) >= 1]
@@ -196,7 +198,7 @@ def describe_moves(shifts: Sequence[CpuShift], first: str, second: str) -> Itera
             yield f"{len(others)} more ({cpus}) {verb_for_others} with {second}, by less"
     moved = moved_cpus(shifts)
     if moved:
-        yield f"completions move from {first} to {second}: {_shares(moved)}"
+        yield f"completions move from {first} to {second}: {_completion_shares_text(moved)}"
 
 
 def moved_cpus(shifts: Sequence[CpuShift]) -> list[CpuShift]:
@@ -204,7 +206,7 @@ def moved_cpus(shifts: Sequence[CpuShift]) -> list[CpuShift]:
     return [shift for shift in shifts if shift.moved and shift.moved_by >= MOVED_SHARE]
 
 
-def _shares(shifts: Sequence[CpuShift]) -> str:
+def _completion_shares_text(shifts: Sequence[CpuShift]) -> str:
     most = sorted(shifts, key=lambda s: (-s.moved_by, s.cpu))[:CPUS_SHOWN]
     return ", ".join(
         f"CPU {s.cpu} {100 * s.completions[0]:.0f} → {100 * s.completions[1]:.0f} %"
@@ -212,15 +214,16 @@ def _shares(shifts: Sequence[CpuShift]) -> str:
     )
 
 
-def _unsettled(shifts: Sequence[CpuShift], second: str, advise: bool) -> Iterator[str]:
+def _unsettled_completions(shifts: Sequence[CpuShift], second: str, advise: bool) -> Iterator[str]:
     """Completions ran elsewhere on average, but they also move from run to run."""
-    candidates = [shift for shift in shifts if shift.moved_by >= ELSEWHERE]
+    candidates = [shift for shift in shifts if shift.moved_by >= UNCERTAIN_SHIFT]
     if not candidates or moved_cpus(shifts):
         return
     advice = "; cpus_allowed in the job keeps it on the same CPUs" if advise else ""
     yield (
-        f"with {second} completions ran elsewhere on average ({_shares(candidates)}), which these "
-        f"runs can't tell from where the jobs happened to run{advice}"
+        f"with {second} completions ran elsewhere on average "
+        f"({_completion_shares_text(candidates)}), which these runs can't tell "
+        f"from where the jobs happened to run{advice}"
     )
 
 
@@ -230,7 +233,9 @@ def _is_pinned(plan: Plan) -> bool:
     return not {"cpus_allowed", BIND}.isdisjoint((*plan.options, *settings))
 
 
-def _payer_unknown(tested: Sequence[FigureComparison], shifts: Sequence[CpuShift]) -> Iterator[str]:
+def _unknown_cpu_cost(
+    tested: Sequence[FigureComparison], shifts: Sequence[CpuShift]
+) -> Iterator[str]:
     """An I/O costs more or less CPU time, but no one CPU can be named for it."""
     cost = any(comparison.shown and comparison.metric.name == CPU_PER_IO for comparison in tested)
     if not cost or not shifts or any(shift.shown for shift in shifts):

@@ -24,14 +24,14 @@ def why_not_credible(points: Sequence[Point], names: Sequence[str]) -> str:
             f"at {', '.join(busy[:3])}{more} the device moved up to {100 * most:.0f} % more than "
             "fio did (other load, or what file system and page cache add); see `iopstui watch`"
         )
-    place = _valley(points)
+    place = _lowest_valley(points)
     if place is None:
         return ""
     low, after = points[place], max(point.iops for point in points[place + 1 :])
     before = max(point.iops for point in points[:place])
     return (
         f"IOPS fall at {names[place]} ({number(before)}, {number(low.iops)}, then {number(after)} "
-        f"again), by more than {_noise(low)}: something else changed in between; "
+        f"again), by more than {_noise_text(low)}: something else changed in between; "
         + ("measure again" if low.runs > 1 else "check with --repeats 3")
     )
 
@@ -45,20 +45,20 @@ def other_load(point: Point) -> float:
     return more / point.bw if more > max(OTHER_IO_SHARE * point.bw, MIN_OTHER_BYTES) else 0.0
 
 
-def _noise(point: Point) -> str:
+def _noise_text(point: Point) -> str:
     return "its repeats differ" if point.runs > 1 else f"{100 * NOISE_DIP:.0f} %"
 
 
-def _bounds(point: Point) -> tuple[float, float]:
+def _iops_bounds(point: Point) -> tuple[float, float]:
     if point.iops_within is not None:
         return point.iops_within
     # of two single runs the one may be lower by so much
     return point.iops * (1 - NOISE_DIP / 2), point.iops * (1 + NOISE_DIP / 2)
 
 
-def _valley(points: Sequence[Point]) -> int | None:
+def _lowest_valley(points: Sequence[Point]) -> int | None:
     """The lowest point that lies, beyond noise, below one before it and below one behind it."""
-    bounds = [_bounds(point) for point in points]
+    bounds = [_iops_bounds(point) for point in points]
     valleys = [
         place
         for place, (_, high) in enumerate(bounds)

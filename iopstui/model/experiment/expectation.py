@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from iopstui.model.fio.jobfile import Section
 
 EXAMPLES = "For example: --expect 'iops>=5000' --expect 'read.clat.p99<=2ms' --expect 'util<=90%'"
-_FORM = re.compile(r"\s*(?:([^<>=!]+):)?([^<>=!\s:]+)\s*(>=|<=)\s*(\S.*?)\s*")
+_EXPECTATION = re.compile(r"\s*(?:([^<>=!]+):)?([^<>=!\s:]+)\s*(>=|<=)\s*(\S.*?)\s*")
 _SHARE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*%")
 _VALUE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([a-zA-Zµμ%]*)(?:/s)?")
 
@@ -81,9 +81,9 @@ class Expectation:
     @property
     def of_job(self) -> bool:
         """Whether it is about one job."""
-        from iopstui.model.experiment.job_figures import is_of_job
+        from iopstui.model.experiment.job_figures import is_job_figure
 
-        return is_of_job(self.path)
+        return is_job_figure(self.path)
 
     @property
     def limit(self) -> float:
@@ -140,7 +140,7 @@ def parse_expectation(
 ) -> Expectation:
     """An --expect. ``tree`` names the devices under the target, ``opened`` those of them whose
     sum the jobs' I/Os are (``None``: the first of ``tree`` alone). UsageError."""
-    match = _FORM.fullmatch(text)
+    match = _EXPECTATION.fullmatch(text)
     if match is None:
         raise UsageError(
             f"--expect {text!r} is not of the form FIGURE>=VALUE or FIGURE<=VALUE.", EXAMPLES
@@ -153,25 +153,25 @@ def parse_expectation(
         field = job_field(option, job.strip(), name)
         name = f"{job.strip()}:{name}"
     else:
-        field = _field(option, name, tree, tree[:1] if devices is None else devices)
+        field = _parse_field(option, name, tree, tree[:1] if devices is None else devices)
     share = _SHARE.fullmatch(value) if not field.unit.startswith("%") else None
     if share is not None:
         return Expectation(text.strip(), name, field.path, field.unit, op, 0.0, tolerance,
                            float(share[1]) / 100)  # fmt: skip
-    required = _value(option, name, value, field)
+    required = _parse_value(option, name, value, field)
     return Expectation(text.strip(), name, field.path, field.unit, op, required, tolerance)
 
 
-def figure_and_value(
+def parse_figure_and_value(
     option: str, name: str, value: str, tree: Sequence[str], devices: Sequence[str]
 ) -> tuple[Field, float]:
     """The figure that ``name`` means, its path concrete, and ``value`` in its unit. ``asked`` is
     the option with its text, for the UsageError."""
-    field = _field(option, name, tree, devices)
-    return field, _value(option, name, value, field)
+    field = _parse_field(option, name, tree, devices)
+    return field, _parse_value(option, name, value, field)
 
 
-def _field(option: str, name: str, tree: Sequence[str], devices: Sequence[str]) -> Field:
+def _parse_field(option: str, name: str, tree: Sequence[str], devices: Sequence[str]) -> Field:
     fields = {field.id: field for field in _matching_fields(name, tree)}
     device_prefix = f"kernel.disks.{devices[0]}." if len(devices) == 1 else f"kernel.{TOTAL}."
     prefixes = ("", "fio.", f"fio.{TOTAL}.", device_prefix, "kernel.", "kernel.disks.")
@@ -236,7 +236,7 @@ def _matching_fields(name: str, tree: Sequence[str]) -> Iterator[Field]:
                 yield replace(field, path=path)
 
 
-def _value(option: str, name: str, value: str, field: Field) -> float:
+def _parse_value(option: str, name: str, value: str, field: Field) -> float:
     # a source of samples may have a unit of its own
     own_units = {"": 1.0, field.unit.removesuffix("/s").lower(): 1.0}
     units, unit_names = _UNITS.get(field.unit, (own_units, field.unit))
@@ -276,7 +276,7 @@ def why_not_measurable(expectation: Expectation, jobs: Sequence[Section]) -> str
         return f"the job does no {direction}s"
     if kind not in ("slat", "clat", "lat"):
         return None
-    reason = next(filter(None, (_no_latency(job, kind) for job in jobs)), None)
+    reason = next(filter(None, (_why_no_latency(job, kind) for job in jobs)), None)
     if reason:
         return reason
     if kind == "lat" and path[3] != "mean" and not all(
@@ -286,7 +286,7 @@ def why_not_measurable(expectation: Expectation, jobs: Sequence[Section]) -> str
     return None
 
 
-def _no_latency(job: Section, kind: str) -> str | None:
+def _why_no_latency(job: Section, kind: str) -> str | None:
     if _is_enabled(job, "gtod_reduce"):
         return "the job measures no latencies (gtod_reduce=1)"
     if _is_enabled(job, f"disable_{kind}"):
@@ -311,7 +311,7 @@ def _has_direction(job: Section, direction: str) -> bool:
     )
 
 
-def _batches(expectation: Expectation) -> BatchMeans | None:
+def _create_batches(expectation: Expectation) -> BatchMeans | None:
     if expectation.base is None or expectation.of_job:
         return None
     from iopstui.model.experiment.baseline import BatchMeans
@@ -319,16 +319,16 @@ def _batches(expectation: Expectation) -> BatchMeans | None:
     return BatchMeans(expectation.path)
 
 
-IMPOSSIBLE = (
+WHY_IMPOSSIBLE_LATENCY = (
     "fio's latencies are impossible (at these IOPS they need many more I/Os in flight than "
     "iodepth × numjobs)"
 )
 
 
-NO_DRIVE = "it needs an NVMe drive that counts this, and root to ask it"
+WHY_NO_DRIVE = "it needs an NVMe drive that counts this, and root to ask it"
 
 
-def _of_latency(path: Sequence[str]) -> bool:
+def _is_latency(path: Sequence[str]) -> bool:
     return path[0] == "fio" and len(path) > 3 and path[-2] in LATENCIES
 
 
@@ -340,7 +340,7 @@ class ExpectationChecker:
         self._meters = [
             None if expectation.of_job else Meter(expectation.path) for expectation in expectations
         ]
-        self._batches = [_batches(expectation) for expectation in expectations]
+        self._batches = [_create_batches(expectation) for expectation in expectations]
         self._met = [0.0] * len(self._meters)
         self._seconds = [0.0] * len(self._meters)
         self._wrong = False
@@ -368,14 +368,14 @@ class ExpectationChecker:
         for meter, batches, expectation, met, seconds in zip(
             self._meters, self._batches, self.expectations, self._met, self._seconds, strict=True
         ):
-            if self._wrong and _of_latency(expectation.path):
-                results.append(Outcome(expectation, None, None, why=IMPOSSIBLE))
+            if self._wrong and _is_latency(expectation.path):
+                results.append(Outcome(expectation, None, None, why=WHY_IMPOSSIBLE_LATENCY))
                 continue
             measured = meter.value if meter is not None else None
             value = measured if final is None else final.get(expectation.path, measured)
             share = met / seconds if seconds and value is not None else None
             low = high = None
-            why = NO_DRIVE if value is None and expectation.path[0] == NVME else ""
+            why = WHY_NO_DRIVE if value is None and expectation.path[0] == NVME else ""
             if expectation.base is not None and batches is not None and value is not None:
                 from iopstui.model.experiment.baseline import ratio_interval
 

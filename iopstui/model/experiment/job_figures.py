@@ -19,10 +19,10 @@ from iopstui.model.samples import DIRECTIONS, MIXED
 JOBS = "jobs"
 _RATES = {"iops": "iops", "bw": "bw_bytes"}
 _LATENCIES = ("mean", "max", "p50", "p90", "p95", "p99", "p99.9", "p99.99")
-NAMES = ("iops", "bw", "read.iops", "write.bw", "read.clat.mean", "read.clat.p99")
+EXAMPLE_NAMES = ("iops", "bw", "read.iops", "write.bw", "read.clat.mean", "read.clat.p99")
 
 
-def is_of_job(path: Sequence[str]) -> bool:
+def is_job_figure(path: Sequence[str]) -> bool:
     """Whether a figure's path leads to one job."""
     return len(path) > 3 and tuple(path[:2]) == ("fio", JOBS)
 
@@ -34,11 +34,12 @@ def job_field(option: str, job: str, name: str) -> Field:
     rate = len(parts) == 2 and parts[1] in _RATES
     latency = len(parts) == 3 and parts[1] == "clat" and parts[2] in _LATENCIES
     if parts[0] not in (*DIRECTIONS, "total") or not (rate or (latency and parts[0] != "total")):
-        matches = difflib.get_close_matches(name.lower(), NAMES, n=2, cutoff=0.5)
+        matches = difflib.get_close_matches(name.lower(), EXAMPLE_NAMES, n=2, cutoff=0.5)
         raise UsageError(
             f"{option}: fio's report has no {name!r} for a single job.",
             (f"Did you mean {job}:{f' or {job}:'.join(matches)}? " if matches else "")
-            + f"Available: {', '.join(NAMES)}. Without a job's name: all of `iopstui fields`",
+            + f"Available: {', '.join(EXAMPLE_NAMES)}. Without a job's name: all of "
+            "`iopstui fields`",
         )
     field = BY_ID[".".join(("fio", *parts))]
     return replace(field, path=("fio", JOBS, job, *parts))

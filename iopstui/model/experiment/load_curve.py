@@ -11,11 +11,11 @@ from iopstui.model.experiment.curve_credibility import why_not_credible
 from iopstui.model.experiment.expectation import Outcome
 from iopstui.model.experiment.plan import JOB, Axis, Plan
 from iopstui.model.experiment.point import LittlesLaw, Point
-from iopstui.model.experiment.repeated_points import littles_law_of_runs, merge_runs, point_places
+from iopstui.model.experiment.repeated_points import littles_law_of_runs, merge_runs, point_indexes
 from iopstui.model.metrics.statistics.knee import Knee, knee, knee_within
 from iopstui.text import printable
 
-LOADS = ("iodepth", "numjobs")
+LOAD_OPTIONS = ("iodepth", "numjobs")
 
 
 class MeasuredPoint(Protocol):
@@ -57,10 +57,10 @@ class MeasuredPoint(Protocol):
         ...
 
 
-One = TypeVar("One", bound=MeasuredPoint)
+PointT = TypeVar("PointT", bound=MeasuredPoint)
 
 
-class LoadCurve(Generic[One]):
+class LoadCurve(Generic[PointT]):
     """Points that differ in one axis only, in its order. ``fixed`` are the shared settings,
     ``runs`` the runs of each point."""
 
@@ -68,8 +68,8 @@ class LoadCurve(Generic[One]):
         self,
         axis: Axis,
         fixed: Sequence[tuple[str, str]],
-        points: Sequence[One],
-        runs: Sequence[Sequence[One]],
+        points: Sequence[PointT],
+        runs: Sequence[Sequence[PointT]],
     ) -> None:
         self.axis = axis
         self.fixed = tuple(fixed)
@@ -113,44 +113,46 @@ class LoadCurve(Generic[One]):
 
 def load_axis(plan: Plan) -> Axis | None:
     """The axis of load: iodepth, else numjobs."""
-    return next((axis for name in LOADS for axis in plan.axes if axis.name == name), None)
+    return next((axis for name in LOAD_OPTIONS for axis in plan.axes if axis.name == name), None)
 
 
-def drawn_axis(plan: Plan) -> Axis:
+def horizontal_axis(plan: Plan) -> Axis:
     """The horizontal axis of the curves: the load, else the first axis, else the jobs."""
     if not plan.axes:
         return Axis(JOB, "job", plan.jobs)
     return load_axis(plan) or plan.axes[0]
 
 
-def runs_by_point(plan: Plan, runs: Sequence[One]) -> dict[int, list[One]]:
+def runs_by_point(plan: Plan, runs: Sequence[PointT]) -> dict[int, list[PointT]]:
     """The runs of each point, by the point's place in the plan; points in order."""
-    place = point_places(plan)
-    groups: dict[int, list[One]] = {}
+    place = point_indexes(plan)
+    groups: dict[int, list[PointT]] = {}
     for run in sorted(runs, key=lambda run: run.repeat):
         groups.setdefault(place[(run.job, tuple(run.settings))], []).append(run)
     return dict(sorted(groups.items()))
 
 
-def points_of(plan: Plan, runs: Sequence[One]) -> list[One]:
+def measured_points(plan: Plan, runs: Sequence[PointT]) -> list[PointT]:
     """The points that the runs are of, in the plan's order, each of several runs as their mean;
     ``index`` is the point's place."""
-    return [_mean(place, group) for place, group in runs_by_point(plan, runs).items()]
+    return [_mean_run(place, group) for place, group in runs_by_point(plan, runs).items()]
 
 
-def _mean(place: int, runs: Sequence[One]) -> One:
+def _mean_run(place: int, runs: Sequence[PointT]) -> PointT:
     point = merge_runs([run.point for run in runs])
     law = (
         littles_law_of_runs(point, [run.little for run in runs])
         if len(runs) > 1
         else runs[0].little
     )
-    outcomes = tuple(_outcome(group) for group in zip(*(run.outcomes for run in runs), strict=True))
+    outcomes = tuple(
+        _mean_outcome(group) for group in zip(*(run.outcomes for run in runs), strict=True)
+    )
     mean = replace(cast(Any, runs[0]), index=place, point=point, little=law, outcomes=outcomes)
-    return cast(One, mean)
+    return cast(PointT, mean)
 
 
-def _outcome(outcomes: Sequence[Outcome]) -> Outcome:
+def _mean_outcome(outcomes: Sequence[Outcome]) -> Outcome:
     """Outcome of one expectation over all runs of a point; the mean is judged."""
     measured = [outcome.measured for outcome in outcomes if outcome.measured is not None]
     shares = [outcome.share for outcome in outcomes if outcome.share is not None]
@@ -161,19 +163,19 @@ def _outcome(outcomes: Sequence[Outcome]) -> Outcome:
     )
 
 
-def curves_of(plan: Plan, runs: Sequence[One]) -> list[LoadCurve[One]]:
+def load_curves(plan: Plan, runs: Sequence[PointT]) -> list[LoadCurve[PointT]]:
     """Return a curve along the load axis for every other combination; none without such an axis."""
     axis = load_axis(plan)
     return [] if axis is None else curves_along(plan, axis, runs)
 
 
-def curves_along(plan: Plan, axis: Axis, runs: Sequence[One]) -> list[LoadCurve[One]]:
+def curves_along(plan: Plan, axis: Axis, runs: Sequence[PointT]) -> list[LoadCurve[PointT]]:
     """The points as curves along one axis: numbers of load rising, other values as given."""
-    groups: dict[tuple[tuple[str, str], ...], list[tuple[One, list[One]]]] = {}
+    groups: dict[tuple[tuple[str, str], ...], list[tuple[PointT, list[PointT]]]] = {}
     for place, point_runs in runs_by_point(plan, runs).items():
         fixed = tuple(setting for setting in point_runs[0].settings if setting[0] != axis.name)
-        groups.setdefault(fixed, []).append((_mean(place, point_runs), point_runs))
-    order = sorted(axis.values, key=int) if axis.name in LOADS else list(axis.values)
+        groups.setdefault(fixed, []).append((_mean_run(place, point_runs), point_runs))
+    order = sorted(axis.values, key=int) if axis.name in LOAD_OPTIONS else list(axis.values)
     curves = []
     for fixed, group in groups.items():
         group.sort(key=lambda pair: order.index(dict(pair[0].settings)[axis.name]))
@@ -185,7 +187,7 @@ def curves_along(plan: Plan, axis: Axis, runs: Sequence[One]) -> list[LoadCurve[
     return curves
 
 
-def curve_text(curve: LoadCurve[One]) -> str:
+def curve_text(curve: LoadCurve[PointT]) -> str:
     """The knee in words, or why none is claimed; "" if there is none."""
     fixed = " ".join(f"{name}={printable(value)}" for name, value in curve.fixed)
     if curve.doubt:
@@ -196,7 +198,9 @@ def curve_text(curve: LoadCurve[One]) -> str:
     at = curve.points[knee.index]
     name = f"{curve.axis.name}={dict(at.settings)[curve.axis.name]}"
     text = f"knee{' with ' + fixed if fixed else ''}: "
-    figures = f"{number(at.point.iops)} IOPS at {latency(at.point.latency_ns)}{_other_knees(curve)}"
+    figures = (
+        f"{number(at.point.iops)} IOPS at {latency(at.point.latency_ns)}{_other_knees_text(curve)}"
+    )
     if knee.edge == "last":
         return text + (
             f"not reached: up to {name} ({figures}) throughput grows faster than latency. "
@@ -211,7 +215,7 @@ def curve_text(curve: LoadCurve[One]) -> str:
     return text + f"{name} ({figures}), best ratio of throughput to latency; {more}"
 
 
-def _other_knees(curve: LoadCurve[One]) -> str:
+def _other_knees_text(curve: LoadCurve[PointT]) -> str:
     """Name other points that may be the knee; "" if unknown or there is only this one."""
     within = curve.knee_within
     if within is None:
@@ -268,7 +272,7 @@ class FailedPoint(Protocol):
 
 def failure_lines(plan: Plan, failed: Sequence[FailedPoint]) -> list[str]:
     """Return which points failed, and why, a line for each reason."""
-    place = point_places(plan)
+    place = point_indexes(plan)
     reasons: dict[str, list[int]] = {}
     for failure in failed:
         failed_numbers = reasons.setdefault(failure.error, [])
@@ -280,8 +284,8 @@ def failure_lines(plan: Plan, failed: Sequence[FailedPoint]) -> list[str]:
     ]
 
 
-def conclusions(points: Sequence[MeasuredPoint], curves: Sequence[LoadCurve[One]]) -> list[str]:
-    """Conclusions from the whole sweep, in sentences; ``points`` as ``points_of`` returns them."""
+def conclusions(points: Sequence[MeasuredPoint], curves: Sequence[LoadCurve[PointT]]) -> list[str]:
+    """Conclusions from the whole sweep, in sentences; ``points`` from ``measured_points``."""
     lines = [text for text in map(curve_text, curves) if text]
     lines += little_lines(points)
     unsteady = [f"#{event.index + 1}" for event in points if event.point.steady is False]

@@ -33,7 +33,7 @@ _NOT_AN_AXIS = {
     **dict.fromkeys(("filename", "directory"), "the target sets the place"),
     **dict.fromkeys(("stonewall", "wait_for_previous"), "all jobs of a point run at once"),
 }
-_COUNTS = {"iodepth", "numjobs", "nrfiles"}
+_COUNT_OPTIONS = {"iodepth", "numjobs", "nrfiles"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ def expand_plan(plan: Plan) -> Iterator[PlannedPoint]:
     one. Without a seed, as older recordings are, it goes forth and back (ABBA).
     """
     if plan.variants:
-        yield from _compared(plan)
+        yield from _comparison_points(plan)
         return
     lists = [[Setting(a.kind, a.name, v) for v in a.values] for a in reversed(plan.axes)]
     index = 0
@@ -174,10 +174,10 @@ def expand_plan(plan: Plan) -> Iterator[PlannedPoint]:
             index += 1
 
 
-def _compared(plan: Plan) -> Iterator[PlannedPoint]:
+def _comparison_points(plan: Plan) -> Iterator[PlannedPoint]:
     index = 0
     for repeat in range(plan.repeats):
-        for number in _order(plan, repeat):
+        for number in _variant_order(plan, repeat):
             variant = plan.variants[number]
             settings = (*variant.settings, *variant.kept)
             job = next((setting.value for setting in settings if setting.kind == JOB), plan.jobs[0])
@@ -187,7 +187,7 @@ def _compared(plan: Plan) -> Iterator[PlannedPoint]:
             index += 1
 
 
-def _order(plan: Plan, repeat: int) -> list[int]:
+def _variant_order(plan: Plan, repeat: int) -> list[int]:
     order = list(range(len(plan.variants)))
     if plan.seed is None:
         return order if repeat % 2 == 0 else order[::-1]
@@ -219,7 +219,7 @@ def parse_axis(text: str) -> Axis:
     if name == "job":
         raise UsageError("Several jobs are not an axis.", "Give --job several times.")
     check_name(name, f"--axis {text!r}")
-    points = tuple(_values(text, values))
+    points = tuple(_parse_values(text, values))
     if not points:
         raise UsageError(f"--axis {text!r} has no values.", f"For example: --axis {name}=1,2,4")
     times = Counter(points)
@@ -242,7 +242,7 @@ def check_name(name: str, label: str) -> None:
 
 def check_value(name: str, value: str, label: str) -> None:
     """UsageError for a value that is certainly wrong (fio and the kernel judge the rest)."""
-    if name in _COUNTS and not (value.isdecimal() and int(value) > 0):
+    if name in _COUNT_OPTIONS and not (value.isdecimal() and int(value) > 0):
         raise UsageError(f"{label}: {name} takes a whole number of 1 or more, not {value!r}.")
     if name == "bind" and value not in ("queues", "none"):
         raise UsageError(f"{label}: bind is queues or none, not {value!r}.")
@@ -328,7 +328,7 @@ def with_unvaried_tunables(
     return tuple(variants_with_fixed)
 
 
-def _values(text: str, values: str) -> Iterator[str]:
+def _parse_values(text: str, values: str) -> Iterator[str]:
     parts = [part.strip() for part in values.split(",")]
     if parts == [""]:
         return
@@ -341,17 +341,17 @@ def _values(text: str, values: str) -> Iterator[str]:
             plain.append(part)
             yield part
             continue
-        for value in _range(text, [*plain, low], high):
+        for value in _expand_range(text, [*plain, low], high):
             plain.append(value)
             yield value
 
 
-def _range(text: str, before: Sequence[str], end: str) -> Iterator[str]:
+def _expand_range(text: str, before: Sequence[str], end: str) -> Iterator[str]:
     """The values that "before[-1]..end" stands for, both included."""
-    numbers = [_number(text, value) for value in before]
-    last = _number(text, end)
+    numbers = [_parse_number(text, value) for value in before]
+    last = _parse_number(text, end)
     with_units = any(value[-1].isalpha() for value in (*before, end))
-    candidates = [_counted(numbers, last), _multiplied(numbers, last)]
+    candidates = [_arithmetic_range(numbers, last), _geometric_range(numbers, last)]
     if len(numbers) == 1:
         unit = FACTORS[before[-1].lstrip("0123456789").lower()]
         candidates = [range(numbers[0], last + 1, unit) if last > numbers[0] else None]
@@ -371,7 +371,7 @@ def _range(text: str, before: Sequence[str], end: str) -> Iterator[str]:
     yield from (size_text(value) if with_units else str(value) for value in matches[0])
 
 
-def _counted(numbers: Sequence[int], last: int) -> Sequence[int] | None:
+def _arithmetic_range(numbers: Sequence[int], last: int) -> Sequence[int] | None:
     """Continue the numbers with the last difference."""
     if len(numbers) < 2:
         return None
@@ -381,7 +381,7 @@ def _counted(numbers: Sequence[int], last: int) -> Sequence[int] | None:
     return range(numbers[-1], last + 1, step)
 
 
-def _multiplied(numbers: Sequence[int], last: int) -> Sequence[int] | None:
+def _geometric_range(numbers: Sequence[int], last: int) -> Sequence[int] | None:
     """Continue the numbers with the last ratio."""
     if len(numbers) < 2 or numbers[-2] <= 0 or numbers[-1] % numbers[-2]:
         return None
@@ -394,7 +394,7 @@ def _multiplied(numbers: Sequence[int], last: int) -> Sequence[int] | None:
     return values
 
 
-def _number(text: str, value: str) -> int:
+def _parse_number(text: str, value: str) -> int:
     size = parse_whole_size(value)
     if size is None:
         raise UsageError(f"--axis {text!r}: {value!r} is not a number, which .. needs.")

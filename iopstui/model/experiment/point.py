@@ -16,7 +16,7 @@ from iopstui.model.sources import POWER
 
 LITTLE_TOLERANCE = 0.10
 SOFTIRQS, INTERRUPTS = "BLOCK softirqs", "interrupts"
-_DISK = ("ios/s", "bytes/s", "merges/s", "aqu-sz", "util")
+_DISK_FIGURES = ("ios/s", "bytes/s", "merges/s", "aqu-sz", "util")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ def run_length_s(settle_s: float, measure_s: float, interval_s: float) -> float:
     return settle_s + measure_s + (interval_s if settle_s else 0.0)
 
 
-class Settling:
+class SettlingFilter:
     """Selects the frames of one run to measure: those after fio's first ``settle_s`` seconds and
     its ramp, up to ``measure_s`` in total (``None``: all), each to within a tenth of an
     interval."""
@@ -163,7 +163,7 @@ class PointMeter:
     def __init__(
         self, settle_s: float, devices: Sequence[str], measure_s: float | None = None
     ) -> None:
-        self._settling = Settling(settle_s, measure_s)
+        self._settling = SettlingFilter(settle_s, measure_s)
         self._devices = tuple(devices)
         self._ios = 0
         self._intervals: list[tuple[float, float]] = []
@@ -184,7 +184,7 @@ class PointMeter:
             ("fio", "ctx/s"), ("kernel", POWER, "package"),
         ]  # fmt: skip
         scope = ("disks", *devices) if len(devices) == 1 else (TOTAL,)
-        paths += [("kernel", *scope, name) for name in _DISK if devices]
+        paths += [("kernel", *scope, name) for name in _DISK_FIGURES if devices]
         self._meters = {path[1:] if path[0] == "fio" else path[-1:]: Meter(path) for path in paths}
         self._cpus: dict[int, list[Meter]] = {}
 

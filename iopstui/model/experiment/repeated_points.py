@@ -16,14 +16,14 @@ Name = TypeVar("Name", int, str)
 Key = tuple[str, tuple[tuple[str, str], ...]]
 """A job and its settings: what makes two runs those of one point."""
 
-_FIRST = {"latency_of", "bins_of", "completions_of"}
-_LOWEST, _HIGHEST = {"iops_low"}, {"iops_high", "max_ns"}
-_SUMMED = {"seconds", "ios"}
-_OWN = {"iops", "latency_ns", "steady", "busy", "completions", "wait_layers", "runs",
+_FROM_FIRST_RUN = {"latency_of", "bins_of", "completions_of"}
+_MINIMUM_FIELDS, _MAXIMUM_FIELDS = {"iops_low"}, {"iops_high", "max_ns"}
+_SUM_FIELDS = {"seconds", "ios"}
+_SEPARATE_FIELDS = {"iops", "latency_ns", "steady", "busy", "completions", "wait_layers", "runs",
         "iops_within", "latency_within"}  # fmt: skip
 
 
-def point_places(plan: Plan) -> dict[Key, int]:
+def point_indexes(plan: Plan) -> dict[Key, int]:
     """The place of each point of a sweep, from 0: as if every point were run once and in order."""
     return {point_key(step): step.index for step in points_in_order(plan)}
 
@@ -39,7 +39,7 @@ def point_key(step: PlannedPoint) -> Key:
 
 
 @dataclass(frozen=True, slots=True)
-class Mean:
+class MeanWithInterval:
     """A figure over runs: the geometric mean, and its 95 % interval (Student's t on the
     logarithms; ``None`` of a single run)."""
 
@@ -47,18 +47,18 @@ class Mean:
     within: tuple[float, float] | None
 
 
-def mean_of(values: Sequence[float]) -> Mean:
+def geometric_mean(values: Sequence[float]) -> MeanWithInterval:
     """Mean of one or more figures; the plain mean without an interval if one is not positive."""
     count = len(values)
     if any(value <= 0 for value in values):
-        return Mean(sum(values) / count, None)
+        return MeanWithInterval(sum(values) / count, None)
     logs = [math.log(value) for value in values]
     middle = sum(logs) / count
     if count < 2:
-        return Mean(values[0], None)
+        return MeanWithInterval(values[0], None)
     variance = sum((log - middle) ** 2 for log in logs) / (count - 1)
     half = t_quantile(0.5 + CONFIDENCE / 2, count - 1) * math.sqrt(variance / count)
-    return Mean(math.exp(middle), (math.exp(middle - half), math.exp(middle + half)))
+    return MeanWithInterval(math.exp(middle), (math.exp(middle - half), math.exp(middle + half)))
 
 
 def merge_runs(points: Sequence[Point]) -> Point:
@@ -70,41 +70,41 @@ def merge_runs(points: Sequence[Point]) -> Point:
     for name in (field.name for field in fields(Point)):
         values = [getattr(point, name) for point in points]
         present = [value for value in values if value is not None]
-        if name in _FIRST:
+        if name in _FROM_FIRST_RUN:
             merged[name] = values[0]
-        elif name not in _OWN:
+        elif name not in _SEPARATE_FIELDS:
             merged[name] = _combined(name, present)
-    iops = mean_of([point.iops for point in points])
+    iops = geometric_mean([point.iops for point in points])
     latencies = [point.latency_ns for point in points if point.latency_ns is not None]
-    latency = mean_of(latencies) if len(latencies) == len(points) else None
+    latency = geometric_mean(latencies) if len(latencies) == len(points) else None
     return replace(
         points[0], **merged, iops=iops.value, iops_within=iops.within, runs=len(points),
         latency_ns=latency.value if latency else None,
         latency_within=latency.within if latency else None,
-        steady=_steady([point.steady for point in points]),
-        busy=dict(sorted(_by_key([point.busy for point in points]).items())),
-        completions=dict(sorted(_by_key([point.completions for point in points]).items())),
-        wait_layers=_by_key([point.wait_layers for point in points]),
+        steady=_are_all_steady([point.steady for point in points]),
+        busy=dict(sorted(_means_by_key([point.busy for point in points]).items())),
+        completions=dict(sorted(_means_by_key([point.completions for point in points]).items())),
+        wait_layers=_means_by_key([point.wait_layers for point in points]),
     )  # fmt: skip
 
 
 def _combined(name: str, values: Sequence[float]) -> float | None:
     if not values:
         return None
-    if name in _SUMMED:
+    if name in _SUM_FIELDS:
         return sum(values)
-    if name in _LOWEST:
+    if name in _MINIMUM_FIELDS:
         return min(values)
-    return max(values) if name in _HIGHEST else sum(values) / len(values)
+    return max(values) if name in _MAXIMUM_FIELDS else sum(values) / len(values)
 
 
-def _steady(states: Sequence[bool | None]) -> bool | None:
+def _are_all_steady(states: Sequence[bool | None]) -> bool | None:
     if False in states:
         return False
     return None if None in states else True
 
 
-def _by_key(values_by_run: Sequence[Mapping[Name, float]]) -> dict[Name, float]:
+def _means_by_key(values_by_run: Sequence[Mapping[Name, float]]) -> dict[Name, float]:
     """The means by CPU or device; what a run lacks counts as 0."""
     keys = dict.fromkeys(key for values in values_by_run for key in values)
     return {

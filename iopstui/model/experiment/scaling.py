@@ -180,7 +180,7 @@ class Scaling:
         )
 
 
-def scaling(points: Points) -> Scaling:
+def analyse_scaling(points: Points) -> Scaling:
     """Scaling law of measured (hosts, I/Os per second); points without throughput are left out."""
     valid = tuple(sorted((hosts, measured) for hosts, measured in points if measured > 0))
     if len(valid) < MIN_POINTS:

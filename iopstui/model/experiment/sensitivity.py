@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from iopstui.model.experiment.comparison import MIN_REPEATS, metric_named, pairs
+from iopstui.model.experiment.comparison import MIN_REPEATS, metric_named, paired_runs
 from iopstui.model.experiment.plan import Plan
 from iopstui.model.experiment.point import Point
 from iopstui.model.metrics.statistics.paired_comparison import CONFIDENCE
@@ -32,10 +32,10 @@ Runs = Sequence[Mapping[int, Point]]
 def planned_sensitivity(plan: Plan, spread: float | None) -> str:
     """Describe the difference that the planned repeats can detect. ``spread`` is the run-to-run
     noise as the user knows it (0.03: 3 %); ``None``: ASSUMED_NOISE."""
-    noise = f"{_percent(ASSUMED_NOISE if spread is None else spread)} noise"
+    noise = f"{_percent_text(ASSUMED_NOISE if spread is None else spread)} noise"
     if spread is None:
         noise += f" (estimate, updated after repeat {NOISE_KNOWN_FROM})"
-    return _expected(plan, ASSUMED_NOISE if spread is None else spread, noise)
+    return _expected_text(plan, ASSUMED_NOISE if spread is None else spread, noise)
 
 
 def sensitivity_so_far(plan: Plan, runs: Runs) -> str:
@@ -44,7 +44,7 @@ def sensitivity_so_far(plan: Plan, runs: Runs) -> str:
     spread = measured_noise(runs, plan.figure)
     if spread is None:
         return ""
-    return _expected(plan, spread, f"{_percent(spread)} noise (measured so far)")
+    return _expected_text(plan, spread, f"{_percent_text(spread)} noise (measured so far)")
 
 
 def final_sensitivity(plan: Plan, runs: Runs, repeats: int) -> str:
@@ -53,13 +53,13 @@ def final_sensitivity(plan: Plan, runs: Runs, repeats: int) -> str:
     spread = measured_noise(runs, plan.figure)
     if spread is None:
         return ""
-    return _detects(plan, repeats, spread, f"{_percent(spread)} noise (measured)")
+    return _detectable_text(plan, repeats, spread, f"{_percent_text(spread)} noise (measured)")
 
 
 def why_stopped(plan: Plan, runs: Runs, repeats: int, reached: bool) -> str:
     """Why a comparison with ``plan.until`` ended after ``repeats``."""
     subject = f"the difference in {plan.figure} is"
-    within = f"known to within ±{_percent(plan.until or 0.0)}"
+    within = f"known to within ±{_percent_text(plan.until or 0.0)}"
     if reached:
         return f"{subject} {within} after {repeats} repeats"
     at = "interrupted after" if repeats < plan.repeats else "after"
@@ -67,15 +67,16 @@ def why_stopped(plan: Plan, runs: Runs, repeats: int, reached: bool) -> str:
     spread = measured_noise(runs, plan.figure)
     if spread is None:
         return text
-    return f"{text}; with {_percent(spread)} noise (measured) that takes {_runs_text(plan, spread)}"
+    noise = f"with {_percent_text(spread)} noise (measured)"
+    return f"{text}; {noise} that takes {_runs_text(plan, spread)}"
 
 
-def _expected(plan: Plan, spread: float, noise: str) -> str:
+def _expected_text(plan: Plan, spread: float, noise: str) -> str:
     if plan.until is None:
-        return _detects(plan, plan.repeats, spread, noise)
+        return _detectable_text(plan, plan.repeats, spread, noise)
     return (
         f"With {noise} it takes {_runs_text(plan, spread)} until the difference in {plan.figure} "
-        f"is known to within ±{_percent(plan.until)}. At most {plan.repeats} are run."
+        f"is known to within ±{_percent_text(plan.until)}. At most {plan.repeats} are run."
     )
 
 
@@ -91,14 +92,14 @@ def measured_noise(runs: Runs, figure: str) -> float | None:
     read = metric_named(figure).read
     spreads = []
     for variant in runs[1:]:
-        values = [(read(a), read(b)) for a, b in pairs(runs[0], variant)]
+        values = [(read(a), read(b)) for a, b in paired_runs(runs[0], variant)]
         present = [(a, b) for a, b in values if a is not None and b is not None]
         spreads.append(spread_of(present) if len(present) == len(values) else None)
     noise = [spread / math.sqrt(2) for spread in spreads if spread is not None]
     return max(noise) if len(noise) == len(spreads) and noise else None
 
 
-def _detects(plan: Plan, repeats: int, spread: float, noise: str) -> str:
+def _detectable_text(plan: Plan, repeats: int, spread: float, noise: str) -> str:
     """ "With 5 repeats and 3 % noise this can detect a 10 % difference in IOPS. For 7 % use 6
     repeats." Detected is what is found in four of five comparisons."""
     if repeats < MIN_REPEATS:
@@ -111,17 +112,17 @@ def _detects(plan: Plan, repeats: int, spread: float, noise: str) -> str:
     detected = next((share for share in ROUND_SHARES if math.log1p(share) >= least), None)
     missed = next((share for share in reversed(ROUND_SHARES) if math.log1p(share) < least), None)
     size = (
-        f"a {_percent(detected)} difference"
+        f"a {_percent_text(detected)} difference"
         if detected
-        else f"only more than {_percent(ROUND_SHARES[-1])}"
+        else f"only more than {_percent_text(ROUND_SHARES[-1])}"
     )
     text = f"With {repeats} repeats and {noise} this can detect {size} in {plan.figure}."
     if missed is None:
         return text
     enough = repeats_for(math.log1p(missed), pair_spread, alpha)
     use = f"more than {MAX_REPEATS}" if enough is None else f"{enough}"
-    return f"{text} For {_percent(missed)} use {use} repeats."
+    return f"{text} For {_percent_text(missed)} use {use} repeats."
 
 
-def _percent(share: float) -> str:
+def _percent_text(share: float) -> str:
     return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:.0f} %"

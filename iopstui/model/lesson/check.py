@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from iopstui.model.lesson.figures import FACTS, FIO, RUN, SPACES
+from iopstui.model.lesson.figures import FACT_NAMESPACES, FACTS, FIO, RUN
 from iopstui.model.lesson.pages import (
     AnswerPage,
     FiguresPage,
@@ -14,7 +14,7 @@ from iopstui.model.lesson.pages import (
     ReportPage,
     RunPage,
 )
-from iopstui.model.lesson.section import Section, known_names
+from iopstui.model.lesson.section import Section, suggest_names
 
 
 def check_names(lesson: Lesson, sections: Sequence[Section]) -> None:
@@ -25,7 +25,7 @@ def check_names(lesson: Lesson, sections: Sequence[Section]) -> None:
     of_let = next((section for section in sections if section.header == "let"), None)
     for key, formula in lesson.lets.items():
         assert of_let is not None
-        _check(of_let, key, formula.names, all_runs, all_runs, lets)
+        _check_figures(of_let, key, formula.names, all_runs, all_runs, lets)
         lets.add(key)
     by_step = [section for section in sections if section.header not in ("lesson", "let")]
     questions: dict[str, QuestionPage] = {}
@@ -33,21 +33,21 @@ def check_names(lesson: Lesson, sections: Sequence[Section]) -> None:
     for section, step in zip(by_step, lesson.steps, strict=True):
         if isinstance(step, QuestionPage):
             questions[step.name] = step
-        for key, names in _names(step):
+        for key, names in _figures_by_key(step):
             known_runs = all_runs if key.startswith("right ") else finished
             needed = lesson.needed_names(names) | set(names)
-            _check(section, key, needed, known_runs, all_runs, set(lesson.lets))
+            _check_figures(section, key, needed, known_runs, all_runs, set(lesson.lets))
         if isinstance(step, RunPage):
             finished.add(step.name)
-        for run in _runs_of(step):
+        for run in _shown_runs(step):
             if run not in finished:
-                section.fail(f"there is no run {run!r} before it", known_names(run, finished))
+                section.fail(f"there is no run {run!r} before it", suggest_names(run, finished))
         for name in step.answers if isinstance(step, AnswerPage) else ():
             if name not in questions:
                 section.fail(
-                    f"answers: no [ask: {name}] comes before it", known_names(name, questions)
+                    f"answers: no [ask: {name}] comes before it", suggest_names(name, questions)
                 )
-            late = _runs_named(lesson.needed_names(questions[name].figures)) - finished
+            late = _run_names(lesson.needed_names(questions[name].figures)) - finished
             if late:
                 section.fail(f"answers: {name} is decided by run {late.pop()}, which comes later")
             answered.add(name)
@@ -59,17 +59,17 @@ def check_names(lesson: Lesson, sections: Sequence[Section]) -> None:
                      f"Add an [explain: ...] after the runs with: answers = {name}")  # fmt: skip
 
 
-def _runs_of(step: Page) -> tuple[str, ...]:
+def _shown_runs(step: Page) -> tuple[str, ...]:
     if isinstance(step, FiguresPage):
         return step.runs
     return (step.run,) if isinstance(step, ReportPage) else ()
 
 
-def _runs_named(names: Iterable[str]) -> set[str]:
+def _run_names(names: Iterable[str]) -> set[str]:
     return {name.partition(".")[0] for name in names if name not in FACTS}
 
 
-def _names(step: Page) -> Iterator[tuple[str, Iterable[str]]]:
+def _figures_by_key(step: Page) -> Iterator[tuple[str, Iterable[str]]]:
     """(key, the figures it asks for) of everything on a page."""
     for key, formula in (("when", step.when), ("needs", step.needs)):
         if formula is not None:
@@ -91,7 +91,7 @@ def _names(step: Page) -> Iterator[tuple[str, Iterable[str]]]:
                 yield part, paragraph.names
 
 
-def _check(
+def _check_figures(
     section: Section,
     key: str,
     names: Iterable[str],
@@ -104,17 +104,21 @@ def _check(
         first, _, figure = name.partition(".")
         if name in FACTS or name in lets:
             continue
-        if first in SPACES:
-            section.fail(f"{key}: there is no {name}", known_names(name, FACTS))
+        if first in FACT_NAMESPACES:
+            section.fail(f"{key}: there is no {name}", suggest_names(name, FACTS))
         if not figure:
             section.fail(f"{key}: {name!r} is not a figure",
                          "A figure is RUN.FIGURE, e.g. deep.iops, or one of [let] "
                          "before it.")  # fmt: skip
         if first not in all_runs:
-            section.fail(f"{key}: {name}: there is no [run: {first}]", known_names(first, all_runs))
+            section.fail(
+                f"{key}: {name}: there is no [run: {first}]", suggest_names(first, all_runs)
+            )
         if first not in finished:
             section.fail(
                 f"{key}: {name}: [run: {first}] comes later, so nothing is known about it yet"
             )
         if figure not in RUN and not figure.startswith(f"{FIO}."):
-            section.fail(f"{key}: {name}: no run has a figure {figure!r}", known_names(figure, RUN))
+            section.fail(
+                f"{key}: {name}: no run has a figure {figure!r}", suggest_names(figure, RUN)
+            )

@@ -29,7 +29,7 @@ class Figure:
     read: Callable[[Point], Value | None] | None = None
 
 
-def _most_on(point: Point) -> float | None:
+def _busiest_cpu(point: Point) -> float | None:
     shares = point.completions
     return float(max(shares, key=lambda cpu: shares[cpu])) if shares else None
 
@@ -44,7 +44,7 @@ RUN: Mapping[str, Figure] = {
     "block": Figure("b", "mean size of an I/O", lambda p: p.bw / p.iops if p.iops else None),
     "ios": Figure("n", "I/Os counted", lambda p: float(p.ios)),
     "seconds": Figure("1", "seconds measured", lambda p: p.seconds),
-    "latency": Figure("t", "mean latency as fio sees it", lambda p: _of_fio(p, p.latency_ns)),
+    "latency": Figure("t", "mean latency as fio sees it", lambda p: _fio_value(p, p.latency_ns)),
     "slat": Figure("t", "mean submission latency", lambda p: p.slat_ns),
     "clat": Figure("t", "mean completion latency", lambda p: p.clat_ns),
     "p50": Figure("t", "median of the latency", lambda p: p.p50_ns),
@@ -53,7 +53,7 @@ RUN: Mapping[str, Figure] = {
     "max": Figure("t", "slowest I/O", lambda p: p.max_ns),
     "slower": Figure("%", "share of I/Os slower than the mean", lambda p: p.slower),
     "in_flight": Figure("1", "I/Os in flight: IOPS x mean latency",
-                        lambda p: _of_fio(p, p.in_flight)),
+                        lambda p: _fio_value(p, p.in_flight)),
     "device_iops": Figure("n", "requests the device completed per second",
                           lambda p: p.device_iops),
     "device_bw": Figure("b/s", "bytes it moved per second", lambda p: p.device_bw),
@@ -68,7 +68,7 @@ RUN: Mapping[str, Figure] = {
     "switches": Figure("n", "context switches of fio per second", lambda p: p.ctx_s),
     "most": Figure("%", "completions on the CPU that did most",
                    lambda p: p.most_completions),
-    "most_on": Figure("0", "number of that CPU", _most_on),
+    "most_on": Figure("0", "number of that CPU", _busiest_cpu),
     "device_p50": Figure("t", "median in the device alone, by the probe",
                          lambda p: p.device_p50_ns),
     "device_p99": Figure("t", "99th percentile in the device alone, by the probe",
@@ -124,10 +124,10 @@ FACTS: Mapping[str, Figure] = {
     "why.read_ahead_kb": Figure("", "the same"),
     "matters.rq_affinity": Figure("", "whether it can move completions here"),
 }
-SPACES = frozenset(name.partition(".")[0] for name in FACTS)
+FACT_NAMESPACES = frozenset(name.partition(".")[0] for name in FACTS)
 
 
-def _of_fio(point: Point, value: float | None) -> float | None:
+def _fio_value(point: Point, value: float | None) -> float | None:
     """``None`` where fio took no latency: the kernel's await has a name of its own."""
     return None if point.latency_of == "await" else value
 
@@ -148,7 +148,7 @@ def _fio_unit(path: list[str]) -> str:
     return {"io_bytes": "b", "bw_bytes": "b/s"}.get(path[-1], "n")
 
 
-def asked_figures(job_shape: JobShape) -> Figures:
+def requested_figures(job_shape: JobShape) -> Figures:
     """The figures that a run requests."""
     return {
         "asked": None if job_shape.in_flight is None else float(job_shape.in_flight),

@@ -16,7 +16,7 @@ from iopstui.errors import UsageError
 from iopstui.model.block.tunable import parse_tunable
 from iopstui.model.fio.jobfile import parse_override
 from iopstui.model.lesson.check import check_names
-from iopstui.model.lesson.figures import FIO, RUN, SPACES
+from iopstui.model.lesson.figures import FACT_NAMESPACES, FIO, RUN
 from iopstui.model.lesson.formula import CONSTANTS, FUNCTIONS, Formula
 from iopstui.model.lesson.pages import (
     ASK,
@@ -37,20 +37,20 @@ from iopstui.model.lesson.pages import (
     RunPage,
     TextPage,
 )
-from iopstui.model.lesson.section import Section, known_names
+from iopstui.model.lesson.section import Section, suggest_names
 from iopstui.model.lesson.text import Template
 
 LONGEST_RUN_S = 600.0
 MAX_STEPS = 200
 
-_COMMON = {"title", "text", "when", "needs", "why"}
+_COMMON_KEYS = {"title", "text", "when", "needs", "why"}
 _KEYS: Mapping[str, set[str]] = {
-    TELL: _COMMON,
-    ASK: _COMMON,  # and a, b, c ..., right a ...
-    RUN_STEP: _COMMON | {"job", "fio", "set", "knob", "bind", "settle", "seconds", "look"},
-    SEE: _COMMON | {"runs", "figures"},
-    EXPLAIN: _COMMON | {"answers"},
-    REPORT: _COMMON | {"run", *PARTS},
+    TELL: _COMMON_KEYS,
+    ASK: _COMMON_KEYS,  # and a, b, c ..., right a ...
+    RUN_STEP: _COMMON_KEYS | {"job", "fio", "set", "knob", "bind", "settle", "seconds", "look"},
+    SEE: _COMMON_KEYS | {"runs", "figures"},
+    EXPLAIN: _COMMON_KEYS | {"answers"},
+    REPORT: _COMMON_KEYS | {"run", *PARTS},
 }
 _LESSON_KEYS = {"title", "teaches", "source", "minutes", "job", "fio", "set", "settle", "seconds",
                 "size"}  # fmt: skip
@@ -59,7 +59,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
 
 def parse_lesson(text: str, name: str, path: str) -> Lesson:
     """Parse the file. UsageError names the file, the section and how to fix it."""
-    sections = list(_sections(text, path))
+    sections = list(_read_sections(text, path))
     heads = [section for section in sections if section.header == "lesson"]
     if not heads:
         raise UsageError(f"{path} is not a lesson: it has no [lesson] section.",
@@ -69,7 +69,7 @@ def parse_lesson(text: str, name: str, path: str) -> Lesson:
     head.check(_LESSON_KEYS)
     lets = next((section for section in sections if section.header == "let"), None)
     steps = tuple(
-        _step(section, head) for section in sections if section.header not in ("lesson", "let")
+        _read_page(section, head) for section in sections if section.header not in ("lesson", "let")
     )
     if not steps:
         head.fail("the lesson has no pages", "Add at least [tell: start] with a text.")
@@ -90,7 +90,7 @@ def parse_lesson(text: str, name: str, path: str) -> Lesson:
     return lesson
 
 
-def _sections(text: str, path: str) -> Iterator[Section]:
+def _read_sections(text: str, path: str) -> Iterator[Section]:
     parser = configparser.ConfigParser(
         interpolation=None, delimiters=("=",), comment_prefixes=("#", ";"), default_section="\0"
     )
@@ -115,7 +115,7 @@ def _sections(text: str, path: str) -> Iterator[Section]:
         yield Section(path, header, parser[header])
 
 
-def _step(section: Section, head: Section) -> Page:
+def _read_page(section: Section, head: Section) -> Page:
     kind, colon, name = (part.strip() for part in section.header.partition(":"))
     if kind not in _KEYS or not colon:
         matches = difflib.get_close_matches(kind, _KEYS, n=1)
@@ -127,15 +127,16 @@ def _step(section: Section, head: Section) -> Page:
     if not _NAME.fullmatch(name) or keyword.iskeyword(name):
         section.fail(f"{name!r} can't be a name", "Use a word of a-z, 0-9 and _, e.g. [run: deep].")
     makers = {
-        TELL: _read_text_page, ASK: _ask, RUN_STEP: _run, SEE: _read_figures_page,
-        EXPLAIN: _explain, REPORT: _report,
+        TELL: _read_text_page, ASK: _read_question_page, RUN_STEP: _read_run_page,
+        SEE: _read_figures_page,
+        EXPLAIN: _read_answer_page, REPORT: _read_report_page,
     }  # fmt: skip
     if kind != ASK:
         section.check(_KEYS[kind])
     return makers[kind](section, name, head)
 
 
-def _common(section: Section, name: str) -> dict[str, object]:
+def _read_common_keys(section: Section, name: str) -> dict[str, object]:
     needs = section.formula("needs")
     if needs is not None and "why" not in section.keys:
         section.fail("needs without why", "Add why = what to say where it can't be shown.")
@@ -151,12 +152,12 @@ def _common(section: Section, name: str) -> dict[str, object]:
 
 def _read_text_page(section: Section, name: str, head: Section) -> Page:
     section.text("text")
-    return TextPage(**_common(section, name))  # type: ignore[arg-type]
+    return TextPage(**_read_common_keys(section, name))  # type: ignore[arg-type]
 
 
-def _ask(section: Section, name: str, head: Section) -> Page:
+def _read_question_page(section: Section, name: str, head: Section) -> Page:
     letters = [key for key in section.keys if len(key) == 1 and key.isalpha()]
-    section.check({*_COMMON, *letters, *(f"right {letter}" for letter in letters)})
+    section.check({*_COMMON_KEYS, *letters, *(f"right {letter}" for letter in letters)})
     section.text("text")
     if len(letters) < 2 or letters != [chr(97 + n) for n in range(len(letters))]:
         section.fail("a question needs the answers a, b ... in order",
@@ -169,11 +170,11 @@ def _ask(section: Section, name: str, head: Section) -> Page:
             section.fail(f"answer {letter} has no condition",
                          f"Add: right {letter} = a formula, or false")  # fmt: skip
         choices.append(Choice(letter=letter, text=section.template(letter), right=right))
-    return QuestionPage(choices=tuple(choices), **_common(section, name))  # type: ignore[arg-type]
+    return QuestionPage(choices=tuple(choices), **_read_common_keys(section, name))  # type: ignore[arg-type]
 
 
-def _run(section: Section, name: str, head: Section) -> Page:
-    if name in SPACES or name in CONSTANTS or name in FUNCTIONS:
+def _read_run_page(section: Section, name: str, head: Section) -> Page:
+    if name in FACT_NAMESPACES or name in CONSTANTS or name in FUNCTIONS:
         section.fail(f"a run can't be called {name}: formulas mean something else by it")
     own_job = {"job", "fio"} & section.keys.keys()
     of = section if own_job else head
@@ -184,23 +185,23 @@ def _run(section: Section, name: str, head: Section) -> Page:
                      "job file below it, here or in [lesson], one of them.")  # fmt: skip
     if inline and not any(line.startswith("[") for line in inline.splitlines()):
         inline = f"[{name}]\n{inline}"
-    inherited = () if own_job else tuple(_options(head))
+    inherited = () if own_job else tuple(_read_options(head))
     return RunPage(
         job=job or name,
         fio=inline,
-        options=tuple(dict([*inherited, *_options(section)]).items()),
-        knobs=tuple(_knobs(section)),
-        bind=_bind(section),
+        options=tuple(dict([*inherited, *_read_options(section)]).items()),
+        knobs=tuple(_read_knobs(section)),
+        bind=_read_bind(section),
         settle=section.number("settle", head.number("settle", 1, 0, LONGEST_RUN_S), 0,
                               LONGEST_RUN_S),
         seconds=section.number("seconds", head.number("seconds", 5, 1, LONGEST_RUN_S), 1,
                                LONGEST_RUN_S),
         look=tuple(_read_look_lines(section)),
-        **_common(section, name),  # type: ignore[arg-type]
+        **_read_common_keys(section, name),  # type: ignore[arg-type]
     )  # fmt: skip
 
 
-def _options(section: Section) -> Iterator[tuple[str, Template]]:
+def _read_options(section: Section) -> Iterator[tuple[str, Template]]:
     for line in section.lines("set"):
         try:
             option, value = parse_override(line)
@@ -214,7 +215,7 @@ def _options(section: Section) -> Iterator[tuple[str, Template]]:
         yield option, section.filled("set", value)
 
 
-def _knobs(section: Section) -> Iterator[tuple[str, Template]]:
+def _read_knobs(section: Section) -> Iterator[tuple[str, Template]]:
     for line in section.lines("knob"):
         knob, _, value = line.partition("=")
         if "{" in value:
@@ -228,7 +229,7 @@ def _knobs(section: Section) -> Iterator[tuple[str, Template]]:
         yield knob, value_of
 
 
-def _bind(section: Section) -> bool:
+def _read_bind(section: Section) -> bool:
     text = section.text("bind", "none")
     if text not in ("queues", "none"):
         section.fail(f"bind = {text}: it is queues or none")
@@ -249,21 +250,22 @@ def _read_figures_page(section: Section, name: str, head: Section) -> Page:
     figures = section.word_list("figures")
     for figure in figures:
         if figure not in RUN and not figure.startswith(f"{FIO}."):
-            section.fail(f"figures: no run has a figure {figure!r}", known_names(figure, RUN))
+            section.fail(f"figures: no run has a figure {figure!r}", suggest_names(figure, RUN))
     if not figures:
         section.fail("'figures' is missing", "For example: figures = iops, latency, p99")
-    return FiguresPage(runs=section.word_list("runs"), figures=figures, **_common(section, name))  # type: ignore[arg-type]
+    runs, common = section.word_list("runs"), _read_common_keys(section, name)
+    return FiguresPage(runs=runs, figures=figures, **common)  # type: ignore[arg-type]
 
 
-def _explain(section: Section, name: str, head: Section) -> Page:
+def _read_answer_page(section: Section, name: str, head: Section) -> Page:
     if "answers" not in section.keys:
         section.text("text")
-    return AnswerPage(answers=section.word_list("answers"), **_common(section, name))  # type: ignore[arg-type]
+    return AnswerPage(answers=section.word_list("answers"), **_read_common_keys(section, name))  # type: ignore[arg-type]
 
 
-def _report(section: Section, name: str, head: Section) -> Page:
+def _read_report_page(section: Section, name: str, head: Section) -> Page:
     parts = tuple((part, section.paragraphs(part)) for part in PARTS if part in section.keys)
-    return ReportPage(run=section.text("run"), parts=parts, **_common(section, name))  # type: ignore[arg-type]
+    return ReportPage(run=section.text("run"), parts=parts, **_read_common_keys(section, name))  # type: ignore[arg-type]
 
 
 def _read_formula(section: Section, key: str) -> Formula:

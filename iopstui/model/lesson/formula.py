@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-LONGEST = 500
+MAX_LENGTH = 500
 Value = float | str | bool
 Lookup = Callable[[str], "Value | None"]
 
@@ -55,11 +55,11 @@ class Formula:
     @property
     def name(self) -> str | None:
         """The figure's name, if the formula is nothing but one."""
-        return _dotted(self._tree)
+        return _dotted_name(self._tree)
 
     def value(self, lookup: Lookup) -> Value | None:
         """The result with the figures that ``lookup`` knows; ``None``: unknown."""
-        return _value(self._tree, lookup)
+        return _evaluate(self._tree, lookup)
 
     def as_boolean(self, lookup: Lookup) -> bool | None:
         """The result as True, False or ``None`` (unknown); a number is unknown, too."""
@@ -72,12 +72,12 @@ def parse_formula(text: str) -> Formula:
     bare = " ".join(text.split())
     if not bare:
         raise FormulaError("the formula is empty")
-    if len(bare) > LONGEST:
-        raise FormulaError(f"the formula is longer than {LONGEST} characters")
+    if len(bare) > MAX_LENGTH:
+        raise FormulaError(f"the formula is longer than {MAX_LENGTH} characters")
     try:
         tree = ast.parse(bare, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise FormulaError(f"{bare!r} is not a formula: {_reason(bare, error)}") from None
+        raise FormulaError(f"{bare!r} is not a formula: {_syntax_problem(bare, error)}") from None
     try:
         names = frozenset(_names(tree, bare))
     except RecursionError:
@@ -85,7 +85,7 @@ def parse_formula(text: str) -> Formula:
     return Formula(bare, names, tree)
 
 
-def _reason(text: str, error: Exception) -> str:
+def _syntax_problem(text: str, error: Exception) -> str:
     if re.search(r"(?<![<>=!])=(?!=)", text):
         return "equal is written =="
     message = error.msg if isinstance(error, SyntaxError) else str(error)
@@ -97,7 +97,7 @@ def _names(node: ast.expr, text: str) -> Iterator[str]:
     if isinstance(node, ast.Constant):
         _check_constant(node, text)
     elif isinstance(node, (ast.Name, ast.Attribute)):
-        name = _dotted(node)
+        name = _dotted_name(node)
         if name is None:
             raise FormulaError(f"{text!r}: only names can have a dot after them")
         if name in FUNCTIONS:
@@ -156,29 +156,29 @@ def _check_constant(node: ast.Constant, text: str) -> None:
     raise FormulaError(f"{text!r}: {node.value!r} is neither a number nor a text")
 
 
-def _dotted(node: ast.expr) -> str | None:
+def _dotted_name(node: ast.expr) -> str | None:
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.Attribute):
-        before = _dotted(node.value)
+        before = _dotted_name(node.value)
         return None if before is None else f"{before}.{node.attr}"
     return None
 
 
-def _value(node: ast.expr, lookup: Lookup) -> Value | None:
+def _evaluate(node: ast.expr, lookup: Lookup) -> Value | None:
     if isinstance(node, ast.Constant):
         return _real_number(node.value)  # type: ignore[arg-type]
-    name = _dotted(node)
+    name = _dotted_name(node)
     if name is not None:
         return CONSTANTS[name] if name in CONSTANTS else _real_number(lookup(name))
     if isinstance(node, ast.BinOp):
-        return _arithmetic(node, lookup)
+        return _evaluate_arithmetic(node, lookup)
     if isinstance(node, ast.UnaryOp):
-        return _signed(node, lookup)
+        return _evaluate_unary(node, lookup)
     if isinstance(node, ast.BoolOp):
-        return _joined(node, lookup)
+        return _evaluate_boolean(node, lookup)
     if isinstance(node, ast.Compare):
-        return _compared(node, lookup)
+        return _evaluate_comparison(node, lookup)
     assert isinstance(node, ast.Call)
     return _call_function(node, lookup)
 
@@ -194,8 +194,8 @@ def _number(value: Value | None) -> float | None:
     return None if value is None or isinstance(value, (bool, str)) else value
 
 
-def _arithmetic(node: ast.BinOp, lookup: Lookup) -> float | None:
-    left, right = _number(_value(node.left, lookup)), _number(_value(node.right, lookup))
+def _evaluate_arithmetic(node: ast.BinOp, lookup: Lookup) -> float | None:
+    left, right = _number(_evaluate(node.left, lookup)), _number(_evaluate(node.right, lookup))
     if left is None or right is None:
         return None
     try:
@@ -205,32 +205,32 @@ def _arithmetic(node: ast.BinOp, lookup: Lookup) -> float | None:
     return result if math.isfinite(result) else None
 
 
-def _signed(node: ast.UnaryOp, lookup: Lookup) -> Value | None:
-    value = _value(node.operand, lookup)
+def _evaluate_unary(node: ast.UnaryOp, lookup: Lookup) -> Value | None:
+    value = _evaluate(node.operand, lookup)
     if isinstance(node.op, ast.Not):
         return not value if isinstance(value, bool) else None
     number = _number(value)
     return -number if number is not None and isinstance(node.op, ast.USub) else number
 
 
-def _joined(node: ast.BoolOp, lookup: Lookup) -> bool | None:
+def _evaluate_boolean(node: ast.BoolOp, lookup: Lookup) -> bool | None:
     """Three-valued: one False decides an ``and``, one True an ``or``."""
     decisive = isinstance(node.op, ast.Or)
-    values = [_value(part, lookup) for part in node.values]
+    values = [_evaluate(part, lookup) for part in node.values]
     if any(value is decisive for value in values):
         return decisive
     return not decisive if all(isinstance(value, bool) for value in values) else None
 
 
-def _compared(node: ast.Compare, lookup: Lookup) -> bool | None:
-    values = [_value(part, lookup) for part in (node.left, *node.comparators)]
-    results = [_pair(op, values[n], values[n + 1]) for n, op in enumerate(node.ops)]
+def _evaluate_comparison(node: ast.Compare, lookup: Lookup) -> bool | None:
+    values = [_evaluate(part, lookup) for part in (node.left, *node.comparators)]
+    results = [_compare(op, values[n], values[n + 1]) for n, op in enumerate(node.ops)]
     if any(result is False for result in results):
         return False
     return None if any(result is None for result in results) else True
 
 
-def _pair(op: ast.cmpop, left: Value | None, right: Value | None) -> bool | None:
+def _compare(op: ast.cmpop, left: Value | None, right: Value | None) -> bool | None:
     if left is None or right is None:
         return None
     if isinstance(op, (ast.Eq, ast.NotEq)):
@@ -250,7 +250,7 @@ def _type_of(value: Value) -> type:
 
 def _call_function(node: ast.Call, lookup: Lookup) -> Value | None:
     assert isinstance(node.func, ast.Name)
-    values = [_value(part, lookup) for part in node.args]
+    values = [_evaluate(part, lookup) for part in node.args]
     if node.func.id == "known":
         return values[0] is not None
     numbers = [_number(value) for value in values]

@@ -91,7 +91,7 @@ class Section:
         return tuple(self.keys.get(key, "").replace(",", " ").split())
 
 
-def known_names(name: str, candidates: Iterable[str]) -> str:
+def suggest_names(name: str, candidates: Iterable[str]) -> str:
     """The names that were probably meant, else all known names."""
     names = list(candidates)
     matches = difflib.get_close_matches(name, names, n=2)

@@ -88,7 +88,7 @@ class Paragraph:
 
 
 @dataclass(frozen=True, slots=True)
-class ShownParagraph:
+class VisibleParagraph:
     """A paragraph ready to be shown; ``kept``: its lines are not to be flowed."""
 
     text: str
@@ -109,7 +109,7 @@ def parse_template(text: str) -> Template:
                 f"a brace without its partner in {_text_around(text, match.start())}"
             )
         else:
-            parts.append(_slot(match[1]))
+            parts.append(_parse_slot(match[1]))
     parts.append(text[at:])
     return Template(tuple(part for part in parts if part != ""))
 
@@ -118,7 +118,7 @@ def _text_around(text: str, at: int) -> str:
     return repr(text[max(0, at - 20) : at + 20])
 
 
-def _slot(text: str) -> TextFormula:
+def _parse_slot(text: str) -> TextFormula:
     match = _FORM.fullmatch(text)
     formula, form = (match[1], match[2]) if match else (text, "")
     if match and form not in FORMS:
@@ -131,11 +131,11 @@ def parse_paragraphs(text: str) -> tuple[Paragraph, ...]:
     paragraphs: list[Paragraph] = []
     for block in re.split(r"\n[ \t]*\n", text.strip()):
         if block.strip():
-            paragraphs.append(_paragraph(block.strip(), paragraphs))
+            paragraphs.append(_parse_paragraph(block.strip(), paragraphs))
     return tuple(paragraphs)
 
 
-def _paragraph(block: str, before: Sequence[Paragraph]) -> Paragraph:
+def _parse_paragraph(block: str, before: Sequence[Paragraph]) -> Paragraph:
     when, otherwise = None, False
     match = _WHEN.match(block)
     if match is not None:
@@ -157,28 +157,28 @@ def _paragraph(block: str, before: Sequence[Paragraph]) -> Paragraph:
 
 def visible_paragraphs(
     paragraphs: Sequence[Paragraph], lookup: Lookup, unit_of: UnitOf
-) -> tuple[list[ShownParagraph], frozenset[str]]:
+) -> tuple[list[VisibleParagraph], frozenset[str]]:
     """The paragraphs that hold, filled; and the figures that were missing in those that can't
     be told."""
-    out: list[ShownParagraph] = []
+    out: list[VisibleParagraph] = []
     missing: set[str] = set()
     none_held: bool | None = True
     in_group = False
     for paragraph in paragraphs:
         if paragraph.when is not None:
             condition = paragraph.when.as_boolean(lookup)
-            none_held, in_group = _none_held(none_held if in_group else True, condition), True
+            none_held, in_group = _is_none_true(none_held if in_group else True, condition), True
         else:
             condition, in_group = none_held if paragraph.otherwise else True, False
         text = paragraph.template.fill(lookup, unit_of) if condition else None
         if text is not None:
-            out.append(ShownParagraph(text, paragraph.kept))
+            out.append(VisibleParagraph(text, paragraph.kept))
         elif condition is None or condition:
             missing |= {name for name in paragraph.names if lookup(name) is None}
     return out, frozenset(missing)
 
 
-def _none_held(before: bool | None, condition: bool | None) -> bool | None:
+def _is_none_true(before: bool | None, condition: bool | None) -> bool | None:
     """Whether none of the conditions so far was true."""
     if before is False or condition is True:
         return False
@@ -196,23 +196,23 @@ def format_value(value: Value, form: str) -> str:
     if form in ("b", "b/s"):
         return units.size(value) + form[1:]
     if form == "x":
-        return f"{_plain(value)} times"
+        return f"{_plain_text(value)} times"
     if form in ("%", "+%", "pct"):
         percent = value if form == "pct" else 100 * value
-        return f"{_percent(percent, form == '+%')} %"
+        return f"{_percent_text(percent, form == '+%')} %"
     if form == "1":
         return f"{value:.1f}"
     if form == "0":
         return f"{value:.0f}"
-    return _plain(value) if abs(value) < 1000 else units.number(value)
+    return _plain_text(value) if abs(value) < 1000 else units.number(value)
 
 
-def _percent(value: float, signed: bool) -> str:
+def _percent_text(value: float, signed: bool) -> str:
     digits = 0 if abs(value) >= 9.95 else 1 if abs(value) >= 0.1 or not value else 2
     return f"{value:{'+' if signed else ''}.{digits}f}"
 
 
-def _plain(value: float) -> str:
+def _plain_text(value: float) -> str:
     if value == int(value) and abs(value) < 1000:
         return str(int(value))
     digits = 0 if abs(value) >= 99.95 else 1 if abs(value) >= 9.995 else 2

@@ -52,7 +52,7 @@ class Connection:
         return ratio(None if self.retrans is None else 100 * self.retrans, self.segments)
 
 
-def key(counter: str, local_port: int, server: str, kind: str) -> str:
+def counter_name(counter: str, local_port: int, server: str, kind: str) -> str:
     """The name of a counter."""
     return f"{counter} {local_port} {server} {kind}"
 

@@ -14,8 +14,8 @@ RW = {(IOPS, READ): "randread", (IOPS, WRITE): "randwrite",
       (THROUGHPUT, READ): "read", (THROUGHPUT, WRITE): "write"}  # fmt: skip
 DEPTH_FACTOR = 2.0
 """A queue of twice what Little's law asks for: latencies vary."""
-SHALLOWEST, DEEPEST = 4, 1024
-DEEPEST_JOB = 128
+MIN_DEPTH, MAX_DEPTH = 4, 1024
+MAX_DEPTH_PER_JOB = 128
 MAX_IOPS_PER_JOB = 100_000
 """I/Os per second that one fio job is asked for, at most."""
 
@@ -48,7 +48,7 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Depth:
+class QueueDepth:
     """``iodepth`` of each of ``jobs``."""
 
     iodepth: int
@@ -60,10 +60,10 @@ class Depth:
         return self.iodepth * self.jobs
 
 
-SINGLE = Depth(1, 1)
+SINGLE = QueueDepth(1, 1)
 
 
-def checks(figures: PromisedFigures) -> tuple[Check, ...]:
+def list_checks(figures: PromisedFigures) -> tuple[Check, ...]:
     """Return a check for each published figure. Single I/Os come first, for they use no credits to
     speak of, then random ones, whose bucket counts I/Os, then those whose bucket counts bytes."""
     volume = figures.volume
@@ -75,44 +75,46 @@ def checks(figures: PromisedFigures) -> tuple[Check, ...]:
     for kind, size in ((IOPS, volume.random_size), (THROUGHPUT, volume.sequential_size)):
         for direction in (READ, WRITE):
             if figures.figure(kind, direction) is not None:
-                checks.append(_rate(figures, kind, direction, size))
+                checks.append(_rate_check(figures, kind, direction, size))
     return tuple(checks)
 
 
-def _rate(figures: PromisedFigures, kind: str, direction: str, size: int) -> Check:
+def _rate_check(figures: PromisedFigures, kind: str, direction: str, size: int) -> Check:
     limits = tuple(figures.limits(direction, size))
     burst_limits = tuple(figures.limits(direction, size, burst=True))
-    base = _of_the_volume(limits)
-    burst = _of_the_volume(burst_limits)
+    base = _volume_rate(limits)
+    burst = _volume_rate(burst_limits)
     return Check(
         kind, direction, RW[kind, direction], size, base,
         burst if burst > base else None, limits, burst_limits,
     )  # fmt: skip
 
 
-def _of_the_volume(limits: Sequence[Limit]) -> float:
+def _volume_rate(limits: Sequence[Limit]) -> float:
     """I/Os of this size that the volume alone allows: its IOPS bound its MB/s, too."""
     return min(limit.rate for limit in limits if limit.name in (VOLUME_IOPS, VOLUME_BW))
 
 
-def depth_for(check: Check, latency_ns: float | None, cpus: int) -> Depth:
+def depth_for(check: Check, latency_ns: float | None, cpus: int) -> QueueDepth:
     """Deep enough by Little's law (N = X x R) at the latency of a single I/O; without one the
     queue of a common job, 32."""
     depth = 32.0 if latency_ns is None else DEPTH_FACTOR * check.target_iops * latency_ns / 1e9
-    total = min(max(math.ceil(depth), SHALLOWEST), DEEPEST)
-    jobs = max(math.ceil(total / DEEPEST_JOB), math.ceil(check.target_iops / MAX_IOPS_PER_JOB), 1)
+    total = min(max(math.ceil(depth), MIN_DEPTH), MAX_DEPTH)
+    jobs = max(
+        math.ceil(total / MAX_DEPTH_PER_JOB), math.ceil(check.target_iops / MAX_IOPS_PER_JOB), 1
+    )
     if check.kind == THROUGHPUT:
         jobs = 1  # several would no longer be one sequence
         total = min(total, 256)
     jobs = max(1, min(jobs, cpus))
-    return Depth(min(math.ceil(total / jobs), DEEPEST), jobs)
+    return QueueDepth(min(math.ceil(total / jobs), MAX_DEPTH), jobs)
 
 
-def deeper_queue(depth: Depth) -> Depth | None:
+def deeper_queue(depth: QueueDepth) -> QueueDepth | None:
     """Four times as deep; ``None`` where it is deep enough for anything."""
-    if depth.total * 4 > 4 * DEEPEST:
+    if depth.total * 4 > 4 * MAX_DEPTH:
         return None
-    return Depth(depth.iodepth * 4, depth.jobs)
+    return QueueDepth(depth.iodepth * 4, depth.jobs)
 
 
 def max_written_bytes(todo: Sequence[Check], seconds: float) -> float:

@@ -6,31 +6,31 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from iopstui.model.experiment.baseline import spread
+from iopstui.model.experiment.baseline import batch_spread
 from iopstui.model.metrics.statistics.student_t import t_quantile
-from iopstui.model.promise.checks import LATENCY, Check, Depth
+from iopstui.model.promise.checks import LATENCY, Check, QueueDepth
 from iopstui.model.volumes.promised import Limit
 
-PASS, FAIL, CANT_TELL = "PASS", "FAIL", "can't tell"
+PASS, FAIL, UNDECIDED = "PASS", "FAIL", "can't tell"
 BATCHES = 5
 MIN_SECONDS = 30.0
 """With less the interval is too narrow: neighbouring seconds are alike (docs/statistics.md)."""
-TOO_SHORT = f"a FAIL needs at least {MIN_SECONDS:g} measured seconds (--measure 30)"
-INCLUDES = "the interval includes what was promised"
+WHY_TOO_SHORT = f"a FAIL needs at least {MIN_SECONDS:g} measured seconds (--measure 30)"
+WHY_INCLUDED = "the interval includes what was promised"
 LENGTHS_S = (30, 60, 120, 300, 600, 1800, 3600)
-CPU_FULL = 0.8
+FULL_CPU_SHARE = 0.8
 """Mean over the run; a FAIL must be certain."""
-UNQUEUED = 1.5
+UNQUEUED_FACTOR = 1.5
 """Up to this multiple of the latency of a single I/O nothing has queued."""
 CPU_LIMIT = "this machine's CPU"
-SHALLOW = "queue too shallow"
+SHALLOW_QUEUE = "queue too shallow"
 OTHER_IO = "other I/O on the device"
 LIMIT_ABOVE = "a limit above the device"
-MAX_ABOVE = 0.5
+MAX_ABOVE_SHARE = 0.5
 """Share of the I/Os in flight; if the device holds less than half of them, it need not be it."""
-MAX_OTHERS = 0.05
+MAX_OTHER_SHARE = 0.05
 """Share of the device's bytes; a file system's own are less."""
-_RULES = {
+_LIMIT_BY_RULE = {
     "job-cpu": CPU_LIMIT, "softirq-cpu": CPU_LIMIT, "cpu-wait": CPU_LIMIT,
     "more-jobs-than-cpus": CPU_LIMIT, "throttled": "a cgroup's CPU limit",
     "steal": "CPU time that the hypervisor takes", "above": LIMIT_ABOVE,
@@ -40,7 +40,7 @@ _RULES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class Measurement:
     """Figures of one run: I/Os per second with their 95 % interval, the mean latency (ns) with its
     own, how busy the fio jobs (share of their CPUs) and the machine were, which findings he"""
 
@@ -50,7 +50,7 @@ class Measured:
     latency_ns: float | None = None
     latency_low: float | None = None
     latency_high: float | None = None
-    depth: Depth | None = None
+    depth: QueueDepth | None = None
     job_cpu: float | None = None
     machine_cpu: float | None = None
     rules: frozenset[str] = frozenset()
@@ -77,7 +77,7 @@ class Verdict:
     why: str = ""
 
 
-def interval(rates: Sequence[float]) -> tuple[float, float, float]:
+def rate_interval(rates: Sequence[float]) -> tuple[float, float, float]:
     """Mean and 95 % interval of rates that follow each other: of the means of five equal stretches,
     widened by their correlation."""
     mean = sum(rates) / len(rates) if rates else 0.0
@@ -85,46 +85,48 @@ def interval(rates: Sequence[float]) -> tuple[float, float, float]:
     if per < 1:
         return mean, 0.0, math.inf
     recent_rates = rates[len(rates) - per * BATCHES :]
-    variation = spread([sum(recent_rates[n * per : (n + 1) * per]) / per for n in range(BATCHES)])
+    variation = batch_spread(
+        [sum(recent_rates[n * per : (n + 1) * per]) / per for n in range(BATCHES)]
+    )
     if variation is None:
         return mean, 0.0, math.inf
     half = t_quantile(0.975, variation.freedom) * variation.error * mean
     return mean, max(0.0, mean - half), mean + half
 
 
-def judge(check: Check, measured: Measured, tolerance: float) -> tuple[Verdict, ...]:
+def judge(check: Check, measured: Measurement, tolerance: float) -> tuple[Verdict, ...]:
     """A row for the baseline, and one for the burst where there is one."""
     if check.kind == LATENCY:
-        return (_latency(check, measured, tolerance),)
-    base = _baseline(check, measured, tolerance)
+        return (_judge_latency(check, measured, tolerance),)
+    base = _judge_baseline(check, measured, tolerance)
     if check.burst is None:
         return (base,)
     if base.result == PASS and base.measured is not None and base.measured > check.promised * (
         1 + tolerance
     ):  # fmt: skip
         base = replace(base, binding="", why="delivered during a burst, so not tested alone")
-    return base, _burst(check, measured, tolerance, base)
+    return base, _judge_burst(check, measured, tolerance, base)
 
 
 def judge_drained(
-    check: Check, full: Measured, measured: Measured, tolerance: float
+    check: Check, full: Measurement, measured: Measurement, tolerance: float
 ) -> tuple[Verdict, ...]:
     """The rows of a figure with a burst whose credits were used up in between: the burst by the
     run that did it (``full``), the baseline by the run after it."""
-    base = _baseline(check, measured, tolerance)
-    burst = _burst(check, full, tolerance, _baseline(check, full, tolerance))
+    base = _judge_baseline(check, measured, tolerance)
+    burst = _judge_burst(check, full, tolerance, _judge_baseline(check, full, tolerance))
     return base, burst
 
 
-def untested(check: Check, why: str) -> tuple[Verdict, ...]:
+def untested_rows(check: Check, why: str) -> tuple[Verdict, ...]:
     """Rows for figures that were not measured."""
-    rows = [Verdict(check, False, check.promised, None, None, None, CANT_TELL, "", why)]
+    rows = [Verdict(check, False, check.promised, None, None, None, UNDECIDED, "", why)]
     if check.burst is not None:
         rows.append(replace(rows[0], burst=True, promised=check.burst))
     return tuple(rows)
 
 
-def too_shallow(check: Check, measured: Measured) -> bool:
+def is_too_shallow(check: Check, measured: Measurement) -> bool:
     """Whether a deeper queue could bring more: nothing waits yet, and the aim is not reached."""
     if (
         measured.latency_ns is None
@@ -132,60 +134,60 @@ def too_shallow(check: Check, measured: Measured) -> bool:
         or measured.rate >= check.target_iops
     ):
         return False
-    return measured.latency_ns < UNQUEUED * measured.single_ns
+    return measured.latency_ns < UNQUEUED_FACTOR * measured.single_ns
 
 
-def _baseline(check: Check, measured: Measured, tolerance: float) -> Verdict:
+def _judge_baseline(check: Check, measured: Measurement, tolerance: float) -> Verdict:
     row = Verdict(check, False, check.promised, measured.rate, measured.low, measured.high, PASS)
     tightest = check.limits[0]
     goal = min(check.promised, tightest.rate)
     required = check.promised * (1 - tolerance)
-    if _at_least(measured) >= required:
+    if _lower_bound(measured) >= required:
         return replace(row, binding=_limit_reached(measured.rate, check.limits, tolerance))
     if measured.rate >= required:
-        return replace(row, result=CANT_TELL, why=_longer(measured, required))
+        return replace(row, result=UNDECIDED, why=_why_longer(measured, required))
     if goal < check.promised and measured.rate >= goal * (1 - tolerance):
         why = "the instance allows no more, and that is delivered"
-        return replace(row, result=CANT_TELL, binding=tightest.name, why=why)
-    return _not_met(row, check, measured, goal * (1 - tolerance))
+        return replace(row, result=UNDECIDED, binding=tightest.name, why=why)
+    return _judge_unmet(row, check, measured, goal * (1 - tolerance))
 
 
-def _not_met(row: Verdict, check: Check, measured: Measured, required: float) -> Verdict:
+def _judge_unmet(row: Verdict, check: Check, measured: Measurement, required: float) -> Verdict:
     if measured.high >= required:
-        return replace(row, result=CANT_TELL, why=_longer(measured, required))
+        return replace(row, result=UNDECIDED, why=_why_longer(measured, required))
     other_reason = other_limit(check, measured)
     if other_reason:
         return replace(
-            row, result=CANT_TELL, binding=other_reason, why="the volume is not the limit here"
+            row, result=UNDECIDED, binding=other_reason, why="the volume is not the limit here"
         )
     needed = cpus_needed(check, measured)
     if needed is not None and measured.cpus is not None and needed > measured.cpus:
         why = (f"what was promised takes {needed:,.0f} CPUs at what an I/O costs here, and fio may "
                f"use {measured.cpus}")  # fmt: skip
-        return replace(row, result=CANT_TELL, binding=CPU_LIMIT, why=why)
+        return replace(row, result=UNDECIDED, binding=CPU_LIMIT, why=why)
     if round(measured.seconds) < MIN_SECONDS:
-        return replace(row, result=CANT_TELL, why=TOO_SHORT)
+        return replace(row, result=UNDECIDED, why=WHY_TOO_SHORT)
     why = "the queue was full, and nothing on this machine was the limit"
     return replace(row, result=FAIL, binding="the volume", why=why)
 
 
-def other_limit(check: Check, measured: Measured) -> str:
+def other_limit(check: Check, measured: Measurement) -> str:
     """A reason other than the volume for a low rate; "": none seen."""
-    full = max(measured.job_cpu or 0.0, measured.machine_cpu or 0.0) >= CPU_FULL
-    for rule, name in _RULES.items():
+    full = max(measured.job_cpu or 0.0, measured.machine_cpu or 0.0) >= FULL_CPU_SHARE
+    for rule, name in _LIMIT_BY_RULE.items():
         if rule in measured.rules:
             return name
-    if measured.others > MAX_OTHERS:
+    if measured.others > MAX_OTHER_SHARE:
         return OTHER_IO
     if full:
         return CPU_LIMIT
     # a full queue of the device's own is the device
-    if measured.above > MAX_ABOVE and "tags" not in measured.rules:
+    if measured.above > MAX_ABOVE_SHARE and "tags" not in measured.rules:
         return LIMIT_ABOVE
-    return SHALLOW if too_shallow(check, measured) else ""
+    return SHALLOW_QUEUE if is_too_shallow(check, measured) else ""
 
 
-def cpus_needed(check: Check, measured: Measured) -> float | None:
+def cpus_needed(check: Check, measured: Measurement) -> float | None:
     """CPUs that fio would keep busy at the promised rate, if each I/O costs what it did; ``None``
     where fio's CPU time is unknown."""
     if measured.job_cpu is None or measured.depth is None or not measured.rate:
@@ -193,21 +195,21 @@ def cpus_needed(check: Check, measured: Measured) -> float | None:
     return measured.job_cpu * measured.depth.jobs * check.promised / measured.rate
 
 
-def _at_least(measured: Measured) -> float:
+def _lower_bound(measured: Measurement) -> float:
     """The low end of the interval; half the rate where the run was too short for one."""
     return measured.low if math.isfinite(measured.high) else measured.rate / 2
 
 
-def _longer(measured: Measured, required: float) -> str:
+def _why_longer(measured: Measurement, required: float) -> str:
     """How long to measure until the interval is narrow enough: it shrinks with the square root."""
     margin, half = abs(measured.rate - required), measured.high - measured.rate
     if not margin or not math.isfinite(half):
-        return f"{INCLUDES}; measure longer"
+        return f"{WHY_INCLUDED}; measure longer"
     needed = measured.seconds * (half / margin) ** 2
     for seconds in LENGTHS_S:
         if seconds >= needed and seconds > measured.seconds:
-            return f"{INCLUDES}; measure longer (--measure {seconds})"
-    return f"{INCLUDES}, and the rate is too near to it or too unsteady to tell"
+            return f"{WHY_INCLUDED}; measure longer (--measure {seconds})"
+    return f"{WHY_INCLUDED}, and the rate is too near to it or too unsteady to tell"
 
 
 def _limit_reached(rate: float, limits: Sequence[Limit], tolerance: float) -> str:
@@ -217,45 +219,45 @@ def _limit_reached(rate: float, limits: Sequence[Limit], tolerance: float) -> st
     return ""
 
 
-def _burst(check: Check, measured: Measured, tolerance: float, base: Verdict) -> Verdict:
+def _judge_burst(check: Check, measured: Measurement, tolerance: float, base: Verdict) -> Verdict:
     promised = check.burst or 0.0
     row = Verdict(check, True, promised, measured.rate, measured.low, measured.high, PASS)
     tightest = check.burst_limits[0]
-    if _at_least(measured) >= promised * (1 - tolerance):
+    if _lower_bound(measured) >= promised * (1 - tolerance):
         return replace(row, binding=_limit_reached(measured.rate, check.burst_limits, tolerance))
     if measured.rate >= promised * (1 - tolerance):
-        return replace(row, result=CANT_TELL, why=_longer(measured, promised * (1 - tolerance)))
+        return replace(row, result=UNDECIDED, why=_why_longer(measured, promised * (1 - tolerance)))
     if base.result != PASS:
         return replace(row, result=base.result, binding=base.binding, why=base.why)
     if measured.rate > check.promised * (1 + tolerance) and measured.high >= promised * (
         1 - tolerance
     ):
-        return replace(row, result=CANT_TELL, why=INCLUDES)
+        return replace(row, result=UNDECIDED, why=WHY_INCLUDED)
     if tightest.rate < promised and measured.rate >= tightest.rate * (1 - tolerance):
         why = "the instance allows no more, and that is delivered"
-        return replace(row, result=CANT_TELL, binding=tightest.name, why=why)
+        return replace(row, result=UNDECIDED, binding=tightest.name, why=why)
     other_reason = other_limit(check, measured)
     why = "the credits may have been used up before this test"
-    return replace(row, result=CANT_TELL, binding=other_reason, why=why if not other_reason else
+    return replace(row, result=UNDECIDED, binding=other_reason, why=why if not other_reason else
                    "the volume is not the limit here")  # fmt: skip
 
 
-def _latency(check: Check, measured: Measured, tolerance: float) -> Verdict:
+def _judge_latency(check: Check, measured: Measurement, tolerance: float) -> Verdict:
     mean, low, high = measured.latency_ns, measured.latency_low, measured.latency_high
     row = Verdict(check, False, check.promised, mean, low, high, PASS)
     limit = check.promised * (1 + tolerance)
     if mean is None:
-        return replace(row, result=CANT_TELL, why="fio measured no latency")
+        return replace(row, result=UNDECIDED, why="fio measured no latency")
     if mean <= limit and (high is None or high <= limit):
         return row
     if mean <= limit or low is None or low <= limit:
-        return replace(row, result=CANT_TELL, why=f"{INCLUDES}; measure longer")
+        return replace(row, result=UNDECIDED, why=f"{WHY_INCLUDED}; measure longer")
     if round(measured.seconds) < MIN_SECONDS:
-        return replace(row, result=CANT_TELL, why=TOO_SHORT)
+        return replace(row, result=UNDECIDED, why=WHY_TOO_SHORT)
     return replace(row, result=FAIL, binding="latency of the volume")
 
 
-def is_kept(rows: Sequence[Verdict]) -> bool:
+def is_promise_met(rows: Sequence[Verdict]) -> bool:
     """Whether the promise counts as kept: nothing failed, and something passed."""
     results = {row.result for row in rows}
     return FAIL not in results and PASS in results

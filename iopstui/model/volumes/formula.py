@@ -9,7 +9,7 @@ from itertools import pairwise
 
 UNITS = {"IOPS": 1.0, "MB/s": 1e6, "MiB/s": float(1 << 20), "I/Os": 1.0, "MiB": float(1 << 20)}
 """Factors to I/Os, bytes, and both per second."""
-OUTDATED_AFTER = datetime.timedelta(days=730)
+MAX_AGE = datetime.timedelta(days=730)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Source:
 
     def outdated(self, today: datetime.date) -> bool:
         """Whether the text is so old that its figures may have changed."""
-        return today - datetime.date.fromisoformat(self.date) > OUTDATED_AFTER
+        return today - datetime.date.fromisoformat(self.date) > MAX_AGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,26 +75,28 @@ class Formula:
     def text(self) -> str:
         """Return it as a formula: "min(1,800 + 50 × GiB, 50,000) IOPS"."""
         if self.steps:
-            parts = [f"{_number(value)} up to {_number(gib)} GiB" for gib, value in self.steps]
+            parts = [
+                f"{_number_text(value)} up to {_number_text(gib)} GiB" for gib, value in self.steps
+            ]
             return f"{', '.join(parts)} ({self.unit})" if len(parts) > 1 else self._plain(
                 self.steps[0][1])  # fmt: skip
-        terms = [_number(self.base)] if self.base else []
-        terms += [f"{_number(self.per_gib)} × GiB"] if self.per_gib else []
-        terms += [f"{_number(self.per_iops)} × IOPS"] if self.per_iops else []
+        terms = [_number_text(self.base)] if self.base else []
+        terms += [f"{_number_text(self.per_gib)} × GiB"] if self.per_gib else []
+        terms += [f"{_number_text(self.per_iops)} × IOPS"] if self.per_iops else []
         formula = " + ".join(terms) or "0"
         if self.high is not None:
-            formula = f"min({formula}, {_number(self.high)})"
+            formula = f"min({formula}, {_number_text(self.high)})"
         if self.low is not None:
-            formula = f"max({formula}, {_number(self.low)})"
+            formula = f"max({formula}, {_number_text(self.low)})"
         if self.per_provisioned:
-            formula += f" + {_number(self.per_provisioned)} × provisioned IOPS"
+            formula += f" + {_number_text(self.per_provisioned)} × provisioned IOPS"
         return f"{formula} {self.unit}"
 
     def _plain(self, value: float) -> str:
-        return f"{_number(value)} {self.unit}"
+        return f"{_number_text(value)} {self.unit}"
 
 
-def _number(value: float) -> str:
+def _number_text(value: float) -> str:
     return f"{value:,.0f}" if value == int(value) else f"{value:,.6f}".rstrip("0")
 
 

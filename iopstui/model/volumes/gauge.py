@@ -124,13 +124,13 @@ def rate_limits(
     drawn = []
     for burst in (False, True):
         limits = figures.limits(direction, size, burst)
-        rates = [_rate_together(limit, volumes) for limit in limits if limit.name in names]
+        rates = [_combined_rate(limit, volumes) for limit in limits if limit.name in names]
         if rates:
             drawn.append(min(rates) * (size if kind == THROUGHPUT else 1))
     return sorted(set(drawn))
 
 
-def _rate_together(limit: Limit, volumes: int) -> float:
+def _combined_rate(limit: Limit, volumes: int) -> float:
     """Rate that several volumes on one instance may reach together."""
     return limit.rate * (volumes if limit.name in (VOLUME_IOPS, VOLUME_BW) else 1)
 
@@ -146,7 +146,7 @@ def fitting_limit(
     """The limit that a flat rate of such I/Os stands at, on so many ``volumes`` together; ``None``:
     none is so near."""
     rated_limits = [
-        (_rate_together(limit, volumes), limit)
+        (_combined_rate(limit, volumes), limit)
         for limit in figures.limits(direction, block_size, burst)
     ]
     candidates = [

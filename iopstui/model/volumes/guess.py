@@ -36,7 +36,7 @@ class VisibleFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Guess:
+class VolumeGuess:
     """A ``provider`` ("" if none), the one class (``None`` if several fit), the size in GiB, and
     ``why``, for people."""
 
@@ -46,24 +46,26 @@ class Guess:
     why: str = ""
 
 
-def guess(facts: VisibleFacts, classes: Iterable[VolumeClass]) -> Guess:
+def guess_volume(facts: VisibleFacts, classes: Iterable[VolumeClass]) -> VolumeGuess:
     """Guess the volume class of the disk; the user must confirm it."""
     size = facts.size / _GIB if facts.size else None
     known_classes = list(classes)
     model = facts.model.strip()
     for volume in known_classes:
         if any(fnmatch.fnmatchcase(model.upper(), pattern.upper()) for pattern in volume.models):
-            return Guess(volume.provider, volume, size, f"the disk's model is {model}")
-    provider, why = _provider(facts, model)
+            return VolumeGuess(volume.provider, volume, size, f"the disk's model is {model}")
+    provider, why = _guess_provider(facts, model)
     if not provider:
-        return Guess(size_gib=size)
+        return VolumeGuess(size_gib=size)
     fixed = [v for v in known_classes if v.provider == provider and v.fixed_size]
     fits = [v for v in fixed if size and v.sizes and v.sizes[0] < size <= v.sizes[1]]
     # a size does not tell the class where others have that size, too
-    return Guess(provider, fits[0] if provider == AZURE and len(fits) == 1 else None, size, why)
+    return VolumeGuess(
+        provider, fits[0] if provider == AZURE and len(fits) == 1 else None, size, why
+    )
 
 
-def _provider(facts: VisibleFacts, model: str) -> tuple[str, str]:
+def _guess_provider(facts: VisibleFacts, model: str) -> tuple[str, str]:
     for text, provider in _MODELS.items():
         if model.lower().startswith(text):
             return provider, f"the disk's model is {model}"

@@ -99,7 +99,7 @@ def promised_figures(
 ) -> PromisedFigures:
     """The figures of a volume of ``size_gib`` for which ``iops`` and ``throughput`` (bytes/s)
     were bought (``None``: what is included). UsageError for what the class does not offer."""
-    size = _size(volume, size_gib)
+    size = _checked_size(volume, size_gib)
     _check_instance(volume, instance, cached)
     bought, adds = _bought_iops(volume, size, iops)
     total: dict[str, float | None] = {}
@@ -152,7 +152,7 @@ def _bucket(
     return Bucket((peak - base) * seconds, base, peak) if seconds else None
 
 
-def _size(volume: VolumeClass, size_gib: float | None) -> float:
+def _checked_size(volume: VolumeClass, size_gib: float | None) -> float:
     low, high = volume.sizes or (0.0, float("inf"))
     if size_gib is None:
         if volume.needs_size:

@@ -38,12 +38,12 @@ def parse_provider(data: Mapping[str, Any], name: str) -> tuple[Provider, list[s
     top = CheckedTable(data, "", problems)
     if not NAME.fullmatch(name):
         problems.append(f"the file name {name!r} may have letters, digits, '_' and '-' only")
-    sources = {key: _source(table) for key, table in top.tables("source").items()}
+    sources = {key: _read_source_table(table) for key, table in top.tables("source").items()}
     classes = tuple(
-        _volume(table, name, key, sources) for key, table in top.tables("class").items()
+        _read_volume(table, name, key, sources) for key, table in top.tables("class").items()
     )
     instances = tuple(
-        _instance(table, name, key, sources) for key, table in top.tables("instance").items()
+        _read_instance(table, name, key, sources) for key, table in top.tables("instance").items()
     )
     if not classes and not instances:
         problems.append("has neither a [class.NAME] nor an [instance.NAME]")
@@ -52,7 +52,7 @@ def parse_provider(data: Mapping[str, Any], name: str) -> tuple[Provider, list[s
     return Provider(name, title, sources, classes, instances), problems
 
 
-def _source(table: CheckedTable) -> Source:
+def _read_source_table(table: CheckedTable) -> Source:
     page, url = table.text("page", True), table.text("url")
     is_dated_by_reading = table.has("read") and not table.has("date")
     source = Source(
@@ -62,14 +62,14 @@ def _source(table: CheckedTable) -> Source:
     return source
 
 
-def _read_source(table: CheckedTable, sources: Mapping[str, Source]) -> str:
+def _read_source_key(table: CheckedTable, sources: Mapping[str, Source]) -> str:
     key = table.text("source", True)
     if key and key not in sources:
         table.add_problem(f"there is no [source.{key}]")
     return key
 
 
-def _volume(
+def _read_volume(
     table: CheckedTable, provider: str, name: str, sources: Mapping[str, Source]
 ) -> VolumeClass:
     _check_name(table, name)
@@ -79,21 +79,22 @@ def _volume(
             (kind, (READ, WRITE)), (f"read_{kind}", (READ,)), (f"write_{kind}", (WRITE,)),
         ):  # fmt: skip
             if table.has(key):
-                formula = _formula(table.table(key), _KINDS[kind], sources)
+                formula = _read_formula(table.table(key), _KINDS[kind], sources)
                 formulas |= {(kind, direction): formula for direction in directions}
     cited: dict[str, str] = {}
-    burst, provision = _burst(table, sources), _provision(table, sources)
+    burst, provision = _read_burst(table, sources), _read_provision(table, sources)
     if not formulas and provision is None:
         table.add_problem("has no figure: iops, throughput or provision")
     volume_class = VolumeClass(
-        provider, name, table.text("title", True), _sizes(table, sources, cited), formulas, sources,
-        _io_size(table, sources),
-        _block(table, "random_size", "4k"),
-        _block(table, "sequential_size", "1m"),
-        _latency(table, sources),
+        provider, name, table.text("title", True), _read_sizes(table, sources, cited), formulas,
+        sources,
+        _read_io_size(table, sources),
+        _read_block_size(table, "random_size", "4k"),
+        _read_block_size(table, "sequential_size", "1m"),
+        _read_latency(table, sources),
         burst,
         provision,
-        _delivery_share(table, sources, cited),
+        _read_delivery_share(table, sources, cited),
         _read_note(table.table("warmup"), sources) if table.has("warmup") else None,
         tuple(_read_notes(table, sources)),
         table.text("drive"),
@@ -110,14 +111,16 @@ def _check_name(table: CheckedTable, name: str) -> None:
         table.add_problem("names may have letters, digits, '_' and '-' only")
 
 
-def _formula(table: CheckedTable, units: tuple[str, ...], sources: Mapping[str, Source]) -> Formula:
+def _read_formula(
+    table: CheckedTable, units: tuple[str, ...], sources: Mapping[str, Source]
+) -> Formula:
     unit = table.text("unit") or (units[0] if len(units) == 1 else "")
     if unit not in units:
         table.add_problem(f"unit must be {' or '.join(units)}")
         unit = units[0]
     numbers = {key: table.number(key) or 0.0 for key in _NUMBERS}
     low, high = table.number("min"), table.number("max")
-    steps = _steps(table)
+    steps = _read_steps(table)
     if steps and (any(numbers.values()) or low is not None or high is not None):
         table.add_problem("has steps and a formula; use one of the two")
     if not steps and not any(numbers.values()) and not low:
@@ -127,13 +130,13 @@ def _formula(table: CheckedTable, units: tuple[str, ...], sources: Mapping[str, 
     if high is not None and numbers["base"] > high:
         table.add_problem("base is above max")
     formula = Formula(
-        unit, _read_source(table, sources), **numbers, low=low, high=high, steps=steps
+        unit, _read_source_key(table, sources), **numbers, low=low, high=high, steps=steps
     )
     table.end()
     return formula
 
 
-def _steps(table: CheckedTable) -> tuple[tuple[float, float], ...]:
+def _read_steps(table: CheckedTable) -> tuple[tuple[float, float], ...]:
     steps = []
     for step in table.items("steps"):
         if (
@@ -149,14 +152,14 @@ def _steps(table: CheckedTable) -> tuple[tuple[float, float], ...]:
     return tuple(steps)
 
 
-def _sizes(
+def _read_sizes(
     table: CheckedTable, sources: Mapping[str, Source], cited: dict[str, str]
 ) -> tuple[float, float] | None:
     if not table.has("size"):
         return None
     sizes = table.table("size")
     low, high = sizes.number("min") or 0.0, sizes.number("max")
-    cited["size"] = _read_source(sizes, sources)
+    cited["size"] = _read_source_key(sizes, sources)
     if high is None or low > high:
         sizes.add_problem("needs max, and min not above it (GiB)")
         high = low
@@ -164,7 +167,7 @@ def _sizes(
     return low, high
 
 
-def _io_size(table: CheckedTable, sources: Mapping[str, Source]) -> IoSize | None:
+def _read_io_size(table: CheckedTable, sources: Mapping[str, Source]) -> IoSize | None:
     if not table.has("io_size"):
         return None
     section = table.table("io_size")
@@ -173,12 +176,12 @@ def _io_size(table: CheckedTable, sources: Mapping[str, Source]) -> IoSize | Non
         section.add_problem('larger must be "split" (counts as several) or "whole" (counts as one)')
     if not kib:
         section.add_problem("needs kib")
-    io_size = IoSize(int((kib or 1) * 1024), larger == "split", _read_source(section, sources))
+    io_size = IoSize(int((kib or 1) * 1024), larger == "split", _read_source_key(section, sources))
     section.end()
     return io_size
 
 
-def _block(table: CheckedTable, key: str, default: str) -> int:
+def _read_block_size(table: CheckedTable, key: str, default: str) -> int:
     text = table.text(key) or default
     block_size = size_bytes(text)
     if not block_size or block_size % 512:
@@ -187,7 +190,7 @@ def _block(table: CheckedTable, key: str, default: str) -> int:
     return block_size
 
 
-def _latency(table: CheckedTable, sources: Mapping[str, Source]) -> Latency | None:
+def _read_latency(table: CheckedTable, sources: Mapping[str, Source]) -> Latency | None:
     if not table.has("latency"):
         return None
     section = table.table("latency")
@@ -198,24 +201,27 @@ def _latency(table: CheckedTable, sources: Mapping[str, Source]) -> Latency | No
         section.add_problem(f"rw must be {' or '.join(RW)}")
         rw = RW[0]
     latency = Latency(
-        (mean or 0.0) * 1e6, rw, _block(section, "block_size", "4k"), _read_source(section, sources)
+        (mean or 0.0) * 1e6,
+        rw,
+        _read_block_size(section, "block_size", "4k"),
+        _read_source_key(section, sources),
     )
     section.end()
     return latency
 
 
-def _burst(table: CheckedTable, sources: Mapping[str, Source]) -> Burst | None:
+def _read_burst(table: CheckedTable, sources: Mapping[str, Source]) -> Burst | None:
     if not table.has("burst"):
         return None
     section = table.table("burst")
 
     def formula(key: str, *units: str) -> Formula | None:
-        return _formula(section.table(key), units, sources) if section.has(key) else None
+        return _read_formula(section.table(key), units, sources) if section.has(key) else None
 
     seconds, source = None, ""
     if section.has("lasts"):
         lasts = section.table("lasts")
-        seconds, source = lasts.number("seconds"), _read_source(lasts, sources)
+        seconds, source = lasts.number("seconds"), _read_source_key(lasts, sources)
         if not seconds:
             lasts.add_problem("needs seconds")
         lasts.end()
@@ -229,27 +235,29 @@ def _burst(table: CheckedTable, sources: Mapping[str, Source]) -> Burst | None:
     return burst
 
 
-def _provision(table: CheckedTable, sources: Mapping[str, Source]) -> Provision | None:
+def _read_provision(table: CheckedTable, sources: Mapping[str, Source]) -> Provision | None:
     if not table.has("provision"):
         return None
     section = table.table("provision")
-    iops = _formula(section.table("iops"), _KINDS[IOPS], sources) if section.has("iops") else None
+    iops = (
+        _read_formula(section.table("iops"), _KINDS[IOPS], sources) if section.has("iops") else None
+    )
     flow = None
     if section.has("throughput"):
-        flow = _formula(section.table("throughput"), _KINDS[THROUGHPUT], sources)
+        flow = _read_formula(section.table("throughput"), _KINDS[THROUGHPUT], sources)
     provision = Provision(iops, flow, section.boolean("adds"), section.boolean("required"))
     section.end()
     return provision
 
 
-def _delivery_share(
+def _read_delivery_share(
     table: CheckedTable, sources: Mapping[str, Source], cited: dict[str, str]
 ) -> tuple[float, str] | None:
     if not table.has("delivers"):
         return None
     section = table.table("delivers")
     share, often = section.number("percent"), section.text("text")
-    cited["delivers"] = _read_source(section, sources)
+    cited["delivers"] = _read_source_key(section, sources)
     if share is None or not 0 < share <= 100:
         section.add_problem("needs percent, above 0 and at most 100")
         share = 100.0
@@ -258,7 +266,7 @@ def _delivery_share(
 
 
 def _read_note(table: CheckedTable, sources: Mapping[str, Source]) -> Note:
-    note = Note(table.text("text", True), _read_source(table, sources))
+    note = Note(table.text("text", True), _read_source_key(table, sources))
     table.end()
     return note
 
@@ -269,7 +277,7 @@ def _read_notes(table: CheckedTable, sources: Mapping[str, Source]) -> list[Note
             for item in table.items("notes")]  # fmt: skip
 
 
-def _instance(
+def _read_instance(
     table: CheckedTable, provider: str, name: str, sources: Mapping[str, Source]
 ) -> Instance:
     if not INSTANCE_NAME.fullmatch(name):
@@ -280,7 +288,7 @@ def _instance(
             section = table.table(key)
             mb = section.number("mb_s")
             limits[key] = InstanceLimit(section.number("iops"), mb * 1e6 if mb else None,
-                                       _read_source(section, sources))  # fmt: skip
+                                       _read_source_key(section, sources))  # fmt: skip
             section.end()
     if "uncached" not in limits:
         table.add_problem("needs uncached")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from iopstui.model.cgroups.rates import NOTHING, DiskUse, GroupRates, added
+from iopstui.model.cgroups.rates import NO_USE, DiskUse, GroupRates, sum_uses
 from iopstui.model.findings.finding import Finding
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.shares.share import ShareTotal
@@ -81,20 +81,20 @@ class GroupTotal:
     of its tasks waited for I/O (``None``: not known)."""
 
     name: str
-    use: DiskUse = NOTHING
+    use: DiskUse = NO_USE
     waited_s: float | None = None
 
     def add(self, group: GroupRates, seconds: float) -> None:
         """Add an interval."""
         now = group.total.times(seconds)
-        self.use = added((self.use, now))
+        self.use = sum_uses((self.use, now))
         waited = group.pressure.get("io.some")
         if waited is not None:
             self.waited_s = (self.waited_s or 0.0) + waited / 100 * seconds
 
     def mean(self, seconds: float) -> DiskUse:
         """Per second of the watch."""
-        return self.use.times(1 / seconds) if seconds else NOTHING
+        return self.use.times(1 / seconds) if seconds else NO_USE
 
 
 @dataclass

@@ -10,17 +10,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from iopstui.errors import UsageError
-from iopstui.model.experiment.expectation import figure_and_value
+from iopstui.model.experiment.expectation import parse_figure_and_value
 from iopstui.model.metrics.figures import Meter
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.paths import DEVICE
 
 EXAMPLES = "For example: --trigger 'r_await>20ms for 3s' --trigger 'util>=90% for 1m'"
-LONGEST_S = 3650 * 86400.0
+MAX_DURATION_S = 3650 * 86400.0
 # frames are some milliseconds longer or shorter than the interval between them
 NEAR_MISS_SHARE = 0.98
-_FORM = re.compile(r"\s*([^<>=!\s]+)\s*(>=|<=|>|<)\s*(\S.*?)\s+for\s+(\S+)\s*")
-_SPAN = re.compile(r"(\d{1,9}(?:\.\d{0,3})?)(s|m|h|d)", re.ASCII)
+_TRIGGER = re.compile(r"\s*([^<>=!\s]+)\s*(>=|<=|>|<)\s*(\S.*?)\s+for\s+(\S+)\s*")
+_DURATION = re.compile(r"(\d{1,9}(?:\.\d{0,3})?)(s|m|h|d)", re.ASCII)
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
@@ -63,9 +63,9 @@ class TriggerFired:
 def parse_duration(text: str) -> float | None:
     """ "30s", "10m", "8h" or "2d" in seconds; ``None`` for anything else, also for no time at all
     or more than ten years."""
-    match = _SPAN.fullmatch(text.strip())
+    match = _DURATION.fullmatch(text.strip())
     seconds = float(match[1]) * _SECONDS[match[2]] if match else 0.0
-    return seconds if 0 < seconds <= LONGEST_S else None
+    return seconds if 0 < seconds <= MAX_DURATION_S else None
 
 
 def parse_trigger(
@@ -74,7 +74,7 @@ def parse_trigger(
     """A --trigger. ``tree`` and ``opened`` as in ``parse_expectation``; ``probed``: the probe
     counts. UsageError also for a figure that nobody measures in a watch."""
     option = f"--trigger {text!r}"
-    match = _FORM.fullmatch(text)
+    match = _TRIGGER.fullmatch(text)
     if match is None:
         raise UsageError(f"{option} is not of the form 'FIGURE>VALUE for TIME'.", EXAMPLES)
     name, op, value, span = match.groups()
@@ -83,7 +83,7 @@ def parse_trigger(
         raise UsageError(
             f"{option}: {span!r} is not a time.", "For example: for 3s, for 2m, for 1h"
         )
-    field, limit = figure_and_value(option, name, value, tree, devices)
+    field, limit = parse_figure_and_value(option, name, value, tree, devices)
     if field.path[0] == "fio":
         raise UsageError(f"{option}: {field.id} is fio's figure, and no job runs in a watch.",
                          "The disk's own: r/s, w/s, rMB/s, r_await, w_await, aqu-sz, util ...",

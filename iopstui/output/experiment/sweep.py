@@ -11,13 +11,13 @@ from iopstui.events import PointFailed, PointFinished
 from iopstui.model.experiment.load_curve import (
     LoadCurve,
     conclusions,
-    curves_of,
     failure_lines,
     interval_text,
-    points_of,
+    load_curves,
+    measured_points,
 )
 from iopstui.model.experiment.plan import Plan
-from iopstui.model.experiment.repeated_points import point_places
+from iopstui.model.experiment.repeated_points import point_indexes
 from iopstui.output.csv_out import CsvFile
 from iopstui.output.experiment.sink import ExperimentSink, JsonLines, point_object
 from iopstui.output.jsonl import Object, event_object
@@ -47,7 +47,7 @@ def sweep_results(
     plan: Plan, runs: Sequence[PointFinished], failed: Sequence[PointFailed] = ()
 ) -> SweepResults:
     """The conclusions from the runs so far."""
-    curves, points = curves_of(plan, runs), points_of(plan, runs)
+    curves, points = load_curves(plan, runs), measured_points(plan, runs)
     lines = [*conclusions(points, curves), *failure_lines(plan, failed)]
     return SweepResults(curves, lines, pass_table(plan, points), points)
 
@@ -137,7 +137,7 @@ MEANS = (
 def labels(plan: Plan) -> Iterator[Column]:
     """The columns that say which point and run it is; 80 columns in all with one or two short
     axes."""
-    place = point_places(plan)
+    place = point_indexes(plan)
     yield Column("", "#", max(2, len(str(plan.points))),
                  read=lambda event: place[(event.job, tuple(event.settings))] + 1)  # fmt: skip
     if len(plan.jobs) > 1:

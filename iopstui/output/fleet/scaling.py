@@ -10,7 +10,7 @@ from typing import Protocol, TextIO
 from iopstui.fleet.merging.sums import Object
 from iopstui.fleet.scaling_curve import ScalePoint
 from iopstui.format import latency, number, or_dash, print_line
-from iopstui.model.experiment.scaling import Scaling, scaling
+from iopstui.model.experiment.scaling import Scaling, analyse_scaling
 from iopstui.model.metrics.paths import SCHEMA
 from iopstui.model.rates import MIB
 from iopstui.output.csv_out import CsvFile
@@ -140,5 +140,5 @@ def scaling_texts(points: Sequence[ScalePoint]) -> tuple[str, ...]:
     sink = ScalingTable(out)
     for point in points:
         sink.point(point, points[0])
-    sink.end(scaling([(p.hosts, p.iops) for p in points]))
+    sink.end(analyse_scaling([(p.hosts, p.iops) for p in points]))
     return tuple(out.getvalue().rstrip("\n").split("\n"))

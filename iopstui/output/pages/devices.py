@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from iopstui import format as units
 from iopstui.model.block.device import BlockDevice, Hctx, IrqVector
 from iopstui.model.block.tunable import why_rq_affinity_cannot_matter
-from iopstui.model.block.usage import usage
+from iopstui.model.block.usage import uses_of_device
 from iopstui.text import printable
 
 Devices = Mapping[str, BlockDevice]
@@ -93,7 +93,7 @@ def short_usage(device: BlockDevice, devices: Devices) -> str:
     uses += ["swap"] if device.swap else []
     uses += [_holder_text(devices.get(name), name) for name in device.holders]
     if not uses:
-        reasons = usage(device.name, devices)
+        reasons = uses_of_device(device.name, devices)
         uses += [_short_reason(device, devices)] if reasons else []
     if device.read_only:
         uses.append("read-only")
@@ -116,7 +116,7 @@ def _layer_word(device: BlockDevice) -> str:
 
 
 def _short_reason(device: BlockDevice, devices: Devices) -> str:
-    if any(usage(name, devices) for name in device.partitions):
+    if any(uses_of_device(name, devices) for name in device.partitions):
         return "partitions"
     loops = [d.name for d in devices.values() if d.backing_file == device.path]
     return ", ".join(loops) or ("its disk" if device.disk else "yes")
@@ -218,7 +218,7 @@ def _json(device: BlockDevice, devices: Devices, online: Collection[int]) -> dic
         {**asdict(hctx), "irqs": [v.irq for v in device.irqs if _serves(v, hctx)]}
         for hctx in device.hctxs
     ]
-    reasons = usage(device.name, devices)
+    reasons = uses_of_device(device.name, devices)
     values["rq_affinity_cannot_matter"] = _why_rq_affinity_cannot(device, online)
     values["in_use"] = bool(reasons)
     values["in_use_by"] = list(reasons)

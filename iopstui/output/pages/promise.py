@@ -9,7 +9,7 @@ from typing import Any, TextIO
 from iopstui.events import Event, LayoutProgress, Notice
 from iopstui.format import clock, latency, replace_unprintable
 from iopstui.model.promise.checks import LATENCY
-from iopstui.model.promise.verdict import FAIL, PASS, Verdict, is_kept
+from iopstui.model.promise.verdict import FAIL, PASS, Verdict, is_promise_met
 from iopstui.model.volumes.promised import PromisedFigures
 from iopstui.model.volumes.volume import IOPS
 from iopstui.output.pages.volumes import outdated, volume_json
@@ -101,7 +101,7 @@ def _verdict_line(rows: Sequence[Verdict]) -> str:
     passed = sum(1 for row in rows if row.result == PASS)
     undecided = len(rows) - failed - passed
     text = f"{passed} passed, {failed} failed, {undecided} undecided"
-    return f"{'PASS' if is_kept(rows) else 'FAIL' if failed else 'UNDECIDED'}: {text}."
+    return f"{'PASS' if is_promise_met(rows) else 'FAIL' if failed else 'UNDECIDED'}: {text}."
 
 
 def promise_json(
@@ -111,7 +111,7 @@ def promise_json(
     return {
         "volume": volume_json(promised.volume, promised),
         "rows": [_row_json(row, title) for row, title in zip(rows, titles, strict=True)],
-        "met": is_kept(rows),
+        "met": is_promise_met(rows),
     }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from iopstui import format as units
 from iopstui.events import PointFinished
-from iopstui.model.experiment.load_curve import LOADS, LoadCurve
+from iopstui.model.experiment.load_curve import LOAD_OPTIONS, LoadCurve
 from iopstui.model.experiment.plan import variant_letter
 from iopstui.report.drawing.svg import Scale, linear, logarithmic
 from iopstui.report.drawing.xy import MAX_CURVES, STYLES, XYCurve, places, scaled, xy_chart
@@ -33,7 +33,7 @@ def _sweep_charts(experiment: Experiment) -> list[str]:
     curves, axis = experiment.curves, experiment.axis
     if not curves:
         return []
-    values = sorted(axis.values, key=int) if axis.name in LOADS else list(axis.values)
+    values = sorted(axis.values, key=int) if axis.name in LOAD_OPTIONS else list(axis.values)
     drawn = curves[:MAX_CURVES]
     more = f" (the first {len(drawn)} of {len(curves)} curves)" if len(curves) > len(drawn) else ""
     name = printable(axis.name)
@@ -47,7 +47,7 @@ def _sweep_charts(experiment: Experiment) -> list[str]:
         ),
     ]  # fmt: skip
     with_latency = [curve for curve in drawn if all(e.point.latency_ns for e in curve.points)]
-    if axis.name in LOADS and with_latency:
+    if axis.name in LOAD_OPTIONS and with_latency:
         charts.append(_hockey_stick(with_latency, name, linear(most), more))
     return charts
 
@@ -58,7 +58,7 @@ def _rates(curve: LoadCurve[PointFinished], values: Sequence[str], style: str) -
         for event in curve.points
     ]
     # a knee is one of load: along anything else the points are in no such order
-    knee = curve.knee if curve.axis.name in LOADS else None
+    knee = curve.knee if curve.axis.name in LOAD_OPTIONS else None
     bars = [event.point.iops_within for event in curve.points]
     return XYCurve(
         _label(curve), style, points, highlighted=knee.index if knee else None, bars=bars

@@ -9,7 +9,7 @@ from rich.style import Style
 
 from iopstui import format as f
 from iopstui.events import PointFinished
-from iopstui.model.experiment.load_curve import LOADS, LoadCurve, interval_text
+from iopstui.model.experiment.load_curve import LOAD_OPTIONS, LoadCurve, interval_text
 from iopstui.model.experiment.plan import JOB, Plan, PlannedPoint
 from iopstui.text import printable
 from iopstui.ui.draw.charts import plotting
@@ -258,7 +258,7 @@ def iops_spec(state: ExperimentState) -> XYSpec:
 def latency_spec(state: ExperimentState) -> XYSpec:
     """The hockey stick: latency over IOPS, mean and p99."""
     lines, flags = [], []
-    several, load = len(drawn_curves(state)) > 1, state.axis.name in LOADS
+    several, load = len(drawn_curves(state)) > 1, state.axis.name in LOAD_OPTIONS
     for drawn_curve in drawn_curves(state):
         events = drawn_curve.curve.points
         means = [(e.point.iops, e.point.latency_ns or 0.0) for e in events]
@@ -313,7 +313,7 @@ def _knee_flags(
     state: ExperimentState, drawn_curve: DrawnCurve, points: list[tuple[float, float]]
 ) -> Iterator[Flag]:
     """Flag at the knee, once the curve is complete; none at the edge of the measured range."""
-    knee = drawn_curve.curve.knee if state.axis.name in LOADS and not state.active else None
+    knee = drawn_curve.curve.knee if state.axis.name in LOAD_OPTIONS and not state.active else None
     if knee is not None and knee.edge != "last" and points[knee.index][1] > 0:
         value = _axis_value(state, drawn_curve.curve.points[knee.index])
         yield Flag(

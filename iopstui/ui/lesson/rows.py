@@ -9,7 +9,7 @@ from rich.style import Style
 
 from iopstui.format import counted, latency, number
 from iopstui.lesson.page import ShownPage
-from iopstui.model.lesson.text import ShownParagraph
+from iopstui.model.lesson.text import VisibleParagraph
 from iopstui.text import printable, with_breaks, without_breaks
 from iopstui.ui.draw.rows import Line, Piece, Row, pad, rule
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, FINDING, KEY, SELECTED, WARNING, Charset
@@ -76,7 +76,7 @@ def end_page(progress: LessonProgress) -> ShownPage:
         paragraphs.append(f"Run {name} has no figures: {reason}")
     paragraphs.append("Tunables are restored, and the lesson's files are removed.")
     total = len(run.lesson.steps)
-    blocks = tuple(ShownParagraph(text) for text in paragraphs)
+    blocks = tuple(VisibleParagraph(text) for text in paragraphs)
     return ShownPage(END, END, f"The end of: {run.lesson.title}", blocks, total, total)
 
 

@@ -24,14 +24,14 @@ from iopstui.model.experiment.load_curve import (
     LoadCurve,
     conclusions,
     curves_along,
-    curves_of,
-    drawn_axis,
     failure_lines,
-    points_of,
+    horizontal_axis,
+    load_curves,
+    measured_points,
 )
 from iopstui.model.experiment.plan import Axis, Plan, PlannedPoint, expand_plan, variant_letter
-from iopstui.model.experiment.point import Point, Settling
-from iopstui.model.experiment.repeated_points import Key, point_key, point_places, points_in_order
+from iopstui.model.experiment.point import Point, SettlingFilter
+from iopstui.model.experiment.repeated_points import Key, point_indexes, point_key, points_in_order
 from iopstui.model.experiment.sensitivity import NOISE_KNOWN_FROM, sensitivity_so_far
 from iopstui.text import printable
 
@@ -63,7 +63,7 @@ class ExperimentState:
         self.traces: list[Trace] = []
         self.phase = ""
         self.iops: float | None = None
-        self._settling = Settling(plan.settle, plan.measure)
+        self._settling = SettlingFilter(plan.settle, plan.measure)
         self._cached_conclusions: (
             tuple[int, list[str], list[LoadCurve[PointFinished]], ComparisonResults | None] | None
         ) = None
@@ -101,7 +101,7 @@ class ExperimentState:
     @cached_property
     def axis(self) -> Axis:
         """Axis of the curves."""
-        return drawn_axis(self.plan)
+        return horizontal_axis(self.plan)
 
     def apply(self, event: Event) -> None:
         """Take in one event."""
@@ -126,7 +126,7 @@ class ExperimentState:
 
     def _start_point(self, event: PointStarted) -> None:
         self.current_point, self.iops, self.phase = event, None, ""
-        self._settling = Settling(self.plan.settle, self.plan.measure)
+        self._settling = SettlingFilter(self.plan.settle, self.plan.measure)
         # a replay that jumps may report a run twice
         self.traces = [trace for trace in self.traces if trace.index != event.index]
         if self.plan.variants and event.index < len(self.steps):
@@ -252,14 +252,16 @@ class ExperimentState:
         if not points:
             return [], [], None
         # before all points are measured, a curve ends at the last one
-        knees = curves_of(self.plan, points) if self.finished is not None else []
-        lines = conclusions(points_of(self.plan, points), knees)
+        knees = load_curves(self.plan, points) if self.finished is not None else []
+        lines = conclusions(measured_points(self.plan, points), knees)
         drawn = curves_along(self.plan, self.axis, points)
         return [printable(line) for line in lines], drawn, None
 
     def points_by_place(self) -> dict[int, PointFinished]:
         """The points of a sweep by position; several runs of one as their mean."""
-        return {point.index: point for point in points_of(self.plan, list(self.points.values()))}
+        return {
+            point.index: point for point in measured_points(self.plan, list(self.points.values()))
+        }
 
     def place(self, step: PlannedPoint | PointFailed) -> int:
         """Position of a run's point in a sweep, from 0."""
@@ -269,7 +271,7 @@ class ExperimentState:
 
     @cached_property
     def _places(self) -> dict[Key, int]:
-        return point_places(self.plan)
+        return point_indexes(self.plan)
 
     @cached_property
     def rows(self) -> tuple[PlannedPoint, ...]:

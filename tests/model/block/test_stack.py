@@ -7,7 +7,7 @@ import pytest
 from iopstui.model.block.device import BlockDevice, Mount
 from iopstui.model.block.stack import Backing, Stack, backing_files
 from iopstui.model.block.target import DeviceLinks, Target
-from iopstui.model.block.usage import stacked_on, usage
+from iopstui.model.block.usage import devices_stacked_on, uses_of_device
 
 ROOT = Mount("/", "ext4")
 FILE = Backing((8, 1), 12)
@@ -31,13 +31,13 @@ def test_a_loop_device_on_a_node_of_any_name() -> None:
         device("loop1", (7, 1), backing_file="/srv/node"),
     )
     backings = {"loop0": FILE, "loop1": node(7, 0)}
-    assert usage("loop1", devices, backings) == ("loop0 is mounted at / (ext4)",)
-    assert usage("loop0", devices, backings) == (
+    assert uses_of_device("loop1", devices, backings) == ("loop0 is mounted at / (ext4)",)
+    assert uses_of_device("loop0", devices, backings) == (
         "loop0 is mounted at / (ext4)",
         "loop0 is attached to loop1",
     )
-    assert usage("loop1", devices) == ()
-    assert stacked_on("loop0", devices, backings) == ("loop0", "loop1")
+    assert uses_of_device("loop1", devices) == ()
+    assert devices_stacked_on("loop0", devices, backings) == ("loop0", "loop1")
 
 
 def test_the_number_counts_where_the_name_says_something_else() -> None:
@@ -47,8 +47,8 @@ def test_the_number_counts_where_the_name_says_something_else() -> None:
         device("loop0", (7, 0), backing_file="/dev/sdb"),
     )
     backings = {"loop0": node(8, 0)}
-    assert usage("loop0", devices, backings) == ("sda is mounted at / (ext4)",)
-    assert usage("sdb", devices, backings) == ()
+    assert uses_of_device("loop0", devices, backings) == ("sda is mounted at / (ext4)",)
+    assert uses_of_device("sdb", devices, backings) == ()
 
 
 def test_loop_over_loop_over_a_partition() -> None:
@@ -65,9 +65,9 @@ def test_loop_over_loop_over_a_partition() -> None:
     assert stack.below("loop2p1") == ("loop2", "loop1", "loop0p1", "loop0")
     assert stack.above("loop0p1") == ("loop0p1", "loop1", "loop2", "loop2p1")
     # its neighbour is another partition all the way up
-    assert usage("loop2p1", devices, backings) == ()
+    assert uses_of_device("loop2p1", devices, backings) == ()
     swapping = {**devices, "loop0p1": device("loop0p1", (259, 0), disk="loop0", swap=True)}
-    assert usage("loop2p1", swapping, backings) == ("loop0p1 is in use as swap",)
+    assert uses_of_device("loop2p1", swapping, backings) == ("loop0p1 is in use as swap",)
 
 
 def test_a_partition_of_a_loop_device_below_which_another_loop_device_is_mounted() -> None:
@@ -77,7 +77,7 @@ def test_a_partition_of_a_loop_device_below_which_another_loop_device_is_mounted
         device("loop1", (7, 1), backing_file="/hard link", mounts=(ROOT,)),
     )
     backings = {"loop0": FILE, "loop1": FILE}
-    assert usage("loop0p1", devices, backings) == (
+    assert uses_of_device("loop0p1", devices, backings) == (
         "loop1 uses the same file, /img",
         "loop1 is mounted at / (ext4)",
     )
@@ -89,8 +89,8 @@ def test_loop_devices_of_files_of_one_name() -> None:
         device("loop0", (7, 0), backing_file="/img (deleted)"),
         device("loop1", (7, 1), backing_file="/img (deleted)", mounts=(ROOT,)),
     )
-    assert usage("loop0", devices, {"loop0": FILE, "loop1": Backing((8, 1), 13)}) == ()
-    assert usage("loop0", devices, {"loop0": FILE})
+    assert uses_of_device("loop0", devices, {"loop0": FILE, "loop1": Backing((8, 1), 13)}) == ()
+    assert uses_of_device("loop0", devices, {"loop0": FILE})
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_neighbours_on_one_device(first: str | None, second: str | None, free: b
         device("dm-0", (253, 0), slaves=("sda",), layer=first),
         device("dm-1", (253, 1), slaves=("sda",), layer=second, mounts=(ROOT,)),
     )
-    found = usage("dm-0", devices)
+    found = uses_of_device("dm-0", devices)
     assert ("dm-1 is mounted at / (ext4)" in found) is not free
     assert bool(found) is not free
 
@@ -119,7 +119,7 @@ def test_arrays_of_one_container_share_their_disks() -> None:
         for number, (name, mounts) in enumerate((("md126", ()), ("md127", (ROOT,))))
     }
     devices |= machine(device("sda", (8, 0), holders=("md126", "md127")))
-    assert usage("md126", devices) == ()
+    assert uses_of_device("md126", devices) == ()
 
 
 def test_files_that_loop_devices_are_made_of() -> None:
@@ -135,7 +135,7 @@ def test_what_is_not_there() -> None:
         [],
     )
     assert (stack.above("x"), stack.below("x"), stack.overlapping("x")) == ((), (), {})
-    assert usage("x", {}) == ()
+    assert uses_of_device("x", {}) == ()
 
 
 def partition(number: int, start: int, size: int, **fields: object) -> BlockDevice:
@@ -156,13 +156,13 @@ def disk_with(*partitions: BlockDevice) -> dict[str, BlockDevice]:
 def test_partitions_that_overlap(start: int, size: int, apart: bool) -> None:
     """The kernel takes any table as it is; the mounted one has MiB 1 to 16."""
     devices = disk_with(partition(1, 1, 16, mounts=(ROOT,)), partition(2, start, size))
-    assert usage("sda2", devices) == (() if apart else ("sda1 is mounted at / (ext4)",))
+    assert uses_of_device("sda2", devices) == (() if apart else ("sda1 is mounted at / (ext4)",))
 
 
 def test_a_partition_of_which_no_place_is_known() -> None:
     unknown = BlockDevice("sda1", "/dev/sda1", 8, 1, "partition", 1 << 20, disk="sda",
                           mounts=(ROOT,))  # fmt: skip
-    assert usage("sda2", disk_with(unknown, partition(2, 0, 99))) == ()
+    assert uses_of_device("sda2", disk_with(unknown, partition(2, 0, 99))) == ()
 
 
 def test_an_extended_partition_is_the_table_of_the_logical_ones() -> None:
@@ -171,11 +171,11 @@ def test_an_extended_partition_is_the_table_of_the_logical_ones() -> None:
     primary, free = partition(1, 1, 4, mounts=(ROOT,)), partition(6, 32, 4)
     logical = partition(5, 9, 16, mounts=(Mount("/home", "ext4"),))
     devices = disk_with(primary, extended, logical, free)
-    assert usage("sda2", devices) == ("sda5 is mounted at /home (ext4)",)
-    assert usage("sda6", devices) == ()
+    assert uses_of_device("sda2", devices) == ("sda5 is mounted at /home (ext4)",)
+    assert uses_of_device("sda6", devices) == ()
     # of GPT the fifth is one as all others
     devices = disk_with(primary, partition(2, 8, 1), logical)
-    assert usage("sda2", devices) == ()
+    assert uses_of_device("sda2", devices) == ()
 
 
 def snapshots(*mounted: str, origin: str = "vg-lv", real: str = "vg-lv-real"
@@ -199,10 +199,10 @@ def snapshots(*mounted: str, origin: str = "vg-lv", real: str = "vg-lv-real"
 
 
 def test_a_write_to_an_origin_takes_room_of_its_snapshots() -> None:
-    assert usage("dm-0", snapshots()) == ()
-    assert usage("dm-0", snapshots("dm-2")) == ("dm-2 is mounted at / (ext4)",)
-    assert usage("dm-2", snapshots("dm-0", "dm-4")) == ()
-    assert usage("dm-6", snapshots("dm-0", "dm-2", "dm-4")) == ()
+    assert uses_of_device("dm-0", snapshots()) == ()
+    assert uses_of_device("dm-0", snapshots("dm-2")) == ("dm-2 is mounted at / (ext4)",)
+    assert uses_of_device("dm-2", snapshots("dm-0", "dm-4")) == ()
+    assert uses_of_device("dm-6", snapshots("dm-0", "dm-2", "dm-4")) == ()
     stack = Stack(snapshots())
     assert stack.snapshots("dm-0") == ("dm-2", "dm-4")
     assert stack.snapshots("dm-2") == stack.snapshots("dm-6") == stack.snapshots("sda") == ()
@@ -218,7 +218,7 @@ def test_what_lies_on_an_origin_writes_to_it() -> None:
     devices["dm-0"] = BlockDevice("dm-0", "/dev/dm-0", 253, 0, "dm", 1, slaves=("dm-1",),
                                   layer="LVM", dm_name="vg-lv", holders=("dm-9",))  # fmt: skip
     devices["dm-9"] = device("dm-9", (253, 9), slaves=("dm-0",), layer="dm-crypt")
-    assert usage("dm-9", devices) == ("dm-2 is mounted at / (ext4)",)
+    assert uses_of_device("dm-9", devices) == ("dm-2 is mounted at / (ext4)",)
 
 
 def test_levels_count_the_layers_above() -> None:

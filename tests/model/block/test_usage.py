@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from iopstui.model.block.device import BlockDevice, Mount
-from iopstui.model.block.usage import stacked_on, usage
+from iopstui.model.block.usage import devices_stacked_on, uses_of_device
 
 
 def device(name: str, **fields: object) -> BlockDevice:
@@ -18,7 +18,7 @@ ROOT = Mount("/", "ext4")
 
 
 def test_a_free_disk_is_free() -> None:
-    assert usage("sda", machine(device("sda"), device("sdb", mounts=(ROOT,)))) == ()
+    assert uses_of_device("sda", machine(device("sda"), device("sdb", mounts=(ROOT,)))) == ()
 
 
 def test_a_disk_is_used_by_its_partitions() -> None:
@@ -27,7 +27,10 @@ def test_a_disk_is_used_by_its_partitions() -> None:
         device("sda1", disk="sda", mounts=(ROOT,)),
         device("sda2", disk="sda", swap=True),
     )
-    assert usage("sda", devices) == ("sda1 is mounted at / (ext4)", "sda2 is in use as swap")
+    assert uses_of_device("sda", devices) == (
+        "sda1 is mounted at / (ext4)",
+        "sda2 is in use as swap",
+    )
 
 
 def test_a_partition_is_not_used_by_its_neighbours() -> None:
@@ -36,7 +39,7 @@ def test_a_partition_is_not_used_by_its_neighbours() -> None:
         device("sda1", disk="sda", mounts=(ROOT,)),
         device("sda2", disk="sda"),
     )
-    assert usage("sda2", devices) == ()
+    assert uses_of_device("sda2", devices) == ()
 
 
 def test_a_partition_of_a_disk_that_is_a_member_as_a_whole() -> None:
@@ -45,7 +48,7 @@ def test_a_partition_of_a_disk_that_is_a_member_as_a_whole() -> None:
         device("sda1", disk="sda"),
         device("dm-0", layer="dm-multipath", dm_name="mpatha", mounts=(ROOT,)),
     )
-    reasons = usage("sda1", devices)
+    reasons = uses_of_device("sda1", devices)
     assert "sda is part of dm-0 (dm-multipath mpatha)" in reasons
     assert "dm-0 is mounted at / (ext4)" in reasons
 
@@ -57,8 +60,8 @@ def test_stacks_are_followed_to_the_top() -> None:
         device("md0", layer="raid1", holders=("dm-0",)),
         device("dm-0", layer="LVM", dm_name="vg-lv", mounts=(Mount("/srv", "xfs", True),)),
     )
-    assert stacked_on("sda", devices) == ("sda", "sda1", "md0", "dm-0")
-    assert usage("sda", devices) == (
+    assert devices_stacked_on("sda", devices) == ("sda", "sda1", "md0", "dm-0")
+    assert uses_of_device("sda", devices) == (
         "sda1 is part of md0 (raid1)",
         "md0 is part of dm-0 (LVM vg-lv)",
         "dm-0 is mounted at /srv (xfs) in another mount namespace",
@@ -66,7 +69,9 @@ def test_stacks_are_followed_to_the_top() -> None:
 
 
 def test_a_holder_that_is_not_known_still_counts() -> None:
-    assert usage("sda", machine(device("sda", holders=("drbd0",)))) == ("sda is part of drbd0",)
+    assert uses_of_device("sda", machine(device("sda", holders=("drbd0",)))) == (
+        "sda is part of drbd0",
+    )
 
 
 def test_a_disk_behind_a_loop_device() -> None:
@@ -74,10 +79,10 @@ def test_a_disk_behind_a_loop_device() -> None:
     part = device("sda1", disk="sda", mounts=(ROOT,))
     loop = device("loop0", backing_file="/dev/sda")
     devices = machine(disk, part, loop)
-    assert "sda is attached to loop0" in usage("sda", devices)
+    assert "sda is attached to loop0" in uses_of_device("sda", devices)
     # writing to the loop device writes to the mounted partition
-    assert usage("loop0", devices) == ("sda1 is mounted at / (ext4)",)
-    assert usage("loop0", machine(disk, replace(part, mounts=()), loop)) == ()
+    assert uses_of_device("loop0", devices) == ("sda1 is mounted at / (ext4)",)
+    assert uses_of_device("loop0", machine(disk, replace(part, mounts=()), loop)) == ()
 
 
 def test_two_loop_devices_of_one_file() -> None:
@@ -86,7 +91,7 @@ def test_two_loop_devices_of_one_file() -> None:
         device("loop1", backing_file="/img", mounts=(ROOT,)),
         device("loop2", backing_file="/other", mounts=(ROOT,)),
     )
-    assert usage("loop0", devices) == (
+    assert uses_of_device("loop0", devices) == (
         "loop1 uses the same file, /img",
         "loop1 is mounted at / (ext4)",
     )
@@ -99,10 +104,10 @@ def test_rings_end() -> None:
         device("loop0", backing_file="/dev/loop1"),
         device("loop1", backing_file="/dev/loop0"),
     )
-    assert usage("a", devices)
-    assert "loop0 is attached to loop1" in usage("loop0", devices)
+    assert uses_of_device("a", devices)
+    assert "loop0 is attached to loop1" in uses_of_device("loop0", devices)
 
 
 def test_names_are_made_printable() -> None:
     devices = machine(device("sda", mounts=(Mount("/a\x1b[2J", "ext4"),)))
-    assert usage("sda", devices) == ("sda is mounted at /a?[2J (ext4)",)
+    assert uses_of_device("sda", devices) == ("sda is mounted at /a?[2J (ext4)",)

@@ -5,23 +5,23 @@ from __future__ import annotations
 from iopstui.model.cgroups.rates import (
     COUNTERS,
     CPU_US,
-    NOTHING,
-    ROOT,
+    NO_USE,
+    ROOT_FLAG,
     DiskUse,
-    added,
+    counter_name,
     group_rates,
-    key,
     limits_reached,
+    sum_uses,
 )
 
-REAL_ROOT = {key(ROOT, "/"): 1}
+REAL_ROOT = {counter_name(ROOT_FLAG, "/"): 1}
 UNIT = "/system.slice/db.service"
 
 
 def counted(disk: str = "sda", **each: int) -> dict[str, int]:
     """Every counter of these paths ("/" for ``all``, blanks in names kept)."""
     return {
-        key(what, "/" if path == "all" else "/" + path.replace("__", "/"), disk): count
+        counter_name(what, "/" if path == "all" else "/" + path.replace("__", "/"), disk): count
         for path, count in each.items()
         for what in COUNTERS
     }
@@ -56,11 +56,12 @@ def test_in_a_container_the_top_is_its_own_group() -> None:
 
 def test_waiting_limits_cpu_and_memory_stand_beside_the_io() -> None:
     def reading(n: int) -> dict[str, int]:
-        waits = {key("io.some", UNIT): 250_000 * n, key("memory.full", UNIT): 3_000_000 * n,
-                 key(CPU_US, UNIT): 1_500_000 * n}  # fmt: skip
-        states = {key("memory.current", UNIT): 7, key("memory.max", UNIT): 9,
-                  key("cpu.max", UNIT): 2500, key("riops", UNIT, "sda"): 40,
-                  key("wbps", UNIT, "sda"): 1000}  # fmt: skip
+        waits = {counter_name("io.some", UNIT): 250_000 * n,
+                 counter_name("memory.full", UNIT): 3_000_000 * n,
+                 counter_name(CPU_US, UNIT): 1_500_000 * n}  # fmt: skip
+        states = {counter_name("memory.current", UNIT): 7, counter_name("memory.max", UNIT): 9,
+                  counter_name("cpu.max", UNIT): 2500, counter_name("riops", UNIT, "sda"): 40,
+                  counter_name("wbps", UNIT, "sda"): 1000}  # fmt: skip
         return counted(**{UNIT[1:].replace("/", "__"): 38 * n}) | waits | states
 
     (one,) = group_rates(reading(2), reading(1), 1.0) or ()
@@ -76,10 +77,12 @@ def test_disks_are_told_apart_and_added_up() -> None:
     assert one.disks == {"sda": DiskUse(1, 1, 1, 1), "sdb": DiskUse(2, 2, 2, 2)}
     assert one.total == DiskUse(3, 3, 3, 3)
     assert one.total.ios_s == one.total.bytes_s == 6
-    assert added(()) == NOTHING
+    assert sum_uses(()) == NO_USE
 
 
 def test_readings_have_their_own_time() -> None:
-    before, now = (counted(a=10 * n) | {key("at_ns", "/"): n * 4_000_000_000} for n in (1, 2))
+    before, now = (
+        counted(a=10 * n) | {counter_name("at_ns", "/"): n * 4_000_000_000} for n in (1, 2)
+    )
     (one,) = group_rates(now, before, 1.0) or ()
     assert one.total.reads_s == 2.5

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.model.cgroups.own import OwnCounts, Totals, nearest_above
+from iopstui.model.cgroups.own import OwnCounts, Totals, nearest_ancestor
 
 PATHS = ("/", "/a", "/a/b", "/a/b/c", "/a/d", "/e f")
 
@@ -51,8 +51,8 @@ def test_disks_are_apart_and_a_top_that_is_not_seen_is_no_error() -> None:
     found = own.feed({("/a", "sda"): (5,), ("/a/b", "sda"): (3,), ("/a/b", "sdb"): (9,)})
     assert found == {("/a", "sda"): (2,), ("/a/b", "sda"): (3,), ("/a/b", "sdb"): (9,)}
     assert own.feed({}) == {}
-    assert nearest_above("/", {"/"}) is None
-    assert nearest_above("/a b/c", {"/", "/a b"}) == "/a b"
+    assert nearest_ancestor("/", {"/"}) is None
+    assert nearest_ancestor("/a b/c", {"/", "/a b"}) == "/a b"
 
 
 Work = st.lists(st.integers(0, 1000), min_size=len(PATHS), max_size=len(PATHS))

@@ -21,10 +21,10 @@ from iopstui.model.experiment.baseline import (
     BaselineFigure,
     BatchMeans,
     Spread,
+    batch_spread,
     next_coarser_figure,
     percentile_spread,
     ratio_interval,
-    spread,
 )
 from iopstui.model.experiment.expectation import ExpectationChecker, Outcome, parse_expectation
 from iopstui.model.histogram import bucket_bounds, bucket_key
@@ -35,7 +35,7 @@ FIGURES = st.lists(st.floats(50, 150), min_size=MIN_INTERVALS, max_size=30)
 
 @given(FIGURES, st.floats(0.1, 10))
 def test_the_interval_holds_the_ratio_and_scales(values: list[float], factor: float) -> None:
-    own = spread(values)
+    own = batch_spread(values)
     assert own is not None
     mean = sum(values) / len(values)
     low, high = ratio_interval(mean * factor, own, BaselineFigure(mean, own, "x")) or (9.0, 0.0)
@@ -55,7 +55,7 @@ def test_without_correlation_it_is_welch_s() -> None:
 def test_correlated_batches_are_less_sure() -> None:
     rng = random.Random(1)
     alone = [rng.gauss(100, 5) for _ in range(16)]
-    wide, narrow = spread(sorted(alone)), spread(alone)
+    wide, narrow = batch_spread(sorted(alone)), batch_spread(alone)
     assert wide is not None and narrow is not None and wide.error > 2 * narrow.error
 
 

@@ -22,9 +22,9 @@ from iopstui.model.experiment.comparison import (
     cpu_shifts,
     differences_are_precise,
     mean,
-    pairs,
+    paired_runs,
 )
-from iopstui.model.experiment.comparison_text import ComparisonResults, describe_moves
+from iopstui.model.experiment.comparison_text import ComparisonResults, cpu_shift_lines
 from iopstui.model.experiment.plan import (
     KNOB,
     Plan,
@@ -172,7 +172,7 @@ def test_payers_are_named_before_the_relieved_and_the_rest_counted() -> None:
         CpuShift(cpu, (float(a), float(b)), (0.0, 0.0), True, False)
         for cpu, (a, b) in loads.items()
     ]
-    assert list(describe_moves(shifts, "A", "B")) == [
+    assert list(cpu_shift_lines(shifts, "A", "B")) == [
         "CPU 0 does more with B: its load goes from 50 to 90 %",
         "CPU 1 does more with B: its load goes from 50 to 80 %",
         "2 more (CPU 2, 3) do more, too with B, by less",
@@ -261,7 +261,7 @@ def test_only_runs_of_the_same_repeat_are_pairs() -> None:
     found = runs(random.Random(1), 4, 1.0, 2.0)
     del found[0][1]
     del found[1][2]
-    assert pairs(*found) == [(found[0][n], found[1][n]) for n in (0, 3)]
+    assert paired_runs(*found) == [(found[0][n], found[1][n]) for n in (0, 3)]
 
 
 def test_a_figure_that_a_run_lacks_is_left_out() -> None:
@@ -342,7 +342,7 @@ def test_means_of_figures_that_are_not_positive_are_arithmetic() -> None:
 
 @given(st.floats(-1e6, 1e6))
 def test_a_difference_never_widens_the_table(share: float) -> None:
-    text = module._signed(100 * share)
+    text = module._signed_text(100 * share)
     assert len(text) <= 6 and text[0] in "+-"
 
 

@@ -7,8 +7,8 @@ import pytest
 from iopstui.format import MISSING
 from iopstui.model.experiment.comparison import METRICS, CpuShift, FigureComparison
 from iopstui.model.experiment.comparison_text import (
+    cpu_shift_lines,
     cpu_text,
-    describe_moves,
     difference_text,
     moved_cpus,
     value_text,
@@ -103,7 +103,7 @@ def test_who_pays_and_who_is_relieved() -> None:
         shift(3, (10.0, 20.0)), shift(4, (50.0, 10.0)), shift(5, (10.0, 10.9)),
         shift(6, (10.0, 90.0), shown=False), shift(7, (10.0, 11.0)),
     ]  # fmt: skip
-    assert list(describe_moves(shifts, "A", "B")) == [
+    assert list(cpu_shift_lines(shifts, "A", "B")) == [
         "CPU 0 does more with B: its load goes from 10 to 50 %",
         "CPU 1 does more with B: its load goes from 10 to 40 %",
         "3 more (CPU 2, 3, 7) do more, too with B, by less",
@@ -111,10 +111,10 @@ def test_who_pays_and_who_is_relieved() -> None:
     ]
     relieved = [shift(cpu, (50.0, 10.0)) for cpu in range(3)]
     assert (
-        list(describe_moves(relieved, "A", "C"))[-1]
+        list(cpu_shift_lines(relieved, "A", "C"))[-1]
         == "1 more (CPU 2) do less, too with C, by less"
     )
-    assert list(describe_moves(shifts[:2], "A", "B"))[1:] == [
+    assert list(cpu_shift_lines(shifts[:2], "A", "B"))[1:] == [
         "CPU 1 does more with B: its load goes from 10 to 40 %"
     ]
 
@@ -127,11 +127,11 @@ def test_where_completions_went() -> None:
         shift(9, flat, (0.5, 0.5625), went=True),
     ]  # fmt: skip
     assert [one.cpu for one in moved_cpus(shifts)] == [3, 1, 9]
-    assert list(describe_moves(shifts, "A", "B")) == [
+    assert list(cpu_shift_lines(shifts, "A", "B")) == [
         "completions move from A to B: CPU 1 25 → 50 %, CPU 3 75 → 50 %, CPU 9 50 → 56 %"
     ]
     many = [shift(cpu, flat, (0.0, 0.1 + cpu / 100), went=True) for cpu in range(10)]
-    (line,) = describe_moves(many, "A", "B")
+    (line,) = cpu_shift_lines(many, "A", "B")
     assert line.count("CPU") == 8 and "CPU 2 0 → 12 %" in line and "CPU 1 " not in line
 
 

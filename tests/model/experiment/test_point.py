@@ -22,7 +22,7 @@ from iopstui.model.experiment.point import (
     LittlesLaw,
     Point,
     PointMeter,
-    Settling,
+    SettlingFilter,
     littles_law,
     point_from_json,
     point_json,
@@ -80,7 +80,7 @@ def test_the_stated_seconds_are_measured(
             break
         seconds.append(min(length, left))
         left -= length
-    settling = Settling(settle, measure)
+    settling = SettlingFilter(settle, measure)
     flat = whole_frames(NAME)[1]
     assert flat.fio is not None
     kept = [
@@ -95,7 +95,7 @@ def test_the_stated_seconds_are_measured(
 def test_one_and_three_seconds_at_one_a_second() -> None:
     flat = whole_frames(NAME)[1]
     assert flat.fio is not None
-    settling = Settling(1.0, 3.0)
+    settling = SettlingFilter(1.0, 3.0)
     frames = [replace(flat, fio=replace(flat.fio, seconds=s)) for s in (0.89, 1, 1, 1, 1, 0.11)]
     assert [settling.counts(frame) for frame in frames] == [False, False, True, True, True, False]
     assert run_length_s(1.0, 3.0, 1.0) == 5.0

@@ -15,9 +15,14 @@ from lazy_scipy import stats
 from iopstui.events import PointFinished
 from iopstui.model.experiment.curve_credibility import other_load
 from iopstui.model.experiment.expectation import Outcome, parse_expectation
-from iopstui.model.experiment.load_curve import conclusions, curves_of, failure_lines, points_of
+from iopstui.model.experiment.load_curve import (
+    conclusions,
+    failure_lines,
+    load_curves,
+    measured_points,
+)
 from iopstui.model.experiment.plan import Plan, expand_plan, parse_axis
-from iopstui.model.experiment.repeated_points import mean_of, merge_runs
+from iopstui.model.experiment.repeated_points import geometric_mean, merge_runs
 from iopstui.model.metrics.statistics.knee import knee_within
 
 PLAN = Plan(("j", "k"), {}, (parse_axis("iodepth=1,2,4"), parse_axis("numjobs=1,4")), repeats=3)
@@ -60,7 +65,7 @@ def test_chance_orders_each_round_anew_and_a_seed_gives_it_again(seed: int) -> N
 
 def test_points_come_in_the_plan_s_order_whatever_the_runs_order() -> None:
     plan = replace(LINE, repeats=2, seed=5)
-    points = points_of(plan, made_sweeps.finished(plan))
+    points = measured_points(plan, made_sweeps.finished(plan))
     assert [dict(one.settings)["iodepth"] for one in points] == [
         "1",
         "2",
@@ -79,7 +84,7 @@ def test_points_come_in_the_plan_s_order_whatever_the_runs_order() -> None:
 
 @given(st.lists(st.integers(1, 10**6).map(float), min_size=2, max_size=9, unique=True))
 def test_the_interval_is_student_s_on_the_logarithms(values: list[float]) -> None:
-    found = mean_of(values)
+    found = geometric_mean(values)
     logs = [math.log(value) for value in values]
     error = stats.tstd(logs) / math.sqrt(len(logs))
     assert found.value == pytest.approx(stats.gmean(values)) and found.within is not None
@@ -101,7 +106,7 @@ def test_figures_of_several_runs() -> None:
         found.steady is None and merge_runs([first, replace(second, steady=False)]).steady is False
     )
     assert merge_runs([first]) is first, "a single run stays as it is"
-    assert mean_of([0.0, 2.0]).within is None
+    assert geometric_mean([0.0, 2.0]).within is None
 
 
 def test_an_expectation_is_judged_by_the_mean() -> None:
@@ -111,8 +116,8 @@ def test_an_expectation_is_judged_by_the_mean() -> None:
         replace(one, outcomes=(Outcome(wanted, 10.0 + 12 * one.repeat, 0.5),))
         for one in made_sweeps.finished(plan)
     ]
-    assert all(one.outcomes[0].measured == 16.0 for one in points_of(plan, runs))
-    assert all(one.outcomes[0].passed for one in points_of(plan, runs))
+    assert all(one.outcomes[0].measured == 16.0 for one in measured_points(plan, runs))
+    assert all(one.outcomes[0].passed for one in measured_points(plan, runs))
 
 
 # -- knees
@@ -121,14 +126,14 @@ def test_an_expectation_is_judged_by_the_mean() -> None:
 def test_a_knee_says_which_others_it_may_be() -> None:
     plan = replace(LINE, repeats=5)
     runs = noisy(plan, 0.001)
-    (curve,) = curves_of(plan, runs)
+    (curve,) = load_curves(plan, runs)
     assert curve.knee is not None and curve.knee_within == (curve.knee.index,) * 2
-    assert "no other in these runs" in conclusions(points_of(plan, runs), [curve])[0]
-    (curve,) = curves_of(plan, noisy(plan, 0.2))
+    assert "no other in these runs" in conclusions(measured_points(plan, runs), [curve])[0]
+    (curve,) = load_curves(plan, noisy(plan, 0.2))
     first, last = curve.knee_within or (0, 0)
     assert first < last, "noise leaves several"
     single = replace(LINE, repeats=1)
-    (curve,) = curves_of(single, noisy(single, 0.001))
+    (curve,) = load_curves(single, noisy(single, 0.001))
     assert curve.knee is not None and curve.knee_within is None
 
 
@@ -145,15 +150,15 @@ def test_the_true_knee_is_within_in_95_of_100_sweeps() -> None:
 
 def test_no_knee_is_claimed_of_a_curve_that_dips() -> None:
     runs = made_sweeps.finished(LINE)
-    assert not curves_of(LINE, runs)[0].doubt
+    assert not load_curves(LINE, runs)[0].doubt
     runs[4] = scaled(runs[4], 0.5)
-    (curve,) = curves_of(LINE, runs)
+    (curve,) = load_curves(LINE, runs)
     assert curve.knee is None and curve.uncertain_knee is not None
-    (words, *_) = conclusions(points_of(LINE, runs), [curve])
+    (words, *_) = conclusions(measured_points(LINE, runs), [curve])
     assert words.startswith("No knee shown: IOPS fall at iodepth=16") and "10 %" in words
     # a device may well do less under the deepest queues
     falling = [scaled(one, 0.5**n) if n else one for n, one in enumerate(runs[:3])]
-    assert not curves_of(LINE, falling)[0].doubt
+    assert not load_curves(LINE, falling)[0].doubt
 
 
 def test_what_the_repeats_explain_is_no_dip() -> None:
@@ -162,15 +167,15 @@ def test_what_the_repeats_explain_is_no_dip() -> None:
         scaled(one, (0.3, 1.7, 0.8)[one.repeat]) if one.label == "iodepth=16" else one
         for one in noisy(plan, 0.01)
     ]
-    assert not curves_of(plan, runs)[0].doubt
+    assert not load_curves(plan, runs)[0].doubt
     runs = [scaled(one, 0.5) if one.label == "iodepth=16" else one for one in noisy(plan, 0.01)]
-    assert "by more than its repeats differ" in curves_of(plan, runs)[0].doubt
+    assert "by more than its repeats differ" in load_curves(plan, runs)[0].doubt
 
 
 def test_no_knee_is_claimed_under_other_load() -> None:
     runs = made_sweeps.finished(LINE)
     runs[2] = scaled(runs[2], 1.0, device_bw=1.5 * runs[2].point.bw)
-    (curve,) = curves_of(LINE, runs)
+    (curve,) = load_curves(LINE, runs)
     assert curve.knee is None
     assert "at iodepth=4 the device moved up to 50 % more than fio did" in curve.doubt
     slow = replace(made_sweeps.device(1, 1), bw=4096.0, device_bw=900_000.0)

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from lazy_scipy import np, optimize
 
-from iopstui.model.experiment.scaling import ScalingLaw, fit_law, scaling
+from iopstui.model.experiment.scaling import ScalingLaw, analyse_scaling, fit_law
 
 COUNTS = (1, 2, 4, 8, 16, 32)
 
@@ -65,14 +65,16 @@ def test_it_is_near_what_scipy_fits_to_noisy_points() -> None:
 
 
 def test_a_knee_within_what_was_measured() -> None:
-    found = scaling(points(ScalingLaw(1e5, 0.2, 0.01), COUNTS, 0.01, -0.01, 0.0, 0.01, -0.01, 0.01))
+    found = analyse_scaling(
+        points(ScalingLaw(1e5, 0.2, 0.01), COUNTS, 0.01, -0.01, 0.0, 0.01, -0.01, 0.01)
+    )
     assert found.knee == pytest.approx(8.9, rel=0.05) and not found.knee_is_beyond
     assert found.knees is not None and found.knees[0] <= found.knee <= found.knees[1]
     assert found.sentences()[1].endswith("IOPS; it falls with more hosts")
 
 
 def test_a_knee_beyond_is_said_to_be_extrapolated() -> None:
-    found = scaling(points(ScalingLaw(1e5, 0.02, 0.001), COUNTS[:5]))
+    found = analyse_scaling(points(ScalingLaw(1e5, 0.02, 0.001), COUNTS[:5]))
     assert found.knee_is_beyond and found.knee == pytest.approx(31.3, rel=0.01)
     assert "extrapolated; 16 were measured" in found.sentences()[1]
 
@@ -88,19 +90,19 @@ def test_a_knee_beyond_is_said_to_be_extrapolated() -> None:
     ([(1, 100), (2, 198), (4, 390), (8, 700)], "without one of the points"),
 ])  # fmt: skip
 def test_no_knee_where_the_points_show_none(measured: list[tuple[int, float]], why: str) -> None:
-    found = scaling(measured)
+    found = analyse_scaling(measured)
     assert found.knee is None and why in found.doubt
     assert why in found.sentences()[-1]
 
 
 def test_no_knee_where_more_hosts_never_have_less() -> None:
-    flat = scaling([(1, 100.0), (2, 100.0), (4, 100.0), (8, 100.0)])
+    flat = analyse_scaling([(1, 100.0), (2, 100.0), (4, 100.0), (8, 100.0)])
     assert flat.doubt == "" and flat.knee is None
     assert flat.sentences()[1].endswith(
         "throughput never falls with more hosts, and never more than 100 IOPS"
     )
     assert (
-        scaling(points(ScalingLaw(5.0, 0.001, 0.0)))
+        analyse_scaling(points(ScalingLaw(5.0, 0.001, 0.0)))
         .sentences()[1]
         .endswith("no knee: by this curve, throughput never falls with more hosts")
     )

@@ -6,7 +6,11 @@ from dataclasses import replace
 
 from fio_recordings import NAMES, frames, samples, statuses
 
-from iopstui.model.experiment.expectation import IMPOSSIBLE, ExpectationChecker, parse_expectation
+from iopstui.model.experiment.expectation import (
+    WHY_IMPOSSIBLE_LATENCY,
+    ExpectationChecker,
+    parse_expectation,
+)
 from iopstui.model.fio.counts import max_in_flight
 from iopstui.model.metrics.frame import WRONG_LATENCY, FrameBuilder
 from iopstui.model.metrics.summary import fio_summary
@@ -26,7 +30,7 @@ def test_no_expectation_is_judged_by_them() -> None:
     outcomes = judge.outcomes(final_rates(fio_summary(statuses(POLLED, JOB)[-1])))
     assert [one.passed for one in outcomes] == [None, None, None, True]
     text = outcome_event_text(outcome_event(0.0, 1, outcomes[0]))
-    assert text == f"NOT MEASURED  clat.p99 <= 10.0 s: {IMPOSSIBLE}"
+    assert text == f"NOT MEASURED  clat.p99 <= 10.0 s: {WHY_IMPOSSIBLE_LATENCY}"
 
 
 def test_no_other_recording_is_doubted() -> None:

@@ -5,13 +5,13 @@ import pytest
 from iopstui.model.experiment.point import Point
 from iopstui.model.findings.evidence import JobShape
 from iopstui.model.lesson.figures import (
-    SPACES,
-    asked_figures,
+    FACT_NAMESPACES,
     flatten_document,
+    requested_figures,
     run_figures,
     unit_of,
 )
-from iopstui.model.lesson.section import known_names
+from iopstui.model.lesson.section import suggest_names
 
 
 def test_the_share_that_the_jobs_own_cpus_complete() -> None:
@@ -23,9 +23,9 @@ def test_the_share_that_the_jobs_own_cpus_complete() -> None:
 
 
 def test_a_name_that_is_nearly_right() -> None:
-    assert known_names("iopss", ["iops", "await"]) == "Did you mean iops?"
-    assert known_names("zzz", ["iops", "await"]) == "Known: await, iops"
-    assert known_names("zzz", []) == ""
+    assert suggest_names("iopss", ["iops", "await"]) == "Did you mean iops?"
+    assert suggest_names("zzz", ["iops", "await"]) == "Known: await, iops"
+    assert suggest_names("zzz", []) == ""
 
 
 # every figure of a point with a value that no other has
@@ -71,7 +71,7 @@ def test_the_form_of_what_is_asked_and_of_facts() -> None:
         "gain": "n", "one.none": "n",
     }  # fmt: skip
     assert {name: unit_of(name) for name in forms} == forms
-    assert {"device", "host", "target", "can", "why", "matters"} == SPACES
+    assert {"device", "host", "target", "can", "why", "matters"} == FACT_NAMESPACES
 
 
 def test_the_form_of_what_fio_says_is_in_its_name() -> None:
@@ -93,8 +93,8 @@ def test_what_was_not_measured_is_unknown() -> None:
 def test_what_a_job_asks_for() -> None:
     shape = JobShape(jobs=3, iodepth=4, engine="libaio", direct=True, in_flight=12)
     asked = {"asked": 12.0, "iodepth": 4.0, "jobs": 3.0, "engine": "libaio"}
-    assert asked_figures(shape) == asked
-    unknown = asked_figures(JobShape(iodepth=None, in_flight=None))
+    assert requested_figures(shape) == asked
+    unknown = requested_figures(JobShape(iodepth=None, in_flight=None))
     assert (unknown["asked"], unknown["iodepth"]) == (None, None)
 
 

@@ -10,7 +10,7 @@ from iopstui.model.lesson.figures import unit_of
 from iopstui.model.lesson.formula import FormulaError, Value
 from iopstui.model.lesson.text import (
     FORMS,
-    ShownParagraph,
+    VisibleParagraph,
     format_value,
     parse_paragraphs,
     parse_template,
@@ -171,6 +171,6 @@ def test_conditions_that_are_none(block: str) -> None:
 def test_a_paragraph_is_flowed_unless_its_lines_are_marked() -> None:
     found, _ = visible_paragraphs(parse_paragraphs("a\nb\n\n| c\n| d"), KNOWN.get, unit_of)
     assert (
-        found == [ShownParagraph("a b"), ShownParagraph("c\nd", kept=True)]
-        and not ShownParagraph("x").kept
+        found == [VisibleParagraph("a b"), VisibleParagraph("c\nd", kept=True)]
+        and not VisibleParagraph("x").kept
     )

@@ -10,7 +10,7 @@ from watch_frames import frame
 from iopstui.model.findings.evidence import Evidence
 from iopstui.model.findings.rules.network.tcp import full_connection, full_window, lost_packets
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.network.connections import Connection, connections, key
+from iopstui.model.network.connections import Connection, connections, counter_name
 
 SERVER = "10.9.0.2:2049"
 
@@ -22,7 +22,7 @@ def reading(n: int, port: int = 871) -> dict[str, int]:
         "unsent": 50, "unacked": 4, "cwnd": 10, "busy_us": 1_500_000 * n,
         "rwnd_limited_us": 500_000 * n, "sndbuf_limited_us": 9_000_000 * n,
     }  # fmt: skip
-    return {key(what, port, SERVER, "NFS"): value for what, value in values.items()}
+    return {counter_name(what, port, SERVER, "NFS"): value for what, value in values.items()}
 
 
 def test_an_interval_has_growth_and_the_state_at_its_end() -> None:

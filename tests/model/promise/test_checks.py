@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from iopstui.catalog.library import read_catalog
 from iopstui.model.promise.checks import (
     LATENCY,
-    Depth,
-    checks,
+    QueueDepth,
     credits_used,
     deeper_queue,
     depth_for,
+    list_checks,
     max_written_bytes,
 )
 from iopstui.model.volumes.promised import promised_figures
@@ -26,7 +26,7 @@ MIB = 1 << 20
 
 
 def of(name: str, size: float | None = None, iops: float | None = None):  # type: ignore[no-untyped-def]
-    return checks(promised_figures(CATALOG.volume(name), size, iops))
+    return list_checks(promised_figures(CATALOG.volume(name), size, iops))
 
 
 def test_single_ios_first_then_random_then_sequential_ones() -> None:
@@ -55,9 +55,9 @@ def test_aws_counts_ios_of_16_kib() -> None:
 
 def test_depth_follows_little_s_law_with_room() -> None:
     read = of("vng/nvme-10000")[0]
-    assert depth_for(read, 1e6, 8) == Depth(20, 1)  # 10,000/s x 1 ms, twice
+    assert depth_for(read, 1e6, 8) == QueueDepth(20, 1)  # 10,000/s x 1 ms, twice
     assert depth_for(read, 1e3, 8).total == 4
-    assert depth_for(read, None, 8) == Depth(32, 1)
+    assert depth_for(read, None, 8) == QueueDepth(32, 1)
 
 
 def test_many_ios_are_shared_out_among_jobs() -> None:
@@ -90,7 +90,7 @@ def test_the_instance_bounds_the_aim() -> None:
     found = promised_figures(
         CATALOG.volume("azure/p60"), instance=CATALOG.instance("Standard_D2s_v3")
     )
-    read = checks(found)[0]
+    read = list_checks(found)[0]
     assert read.promised == 16000 and read.target_iops == 3200
 
 
@@ -103,6 +103,6 @@ def test_what_is_written() -> None:
 def test_credits_that_the_test_uses() -> None:
     found = promised_figures(CATALOG.volume("aws/gp2"), 100)
     # (3,000 - 300) for reads and writes of 16 KiB; sequential ones at 128 MiB/s are 512 I/Os/s
-    assert credits_used(found, checks(found), IOPS, 10) == 2 * 2700 * 10 + 2 * 212 * 10
-    assert credits_used(found, checks(found), THROUGHPUT, 10) == 0
+    assert credits_used(found, list_checks(found), IOPS, 10) == 2 * 2700 * 10 + 2 * 212 * 10
+    assert credits_used(found, list_checks(found), THROUGHPUT, 10) == 0
     assert found.figure(IOPS, READ) == 300

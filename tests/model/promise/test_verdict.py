@@ -13,45 +13,45 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.catalog.library import read_catalog
-from iopstui.model.promise.checks import LATENCY, Check, Depth, checks
+from iopstui.model.promise.checks import LATENCY, Check, QueueDepth, list_checks
 from iopstui.model.promise.verdict import (
-    CANT_TELL,
     FAIL,
     MIN_SECONDS,
     PASS,
-    Measured,
-    interval,
-    is_kept,
+    UNDECIDED,
+    Measurement,
+    is_promise_met,
+    is_too_shallow,
     judge,
     judge_drained,
-    too_shallow,
-    untested,
+    rate_interval,
+    untested_rows,
 )
 from iopstui.model.volumes.promised import INSTANCE_IOPS, VOLUME_BW, VOLUME_IOPS, promised_figures
 
 CATALOG = read_catalog(Path("/nonexistent"))
-PLAIN = checks(promised_figures(CATALOG.volume("vng/nvme-5000")))[0]
-BURST = checks(promised_figures(CATALOG.volume("azure/p20")))[0]
-ON_SMALL = checks(
+PLAIN = list_checks(promised_figures(CATALOG.volume("vng/nvme-5000")))[0]
+BURST = list_checks(promised_figures(CATALOG.volume("azure/p20")))[0]
+ON_SMALL = list_checks(
     promised_figures(CATALOG.volume("azure/p60"), instance=CATALOG.instance("Standard_D8ds_v4"))
 )[0]
 SOFT = 0.02
 
 
-def at(rate: float, half: float = 0.01, **more: object) -> Measured:
-    found = Measured(rate, rate * (1 - half), rate * (1 + half), 6e6, 5e6, 7e6, single_ns=1e6,
+def at(rate: float, half: float = 0.01, **more: object) -> Measurement:
+    found = Measurement(rate, rate * (1 - half), rate * (1 + half), 6e6, 5e6, 7e6, single_ns=1e6,
                      job_cpu=0.3, machine_cpu=0.2)  # fmt: skip
     return replace(found, **more)  # type: ignore[arg-type]
 
 
 def test_a_short_run_fails_nobody() -> None:
-    latency = checks(promised_figures(CATALOG.volume("aliyun/essd-pl1"), 500))[0]
+    latency = list_checks(promised_figures(CATALOG.volume("aliyun/essd-pl1"), 500))[0]
     for check, found in ((PLAIN, at(4000)), (latency, at(4000, latency_ns=9e9, latency_low=8e9))):
         assert one(check, found)[0] == FAIL
-        assert one(check, replace(found, seconds=29.4))[0] == CANT_TELL
+        assert one(check, replace(found, seconds=29.4))[0] == UNDECIDED
 
 
-def one(check: Check, found: Measured, tolerance: float = SOFT) -> tuple[str, str]:
+def one(check: Check, found: Measurement, tolerance: float = SOFT) -> tuple[str, str]:
     row = judge(check, found, tolerance)[0]
     return row.result, row.binding
 
@@ -60,35 +60,35 @@ def one(check: Check, found: Measured, tolerance: float = SOFT) -> tuple[str, st
     ("found", "expected"),
     [
         (at(5000), (PASS, VOLUME_IOPS)),
-        (at(4950, half=0.02), (CANT_TELL, "")),
+        (at(4950, half=0.02), (UNDECIDED, "")),
         (at(4950, half=0.005), (PASS, VOLUME_IOPS)),
-        (at(5200, half=0.1), (CANT_TELL, "")),
-        (at(5200, half=0.1, high=math.inf, low=0.0), (CANT_TELL, "")),
+        (at(5200, half=0.1), (UNDECIDED, "")),
+        (at(5200, half=0.1, high=math.inf, low=0.0), (UNDECIDED, "")),
         (at(10200, high=math.inf, low=0.0), (PASS, "")),
-        (at(1000, depth=Depth(32, 2), cpus=2), (CANT_TELL, "this machine's CPU")),
-        (at(1000, depth=Depth(32, 2), cpus=4), (FAIL, "the volume")),
+        (at(1000, depth=QueueDepth(32, 2), cpus=2), (UNDECIDED, "this machine's CPU")),
+        (at(1000, depth=QueueDepth(32, 2), cpus=4), (FAIL, "the volume")),
         (at(20000), (PASS, "")),
         (at(4000), (FAIL, "the volume")),
-        (at(4850, half=0.03), (CANT_TELL, "")),
-        (at(4000, job_cpu=0.97), (CANT_TELL, "this machine's CPU")),
-        (at(4000, machine_cpu=0.95), (CANT_TELL, "this machine's CPU")),
-        (at(4000, rules=frozenset({"job-cpu"})), (CANT_TELL, "this machine's CPU")),
-        (at(4000, rules=frozenset({"above"})), (CANT_TELL, "a limit above the device")),
-        (at(4000, rules=frozenset({"busy"})), (CANT_TELL, "other I/O on the device")),
-        (at(4000, machine_cpu=0.85), (CANT_TELL, "this machine's CPU")),
-        (at(4000, rules=frozenset({"cpu-wait"})), (CANT_TELL, "this machine's CPU")),
-        (at(4000, rules=frozenset({"neighbour"})), (CANT_TELL, "other I/O on the device")),
-        (at(4000, above=0.7), (CANT_TELL, "a limit above the device")),
+        (at(4850, half=0.03), (UNDECIDED, "")),
+        (at(4000, job_cpu=0.97), (UNDECIDED, "this machine's CPU")),
+        (at(4000, machine_cpu=0.95), (UNDECIDED, "this machine's CPU")),
+        (at(4000, rules=frozenset({"job-cpu"})), (UNDECIDED, "this machine's CPU")),
+        (at(4000, rules=frozenset({"above"})), (UNDECIDED, "a limit above the device")),
+        (at(4000, rules=frozenset({"busy"})), (UNDECIDED, "other I/O on the device")),
+        (at(4000, machine_cpu=0.85), (UNDECIDED, "this machine's CPU")),
+        (at(4000, rules=frozenset({"cpu-wait"})), (UNDECIDED, "this machine's CPU")),
+        (at(4000, rules=frozenset({"neighbour"})), (UNDECIDED, "other I/O on the device")),
+        (at(4000, above=0.7), (UNDECIDED, "a limit above the device")),
         (at(4000, above=0.7, rules=frozenset({"tags"})), (FAIL, "the volume")),
         (at(4000, above=0.4), (FAIL, "the volume")),
-        (at(4000, others=0.3), (CANT_TELL, "other I/O on the device")),
+        (at(4000, others=0.3), (UNDECIDED, "other I/O on the device")),
         (at(4000, others=0.04), (FAIL, "the volume")),
         (at(4000, rules=frozenset({"cap"})), (FAIL, "the volume")),
-        (at(4000, latency_ns=1.2e6), (CANT_TELL, "queue too shallow")),
+        (at(4000, latency_ns=1.2e6), (UNDECIDED, "queue too shallow")),
         (at(4000, latency_ns=None), (FAIL, "the volume")),
     ],
 )
-def test_a_flat_promise(found: Measured, expected: tuple[str, str]) -> None:
+def test_a_flat_promise(found: Measurement, expected: tuple[str, str]) -> None:
     assert one(PLAIN, found) == expected
 
 
@@ -96,7 +96,7 @@ def test_a_flat_promise(found: Measured, expected: tuple[str, str]) -> None:
     ("found", "seconds"),
     [(at(4850, half=0.03), 300), (at(4700, half=0.06), 60), (at(5200, half=0.06), 60)],
 )
-def test_it_says_how_long_to_measure(found: Measured, seconds: int) -> None:
+def test_it_says_how_long_to_measure(found: Measurement, seconds: int) -> None:
     # the interval's half shrinks with the square root of the time, until 4900 is outside
     row = judge(PLAIN, found, SOFT)[0]
     assert row.why.endswith(f"(--measure {seconds})")
@@ -110,7 +110,7 @@ def test_a_rate_too_near_to_the_promise_is_not_measured_for_hours() -> None:
 
 @pytest.mark.parametrize(
     ("rate", "expected"),
-    [(12800, (CANT_TELL, INSTANCE_IOPS)), (13052, (CANT_TELL, INSTANCE_IOPS)),
+    [(12800, (UNDECIDED, INSTANCE_IOPS)), (13052, (UNDECIDED, INSTANCE_IOPS)),
      (9000, (FAIL, "the volume")), (16000, (PASS, VOLUME_IOPS))],
 )  # fmt: skip
 def test_an_instance_that_allows_less(rate: float, expected: tuple[str, str]) -> None:
@@ -119,7 +119,7 @@ def test_an_instance_that_allows_less(rate: float, expected: tuple[str, str]) ->
 
 @pytest.mark.parametrize(
     ("rate", "base", "burst"),
-    [(3500, PASS, PASS), (2300, PASS, CANT_TELL), (3000, PASS, CANT_TELL), (2000, FAIL, FAIL)],
+    [(3500, PASS, PASS), (2300, PASS, UNDECIDED), (3000, PASS, UNDECIDED), (2000, FAIL, FAIL)],
 )
 def test_a_promise_with_a_burst(rate: float, base: str, burst: str) -> None:
     rows = judge(BURST, at(rate), SOFT)
@@ -129,7 +129,7 @@ def test_a_promise_with_a_burst(rate: float, base: str, burst: str) -> None:
 
 @pytest.mark.parametrize(
     ("full", "after", "base", "burst"),
-    [(3500, 2300, PASS, PASS), (2300, 2300, PASS, CANT_TELL), (3500, 1500, FAIL, PASS),
+    [(3500, 2300, PASS, PASS), (2300, 2300, PASS, UNDECIDED), (3500, 1500, FAIL, PASS),
      (1500, 1500, FAIL, FAIL)],
 )  # fmt: skip
 def test_a_burst_whose_credits_were_used_up_in_between(
@@ -154,38 +154,38 @@ def test_a_baseline_is_not_claimed_during_a_burst() -> None:
 
 
 def test_throughput_names_its_limit() -> None:
-    read = checks(promised_figures(CATALOG.volume("aliyun/essd-pl1"), 500))[3]
+    read = list_checks(promised_figures(CATALOG.volume("aliyun/essd-pl1"), 500))[3]
     assert one(read, at(350e6 / (1 << 20)))[1] == VOLUME_BW
 
 
 @pytest.mark.parametrize(
     ("mean", "low", "expected"),
     [(0.19e6, 0.18e6, PASS), (0.203e6, 0.2e6, PASS), (0.3e6, 0.28e6, FAIL),
-     (0.3e6, 0.19e6, CANT_TELL), (None, None, CANT_TELL)],
+     (0.3e6, 0.19e6, UNDECIDED), (None, None, UNDECIDED)],
 )  # fmt: skip
 def test_latency(mean: float | None, low: float | None, expected: str) -> None:
-    check = checks(promised_figures(CATALOG.volume("aliyun/essd-pl1"), 500))[0]
+    check = list_checks(promised_figures(CATALOG.volume("aliyun/essd-pl1"), 500))[0]
     assert check.kind == LATENCY
     found = at(4000, latency_ns=mean, latency_low=low, latency_high=mean)
     assert judge(check, found, SOFT)[0].result == expected
 
 
 def test_what_is_not_tested_is_not_told() -> None:
-    rows = untested(BURST, "no")
-    assert [row.result for row in rows] == [CANT_TELL, CANT_TELL]
-    assert not is_kept(rows)
+    rows = untested_rows(BURST, "no")
+    assert [row.result for row in rows] == [UNDECIDED, UNDECIDED]
+    assert not is_promise_met(rows)
 
 
 def test_a_promise_is_met_only_if_something_passed() -> None:
     good, bad = judge(PLAIN, at(5000), SOFT), judge(PLAIN, at(1000), SOFT)
-    assert is_kept([*good, *untested(PLAIN, "no")])
-    assert not is_kept([*good, *bad]) and not is_kept([])
+    assert is_promise_met([*good, *untested_rows(PLAIN, "no")])
+    assert not is_promise_met([*good, *bad]) and not is_promise_met([])
 
 
 def test_a_shallow_queue_is_seen() -> None:
-    assert too_shallow(PLAIN, at(4000, latency_ns=1.1e6))
-    assert not too_shallow(PLAIN, at(5000, latency_ns=1.1e6))
-    assert not too_shallow(PLAIN, at(4000, latency_ns=3e6))
+    assert is_too_shallow(PLAIN, at(4000, latency_ns=1.1e6))
+    assert not is_too_shallow(PLAIN, at(5000, latency_ns=1.1e6))
+    assert not is_too_shallow(PLAIN, at(4000, latency_ns=3e6))
 
 
 @pytest.mark.parametrize("alike, most", [(0.0, 0.025), (0.3, 0.025), (0.6, 0.03)])
@@ -200,7 +200,7 @@ def test_steady_volumes_seldom_fail_though_neighbouring_seconds_are_alike(
         for _ in range(round(MIN_SECONDS)):
             rates.append(5000 + 500 * now)
             now = alike * now + (1 - alike * alike) ** 0.5 * rng.gauss(0, 1)
-        below += interval(rates)[2] < 5000
+        below += rate_interval(rates)[2] < 5000
     assert below / runs <= most
 
 
@@ -212,7 +212,7 @@ def test_what_reaches_the_promise_never_fails(
     found = at(rate, half, rules=frozenset({rule}), job_cpu=cpu)
     for check in (PLAIN, BURST, ON_SMALL):
         rows = judge(check, found, SOFT)
-        assert all(row.result in (PASS, FAIL, CANT_TELL) for row in rows)
+        assert all(row.result in (PASS, FAIL, UNDECIDED) for row in rows)
         if rate >= check.promised:
             assert rows[0].result != FAIL
         if rate * (1 - half) >= check.promised:
@@ -222,11 +222,11 @@ def test_what_reaches_the_promise_never_fails(
 
 
 def test_interval_of_constant_rates_is_a_point() -> None:
-    assert interval([100.0] * 10) == (100.0, 100.0, 100.0)
+    assert rate_interval([100.0] * 10) == (100.0, 100.0, 100.0)
 
 
 def test_too_few_rates_have_no_interval() -> None:
-    assert interval([100.0] * 4)[1:] == (0.0, float("inf"))
+    assert rate_interval([100.0] * 4)[1:] == (0.0, float("inf"))
 
 
 def test_the_interval_holds_the_mean_as_often_as_it_says() -> None:
@@ -234,13 +234,13 @@ def test_the_interval_holds_the_mean_as_often_as_it_says() -> None:
     held = 0
     for _ in range(1000):
         rates = [chance.gauss(1000, 50) for _ in range(20)]
-        _, low, high = interval(rates)
+        _, low, high = rate_interval(rates)
         held += low <= 1000 <= high
     assert 940 <= held <= 990
 
 
 @given(st.lists(st.floats(1, 1e6), min_size=5, max_size=60))
 def test_the_interval_is_around_the_mean_of_the_batches(rates: list[float]) -> None:
-    mean, low, high = interval(rates)
+    mean, low, high = rate_interval(rates)
     assert mean == pytest.approx(statistics.fmean(rates))
     assert 0 <= low <= high

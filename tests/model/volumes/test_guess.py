@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from iopstui.catalog.library import read_catalog
-from iopstui.model.volumes.guess import VisibleFacts, guess
+from iopstui.model.volumes.guess import VisibleFacts, guess_volume
 
 CLASSES = tuple(read_catalog(Path("/nonexistent")).classes.values())
 GIB = 1 << 30
@@ -41,7 +41,7 @@ GIB = 1 << 30
     ],
 )
 def test_guess(seen: VisibleFacts, provider: str, volume: str | None) -> None:
-    found = guess(seen, CLASSES)
+    found = guess_volume(seen, CLASSES)
     assert (found.provider, found.volume.id if found.volume else None) == (provider, volume)
     assert bool(found.why) == bool(provider)
     assert found.size_gib == (seen.size / GIB if seen.size else None)
