@@ -18,7 +18,7 @@ from iopstui.ui.draw.canvas import CanvasScreen
 
 @pytest.fixture(autouse=True)
 def _time_of_day_here(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The same wherever the tests run."""
+    """Use the same time zone wherever the tests run."""
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
     yield
@@ -28,21 +28,21 @@ def _time_of_day_here(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _terminal_with_all_colours(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the terminal is in which the tests run."""
+    """Ignore the terminal in which the tests run."""
     monkeypatch.setenv("COLORTERM", "truecolor")
     monkeypatch.delenv("NO_COLOR", raising=False)
 
 
 @pytest.fixture(autouse=True)
 def _nobody_s_layout(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An earlier test's screen was left with some layout, which this process remembers."""
+    """Forget the layout that an earlier test of this process has left."""
     monkeypatch.setattr(PREFERENCES, "layout", "")
     monkeypatch.setattr(PREFERENCES, "fleet_layout", "")
 
 
 @pytest.fixture(autouse=True)
 def _data_of_no_age(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a busy machine the figures of a picture may be a second old when it is taken."""
+    """Show figures without an age: on a busy machine they may be a second old."""
     if "snap_compare" in request.fixturenames:
         monkeypatch.setattr(feed, "OwnCost", lambda cpu, age_s, dropped: OwnCost(cpu, 0.0, 0))
 
@@ -51,17 +51,17 @@ def _data_of_no_age(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
 def _the_same_machine_everywhere(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The home screen names the machine that it runs on."""
+    """Replace the machine's name on the home screen."""
     if "snap_compare" in request.fixturenames:
-        words = "db1 · Linux 6.12 · 32 CPUs · root"
-        monkeypatch.setattr("iopstui.ui.home.screen.machine_text", lambda: words)
+        machine = "db1 · Linux 6.12 · 32 CPUs · root"
+        monkeypatch.setattr("iopstui.ui.home.screen.machine_text", lambda: machine)
 
 
 @pytest.fixture(autouse=True)
 def _cursors_that_stand_still(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On a busy machine half a second may pass before a picture is taken."""
+    """Stop the cursor's blinking: a picture may be taken late on a busy machine."""
     if "snap_compare" in request.fixturenames:
         monkeypatch.setattr(Input, "_toggle_cursor", lambda field: None)
 
@@ -70,14 +70,14 @@ def _cursors_that_stand_still(
 def _style_sheets_are_read_once() -> Iterator[None]:
     """A program has one app, which keeps what it has made of its style sheets. Here there are
     hundreds, and each would read the same ones anew."""
-    read = Stylesheet._parse_rules
-    kept: dict[object, list[RuleSet]] = {}
+    parse_rules = Stylesheet._parse_rules
+    cached: dict[object, list[RuleSet]] = {}
 
-    def once(sheet: Stylesheet, css: str, *rest: Any, **more: Any) -> list[RuleSet]:
-        key = (css, rest, *more.items(), *sheet._variables.items())
-        if key not in kept:
-            kept[key] = read(sheet, css, *rest, **more)
-        return kept[key]
+    def once(sheet: Stylesheet, css: str, *args: Any, **more: Any) -> list[RuleSet]:
+        key = (css, args, *more.items(), *sheet._variables.items())
+        if key not in cached:
+            cached[key] = parse_rules(sheet, css, *args, **more)
+        return cached[key]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Stylesheet, "_parse_rules", once)
@@ -85,7 +85,7 @@ def _style_sheets_are_read_once() -> Iterator[None]:
 
 
 def _note_as_painted(screen: Screen[object]) -> None:
-    """Take what has changed as seen. A headless app shows its updates to nobody."""
+    """Treat changes as painted: a headless app shows them to nobody."""
     if screen is screen.app.screen:
         if isinstance(screen, CanvasScreen):
             screen.canvas.take_changes()

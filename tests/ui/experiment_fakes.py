@@ -1,4 +1,4 @@
-"""Experiments without fio: a background whose runs are told by the test."""
+"""Experiments without fio: the test sends the events of their runs."""
 
 from __future__ import annotations
 
@@ -46,41 +46,41 @@ def point(depth: int, jobs: int = 1, at_once: int = 12, more: float = 0.0) -> Po
     )  # fmt: skip
 
 
-def finished(plan: Plan, index: int, t: float = 0.0) -> PointFinished:
+def point_finished(plan: Plan, index: int, t: float = 0.0) -> PointFinished:
     step = list(expand_plan(plan))[index]
-    values = {one.name: one.value for one in step.settings}
+    values = {setting.name: setting.value for setting in step.settings}
     depth, jobs = int(values.get("iodepth", "1")), int(values.get("numjobs", "1"))
     # runs of a comparison differ a little
-    one = point(depth, jobs, more=0.003 * (index % 3) if plan.variants else 0.0)
+    measured = point(depth, jobs, more=0.003 * (index % 3) if plan.variants else 0.0)
     return PointFinished(
         t, index, plan.points, step.label, step.job, tuple(values.items()), step.variant,
-        step.repeat, one, littles_law(one, depth * jobs, paced=False),
+        step.repeat, measured, littles_law(measured, depth * jobs, paced=False),
     )  # fmt: skip
 
 
-def started(plan: Plan, index: int, t: float = 0.0) -> PointStarted:
-    left = (plan.points - index) * (plan.settle + plan.measure + 1.5)
-    return PointStarted(t, index, plan.points, list(expand_plan(plan))[index].label, left)
+def point_started(plan: Plan, index: int, t: float = 0.0) -> PointStarted:
+    seconds_left = (plan.points - index) * (plan.settle + plan.measure + 1.5)
+    return PointStarted(t, index, plan.points, list(expand_plan(plan))[index].label, seconds_left)
 
 
-def told(plan: Plan, points: int) -> list[Event]:
-    """The experiment's own events up to its ``points``-th point."""
+def run_events(plan: Plan, points: int) -> list[Event]:
+    """The experiment's own events up to point number ``points``."""
     events: list[Event] = [ExperimentStarted(0.0, plan)]
     for index in range(points):
-        events += [started(plan, index), finished(plan, index)]
+        events += [point_started(plan, index), point_finished(plan, index)]
     return events
 
 
-def second(t: float, iops: float, step: int = 1) -> FrameReady:
+def frame_event(t: float, iops: float, step: int = 1) -> FrameReady:
     """One second of a run."""
     fio = replace(fakes.interval(int(t), 60), total=fakes.direction(iops, 80_000))
-    one = replace(fakes.frame(int(t), fio, frozenset(), ("nvme0n1",), 2), step=step)
-    return FrameReady(one.t, one)
+    interval = replace(fakes.frame(int(t), fio, frozenset(), ("nvme0n1",), 2), step=step)
+    return FrameReady(interval.t, interval)
 
 
 @dataclass
-class FakeUnder:
-    """One experiment; the test tells what happens in it."""
+class FakeRunningExperiment:
+    """A running experiment whose events the test sends."""
 
     plan: Plan
     tell: Callable[[Event], None]
@@ -95,9 +95,9 @@ class FakeUnder:
     def stop(self) -> None:
         self.stops += 1
 
-    def end(self, done: int, **how: str | bool) -> None:
+    def end(self, completed: int, **outcome: str | bool) -> None:
         self.active = False
-        self.tell(ExperimentFinished(0.0, done, self.plan.points, **how))  # type: ignore[arg-type]
+        self.tell(ExperimentFinished(0.0, completed, self.plan.points, **outcome))  # type: ignore[arg-type]
 
     def wait(self, seconds: float) -> None:
         self.waited = True
@@ -111,7 +111,7 @@ class FakeLaboratory:
     kept: str = ""
     looked: list[Plan] = field(default_factory=list)
     begun: list[tuple[Plan, bool]] = field(default_factory=list)
-    under: FakeUnder | None = None
+    under: FakeRunningExperiment | None = None
 
     def preview(self, plan: Plan) -> PreparedExperiment:
         self.looked.append(plan)
@@ -119,15 +119,15 @@ class FakeLaboratory:
             raise self.refusal
         preview = Preview({"randread-4k": "randread 4k QD 1 × 1 job"}, False, {}, 0)
         setup = ExperimentSetup(plan, fakes.ON_DISK, None, fakes.DEVICES, RunConditions(), preview)
-        words = (f"{length_text(plan)} · reads only", "Reads: /dev/nvme0n1 (writes nothing)")
-        return PreparedExperiment(setup, None, words, self.kept)
+        lines = (f"{length_text(plan)} · reads only", "Reads: /dev/nvme0n1 (writes nothing)")
+        return PreparedExperiment(setup, None, lines, self.kept)
 
     def start(
-        self, ready: PreparedExperiment, tell: Callable[[Event], None], t: float, anew: bool = False
-    ) -> FakeUnder:
+        self, ready: PreparedExperiment, emit: Callable[[Event], None], t: float, anew: bool = False
+    ) -> FakeRunningExperiment:
         self.begun.append((ready.setup.plan, anew))
-        self.under = FakeUnder(ready.setup.plan, tell)
-        tell(ExperimentStarted(t, ready.setup.plan))
+        self.under = FakeRunningExperiment(ready.setup.plan, emit)
+        emit(ExperimentStarted(t, ready.setup.plan))
         return self.under
 
     def variants(self) -> tuple[str, str]:
@@ -143,7 +143,7 @@ def make(
             lambda path: controller,
             lambda: fakes.DEVICES,
             fakes.JOBS,
-            background=lambda one: background,
+            background=lambda config: background,
         ),
         FirstView(["/dev/nvme0n1"], overrides={"iodepth": "4", "bs": "8k"}),
         Appearance(charset),

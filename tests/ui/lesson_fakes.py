@@ -1,4 +1,4 @@
-"""A lesson of its own for the screen's tests, and a session that plays it without fio."""
+"""A lesson for the screen's tests, and a session that plays it without fio."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def lesson(text: str = TEXT, name: str = "01-two-runs") -> Lesson:
 
 @dataclass
 class Session(fakes.FakeController):
-    """Runs what a lesson asks for; the test says when it ends."""
+    """Starts the runs of a lesson; the test ends them."""
 
     requests: list[JobRequest] = field(default_factory=list)
     back: list[tuple[tuple[str, str], ...]] = field(default_factory=list)
@@ -94,7 +94,7 @@ class Session(fakes.FakeController):
 
 @dataclass
 class Shelf:
-    """The lessons of a session, with facts of their own."""
+    """The lessons of a session, with their own facts."""
 
     target: Target | None = fakes.ON_DISK
     lessons: Sequence[Lesson] = ()
@@ -105,12 +105,12 @@ class Shelf:
         if self.target is None:
             raise UsageError("There is no target.", "Name one.")
         why = {"deep": "this target has no rq_affinity"}
-        known = self.lessons or [lesson()]
-        return [LessonOffer(one, why if number else {}) for number, one in enumerate(known)]
+        lessons = self.lessons or [lesson()]
+        return [LessonOffer(lesson, why if number else {}) for number, lesson in enumerate(lessons)]
 
-    def start(self, one: Lesson) -> LessonRun:
+    def start(self, lesson: Lesson) -> LessonRun:
         assert self.target is not None
-        self.begun.append(LessonRun(one, self.target, self.current_facts()))
+        self.begun.append(LessonRun(lesson, self.target, self.current_facts()))
         return self.begun[-1]
 
     def current_facts(self) -> TargetFacts:
@@ -124,12 +124,15 @@ def make(
     begin: Lesson | None = None,
     charset: Charset = UTF8,
 ) -> tuple[IopstuiApp, Session, Shelf]:
-    here, controller = shelf or Shelf(), session or Session()
+    lesson_shelf, controller = shelf or Shelf(), session or Session()
     app = IopstuiApp(
         Backend(
-            lambda path: controller, lambda: fakes.DEVICES, fakes.JOBS, lessons=lambda found: here
+            lambda path: controller,
+            lambda: fakes.DEVICES,
+            fakes.JOBS,
+            lessons=lambda backend: lesson_shelf,
         ),
         FirstView(["/dev/nvme0n1"], fakes.FIRST_JOB, {"bs": "8k"}, run_at_once=False, lesson=begin),
         Appearance(charset),
     )
-    return app, controller, here
+    return app, controller, lesson_shelf

@@ -1,4 +1,4 @@
-"""One registry of actions: what is made from it agrees, and is complete."""
+"""The registry of actions is complete and consistent."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from iopstui.ui.keys import (
 WIDE = (160, 45)
 
 
-def keys_of(found: list[Any]) -> list[str]:
-    assert all(isinstance(one, Binding) for one in found)
-    return [key for one in found for key in one.key.split(",")]
+def keys_of(bindings: list[Any]) -> list[str]:
+    assert all(isinstance(binding, Binding) for binding in bindings)
+    return [key for binding in bindings for key in binding.key.split(",")]
 
 
 def test_the_reference_has_the_table_of_keys(root: Path) -> None:
@@ -39,10 +39,10 @@ def test_the_reference_has_the_table_of_keys(root: Path) -> None:
 
 
 @pytest.mark.parametrize("actions", [LIVE_ACTIONS, REPLAY_ACTIONS])
-def test_every_id_and_every_place_is_taken_once(actions: tuple[Action, ...]) -> None:
-    ids = [one.id for one in actions]
+def test_ids_and_positions_of_actions_are_unique(actions: tuple[Action, ...]) -> None:
+    ids = [action.id for action in actions]
     assert len(ids) == len(set(ids))
-    places = [one.place for one in LIVE_ACTIONS if one.help]
+    places = [action.place for action in LIVE_ACTIONS if action.help]
     assert len(places) == len(set(places)) and all(places)
 
 
@@ -53,9 +53,9 @@ def test_every_key_is_bound_once() -> None:
     several = {"enter": 3, "escape": 3, "x": 2}
     assert {key: count for key in live if (count := live.count(key)) > 1} == several
     replay = keys_of(REPLAY_BINDINGS)
-    # these stand still and walk in time, which a replay does in its own way
-    again = {"space", "left", "right", "home", "end"}
-    assert set(replay) & set(live) == again
+    # these freeze and move in time, which a replay does in its own way
+    shared = {"space", "left", "right", "home", "end"}
+    assert set(replay) & set(live) == shared
     # by second in a cell of the heat map
     twice = {"left", "right"}
     assert {key for key in replay if replay.count(key) > 1} == twice
@@ -63,48 +63,48 @@ def test_every_key_is_bound_once() -> None:
 
 
 def test_every_bound_key_of_the_dashboard_is_in_the_help() -> None:
-    told = " ".join(keys for _, rows in help_sections() for keys, _ in rows)
+    help_keys = " ".join(keys for _, rows in help_sections() for keys, _ in rows)
     for action in (*LIVE_ACTIONS, *REPLAY_ACTIONS):
         for key in action.keys:
             if key.names and action.help:
-                assert key.label in told, action.id
+                assert key.label in help_keys, action.id
 
 
-def test_what_starts_or_turns_something_disturbs_a_lesson() -> None:
-    quiet = {one.id for one in LIVE_ACTIONS if one.quiet}
+def test_actions_that_start_or_change_something_disturb_a_lesson() -> None:
+    quiet = {action.id for action in LIVE_ACTIONS if action.quiet}
     assert quiet >= {"mark", "freeze", "zoom", "record", "findings", "queue_map", "log", "quit"}
-    disturbing = {one.id for one in LIVE_ACTIONS if LESSON in one.disturbs}
+    disturbing = {action.id for action in LIVE_ACTIONS if LESSON in action.disturbs}
     assert disturbing >= {"run_or_stop", "choose_job", "iodepth", "rq_affinity", "sweep", "option"}
-    alike = {one.id for one in LIVE_ACTIONS if EXPERIMENT in one.disturbs}
+    alike = {action.id for action in LIVE_ACTIONS if EXPERIMENT in action.disturbs}
     assert alike < disturbing
 
 
-def test_a_quiet_action_stands_behind_the_own_keys_of_an_experiment() -> None:
-    one = Footer("x", {"idle": 10})
-    assert one.position(EXPERIMENT, quiet=True) == FIRST_QUIET_POSITION + 10
+def test_a_quiet_action_follows_the_keys_of_an_experiment() -> None:
+    footer = Footer("x", {"idle": 10})
+    assert footer.position(EXPERIMENT, quiet=True) == FIRST_QUIET_POSITION + 10
     assert (
-        one.position(EXPERIMENT, quiet=False) is None
-        and one.position("running", quiet=True) is None
+        footer.position(EXPERIMENT, quiet=False) is None
+        and footer.position("running", quiet=True) is None
     )
     assert Action("x", (Key("x", "x"),), lambda part: None).key_text == "x"
 
 
-async def test_the_application_has_every_part(root: Path) -> None:
+async def test_the_application_handles_every_action(root: Path) -> None:
     app = make_experiments(FakeLaboratory(), fakes.FakeController())
     assert {type(part) for part in app.actions.parts} == set(PARTS)
-    assert set(app.actions.by_id) == {one.id for one in LIVE_ACTIONS}
+    assert set(app.actions.by_id) == {action.id for action in LIVE_ACTIONS}
     from iopstui.recording.reader import recording_path
     from iopstui.ui.replay import ReplayApp
 
     session = ReplaySession(recording_path("demo"), 1.0)
     try:
-        known = ReplayApp(session).actions.by_id
+        by_id = ReplayApp(session).actions.by_id
     finally:
         session.close()
-    assert set(known) == {one.id for one in REPLAY_ACTIONS}
+    assert set(by_id) == {action.id for action in REPLAY_ACTIONS}
 
 
-async def test_what_the_palette_offers_can_be_done_by_id() -> None:
+async def test_actions_of_the_palette_can_be_run_by_id() -> None:
     app = make_experiments(FakeLaboratory(), fakes.FakeController())
     async with app.run_test(size=WIDE) as pilot:
         await pilot.pause()

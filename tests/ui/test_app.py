@@ -35,13 +35,13 @@ def make(
     charset: Charset = UTF8,
     theme: str = "dark",
 ) -> IopstuiApp:
-    found = controller or fakes.FakeController()
+    fake = controller or fakes.FakeController()
 
     def discover() -> Mapping[str, BlockDevice]:
         return fakes.DEVICES
 
     app = IopstuiApp(
-        Backend(lambda path: found, discover, fakes.JOBS),
+        Backend(lambda path: fake, discover, fakes.JOBS),
         FirstView(
             [target] if target else [],
             job or fakes.FIRST_JOB,
@@ -50,12 +50,12 @@ def make(
         ),
         Appearance(charset, theme),
     )
-    app.fake = found  # type: ignore[attr-defined]
+    app.fake = fake  # type: ignore[attr-defined]
     return app
 
 
 def screen_text(app: IopstuiApp) -> str:
-    """Everything the dashboard shows, or all that is seen on another screen."""
+    """The text of the dashboard, or of the screen on top of it."""
     canvas = getattr(app.screen, "canvas", None)
     if isinstance(app.screen, Modal) or canvas is None:
         return render_pictures(app)[".txt"]
@@ -71,8 +71,8 @@ def screen_text(app: IopstuiApp) -> str:
     return "\n".join("".join(row) for row in grid)
 
 
-def shows(app: IopstuiApp, words: str) -> bool:
-    return words in " ".join(screen_text(app).split())
+def shows(app: IopstuiApp, text: str) -> bool:
+    return text in " ".join(screen_text(app).split())
 
 
 async def settle(pilot: Pilot[int]) -> None:
@@ -153,7 +153,7 @@ async def test_the_home_screen_offers_a_scratch_file_and_escapes() -> None:
     assert app.return_value == 0 and not app.fake.calls  # type: ignore[attr-defined]
 
 
-async def test_a_target_that_is_refused_is_explained_in_the_picker() -> None:
+async def test_a_refused_target_is_explained_in_the_picker() -> None:
     def refuse(path: object) -> fakes.FakeController:
         raise UsageError("That device can't be read.", "Use sudo.")
 
@@ -165,11 +165,11 @@ async def test_a_target_that_is_refused_is_explained_in_the_picker() -> None:
         await pilot.press("s")
         await settle(pilot)
         assert isinstance(app.screen, HomeScreen)
-        words = str(app.screen.query_one("#picker-words", Static).content)
-        assert "That device can't be read. Use sudo." in words
+        text = str(app.screen.query_one("#picker-words", Static).content)
+        assert "That device can't be read. Use sudo." in text
 
 
-async def test_a_target_from_the_command_line_that_is_refused_ends_with_its_code() -> None:
+async def test_a_refused_target_of_the_command_line_ends_with_its_exit_code() -> None:
     def refuse(path: object) -> fakes.FakeController:
         raise UsageError("No such thing.")
 
@@ -211,7 +211,7 @@ async def test_events_from_another_thread_arrive() -> None:
         assert len(app.state.history) == 6
 
 
-async def test_nothing_changed_nothing_is_sent() -> None:
+async def test_nothing_is_sent_if_nothing_changed() -> None:
     app = make()
     async with app.run_test(size=WIDE) as pilot:
         await running(app, pilot, 5)
@@ -240,11 +240,11 @@ async def test_a_second_repaints_one_tile_of_each_chart() -> None:
                 tile.show = spy  # type: ignore[method-assign, assignment]
         fake.tick(1)
         await settle(pilot)
-        # the name at the end of a line may stand in the next tile
+        # the name at the end of a line may be in the next tile
         assert 2 <= len(touched) <= 3
 
 
-async def test_freezing_stops_the_picture_not_the_data() -> None:
+async def test_freezing_stops_the_display_but_not_the_measurement() -> None:
     app = make()
     async with app.run_test(size=WIDE) as pilot:
         fake = await running(app, pilot, 3)
@@ -264,12 +264,12 @@ async def test_freezing_stops_the_picture_not_the_data() -> None:
 
 
 def figures(app: IopstuiApp) -> str:
-    """All that the dashboard shows but for header, message and footer, which go on."""
+    """Text of the dashboard without header, message and footer, which still change."""
     return "\n".join(screen_text(app).split("\n")[2:-4])
 
 
 @pytest.mark.parametrize("tab", range(4))
-async def test_frozen_figures_stay_through_another_pane_and_size(tab: int) -> None:
+async def test_frozen_figures_survive_another_pane_and_size(tab: int) -> None:
     app = make()
     async with app.run_test(size=(80, 24)) as pilot:
         fake = await running(app, pilot, 3)
@@ -292,7 +292,7 @@ async def test_frozen_figures_stay_through_another_pane_and_size(tab: int) -> No
         assert figures(app) != before
 
 
-async def test_marks_stand_on_both_charts() -> None:
+async def test_marks_are_drawn_on_both_charts() -> None:
     app = make()
     async with app.run_test(size=WIDE) as pilot:
         fake = await running(app, pilot, 8)
@@ -303,7 +303,7 @@ async def test_marks_stand_on_both_charts() -> None:
         assert screen_text(app).count("▾mark 1") == 2
 
 
-async def test_knobs_wait_until_the_key_rests_then_restart_with_a_mark() -> None:
+async def test_changed_options_restart_the_job_after_a_pause_with_a_mark() -> None:
     app = make()
     async with app.run_test(size=WIDE) as pilot:
         fake = await running(app, pilot)
@@ -338,7 +338,7 @@ async def test_block_size_is_chosen_from_a_list() -> None:
         assert fake.calls[-1] == ("run", "mixed-4k", {"bs": "8k"})
 
 
-async def test_knobs_without_a_job_are_kept_for_the_next_run() -> None:
+async def test_options_changed_without_a_job_apply_to_the_next_run() -> None:
     app = make()
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
@@ -395,7 +395,7 @@ async def test_sixty_four_cpus_fit_every_size(size: tuple[int, int]) -> None:
         assert shows(app, "busy ·▃▆▂") and shows(app, "CPU 17 89 %, CPU 34 88 %")
 
 
-async def test_tabs_open_one_pane_at_a_time_and_hidden_ones_are_not_painted() -> None:
+async def test_tabs_open_one_pane_at_a_time_and_hidden_panes_are_not_painted() -> None:
     app = make()
     async with app.run_test(size=(80, 24)) as pilot:
         fake = await running(app, pilot)
@@ -418,7 +418,7 @@ async def test_tabs_open_one_pane_at_a_time_and_hidden_ones_are_not_painted() ->
         assert "[ 1 IOPS ]" in screen_text(app)
 
 
-async def test_where_all_panes_are_visible_a_key_gives_one_the_whole_screen() -> None:
+async def test_a_key_zooms_one_of_the_visible_panes() -> None:
     app = make()
     async with app.run_test(size=WIDE) as pilot:
         await running(app, pilot)
@@ -441,7 +441,7 @@ async def test_where_all_panes_are_visible_a_key_gives_one_the_whole_screen() ->
 
 
 @pytest.mark.parametrize("size", [(40, 10), (1, 1), (59, 50), (200, 14)])
-async def test_a_tiny_terminal_gets_a_plain_sentence(size: tuple[int, int]) -> None:
+async def test_a_tiny_terminal_shows_a_message(size: tuple[int, int]) -> None:
     app = make()
     async with app.run_test(size=size) as pilot:
         await running(app, pilot)
@@ -455,14 +455,14 @@ async def test_a_tiny_terminal_gets_a_plain_sentence(size: tuple[int, int]) -> N
 
 
 def laid_out(app: IopstuiApp) -> bool:
-    """Whether the panes have places for the terminal's size of now."""
+    """Whether the panes are laid out for the terminal's current size."""
     canvas = getattr(app.screen, "canvas", None)
-    boxes = [one.box for one in canvas.lines if one.shown] if canvas is not None else []
+    boxes = [line.box for line in canvas.lines if line.shown] if canvas is not None else []
     width, height = app.size
     return all(box.x + box.width <= width and box.y + box.height <= height for box in boxes)
 
 
-async def test_resizing_live_goes_through_every_layout() -> None:
+async def test_resizing_passes_through_every_layout() -> None:
     app = make()
     async with app.run_test(size=(80, 24)) as pilot:
         fake = await running(app, pilot)
@@ -492,8 +492,8 @@ async def test_job_chooser_filters_and_explains() -> None:
         chooser.query_one(Input).value = "random"
         await settle(pilot)
         assert chooser.query_one(OptionList).option_count == 2, "a heading and a job"
-        words = str(chooser.query_one("#jobs-text", Static).content)
-        assert "4k random reads, QD 32" in words and "IOPS against r/s" in words
+        text = str(chooser.query_one("#jobs-text", Static).content)
+        assert "4k random reads, QD 32" in text and "IOPS against r/s" in text
         chooser.query_one(Input).value = "nonsense"
         await settle(pilot)
         assert "No job has all of these words" in str(
@@ -504,7 +504,7 @@ async def test_job_chooser_filters_and_explains() -> None:
         assert isinstance(app.screen, Dashboard)
 
 
-async def test_the_cursor_of_the_job_chooser_passes_over_headings() -> None:
+async def test_the_cursor_of_the_job_chooser_skips_headings() -> None:
     jobs = (
         fakes.FakeJob("mixed-4k", "plain"), fakes.FakeJob("seqread-1m", "plain"),
         fakes.FakeJob("azure-read", "read", source="Microsoft Azure, a page"),
@@ -558,7 +558,7 @@ async def test_the_device_is_changed_only_between_jobs() -> None:
         assert isinstance(app.screen, Dashboard) and shows(app, "no job: press r")
 
 
-async def test_the_charts_reach_further_back_when_told() -> None:
+async def test_the_time_span_of_the_charts_can_be_widened() -> None:
     app = make()
     async with app.run_test(size=WIDE) as pilot:
         await running(app, pilot, 5)
@@ -594,7 +594,7 @@ async def test_ascii_screens_are_ascii() -> None:
         assert screen_text(app).isascii()
 
 
-async def test_what_a_knob_was_turned_to_is_shown_until_a_run_has_it() -> None:
+async def test_a_changed_option_is_shown_until_a_run_uses_it() -> None:
     app = make()
     async with app.run_test(size=(80, 24)) as pilot:
         fake = await running(app, pilot)
@@ -622,7 +622,7 @@ async def test_what_a_knob_was_turned_to_is_shown_until_a_run_has_it() -> None:
         assert fake.calls[-1] == ("run", "mixed-4k", {"iodepth": "128", "numjobs": "4"})
 
 
-async def test_between_two_runs_a_knob_still_turns_the_one_that_comes() -> None:
+async def test_an_option_changed_between_two_runs_applies_to_the_next() -> None:
     app = make()
     async with app.run_test(size=WIDE) as pilot:
         fake = await running(app, pilot)
@@ -640,7 +640,7 @@ async def test_between_two_runs_a_knob_still_turns_the_one_that_comes() -> None:
 
 
 @pytest.mark.parametrize("sent", [False, True])
-async def test_r_stops_what_a_knob_would_start_anew(sent: bool) -> None:
+async def test_r_stops_the_run_that_an_option_would_restart(sent: bool) -> None:
     app = make()
     async with app.run_test(size=WIDE) as pilot:
         fake = await running(app, pilot)
@@ -658,7 +658,7 @@ async def test_r_stops_what_a_knob_would_start_anew(sent: bool) -> None:
         assert not shows(app, "→ iodepth") and app.jobs.overrides == {"iodepth": "64"}
 
 
-async def test_a_run_that_can_t_begin_leaves_nothing_pending() -> None:
+async def test_a_run_that_cannot_start_leaves_nothing_pending() -> None:
     app = make()
     async with app.run_test(size=WIDE) as pilot:
         fake = await running(app, pilot)
@@ -672,7 +672,7 @@ async def test_a_run_that_can_t_begin_leaves_nothing_pending() -> None:
         assert not app.state.next_run.requested and not app.state.next_run.pending
 
 
-async def test_a_run_that_began_before_the_key_is_followed_by_one_with_it() -> None:
+async def test_a_run_started_before_the_key_is_followed_by_one_with_the_option() -> None:
     app = make()
     async with app.run_test(size=WIDE) as pilot:
         fake = await running(app, pilot)
@@ -694,7 +694,7 @@ async def test_a_run_that_began_before_the_key_is_followed_by_one_with_it() -> N
         assert not shows(app, "→ iodepth") and not app.state.next_run.requested
 
 
-async def test_what_a_run_s_title_denies_for_good_is_pending_no_more() -> None:
+async def test_an_option_that_the_run_s_title_contradicts_is_no_longer_pending() -> None:
     app = make()
     async with app.run_test(size=WIDE) as pilot:
         fake = await running(app, pilot)
@@ -708,7 +708,7 @@ async def test_what_a_run_s_title_denies_for_good_is_pending_no_more() -> None:
         assert not app.state.next_run.pending and not app.state.next_run.requested
 
 
-async def test_before_the_first_run_a_knob_begins_at_what_the_job_file_says() -> None:
+async def test_before_the_first_run_an_option_starts_at_the_job_file_s_value() -> None:
     app = make()
     app.jobs.jobs = [fakes.FakeJob("mixed-4k", "x", text="[global]\nbs=16k\niodepth=32\n[a]\n")]
     async with app.run_test(size=WIDE) as pilot:

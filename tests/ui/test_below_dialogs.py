@@ -1,4 +1,4 @@
-"""Figures go on under a dialog: what changed is sent, and nothing of what the dialog covers."""
+"""Figures update under a dialog: visible changes are sent, covered ones are not."""
 
 from __future__ import annotations
 
@@ -28,9 +28,11 @@ class Dialog(ModalScreen[None]):
         yield Static("a dialog", id="box")
 
 
-async def sent(app: IopstuiApp, tinted: bool, monkeypatch: pytest.MonkeyPatch) -> list[TextSpan]:
-    """What a second of figures sends under a dialog."""
-    found: list[TextSpan] = []
+async def sent_spans(
+    app: IopstuiApp, tinted: bool, monkeypatch: pytest.MonkeyPatch
+) -> list[TextSpan]:
+    """Spans sent for one second of figures under a dialog."""
+    spans: list[TextSpan] = []
     async with app.run_test(size=WIDE) as pilot:
         fake = await running(app, pilot)
         app.push_screen(Dialog(classes="tinted" if tinted else ""))
@@ -38,28 +40,28 @@ async def sent(app: IopstuiApp, tinted: bool, monkeypatch: pytest.MonkeyPatch) -
         dashboard = app.dashboard
         assert dashboard is not None
         of = dashboard.pieces_below
-        monkeypatch.setattr(dashboard, "pieces_below", lambda: found.extend(of()) or found)
+        monkeypatch.setattr(dashboard, "pieces_below", lambda: spans.extend(of()) or spans)
         for _ in range(3):
             fake.tick(1)
             await settle(pilot)
-    return found
+    return spans
 
 
 @pytest.mark.parametrize("tinted", [False, True])
-async def test_what_changed_beside_the_dialog_is_sent(
+async def test_changes_beside_a_dialog_are_sent(
     tinted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = await sent(make(), tinted, monkeypatch)
-    assert {y for y, _, _ in found} >= {0, 1}
+    spans = await sent_spans(make(), tinted, monkeypatch)
+    assert {y for y, _, _ in spans} >= {0, 1}
     covered = Region((160 - 60) // 2, (45 - 20) // 2, 60, 20)
-    for y, x, pieces in found:
-        width = sum(len(text) for text, _ in pieces)
+    for y, x, segments in spans:
+        width = sum(len(text) for text, _ in segments)
         assert not covered.intersection(Region(x, y, width, 1)), (y, x)
 
 
-async def test_a_tint_is_on_what_is_sent_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = await sent(make(), False, monkeypatch)
-    tinted = await sent(make(), True, monkeypatch)
+async def test_sent_changes_are_tinted_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = await sent_spans(make(), False, monkeypatch)
+    tinted = await sent_spans(make(), True, monkeypatch)
 
     def colours(places: list[TextSpan]) -> set[str]:
         return {str(style.color) for _, _, row in places for _, style in row if style.color}

@@ -19,36 +19,36 @@ from iopstui.ui.draw.style import UTF8
 CATALOG = read_catalog(Path("/nonexistent"))
 
 
-async def shown(size: tuple[int, int], volume: str, gib: float) -> str:
-    found = fakes.FakeController()
+async def render_volume(size: tuple[int, int], volume: str, gib: float) -> str:
+    fake = fakes.FakeController()
     app = IopstuiApp(
-        Backend(lambda paths: found, lambda: fakes.DEVICES, fakes.JOBS,
+        Backend(lambda paths: fake, lambda: fakes.DEVICES, fakes.JOBS,
                 volume=promised_figures(CATALOG.volume(volume), gib)),
         FirstView(("/dev/nvme0n1",), "mixed-4k", run_at_once=False), Appearance(UTF8),
     )  # fmt: skip
-    app.fake = found  # type: ignore[attr-defined]
+    app.fake = fake  # type: ignore[attr-defined]
     async with app.run_test(size=size) as pilot:
         await running(app, pilot, 3)
         return screen_text(app)
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 45)])
-async def test_credits_stand_in_the_first_line_and_limits_on_the_chart(
+async def test_credits_are_in_the_first_line_and_limits_on_the_chart(
     size: tuple[int, int],
 ) -> None:
     # the fakes do more IOPS than a burst allows, so the lines are below
-    text = await shown(size, "aws/gp2", 100)
+    text = await render_volume(size, "aws/gp2", 100)
     assert "gp2: burst for ≤ " in text.splitlines()[0]
     assert UTF8.level * 8 in text
 
 
 async def test_without_credits_the_class_is_named() -> None:
-    text = await shown((120, 36), "vng/nvme-5000", 100)
+    text = await render_volume((120, 36), "vng/nvme-5000", 100)
     assert text.splitlines()[0].split()[0] == "nvme-5000"
 
 
 async def test_a_limit_far_above_all_values_does_not_flatten_them() -> None:
-    text = await shown((120, 36), "aliyun/essd-pl3", 20_000)
+    text = await render_volume((120, 36), "aliyun/essd-pl3", 20_000)
     assert UTF8.level * 8 not in text
 
 
@@ -56,7 +56,7 @@ async def test_a_limit_far_above_all_values_does_not_flatten_them() -> None:
     ("aws/gp2,size=100g", 300), ("aws/gp3,size=100g,iops=6000,throughput=500MiB/s", 6000),
     ("azure/p60,instance=Standard_D8ds_v4,cached", 16000),
 ])  # fmt: skip
-def test_the_option_names_all_that_was_bought(text: str, iops: float) -> None:
+def test_the_option_names_the_volume_and_its_figures(text: str, iops: float) -> None:
     assert parse_volume(text).iops["read"] == iops
 
 
@@ -67,6 +67,6 @@ def test_the_option_names_all_that_was_bought(text: str, iops: float) -> None:
     ("azure/p60,instance=none", "none"), ("aws/gp2,size=1g,size=2g", "given twice"),
     ("azure/p60,throughput=5", "cannot be bought separately"), ("", "names no class"),
 ])  # fmt: skip
-def test_what_the_option_refuses(text: str, says: str) -> None:
+def test_bad_volume_options_are_refused(text: str, says: str) -> None:
     with pytest.raises(UsageError, match=says):
         parse_volume(text)

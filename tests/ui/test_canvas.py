@@ -1,4 +1,4 @@
-"""One widget for a whole screen: what changes is cut out of it, and nothing else is sent."""
+"""One widget paints the whole screen: only changed cells are sent."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Terminal:
 
 
 class Two(App[None]):
-    """Two regions side by side, and a row of nothing between and below."""
+    """Two regions side by side, with empty rows between and below."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -104,7 +104,7 @@ def spy_on(screen: CanvasScreen, terminal: Terminal, monkeypatch: Any) -> None:
     monkeypatch.setattr(compositor, "render_partial_update", spy)
 
 
-async def test_a_region_that_is_hidden_leaves_blanks_and_one_added_is_shown() -> None:
+async def test_a_hidden_region_is_blanked_and_a_new_one_is_shown() -> None:
     app = Two()
     async with app.run_test(size=(10, 2)) as pilot:
         await pilot.pause()
@@ -121,7 +121,7 @@ async def test_a_region_that_is_hidden_leaves_blanks_and_one_added_is_shown() ->
         assert Terminal(app.screen).whole() == [" " * 10, "  third   "]
 
 
-async def test_what_is_sent_second_by_second_adds_up_to_the_screen(monkeypatch: Any) -> None:
+async def test_partial_updates_add_up_to_the_screen(monkeypatch: Any) -> None:
     app = make()
     async with app.run_test(size=WIDE) as pilot:
         fake = await running(app, pilot, 5)

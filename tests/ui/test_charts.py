@@ -18,8 +18,8 @@ from iopstui.ui.draw.style import ASCII, UTF8, Charset
 FLAT = Scale(0.0, 100.0)
 
 
-def words(rows: list[plotting.Row]) -> list[str]:
-    """The rows without the grid, which has a sign of its own in each charset."""
+def row_texts(rows: list[plotting.Row]) -> list[str]:
+    """The rows without the grid, whose characters depend on the charset."""
     lines = ["".join(text for text, _ in row) for row in rows]
     return [line.replace(UTF8.grid, " ").replace(ASCII.grid, " ") for line in lines]
 
@@ -28,10 +28,10 @@ def draw(
     values: list[float | None], kind: str = LINE, columns: int = 6, rows: int = 4
 ) -> list[str]:
     series = [Series(values, kind, "*", None)]
-    return words(plotting.draw_tile(series, Section(0, columns, rows, FLAT, ASCII)))
+    return row_texts(plotting.draw_tile(series, Section(0, columns, rows, FLAT, ASCII)))
 
 
-def test_a_line_stands_in_the_row_of_its_value() -> None:
+def test_a_line_is_drawn_in_the_row_of_its_value() -> None:
     assert draw([10, 10, 40, 60, 90, 90]) == ["    **", "   *  ", "  *   ", "**    "]
 
 
@@ -39,7 +39,7 @@ def test_a_gap_stays_a_gap() -> None:
     assert draw([10, 10, None, None, 10, 10])[3] == "**  **"
 
 
-def test_a_value_between_gaps_is_still_seen() -> None:
+def test_a_value_between_gaps_is_visible() -> None:
     assert draw([None, 60, None, None, None, None])[1] == " *    "
 
 
@@ -47,35 +47,35 @@ def test_an_area_reaches_from_the_axis_to_its_value_and_shows_zero() -> None:
     assert draw([100, 50, 0, None], AREA, 4) == [":   ", ":   ", "::  ", "::: "]
 
 
-def test_a_line_is_seen_over_an_area_of_the_same_value() -> None:
-    both = [Series([50.0] * 4, AREA, "*", None), Series([50.0] * 4, LINE, "*", None)]
-    drawn = words(plotting.draw_tile(both, Section(0, 4, 4, FLAT, ASCII)))
+def test_a_line_is_visible_over_an_area_of_the_same_value() -> None:
+    series = [Series([50.0] * 4, AREA, "*", None), Series([50.0] * 4, LINE, "*", None)]
+    drawn = row_texts(plotting.draw_tile(series, Section(0, 4, 4, FLAT, ASCII)))
     assert "****" in drawn and "::::" in drawn
 
 
 def test_marks_are_vertical_lines_under_the_curves() -> None:
     series = [Series([10.0] * 4, LINE, "*", None)]
-    drawn = words(plotting.draw_tile(series, Section(0, 4, 4, FLAT, ASCII), marks=[2, 9]))
+    drawn = row_texts(plotting.draw_tile(series, Section(0, 4, 4, FLAT, ASCII), marks=[2, 9]))
     assert drawn == ["  | ", "  | ", "  | ", "****"]
 
 
 @pytest.mark.parametrize(("charset", "dots"), [(UTF8, 2), (ASCII, 1)])
-def test_tiles_join_to_the_picture_that_one_large_tile_gives(charset: Charset, dots: int) -> None:
+def test_tiles_join_to_the_same_picture_as_one_large_tile(charset: Charset, dots: int) -> None:
     values = [50 + 45 * math.sin(index / 4) for index in range(24 * dots)]
     values[7] = None
     series = [Series(values, LINE, charset.line, None)]
-    whole = words(plotting.draw_tile(series, Section(0, 24, 8, FLAT, charset)))
+    expected = row_texts(plotting.draw_tile(series, Section(0, 24, 8, FLAT, charset)))
     parts = [
-        words(plotting.draw_tile(series, Section(first, 8, 8, FLAT, charset)))
+        row_texts(plotting.draw_tile(series, Section(first, 8, 8, FLAT, charset)))
         for first in (0, 8, 16)
     ]
     joined = ["".join(row) for row in zip(*parts, strict=True)]
-    assert joined == whole
+    assert joined == expected
 
 
 def test_a_picture_wider_than_the_terminal_is_not_cut() -> None:
     values: list[float | None] = [50.0] * 600
-    drawn = words(
+    drawn = row_texts(
         plotting.draw_tile([Series(values, LINE, "braille", None)], Section(0, 300, 3, FLAT, UTF8))
     )
     assert {len(row) for row in drawn} == {300}
@@ -85,7 +85,7 @@ def test_a_picture_wider_than_the_terminal_is_not_cut() -> None:
 def test_crossing_braille_lines_share_a_cell() -> None:
     up = Series([10, 20], POINTS, "braille", None)
     down = Series([20, 10], POINTS, "braille", None)
-    drawn = words(plotting.draw_tile([up, down], Section(0, 1, 4, Scale(0, 100), UTF8)))
+    drawn = row_texts(plotting.draw_tile([up, down], Section(0, 1, 4, Scale(0, 100), UTF8)))
     assert sum(bin(ord(char) - 0x2800).count("1") for char in "".join(drawn) if char != " ") == 4
 
 
@@ -107,11 +107,11 @@ def test_styles_are_kept_in_runs() -> None:
 def test_any_values_give_a_picture_of_the_right_size(
     values: list[float | None], columns: int, rows: int, kind: str, log: bool
 ) -> None:
-    known = [value for value in values if value is not None]
-    scale = (plotting.log_scale if log else plotting.linear_scale)(known, None, True)
+    numbers = [value for value in values if value is not None]
+    scale = (plotting.log_scale if log else plotting.linear_scale)(numbers, None, True)
     for charset in (UTF8, ASCII):
         series = [Series(values, kind, charset.line, None)]
-        drawn = words(plotting.draw_tile(series, Section(0, columns, rows, scale, charset)))
+        drawn = row_texts(plotting.draw_tile(series, Section(0, columns, rows, scale, charset)))
         assert [len(row) for row in drawn] == [columns] * rows
 
 
@@ -142,35 +142,35 @@ def dot_rows(picture: list[str]) -> set[int]:
     }
 
 
-def test_dots_stand_where_plotext_puts_them_and_lines_pass_the_same_rows() -> None:
+def test_dots_match_plotext_and_lines_pass_the_same_rows() -> None:
     rng = random.Random(7)
     for _ in range(300):
         rows = rng.randint(1, 24)
         # not on the border of two rows, where either is right
         heights = [(rng.randrange(4 * rows) + 0.5) / (4 * rows) for _ in range(2)]
-        mine = [
+        drawn = [
             raster.draw(dict(enumerate(heights)), 0, 1, rows, "braille", joined)
             for joined in (False, True)
         ]
-        assert mine[0] == by_plotext(heights, False, rows)
-        assert dot_rows(mine[1]) == dot_rows(by_plotext(heights, True, rows))
+        assert drawn[0] == by_plotext(heights, False, rows)
+        assert dot_rows(drawn[1]) == dot_rows(by_plotext(heights, True, rows))
 
 
-def test_half_of_a_step_stands_beside_each_of_its_ends() -> None:
+def test_a_line_of_half_a_step_is_drawn_at_both_ends() -> None:
     assert raster.draw({0: 0.0, 1: 0.99}, 0, 2, 6, "*", True) == [
         " *", " *", " *", "* ", "* ", "* ",
     ]  # fmt: skip
     assert raster.draw({0: 0.0, 1: 0.99}, 0, 1, 2, "braille", True) == ["\u28b8", "\u2847"]
 
 
-def test_a_line_to_the_dots_beside_the_picture_is_drawn_as_far_as_the_edge() -> None:
+def test_a_line_that_leaves_the_picture_is_drawn_to_the_edge() -> None:
     heights = {0: 0.99, 1: 0.0, 2: 0.99}
     assert raster.draw(heights, 1, 1, 5, "*", True) == [" ", " ", "*", "*", "*"]
     assert raster.draw(heights, 1, 1, 5, "*", False) == [" ", " ", " ", " ", "*"]
 
 
 def test_plotext_does_not_abort_the_process() -> None:
-    """Its compiled kernel asserts; what it is given here must never make it do so."""
+    """Its compiled kernel asserts; input from here must never trigger that."""
     code = (
         "import random\n"
         "from iopstui.ui.draw.charts import plotting\n"
@@ -182,10 +182,10 @@ def test_plotext_does_not_abort_the_process() -> None:
         "    plotting.draw_polylines(lines, rng.randint(1, 24), rng.randint(1, 30),\n"
         "                          rng.choice(['braille', '*']))\n"
     )
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ}
     )
-    assert done.returncode == 0, done.stderr
+    assert result.returncode == 0, result.stderr
 
 
 @given(st.floats(1e-3, 1e15))
@@ -206,12 +206,12 @@ def test_the_linear_scale_holds_all_values_and_little_more(values: list[float]) 
     assert 3 <= len(labels) <= 6 and scale.high in labels and 0 in labels
 
 
-def test_the_scale_grows_at_once_and_shrinks_only_when_it_may() -> None:
+def test_the_scale_grows_at_once_but_shrinks_only_when_allowed() -> None:
     scale = plotting.linear_scale([90.0], None, True)
-    grown = plotting.linear_scale([300.0], scale, False)
-    assert grown.high >= 300
-    assert plotting.linear_scale([10.0], grown, False) == grown
-    assert plotting.linear_scale([10.0], grown, True).high < 20
+    larger = plotting.linear_scale([300.0], scale, False)
+    assert larger.high >= 300
+    assert plotting.linear_scale([10.0], larger, False) == larger
+    assert plotting.linear_scale([10.0], larger, True).high < 20
 
 
 @given(st.lists(st.floats(1, 1e11), min_size=1, max_size=30))
@@ -233,7 +233,7 @@ def test_the_steps_of_a_linear_axis_are_equal(top: float) -> None:
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 5, 9, 30])
 @pytest.mark.parametrize("scale", [Scale(0, 60_000), Scale(1e4, 5e7, True), Scale(0, 1)])
-def test_labels_do_not_stand_in_each_others_rows(rows: int, scale: Scale) -> None:
+def test_labels_do_not_share_a_row(rows: int, scale: Scale) -> None:
     labelled = plotting.ticks(scale, rows)
     assert labelled and all(0 <= row < rows for row in labelled)
     ordered = sorted(labelled)
@@ -241,7 +241,7 @@ def test_labels_do_not_stand_in_each_others_rows(rows: int, scale: Scale) -> Non
 
 
 @pytest.mark.parametrize(
-    ("wanted", "rows"),
+    ("positions", "rows"),
     [
         ([5, 5, 9], [4, 5, 9]),
         # the highest curve's name stays the highest
@@ -251,5 +251,7 @@ def test_labels_do_not_stand_in_each_others_rows(rows: int, scale: Scale) -> Non
         ([], []),
     ],
 )
-def test_names_of_curves_that_meet_keep_their_order(wanted: list[int], rows: list[int]) -> None:
-    assert chart.rows_apart(wanted) == rows
+def test_names_of_curves_with_equal_values_keep_their_order(
+    positions: list[int], rows: list[int]
+) -> None:
+    assert chart.rows_apart(positions) == rows

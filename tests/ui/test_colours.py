@@ -1,4 +1,4 @@
-"""Nothing by colour alone: without colours, and in lists, everything can be seen."""
+"""Nothing is shown by colour alone: all is visible without colours, also in lists."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ def drawn(widget: Widget) -> Iterator[list[Segment]]:
 
 def colours(pilot: Pilot[int]) -> set[str]:
     """All colours on the screen."""
-    found = set()
+    names = set()
     for widget in pilot.app.screen.walk_children(Widget):
         if widget.is_on_screen:
             for row in drawn(widget):
                 styles = [segment.style for segment in row if segment.style is not None]
-                found |= {str(s.color.name) for s in styles if s.color is not None}
-                found |= {str(s.bgcolor.name) for s in styles if s.bgcolor is not None}
-    return found
+                names |= {str(s.color.name) for s in styles if s.color is not None}
+                names |= {str(s.bgcolor.name) for s in styles if s.bgcolor is not None}
+    return names
 
 
 @pytest.mark.parametrize("value", ["", "1"])
-async def test_without_colours_every_screen_is_in_the_terminal_s_own(
+async def test_without_colours_every_screen_uses_the_terminal_s_own(
     value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_COLOR", value)
@@ -66,28 +66,28 @@ async def test_the_picker_without_colours(monkeypatch: pytest.MonkeyPatch) -> No
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
         assert colours(pilot) <= {"default"}
-        assert marked(app.screen.query_one(DataTable)) == ["nvme0n1"]
+        assert highlighted_texts(app.screen.query_one(DataTable)) == ["nvme0n1"]
 
 
-def marked(widget: Widget) -> list[str]:
-    """The rows that are shown in reverse, or on the cursor's background (a part is enough)."""
+def highlighted_texts(widget: Widget) -> list[str]:
+    """Texts shown reversed or on the cursor's background (at least partly)."""
     names = ("block-cursor-background", "block-cursor-blurred-background")
     cursors = [Color.parse(widget.app.theme_variables[name]) for name in names]
-    own = [one.rich_color for one in cursors if one.ansi is None]
-    found = []
+    cursor_colours = [colour.rich_color for colour in cursors if colour.ansi is None]
+    selected = []
     for row in drawn(widget):
-        words = "".join(
+        highlighted = "".join(
             s.text
             for s in row
-            if s.style is not None and (s.style.reverse or s.style.bgcolor in own)
+            if s.style is not None and (s.style.reverse or s.style.bgcolor in cursor_colours)
         )
-        if words.strip():
-            found.append(words.split("  ")[0].strip())
-    return found
+        if highlighted.strip():
+            selected.append(highlighted.split("  ")[0].strip())
+    return selected
 
 
 @pytest.mark.parametrize("no_color", [False, True])
-async def test_the_cursor_of_every_list_can_be_seen(
+async def test_the_cursor_of_every_list_is_visible(
     no_color: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if no_color:
@@ -101,10 +101,10 @@ async def test_the_cursor_of_every_list_can_be_seen(
         ):  # fmt: skip
             await pilot.press(key)
             await settle(pilot)
-            assert marked(app.screen.query_one(OptionList)) == [first], key
+            assert highlighted_texts(app.screen.query_one(OptionList)) == [first], key
             await pilot.press("down")
             await settle(pilot)
-            assert marked(app.screen.query_one(OptionList)) == [second], key
+            assert highlighted_texts(app.screen.query_one(OptionList)) == [second], key
             await pilot.press("escape")
             await settle(pilot)
 
@@ -116,14 +116,14 @@ async def test_the_cursor_of_the_lessons_and_the_palette() -> None:
         offers = [LessonOffer(lesson, {}) for lesson in shipped_lessons()[:2]]
         app.push_screen(LessonList(offers, "here", None, {}, app.charset))
         await settle(pilot)
-        before = marked(app.screen.query_one(OptionList))
+        before = highlighted_texts(app.screen.query_one(OptionList))
         await pilot.press("down")
         await settle(pilot)
-        after = marked(app.screen.query_one(OptionList))
+        after = highlighted_texts(app.screen.query_one(OptionList))
         assert len(before) == len(after) == 1 and before != after
         await pilot.press("escape", "ctrl+p")
         await settle(pilot)
         await pilot.press(*"mark", "down")
         await settle(pilot)
-        assert marked(app.screen.query_one(OptionList))
+        assert highlighted_texts(app.screen.query_one(OptionList))
         assert app.screen.query_one(Input).value == "mark"

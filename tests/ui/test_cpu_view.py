@@ -18,12 +18,12 @@ DISK = replace(fakes.NVME, irqs=VECTORS)
 
 
 def machine(cpus: int, nodes: int = 1, share: int = 8, irq_time: bool | None = True) -> Topology:
-    every = tuple(range(cpus))
+    numbers = tuple(range(cpus))
     return Topology(
-        online=every,
-        possible=every,
-        nodes={cpu: cpu * nodes // cpus for cpu in every},
-        caches={cpu: cpu // share * share for cpu in every},
+        online=numbers,
+        possible=numbers,
+        nodes={cpu: cpu * nodes // cpus for cpu in numbers},
+        caches={cpu: cpu // share * share for cpu in numbers},
         irq_time=irq_time,
     )
 
@@ -31,14 +31,14 @@ def machine(cpus: int, nodes: int = 1, share: int = 8, irq_time: bool | None = T
 def busy(cpus: int = 4, jobs: tuple[JobFrame, ...] = (), block: float | None = None) -> Frame:
     frame = fakes.frame(3, fakes.interval(3), cpus=cpus)
     irqs = {40: {0: 700.0}, 41: {2: 800.0}}
-    found = {
+    loads = {
         n: replace(cpu, block_s=cpu.block_s if block is None else block)
         for n, cpu in frame.cpus.items()
     }
-    return replace(frame, jobs=jobs, irqs=irqs, cpus=found)
+    return replace(frame, jobs=jobs, irqs=irqs, cpus=loads)
 
 
-def shown(
+def render(
     frame: Frame,
     width: int,
     height: int,
@@ -59,32 +59,32 @@ def shown(
 
 def test_a_row_has_queue_job_and_rates() -> None:
     jobs = (JobFrame(0, 1, True, 50.0), JobFrame(1, 2, False, 50.0), JobFrame(2, 2, False, 9.0))
-    lines = shown(busy(jobs=jobs), 120, 9).splitlines()
+    lines = render(busy(jobs=jobs), 120, 9).splitlines()
     assert lines[1].split()[:6] == ["cpu", "hctx", "job", "irq/s", "BLOCK/s", "IPI/s"]
     assert lines[2].split()[:3] == ["0", "0", "–"]
     assert lines[3].split()[:3] == ["1", "0", "0*"]
     assert lines[4].split()[:4] == ["2", "1", "1", "+1"]
 
 
-def test_ios_per_interrupt_are_told_beside_the_title() -> None:
-    assert "nvme0n1: 30.9 I/Os per interrupt" in shown(busy(), 120, 8)
+def test_ios_per_interrupt_are_shown_beside_the_title() -> None:
+    assert "nvme0n1: 30.9 I/Os per interrupt" in render(busy(), 120, 8)
 
 
-def test_irq_time_that_is_not_accounted_is_said_and_not_shown_as_0() -> None:
-    with_it, without = shown(busy(), 120, 8), shown(busy(), 120, 8, machine(4, irq_time=False))
+def test_unaccounted_irq_time_is_reported_and_not_shown_as_0() -> None:
+    with_it, without = render(busy(), 120, 8), render(busy(), 120, 8, machine(4, irq_time=False))
     assert " irq " in with_it.splitlines()[1] and " irq " not in without.splitlines()[1]
     assert "irq % not available" in without
     assert "does not account" not in with_it
 
 
-def test_completions_inside_the_interrupt_are_not_read_as_idle() -> None:
-    assert "completes inside the hard interrupt" in shown(busy(block=0.0), 120, 8)
-    assert "hard interrupt" not in shown(busy(), 120, 8)
+def test_completions_inside_the_interrupt_are_not_shown_as_idle() -> None:
+    assert "completes inside the hard interrupt" in render(busy(block=0.0), 120, 8)
+    assert "hard interrupt" not in render(busy(), 120, 8)
 
 
 def test_a_device_without_interrupts_is_explained() -> None:
     loop = replace(DISK, kind="loop", irqs=(), backing_file="/x.img")
-    assert "a loop device has no interrupt: a kernel worker" in shown(busy(), 120, 8, None, loop)
+    assert "a loop device has no interrupt: a kernel worker" in render(busy(), 120, 8, None, loop)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_a_device_without_interrupts_is_explained() -> None:
      (300, 60, 5)],
 )  # fmt: skip
 def test_every_cpu_has_a_cell_and_the_busiest_are_named(cpus: int, width: int, height: int) -> None:
-    text = shown(busy(cpus), width, height, machine(cpus, 2))
+    text = render(busy(cpus), width, height, machine(cpus, 2))
     lines = text.splitlines()
     first = next(index for index, line in enumerate(lines) if line.startswith("busy"))
     cells = ""
@@ -107,27 +107,27 @@ def test_every_cpu_has_a_cell_and_the_busiest_are_named(cpus: int, width: int, h
 
 
 def test_the_grid_is_grouped_by_node_and_cache() -> None:
-    lines = shown(busy(64), 160, 12, machine(64, 2)).splitlines()
+    lines = render(busy(64), 160, 12, machine(64, 2)).splitlines()
     assert lines[1].split() == ["node", *"00001111"]
     assert lines[2].split()[:3] == ["cpu", "0-7", "8-15"]
     assert len(lines[3][9:].split("  ")[0].split()) == 8
 
 
-def test_a_little_is_never_drawn_as_nothing() -> None:
+def test_a_small_share_is_never_drawn_as_nothing() -> None:
     frame = busy(64)
     cpus = {n: replace(cpu, irq_s=0.0) for n, cpu in frame.cpus.items()}
     cpus[7] = replace(cpus[7], irq_s=0.1)
     cpus[9] = replace(cpus[9], irq_s=90_000.0)
-    lines = shown(replace(frame, cpus=cpus), 160, 12).splitlines()
+    lines = render(replace(frame, cpus=cpus), 160, 12).splitlines()
     row = next(line for line in lines if line.startswith("irq/s"))
     assert row[9:27].startswith("·······▁ ·█······")
 
 
-def test_offline_cpus_of_a_queue_take_no_room() -> None:
+def test_offline_cpus_of_a_queue_take_no_space() -> None:
     wide = replace(DISK, hctxs=(Hctx(0, tuple(range(64)), 64, 0),))
-    lines = shown(busy(4), 120, 8, machine(4), wide).splitlines()
+    lines = render(busy(4), 120, 8, machine(4), wide).splitlines()
     assert [line.split()[0] for line in lines[2:6]] == ["0", "1", "2", "3"]
 
 
 def test_ascii_grid_is_ascii() -> None:
-    assert shown(busy(64), 100, 12, charset=ASCII).isascii()
+    assert render(busy(64), 100, 12, charset=ASCII).isascii()

@@ -1,4 +1,4 @@
-"""An error of our own ends in one sentence, its details in a file."""
+"""An internal error prints one message; its details are in a file."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ async def test_the_screen_prints_no_traceback() -> None:
     with pytest.raises(ZeroDivisionError):
         async with app.run_test():
             app.call_later(lambda: 1 // 0)
-    said = output.getvalue().strip()
-    assert said.startswith("iopstui: internal error: ZeroDivisionError")
-    assert len(said.splitlines()) == 1
-    assert "test_crash" in Path(said.split()[-1]).read_text()
+    message = output.getvalue().strip()
+    assert message.startswith("iopstui: internal error: ZeroDivisionError")
+    assert len(message.splitlines()) == 1
+    assert "test_crash" in Path(message.split()[-1]).read_text()
 
 
 def test_the_command_line_prints_no_traceback(
@@ -36,7 +36,7 @@ def test_the_command_line_prints_no_traceback(
 
     monkeypatch.setattr(fields, "fields_table", broken)
     assert cli.main(["fields"]) == 1
-    said = capsys.readouterr().err
-    assert "ZeroDivisionError: nobody expected this" in said
-    assert "Traceback" not in said
-    assert os.path.exists(said.split()[-1])
+    stderr = capsys.readouterr().err
+    assert "ZeroDivisionError: nobody expected this" in stderr
+    assert "Traceback" not in stderr
+    assert os.path.exists(stderr.split()[-1])

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import ui_fakes as fakes
 from test_queue_view import measured
-from test_queue_view import shown as queue_map
+from test_queue_view import render as queue_map
 
 from iopstui.events import FrameReady
 from iopstui.model.samples import DriveReading
@@ -24,16 +24,16 @@ def drive(counts: dict[str, int], problem: str = "") -> DriveReading:
     return DriveReading(counts, BEGAN, problem, ("nvme0n1",))
 
 
-def shown(*drives: DriveReading, width: int = 120, now: float = 5.0) -> str:
-    seen = {f"nvme{number}": (4.0, one) for number, one in enumerate(drives)}
-    row = drive_line.line(seen, now, width, UTF8)
-    text = "".join(piece for piece, _ in row or ())
+def render(*drives: DriveReading, width: int = 120, now: float = 5.0) -> str:
+    readings = {f"nvme{number}": (4.0, reading) for number, reading in enumerate(drives)}
+    row = drive_line.line(readings, now, width, UTF8)
+    text = "".join(text for text, _ in row or ())
     assert row is None or len(text) == width
     return text.rstrip()
 
 
 @pytest.mark.parametrize(
-    ("drives", "words"),
+    ("drives", "start"),
     [
         ([], ""),
         ([drive(FINE)],
@@ -49,43 +49,43 @@ def shown(*drives: DriveReading, width: int = 120, now: float = 5.0) -> str:
         ([drive(FINE), drive({}, NO_ROOT)], f"2 drives  {NO_ROOT}"),
     ],
 )  # fmt: skip
-def test_a_drive_in_a_row(drives: list[DriveReading], words: str) -> None:
-    assert shown(*drives).startswith(words)
+def test_the_line_of_a_drive(drives: list[DriveReading], start: str) -> None:
+    assert render(*drives).startswith(start)
 
 
-def test_what_has_no_room_is_left_out_whole() -> None:
-    assert shown(drive(FINE), width=40) == "nvme0  47 °C · 3 % of endurance used"
-    assert shown(drive({}, NO_ROOT), width=20) == "nvme0"
+def test_parts_that_do_not_fit_are_left_out_completely() -> None:
+    assert render(drive(FINE), width=40) == "nvme0  47 °C · 3 % of endurance used"
+    assert render(drive({}, NO_ROOT), width=20) == "nvme0"
 
 
-def test_an_old_reading_says_so() -> None:
-    assert shown(drive(FINE), now=29.0).endswith("no warnings")
-    assert shown(drive(FINE), now=69.0).endswith("no warnings · read 1:05 ago")
+def test_an_old_reading_shows_its_age() -> None:
+    assert render(drive(FINE), now=29.0).endswith("no warnings")
+    assert render(drive(FINE), now=69.0).endswith("no warnings · read 1:05 ago")
 
 
-def test_a_name_from_the_kernel_can_not_command_the_terminal() -> None:
+def test_a_kernel_name_cannot_send_escape_sequences_to_the_terminal() -> None:
     row = drive_line.line({"nvme\x1b[2J": (0.0, drive({}, "a\x07b"))}, 0.0, 60, ASCII)
-    assert row is not None and "".join(piece for piece, _ in row).isprintable()
+    assert row is not None and "".join(text for text, _ in row).isprintable()
 
 
-def test_the_device_panel_and_the_queue_map_have_it() -> None:
+def test_the_device_panel_and_the_queue_map_show_the_drive() -> None:
     state = LiveState(("nvme0n1",))
     state.apply(FrameReady(3.0, replace(measured(), nvme={"nvme0": drive(FINE)})))
     # a later second without a reading keeps the last one
     state.apply(FrameReady(4.0, fakes.frame(4, fakes.interval(4))))
     rows = kernel_panel.rows(state, fakes.ON_DISK, 120, 5, UTF8)
-    lines = ["".join(piece for piece, _ in row) for row in rows]
+    lines = ["".join(text for text, _ in row) for row in rows]
     assert len(lines) == 5 and lines[3].startswith("nvme0  47 °C")
-    small = kernel_panel.rows(state, fakes.ON_DISK, 120, 3, UTF8)
-    assert not any("47 °C" in piece for row in small for piece, _ in row)
+    small_rows = kernel_panel.rows(state, fakes.ON_DISK, 120, 3, UTF8)
+    assert not any("47 °C" in text for row in small_rows for text, _ in row)
     frame = replace(measured(), nvme={"nvme0": drive(FINE)})
     assert queue_map(frame=frame)[1].startswith("nvme0  47 °C")
     # a drive of another disk is not shown there
-    other = replace(drive(FINE), devices=("nvme1n1",))
-    assert "°C" not in queue_map(frame=replace(frame, nvme={"nvme1": other}))[1]
+    second_drive = replace(drive(FINE), devices=("nvme1n1",))
+    assert "°C" not in queue_map(frame=replace(frame, nvme={"nvme1": second_drive}))[1]
 
 
-def test_a_frozen_second_has_the_reading_of_its_time() -> None:
+def test_a_frozen_second_shows_the_reading_of_its_time() -> None:
     state = LiveState(("nvme0n1",))
     for t, kelvin in ((1.0, 300), (2.0, 310)):
         frame = fakes.frame(int(t), fakes.interval(int(t)))

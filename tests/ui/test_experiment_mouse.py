@@ -19,12 +19,12 @@ from iopstui.ui.draw.style import ASCII, UTF8
 from iopstui.ui.experiment.screen import ExperimentScreen
 
 
-def place(pilot: Pilot[int], words: str, after: str = "") -> tuple[int, int]:
-    """Where the words begin, in a row below that with ``after``."""
+def find_text(pilot: Pilot[int], text: str, after: str = "") -> tuple[int, int]:
+    """Cell where the text begins, in a row at or below the one with ``after``."""
     rows = screen_text(pilot.app).split("\n")  # type: ignore[arg-type]
     first = next(y for y, row in enumerate(rows) if after in row)
-    y = next(y for y, row in enumerate(rows) if words in row and y >= first)
-    return rows[y].index(words), y
+    y = next(y for y, row in enumerate(rows) if text in row and y >= first)
+    return rows[y].index(text), y
 
 
 async def shown(pilot: Pilot[int], points: int = 7, plan: Plan = lab.SWEEP) -> ExperimentScreen:
@@ -40,15 +40,15 @@ async def test_the_mouse_over_a_point_shows_its_values() -> None:
         await shown(pilot)
         rows = screen_text(pilot.app).split("\n")  # type: ignore[arg-type]
         x, y = next(
-            (found.start() + 1, y)
+            (marker.start() + 1, y)
             for y, row in enumerate(rows)
-            if "┈" in row and (found := re.search("[┈⣀-⣿ ]o ?[┈⠀-⣿]", row[:60]))
+            if "┈" in row and (marker := re.search("[┈⣀-⣿ ]o ?[┈⠀-⣿]", row[:60]))
         )
         await pilot.hover(offset=(x + 1, y))
         await settle(pilot)
         top = next(row for row in screen_text(pilot.app).split("\n") if "against iodepth" in row)  # type: ignore[arg-type]
         assert "iodepth " in top and " IOPS ─" in top[:60], top
-        await pilot.hover(offset=place(pilot, "Points"))
+        await pilot.hover(offset=find_text(pilot, "Points"))
         await settle(pilot)
         after = next(row for row in screen_text(pilot.app).split("\n") if "against iodepth" in row)  # type: ignore[arg-type]
         assert " IOPS ─" not in after[:60]
@@ -57,19 +57,19 @@ async def test_the_mouse_over_a_point_shows_its_values() -> None:
 async def test_tabs_panes_and_keys_can_be_clicked() -> None:
     async with lab.make(lab.FakeLaboratory()).run_test(size=LARGE) as pilot:
         screen = await shown(pilot)
-        await pilot.click(offset=place(pilot, "3 Latency"))
+        await pilot.click(offset=find_text(pilot, "3 Latency"))
         await settle(pilot)
         assert screen.shown_pane == "latency"
-        await pilot.click(offset=place(pilot, "0 All"))
+        await pilot.click(offset=find_text(pilot, "0 All"))
         await settle(pilot)
         assert screen.shown_pane == "all"
-        await pilot.click(offset=place(pilot, "Points"), times=2)
+        await pilot.click(offset=find_text(pilot, "Points"), times=2)
         await settle(pilot)
         assert screen.shown_pane == "points"
         await pilot.click(offset=(20, 10), times=2)
         await settle(pilot)
         assert screen.shown_pane == "all"
-        await pilot.click(offset=place(pilot, "Esc dashboard"))
+        await pilot.click(offset=find_text(pilot, "Esc dashboard"))
         await settle(pilot)
         assert isinstance(pilot.app.screen, Dashboard)
 
@@ -108,12 +108,12 @@ def test_the_nearest_point_of_a_line_with_points(
     assert nearest(SPEC, 70, 24, at) == point
 
 
-def test_nothing_is_near_where_there_is_no_room_for_a_chart() -> None:
+def test_no_point_is_near_without_space_for_a_chart() -> None:
     assert nearest(SPEC, 10, 5, (8, 2)) is None
 
 
 @pytest.mark.parametrize("charset", [UTF8, ASCII])
-def test_each_labelled_value_has_a_line_of_the_grid(charset: object) -> None:
+def test_each_labelled_value_has_a_grid_line(charset: object) -> None:
     assert charset is UTF8 or charset is ASCII
     rows = XYChart(charset).rows(SPEC, 70, 24)
     lines = ["".join(text for text, _ in row) for row in rows[2:-1]]
@@ -122,12 +122,12 @@ def test_each_labelled_value_has_a_line_of_the_grid(charset: object) -> None:
         assert (charset.grid * 3 in line) == labelled, line
 
 
-def numbers(pilot: Pilot[int]) -> list[str]:
-    """The points as they stand, one below the other."""
+def point_numbers(pilot: Pilot[int]) -> list[str]:
+    """Numbers of the points, from top to bottom."""
     rows = screen_text(pilot.app).split("\n")  # type: ignore[arg-type]
     first = next(n for n, row in enumerate(rows) if " # " in row and "IOPS" in row)
-    found = [row.strip("│ ").split() for row in rows[first + 1 :]]
-    return [row[0] for row in found if len(row) > 5 and row[0].isdigit()]
+    cells = [row.strip("│ ").split() for row in rows[first + 1 :]]
+    return [row[0] for row in cells if len(row) > 5 and row[0].isdigit()]
 
 
 @pytest.mark.parametrize("size", [LARGE, SMALL])
@@ -135,24 +135,24 @@ async def test_a_click_on_a_title_sorts_the_points(size: tuple[int, int]) -> Non
     async with lab.make(lab.FakeLaboratory()).run_test(size=size) as pilot:
         await shown(pilot)
         planned = [str(n) for n in range(1, 8)]
-        assert numbers(pilot) == planned
-        for wanted, words in (("7", "largest first"), ("1", "smallest first"), ("1", "")):
-            await pilot.click(offset=place(pilot, "mean", " # "))
+        assert point_numbers(pilot) == planned
+        for number, order in (("7", "largest first"), ("1", "smallest first"), ("1", "")):
+            await pilot.click(offset=find_text(pilot, "mean", " # "))
             await settle(pilot)
-            assert numbers(pilot)[0] == wanted, words
-            assert shows(pilot.app, f"by mean, {words}") is bool(words)  # type: ignore[arg-type]
-        await pilot.click(offset=place(pilot, "p99", " # "))
-        await pilot.click(offset=place(pilot, "iodepth", " # "))
+            assert point_numbers(pilot)[0] == number, order
+            assert shows(pilot.app, f"by mean, {order}") is bool(order)  # type: ignore[arg-type]
+        await pilot.click(offset=find_text(pilot, "p99", " # "))
+        await pilot.click(offset=find_text(pilot, "iodepth", " # "))
         await settle(pilot)
-        assert numbers(pilot) == planned, "the number's title brings back the plan's order"
+        assert point_numbers(pilot) == planned, "the number's title brings back the plan's order"
 
 
 async def test_a_click_on_a_title_sorts_the_runs_of_a_comparison() -> None:
     async with lab.make(lab.FakeLaboratory()).run_test(size=LARGE) as pilot:
         await shown(pilot, 8, lab.COMPARE)
         await pilot.press("2")
-        assert numbers(pilot)[:3] == ["1", "2", "3"]
-        await pilot.click(offset=place(pilot, "IOPS", " # "))
+        assert point_numbers(pilot)[:3] == ["1", "2", "3"]
+        await pilot.click(offset=find_text(pilot, "IOPS", " # "))
         await settle(pilot)
         letters = [row.split()[1] for row in screen_text(pilot.app).split("\n")  # type: ignore[arg-type]
                    if len(row.split()) > 6 and row.split()[1] in "AB"]  # fmt: skip
@@ -160,14 +160,14 @@ async def test_a_click_on_a_title_sorts_the_runs_of_a_comparison() -> None:
 
 
 @pytest.mark.parametrize(("plan", "points"), [(lab.SWEEP, 7), (lab.COMPARE, 8)])
-async def test_at_the_end_a_small_terminal_shows_the_figures_and_what_they_mean(
+async def test_a_finished_experiment_shows_figures_and_findings_in_a_small_terminal(
     plan: Plan, points: int
 ) -> None:
     async with lab.make(lab.FakeLaboratory()).run_test(size=SMALL) as pilot:
         screen = await shown(pilot, points, plan)
-        words = screen.state.sentences()[0].split()[0]
-        seen = screen_text(pilot.app)  # type: ignore[arg-type]
-        assert "── Result ─" in seen and words in seen and "4 Result" in seen
+        word = screen.state.sentences()[0].split()[0]
+        text = screen_text(pilot.app)  # type: ignore[arg-type]
+        assert "── Result ─" in text and word in text and "4 Result" in text
         await pilot.press("4")
         assert "── Result ─" in screen_text(pilot.app)  # type: ignore[arg-type]
         assert "── Points ─" not in screen_text(pilot.app)  # type: ignore[arg-type]

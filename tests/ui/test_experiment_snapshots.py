@@ -1,4 +1,4 @@
-"""What sweep and comparison look like. `pytest --snapshot-update` after a change that was meant."""
+"""What sweep and comparison look like. Run `pytest --snapshot-update` after an intended change."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ SCENES: dict[str, tuple[tuple[int, int], Plan, int, Charset, str]] = {
 
 @pytest.mark.parametrize("name", SCENES)
 def test_looks(name: str, snap_compare: Callable[..., bool]) -> None:
-    size, plan, done, charset, key = SCENES[name]
+    size, plan, completed, charset, key = SCENES[name]
 
     async def play(pilot: Pilot[int]) -> None:
         under = await begin(pilot, plan, 0, running=False)
-        for index in range(done):
-            under.tell(lab.started(plan, index))
+        for index in range(completed):
+            under.tell(lab.point_started(plan, index))
             for n in range(5):
                 iops = 10_000.0 + 40_000 * (index in (1, 2, 5, 6)) + 900 * ((index + n) % 3)
-                under.tell(lab.second(10.0 * index + n, iops))
-            under.tell(lab.finished(plan, index, 10.0 * index + 6))
-        if done == plan.points:
-            under.end(done)
+                under.tell(lab.frame_event(10.0 * index + n, iops))
+            under.tell(lab.point_finished(plan, index, 10.0 * index + 6))
+        if completed == plan.points:
+            under.end(completed)
         else:
-            under.tell(lab.started(plan, done, 80.0))
-            under.tell(lab.second(81.0, 12_000.0))
+            under.tell(lab.point_started(plan, completed, 80.0))
+            under.tell(lab.frame_event(81.0, 12_000.0))
         await pilot.pause()
         await pilot.press(key)
         await pilot.pause()

@@ -1,11 +1,19 @@
-"""A sweep and a comparison as the screen folds them from their events."""
+"""The state of a sweep and of a comparison, built from their events."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 import pytest
-from experiment_fakes import COMPARE, CURVES, SWEEP, finished, second, started, told
+from experiment_fakes import (
+    COMPARE,
+    CURVES,
+    SWEEP,
+    frame_event,
+    point_finished,
+    point_started,
+    run_events,
+)
 
 from iopstui.events import Event, ExperimentFinished, FrameReady, PointFailed
 from iopstui.model.experiment.plan import Plan, parse_axis
@@ -15,7 +23,7 @@ from iopstui.ui.state.experiment import ExperimentState
 from iopstui.ui.state.live import DEVICE_IOPS, LiveState
 
 
-def folded(events: list[Event]) -> ExperimentState:
+def state_after(events: list[Event]) -> ExperimentState:
     state = LiveState()
     for event in events:
         state.apply(event)
@@ -23,37 +31,37 @@ def folded(events: list[Event]) -> ExperimentState:
     return state.experiment
 
 
-def test_how_far_it_is() -> None:
-    state = folded([*told(SWEEP, 2), started(SWEEP, 2, 30.0)])
+def test_progress_and_remaining_time() -> None:
+    state = state_after([*run_events(SWEEP, 2), point_started(SWEEP, 2, 30.0)])
     assert state.progress() == "sweep: point 3 of 7, 0:58 left"
     assert state.progress(short=True) == "sweep 3/7, 0:58 left"
     assert state.activity_text() == "fio is starting"
-    state.apply(second(31.0, 1000.0))
+    state.apply(frame_event(31.0, 1000.0))
     assert state.activity_text() == "settling, 1 of 2 s" and state.iops == 1000.0
     for n in range(3):
-        state.apply(second(32.0 + n, 1000.0))
+        state.apply(frame_event(32.0 + n, 1000.0))
     assert state.activity_text() == "measuring, 2 of 8 s"
     assert state.progress() == "sweep: point 3 of 7, 0:54 left", "a second is a second"
 
 
-@pytest.mark.parametrize(("plan", "what"), [(SWEEP, "7 points"), (COMPARE, "8 runs")])
-def test_the_message_counts_what_was_begun(plan: Plan, what: str) -> None:
+@pytest.mark.parametrize(("plan", "count"), [(SWEEP, "7 points"), (COMPARE, "8 runs")])
+def test_the_message_counts_the_planned_runs(plan: Plan, count: str) -> None:
     state = LiveState()
-    for event in [*told(plan, 2), ExperimentFinished(99.0, 2, plan.points, interrupted=True)]:
+    for event in [*run_events(plan, 2), ExperimentFinished(99.0, 2, plan.points, interrupted=True)]:
         state.apply(event)
-    assert state.log.entries[-1].text == f"interrupted: 2 of {what} measured"
+    assert state.log.entries[-1].text == f"interrupted: 2 of {count} measured"
 
 
-def test_runs_of_one_point_are_one_row_and_a_failed_one_is_told() -> None:
+def test_repeats_share_one_row_and_failures_are_counted() -> None:
     plan = replace(SWEEP, repeats=2, seed=7)
-    events: list[Event] = told(plan, plan.points - 1)
-    last = finished(plan, plan.points - 1)
+    events: list[Event] = run_events(plan, plan.points - 1)
+    last = point_finished(plan, plan.points - 1)
     events.append(
         PointFailed(1.0, last.index, 14, last.label, last.job, last.settings, 1, "no such size")
     )
-    state = folded([*events, ExperimentFinished(9.0, 13, 14, failed=1)])
+    state = state_after([*events, ExperimentFinished(9.0, 13, 14, failed=1)])
     assert len(state.rows) == 7 and sorted(state.points_by_place()) == list(range(7))
-    assert sorted(one.point.runs for one in state.points_by_place().values()) == [1] + [2] * 6
+    assert sorted(points.point.runs for points in state.points_by_place().values()) == [1] + [2] * 6
     assert state.progress() == "sweep: done, 14 points, 1 of them failed"
     assert any(
         line.startswith("failed: #") and "no such size" in line for line in state.sentences()
@@ -63,32 +71,32 @@ def test_runs_of_one_point_are_one_row_and_a_failed_one_is_told() -> None:
     assert "95 %" in text and "120k-120k" in text, text
 
 
-def test_frames_between_runs_are_of_no_point() -> None:
-    state = folded([*told(SWEEP, 1), started(SWEEP, 1)])
-    state.apply(second(3.0, 5.0, step=0))
+def test_frames_between_runs_belong_to_no_point() -> None:
+    state = state_after([*run_events(SWEEP, 1), point_started(SWEEP, 1)])
+    state.apply(frame_event(3.0, 5.0, step=0))
     assert state.elapsed == 0 and state.iops is None
 
 
 @pytest.mark.parametrize(
-    ("how", "words"),
+    ("outcome", "progress"),
     [
         ({}, "sweep: done, 7 points"),
         ({"interrupted": True}, "sweep: stopped after 2 of 7 points"),
         ({"error": "fio was killed."}, "sweep: failed after 2 of 7 points"),
     ],
 )
-def test_how_it_ended(how: dict[str, object], words: str) -> None:
-    done = 7 if not how else 2
-    state = folded(told(SWEEP, done))
-    state.apply(ExperimentFinished(99.0, done, 7, **how, kept="/state/x"))  # type: ignore[arg-type]
-    assert state.progress() == words and not state.active and state.activity_text() == ""
-    said = "\n".join(state.sentences())
-    assert ("/state/x" in said) == bool(how)
-    assert str(how.get("error", "")) in said
+def test_the_end_is_described(outcome: dict[str, object], progress: str) -> None:
+    completed = 7 if not outcome else 2
+    state = state_after(run_events(SWEEP, completed))
+    state.apply(ExperimentFinished(99.0, completed, 7, **outcome, kept="/state/x"))  # type: ignore[arg-type]
+    assert state.progress() == progress and not state.active and state.activity_text() == ""
+    text = "\n".join(state.sentences())
+    assert ("/state/x" in text) == bool(outcome)
+    assert str(outcome.get("error", "")) in text
 
 
-def test_the_knee_is_named_when_the_curve_is_whole() -> None:
-    state = folded(told(SWEEP, 7))
+def test_the_knee_is_named_when_the_curve_is_complete() -> None:
+    state = state_after(run_events(SWEEP, 7))
     assert not any("knee" in line for line in state.sentences())
     assert any("7 of 7 points" in line for line in state.sentences())
     state.apply(ExperimentFinished(99.0, 7, 7))
@@ -96,7 +104,7 @@ def test_the_knee_is_named_when_the_curve_is_whole() -> None:
 
 
 def test_a_line_for_every_other_combination() -> None:
-    state = folded(told(CURVES, 9))
+    state = state_after(run_events(CURVES, 9))
     assert [dict(curve.fixed) for curve in state.curves()] == [
         {"numjobs": "1"}, {"numjobs": "2"}, {"numjobs": "4"},
     ]  # fmt: skip
@@ -111,44 +119,44 @@ def test_an_axis_without_numbers_has_its_own_order() -> None:
 
 
 def test_the_seconds_of_each_run_of_a_comparison() -> None:
-    state = folded(told(COMPARE, 0))
+    state = state_after(run_events(COMPARE, 0))
     for index in range(3):
-        state.apply(started(COMPARE, index, 10.0 * index))
+        state.apply(point_started(COMPARE, index, 10.0 * index))
         for n in range(5):
-            state.apply(second(10.0 * index + n, 100.0 * index + n))
-        state.apply(finished(COMPARE, index, 10.0 * index + 6))
+            state.apply(frame_event(10.0 * index + n, 100.0 * index + n))
+        state.apply(point_finished(COMPARE, index, 10.0 * index + 6))
     assert [trace.variant for trace in state.traces] == [0, 1, 1]
     assert [y for _, y in state.traces[1].seconds] == [100.0, 101.0, 102.0, 103.0, 104.0]
     assert state.traces[0].settled_s == pytest.approx(1.0, abs=0.2)
 
 
-def test_a_run_that_is_told_again_replaces_itself() -> None:
-    state = folded([*told(COMPARE, 1), started(COMPARE, 1), second(1.0, 5.0)])
-    state.apply(started(COMPARE, 1))
-    state.apply(second(2.0, 7.0))
+def test_a_repeated_point_event_replaces_the_earlier_one() -> None:
+    state = state_after([*run_events(COMPARE, 1), point_started(COMPARE, 1), frame_event(1.0, 5.0)])
+    state.apply(point_started(COMPARE, 1))
+    state.apply(frame_event(2.0, 7.0))
     assert [[y for _, y in trace.seconds] for trace in state.traces] == [[], [7.0]]
 
 
 def test_no_verdict_before_the_end() -> None:
-    state = folded(told(COMPARE, 4))
+    state = state_after(run_events(COMPARE, 4))
     results = state.results()
     assert results is not None and results.complete == 2
     assert state.sentences() == ["2 of 4 repeats are complete; the result follows at the end"]
-    state = folded([*told(COMPARE, 8), ExperimentFinished(99.0, 8, 8)])
+    state = state_after([*run_events(COMPARE, 8), ExperimentFinished(99.0, 8, 8)])
     assert any(
         "at least 5 repeats are needed to claim a difference; measured: IOPS +" in line
         for line in state.sentences()
     ), state.sentences()
-    stopped = folded([*told(COMPARE, 2), ExperimentFinished(99.0, 2, 8, True)])
+    stopped = state_after([*run_events(COMPARE, 2), ExperimentFinished(99.0, 2, 8, True)])
     assert "stopped after 2 of 8 runs" in stopped.sentences()[0]
     assert any("not enough: 1 complete repeat" in line for line in stopped.sentences())
 
 
-def test_the_job_is_not_said_to_be_done_in_mid_sweep() -> None:
+def test_the_job_is_not_called_finished_in_mid_sweep() -> None:
     from iopstui.events import StepFinished
 
     state = LiveState()
-    for event in told(SWEEP, 1):
+    for event in run_events(SWEEP, 1):
         state.apply(event)
     state.apply(StepFinished(3.0, 1, 0, "", False))
     assert not any("press r" in entry.text for entry in state.log.entries)
@@ -156,13 +164,13 @@ def test_the_job_is_not_said_to_be_done_in_mid_sweep() -> None:
     assert state.log.notice is not None and "fio failed" in state.log.notice.text
 
 
-def test_what_the_device_did_not_tell_is_a_gap() -> None:
+def test_a_missing_device_figure_is_a_gap() -> None:
     state = LiveState(("nvme0n1",))
     for n, lost in ((1, False), (2, True), (3, False)):
-        one = second(float(n), 1000.0).frame
+        frame = frame_event(float(n), 1000.0).frame
         if lost:
-            disk = replace(one.disks["nvme0n1"], r_s=None, w_s=None, d_s=None)
-            one = replace(one, disks={"nvme0n1": disk})
-        state.apply(FrameReady(one.t, one))
-    shown = state.history.window(DEVICE_IOPS, 0.0, 1.0, 3)
-    assert shown[1] is None and shown[0] and shown[2]
+            disk = replace(frame.disks["nvme0n1"], r_s=None, w_s=None, d_s=None)
+            frame = replace(frame, disks={"nvme0n1": disk})
+        state.apply(FrameReady(frame.t, frame))
+    values = state.history.window(DEVICE_IOPS, 0.0, 1.0, 3)
+    assert values[1] is None and values[0] and values[2]

@@ -39,11 +39,11 @@ async def settled(pilot: Pilot[int]) -> None:
     await pilot.pause()
 
 
-async def until(pilot: Pilot[int], done: Callable[[], bool]) -> None:
-    """What a worker's answer leads to takes as long as it takes."""
+async def wait_until(pilot: Pilot[int], condition: Callable[[], bool]) -> None:
+    """Wait for the effects of a worker's answer."""
     for _ in range(500):
         await settled(pilot)
-        if done():
+        if condition():
             return
         await pilot.pause(0.01)
     raise AssertionError(screen_text(pilot.app))  # type: ignore[arg-type]
@@ -55,17 +55,17 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def form(pilot: Pilot[int], key: str = "w") -> ExperimentForm:
-    """The open form, looked at once."""
+    """Open the form without waiting."""
     await pilot.pause()
     await pilot.press(key)
     await pilot.pause()
     screen = pilot.app.screen
     assert isinstance(screen, ExperimentForm)
-    await until(pilot, lambda: experiment_form.CHECKING not in words(screen))
+    await wait_until(pilot, lambda: experiment_form.CHECKING not in form_text(screen))
     return screen
 
 
-def words(screen: ExperimentForm) -> str:
+def form_text(screen: ExperimentForm) -> str:
     return " ".join(screen.plan_text.split())
 
 
@@ -74,19 +74,21 @@ def type_in(screen: ExperimentForm, **values: str) -> None:
         screen.query_one(f"#form-{name}", Input).value = value
 
 
-async def begin(pilot: Pilot[int], plan: Plan, points: int, running: bool = True) -> lab.FakeUnder:
-    """An experiment with so many points done."""
+async def begin(
+    pilot: Pilot[int], plan: Plan, points: int, running: bool = True
+) -> lab.FakeRunningExperiment:
+    """Start an experiment with some points completed."""
     app = pilot.app
     assert isinstance(app, IopstuiApp) and app.experiments.background is not None
     await pilot.pause()
     background = app.experiments.background(app.controller)  # type: ignore[arg-type]
     under = background.start(background.preview(plan), app.feed.put, 0.0)
-    assert isinstance(under, lab.FakeUnder)
+    assert isinstance(under, lab.FakeRunningExperiment)
     app.experiments.running_experiment = under
-    for event in lab.told(plan, points)[1:]:
+    for event in lab.run_events(plan, points)[1:]:
         under.tell(event)
     if running:
-        under.tell(lab.started(plan, points))
+        under.tell(lab.point_started(plan, points))
     await pilot.pause()
     return under
 
@@ -94,14 +96,14 @@ async def begin(pilot: Pilot[int], plan: Plan, points: int, running: bool = True
 # -- the form
 
 
-async def test_the_form_begins_with_the_job_as_it_was_turned() -> None:
+async def test_the_form_starts_with_the_changed_options_of_the_job() -> None:
     background = lab.FakeLaboratory()
     async with lab.make(background).run_test(size=LARGE) as pilot:
         screen = await form(pilot)
         typed = screen.values()
         assert typed["job"] == pilot.app.jobs.job and typed["options"] == "bs=8k"  # type: ignore[attr-defined]
         assert typed["axis"] == "iodepth=1,2,4..64", "so iodepth is no option of all runs"
-        assert "7 points, about" in words(screen) and "reads only" in words(screen)
+        assert "7 points, about" in form_text(screen) and "reads only" in form_text(screen)
         type_in(screen, axis="bs=4k,8k", options="iodepth=4", settle="0", measure="1.5")
         await pilot.press("enter")
         await settled(pilot)
@@ -112,7 +114,7 @@ async def test_the_form_begins_with_the_job_as_it_was_turned() -> None:
 
 
 @pytest.mark.parametrize("key", ["w", "c"])
-async def test_a_plan_that_is_known_after_the_form_was_closed_is_dropped(key: str) -> None:
+async def test_a_plan_that_arrives_after_the_form_was_closed_is_dropped(key: str) -> None:
     async with lab.make(lab.FakeLaboratory()).run_test(size=SMALL) as pilot:
         screen = await form(pilot, key)
         # the first field has the focus
@@ -120,18 +122,18 @@ async def test_a_plan_that_is_known_after_the_form_was_closed_is_dropped(key: st
         plan, ready = screen._plan, screen._experiment
         assert plan is not None and ready is not None
         await pilot.press("escape")
-        await until(pilot, lambda: not screen.is_attached)
+        await wait_until(pilot, lambda: not screen.is_attached)
         screen._prepare = lambda plan: ready
-        # the thread that asks fio ends just then
+        # the thread that queries fio ends at that moment
         await ExperimentForm._check_plan.__wrapped__(screen, plan)  # type: ignore[attr-defined]
         assert isinstance(pilot.app.screen, Dashboard)
 
 
 @pytest.mark.parametrize("key", ["w", "c"])
-async def test_buttons_and_keys_of_the_form_are_in_sight_on_24_rows(key: str) -> None:
+async def test_buttons_and_keys_of_the_form_are_visible_on_24_rows(key: str) -> None:
     async with lab.make(Talkative()).run_test(size=SMALL) as pilot:
         screen = await form(pilot, key)
-        await until(pilot, lambda: shows(pilot.app, "[ Start ]"))
+        await wait_until(pilot, lambda: shows(pilot.app, "[ Start ]"))
         assert shows(pilot.app, "[ Start ]") and shows(pilot.app, "Enter Start Tab Next field")
         assert key == "c" or shows(pilot.app, "(*) sequential ( ) random"), screen.plan_text
         await pilot.click("#form-cancel")
@@ -139,7 +141,7 @@ async def test_buttons_and_keys_of_the_form_are_in_sight_on_24_rows(key: str) ->
         assert isinstance(pilot.app.screen, Dashboard)
 
 
-async def test_what_overwrites_stands_beside_a_label_that_warns() -> None:
+async def test_a_warning_label_precedes_what_will_be_overwritten() -> None:
     background = Talkative()
     async with lab.make(background).run_test(size=SMALL) as pilot:
         screen = await form(pilot)
@@ -156,11 +158,14 @@ async def test_the_form_of_a_comparison() -> None:
         await pilot.press("enter")
         await settled(pilot)
         assert shows(pilot.app, "comparison") and shows(pilot.app, "2 variants × 3 repeats")
-    assert [one.label for one in background.begun[0][0].variants] == ["rq_affinity=1", "as-is"]
+    assert [variant.label for variant in background.begun[0][0].variants] == [
+        "rq_affinity=1",
+        "as-is",
+    ]
 
 
 @pytest.mark.parametrize(
-    ("kind", "typed", "said"),
+    ("kind", "typed", "message"),
     [
         ("sweep", {"axis": "iodepth="}, "no values"),
         ("sweep", {"axis": "", "axis2": " "}, "something to vary"),
@@ -188,47 +193,47 @@ async def test_the_form_of_a_comparison() -> None:
         ("sweep", {"order": "random 1234567890"}, "neither sequential nor random"),
     ],
 )
-def test_what_is_no_plan(kind: str, typed: dict[str, str], said: str) -> None:
-    whole = {"job": "j", "options": "", "axis": "iodepth=1,2", "axis2": "", "a": "iodepth=1",
-             "b": "iodepth=16", "c": "", "repeats": "5", "settle": "2", "measure": "8",
-             "rounds": "1", "order": "sequential"}  # fmt: skip
-    parse_plan(kind, whole)
+def test_bad_plans_are_refused(kind: str, typed: dict[str, str], message: str) -> None:
+    fields = {"job": "j", "options": "", "axis": "iodepth=1,2", "axis2": "", "a": "iodepth=1",
+              "b": "iodepth=16", "c": "", "repeats": "5", "settle": "2", "measure": "8",
+              "rounds": "1", "order": "sequential"}  # fmt: skip
+    parse_plan(kind, fields)
     with pytest.raises(UsageError) as error:
-        parse_plan(kind, whole | typed)
-    assert said in error.value.message
+        parse_plan(kind, fields | typed)
+    assert message in error.value.message
 
 
 def test_repeats_and_their_order() -> None:
-    whole = {"job": "j", "options": "", "axis": "iodepth=1,2", "axis2": "", "a": "iodepth=1",
-             "b": "iodepth=16", "c": "", "settle": "2", "measure": "8", "rounds": "3"}  # fmt: skip
-    for order, wanted in (("", (3, False, None)), (" Random ", (3, True, None)),
-                          ("random 42", (3, True, 42))):  # fmt: skip
-        plan = parse_plan("sweep", whole | {"order": order})
-        assert (plan.repeats, plan.shuffle, plan.seed) == wanted
-    for repeats, until in (("7", (7, None)), ("±2%", (30, 0.02)), ("1.5% 12", (12, 0.015))):
-        plan = parse_plan("compare", whole | {"repeats": repeats})
-        assert (plan.repeats, plan.until) == until
+    fields = {"job": "j", "options": "", "axis": "iodepth=1,2", "axis2": "", "a": "iodepth=1",
+              "b": "iodepth=16", "c": "", "settle": "2", "measure": "8", "rounds": "3"}  # fmt: skip
+    for order, expected in (("", (3, False, None)), (" Random ", (3, True, None)),
+                            ("random 42", (3, True, 42))):  # fmt: skip
+        plan = parse_plan("sweep", fields | {"order": order})
+        assert (plan.repeats, plan.shuffle, plan.seed) == expected
+    for repeats, repeat_plan in (("7", (7, None)), ("±2%", (30, 0.02)), ("1.5% 12", (12, 0.015))):
+        plan = parse_plan("compare", fields | {"repeats": repeats})
+        assert (plan.repeats, plan.until) == repeat_plan
 
 
 def test_options_that_are_varied_or_timed_are_left_out() -> None:
-    turned = {"iodepth": "4", "blocksize": "8k", "runtime": "60", "time_based": "1", "rw": "a b"}
-    assert options_text(turned, "iodepth=1,2") == "blocksize=8k 'rw=a b'"
-    assert options_text(turned, "bs=4k iodepth=2") == "'rw=a b'"
+    overrides = {"iodepth": "4", "blocksize": "8k", "runtime": "60", "time_based": "1", "rw": "a b"}
+    assert options_text(overrides, "iodepth=1,2") == "blocksize=8k 'rw=a b'"
+    assert options_text(overrides, "bs=4k iodepth=2") == "'rw=a b'"
 
 
-async def test_mistakes_are_said_in_the_form_and_begin_nothing() -> None:
+async def test_mistakes_are_shown_in_the_form_and_start_nothing() -> None:
     background = lab.FakeLaboratory()
     async with lab.make(background).run_test(size=SMALL) as pilot:
         screen = await form(pilot)
         type_in(screen, axis="iodepth=1,two")
         await pilot.press("enter")
         await settled(pilot)
-        assert "takes a whole number of 1 or more, not 'two'" in words(screen)
+        assert "takes a whole number of 1 or more, not 'two'" in form_text(screen)
         background.refusal = Refused("/dev/x is mounted.", "Unmount it: umount /x")
         type_in(screen, axis="iodepth=1,2")
         await pilot.press("enter")
         await settled(pilot)
-        assert words(screen) == "/dev/x is mounted. Unmount it: umount /x"
+        assert form_text(screen) == "/dev/x is mounted. Unmount it: umount /x"
         assert pilot.app.screen is screen and background.begun == []
         background.refusal = None
         type_in(screen, axis="iodepth=1,4")
@@ -239,7 +244,7 @@ async def test_mistakes_are_said_in_the_form_and_begin_nothing() -> None:
 
 @dataclass
 class Talkative(lab.FakeLaboratory):
-    """Says more than 24 rows have room for, if more than two repeats are asked for."""
+    """Its preview needs more than 24 rows for more than two repeats."""
 
     def preview(self, plan: Plan) -> PreparedExperiment:
         ready = super().preview(plan)
@@ -247,47 +252,53 @@ class Talkative(lab.FakeLaboratory):
         return replace(ready, lines=(*ready.lines, *more, "last"))
 
 
-async def test_what_does_not_fit_below_the_fields_can_be_scrolled_to() -> None:
+async def test_the_form_scrolls_to_what_does_not_fit() -> None:
     async with lab.make(Talkative()).run_test(size=SMALL) as pilot:
         screen = await form(pilot, "c")
-        said = screen.query_one("#form-scroll", VerticalScroll)
-        await until(pilot, lambda: said.max_scroll_y > 0 and "PgUp PgDn Scroll" in foot(screen))
+        pane = screen.query_one("#form-scroll", VerticalScroll)
+        await wait_until(
+            pilot, lambda: pane.max_scroll_y > 0 and "PgUp PgDn Scroll" in footer_text(screen)
+        )
         await pilot.press("pagedown")
         await settled(pilot)
-        assert said.scroll_y == said.max_scroll_y
+        assert pane.scroll_y == pane.max_scroll_y
         assert isinstance(screen.focused, Input), "what is typed goes on"
         await pilot.press("pageup")
         await settled(pilot)
-        assert said.scroll_y == 0
+        assert pane.scroll_y == 0
         type_in(screen, repeats="2")
-        # the new plan's last word is there, and all of it fits
-        await until(pilot, lambda: "last" in words(screen) and "word" not in words(screen))
-        await until(pilot, lambda: said.max_scroll_y == 0 and "Scroll" not in foot(screen))
+        # the end of the new plan is there, and all of it fits
+        await wait_until(
+            pilot, lambda: "last" in form_text(screen) and "word" not in form_text(screen)
+        )
+        await wait_until(
+            pilot, lambda: pane.max_scroll_y == 0 and "Scroll" not in footer_text(screen)
+        )
 
 
-def foot(screen: ExperimentForm) -> str:
+def footer_text(screen: ExperimentForm) -> str:
     return screen.keys.text
 
 
-async def test_very_many_points_are_only_begun_if_they_are_meant() -> None:
+async def test_a_large_plan_is_confirmed_before_it_starts() -> None:
     background = lab.FakeLaboratory()
     async with lab.make(background).run_test(size=SMALL) as pilot:
         screen = await form(pilot)
         type_in(screen, axis="iodepth=1..100", axis2="numjobs=1..3")
         await pilot.press("enter")
         await settled(pilot)
-        assert background.begun == [] and "300 points, about" in words(screen)
-        assert "Enter again" in words(screen)
+        assert background.begun == [] and "300 points, about" in form_text(screen)
+        assert "Enter again" in form_text(screen)
         await pilot.press("enter")
         await settled(pilot)
         assert background.begun[0][0].points == 300
 
 
-async def test_what_an_interrupted_one_has_left_can_be_thrown_away() -> None:
+async def test_points_of_an_interrupted_experiment_can_be_discarded() -> None:
     background = lab.FakeLaboratory(kept="continues an interrupted run: 3 of 7 points done")
     async with lab.make(background).run_test(size=SMALL) as pilot:
         screen = await form(pilot)
-        assert "Enter continues an interrupted run" in words(screen)
+        assert "Enter continues an interrupted run" in form_text(screen)
         await pilot.press("ctrl+n")
         await settled(pilot)
     assert background.begun[0][1] is True
@@ -296,7 +307,7 @@ async def test_what_an_interrupted_one_has_left_can_be_thrown_away() -> None:
 # -- while it runs
 
 
-async def test_it_is_shown_over_the_dashboard_and_goes_on_under_it() -> None:
+async def test_the_page_covers_the_dashboard_which_goes_on() -> None:
     background = lab.FakeLaboratory()
     async with lab.make(background).run_test(size=LARGE) as pilot:
         under = await begin(pilot, lab.SWEEP, 2)
@@ -307,13 +318,13 @@ async def test_it_is_shown_over_the_dashboard_and_goes_on_under_it() -> None:
         await pilot.pause()
         assert isinstance(pilot.app.screen, Dashboard)
         assert shows(pilot.app, "sweep: point 3 of 7") and shows(pilot.app, "w show the sweep")
-        under.tell(lab.finished(lab.SWEEP, 2))
+        under.tell(lab.point_finished(lab.SWEEP, 2))
         await pilot.press("w")
         await pilot.pause()
         assert isinstance(pilot.app.screen, ExperimentScreen) and shows(pilot.app, "40.0k")
 
 
-async def test_events_of_the_session_are_handed_on() -> None:
+async def test_events_of_the_session_are_forwarded() -> None:
     background, fake = lab.FakeLaboratory(), fakes.FakeController()
     async with lab.make(background, fake).run_test(size=SMALL) as pilot:
         under = await begin(pilot, lab.SWEEP, 0)
@@ -322,7 +333,7 @@ async def test_events_of_the_session_are_handed_on() -> None:
         assert len(under.fed) == 3
 
 
-async def test_nothing_disturbs_it_and_r_and_x_stop_it() -> None:
+async def test_only_r_and_x_stop_an_experiment() -> None:
     background, fake = lab.FakeLaboratory(), fakes.FakeController()
     async with lab.make(background, fake).run_test(size=LARGE) as pilot:
         under = await begin(pilot, lab.SWEEP, 1)
@@ -344,7 +355,7 @@ async def test_nothing_disturbs_it_and_r_and_x_stop_it() -> None:
         assert shows(pilot.app, "stopped after 1 of 7 points")
 
 
-async def test_quitting_stops_it_before_the_session() -> None:
+async def test_quitting_stops_the_experiment_before_the_session() -> None:
     background, fake = lab.FakeLaboratory(), fakes.FakeController()
     app = lab.make(background, fake)
     async with app.run_test(size=SMALL) as pilot:
@@ -354,7 +365,7 @@ async def test_quitting_stops_it_before_the_session() -> None:
         assert under.stops == 1 and under.waited and ("close",) in fake.calls
 
 
-async def test_a_point_that_failed_is_told_and_the_others_stay() -> None:
+async def test_a_failed_point_is_reported_and_the_others_stay() -> None:
     async with lab.make(lab.FakeLaboratory()).run_test(size=LARGE) as pilot:
         under = await begin(pilot, lab.SWEEP, 2)
         under.end(2, error="fio was killed.", hint="Look into dmesg.")
@@ -364,7 +375,7 @@ async def test_a_point_that_failed_is_told_and_the_others_stay() -> None:
         assert "20.0k" in text
 
 
-async def test_a_result_stays_until_the_next_one_begins() -> None:
+async def test_a_result_stays_until_the_next_experiment_starts() -> None:
     background = lab.FakeLaboratory()
     async with lab.make(background).run_test(size=LARGE) as pilot:
         under = await begin(pilot, lab.SWEEP, 7, running=False)
@@ -391,7 +402,7 @@ async def test_a_result_stays_until_the_next_one_begins() -> None:
         assert isinstance(pilot.app.screen, ExperimentForm)
 
 
-async def test_the_form_comes_back_as_it_was_filled_in() -> None:
+async def test_the_form_reopens_with_its_last_values() -> None:
     background = lab.FakeLaboratory()
     async with lab.make(background).run_test(size=LARGE) as pilot:
         type_in(await form(pilot), axis="iodepth=1,2,4..16", measure="3")
@@ -402,22 +413,24 @@ async def test_the_form_comes_back_as_it_was_filled_in() -> None:
         await pilot.pause()
         await pilot.press("n")
         await pilot.pause()
-        again = pilot.app.screen
-        assert isinstance(again, ExperimentForm)
-        assert again.values()["axis"] == "iodepth=1,2,4..16" and again.values()["measure"] == "3"
+        reopened = pilot.app.screen
+        assert isinstance(reopened, ExperimentForm)
+        assert (
+            reopened.values()["axis"] == "iodepth=1,2,4..16" and reopened.values()["measure"] == "3"
+        )
 
 
-def test_what_the_dashboard_changed_since_is_not_as_it_was() -> None:
+def test_options_changed_on_the_dashboard_replace_those_of_the_form() -> None:
     rows = fields("sweep", "a", "bs=4k", ("iodepth=1,2",))
     typed = {name: f"typed {name}" for name, *_ in rows}
-    since = fields("sweep", "b", "bs=4k", ("iodepth=1,2",))
-    found = {name: value for name, _, value, _ in restore_values(since, rows, typed)}
-    assert found["job"] == "b" and found["options"] == "typed options"
-    assert found["axis"] == "typed axis"
+    changed = fields("sweep", "b", "bs=4k", ("iodepth=1,2",))
+    restored = {name: value for name, _, value, _ in restore_values(changed, rows, typed)}
+    assert restored["job"] == "b" and restored["options"] == "typed options"
+    assert restored["axis"] == "typed axis"
     assert restore_values(rows, (), {}) == rows
 
 
-async def test_none_begins_in_a_session_that_has_ended() -> None:
+async def test_no_experiment_starts_in_an_ended_session() -> None:
     fake = fakes.FakeController()
     async with lab.make(lab.FakeLaboratory(), fake).run_test(size=SMALL) as pilot:
         await pilot.pause()
@@ -429,7 +442,7 @@ async def test_none_begins_in_a_session_that_has_ended() -> None:
         assert shows(pilot.app, "the session has ended")
 
 
-async def test_without_a_laboratory_it_is_said() -> None:
+async def test_a_missing_laboratory_is_reported() -> None:
     fake = fakes.FakeController()
     app = IopstuiApp(
         Backend(lambda path: fake, lambda: fakes.DEVICES, fakes.JOBS), FirstView(["/dev/nvme0n1"])
@@ -441,7 +454,7 @@ async def test_without_a_laboratory_it_is_said() -> None:
         assert shows(app, "cannot run experiments")
 
 
-async def test_a_recording_shows_its_experiment_and_begins_none() -> None:
+async def test_a_recording_shows_its_experiment_and_starts_none() -> None:
     session = ReplaySession(recording_path("demo"), 1.0)
     app = ReplayApp(session)
     try:
@@ -450,7 +463,7 @@ async def test_a_recording_shows_its_experiment_and_begins_none() -> None:
             await pilot.press("space", "w")
             await pilot.pause()
             assert isinstance(app.screen, Dashboard) and shows(app, "this is a recording")
-            for event in lab.told(lab.SWEEP, 3):
+            for event in lab.run_events(lab.SWEEP, 3):
                 app.state.apply(event)
             await pilot.press("c")
             await pilot.pause()
@@ -464,7 +477,7 @@ async def test_a_recording_shows_its_experiment_and_begins_none() -> None:
         session.close()
 
 
-# -- what is shown where
+# -- layout
 
 
 async def test_one_pane_at_a_time_on_a_small_terminal() -> None:
@@ -481,22 +494,22 @@ async def test_one_pane_at_a_time_on_a_small_terminal() -> None:
         assert shows(pilot.app, "[ 1 Points ]")
 
 
-async def test_a_long_table_follows_what_runs_until_it_is_scrolled() -> None:
+async def test_a_long_table_follows_the_running_point_until_it_is_scrolled() -> None:
     plan = Plan(("randread-4k",), {}, (parse_axis("iodepth=1..40"),))
     async with lab.make(lab.FakeLaboratory()).run_test(size=SMALL) as pilot:
         under = await begin(pilot, plan, 25)
         assert shows(pilot.app, "> 26 26") and not shows(pilot.app, " 1 1 10.0k")
         await pilot.press("home")
         assert shows(pilot.app, " 1 1 10.0k") and not shows(pilot.app, "> 26")
-        under.tell(lab.finished(plan, 25))
-        under.tell(lab.started(plan, 26))
+        under.tell(lab.point_finished(plan, 25))
+        under.tell(lab.point_started(plan, 26))
         await pilot.pause()
         assert shows(pilot.app, " 1 1 10.0k"), "it stays where it was put"
         await pilot.press("end")
         assert shows(pilot.app, "40 40")
 
 
-async def test_curves_are_told_apart_by_letters() -> None:
+async def test_curves_are_marked_by_letters() -> None:
     async with lab.make(lab.FakeLaboratory()).run_test(size=LARGE) as pilot:
         under = await begin(pilot, lab.CURVES, 9, running=False)
         under.end(9)
@@ -509,11 +522,11 @@ async def test_a_comparison_shows_seconds_runs_figures_and_the_verdict() -> None
     async with lab.make(lab.FakeLaboratory()).run_test(size=LARGE) as pilot:
         under = await begin(pilot, lab.COMPARE, 0, running=False)
         for index in range(8):
-            under.tell(lab.started(lab.COMPARE, index))
+            under.tell(lab.point_started(lab.COMPARE, index))
             for n in range(5):
                 high = 50_000.0 if index in (1, 2, 5, 6) else 9_000.0
-                under.tell(lab.second(10.0 * index + n, high))
-            under.tell(lab.finished(lab.COMPARE, index))
+                under.tell(lab.frame_event(10.0 * index + n, high))
+            under.tell(lab.point_finished(lab.COMPARE, index))
         await pilot.pause()
         assert shows(pilot.app, "4 of 4 repeats are complete")
         under.end(8)
@@ -532,7 +545,7 @@ async def test_every_row_fits(plan: Plan, charset: Charset) -> None:
     async with lab.make(lab.FakeLaboratory(), charset=charset).run_test(size=SMALL) as pilot:
         under = await begin(pilot, plan, plan.points - 1)
         for _ in range(3):
-            under.tell(lab.second(3.0, 20_000.0))
+            under.tell(lab.frame_event(3.0, 20_000.0))
         for size in ((60, 15), (80, 24), (100, 40), (120, 36), (200, 50)):
             await pilot.resize_terminal(*size)
             await pilot.pause()

@@ -1,4 +1,4 @@
-"""The keys at the foot of every dialog can be read on the smallest terminal."""
+"""The keys in the footer of every dialog are readable on the smallest terminal."""
 
 from __future__ import annotations
 

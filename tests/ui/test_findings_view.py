@@ -17,98 +17,100 @@ STARTED = StepStarted(1.0, 1, "j", "randread 4k", ("fio",), True)
 
 
 def state(*events: object) -> LiveState:
-    found = LiveState(("nvme0n1",))
+    live_state = LiveState(("nvme0n1",))
     for event in events:
-        found.apply(event)  # type: ignore[arg-type]
-    return found
+        live_state.apply(event)  # type: ignore[arg-type]
+    return live_state
 
 
-def text(found: LiveState, width: int = 100, height: int = 2) -> str:
-    rows = finding_line.rows(found, width, height, UTF8)
-    lines = ["".join(piece for piece, _ in row) for row in rows]
+def text(live_state: LiveState, width: int = 100, height: int = 2) -> str:
+    rows = finding_line.rows(live_state, width, height, UTF8)
+    lines = ["".join(part for part, _ in row) for row in rows]
     assert [len(line) for line in lines] == [width] * height
     return "\n".join(lines)
 
 
-def listed(found: LiveState) -> str:
-    return "".join(piece for row in finding_line.list_rows(found, 80, UTF8) for piece, _ in row)
+def listed(live_state: LiveState) -> str:
+    return "".join(part for row in finding_line.list_rows(live_state, 80, UTF8) for part, _ in row)
 
 
-def test_the_line_has_sentence_advice_and_key() -> None:
-    found = state(STARTED, FindingReported(9.0, ONE_CPU))
-    assert "▲ One CPU completes nearly all I/O: CPU 1 runs 97 % of it" in text(found)
-    assert "Next: a  try rq_affinity 2 (now 1)" in text(found)
-    assert "Next: a  try rq_affinity 2" in text(found, height=1)
+def test_the_finding_line_has_headline_advice_and_key() -> None:
+    live_state = state(STARTED, FindingReported(9.0, ONE_CPU))
+    assert "▲ One CPU completes nearly all I/O: CPU 1 runs 97 % of it" in text(live_state)
+    assert "Next: a  try rq_affinity 2 (now 1)" in text(live_state)
+    assert "Next: a  try rq_affinity 2" in text(live_state, height=1)
 
 
 @pytest.mark.parametrize("width", [80, 100, 120])
 @pytest.mark.parametrize("count", [4, 8, 12])
-def test_what_to_do_next_is_never_cut_in_two_rows(width: int, count: int) -> None:
-    words, advice = (
+def test_advice_is_never_split_over_two_rows(width: int, count: int) -> None:
+    sentence, advice = (
         " ".join(f"{stem}{number}" for number in range(count)) for stem in ("word", "thing")
     )
-    found = state(STARTED, FindingReported(9.0, Finding("one-cpu", words * 3, advice, "a")))
-    shown = " ".join(text(found, width=width).replace("f: all", "").split())
-    assert shown.startswith("▲ One CPU completes nearly all I/O")
-    assert f"Next: a {advice}" in shown
+    live_state = state(STARTED, FindingReported(9.0, Finding("one-cpu", sentence * 3, advice, "a")))
+    line = " ".join(text(live_state, width=width).replace("f: all", "").split())
+    assert line.startswith("▲ One CPU completes nearly all I/O")
+    assert f"Next: a {advice}" in line
 
 
 @pytest.mark.parametrize("height", [4, 5, 8])
 @pytest.mark.parametrize("width", [60, 88, 160])
-def test_in_a_box_all_of_it_is_there(width: int, height: int) -> None:
+def test_a_box_shows_the_complete_finding(width: int, height: int) -> None:
     advice = "jobs on other CPUs reach its other queues; or use a smaller depth"
-    found = state(STARTED, FindingReported(9.0, Finding("tags", "CPU 1 runs " * 30, advice, "a")))
-    rows = finding_line.box_rows(found, width, height, UTF8)
-    lines = ["".join(piece for piece, _ in row) for row in rows]
+    live_state = state(
+        STARTED, FindingReported(9.0, Finding("tags", "CPU 1 runs " * 30, advice, "a"))
+    )
+    rows = finding_line.box_rows(live_state, width, height, UTF8)
+    lines = ["".join(part for part, _ in row) for row in rows]
     assert [len(line) for line in lines] == [width] * height
-    shown = " ".join(" ".join(lines).replace("│", "").split())
-    assert "▲ Finding" in lines[0] and "more I/Os in flight than fit" in shown
-    assert f"Next: a {advice}" in shown or height == 4
+    box = " ".join(" ".join(lines).replace("│", "").split())
+    assert "▲ Finding" in lines[0] and "more I/Os in flight than fit" in box
+    assert f"Next: a {advice}" in box or height == 4
 
 
-def test_the_sign_says_how_serious_it_is() -> None:
+def test_the_sign_shows_the_severity() -> None:
     for rule, sign in (("saturated", "●"), ("tags", "▲"), ("scsi-errors", "■"), ("x", "●")):
         assert text(state(STARTED, FindingReported(9.0, Finding(rule, "words")))).startswith(
             f" {sign} "
         )
 
 
-def test_of_one_second_the_most_telling_comes_first_and_the_others_are_counted() -> None:
-    found = state(STARTED, FindingReported(9.0, ONE_CPU), FindingReported(9.0, DEPTH))
-    assert "CPU 1 runs" in text(found) and "f: 1 more" in text(found)
+def test_the_most_important_finding_of_a_second_comes_first() -> None:
+    live_state = state(STARTED, FindingReported(9.0, ONE_CPU), FindingReported(9.0, DEPTH))
+    assert "CPU 1 runs" in text(live_state) and "f: 1 more" in text(live_state)
 
 
-def test_a_rule_that_goes_on_is_listed_once() -> None:
-    found = state(STARTED, FindingReported(9.0, ONE_CPU), FindingReported(39.0, ONE_CPU))
-    assert [(entry.first, entry.t) for entry in found.findings.entries] == [(9.0, 39.0)]
+def test_a_finding_that_continues_is_listed_once() -> None:
+    live_state = state(STARTED, FindingReported(9.0, ONE_CPU), FindingReported(39.0, ONE_CPU))
+    assert [(entry.first, entry.t) for entry in live_state.findings.entries] == [(9.0, 39.0)]
     moved = Finding("moved", "rq_affinity 1 → 2")
-    found = state(STARTED, FindingReported(9.0, moved), FindingReported(19.0, moved))
-    assert len(found.findings.entries) == 2
+    live_state = state(STARTED, FindingReported(9.0, moved), FindingReported(19.0, moved))
+    assert len(live_state.findings.entries) == 2
 
 
-def test_what_no_longer_holds_leaves_the_line_but_not_the_list() -> None:
-    found = state(STARTED, FindingReported(9.0, ONE_CPU))
-    found.t = 60.0
-    assert "CPU 1" not in text(found) and len(found.findings.entries) == 1
-    again = state(
+def test_an_ended_finding_leaves_the_line_but_stays_in_the_list() -> None:
+    live_state = state(STARTED, FindingReported(9.0, ONE_CPU))
+    live_state.t = 60.0
+    assert "CPU 1" not in text(live_state) and len(live_state.findings.entries) == 1
+    next_run = state(
         STARTED, FindingReported(9.0, ONE_CPU), StepStarted(12.0, 2, "j", "x", ("fio",), True)
     )
-    assert "CPU 1" not in text(again)
+    assert "CPU 1" not in text(next_run)
 
 
 def test_a_finished_run_keeps_its_last_findings() -> None:
-    found = state(STARTED, FindingReported(9.0, ONE_CPU), StepFinished(11.0, 1, 0, "", False))
-    found.t = 500.0
-    assert "CPU 1 runs" in text(found)
+    live_state = state(STARTED, FindingReported(9.0, ONE_CPU), StepFinished(11.0, 1, 0, "", False))
+    live_state.t = 500.0
+    assert "CPU 1 runs" in text(live_state)
 
 
-def test_text_of_findings_is_never_raw() -> None:
-    found = state(STARTED, FindingReported(9.0, Finding("x", "a\x1b[2Jb", "c\x07d")))
-    listed = finding_line.list_rows(found, 80, UTF8)
-    assert "\x1b" not in text(found) and not any("\x07" in p for row in listed for p, _ in row)
+def test_control_characters_in_findings_are_removed() -> None:
+    live_state = state(STARTED, FindingReported(9.0, Finding("x", "a\x1b[2Jb", "c\x07d")))
+    listed = finding_line.list_rows(live_state, 80, UTF8)
+    assert "\x1b" not in text(live_state) and not any("\x07" in p for row in listed for p, _ in row)
 
 
-async def test_nothing_jumps_when_a_finding_comes_and_f_lists_all() -> None:
+async def test_the_layout_does_not_move_when_a_finding_appears_and_f_lists_all() -> None:
     for size in ((80, 24), WIDE):
         app = make()
         async with app.run_test(size=size) as pilot:
@@ -144,68 +146,72 @@ async def test_a_long_list_is_scrolled() -> None:
         assert shows(app, "number 29.") and shows(app, "of 120")
 
 
-# -- without a job, and what a run decides
+# -- without a job, and findings that a run decides
 
 
 IN_DOUBT = Finding("cap", "depth 8 → 32: stays", "twice the block size", "", (("bs", "8k"),), 2, 5)
 
 
-def test_a_finding_without_a_job_is_shown_and_ages() -> None:
-    found = state(FindingReported(9.0, ONE_CPU))
-    found.t = 9.0
-    assert "CPU 1 runs" in text(found)
+def test_a_finding_without_a_job_is_shown_with_its_age() -> None:
+    live_state = state(FindingReported(9.0, ONE_CPU))
+    live_state.t = 9.0
+    assert "CPU 1 runs" in text(live_state)
     assert any(
-        "no job" in piece for row in finding_line.list_rows(found, 80, UTF8) for piece, _ in row
+        "no job" in part for row in finding_line.list_rows(live_state, 80, UTF8) for part, _ in row
     )
-    found.t = 60.0
-    assert "CPU 1" not in text(found)
+    live_state.t = 60.0
+    assert "CPU 1" not in text(live_state)
 
 
-def test_one_that_ceased_says_so_behind_those_that_hold() -> None:
-    over = FindingEnded(46.0, ONE_CPU.rule, ONE_CPU.text, 12.0, 36.0)
-    found = state(FindingReported(14.0, ONE_CPU), over)
-    found.t = 47.0
-    assert "(ended at 0:36, after 24 s): CPU 1 runs" in text(found)
-    # there is nothing left to be mended, neither in the line nor in the list
-    for shown in (text(found), text(found, height=1), listed(found)):
-        assert "CPU 1 runs" in shown and "rq_affinity" not in shown and "key" not in shown
-    found.apply(FindingReported(47.0, DEPTH))
-    assert "iodepth=16" in text(found) and "ceased" not in text(found)
-    assert "0:14  no job  ended at 0:36, after 24 s" in listed(found)
-    found.apply(FindingReported(48.0, ONE_CPU))
-    assert "rq_affinity" in listed(found)
-    assert [bool(one.ceased) for one in found.current_findings()] == [False, False, True]
-    found.t = 100.0
-    assert found.current_findings() == []
+def test_an_ended_finding_is_shown_after_the_current_ones() -> None:
+    ended = FindingEnded(46.0, ONE_CPU.rule, ONE_CPU.text, 12.0, 36.0)
+    live_state = state(FindingReported(14.0, ONE_CPU), ended)
+    live_state.t = 47.0
+    assert "(ended at 0:36, after 24 s): CPU 1 runs" in text(live_state)
+    # nothing is left to fix, neither in the line nor in the list
+    for view in (text(live_state), text(live_state, height=1), listed(live_state)):
+        assert "CPU 1 runs" in view and "rq_affinity" not in view and "key" not in view
+    live_state.apply(FindingReported(47.0, DEPTH))
+    assert "iodepth=16" in text(live_state) and "ceased" not in text(live_state)
+    assert "0:14  no job  ended at 0:36, after 24 s" in listed(live_state)
+    live_state.apply(FindingReported(48.0, ONE_CPU))
+    assert "rq_affinity" in listed(live_state)
+    assert [bool(finding.ceased) for finding in live_state.current_findings()] == [
+        False,
+        False,
+        True,
+    ]
+    live_state.t = 100.0
+    assert live_state.current_findings() == []
 
 
-def test_what_is_found_after_a_run_ages_as_well() -> None:
-    found = state(STARTED, StepFinished(11.0, 1, 0, "", False), FindingReported(20.0, ONE_CPU))
-    found.t = 21.0
-    assert "CPU 1 runs" in text(found)
-    found.t = 90.0
-    assert "CPU 1" not in text(found)
+def test_a_finding_after_a_run_ages_too() -> None:
+    live_state = state(STARTED, StepFinished(11.0, 1, 0, "", False), FindingReported(20.0, ONE_CPU))
+    live_state.t = 21.0
+    assert "CPU 1 runs" in text(live_state)
+    live_state.t = 90.0
+    assert "CPU 1" not in text(live_state)
 
 
-def test_a_finding_says_its_seconds_and_the_key_that_decides_it() -> None:
-    shown = text(state(STARTED, FindingReported(5.0, IN_DOUBT)))
-    assert "(0:02-0:05): depth 8 → 32: stays" in shown
-    assert "Next: t runs bs=8k  twice the block size" in shown
+def test_a_finding_shows_its_seconds_and_the_key_of_its_test() -> None:
+    line = text(state(STARTED, FindingReported(5.0, IN_DOUBT)))
+    assert "(0:02-0:05): depth 8 → 32: stays" in line
+    assert "Next: t runs bs=8k  twice the block size" in line
 
 
-def test_a_finding_that_is_not_news_any_more_says_how_long_ago_it_was() -> None:
-    found = state(STARTED, FindingReported(5.0, IN_DOUBT))
-    found.t = 9.0
-    assert "(0:02-0:05): depth" in text(found)
-    found.t = 17.0
-    assert "(0:02-0:05, 0:12 ago): depth" in text(found)
-    # what is said of a run that is over was true at its end
-    found.apply(StepFinished(18.0, 1, 0, "", False))
-    found.t = 30.0
-    assert "(0:02-0:05): depth" in text(found)
+def test_an_old_finding_shows_its_age() -> None:
+    live_state = state(STARTED, FindingReported(5.0, IN_DOUBT))
+    live_state.t = 9.0
+    assert "(0:02-0:05): depth" in text(live_state)
+    live_state.t = 17.0
+    assert "(0:02-0:05, 0:12 ago): depth" in text(live_state)
+    # a finding of an ended run was true at its end
+    live_state.apply(StepFinished(18.0, 1, 0, "", False))
+    live_state.t = 30.0
+    assert "(0:02-0:05): depth" in text(live_state)
 
 
-async def test_t_runs_what_decides_the_finding() -> None:
+async def test_t_runs_the_test_of_a_finding() -> None:
     app = make()
     async with app.run_test(size=WIDE) as pilot:
         fake = await running(app, pilot)
@@ -218,13 +224,13 @@ async def test_t_runs_what_decides_the_finding() -> None:
         assert shows(app, "t test it")
         await pilot.press("t")
         await settle(pilot)
-        asked = fake.calls.index(("ask", "cap"))
-        run = next(call for call in fake.calls[asked:] if call[0] == "run")
+        question = fake.calls.index(("ask", "cap"))
+        run = next(call for call in fake.calls[question:] if call[0] == "run")
         assert run[2]["bs"] == "8k"  # type: ignore[index]
         assert ("mark", "test: bs=8k") in fake.calls
 
 
-def test_an_older_recording_s_advice_names_its_key_once() -> None:
+def test_advice_of_an_older_recording_names_its_key_once() -> None:
     advice = "find the program: u on the live screen, iotop, or pidstat -d 1"
-    found = state(STARTED, FindingReported(9.0, Finding("disagree", "1.2k more", advice, "u")))
-    assert "Next: u  find the program with iotop, or pidstat -d 1" in text(found)
+    live_state = state(STARTED, FindingReported(9.0, Finding("disagree", "1.2k more", advice, "u")))
+    assert "Next: u  find the program with iotop, or pidstat -d 1" in text(live_state)

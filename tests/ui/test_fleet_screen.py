@@ -71,7 +71,7 @@ def frame(seed: int, t: int, iops: int, p50: int) -> Object:
     }  # fmt: skip
 
 
-def begins(name: str, at: int) -> list[Object]:
+def start_events(name: str, at: int) -> list[Object]:
     return [
         {"event": "session", "host": name, "target": "/mnt/shared", "device": "nvme0n1",
          "devices": ["nvme0n1"], "opened": ["nvme0n1"]},
@@ -84,18 +84,18 @@ def begins(name: str, at: int) -> list[Object]:
 
 
 def lines(names: list[str], seconds: int) -> list[tuple[str, Object]]:
-    """The third host is slow; the second says nothing any more after ten seconds."""
-    found = [(name, row) for at, name in enumerate(names) for row in begins(name, at)]
+    """Rows of hosts: the third is slow; the second is silent after ten seconds."""
+    rows = [(name, row) for at, name in enumerate(names) for row in start_events(name, at)]
     for t in range(1, seconds + 1):
         for at, name in enumerate(names):
             if at != 1 or t <= 10:
                 iops, p50 = (4000, 900_000) if at == 2 else (10_000, 300_000)
-                found.append((name, frame(at, t, iops, p50)))
-    return found
+                rows.append((name, frame(at, t, iops, p50)))
+    return rows
 
 
 class Runs:
-    """Tells what the test says, when it says so."""
+    """A fleet whose events the test sends."""
 
     live = False
     running = True
@@ -111,17 +111,17 @@ class Runs:
         self.asked = self.stops = 0
         self.swept: list[tuple[tuple[int, ...], str, dict[str, str]]] = []
         self.turns: list[HostTunableChange] = []
-        self.tell: Callable[[FleetEvent], None] = lambda told: None
+        self.tell: Callable[[FleetEvent], None] = lambda event: None
 
     def request_settings(self) -> bool:
         self.asked += 1
         return True
 
-    def change_tunable(self, turn: HostTunableChange) -> None:
-        self.turns.append(turn)
+    def change_tunable(self, change: HostTunableChange) -> None:
+        self.turns.append(change)
 
-    def start(self, tell: Callable[[FleetEvent], None]) -> None:
-        self.tell = tell
+    def start(self, emit: Callable[[FleetEvent], None]) -> None:
+        self.tell = emit
 
     def run(self, job: str, options: Mapping[str, str]) -> None:
         self.ran.append((job, dict(options)))
@@ -136,15 +136,15 @@ class Runs:
     def mark(self, text: str) -> None:
         self.marks.append(text)
 
-    def detail(self, name: str, wanted: bool) -> None:
-        self.details.append((name, wanted))
+    def detail(self, name: str, detailed: bool) -> None:
+        self.details.append((name, detailed))
 
     def close(self) -> None:
         self.closed = True
 
     def play(self, seconds: int, watching: bool = False) -> None:
         merger = Merger()
-        merger.on_interval = lambda name, slot, counted: self.tell(host_second(name, slot, counted))
+        merger.on_interval = lambda name, slot, merged: self.tell(host_second(name, slot, merged))
         self.tell(
             FleetRunStarted(1, tuple(self.names), float(START_S), "" if watching else JOB, watching)
         )
@@ -162,14 +162,14 @@ class Runs:
         self.tell(HostStateChanged(self.names[1], "lost", "its connection has ended"))
 
     def play_between(self, begin: int, seconds: int) -> None:
-        """What is told of hosts that are watched after a run."""
+        """Send seconds of hosts that are watched after a run."""
         merger = Merger()
-        merger.on_interval = lambda name, slot, counted: self.tell(host_second(name, slot, counted))
+        merger.on_interval = lambda name, slot, merged: self.tell(host_second(name, slot, merged))
         self.tell(
             FleetRunStarted(0, tuple(self.names), START_S + begin, watching=True, between_runs=True)
         )
         for name in self.names:
-            self.tell(HostRow(name, {**begins(name, 0)[0], "target": "/dev/nvme0n1"}))
+            self.tell(HostRow(name, {**start_events(name, 0)[0], "target": "/dev/nvme0n1"}))
         for t in range(begin + 1, begin + seconds + 1):
             for at, name in enumerate(self.names):
                 row = {**frame(at, t, 5000, 300_000), "fio": None, "step": 0, "t": t - begin + 0.0}
@@ -179,26 +179,26 @@ class Runs:
                 self.tell(second)
 
 
-def made(names: list[str], job: str | None = JOB) -> tuple[FleetApp, Runs]:
+def make_app(names: list[str], job: str | None = JOB) -> tuple[FleetApp, Runs]:
     runs = Runs(names)
     return FleetApp(FleetController(runs, "node[01-99]", job), (), job), runs
 
 
-async def until(pilot: Pilot[int], done: Callable[[], bool]) -> None:
+async def wait_until(pilot: Pilot[int], condition: Callable[[], bool]) -> None:
     for _ in range(500):
         await settle(pilot)
-        if done():
+        if condition():
             return
         await pilot.pause(0.01)
     raise AssertionError(screen_text(pilot.app))  # type: ignore[arg-type]
 
 
-def four() -> list[str]:
+def four_hosts() -> list[str]:
     return [f"node{n:02d}" for n in range(1, 5)]
 
 
-async def test_four_hosts_have_a_row_each_and_one_is_opened() -> None:
-    app, runs = made(four())
+async def test_each_of_four_hosts_has_a_row_and_can_be_opened() -> None:
+    app, runs = make_app(four_hosts())
     async with app.run_test(size=(120, 36)) as pilot:
         await settle(pilot)
         runs.play(25)
@@ -210,15 +210,17 @@ async def test_four_hosts_have_a_row_each_and_one_is_opened() -> None:
         (row,) = [line for line in text.splitlines() if line.startswith("│ node04")]
         assert " 300µs " in row and " 71 " in row and "runs" in row
         await pilot.press("down", "down", "enter")
-        await until(pilot, lambda: shows(app, "node03 /mnt/shared on nvme0n1"))
+        await wait_until(pilot, lambda: shows(app, "node03 /mnt/shared on nvme0n1"))
         assert runs.details == [("node03", True)] and shows(app, "no CPU figures")
         await pilot.press("r")
         assert shows(app, "Esc returns to all")
         await pilot.press("escape")
-        await until(pilot, lambda: shows(app, "3 of 4 hosts"))
+        await wait_until(pilot, lambda: shows(app, "3 of 4 hosts"))
         assert runs.details[-1] == ("node03", False)
         await pilot.press("up", "enter")
-        await until(pilot, lambda: shows(app, "node02 lost: its connection has ended /mnt/shared"))
+        await wait_until(
+            pilot, lambda: shows(app, "node02 lost: its connection has ended /mnt/shared")
+        )
         # its charts end where it did
         assert app.host_view is not None and app.host_view.state.history.end == pytest.approx(10.0)
         await pilot.press("escape")
@@ -227,7 +229,7 @@ async def test_four_hosts_have_a_row_each_and_one_is_opened() -> None:
 
 
 def listed(app: FleetApp) -> list[str]:
-    """The hosts as they stand, one below the other."""
+    """Host names from top to bottom."""
     rows = (line.strip("│ ").split() for line in screen_text(app).splitlines())
     return [row[0] for row in rows if row and row[0][4:].isdigit()]
 
@@ -235,13 +237,13 @@ def listed(app: FleetApp) -> list[str]:
 @pytest.mark.parametrize("watching", [False, True], ids=["fio", "watched"])
 @pytest.mark.parametrize("sends_sums", [False, True], ids=["lines", "sums"])
 def test_a_host_without_a_device_shows_no_zeros(watching: bool, sends_sums: bool) -> None:
-    """As on tmpfs. Its I/Os are known from fio alone."""
+    """As on tmpfs: its I/Os are known only from fio."""
     state, merger = FleetState(), Merger()
-    merger.on_interval = lambda name, slot, counted: state.apply(host_second(name, slot, counted))
+    merger.on_interval = lambda name, slot, merged: state.apply(host_second(name, slot, merged))
     state.apply(FleetRunStarted(1, ("node01",), float(START_S), "" if watching else JOB, watching))
     for t in range(1, 6):
-        rest = {"fio_age_s": 0.1, "skew_ms": 0.0, "probe": None, "throttled": None}
-        row = {**frame(0, t, 5000, 300_000), **rest, "kernel": {"total": None}}
+        fields = {"fio_age_s": 0.1, "skew_ms": 0.0, "probe": None, "throttled": None}
+        row = {**frame(0, t, 5000, 300_000), **fields, "kernel": {"total": None}}
         row |= {"fio": None, "step": 0} if watching else {}
         merger.feed("node01", {"event": "frame", **compact_frame(row)} if sends_sums else row)
     for second in merger.finish():
@@ -254,19 +256,19 @@ def test_a_host_without_a_device_shows_no_zeros(watching: bool, sends_sums: bool
     assert (state.sums[IOPS].at(START_S + 4) is None) == watching
 
 
-async def click(pilot: Pilot[int], words: str, times: int = 1) -> None:
+async def click(pilot: Pilot[int], label: str, times: int = 1) -> None:
     """On the first of the words on the screen that stands in a row with "state" or is a host."""
     app = pilot.app
     rows = screen_text(app).splitlines()  # type: ignore[arg-type]
     y = next(y for y, row in enumerate(rows) if "state" in row and "util%" in row)
-    y = y if words in rows[y] else next(n for n in range(y, len(rows)) if words in rows[n])
-    await pilot.click(offset=(rows[y].index(words) + 1, y), times=times)
+    y = y if label in rows[y] else next(n for n in range(y, len(rows)) if label in rows[n])
+    await pilot.click(offset=(rows[y].index(label) + 1, y), times=times)
     await settle(pilot)
 
 
 @pytest.mark.parametrize("size", [(120, 36), (80, 24)])
-async def test_hosts_are_sorted_by_the_column_that_is_clicked(size: tuple[int, int]) -> None:
-    app, runs = made(four())
+async def test_hosts_are_sorted_by_the_clicked_column(size: tuple[int, int]) -> None:
+    app, runs = make_app(four_hosts())
     async with app.run_test(size=size) as pilot:
         await settle(pilot)
         runs.play(25)
@@ -275,7 +277,7 @@ async def test_hosts_are_sorted_by_the_column_that_is_clicked(size: tuple[int, i
         await click(pilot, "p99")
         assert shows(app, "o: highest p99 first") and listed(app)[0] == "node03"
         await click(pilot, "p99")
-        # of node02 nothing is known any more: last from both ends
+        # node02 is silent: last in both orders
         assert shows(app, "o: lowest p99 first")
         assert listed(app)[2] == "node03"
         await click(pilot, "host")
@@ -284,20 +286,20 @@ async def test_hosts_are_sorted_by_the_column_that_is_clicked(size: tuple[int, i
         await click(pilot, "state")
         assert shows(app, "o: worst state first") and listed(app)[0] == "node02"
         await click(pilot, "node04", times=2)
-        await until(pilot, lambda: runs.details == [("node04", True)])
+        await wait_until(pilot, lambda: runs.details == [("node04", True)])
 
 
 async def test_o_and_capital_o_sort_by_every_column_from_both_ends() -> None:
-    app, runs = made(four())
+    app, runs = make_app(four_hosts())
     async with app.run_test(size=(120, 36)) as pilot:
         await settle(pilot)
         runs.play(25)
         await settle(pilot)
-        seen = []
+        orders = []
         for _ in range(9):
             await pilot.press("o")
-            seen.append(app.fleet_screen.hosts.order if app.fleet_screen else "")
-        assert seen == ["worst", "iops", "bw", "wait", "await", "util", "state", "odd", "name"]
+            orders.append(app.fleet_screen.hosts.order if app.fleet_screen else "")
+        assert orders == ["worst", "iops", "bw", "wait", "await", "util", "state", "odd", "name"]
         await pilot.press("o", "o")
         assert shows(app, "o: least IOPS first") and listed(app)[0] == "node03"
         await pilot.press("O")
@@ -309,8 +311,8 @@ async def test_o_and_capital_o_sort_by_every_column_from_both_ends() -> None:
 def with_probe(rows: list[tuple[str, Object]]) -> list[tuple[str, Object]]:
     """All but the first host's have the device's own latencies, of a bucket at 250 µs."""
     none: Object = {"ios": 0, "bins": {}}
-    read = {"ios": 9000, "bins": {str(bucket_key(250_000)): 9000}}
-    device = {"seconds": 1.0, "read": read, "write": none, "discard": none, "missed": 0.0,
+    reads = {"ios": 9000, "bins": {str(bucket_key(250_000)): 9000}}
+    device = {"seconds": 1.0, "read": reads, "write": none, "discard": none, "missed": 0.0,
               "skipped": 0, "lost": 0, "full": 0}  # fmt: skip
     return [
         (name, {**row, "device": device} if row["event"] == "frame" and name != "node01" else row)
@@ -318,35 +320,35 @@ def with_probe(rows: list[tuple[str, Object]]) -> list[tuple[str, Object]]:
     ]
 
 
-async def test_the_device_s_percentiles_of_the_hosts_that_have_them(
+async def test_device_percentiles_of_the_hosts_with_a_probe(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     plain = lines
     monkeypatch.setitem(globals(), "lines", lambda *of: with_probe(plain(*of)))
-    app, runs = made(four())
+    app, runs = make_app(four_hosts())
     async with app.run_test(size=(120, 36)) as pilot:
         await settle(pilot)
         runs.play(9)
-        await until(pilot, lambda: shows(app, "device: 3 of 4 hosts"))
+        await wait_until(pilot, lambda: shows(app, "device: 3 of 4 hosts"))
         assert shows(app, "device p50")
         await pilot.press("h", "h")
-        await until(pilot, lambda: shows(app, "Device latency"))
+        await wait_until(pilot, lambda: shows(app, "Device latency"))
         await pilot.press("down", "enter")
-        await until(pilot, lambda: shows(app, "on nvme0n1") and shows(app, "device p50"))
+        await wait_until(pilot, lambda: shows(app, "on nvme0n1") and shows(app, "device p50"))
         await pilot.press("escape", "q")
 
 
-async def test_many_hosts_are_a_map_that_typing_narrows_to_rows() -> None:
-    app, runs = made([f"node{n:02d}" for n in range(1, 100)])
+async def test_many_hosts_are_a_map_that_a_filter_narrows_to_rows() -> None:
+    app, runs = make_app([f"node{n:02d}" for n in range(1, 100)])
     async with app.run_test(size=(80, 24)) as pilot:
         await settle(pilot)
         runs.play(25)
         await settle(pilot)
         text = screen_text(app)
         assert "node01-" in text and "p99 / median" in text
-        # who is lost stands first, then the slowest
-        named = [line.split()[0] for line in text.splitlines() if line.startswith("node")]
-        listed = [name for name in named if "-" not in name]
+        # lost hosts come first, then the slowest
+        hosts = [line.split()[0] for line in text.splitlines() if line.startswith("node")]
+        listed = [name for name in hosts if "-" not in name]
         assert listed[:2] == ["node02", "node03"]
         await pilot.press("slash", *"node[02-04]", "enter")
         await settle(pilot)
@@ -359,11 +361,11 @@ async def test_many_hosts_are_a_map_that_typing_narrows_to_rows() -> None:
 
 
 async def test_keys_act_on_all_hosts() -> None:
-    app, runs = made(four())
+    app, runs = make_app(four_hosts())
     async with app.run_test(size=(120, 36)) as pilot:
         await settle(pilot)
         assert runs.ran == [(JOB, {})]
-        runs.tell(FleetRunStarted(1, tuple(four()), float(START_S), JOB))
+        runs.tell(FleetRunStarted(1, tuple(four_hosts()), float(START_S), JOB))
         await settle(pilot)
         text = screen_text(app)
         assert "randread-4k is about to start" in text and "r stop " in text
@@ -381,8 +383,8 @@ async def test_keys_act_on_all_hosts() -> None:
         assert shows(app, "filter: a")
 
 
-async def test_a_page_that_covers_the_end_of_a_run_leaves_no_picture_that_stands_still() -> None:
-    app, runs = made(four())
+async def test_a_page_over_the_end_of_a_run_leaves_no_stale_picture() -> None:
+    app, runs = make_app(four_hosts())
     async with app.run_test(size=(160, 45)) as pilot:
         await settle(pilot)
         runs.play(25)
@@ -395,14 +397,14 @@ async def test_a_page_that_covers_the_end_of_a_run_leaves_no_picture_that_stands
         await settle(pilot)
         await pilot.press("space")
         # all that has changed is sent to the terminal, though no second comes any more
-        await until(
+        await wait_until(
             pilot, lambda: app.fleet_screen is not None and not app.fleet_screen.canvas.has_changes
         )
         assert shows(app, "FROZEN")
 
 
-async def test_without_a_job_the_kernel_s_side_is_shown() -> None:
-    app, runs = made(four(), job=None)
+async def test_without_a_job_the_kernel_s_figures_are_shown() -> None:
+    app, runs = make_app(four_hosts(), job=None)
     async with app.run_test(size=(120, 50)) as pilot:
         await settle(pilot)
         assert runs.ran == [("", {})]
@@ -416,18 +418,18 @@ async def test_without_a_job_the_kernel_s_side_is_shown() -> None:
         assert shows(app, "no job in this session")
 
 
-async def test_a_recording_is_played_and_looked_through() -> None:
-    rows = lines(four(), 30)
+async def test_a_recording_is_played_and_searched() -> None:
+    rows = lines(four_hosts(), 30)
     replay = FleetReplay(lambda: iter(rows), speed=1000.0)
     app = FleetReplayApp(FleetController(replay, "four.jsonl", None), replay)
     async with app.run_test(size=(120, 36)) as pilot:
-        await until(pilot, lambda: shows(app, "REPLAY 0:29 / 0:29"))
+        await wait_until(pilot, lambda: shows(app, "REPLAY 0:29 / 0:29"))
         assert shows(app, "run 1: ") and not shows(app, "r runs it again")
         last = app.fleet_state.number
         # it begins with the end of the first second
         assert last == START_S + 29 and app.merged_state.history.end == pytest.approx(29.0)
         await pilot.press("home")
-        await until(
+        await wait_until(
             pilot, lambda: shows(app, "REPLAY 0:29 / 0:29") and app.fleet_state.number == last
         )
         await pilot.press("r")
@@ -436,115 +438,117 @@ async def test_a_recording_is_played_and_looked_through() -> None:
     assert app.return_code == 0
 
 
-async def test_h_reports_the_recording_that_is_played(
+async def test_h_writes_a_report_of_the_played_recording(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    rows, recording = lines(four(), 5), tmp_path / "four.jsonl"
-    written = "".join(f"{json.dumps({**row, 'host': name})}\n" for name, row in rows)
-    recording.write_text(written, encoding="utf-8")
+    rows, recording = lines(four_hosts(), 5), tmp_path / "four.jsonl"
+    content = "".join(f"{json.dumps({**row, 'host': name})}\n" for name, row in rows)
+    recording.write_text(content, encoding="utf-8")
     replay = FleetReplay(lambda: iter(rows), speed=1000.0)
     fleet = FleetController(replay, "four.jsonl", None)
     app = FleetReplayApp(fleet, replay, recording=recording)
     async with app.run_test(size=(120, 36)) as pilot:
-        await until(pilot, lambda: shows(app, "REPLAY 0:04 / 0:04"))
+        await wait_until(pilot, lambda: shows(app, "REPLAY 0:04 / 0:04"))
         await pilot.press("H")
         await app.workers.wait_for_complete()
-        await until(pilot, lambda: shows(app, "four.html") or shows(app, "Cannot write"))
+        await wait_until(pilot, lambda: shows(app, "four.html") or shows(app, "Cannot write"))
     assert "node01" in (tmp_path / "four.html").read_text(encoding="utf-8")
 
 
-async def test_h_without_a_recording_says_how_to_make_one() -> None:
-    app, _ = made(four())
+async def test_h_without_a_recording_explains_how_to_make_one() -> None:
+    app, _ = make_app(four_hosts())
     async with app.run_test(size=(120, 36)) as pilot:
         await settle(pilot)
         await pilot.press("H")
         assert shows(app, "--record FILE")
 
 
-async def test_what_is_in_a_recording_twice_is_played_once() -> None:
-    rows = lines(four(), 30)
-    once, twice = (FleetReplay(lambda n=n: iter(rows * n), speed=1e9) for n in (1, 2))
-    assert (twice.end, twice.hosts) == (once.end, once.hosts)
-    told: list[list[FleetEvent]] = [[], []]
-    for replay, into in zip((once, twice), told, strict=True):
+async def test_duplicate_seconds_of_a_recording_are_played_once() -> None:
+    rows = lines(four_hosts(), 30)
+    single, twice = (FleetReplay(lambda n=n: iter(rows * n), speed=1e9) for n in (1, 2))
+    assert (twice.end, twice.hosts) == (single.end, single.hosts)
+    events: list[list[FleetEvent]] = [[], []]
+    for replay, into in zip((single, twice), events, strict=True):
         replay.start(into.append)
         while not into or not isinstance(into[-1], FleetRunFinished):
             await asyncio.sleep(0.01)
         replay.close()
-    said = [one for one in told[1] if isinstance(one, FleetMessage)]
+    messages = [event for event in events[1] if isinstance(event, FleetMessage)]
     frames = sum(row["event"] == "frame" for _, row in rows)
-    assert [one.text for one in said] == [
+    assert [message.text for message in messages] == [
         f"{frames} duplicate seconds of hosts; each is played once"
     ]
-    assert [one for one in told[1] if one not in said] == told[0]
+    assert [event for event in events[1] if event not in messages] == events[0]
 
 
-def words_of(app: FleetApp) -> str:
+def static_text(app: FleetApp) -> str:
     title = app.screen.heading if isinstance(app.screen, Modal) else ""
-    return "\n".join([title, *(str(one.content) for one in app.screen.query(Static))])
+    return "\n".join([title, *(str(widget.content) for widget in app.screen.query(Static))])
 
 
-async def test_a_setting_of_all_hosts_disks_is_changed_after_a_question_that_names_them() -> None:
-    app, runs = made(four())
+async def test_changing_a_tunable_on_all_hosts_asks_first_and_names_the_disks() -> None:
+    app, runs = make_app(four_hosts())
     async with app.run_test(size=(120, 36)) as pilot:
         await settle(pilot)
         runs.play(6)
-        for name, now in zip(four(), ("0", "0", "1"), strict=False):
-            one = TunableState("nomerges", "merges", now, ("0", "1", "2"), "0, 1, 2")
-            row = {"event": "tunables", "states": tunables_object([one], "sda")}
+        for name, now in zip(four_hosts(), ("0", "0", "1"), strict=False):
+            tunable = TunableState("nomerges", "merges", now, ("0", "1", "2"), "0, 1, 2")
+            row = {"event": "tunables", "states": tunables_object([tunable], "sda")}
             runs.settings.take_answer(name, row)
         await pilot.press("K")
-        await until(pilot, lambda: "node03 sda: 1" in words_of(app))
+        await wait_until(pilot, lambda: "node03 sda: 1" in static_text(app))
         assert runs.asked == 1
         await pilot.press("enter", "down", "enter")
-        await until(pilot, lambda: "nomerges 0 → 1 on 2 hosts?" in words_of(app))
-        text = words_of(app)
+        await wait_until(pilot, lambda: "nomerges 0 → 1 on 2 hosts?" in static_text(app))
+        text = static_text(app)
         assert "node02  sda: 0 → 1" in text and "Already 1 on: node03" in text
         assert "node04: it is not connected" in text
         await pilot.press("n")
         await settle(pilot)
         assert runs.turns == []
         await pilot.press("enter", "down", "enter")
-        await until(pilot, lambda: "on 2 hosts?" in words_of(app))
+        await wait_until(pilot, lambda: "on 2 hosts?" in static_text(app))
         await pilot.press("y")
         await settle(pilot)
-        (turn,) = runs.turns
-        assert [host for host, _ in turn.hosts] == ["node01", "node02"]
+        (change,) = runs.turns
+        assert [host for host, _ in change.hosts] == ["node01", "node02"]
         runs.tell(
             HostTunableResult(
                 "nomerges", "1", (("node01", "sda", "0", "1"),), (("node02", "lost"),)
             )
         )
         await pilot.press("escape")
-        await until(pilot, lambda: shows(app, "nomerges is 1 on 1 host: node01; nomerges is not"))
+        await wait_until(
+            pilot, lambda: shows(app, "nomerges is 1 on 1 host: node01; nomerges is not")
+        )
         assert shows(app, "not changed on node02 (lost)")
         assert app.merged_state.initial_tunables["nomerges"] == {"node01 sda": "0"}
 
 
-def test_a_host_that_is_looked_at_goes_on_after_its_run_and_begins_anew_with_the_next() -> None:
+def test_an_opened_host_continues_after_its_run_and_restarts_with_the_next() -> None:
     line = HostState("node01")
-    line.session, line.step = begins("node01", 0)[:2]
+    line.session, line.step = start_events("node01", 0)[:2]
     view = HostView(line, frame(0, 30, 5000, 300_000), 0, 1.0)
     state = view.state
     watched = {**frame(0, 36, 5000, 300_000), "fio": None, "step": 0, "t": 3.0}
     view.apply(HostRow("node01", watched))
     assert view.state is state and state.t == pytest.approx(36.0)
     assert state.frame is not None and state.frame.fio is None and state.fio is not None
-    found = {"event": "found", "t": 3.0, "finding": {
+    event = {"event": "found", "t": 3.0, "finding": {
         "rule": "another", "text": "x", "advice": "y", "key": "u", "test": [["bs", "8k"]],
         "since": 1.0, "until": 3.0,
     }}  # fmt: skip
-    view.apply(HostRow("node01", found))
+    view.apply(HostRow("node01", event))
     # its keys are those of all hosts
-    kept = state.findings.entries[-1].finding
-    assert (kept.key, kept.test, kept.since, kept.until) == ("", (), 34.0, 36.0)
+    finding = state.findings.entries[-1].finding
+    assert (finding.key, finding.test, finding.since, finding.until) == ("", (), 34.0, 36.0)
     view.apply(HostRow("node01", {**frame(0, 50, 5000, 300_000), "t": 1.0}))
     assert view.state is not state and view.state.t == 1.0
 
 
-async def test_between_two_runs_the_disks_are_watched_and_the_run_s_end_stays_said() -> None:
-    app, runs = made(four())
+async def test_disks_are_watched_between_runs_and_the_result_stays_visible() -> None:
+    app, runs = make_app(four_hosts())
     async with app.run_test(size=(120, 36)) as pilot:
         await settle(pilot)
         runs.play(12)
@@ -561,12 +565,12 @@ async def test_between_two_runs_the_disks_are_watched_and_the_run_s_end_stays_sa
         assert rows["node01"].split()[3:7] == ["–", "300µs", "71", "watched"]
         assert "its connection has ended" in rows["node02"] and " 71 " in rows["node02"]
         assert app.fleet.last is not None and app.fleet.last.exit_lines == ("all hosts",)
-        # what is shown grows old where nothing comes
+        # the figures age while nothing arrives
         app.feed._last_frame_s -= 3000
         app.feed.paint_if_old(SHOW_AGE_AFTER_S)
         assert app.fleet_screen is not None and (app.fleet_screen.own_cost.age_s or 0) >= 3000
         await pilot.press("enter")
-        await until(pilot, lambda: shows(app, "node01 /dev/nvme0n1"))
+        await wait_until(pilot, lambda: shows(app, "node01 /dev/nvme0n1"))
 
 
 SCENES = {"160x45-99-hosts": ((160, 45), 99)}
@@ -575,7 +579,7 @@ SCENES = {"160x45-99-hosts": ((160, 45), 99)}
 @pytest.mark.parametrize("name", SCENES)
 def test_looks(name: str, snap_compare: Callable[..., bool]) -> None:
     size, hosts = SCENES[name]
-    app, runs = made([f"node{n:02d}" for n in range(1, hosts + 1)])
+    app, runs = make_app([f"node{n:02d}" for n in range(1, hosts + 1)])
     app.fleet._own_cpu = lambda: 2.5  # type: ignore[method-assign]
 
     async def before(pilot: Pilot[int]) -> None:
@@ -588,7 +592,7 @@ def test_looks(name: str, snap_compare: Callable[..., bool]) -> None:
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 45)])
 async def test_numbers_and_tab_choose_a_panel(size: tuple[int, int]) -> None:
-    app, runs = made(four())
+    app, runs = make_app(four_hosts())
     async with app.run_test(size=size) as pilot:
         await settle(pilot)
         runs.play(4)
@@ -602,6 +606,6 @@ async def test_numbers_and_tab_choose_a_panel(size: tuple[int, int]) -> None:
         await settle(pilot)
         assert board.tabbed and board.panels["runs"].shown
         await pilot.press("0", "4", "enter")
-        await until(pilot, lambda: app.host_view is not None)
+        await wait_until(pilot, lambda: app.host_view is not None)
         await pilot.press("2")
         assert app.dashboard is not None and app.dashboard.tab == 1

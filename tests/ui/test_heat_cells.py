@@ -1,4 +1,4 @@
-"""Cells of the heat map: chosen with keys and the mouse, and the requests kept of them."""
+"""Cells of the heat map: chosen with keys and the mouse, with their kept requests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 import ui_fakes as fakes
 from slow_requests import exemplar
 from test_app import WIDE, make, running, screen_text, settle, shows
-from test_replay_screen import replay, until
+from test_replay_screen import replay, wait_until
 from test_slow_list import READ_NS, column, probe, tick
 from textual.pilot import Pilot
 
@@ -28,13 +28,13 @@ FAST_NS, SLOW_NS = 200_000, 30_000_000
 
 
 def requests(slow: int) -> list[Exemplar]:
-    """So many slow reads and a random one that were kept of a second."""
+    """Slow reads and a random one that were kept in a second."""
     ends = [READ_NS - n * 10**6 for n in range(slow)]
-    kept = [exemplar(SLOW_NS, end, disk=DISK, inserted_ns=None, issued_ns=end - SLOW_NS)
-            for end in ends]  # fmt: skip
+    exemplars = [exemplar(SLOW_NS, end, disk=DISK, inserted_ns=None, issued_ns=end - SLOW_NS)
+                 for end in ends]  # fmt: skip
     fast = exemplar(FAST_NS, READ_NS, disk=DISK, slow=False, sampled=True,
                     inserted_ns=None, issued_ns=READ_NS - FAST_NS)  # fmt: skip
-    return [*kept, fast]
+    return [*exemplars, fast]
 
 
 async def probed(app: IopstuiApp, pilot: Pilot[int]) -> fakes.FakeController:
@@ -42,21 +42,21 @@ async def probed(app: IopstuiApp, pilot: Pilot[int]) -> fakes.FakeController:
     fake = await running(app, pilot, 3)
     for slow in (3, 4):
         bins = {bucket_key(FAST_NS): 412 - slow, bucket_key(SLOW_NS): slow}
-        counted = {DISK: {"read": RequestStats(1.0, LatencyStats.from_bins(bins))}}
-        tick(fake, replace(probe(*requests(slow)), disks=counted))
+        requests_by_disk = {DISK: {"read": RequestStats(1.0, LatencyStats.from_bins(bins))}}
+        tick(fake, replace(probe(*requests(slow)), disks=requests_by_disk))
     await settle(pilot)
     return fake
 
 
-def board(app: IopstuiApp) -> Dashboard:
+def heat_board(app: IopstuiApp) -> Dashboard:
     assert app.dashboard is not None
     return app.dashboard
 
 
 def cell(app: IopstuiApp) -> ChosenCell:
-    found = board(app).chosen_cell
-    assert found is not None
-    return found
+    chosen = heat_board(app).chosen_cell
+    assert chosen is not None
+    return chosen
 
 
 @pytest.mark.parametrize("size", [WIDE, SMALL, (200, 50)])
@@ -65,15 +65,17 @@ async def test_keys_choose_a_cell_and_list_its_requests(size: tuple[int, int]) -
     async with app.run_test(size=size) as pilot:
         await probed(app, pilot)
         await pilot.press("up")
-        assert board(app).chosen_cell is None, "there is no heat map"
+        assert heat_board(app).chosen_cell is None, "there is no heat map"
         await pilot.press("2", "h", "h", "up")
         await settle(pilot)
         # the slowest of the newest second: 4 of them
-        assert board(app).frozen_at == 5.0 and cell(app).by_device and cell(app).cell.count == 4
+        assert (
+            heat_board(app).frozen_at == 5.0 and cell(app).by_device and cell(app).cell.count == 4
+        )
         assert shows(app, "4 I/Os, 4 kept") and "+" in screen_text(app)
         await pilot.press("left")
         await settle(pilot)
-        assert board(app).frozen_at == 4.0 and cell(app).cell.count == 3
+        assert heat_board(app).frozen_at == 4.0 and cell(app).cell.count == 3
         await pilot.press("down", "down")
         await settle(pilot)
         assert cell(app).cell.count == 409 and shows(app, "409 I/Os, 1 kept")
@@ -87,9 +89,9 @@ async def test_keys_choose_a_cell_and_list_its_requests(size: tuple[int, int]) -
         assert column(page, "KEPT") == ["random", *["slow"] * 3]
         await pilot.press("escape", "escape")
         await settle(pilot)
-        assert board(app).chosen_cell is None and board(app).frozen_at == 4.0
+        assert heat_board(app).chosen_cell is None and heat_board(app).frozen_at == 4.0
         await pilot.press("escape")
-        assert board(app).frozen_at is None
+        assert heat_board(app).frozen_at is None
 
 
 async def test_clicks_choose_a_cell_and_list_its_requests() -> None:
@@ -98,11 +100,11 @@ async def test_clicks_choose_a_cell_and_list_its_requests() -> None:
         await probed(app, pilot)
         await pilot.press("h", "h")
         await settle(pilot)
-        heat = board(app).heat_maps.device
+        heat = heat_board(app).heat_maps.device
         place = (heat.axis.box.x + AXIS_WIDTH + 3, heat.axis.box.y + heat.cells(4.0)[0].row)
         await pilot.click(offset=place)
         await settle(pilot)
-        assert board(app).frozen_at == 4.0 and cell(app).cell.count == 3
+        assert heat_board(app).frozen_at == 4.0 and cell(app).cell.count == 3
         await pilot.click(offset=place)
         await settle(pilot)
         assert isinstance(app.screen, SlowList) and shows(app, "3 of the cell's 3 requests")
@@ -110,10 +112,10 @@ async def test_clicks_choose_a_cell_and_list_its_requests() -> None:
         # nothing is counted there: only the second is shown
         await pilot.click(offset=(place[0] + 1, place[1] + 2))
         await settle(pilot)
-        assert board(app).frozen_at == 5.0 and board(app).chosen_cell is None
+        assert heat_board(app).frozen_at == 5.0 and heat_board(app).chosen_cell is None
 
 
-async def test_of_fio_s_map_the_list_says_what_is_compared() -> None:
+async def test_the_list_of_fio_s_map_explains_the_comparison() -> None:
     app = make(charset=ASCII)
     async with app.run_test(size=WIDE) as pilot:
         await probed(app, pilot)
@@ -126,7 +128,7 @@ async def test_of_fio_s_map_the_list_says_what_is_compared() -> None:
         assert shows(app, "from allocation to completion")
 
 
-async def test_both_maps_are_one_column_of_cells() -> None:
+async def test_both_maps_share_one_column_of_cells() -> None:
     app = make()
     async with app.run_test(size=(200, 60)) as pilot:
         await probed(app, pilot)
@@ -139,7 +141,7 @@ async def test_both_maps_are_one_column_of_cells() -> None:
         assert not cell(app).by_device
 
 
-async def test_without_the_probe_it_says_how_to_keep_them() -> None:
+async def test_without_the_probe_the_list_explains_how_to_keep_requests() -> None:
     app = make()
     async with app.run_test(size=SMALL) as pilot:
         await running(app, pilot, 5)
@@ -157,7 +159,7 @@ async def test_the_chosen_cell_is_shown_reversed_and_its_column_stays_visible() 
         await probed(app, pilot)
         await pilot.press("2", "h", "h", "up")
         await settle(pilot)
-        heat = board(app).heat_maps.device
+        heat = heat_board(app).heat_maps.device
         assert heat.chosen is not None
         ((text, style),) = heat.tiles[0].part(heat.chosen.row, 4, 5)
         assert text == "+" and style is not None and style.reverse
@@ -167,21 +169,21 @@ async def test_the_chosen_cell_is_shown_reversed_and_its_column_stays_visible() 
         assert text == "█"
 
 
-async def test_in_a_replay_the_arrow_keys_go_second_by_second_in_a_cell() -> None:
+async def test_arrow_keys_step_by_second_through_a_cell_of_a_replay() -> None:
     app = replay(paused=True)
     async with app.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda: app.state.frame is not None)
+        await wait_until(pilot, lambda: app.state.frame is not None)
         await pilot.press("right", "right")
-        await until(pilot, lambda: app.state.t > 19)
+        await wait_until(pilot, lambda: app.state.t > 19)
         await pilot.press("h", "up")
         await settle(pilot)
-        begun = board(app).frozen_at
-        assert begun is not None and cell(app).cell.count > 0 and shows(app, "leave the cell")
+        frozen_at = heat_board(app).frozen_at
+        assert frozen_at is not None and cell(app).cell.count > 0 and shows(app, "leave the cell")
         await pilot.press("left")
         await settle(pilot)
-        assert board(app).frozen_at == pytest.approx(begun - 1, abs=0.2)
+        assert heat_board(app).frozen_at == pytest.approx(frozen_at - 1, abs=0.2)
         await pilot.press("enter")
         await settle(pilot)
         assert shows(app, "the probe was off at this time")
         await pilot.press("escape", "escape", "right")
-        await until(pilot, lambda: app.state.t > 29)
+        await wait_until(pilot, lambda: app.state.t > 29)

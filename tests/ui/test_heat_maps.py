@@ -17,35 +17,35 @@ from iopstui.ui.dashboard.heat_maps import BOTH, DEVICE, FIO
 
 
 async def probed(app: IopstuiApp, pilot: Pilot[int]) -> fakes.FakeController:
-    """Seconds of a run that the probe has counted as well."""
+    """Play seconds of a run that the probe has counted, too."""
     fake = await running(app, pilot)
     for n, frame in enumerate(whole_frames("3.42-p-both", probed=True)):
-        named = None if frame.probe is None else replace(
+        renamed = None if frame.probe is None else replace(
             frame.probe, disks={"nvme0n1": frame.probe.disks["vda"]}
         )  # fmt: skip
-        fake.sink(FrameReady(4.0 + n, replace(frame, t=4.0 + n, probe=named, step=1)))
+        fake.sink(FrameReady(4.0 + n, replace(frame, t=4.0 + n, probe=renamed, step=1)))
     await settle(pilot)
     return fake
 
 
 @pytest.mark.parametrize("size", [WIDE, (80, 24), (200, 50)])
-async def test_h_goes_from_fio_s_to_the_device_s_to_both_and_back(size: tuple[int, int]) -> None:
+async def test_h_cycles_through_the_maps_of_fio_the_device_and_both(size: tuple[int, int]) -> None:
     app = make()
     async with app.run_test(size=size) as pilot:
         await probed(app, pilot)
         await pilot.press("2")
         assert app.dashboard is not None
-        heats, seen = app.dashboard.heat_maps, []
+        heats, placements = app.dashboard.heat_maps, []
         for _ in range(4):
             await pilot.press("h")
             await settle(pilot)
-            shown = [one for one in (heats.fio, heats.device) if one.shown]
-            assert all("share" in one.title.text() for one in shown)
-            seen.append((heats.placed, len(shown)))
-        assert seen == [(FIO, 1), (DEVICE, 1), (BOTH, 2), ("", 0)]
+            visible = [heat for heat in (heats.fio, heats.device) if heat.shown]
+            assert all("share" in heat.title.text() for heat in visible)
+            placements.append((heats.placed, len(visible)))
+        assert placements == [(FIO, 1), (DEVICE, 1), (BOTH, 2), ("", 0)]
 
 
-async def test_both_have_one_scale_and_the_same_seconds() -> None:
+async def test_both_maps_share_one_scale_and_time_span() -> None:
     app = make()
     async with app.run_test(size=WIDE) as pilot:
         fake = await probed(app, pilot)
@@ -63,7 +63,7 @@ async def test_both_have_one_scale_and_the_same_seconds() -> None:
         assert heats.placed == FIO and not heats.device.shown
 
 
-async def test_in_few_rows_there_is_one_at_a_time_and_without_a_probe_one_alone() -> None:
+async def test_few_rows_show_one_map_and_no_probe_means_one_map() -> None:
     app = make()
     async with app.run_test(size=(80, 18)) as pilot:
         fake = await running(app, pilot)
@@ -98,7 +98,7 @@ def test_looks(name: str, snap_compare: Callable[..., bool]) -> None:
 
 
 @pytest.mark.parametrize("size", [WIDE, (80, 24)])
-async def test_before_the_first_job_the_kernel_s_means_are_shown_and_h_says_when_it_begins(
+async def test_before_the_first_job_the_kernel_s_means_are_shown(
     size: tuple[int, int],
 ) -> None:
     app = make()

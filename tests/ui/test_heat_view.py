@@ -19,9 +19,9 @@ def heat_map(charset: Charset = UTF8, width: int = 80, height: int = 20) -> Heat
     curves = tuple(
         Curve(name, name, plotting.LINE, "x", P50, "--", "max") for name in reversed(LATENCIES)
     )
-    found = HeatMap(ChartSpec("heat", "latency", curves, True, axis_latency, 6), charset)
-    found.place(Box(0, 0, width, height))
-    return found
+    heat = HeatMap(ChartSpec("heat", "latency", curves, True, axis_latency, 6), charset)
+    heat.place(Box(0, 0, width, height))
+    return heat
 
 
 class Past:
@@ -49,7 +49,7 @@ def column(heat: HeatMap, index: int) -> str:
     return "".join(line[index] for line in plot(heat))
 
 
-def test_darker_is_more_and_one_io_is_seen() -> None:
+def test_darker_is_more_and_one_io_is_visible() -> None:
     past, heat = Past(), heat_map()
     past.add(1, {200_000: 80_000, 1_000_000: 19_000, 10_000_000: 1980, 90_000_000: 1})
     past.show(heat)
@@ -78,7 +78,7 @@ def test_only_the_newest_columns_are_computed() -> None:
     assert past.show(heat) > 30
 
 
-def test_a_second_later_the_same_columns_look_the_same() -> None:
+def test_columns_look_the_same_a_second_later() -> None:
     past, step_by_step, at_once = Past(), heat_map(), heat_map()
     for t in range(1, 60):
         past.add(t, {150_000 + 3000 * t: 100, 40_000 * t: 3})
@@ -89,7 +89,7 @@ def test_a_second_later_the_same_columns_look_the_same() -> None:
 
 
 @pytest.mark.parametrize(("charset", "chars"), [(UTF8, "━─┄"), (CONSOLE, "=-~"), (ASCII, "=-~")])
-def test_percentiles_are_drawn_over_it_when_asked(charset: Charset, chars: str) -> None:
+def test_percentiles_are_drawn_over_the_map_on_request(charset: Charset, chars: str) -> None:
     past, heat = Past(), heat_map(charset)
     past.window.dot_s = 1 / charset.dots
     past.add(1, {200_000: 100, 5_000_000: 1})
@@ -100,7 +100,7 @@ def test_percentiles_are_drawn_over_it_when_asked(charset: Charset, chars: str) 
     assert "p99.9" in heat.labels.text()
 
 
-def test_marks_stand_where_no_io_is() -> None:
+def test_marks_are_drawn_where_no_io_is() -> None:
     past, heat = Past(), heat_map()
     past.history.mark(0.5, "here")
     past.add(1, {200_000: 10, 20_000_000: 10})

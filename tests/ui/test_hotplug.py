@@ -18,7 +18,7 @@ USB = replace(fakes.ODD, name="sdb", path="/dev/sdb", model="stick")
 
 
 class Watch:
-    """Listens, or can't; remembers how often it was told to."""
+    """A hotplug listener that counts its starts and stops."""
 
     def __init__(self, works: bool = True) -> None:
         self.works = works
@@ -66,7 +66,7 @@ def words(app: IopstuiApp) -> str:
     return str(app.screen.query_one("#picker-words", Static).content)
 
 
-async def test_devices_come_and_go_and_the_cursor_stays_on_its_own() -> None:
+async def test_devices_come_and_go_and_the_cursor_stays_on_its_device() -> None:
     watch, devices = Watch(), dict(fakes.DEVICES)
     app = make(watch, devices)
     async with app.run_test(size=(80, 24)) as pilot:
@@ -90,7 +90,7 @@ async def test_devices_come_and_go_and_the_cursor_stays_on_its_own() -> None:
     assert watch.calls == ["start", "stop"]
 
 
-async def test_nobody_listens_once_a_device_is_chosen() -> None:
+async def test_no_listener_remains_after_a_device_is_chosen() -> None:
     watch = Watch()
     app = make(watch, dict(fakes.DEVICES))
     async with app.run_test(size=(80, 24)) as pilot:
@@ -104,7 +104,7 @@ async def test_nobody_listens_once_a_device_is_chosen() -> None:
         assert watch.calls == ["start", "stop", "start"]
 
 
-async def test_many_events_are_one_reading() -> None:
+async def test_many_events_cause_one_scan() -> None:
     watch, scans = Watch(), []
     app = make(watch, dict(fakes.DEVICES))
     async with app.run_test(size=(80, 24)) as pilot:
@@ -118,7 +118,7 @@ async def test_many_events_are_one_reading() -> None:
         assert len(timers) == 1 and not scans
 
 
-async def test_without_events_the_devices_are_read_now_and_then() -> None:
+async def test_without_events_the_devices_are_rescanned_periodically() -> None:
     watch, devices = Watch(works=False), dict(fakes.DEVICES)
     before, home.RESCAN_S = home.RESCAN_S, 0.01
     app = make(watch, devices)
@@ -149,7 +149,7 @@ async def test_several_devices_are_marked_and_opened_together() -> None:
         await settle(pilot)
         await app.workers.wait_for_complete()
         await settle(pilot)
-        # in the order they are marked; a second time takes the mark away
+        # in the order of marking; marking again removes the mark
         await pilot.press("p", "down", "down", "down", "space")
         assert "marked: sdb; Enter opens it" in words(app)
         await pilot.press("up", "space", "up", "space")
@@ -161,7 +161,7 @@ async def test_several_devices_are_marked_and_opened_together() -> None:
     assert chosen == [("/dev/sdb", "/dev/sda")]
 
 
-async def test_a_marked_device_that_goes_is_marked_no_more() -> None:
+async def test_a_removed_device_is_no_longer_marked() -> None:
     watch, devices = Watch(), {**fakes.DEVICES, "sdb": USB}
     app = make(watch, devices)
     async with app.run_test(size=(80, 24)) as pilot:

@@ -18,7 +18,7 @@ from iopstui.ui.core.terminal.driver import INPUT_POLL_S, NonBlockingDriver
 SIGNALS = (signal.SIGTSTP, signal.SIGCONT, signal.SIGWINCH)
 
 
-async def test_it_wakes_for_a_key_for_the_rest_of_one_and_for_its_end(
+async def test_the_input_thread_wakes_for_keys_incomplete_sequences_and_its_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     before = {number: signal.getsignal(number) for number in SIGNALS}
@@ -46,7 +46,7 @@ async def test_it_wakes_for_a_key_for_the_rest_of_one_and_for_its_end(
         while len(patience) < 3 or patience[-1] is not None:
             assert waits.acquire(timeout=60)
         assert patience[:2] == [None, INPUT_POLL_S]
-        assert [one.key for one in arrived] == ["escape"]
+        assert [event.key for event in arrived] == ["escape"]
         driver.disable_input()
         assert not driver._key_thread.is_alive()
         driver.close()

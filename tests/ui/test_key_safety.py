@@ -1,4 +1,4 @@
-"""No key that is typed in a dialog or in the help acts on what lies below it."""
+"""No key typed in a dialog or in the help acts on the screen below."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ OWN: dict[str, str] = {
 
 
 def named(character: str) -> str:
-    """As the pilot wants it."""
+    """The key's name as the pilot expects it."""
     return _character_to_key(character)
 
 
@@ -41,7 +41,7 @@ async def type_at_once(pilot: Pilot[int], characters: str) -> None:
 
 
 class Watched:
-    """What a session and its dashboard have been told to do."""
+    """Calls made to the session and its dashboard."""
 
     def __init__(self, app: IopstuiApp, fake: fakes.FakeController) -> None:
         self.app, self.fake = app, fake
@@ -98,7 +98,7 @@ async def test_a_dialog_takes_every_printable_key(
         changes: list[str] = []
         for change in ("push_screen", "pop_screen"):
             note_changes(monkeypatch, app, change, changes)
-        keys = "".join(one for one in PRINTABLE if one not in OWN[key] + "?S")
+        keys = "".join(character for character in PRINTABLE if character not in OWN[key] + "?S")
         await type_at_once(pilot, keys)
         assert app.screen is screen and changes == [], "a key closed it, or opened another one"
         assert watched.now() == before
@@ -109,7 +109,7 @@ async def test_a_dialog_takes_every_printable_key(
         assert isinstance(app.screen, Dashboard) and watched.now() == before
 
 
-async def test_letters_behind_the_help_s_key_are_not_the_dashboard_s() -> None:
+async def test_letters_after_the_help_key_do_not_reach_the_dashboard() -> None:
     app = lab.make(lab.FakeLaboratory())
     async with app.run_test(size=(120, 36)) as pilot:
         await settle(pilot)
@@ -121,7 +121,7 @@ async def test_letters_behind_the_help_s_key_are_not_the_dashboard_s() -> None:
         assert isinstance(app.screen, Modal) and Watched(app, fake).now() == before
 
 
-async def test_the_dashboard_goes_on_under_a_dialog() -> None:
+async def test_the_dashboard_updates_under_a_dialog() -> None:
     app = lab.make(lab.FakeLaboratory())
     async with app.run_test(size=(120, 36)) as pilot:
         await settle(pilot)
@@ -131,14 +131,14 @@ async def test_the_dashboard_goes_on_under_a_dialog() -> None:
         fake.tick(3)
         await opened(pilot, "k")
         assert app.dashboard is not None
-        before, seen = app.dashboard.panels["fio"].text(), render_pictures(app)[".txt"]
+        before, screen_before = app.dashboard.panels["fio"].text(), render_pictures(app)[".txt"]
         fake.tick(5)
         await settle(pilot)
         assert app.dashboard.panels["fio"].text() != before
-        assert render_pictures(app)[".txt"] != seen, "and it is seen"
+        assert render_pictures(app)[".txt"] != screen_before, "and it is seen"
 
 
-async def test_a_asks_once_what_it_changes() -> None:
+async def test_a_asks_once_before_it_changes_a_tunable() -> None:
     app = lab.make(lab.FakeLaboratory())
     async with app.run_test(size=(120, 36)) as pilot:
         await settle(pilot)
@@ -158,7 +158,7 @@ async def test_a_asks_once_what_it_changes() -> None:
         assert len(changes()) == 2 and isinstance(app.screen, Dashboard)
 
 
-async def test_the_help_is_searched_behind_a_slash() -> None:
+async def test_slash_searches_the_help() -> None:
     app = lab.make(lab.FakeLaboratory())
     async with app.run_test(size=(120, 36)) as pilot:
         await settle(pilot)

@@ -1,4 +1,4 @@
-"""What a lesson looks like. `pytest --snapshot-update` after a change that was meant."""
+"""What a lesson looks like. Run `pytest --snapshot-update` after an intended change."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from lesson_fakes import lesson, make
 from textual.pilot import Pilot
 
-# size of the terminal, runs that are begun
+# terminal size, started runs
 SCENES: dict[str, tuple[tuple[int, int], int]] = {
     "80x24-ask": ((80, 24), 0),
     "120x36-run": ((120, 36), 1),

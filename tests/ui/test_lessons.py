@@ -41,10 +41,10 @@ async def press(pilot: Pilot[int], *keys: str) -> None:
     await ready(pilot.app, pilot)  # type: ignore[arg-type]
 
 
-async def until(pilot: Pilot[int], done: Callable[[], bool]) -> None:
-    """What a thread does beside the screen takes as long as it takes."""
+async def wait_until(pilot: Pilot[int], condition: Callable[[], bool]) -> None:
+    """Wait for the work of a thread."""
     for _ in range(200):
-        if done():
+        if condition():
             return
         await pilot.pause(0.01)
 
@@ -106,7 +106,7 @@ async def test_a_lesson_from_the_list_to_its_end() -> None:
         assert str(first.prompt).rstrip().endswith("played")
 
 
-async def test_what_was_read_can_be_read_again_and_answers_stay() -> None:
+async def test_pages_can_be_reread_and_answers_stay() -> None:
     app, _, _ = make(begin=lesson())
     async with app.run_test(size=SMALL) as pilot:
         await ready(app, pilot)
@@ -127,7 +127,7 @@ async def test_what_was_read_can_be_read_again_and_answers_stay() -> None:
         assert shows(app, "page 3 of 6") and shows(app, "Enter Start the run")
 
 
-async def test_an_unanswered_question_is_gone_past_with_a_second_enter() -> None:
+async def test_a_second_enter_skips_an_unanswered_question() -> None:
     app, _, shelf = make(begin=lesson())
     async with app.run_test(size=SMALL) as pilot:
         await ready(app, pilot)
@@ -135,17 +135,17 @@ async def test_an_unanswered_question_is_gone_past_with_a_second_enter() -> None
         assert shows(app, "page 3 of 6") and shelf.begun[0].answers == {}
 
 
-async def test_keys_that_would_disturb_say_so() -> None:
+async def test_keys_that_would_disturb_a_lesson_are_refused_with_a_message() -> None:
     app, session, _ = make(begin=lesson())
     keys = ("r", "j", "]", "{", "b", "a", "s", "k", "w", "c", "d", ":", "B", "l")
 
-    async def held(words: str) -> None:
+    async def held(message: str) -> None:
         for key in keys:
             app.state.log.notice = None
             calls = list(session.calls)
             await pilot.press(key)
             assert isinstance(app.screen, Dashboard) and session.calls == calls, key
-            assert shows(app, words), key
+            assert shows(app, message), key
 
     async with app.run_test(size=MIDDLE) as pilot:
         await ready(app, pilot)
@@ -177,7 +177,7 @@ async def test_looking_around_is_free_during_a_run() -> None:
         assert isinstance(app.screen, Dashboard) and session.running
 
 
-async def test_a_run_that_is_stopped_can_be_made_again_or_left_out() -> None:
+async def test_a_stopped_run_can_be_repeated_or_skipped() -> None:
     app, session, shelf = make(begin=lesson())
     async with app.run_test(size=MIDDLE) as pilot:
         await ready(app, pilot)
@@ -197,7 +197,7 @@ async def test_a_run_that_is_stopped_can_be_made_again_or_left_out() -> None:
         assert shows(app, "This run failed: fio could not open")
 
 
-async def test_a_lesson_that_was_left_goes_on_where_it_was() -> None:
+async def test_a_lesson_resumes_where_it_was_left() -> None:
     app, session, shelf = make(begin=lesson())
     async with app.run_test(size=MIDDLE) as pilot:
         await ready(app, pilot)
@@ -213,7 +213,7 @@ async def test_a_lesson_that_was_left_goes_on_where_it_was() -> None:
         session.mark("rq_affinity 1 → 2")
         await settle(pilot)
         assert shows(app, "mark: rq_affinity 1 → 2")
-        await until(pilot, lambda: bool(session.back))
+        await wait_until(pilot, lambda: bool(session.back))
         assert session.back == [(("rq_affinity", "1"),)]
         shelf.affinity = "0"
         await press(pilot, "l")
@@ -222,8 +222,8 @@ async def test_a_lesson_that_was_left_goes_on_where_it_was() -> None:
         await press(pilot, "enter")
         await measured(session, pilot)
         await press(pilot, "escape")
-        await until(pilot, lambda: len(session.back) > 1)
-        # what the user turned meanwhile is what is put back
+        await wait_until(pilot, lambda: len(session.back) > 1)
+        # a value that the user has changed meanwhile is restored
         assert session.back[-1] == (("rq_affinity", "0"),)
         assert shelf.begun[0].answers == {"guess": "b"}
         await press(pilot, "l")
@@ -232,9 +232,9 @@ async def test_a_lesson_that_was_left_goes_on_where_it_was() -> None:
 
 
 @pytest.mark.parametrize("watched", [False, True])
-async def test_quitting_in_the_middle_leaves_no_scratch_file(tmp_path: Path, watched: bool) -> None:
-    where = Target(DIRECTORY, str(tmp_path), "nvme0n1", ("nvme0n1",), "", "ext4", "/")
-    app, session, _ = make(Shelf(where), Session(target=where), lesson())
+async def test_quitting_a_lesson_leaves_no_scratch_file(tmp_path: Path, watched: bool) -> None:
+    target = Target(DIRECTORY, str(tmp_path), "nvme0n1", ("nvme0n1",), "", "ext4", "/")
+    app, session, _ = make(Shelf(target), Session(target=target), lesson())
     async with app.run_test(size=MIDDLE) as pilot:
         await ready(app, pilot)
         await press(pilot, "enter", "enter", "enter", "enter")
@@ -247,9 +247,9 @@ async def test_quitting_in_the_middle_leaves_no_scratch_file(tmp_path: Path, wat
     assert session.calls[-1] == ("close",) and not list(tmp_path.iterdir())
 
 
-async def test_the_scratch_file_goes_when_the_lesson_is_left(tmp_path: Path) -> None:
-    where = Target(DIRECTORY, str(tmp_path), "nvme0n1", ("nvme0n1",), "", "ext4", "/")
-    app, session, _ = make(Shelf(where), Session(target=where), lesson())
+async def test_the_scratch_file_is_removed_when_the_lesson_is_left(tmp_path: Path) -> None:
+    target = Target(DIRECTORY, str(tmp_path), "nvme0n1", ("nvme0n1",), "", "ext4", "/")
+    app, session, _ = make(Shelf(target), Session(target=target), lesson())
     async with app.run_test(size=MIDDLE) as pilot:
         await ready(app, pilot)
         await press(pilot, "enter", "enter", "enter", "enter")
@@ -260,7 +260,7 @@ async def test_the_scratch_file_goes_when_the_lesson_is_left(tmp_path: Path) -> 
         assert not list(tmp_path.iterdir())
 
 
-async def test_no_lesson_while_a_job_runs_or_without_a_target() -> None:
+async def test_a_lesson_needs_a_target_and_no_running_job() -> None:
     app, session, shelf = make()
     async with app.run_test(size=MIDDLE) as pilot:
         await ready(app, pilot)
@@ -305,7 +305,7 @@ async def test_the_palette_offers_what_a_lesson_allows() -> None:
         assert {"Choose a job", "Lessons"} < titles()
 
 
-async def test_a_long_page_is_read_before_enter_goes_on() -> None:
+async def test_enter_scrolls_a_long_page_before_it_goes_on() -> None:
     long = TEXT.replace("A page of words,", " ".join(f"word{n}" for n in range(400)) + " A page,")
     app, _, _ = make(begin=lesson(long))
     async with app.run_test(size=SMALL) as pilot:
@@ -321,16 +321,16 @@ async def test_a_long_page_is_read_before_enter_goes_on() -> None:
         assert shows(app, "page 2 of 6")
 
 
-def test_the_lessons_of_a_job_with_own_files_say_what_is_missing() -> None:
+def test_lessons_of_a_job_with_own_files_explain_what_is_missing() -> None:
     with pytest.raises(UsageError, match="names its own files"):
         Lessons(None, lambda: {}).offers()
 
 
-def test_what_cannot_be_shown_is_known_before(tmp_path: Path) -> None:
+def test_facts_that_cannot_be_shown_are_known_in_advance(tmp_path: Path) -> None:
     # no device with a request queue: its scheduler can't be turned
-    where = Target(DIRECTORY, str(tmp_path), None, (), "no block device", "tmpfs", "/")
+    target = Target(DIRECTORY, str(tmp_path), None, (), "no block device", "tmpfs", "/")
     needs = TEXT.replace("[run: deep]", "[run: deep]\nneeds = can.scheduler\nwhy = no scheduler")
-    shelf = Lessons(where, lambda: {}, load_lessons=lambda: [lesson(needs)])
+    shelf = Lessons(target, lambda: {}, load_lessons=lambda: [lesson(needs)])
     assert shelf.offers()[0].impossible_runs == {"deep": "no scheduler"}
     assert not list(tmp_path.iterdir())
 
@@ -345,11 +345,11 @@ def test_no_text_is_cut_off(text: str, width: int) -> None:
     assert "".join(lines).replace(" ", "") == "".join(text.split())
 
 
-def test_a_page_is_markdown_with_its_tables_between() -> None:
+def test_a_page_is_markdown_with_tables_between_the_texts() -> None:
     table = Table(("", "one"), (("I/Os", "1"),))
     text = VisibleParagraph("Depth is `iodepth`, **not** a < b.")
-    kept = VisibleParagraph("a  b\n``` c", True)
-    page = ShownPage("run", "r", "Title", (text, kept, table, text), 1, 1, state="ready",
+    paragraph = VisibleParagraph("a  b\n``` c", True)
+    page = ShownPage("run", "r", "Title", (text, paragraph, table, text), 1, 1, state="ready",
                      look=(("iops", "grows"),))  # fmt: skip
     first, between, last = page_parts(page, (), UTF8)
     assert between is table and isinstance(first, str) and isinstance(last, str)
@@ -359,15 +359,15 @@ def test_a_page_is_markdown_with_its_tables_between() -> None:
 
 
 def test_an_answer_is_judged_in_words() -> None:
-    said = VisibleParagraph("You said a).")
-    page = ShownPage("explain", "e", "E", (said,), 1, 1)
-    for correct, words in ((True, "> **Right.** You"), (False, "> **Wrong.** You"),
+    paragraph = VisibleParagraph("You said a).")
+    page = ShownPage("explain", "e", "E", (paragraph,), 1, 1)
+    for correct, start in ((True, "> **Right.** You"), (False, "> **Wrong.** You"),
                            (None, "> You")):  # fmt: skip
-        verdict = AnswerVerdict("q", "a", (), correct, said.text)
-        assert words in str(page_parts(page, [verdict], UTF8)[0])
+        verdict = AnswerVerdict("q", "a", (), correct, paragraph.text)
+        assert start in str(page_parts(page, [verdict], UTF8)[0])
 
 
-def test_text_from_elsewhere_reaches_no_terminal_raw() -> None:
+def test_control_characters_of_lessons_never_reach_the_terminal() -> None:
     blocks = (VisibleParagraph("x\x1b]0;y\x07"), VisibleParagraph(" k\x1b[m", True))
     [text] = page_parts(ShownPage("tell", "t", "a\x1b[2Jb", blocks, 1, 1), (), UTF8)
     assert isinstance(text, str) and all(line.isprintable() for line in text.split("\n"))
@@ -382,7 +382,7 @@ async def test_html_in_a_lesson_is_text() -> None:
         assert shows(app, "If a <b>c</b> < 3, bold")
 
 
-async def test_an_answer_can_be_clicked_and_so_can_the_keys() -> None:
+async def test_answers_and_keys_can_be_clicked() -> None:
     app, _, shelf = make(begin=lesson())
     async with app.run_test(size=SMALL) as pilot:
         await ready(app, pilot)
@@ -394,15 +394,15 @@ async def test_an_answer_can_be_clicked_and_so_can_the_keys() -> None:
         assert isinstance(app.screen, Dashboard)
 
 
-async def click(pilot: Pilot[int], words: str) -> None:
+async def click(pilot: Pilot[int], label: str) -> None:
     app = cast(IopstuiApp, pilot.app)
     rows = screen_text(app).split("\n")
-    y = next(number for number, row in enumerate(rows) if words in row)
-    await pilot.click(offset=(rows[y].index(words) + 1, y))
+    y = next(number for number, row in enumerate(rows) if label in row)
+    await pilot.click(offset=(rows[y].index(label) + 1, y))
     await ready(app, pilot)
 
 
-async def test_the_charts_stand_beside_the_text_from_120_columns_on() -> None:
+async def test_charts_are_beside_the_text_from_120_columns_on() -> None:
     app, session, _ = make(begin=lesson())
     async with app.run_test(size=(119, 36)) as pilot:
         await ready(app, pilot)

@@ -1,4 +1,4 @@
-"""What was opened and closed is not kept."""
+"""Closed screens and pages are freed."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from iopstui.ui.core.terminal.terminal_input import TerminalInput
 KINDS = (StylesCache, Strip, Widget, XTermParser, Key)
 
 
-def kept() -> Counter[str]:
+def count_objects() -> Counter[str]:
     gc.collect()
-    found = [o for o in gc.get_objects() if isinstance(o, KINDS)]
-    return Counter(kind.__name__ for o in found for kind in KINDS if isinstance(o, kind))
+    objects = [o for o in gc.get_objects() if isinstance(o, KINDS)]
+    return Counter(kind.__name__ for o in objects for kind in KINDS if isinstance(o, kind))
 
 
 PAGES = (
@@ -45,7 +45,7 @@ PAGES = (
 
 
 @pytest.mark.paints
-async def test_screens_that_were_closed_are_gone() -> None:
+async def test_closed_screens_are_freed() -> None:
     app = make()
     async with app.run_test(size=(80, 24)) as pilot:
         await running(app, pilot)
@@ -56,11 +56,11 @@ async def test_screens_that_were_closed_are_gone() -> None:
                 await pilot.pause()
                 await pilot.press("escape")
             await settle(pilot)
-            counts.append(kept())
+            counts.append(count_objects())
         assert counts[-1] == counts[-2]
 
 
-async def test_frozen_and_gone_on_nothing_is_kept_twice() -> None:
+async def test_freezing_keeps_no_second_copy() -> None:
     app = make()
     async with app.run_test(size=WIDE) as pilot:
         await running(app, pilot)
@@ -68,7 +68,7 @@ async def test_frozen_and_gone_on_nothing_is_kept_twice() -> None:
         assert app.dashboard is not None and app.dashboard.shown_state is app.state
 
 
-async def test_keys_that_come_in_one_packet_with_escape_are_not_kept() -> None:
+async def test_keys_of_one_packet_with_escape_are_freed() -> None:
     app = make()
     async with app.run_test(size=WIDE) as pilot:
         await running(app, pilot)
@@ -83,11 +83,11 @@ async def test_keys_that_come_in_one_packet_with_escape_are_not_kept() -> None:
                 await settle(pilot)
                 await pilot.press("escape")
                 await settle(pilot)
-            counts.append(kept())
+            counts.append(count_objects())
         assert counts[-1] == counts[-2]
 
 
-async def test_where_closed_pages_stood_is_forgotten() -> None:
+async def test_positions_of_closed_pages_are_freed() -> None:
     app = make()
     async with app.run_test(size=WIDE) as pilot:
         fake = await running(app, pilot)

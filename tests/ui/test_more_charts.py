@@ -1,5 +1,4 @@
-"""The device's queue and MiB/s as charts, where the terminal has the room; elsewhere they cost
-nothing."""
+"""The device's queue and MiB/s as charts where they fit; elsewhere they cost nothing."""
 
 from __future__ import annotations
 
@@ -17,11 +16,11 @@ SHARE = Target(
 
 
 @pytest.mark.parametrize(
-    ("size", "there"),
+    ("size", "visible"),
     [((250, 70), True), ((200, 50), True), ((199, 50), False), ((160, 45), False)],
 )
-async def test_they_stand_below_the_others_or_beside_them_where_there_is_room(
-    size: tuple[int, int], there: bool
+async def test_more_charts_are_below_the_others_or_beside_them_on_wide_screens(
+    size: tuple[int, int], visible: bool
 ) -> None:
     app = make()
     async with app.run_test(size=size) as pilot:
@@ -29,8 +28,8 @@ async def test_they_stand_below_the_others_or_beside_them_where_there_is_room(
         assert app.dashboard is not None
         queue, bandwidth = app.dashboard.more_charts.charts
         text = screen_text(app)
-        assert queue.shown is bandwidth.shown is ("Device queue" in text) is there
-        assert (any(tile.text().strip() for tile in queue.tiles)) is there
+        assert queue.shown is bandwidth.shown is ("Device queue" in text) is visible
+        assert (any(tile.text().strip() for tile in queue.tiles)) is visible
         # two runs over each other have no queue of their own, and one pane has the whole screen
         for steps, alone in (((1, 2), None), ((), 0)):
             app.dashboard.overlay.steps = steps
@@ -47,20 +46,20 @@ async def test_a_share_has_no_queue_to_draw() -> None:
         assert not any(chart.shown for chart in app.dashboard.more_charts.charts)
 
 
-async def test_what_they_show_is_what_the_kernel_counted() -> None:
+async def test_more_charts_show_the_kernel_s_counts() -> None:
     app = make()
     async with app.run_test(size=(250, 70)) as pilot:
         await running(app, pilot, 3)
         state = app.state
         disk = state.frame.combined(state.devices) if state.frame is not None else None
         assert disk is not None and disk.r_bytes_s is not None and disk.w_bytes_s is not None
-        wanted = (disk.aqu_sz, disk.r_bytes_s / 2**20, disk.w_bytes_s / 2**20)
-        for name, value in zip((QUEUE, READ_MIB, WRITE_MIB), wanted, strict=True):
+        expected = (disk.aqu_sz, disk.r_bytes_s / 2**20, disk.w_bytes_s / 2**20)
+        for name, value in zip((QUEUE, READ_MIB, WRITE_MIB), expected, strict=True):
             assert state.history.window(name, 2.0, 1.0, 1) == [value]
 
 
 @pytest.mark.parametrize("width", [200, 201, 202, 203, 260])
-async def test_beside_the_others_they_show_the_same_stretch_of_time(width: int) -> None:
+async def test_charts_side_by_side_show_the_same_time_span(width: int) -> None:
     app = make()
     async with app.run_test(size=(width, 50)) as pilot:
         await running(app, pilot, 3)
@@ -69,11 +68,13 @@ async def test_beside_the_others_they_show_the_same_stretch_of_time(width: int) 
         queue, bandwidth = app.dashboard.more_charts.charts
         assert queue.dots == bandwidth.dots and iops.dots == latency.dots
         assert 0 <= queue.dots - iops.dots <= 2 * 2
-        boxes = [one.title.box for one in (iops, latency, queue)]
+        boxes = [chart.title.box for chart in (iops, latency, queue)]
         ends = [box.x + box.width for box in boxes]
         assert [box.x for box in boxes] == [0, *ends[:2]] and ends[2] == width
         # two runs over each other have all of the width
         app.dashboard.overlay.steps = (1, 2)
         app.dashboard.relayout()
         await settle(pilot)
-        assert max(one.box.x + one.box.width for one in app.dashboard.overlay.charts[0].tiles) > 90
+        assert (
+            max(tile.box.x + tile.box.width for tile in app.dashboard.overlay.charts[0].tiles) > 90
+        )

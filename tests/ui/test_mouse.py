@@ -30,12 +30,12 @@ def board(app: IopstuiApp) -> Dashboard:
     return app.dashboard
 
 
-def where(app: IopstuiApp, words: str) -> tuple[int, int]:
-    """The cell in which these words begin."""
+def find_text(app: IopstuiApp, label: str) -> tuple[int, int]:
+    """Cell where the text begins."""
     for y, line in enumerate(screen_text(app).split("\n")):
-        if words in line:
-            return line.index(words), y
-    raise AssertionError(words)
+        if label in line:
+            return line.index(label), y
+    raise AssertionError(label)
 
 
 async def click(pilot: Pilot[int], at: tuple[int, int], times: int = 1) -> None:
@@ -47,7 +47,7 @@ def middle(box: Box) -> tuple[int, int]:
     return box.x + box.width // 2, box.y + box.height // 2
 
 
-async def test_a_click_focuses_a_panel_and_two_give_it_the_whole_screen() -> None:
+async def test_a_click_focuses_a_panel_and_a_double_click_zooms_it() -> None:
     app = make()
     async with app.run_test(size=WIDE) as pilot:
         await running(app, pilot)
@@ -56,7 +56,7 @@ async def test_a_click_focuses_a_panel_and_two_give_it_the_whole_screen() -> Non
         assert board(app).focus_shown and board(app).tab == 3 and not board(app).fullscreen
         await click(pilot, at, 2)
         assert board(app).fullscreen and shows(app, "[ 4 CPUs ]")
-        await click(pilot, where(app, "3 Numbers"))
+        await click(pilot, find_text(app, "3 Numbers"))
         assert board(app).fullscreen and shows(app, "[ 3 Numbers ]")
         await pilot.press("escape")
         await settle(pilot)
@@ -78,9 +78,9 @@ async def test_a_click_on_a_chart_shows_that_second_in_all_panels() -> None:
         assert board(app).frozen_at is None
 
 
-def border(app: IopstuiApp, words: str) -> str:
-    """The row with these words."""
-    return screen_text(app).split("\n")[where(app, words)[1]]
+def row_with(app: IopstuiApp, title: str) -> str:
+    """The row with the text."""
+    return screen_text(app).split("\n")[find_text(app, title)[1]]
 
 
 @pytest.mark.parametrize("size", [WIDE, SMALL, (250, 70)])
@@ -90,11 +90,11 @@ async def test_the_values_of_the_second_under_the_mouse_are_shown(size: tuple[in
         fake = await running(app, pilot, 20)
         chart = board(app).charts[0]
         left, y = chart.axis.box.x + AXIS_WIDTH, chart.axis.box.y + 3
-        newest = border(app, "IOPS" if size != SMALL else "── IOPS")
+        newest = row_with(app, "IOPS" if size != SMALL else "── IOPS")
         await pilot.hover(offset=(left + 9, y))
         await settle(pilot)
         assert board(app).mouse_t == 10.0 and board(app).frozen_at is None
-        top = border(app, "at 0:10")
+        top = row_with(app, "at 0:10")
         frame = board(app).state.recent_seconds.at(10.0).frame
         disk = frame.combined(board(app).state.devices)
         assert f.number(disk.ios_s) in top and f.number(frame.fio.total.iops) in top
@@ -130,10 +130,10 @@ async def test_the_heat_map_has_the_percentiles_of_the_second_under_the_mouse() 
         await settle(pilot)
         frame = board(app).state.recent_seconds.at(5.0).frame
         p99 = f.latency(frame.fio.total.percentiles["p99"], "")
-        assert f"p99 {p99:>6}" in border(app, "2 Latency") and not shows(app, "share of I/Os")
+        assert f"p99 {p99:>6}" in row_with(app, "2 Latency") and not shows(app, "share of I/Os")
 
 
-async def test_a_mouse_that_was_left_on_a_chart_gives_the_newest_values_back(
+async def test_a_resting_mouse_returns_to_the_newest_values(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(screen, "TOOLTIP_S", 0.01)
@@ -180,19 +180,19 @@ async def test_the_wheel_over_a_chart_changes_its_time() -> None:
         assert board(app).window.dot_s == 2 * dot_s
 
 
-async def test_a_click_in_the_footer_does_the_key() -> None:
+async def test_a_click_in_the_footer_presses_the_key() -> None:
     app = make()
     async with app.run_test(size=WIDE) as pilot:
         await running(app, pilot)
-        x, y = where(app, "h heat map")
+        x, y = find_text(app, "h heat map")
         await click(pilot, (x + 4, y))
         assert board(app).heat_enabled
-        x, y = where(app, "[ ] iodepth")
+        x, y = find_text(app, "[ ] iodepth")
         await click(pilot, (x + 2, y))
         assert "iodepth" in app.state.next_run.pending
-        await click(pilot, where(app, "r stop"))
+        await click(pilot, find_text(app, "r stop"))
         assert ("stop",) in app.fake.calls, "not the action of the capital R"  # type: ignore[attr-defined]
-        await click(pilot, where(app, "? help"))
+        await click(pilot, find_text(app, "? help"))
         assert app.screen is not board(app)
 
 
@@ -200,7 +200,7 @@ async def test_on_a_small_screen_a_click_opens_a_tab() -> None:
     app = make()
     async with app.run_test(size=SMALL) as pilot:
         await running(app, pilot)
-        await click(pilot, where(app, "2 Latency"))
+        await click(pilot, find_text(app, "2 Latency"))
         assert board(app).tab == 1 and shows(app, "[ 2 Latency ]")
         chart = board(app)._latencies["fio"]
         await click(pilot, (chart.axis.box.x + AXIS_WIDTH + 2, chart.axis.box.y + 2))
@@ -211,19 +211,19 @@ HINTS = (KeyHint("r", "stop"), KeyHint("[ ]", "iodepth"), KeyHint("space", "free
 
 
 @pytest.mark.parametrize("width", range(20, 80, 3))
-def test_every_key_is_where_the_footer_has_it(width: int) -> None:
+def test_clickable_keys_are_at_their_places_in_the_footer(width: int) -> None:
     row: Sequence[tuple[str, object]] = bars.footer_line(HINTS, width, UTF8)
-    text = "".join(piece for piece, _ in row)
+    text = "".join(part for part, _ in row)
     spans = mouse.footer_keys(HINTS, width)
     for begin, end, key in spans:
-        shown = text[begin:end]
-        assert shown == key or shown[1:] in ("stop", "iodepth", "freeze", "help", "quit"), width
+        label = text[begin:end]
+        assert label == key or label[1:] in ("stop", "iodepth", "freeze", "help", "quit"), width
     assert {"?", "q"} <= {key for _, _, key in spans}
     assert {"[", "]"} <= {key for _, _, key in spans} or width < 40
 
 
 @pytest.mark.parametrize("on", [True, False])
-async def test_reports_of_the_mouse_reach_the_screen_only_where_it_is_on(
+async def test_mouse_reports_reach_the_screen_only_if_the_mouse_is_on(
     on: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arrived: list[object] = []
@@ -236,5 +236,5 @@ async def test_reports_of_the_mouse_reach_the_screen_only_where_it_is_on(
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-    kinds = [type(one) for one in arrived]
+    kinds = [type(event) for event in arrived]
     assert kinds == ([MouseDown, MouseUp, Key] if on else [Key])

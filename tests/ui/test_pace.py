@@ -13,7 +13,7 @@ from iopstui.ui.core.pace import OwnCost, Pace
 from iopstui.ui.core.terminal.driver import Output
 
 
-def test_each_frame_is_painted_where_no_refresh_is_asked_for() -> None:
+def test_each_frame_is_painted_without_the_refresh_option() -> None:
     pace = Pace()
     for now in (0.0, 0.25, 0.5):
         pace.note_frame()
@@ -22,7 +22,7 @@ def test_each_frame_is_painted_where_no_refresh_is_asked_for() -> None:
     assert pace.dropped == 0
 
 
-def test_refresh_puts_painting_off_and_counts_nothing_as_dropped() -> None:
+def test_refresh_delays_painting_and_counts_no_dropped_frames() -> None:
     pace = Pace(2.0)
     pace.note_frame()
     assert pace.wait(10.0) == 0
@@ -49,7 +49,7 @@ def test_frames_that_a_slow_terminal_never_showed_are_counted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cost", "width", "words"),
+    ("cost", "width", "text"),
     [
         (OwnCost(), 160, ""),
         (OwnCost(1.84, 0.03), 160, " iopstui  1.8 % CPU "),
@@ -58,8 +58,8 @@ def test_frames_that_a_slow_terminal_never_showed_are_counted() -> None:
         (OwnCost(0.4, 9.0, 7), 80, " iopstui  0.4 % CPU, 7 paints dropped "),
     ],
 )
-def test_words(cost: OwnCost, width: int, words: str) -> None:
-    assert cost.text(width) == words
+def test_the_text_of_the_own_cost(cost: OwnCost, width: int, text: str) -> None:
+    assert cost.text(width) == text
 
 
 class StoppedTerminal:
@@ -80,10 +80,10 @@ class StoppedTerminal:
 
 @pytest.fixture
 def terminal() -> Iterator[StoppedTerminal]:
-    made = StoppedTerminal()
-    yield made
-    os.close(made.master)
-    os.close(made.slave)
+    stopped = StoppedTerminal()
+    yield stopped
+    os.close(stopped.master)
+    os.close(stopped.slave)
 
 
 def test_writing_to_a_stopped_terminal_does_not_wait(terminal: StoppedTerminal) -> None:
@@ -97,7 +97,7 @@ def test_writing_to_a_stopped_terminal_does_not_wait(terminal: StoppedTerminal) 
     terminal.output.stop()
 
 
-def test_memory_is_bounded_and_what_was_lost_is_told(terminal: StoppedTerminal) -> None:
+def test_memory_is_bounded_and_lost_output_is_reported(terminal: StoppedTerminal) -> None:
     for _ in range(300):
         terminal.output.write("x" * 10_000)
     assert terminal.output.lost
@@ -105,7 +105,7 @@ def test_memory_is_bounded_and_what_was_lost_is_told(terminal: StoppedTerminal) 
     terminal.output.stop()
 
 
-def test_leaving_a_stopped_terminal_comes_to_an_end(terminal: StoppedTerminal) -> None:
+def test_leaving_a_stopped_terminal_does_not_hang(terminal: StoppedTerminal) -> None:
     terminal.output.write("x" * 500_000)
     stopping = threading.Thread(target=terminal.output.stop, daemon=True)
     stopping.start()
@@ -113,7 +113,7 @@ def test_leaving_a_stopped_terminal_comes_to_an_end(terminal: StoppedTerminal) -
     assert not stopping.is_alive()
 
 
-def test_a_terminal_that_is_gone_ends_the_writing() -> None:
+def test_a_closed_terminal_ends_the_writing() -> None:
     terminal = StoppedTerminal()
     os.close(terminal.master)
     terminal.output.write("x" * 500_000)
@@ -122,7 +122,7 @@ def test_a_terminal_that_is_gone_ends_the_writing() -> None:
     os.close(terminal.slave)
 
 
-def test_the_last_words_wait_for_no_picture(terminal: StoppedTerminal) -> None:
+def test_the_last_output_does_not_wait_for_a_picture(terminal: StoppedTerminal) -> None:
     terminal.output.write("x" * 900_000)
     terminal.output.discard()
     terminal.output.write("last words")
@@ -136,7 +136,9 @@ def test_the_last_words_wait_for_no_picture(terminal: StoppedTerminal) -> None:
     terminal.output.stop()
 
 
-def test_a_stopped_terminal_has_the_last_words_when_it_is_left(terminal: StoppedTerminal) -> None:
+def test_a_stopped_terminal_shows_the_last_output_when_it_is_left(
+    terminal: StoppedTerminal,
+) -> None:
     """The process ends then, and the thread with it."""
     tty.setraw(terminal.slave)  # one that the kernel says has no room
     terminal.output.write("x" * 500_000)
@@ -149,7 +151,7 @@ def test_a_stopped_terminal_has_the_last_words_when_it_is_left(terminal: Stopped
     assert terminal.output.waiting == 0
 
 
-def test_forgetting_where_nothing_waits_loses_nothing(terminal: StoppedTerminal) -> None:
+def test_dropping_an_empty_backlog_loses_nothing(terminal: StoppedTerminal) -> None:
     terminal.output.discard()
     terminal.output.write("words")
     assert terminal.read(6) == b"\x18words"

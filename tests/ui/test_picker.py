@@ -1,4 +1,4 @@
-"""The first screen: what the disks do, what lies on them, what else can be had, and filtering."""
+"""The first screen: activity and use of the disks, other entries, and filtering."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def table(*devices: BlockDevice) -> dict[str, BlockDevice]:
 
 
 @pytest.mark.parametrize(
-    ("whole", "devices", "said"),
+    ("disk", "devices", "use"),
     [
         (DISK, table(DISK, fakes.PART, SWAP), "carries /, swap"),
         (DISK, table(DISK, LVM, DM), "carries /srv"),
@@ -68,13 +68,11 @@ def table(*devices: BlockDevice) -> dict[str, BlockDevice]:
         (fakes.ODD, table(fakes.ODD), "free"),
     ],
 )
-def test_what_a_disk_carries(
-    whole: BlockDevice, devices: dict[str, BlockDevice], said: str
-) -> None:
-    assert use_above(whole, devices) == said
+def test_the_use_of_a_disk(disk: BlockDevice, devices: dict[str, BlockDevice], use: str) -> None:
+    assert use_above(disk, devices) == use
 
 
-def test_a_disk_that_is_not_known_yet_has_no_figures() -> None:
+def test_a_new_disk_has_no_figures_yet() -> None:
     assert set(live_cells(None).values()) == {""}
 
 
@@ -83,7 +81,7 @@ def row_of(app: IopstuiApp) -> list[str]:
     return [str(cell) for cell in row[-5:-1]]
 
 
-class Wished:
+class PickerCalls:
     def __init__(self) -> None:
         self.names: list[str] = []
 
@@ -91,7 +89,9 @@ class Wished:
         self.names.append(name)
 
 
-def picking(wish: Wished, devices: Mapping[str, BlockDevice] = fakes.DEVICES) -> IopstuiApp:
+def make_picker(
+    recorder: PickerCalls, devices: Mapping[str, BlockDevice] = fakes.DEVICES
+) -> IopstuiApp:
     fake = fakes.FakeController()
     return IopstuiApp(
         Backend(
@@ -99,14 +99,14 @@ def picking(wish: Wished, devices: Mapping[str, BlockDevice] = fakes.DEVICES) ->
             lambda: dict(devices),
             fakes.JOBS,
             loads=lambda: {"sda": LOAD},
-            play=wish,
+            play=recorder,
             recent=lambda: RECENT,
         ),
         appearance=Appearance(UTF8),
     )
 
 
-async def opened(pilot: Pilot[int]) -> IopstuiApp:
+async def open_picker(pilot: Pilot[int]) -> IopstuiApp:
     await settle(pilot)
     await pilot.app.workers.wait_for_complete()
     await settle(pilot)
@@ -115,9 +115,9 @@ async def opened(pilot: Pilot[int]) -> IopstuiApp:
     return pilot.app
 
 
-async def test_what_the_disks_do_stands_beside_them() -> None:
-    async with picking(Wished()).run_test(size=(160, 45)) as pilot:
-        app = await opened(pilot)
+async def test_the_activity_of_disks_is_shown_beside_them() -> None:
+    async with make_picker(PickerCalls()).run_test(size=(160, 45)) as pilot:
+        app = await open_picker(pilot)
         app.screen._tick()  # type: ignore[attr-defined]
         assert row_of(app) == ["300", "0", "3.00", "42 %"]
         assert names(app) == ["sda", "nvme0n1"], "the busiest first"
@@ -127,8 +127,8 @@ async def test_what_the_disks_do_stands_beside_them() -> None:
 
 
 async def test_typing_narrows_the_list_and_escape_drops_it() -> None:
-    async with picking(Wished()).run_test(size=(160, 45)) as pilot:
-        app = await opened(pilot)
+    async with make_picker(PickerCalls()).run_test(size=(160, 45)) as pilot:
+        app = await open_picker(pilot)
         everything = ["sda", "nvme0n1", "nvme0n1p1"]
         await pilot.press("p", "slash", "N", "V", "m", "e")
         assert names(app) == ["nvme0n1", "nvme0n1p1"]
@@ -147,30 +147,32 @@ async def test_typing_narrows_the_list_and_escape_drops_it() -> None:
     assert app.return_value == 0
 
 
-async def test_the_demo_and_the_doctor_are_entered_from_here() -> None:
-    wish = Wished()
-    async with picking(wish).run_test(size=(160, 45)) as pilot:
-        app = await opened(pilot)
+async def test_the_demo_and_the_doctor_start_from_the_picker() -> None:
+    recorder = PickerCalls()
+    async with make_picker(recorder).run_test(size=(160, 45)) as pilot:
+        app = await open_picker(pilot)
         await pilot.press("x")
         await settle(pilot)
         assert isinstance(app.screen, TextScreen) and "System check" in app.screen.heading
         await pilot.press("escape")
-        await opened(pilot)
+        await open_picker(pilot)
         await pilot.press("d")
         await settle(pilot)
-    assert wish.names == ["demo"] and app.return_value == 0
+    assert recorder.names == ["demo"] and app.return_value == 0
 
 
-async def test_a_choice_is_narrowed_and_takes_what_is_seen() -> None:
-    async with picking(Wished()).run_test(size=(80, 24)) as pilot:
-        app = await opened(pilot)
-        taken: list[str | None] = []
-        await app.push_screen(Choice("block size", ("4k", "16k", "64k"), "4k", UTF8), taken.append)
+async def test_a_choice_is_filtered_and_enter_takes_the_visible_one() -> None:
+    async with make_picker(PickerCalls()).run_test(size=(80, 24)) as pilot:
+        app = await open_picker(pilot)
+        answers: list[str | None] = []
+        await app.push_screen(
+            Choice("block size", ("4k", "16k", "64k"), "4k", UTF8), answers.append
+        )
         await pilot.press("6", "4")
         assert app.screen.query_one(OptionList).option_count == 1
         await pilot.press("enter")
         await settle(pilot)
-        assert taken == ["64k"]
+        assert answers == ["64k"]
 
 
 LEGS = {
@@ -185,33 +187,33 @@ LEGS = {
 }  # fmt: skip
 
 
-def test_disks_that_belong_together_are_a_tree() -> None:
-    shown = [(depth, one.name) for depth, one in device_tree(LEGS, False)]
-    assert shown == [(0, "sda"), (1, "md0"), (0, "sdb"), (0, "nvme0n1")]
-    assert (1, "nvme0n1p1") in [(depth, one.name) for depth, one in device_tree(LEGS, True)]
+def test_related_disks_are_a_tree() -> None:
+    tree = [(depth, device.name) for depth, device in device_tree(LEGS, False)]
+    assert tree == [(0, "sda"), (1, "md0"), (0, "sdb"), (0, "nvme0n1")]
+    assert (1, "nvme0n1p1") in [(depth, device.name) for depth, device in device_tree(LEGS, True)]
     assert mount_text(LEGS["sdb"], LEGS) == "/backup" and mount_text(LEGS["md0"], LEGS) == "/backup"
     assert "raid1 on sda, sdb" in static_cells(LEGS["md0"], LEGS)["MODEL"]
-    # what goes round is shown, once
+    # a cycle is shown once
     ring = {"a": replace(DM, name="a", slaves=("b",), holders=("b",)),
             "b": replace(DM, name="b", slaves=("a",), holders=("a",))}  # fmt: skip
-    assert sorted(one.name for _, one in device_tree(ring, False)) == ["a", "b"]
+    assert sorted(device.name for _, device in device_tree(ring, False)) == ["a", "b"]
 
 
 @pytest.mark.parametrize("width", [56, 76, 96, 116, 156, 246])
-def test_columns_fit_and_the_figures_are_never_left_out(width: int) -> None:
-    found = column_widths(width)
-    assert {"NAME", "READ/s", "WRITE/s", "MiB/s", "UTIL", "LAST 60 s"} <= set(found)
-    assert width < 76 or sum(found.values()) + 2 * len(found) <= width
-    assert width < 200 or (found["LAST 60 s"], found["MODEL"]) == (60, 48)
+def test_columns_fit_and_never_drop_the_figures(width: int) -> None:
+    widths = column_widths(width)
+    assert {"NAME", "READ/s", "WRITE/s", "MiB/s", "UTIL", "LAST 60 s"} <= set(widths)
+    assert width < 76 or sum(widths.values()) + 2 * len(widths) <= width
+    assert width < 200 or (widths["LAST 60 s"], widths["MODEL"]) == (60, 48)
 
 
 @pytest.mark.parametrize(("width", "cells"), [(76, 11), (156, 16), (246, 24)])
 def test_long_names_are_cut_last(width: int, cells: int) -> None:
-    found = rows.column_widths(width, 40)
-    assert found["NAME"] >= cells and sum(found.values()) + 2 * len(found) <= width
+    widths = rows.column_widths(width, 40)
+    assert widths["NAME"] >= cells and sum(widths.values()) + 2 * len(widths) <= width
 
 
-def test_a_tree_s_names_and_long_paths() -> None:
+def test_names_of_a_tree_and_long_paths() -> None:
     assert rows.label("dm-0", 2, False, wide=True) == "  └ dm-0"
     assert rows.label("dm-0", 2, True, wide=False) == " └●dm-0"
     assert rows.label("sda", 0, True, wide=False) == "● sda"
@@ -220,7 +222,7 @@ def test_a_tree_s_names_and_long_paths() -> None:
     assert rows.shorten("short", 9) == "short"
 
 
-def test_the_last_minute_has_its_worst_seconds() -> None:
+def test_the_last_minute_shows_its_worst_seconds() -> None:
     activity = Activity()
     # what was before the first second is not known
     assert activity.sparkline(10) == " " * 10
@@ -235,35 +237,35 @@ def test_the_last_minute_has_its_worst_seconds() -> None:
 
 
 @pytest.mark.parametrize(("key", "screen"), [("r", "JobChooser"), ("w", "Dashboard")])
-async def test_a_key_says_what_to_do_with_the_disk(key: str, screen: str) -> None:
-    async with picking(Wished()).run_test(size=(120, 36)) as pilot:
-        app = await opened(pilot)
+async def test_a_key_explains_what_can_be_done_with_the_disk(key: str, screen: str) -> None:
+    async with make_picker(PickerCalls()).run_test(size=(120, 36)) as pilot:
+        app = await open_picker(pilot)
         await pilot.press(key)
         await settle(pilot)
         assert type(app.screen).__name__ in (screen, "Live" + screen)
         assert app.controller is not None
 
 
-async def test_a_click_on_a_title_sorts_and_a_click_on_an_action_does_it() -> None:
-    wish = Wished()
-    async with picking(wish).run_test(size=(120, 36)) as pilot:
-        app = await opened(pilot)
+async def test_a_click_on_a_title_sorts_and_a_click_on_an_action_runs_it() -> None:
+    recorder = PickerCalls()
+    async with make_picker(recorder).run_test(size=(120, 36)) as pilot:
+        app = await open_picker(pilot)
         app.screen._tick()  # type: ignore[attr-defined]
         assert names(app) == ["sda", "nvme0n1"]
-        for wanted in (["nvme0n1", "sda"], ["sda", "nvme0n1"]):
+        for order in (["nvme0n1", "sda"], ["sda", "nvme0n1"]):
             await pilot.click(DataTable, offset=(2, 0))
             await settle(pilot)
-            assert names(app) == wanted
+            assert names(app) == order
         at = str(app.screen.query_one("#home-keys", Static).content).split("\n")
         row = next(n for n, line in enumerate(at) if "Demo" in line)
         await pilot.click("#home-keys", offset=(at[row].index("Demo"), row))
         await settle(pilot)
-    assert wish.names == ["demo"]
+    assert recorder.names == ["demo"]
 
 
-async def test_keys_sort_by_a_column_and_turn_the_order_round() -> None:
-    async with picking(Wished()).run_test(size=(120, 36)) as pilot:
-        app = await opened(pilot)
+async def test_keys_sort_by_a_column_and_reverse_the_order() -> None:
+    async with make_picker(PickerCalls()).run_test(size=(120, 36)) as pilot:
+        app = await open_picker(pilot)
         app.screen._tick()  # type: ignore[attr-defined]
         sorted_by = app.screen.query_one("#home-disks")
         assert "Sorted by activity" in str(sorted_by.border_subtitle)
@@ -280,35 +282,35 @@ async def test_keys_sort_by_a_column_and_turn_the_order_round() -> None:
 
 
 async def test_a_recent_recording_is_played_with_enter() -> None:
-    wish = Wished()
-    async with picking(wish).run_test(size=(120, 36)) as pilot:
-        app = await opened(pilot)
-        seen = render_pictures(app)[".txt"]
-        assert "/srv/first.iops" in seen and "4 KiB" in seen and "unreadable" in seen
+    recorder = PickerCalls()
+    async with make_picker(recorder).run_test(size=(120, 36)) as pilot:
+        app = await open_picker(pilot)
+        text = render_pictures(app)[".txt"]
+        assert "/srv/first.iops" in text and "4 KiB" in text and "unreadable" in text
         await pilot.press("tab", "enter")
         await settle(pilot)
-    assert wish.names == ["/srv/first.iops"] and app.return_value == 0
+    assert recorder.names == ["/srv/first.iops"] and app.return_value == 0
 
 
-async def test_low_terminals_have_the_disk_in_a_line_and_no_recordings() -> None:
-    async with picking(Wished()).run_test(size=(80, 24)) as pilot:
-        app = await opened(pilot)
-        seen = render_pictures(app)[".txt"]
-        assert ": free · " in seen, seen
-        assert "Recent" not in seen
+async def test_low_terminals_show_the_disk_in_a_line_and_no_recordings() -> None:
+    async with make_picker(PickerCalls()).run_test(size=(80, 24)) as pilot:
+        app = await open_picker(pilot)
+        text = render_pictures(app)[".txt"]
+        assert ": free · " in text, text
+        assert "Recent" not in text
 
 
 @pytest.mark.parametrize("size", [(80, 24), (100, 30), (120, 36), (250, 70)])
 async def test_no_fact_of_a_disk_is_cut_off(size: tuple[int, int]) -> None:
-    whole = table(DISK, fakes.PART, SWAP)
-    async with picking(Wished(), whole).run_test(size=size) as pilot:
-        app = await opened(pilot)
-        seen = render_pictures(app)[".txt"]
-        words = "in use, only jobs that read" if size == (80, 24) else "Jobs only those that read"
-        assert words in " ".join(seen.split()), seen
+    facts = table(DISK, fakes.PART, SWAP)
+    async with make_picker(PickerCalls(), facts).run_test(size=size) as pilot:
+        app = await open_picker(pilot)
+        text = render_pictures(app)[".txt"]
+        label = "in use, only jobs that read" if size == (80, 24) else "Jobs only those that read"
+        assert label in " ".join(text.split()), text
 
 
-def test_when_a_recording_began() -> None:
+def test_the_start_time_of_a_recording() -> None:
     assert start_text(None) == "–"
     now = time.mktime((2026, 3, 4, 12, 0, 0, 0, 0, -1))
     assert start_text(1000 * (now - 61), now) == "11:58:59"
@@ -319,31 +321,31 @@ async def test_a_recording_is_chosen_or_typed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    wish = Wished()
-    async with picking(wish).run_test(size=(80, 24)) as pilot:
-        app = await opened(pilot)
+    recorder = PickerCalls()
+    async with make_picker(recorder).run_test(size=(80, 24)) as pilot:
+        app = await open_picker(pilot)
         await pilot.press("o", *"nowhere.iops", "enter")
         await settle(pilot)
-        assert isinstance(app.screen, Prompt) and not wish.names, "there is no such file"
+        assert isinstance(app.screen, Prompt) and not recorder.names, "there is no such file"
         await pilot.press("escape")
-        await opened(pilot)
+        await open_picker(pilot)
         (tmp_path / "mine.iops").write_bytes(b"")
         await pilot.press("o")
         await settle(pilot)
         assert isinstance(app.screen, Choice)
         await pilot.press("enter")
         await settle(pilot)
-    assert [Path(name).name for name in wish.names] == ["mine.iops"]
+    assert [Path(name).name for name in recorder.names] == ["mine.iops"]
 
 
-async def test_charts_of_the_selected_disk_take_the_rows_that_are_left() -> None:
-    async with picking(Wished()).run_test(size=(160, 45)) as pilot:
-        app = await opened(pilot)
+async def test_charts_of_the_selected_disk_use_the_remaining_rows() -> None:
+    async with make_picker(PickerCalls()).run_test(size=(160, 45)) as pilot:
+        app = await open_picker(pilot)
         for _ in range(3):
             app.screen._tick()  # type: ignore[attr-defined]
         await settle(pilot)
-        seen = render_pictures(app)[".txt"]
-        assert "IOPS of sda" in seen and "Await of sda" in seen and "reads    300" in seen
+        text = render_pictures(app)[".txt"]
+        assert "IOPS of sda" in text and "Await of sda" in text and "reads    300" in text
         await pilot.press("down")
         await settle(pilot)
         assert "IOPS of nvme0n1" in render_pictures(app)[".txt"]
@@ -352,18 +354,18 @@ async def test_charts_of_the_selected_disk_take_the_rows_that_are_left() -> None
         assert "IOPS of" not in render_pictures(app)[".txt"]
 
 
-async def test_without_disks_it_says_so_and_what_works() -> None:
-    async with picking(Wished(), {}).run_test(size=(120, 36)) as pilot:
-        app = await opened(pilot)
+async def test_without_disks_the_picker_explains_what_works() -> None:
+    async with make_picker(PickerCalls(), {}).run_test(size=(120, 36)) as pilot:
+        app = await open_picker(pilot)
         assert "No disk here. A job can still run on a scratch file" in render_pictures(app)[".txt"]
-        # a filter has its own words
+        # a filter has its own message
         await pilot.press("slash", "x")
         assert "No disk here" not in render_pictures(app)[".txt"]
 
 
-async def test_dialogs_stand_over_the_home_screen_which_goes_on() -> None:
-    async with picking(Wished()).run_test(size=(120, 36)) as pilot:
-        app = await opened(pilot)
+async def test_dialogs_cover_the_home_screen_which_goes_on() -> None:
+    async with make_picker(PickerCalls()).run_test(size=(120, 36)) as pilot:
+        app = await open_picker(pilot)
         home = app.screen
         for key in ("o", "x"):
             await pilot.press(key)
@@ -378,8 +380,8 @@ async def test_dialogs_stand_over_the_home_screen_which_goes_on() -> None:
 
 
 async def test_a_click_on_a_title_sorts_the_recordings_and_not_the_disks() -> None:
-    async with picking(Wished()).run_test(size=(120, 36)) as pilot:
-        app = await opened(pilot)
+    async with make_picker(PickerCalls()).run_test(size=(120, 36)) as pilot:
+        app = await open_picker(pilot)
         table = app.screen.query_one("#home-recordings", DataTable)
 
         def first() -> str:
@@ -387,27 +389,27 @@ async def test_a_click_on_a_title_sorts_the_recordings_and_not_the_disks() -> No
 
         box = app.screen.query_one("#home-recent")
         assert first() == "/srv/first.iops" and "newest first" in str(box.border_subtitle)
-        for wanted, order in (("broken", "A first"), ("first", "Z first")):
+        for name, order in (("broken", "A first"), ("first", "Z first")):
             await pilot.click(table, offset=(2, 0))
             await settle(pilot)
-            assert first() == f"/srv/{wanted}.iops" and order in str(box.border_subtitle)
+            assert first() == f"/srv/{name}.iops" and order in str(box.border_subtitle)
         assert "activity" in str(app.screen.query_one("#home-disks").border_subtitle)
 
 
-async def test_the_busiest_process_stands_with_the_disk_s_facts() -> None:
-    asked: list[int] = []
+async def test_the_busiest_process_is_shown_with_the_disk_s_facts() -> None:
+    requests: list[int] = []
 
     def rates() -> list[ProcessRates]:
-        asked.append(1)
+        requests.append(1)
         return [ProcessRates(812, "postgres", 50 * 2**20, 0.0)]
 
-    app = picking(Wished())
+    app = make_picker(PickerCalls())
     app.targets._backend = replace(app.targets._backend, busiest=BusiestProcess(rates))
     async with app.run_test(size=(160, 45)) as pilot:
-        await opened(pilot)
+        await open_picker(pilot)
         for _ in range(3):
             app.screen._tick()  # type: ignore[attr-defined]
             await app.workers.wait_for_complete()
         await settle(pilot)
         assert "postgres (812), 50.0 MiB/s on all disks" in render_pictures(app)[".txt"]
-    assert len(asked) == 1, "again only after some seconds"
+    assert len(requests) == 1, "again only after some seconds"

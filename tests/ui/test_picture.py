@@ -1,4 +1,4 @@
-"""Key S: the screen in two new files, whatever stands on it, and nothing else is touched."""
+"""Key S saves any screen in two new files and touches nothing else."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ WIDE = (160, 45)
 FILES = {".svg": "<svg/>\n", ".txt": "a µ\n"}
 
 
-async def taken(app: IopstuiApp, pilot: Pilot[int]) -> None:
+async def take_picture(app: IopstuiApp, pilot: Pilot[int]) -> None:
     await pilot.press("S")
     await app.workers.wait_for_complete()
     await settle(pilot)
 
 
-async def test_the_key_writes_what_is_seen_and_says_where(
+async def test_the_key_saves_the_screen_and_names_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     app = make()
     async with app.run_test(size=WIDE) as pilot:
         await running(app, pilot)
-        seen = [line.rstrip() for line in screen_text(app).rstrip().split("\n")]
-        await taken(app, pilot)
+        lines = [line.rstrip() for line in screen_text(app).rstrip().split("\n")]
+        await take_picture(app, pilot)
         svg, txt = sorted(tmp_path.iterdir())
         assert re.fullmatch(r"iopstui-\d{8}-\d{6}\.svg", svg.name) and txt.stem == svg.stem
         assert shows(app, f"Screen saved: {svg.name} and .txt in /")
-    assert txt.read_text().splitlines() == seen
+    assert txt.read_text().splitlines() == lines
     drawn = " ".join(ElementTree.fromstring(svg.read_text()).itertext())
     assert "mixed-4k" in drawn.replace("\xa0", " ")
     assert "url(" not in svg.read_text().replace("url(#", ""), "it loads nothing"
 
 
-async def test_what_is_open_over_the_dashboard_is_on_it(
+async def test_an_open_dialog_is_in_the_picture(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -55,12 +55,12 @@ async def test_what_is_open_over_the_dashboard_is_on_it(
         await running(app, pilot)
         await pilot.press("question_mark")
         await settle(pilot)
-        await taken(app, pilot)
+        await take_picture(app, pilot)
     [txt] = tmp_path.glob("*.txt")
     assert "run the job, or stop the running one" in txt.read_text()
 
 
-async def test_where_something_is_typed_the_key_is_a_letter(
+async def test_the_key_is_a_letter_in_a_text_field(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -69,7 +69,7 @@ async def test_where_something_is_typed_the_key_is_a_letter(
         await settle(pilot)
         await pilot.press("colon")
         await settle(pilot)
-        await taken(app, pilot)
+        await take_picture(app, pilot)
         assert app.screen.query_one(Input).value == "S"
     assert list(tmp_path.iterdir()) == []
 
@@ -86,7 +86,7 @@ async def test_a_light_theme_has_a_light_picture() -> None:
     assert 'fill="#fbfbfa"' in light and 'fill="#fbfbfa"' not in dark
 
 
-async def test_a_directory_that_can_t_be_written_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_unwritable_directory_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*arguments: object) -> int:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
@@ -94,11 +94,11 @@ async def test_a_directory_that_can_t_be_written_is_told(monkeypatch: pytest.Mon
     async with app.run_test(size=WIDE) as pilot:
         await running(app, pilot)
         monkeypatch.setattr(picture.os, "open", refused)
-        await taken(app, pilot)
+        await take_picture(app, pilot)
         assert shows(app, "Cannot save the screen in the current directory: Permission denied")
 
 
-async def test_a_directory_that_is_gone_is_told(
+async def test_a_deleted_directory_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "gone").mkdir()
@@ -107,11 +107,11 @@ async def test_a_directory_that_is_gone_is_told(
     app = make()
     async with app.run_test(size=WIDE) as pilot:
         await running(app, pilot)
-        await taken(app, pilot)
+        await take_picture(app, pilot)
         assert shows(app, "Cannot save the screen in the current directory: No such file")
 
 
-def test_nothing_that_is_there_is_overwritten(tmp_path: Path) -> None:
+def test_existing_files_are_not_overwritten(tmp_path: Path) -> None:
     first = save_pictures(tmp_path, "x", FILES)
     (tmp_path / "x-2.txt").write_text("mine")
     second = save_pictures(tmp_path, "x", FILES)
@@ -128,13 +128,13 @@ def test_no_link_is_followed(tmp_path: Path) -> None:
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_of_two_files_neither_is_left_if_one_fails(
+def test_neither_of_two_files_is_left_if_one_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = picture._write
 
-    def full(path: Path, text: str, made: list[Path]) -> None:
-        real(path, text, made)
+    def full(path: Path, text: str, written: list[Path]) -> None:
+        real(path, text, written)
         if path.suffix == ".txt":
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -144,7 +144,7 @@ def test_of_two_files_neither_is_left_if_one_fails(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_others_read_it_as_the_user_lets_them(tmp_path: Path) -> None:
+def test_the_file_mode_follows_the_umask(tmp_path: Path) -> None:
     before = os.umask(0o077)
     try:
         [path, _] = save_pictures(tmp_path, "x", FILES)
@@ -153,7 +153,7 @@ def test_others_read_it_as_the_user_lets_them(tmp_path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_there_is_an_end_of_trying(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_saving_gives_up_after_many_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(picture, "MAX_PICTURES", 2)
     save_pictures(tmp_path, "x", FILES)
     save_pictures(tmp_path, "x", FILES)

@@ -1,4 +1,4 @@
-"""Curves where plotext can't be loaded: the same interface, by a drawing of our own."""
+"""Curves without plotext: the same interface with an own implementation."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_wave_in_braille(without: None) -> None:
     assert len(drawn[0].rstrip()) == 24 or drawn[0].index("⠒") < drawn[3].index("⠤")
 
 
-def test_a_curve_over_another_has_a_band_of_its_own(without: None) -> None:
+def test_a_curve_over_another_has_its_own_band(without: None) -> None:
     up, down = plotting.draw_polylines([[(0, 0), (1, 1)], [(0, 1), (1, 0)]], 4, 4, "*")
     assert up == ["   *", "  * ", " *  ", "*   "]
     assert down == up[::-1]
@@ -56,7 +56,7 @@ def test_any_points_give_a_picture_of_the_right_size(
         drawn = plotting.draw_polylines(lines, columns, rows, marker)
     assert len(drawn) == len(lines)
     if columns >= 1 and rows >= 1:
-        assert all([len(row) for row in one] == [columns] * rows for one in drawn)
+        assert all([len(row) for row in line] == [columns] * rows for line in drawn)
 
 
 def test_it_draws_what_plotext_draws(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,18 +65,18 @@ def test_it_draws_what_plotext_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     assert plotting.load_plotext() is not None
     theirs = draw(WAVE, "*")
     monkeypatch.setattr(plotting, "_plotext", None)
-    ours = draw(WAVE, "*")
-    same = [a == b for one, other in zip(theirs, ours, strict=True)
-            for a, b in zip(one, other, strict=True)]  # fmt: skip
-    assert sum(same) >= 0.9 * len(same)
+    actual = draw(WAVE, "*")
+    equal = [a == b for expected_row, actual_row in zip(theirs, actual, strict=True)
+             for a, b in zip(expected_row, actual_row, strict=True)]  # fmt: skip
+    assert sum(equal) >= 0.9 * len(equal)
 
 
-def test_a_kernel_that_can_t_be_loaded_is_done_without() -> None:
+def test_drawing_works_without_plotext() -> None:
     code = (
         "import sys\n"
         "sys.modules['plotext'] = None\n"
         "from iopstui.ui.draw.charts import plotting\n"
         "print(plotting.draw_polylines([[(0, 0), (1, 1)]], 2, 2, '*'))\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.stdout == "[[' *', '* ']]\n", done.stderr
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.stdout == "[[' *', '* ']]\n", result.stderr

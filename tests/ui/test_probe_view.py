@@ -30,19 +30,19 @@ def probed() -> LiveState:
     return state
 
 
-def words(
+def page_text(
     state: LiveState, parts: tuple[str, ...] | None, width: int, charset: Charset = UTF8
 ) -> str:
-    found = rows(state, parts, Topology((0, 1)), width, charset)
-    texts = ["".join(text for text, _ in row) for row in found]
+    table = rows(state, parts, Topology((0, 1)), width, charset)
+    texts = ["".join(text for text, _ in row) for row in table]
     assert {cell_len(text) for text in texts} == {width}
     return "\n".join(text.rstrip() for text in texts)
 
 
 @pytest.mark.parametrize("width", [60, 80, 120, 250])
 @pytest.mark.parametrize("charset", [UTF8, ASCII])
-def test_everything_has_its_place_at_every_width(width: int, charset: Charset) -> None:
-    text = words(probed(), PARTS, width, charset)
+def test_all_parts_are_placed_at_every_width(width: int, charset: Charset) -> None:
+    text = page_text(probed(), PARTS, width, charset)
     titles = ["Request path, this second", "Device, this second", "Processes", "Requests by size"]
     for title in [*titles, "Submitting and completing CPUs"]:
         assert title in text
@@ -51,36 +51,36 @@ def test_everything_has_its_place_at_every_width(width: int, charset: Charset) -
     assert "incomplete" in text and "% of a CPU" in text
 
 
-def test_the_page_says_what_is_off_and_what_begins() -> None:
-    assert "Press P" in " ".join(words(LiveState(), (), 80).split())
-    assert "is starting" in words(LiveState(), (LATENCY,), 80)
-    assert "was off at this time" in words(LiveState(), None, 80)
+def test_the_page_shows_what_is_off_and_what_is_starting() -> None:
+    assert "Press P" in " ".join(page_text(LiveState(), (), 80).split())
+    assert "is starting" in page_text(LiveState(), (LATENCY,), 80)
+    assert "was off at this time" in page_text(LiveState(), None, 80)
     # switched off, the seconds before are no longer "this second"
-    assert "Device, this second" not in words(probed(), (), 80)
-    assert "Device, this second" in words(probed(), None, 80)
+    assert "Device, this second" not in page_text(probed(), (), 80)
+    assert "Device, this second" in page_text(probed(), None, 80)
 
 
 def test_parts_that_are_off_are_not_shown() -> None:
     state = probed()
     assert state.probe_frame is not None and state.probe_frame.probe is not None
-    few = replace(state.probe_frame.probe, parts=(LATENCY,))
-    state.apply(FrameReady(state.t, replace(state.probe_frame, probe=few)))
-    text = words(state, (LATENCY,), 100)
+    latency_only = replace(state.probe_frame.probe, parts=(LATENCY,))
+    state.apply(FrameReady(state.t, replace(state.probe_frame, probe=latency_only)))
+    text = page_text(state, (LATENCY,), 100)
     assert "Device, this second" in text
     assert "the way" not in text and "who completes" not in text and "Processes" not in text
 
 
-def test_the_page_says_what_counts() -> None:
+def test_the_page_names_the_source_of_the_counts() -> None:
     state = probed()
     assert state.probe_frame is not None and state.probe_frame.probe is not None
-    assert "Cost of the probe (bpftrace's" in words(state, PARTS, 200)
-    own = replace(state.probe_frame.probe, parts=(LATENCY,), by=BUILT_IN)
-    state.apply(FrameReady(state.t, replace(state.probe_frame, probe=own)))
-    text = words(state, (LATENCY,), 200)
+    assert "Cost of the probe (bpftrace's" in page_text(state, PARTS, 200)
+    own_probe = replace(state.probe_frame.probe, parts=(LATENCY,), by=BUILT_IN)
+    state.apply(FrameReady(state.t, replace(state.probe_frame, probe=own_probe)))
+    text = page_text(state, (LATENCY,), 200)
     assert "Cost of the probe (its own" in text and "bpftrace" not in text
 
 
-def test_the_history_has_the_device_s_percentiles_beside_fio_s() -> None:
+def test_the_history_has_percentiles_of_the_device_and_of_fio() -> None:
     state = probed()
     assert state.device_latencies.end is not None and state.latencies.end is not None
     assert state.probe_frame is state.frame
@@ -97,16 +97,16 @@ async def test_before_a_job_the_kernel_s_means_are_charted() -> None:
         assert not shows(app, "Await (means)") and shows(app, "p99.9")
 
 
-async def test_the_probe_s_percentiles_stand_beside_fio_s() -> None:
+async def test_the_probe_s_percentiles_are_shown_beside_fio_s() -> None:
     app = make()
     async with app.run_test(size=WIDE) as pilot:
         fake = await running(app, pilot)
         for n, frame in enumerate(whole_frames("3.42-p-both", probed=True)):
             assert frame.probe is None or frame.probe.disks
-            named = None if frame.probe is None else replace(
+            renamed = None if frame.probe is None else replace(
                 frame.probe, disks={"nvme0n1": frame.probe.disks["vda"]}
             )  # fmt: skip
-            fake.sink(FrameReady(4.0 + n, replace(frame, t=4.0 + n, probe=named, step=1)))
+            fake.sink(FrameReady(4.0 + n, replace(frame, t=4.0 + n, probe=renamed, step=1)))
         await settle(pilot)
         assert shows(app, "device p99") and shows(app, "fio p50")
         await pilot.press("i")
@@ -133,19 +133,19 @@ async def test_a_key_chooses_what_is_counted() -> None:
         assert fake.calls[-1] == ("probe", ())
 
 
-def test_processes_are_of_all_disks_unless_the_probe_tells() -> None:
+def test_processes_are_of_all_disks_without_the_probe() -> None:
     class Source(ProcessIo):
         def rates(self) -> list[ProcessRates] | None:
             return [ProcessRates(7, "dd", 3 << 20, 0.0), ProcessRates(100, "fio", 0.0, 1 << 20)]
 
     def told(state: LiveState, source: ProcessIo | None) -> str:
-        found = processes_view.rows(state, source, 80, UTF8)
-        return " ".join(" ".join(text for row in found for text, _ in row).split())
+        table = processes_view.rows(state, source, 80, UTF8)
+        return " ".join(" ".join(text for row in table for text, _ in row).split())
 
     state = probed()
     assert "dd" in told(state, None) and "all disks" not in told(state, None)
     state.apply(Notice(state.t + 60, "info", "the probe was switched off a minute ago"))
-    assert "Press P" in " ".join(words(state, (), 80).split())
+    assert "Press P" in " ".join(page_text(state, (), 80).split())
     source = Source()
     source.closed = 1
     text = told(state, source)
@@ -155,11 +155,11 @@ def test_processes_are_of_all_disks_unless_the_probe_tells() -> None:
 
 
 async def test_processes_are_sorted_by_any_column(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = [
+    rates = [
         ProcessRates(30, "postgres", 1 << 20, 9 << 20), ProcessRates(7, "dd", 3 << 20, 0.0),
         ProcessRates(100, "fio", 2 << 20, 1 << 20),
     ]  # fmt: skip
-    monkeypatch.setattr(ProcessIo, "rates", lambda self: found)
+    monkeypatch.setattr(ProcessIo, "rates", lambda self: rates)
     app = make()
 
     def order() -> list[str]:
@@ -189,17 +189,17 @@ async def test_processes_are_sorted_by_any_column(monkeypatch: pytest.MonkeyPatc
 def test_tasks_are_sorted_by_any_column() -> None:
     state = probed()
     assert state.probe_frame is not None and state.probe_frame.probe is not None
-    one = state.probe_frame.probe.tasks[0]
+    task = state.probe_frame.probe.tasks[0]
     tasks = (
-        replace(one, pid=2, comm="a", read_iops=9.0, write_iops=1.0, bw=10.0),
-        replace(one, pid=1, comm="c", read_iops=2.0, write_iops=8.0, bw=30.0),
-        replace(one, pid=3, comm="b", read_iops=3.0, write_iops=3.0, bw=20.0, p50_ns=1 << 40),
+        replace(task, pid=2, comm="a", read_iops=9.0, write_iops=1.0, bw=10.0),
+        replace(task, pid=1, comm="c", read_iops=2.0, write_iops=8.0, bw=30.0),
+        replace(task, pid=3, comm="b", read_iops=3.0, write_iops=3.0, bw=20.0, p50_ns=1 << 40),
     )
     probe = replace(state.probe_frame.probe, tasks=tasks)
 
     def sorted_by(order: str) -> str:
-        found = task_rows(state, probe, 120, UTF8, order)
-        return "".join("".join(text for text, _ in row).split()[0] for row in found[2:5])
+        table = task_rows(state, probe, 120, UTF8, order)
+        return "".join("".join(text for text, _ in row).split()[0] for row in table[2:5])
 
     assert sorted_by("") == sorted_by("a column of another table") == "acb"
     assert [sorted_by(order) for order in ("process", "pid", "read/s", "write/s", "MiB/s")] == [
@@ -209,33 +209,33 @@ def test_tasks_are_sorted_by_any_column() -> None:
     assert "p99" in processes_view.orders(state) and "p99" not in processes_view.orders(LiveState())
 
 
-def test_cgroups_have_their_waits_and_limits() -> None:
+def test_cgroups_show_their_waits_and_limits() -> None:
     def told(groups: Sequence[GroupRates] | None, width: int = 160, order: str = "") -> str:
-        found = cgroups_view.rows(groups, ("vda",), "", width, UTF8, order)
-        return "\n".join("".join(text for text, _ in row).rstrip() for row in found)
+        table = cgroups_view.rows(groups, ("vda",), "", width, UTF8, order)
+        return "\n".join("".join(text for text, _ in row).rstrip() for row in table)
 
     assert "cgroups, on vda only" in told(None) and "rates need two" in told(None)
     assert "no cgroup read or wrote" in told(())
     unit = "/system.slice/postgres.service"
-    one = GroupRates(
+    postgres = GroupRates(
         unit, {"vda": DiskUse(120.0, 39.0, 1 << 20, 2 << 20)},
         {"io.some": 41.0, "cpu.some": 0.0, "memory.some": 3.0}, 55.0, 300 << 20,
         {("vda", "wiops"): 40, ("vda", "rbps"): 10 << 20}, 150.0, 1 << 30,
     )  # fmt: skip
-    other = GroupRates("/kernel", {"vda": DiskUse(200.0, 0.0, 0.0, 0.0)})
-    head, row, bare, *_ = told((one, other)).splitlines()[1:]
+    kernel = GroupRates("/kernel", {"vda": DiskUse(200.0, 0.0, 0.0, 0.0)})
+    head, row, bare, *_ = told((postgres, kernel)).splitlines()[1:]
     assert head.split() == ["cgroup", "r/s", "w/s", "rMB/s", "wMB/s", "io", "cpu", "mem", "CPU",
                             "%", "memory", "limit"]  # fmt: skip
     assert row.split() == ["postgres.service", "120", "39.0", "1.00", "2.00", "41", "0", "3.0",
                            "55/150", "300", "MiB/1", "GiB", "98", "%", "of", "40/s", "write",
                            ]  # fmt: skip
     assert bare.split()[:8] == ["/kernel", "200", "0", "0", "0", "–", "–", "–"]
-    assert told((one, other), order="r/s").splitlines()[2].startswith("/kernel")
-    assert "sorted by r/s" in told((one, other), order="r/s")
+    assert told((postgres, kernel), order="r/s").splitlines()[2].startswith("/kernel")
+    assert "sorted by r/s" in told((postgres, kernel), order="r/s")
     for width in (60, 80, 100, 160):
-        lines = told((one,) * 50, width).splitlines()
+        lines = told((postgres,) * 50, width).splitlines()
         assert max(map(len, lines)) <= width and "and 10 more" in "".join(lines)
-    warned = cgroups_view.rows((one,), ("vda",), "", 160, UTF8)[2]
+    warned = cgroups_view.rows((postgres,), ("vda",), "", 160, UTF8)[2]
     assert [text.split()[0] for text, style in warned if style == WARNING] == ["41", "98"]
     assert "cgroup version 2" in "".join(
         text for row in cgroups_view.rows(None, (), "cgroup version 2 ...", 80, UTF8)
@@ -243,7 +243,7 @@ def test_cgroups_have_their_waits_and_limits() -> None:
     )  # fmt: skip
 
 
-async def test_tab_shows_cgroups_in_place_of_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_tab_shows_cgroups_instead_of_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     groups = tuple(
         GroupRates(f"/{name}.service", {"vda": DiskUse(reads, writes, 1.0, 1.0)})
         for name, reads, writes in (("a", 1.0, 9.0), ("b", 5.0, 2.0))

@@ -32,7 +32,7 @@ def measured() -> Frame:
     return replace(fakes.frame(3, fakes.interval(3)), jobs=jobs, irqs=irqs)
 
 
-def shown(
+def render(
     device: BlockDevice = DISK,
     target: Target = fakes.ON_DISK,
     width: int = 120,
@@ -49,8 +49,8 @@ def shown(
     return lines
 
 
-def test_a_row_leads_from_queue_to_cpus_to_interrupt() -> None:
-    lines = shown()
+def test_a_row_shows_queue_cpus_and_interrupt() -> None:
+    lines = render()
     assert "nvme0n1 nvme" in lines[0] and "30.9 I/Os each" in lines[0]
     assert lines[2].split() == ["0", "0-1", "1.02k", "40", "nvme0q1", "1", "1", "0", "700", "#0*"]
     assert lines[3].split() == ["1", "2-3", "1.02k", "41", "nvme0q2", "2", "2-3", "1", "800", "#1"]
@@ -58,7 +58,7 @@ def test_a_row_leads_from_queue_to_cpus_to_interrupt() -> None:
 
 
 @pytest.mark.parametrize(
-    ("jobs", "pinned", "words"),
+    ("jobs", "pinned", "label"),
     [
         ((0,), (), "#0"),
         ((0, 1, 2, 3, 4), (), "#0 #1 #2 #3 #4"),
@@ -68,41 +68,41 @@ def test_a_row_leads_from_queue_to_cpus_to_interrupt() -> None:
         (tuple(range(1234567, 1244567)), (1234567,), "10000 jobs"),
     ],
 )
-def test_as_many_jobs_are_named_as_there_is_room_for(
-    jobs: tuple[int, ...], pinned: Sequence[int], words: str
+def test_as_many_jobs_are_named_as_fit(
+    jobs: tuple[int, ...], pinned: Sequence[int], label: str
 ) -> None:
     frames = tuple(JobFrame(job, 1, job in pinned, 9.0) for job in jobs)
-    line = shown(frame=replace(measured(), jobs=frames))[2]
-    assert line.rstrip().endswith(f" {words}")
+    line = render(frame=replace(measured(), jobs=frames))[2]
+    assert line.rstrip().endswith(f" {label}")
 
 
 def test_a_partition_shows_its_disk_once() -> None:
-    assert sum("nvme0n1 nvme" in line for line in shown(target=fakes.ON_PARTITION)) == 1
+    assert sum("nvme0n1 nvme" in line for line in render(target=fakes.ON_PARTITION)) == 1
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 200])
-def test_the_columns_that_matter_are_always_there(width: int) -> None:
-    head = shown(width=width)[1]
+def test_the_important_columns_are_always_shown(width: int) -> None:
+    head = render(width=width)[1]
     for title in ("hctx", "CPUs", "IRQ", "goes to", "came on", "irq/s"):
         assert title in head
 
 
-def test_what_has_no_interrupt_says_why() -> None:
+def test_a_queue_without_an_interrupt_is_explained() -> None:
     loop = replace(DISK, kind="loop", irqs=(), hctxs=(Hctx(0, (0, 1), 128, 0),))
-    assert any("a loop device has no interrupt" in line for line in shown(loop))
+    assert any("a loop device has no interrupt" in line for line in render(loop))
     stacked = replace(DISK, kind="dm", irqs=(), hctxs=(), slaves=("sda",), layer="LVM")
-    lines = shown(stacked)
+    lines = render(stacked)
     assert any("no hardware queue" in line for line in lines)
     assert any("LVM has no interrupt of its own; sda below it may" in line for line in lines)
 
 
-def test_without_a_device_there_is_a_sentence() -> None:
-    assert "tmpfs has no block device" in shown(target=fakes.ON_TMPFS)[0]
+def test_without_a_device_a_message_is_shown() -> None:
+    assert "tmpfs has no block device" in render(target=fakes.ON_TMPFS)[0]
 
 
-def test_many_cpus_are_counted_and_offline_ones_told() -> None:
+def test_many_cpus_are_counted_and_offline_ones_reported() -> None:
     wide = replace(DISK, hctxs=(Hctx(0, tuple(range(0, 256, 2)), 64, 0),), irqs=())
-    assert "128 CPUs" in shown(wide)[2]
+    assert "128 CPUs" in render(wide)[2]
     state = LiveState(("nvme0n1",))
     state.apply(FrameReady(3.0, measured()))
     online = Topology(online=(0, 1, 2), possible=(0, 1, 2, 3))
@@ -110,13 +110,13 @@ def test_many_cpus_are_counted_and_offline_ones_told() -> None:
     assert "2 (1 off)" in "".join(text for text, _ in rows[3])
 
 
-def test_ascii_is_ascii_and_names_are_never_raw() -> None:
-    odd = replace(DISK, irqs=(IrqVector(40, "x\x1b[2J", 0),))
-    text = "\n".join(shown(odd, charset=ASCII))
+def test_ascii_is_ascii_and_names_have_no_control_characters() -> None:
+    odd_disk = replace(DISK, irqs=(IrqVector(40, "x\x1b[2J", 0),))
+    text = "\n".join(render(odd_disk, charset=ASCII))
     assert text.isascii() and "\x1b" not in text
 
 
-async def test_o_opens_it_and_it_stays_live() -> None:
+async def test_o_opens_the_map_which_stays_live() -> None:
     fake = fakes.FakeController(devices={"nvme0n1": DISK})
     app = make(fake)
     async with app.run_test(size=(80, 24)) as pilot:

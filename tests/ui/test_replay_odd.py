@@ -1,4 +1,4 @@
-"""Recordings that something else has written: they are played, or end in a sentence."""
+"""Recordings from other programs: they are played or refused with a message."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 import recordings as made
 from rich.console import Console
 from test_app import settle
-from test_replay_screen import WIDE, until
+from test_replay_screen import WIDE, wait_until
 
 from iopstui.errors import EXIT_JOB_FAILED, EXIT_USAGE, UsageError
 from iopstui.model.samples import RawSample
@@ -33,21 +33,23 @@ NO_COUNTS: tuple[Any, ...] = (0.5, 1e30, 1 << 64, 10**400, None, "1", True)
 
 
 def with_bins(raw: RawSample, change: Callable[[int], Any]) -> RawSample:
-    """Every count of every histogram is another."""
+    """Change every count of every histogram."""
     if raw.fio is None:
         return raw
     jobs = []
     for job in raw.fio.jobs:
         directions = {
-            name: replace(one, bins=one.bins and {v: change(c) for v, c in one.bins.items()})
-            for name, one in job.directions.items()
+            name: replace(
+                counts, bins=counts.bins and {v: change(c) for v, c in counts.bins.items()}
+            )
+            for name, counts in job.directions.items()
         }
         jobs.append(replace(job, directions=directions))
     return replace(raw, fio=replace(raw.fio, jobs=tuple(jobs)))
 
 
-def written(path: Path, taken: list[RawSample]) -> Path:
-    made.write(path, taken=taken)
+def write_recording(path: Path, samples: list[RawSample]) -> Path:
+    made.write(path, taken=samples)
     return path
 
 
@@ -57,26 +59,30 @@ def refused_headless(path: Path) -> str:
     return caught.value.message
 
 
-@pytest.mark.parametrize("odd", NO_COUNTS)
-def test_what_is_no_count_is_refused_on_reading(odd: Any, tmp_path: Path) -> None:
-    taken = made.raws(made.RUN)
-    path = written(tmp_path / "odd.iops", [*taken[:2], with_bins(taken[2], lambda c: odd)])
+@pytest.mark.parametrize("count", NO_COUNTS)
+def test_impossible_counts_are_refused_on_reading(count: Any, tmp_path: Path) -> None:
+    samples = made.raws(made.RUN)
+    path = write_recording(
+        tmp_path / "odd.iops", [*samples[:2], with_bins(samples[2], lambda c: count)]
+    )
     assert "it contains impossible figures" in refused_headless(path)
 
 
 @pytest.mark.parametrize("name", ["wall_ms", "interval_s", "own_busy_s"])
-@pytest.mark.parametrize("odd", [1e30, float("inf"), float("nan")])
-def test_what_nothing_can_measure_is_refused_on_reading(
-    name: str, odd: float, tmp_path: Path
+@pytest.mark.parametrize("figure", [1e30, float("inf"), float("nan")])
+def test_unmeasurable_figures_are_refused_on_reading(
+    name: str, figure: float, tmp_path: Path
 ) -> None:
-    taken = made.raws(made.RUN)
-    path = written(tmp_path / "odd.iops", [*taken[:2], replace(taken[2], **{name: odd})])
+    samples = made.raws(made.RUN)
+    path = write_recording(
+        tmp_path / "odd.iops", [*samples[:2], replace(samples[2], **{name: figure})]
+    )
     assert "beyond all that can be measured" in refused_headless(path)
 
 
 @pytest.mark.parametrize("t", [1e9, -1e9, 1e20])
-def test_an_event_of_no_time_that_can_be_is_refused(t: float, tmp_path: Path) -> None:
-    path = written(tmp_path / "odd.iops", made.raws(made.RUN)[:3])
+def test_an_event_of_an_impossible_time_is_refused(t: float, tmp_path: Path) -> None:
+    path = write_recording(tmp_path / "odd.iops", made.raws(made.RUN)[:3])
     payload = zlib.compress(form.pack(["Notice", [t, "info", "from nowhere"]]))
     with open(path, "ab") as file:
         file.write(form.head(form.EVENT, 3.0, payload) + payload)
@@ -85,33 +91,35 @@ def test_an_event_of_no_time_that_can_be_is_refused(t: float, tmp_path: Path) ->
         ReplaySession(path)
 
 
-async def test_figures_that_can_t_be_end_the_screen_with_a_sentence(tmp_path: Path) -> None:
-    taken = made.raws(made.RUN)
-    path = written(tmp_path / "odd.iops", [*taken[:2], with_bins(taken[2], lambda c: 0.5)])
+async def test_impossible_figures_end_the_screen_with_a_message(tmp_path: Path) -> None:
+    samples = made.raws(made.RUN)
+    path = write_recording(
+        tmp_path / "odd.iops", [*samples[:2], with_bins(samples[2], lambda c: 0.5)]
+    )
     session = ReplaySession(path, 1000.0)
     app = ReplayApp(session)
-    said = io.StringIO()
-    app.error_console = Console(file=said, width=400)
+    stderr = io.StringIO()
+    app.error_console = Console(file=stderr, width=400)
     async with app.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda: app._exit)
+        await wait_until(pilot, lambda: app._exit)
     session.close()
     assert app.return_value == EXIT_USAGE
-    assert said.getvalue().startswith("iopstui: ") and "it contains impossible figures" in (
-        said.getvalue()
+    assert stderr.getvalue().startswith("iopstui: ") and "it contains impossible figures" in (
+        stderr.getvalue()
     )
 
 
 @pytest.mark.parametrize("count", COUNTS)
-async def test_whatever_is_counted_is_painted_and_q_leaves(count: int, tmp_path: Path) -> None:
-    taken = [with_bins(raw, lambda c: min(count, c * count)) for raw in made.raws(made.RUN)]
-    await played_to_the_end(written(tmp_path / "large.iops", taken))
+async def test_extreme_counts_are_painted_and_q_quits(count: int, tmp_path: Path) -> None:
+    samples = [with_bins(raw, lambda c: min(count, c * count)) for raw in made.raws(made.RUN)]
+    await played_to_the_end(write_recording(tmp_path / "large.iops", samples))
 
 
 async def played_to_the_end(path: Path) -> None:
     session = ReplaySession(path, 1000.0)
     app = ReplayApp(session)
     async with app.run_test(size=WIDE) as pilot:
-        await until(
+        await wait_until(
             pilot,
             lambda: any(
                 "end of the recording; space: play again" in e.text for e in app.state.log.entries
@@ -125,38 +133,38 @@ async def played_to_the_end(path: Path) -> None:
 
 
 def odd_samples(raw: RawSample, value: Any) -> Iterator[RawSample]:
-    """The sample with one figure after another being ``value``, deep inside."""
+    """Copies of the sample, each with another figure replaced by ``value``."""
     yield from _odd(raw, value)
 
 
-def _odd(one: Any, value: Any) -> Iterator[Any]:
-    if dataclasses.is_dataclass(one) and not isinstance(one, type):
-        for field in dataclasses.fields(one):
-            for odd in _odd(getattr(one, field.name), value):
-                yield replace(one, **{field.name: odd})
-    elif isinstance(one, Mapping):
-        for key in list(one)[:2]:
-            for odd in _odd(one[key], value):
-                yield {**one, key: odd}
-    elif isinstance(one, tuple):
-        for index in range(min(len(one), 2)):
-            for odd in _odd(one[index], value):
-                yield (*one[:index], odd, *one[index + 1 :])
-    elif type(one) in (int, float):
+def _odd(item: Any, value: Any) -> Iterator[Any]:
+    if dataclasses.is_dataclass(item) and not isinstance(item, type):
+        for field in dataclasses.fields(item):
+            for changed in _odd(getattr(item, field.name), value):
+                yield replace(item, **{field.name: changed})
+    elif isinstance(item, Mapping):
+        for key in list(item)[:2]:
+            for changed in _odd(item[key], value):
+                yield {**item, key: changed}
+    elif isinstance(item, tuple):
+        for index in range(min(len(item), 2)):
+            for changed in _odd(item[index], value):
+                yield (*item[:index], changed, *item[index + 1 :])
+    elif type(item) in (int, float):
         yield value
 
 
 @pytest.mark.parametrize("value", [-1, 0, 1 << 32, (1 << 63) - 1, (1 << 64) - 1, 1e20, -0.5])
-async def test_any_figure_of_a_sample_may_be_odd(value: float, tmp_path: Path) -> None:
-    """One after the other, each between two that are right: all are played or refused."""
-    whole = made.raws(made.RUN)
-    taken = []
-    for number, odd in enumerate(odd_samples(whole[2], value)):
-        moment = whole[2].arrived_ns + number * 10**9
-        if odd.arrived_ns != whole[2].arrived_ns:
+async def test_any_figure_of_a_sample_may_be_extreme(value: float, tmp_path: Path) -> None:
+    """Each odd sample is placed between two valid ones; all are played or refused."""
+    samples = made.raws(made.RUN)
+    odd_recording = []
+    for number, sample in enumerate(odd_samples(samples[2], value)):
+        moment = samples[2].arrived_ns + number * 10**9
+        if sample.arrived_ns != samples[2].arrived_ns:
             continue  # the recorder puts a sample where it arrived
-        taken += [replace(odd, arrived_ns=moment, seq=number)]
-    path = written(tmp_path / "odd.iops", [whole[0], *taken])
+        odd_recording += [replace(sample, arrived_ns=moment, seq=number)]
+    path = write_recording(tmp_path / "odd.iops", [samples[0], *odd_recording])
     with Recording(path) as recording:
         believed = []
         try:
@@ -164,11 +172,11 @@ async def test_any_figure_of_a_sample_may_be_odd(value: float, tmp_path: Path) -
         except UsageError:
             assert isinstance(value, float), "64 bits are what kernel and fio count in"
     if isinstance(value, int):
-        assert len(believed) == len(taken) + 1
+        assert len(believed) == len(odd_recording) + 1
         await played_to_the_end(path)
 
 
-def test_a_crash_of_the_replay_never_ends_with_0(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crash_of_the_replay_never_exits_with_0(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(self: ReplayKeys) -> None:
         raise ZeroDivisionError("a paint")
 
@@ -180,7 +188,7 @@ def test_a_crash_of_the_replay_never_ends_with_0(monkeypatch: pytest.MonkeyPatch
     assert run_replay("demo", 1.0) == EXIT_JOB_FAILED
 
 
-def test_a_crash_of_its_thread_never_ends_with_0(
+def test_a_crash_of_the_replay_thread_never_exits_with_0(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def broken(self: ReplaySession, record: object) -> None:

@@ -31,10 +31,10 @@ def replay(charset: Charset = UTF8, paused: bool = False) -> ReplayApp:
     return ReplayApp(session, charset)
 
 
-async def until(pilot: Pilot[int], done: Callable[[], bool]) -> None:
+async def wait_until(pilot: Pilot[int], condition: Callable[[], bool]) -> None:
     for _ in range(1000):
         await settle(pilot)
-        if done():
+        if condition():
             return
         await asyncio.sleep(0.01)
     raise AssertionError(screen_text(pilot.app))  # type: ignore[arg-type]
@@ -44,67 +44,67 @@ def seq(app: ReplayApp) -> int:
     return app.state.frame.seq if app.state.frame else -1
 
 
-async def test_it_plays_to_its_end_and_again() -> None:
+async def test_a_replay_plays_to_its_end_and_restarts() -> None:
     app = replay()
     async with app.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda: shows(app, "end of the recording"))
+        await wait_until(pilot, lambda: shows(app, "end of the recording"))
         last = seq(app)
         assert last > 30
         assert shows(app, "REPLAY 0:43 / 0:43") or shows(app, "again")
         assert app.state.history.end == pytest.approx(app.session.end, abs=1.0)
         await pilot.press("space")
-        await until(pilot, lambda: 0 <= seq(app) < last or shows(app, "end of the recording"))
+        await wait_until(pilot, lambda: 0 <= seq(app) < last or shows(app, "end of the recording"))
         await pilot.press("q")
     assert app.return_code == 0
 
 
-async def test_a_recording_beside_what_was_bought() -> None:
+async def test_a_recording_is_compared_with_the_volume() -> None:
     session = ReplaySession(made.EARLIER_DEMO, 1000.0)
     session.paused = True
     app = ReplayApp(session, UTF8, volume=parse_volume("aws/gp2,size=100g"))
     async with app.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda: seq(app) == 0)
+        await wait_until(pilot, lambda: seq(app) == 0)
         await pilot.press("right")
-        await until(pilot, lambda: app.state.t > 9)
+        await wait_until(pilot, lambda: app.state.t > 9)
         assert "gp2: burst " in screen_text(app).splitlines()[0]
 
 
-async def test_paused_it_is_looked_through_second_by_second() -> None:
+async def test_a_paused_replay_is_stepped_second_by_second() -> None:
     app = replay(paused=True)
     async with app.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda: seq(app) == 0)
+        await wait_until(pilot, lambda: seq(app) == 0)
         assert shows(app, "paused")
         for count in (1, 2, 3):
             await pilot.press("full_stop")
-            await until(pilot, lambda count=count: seq(app) == count)
+            await wait_until(pilot, lambda count=count: seq(app) == count)
         await pilot.press("right", "right")
-        await until(pilot, lambda: app.session.at > 20 and app.state.t > 19)
-        later, ended = seq(app), app.state.history.end or 0
+        await wait_until(pilot, lambda: app.session.at > 20 and app.state.t > 19)
+        later, end = seq(app), app.state.history.end or 0
         assert app.state.fio is not None and "▾" in screen_text(app)
         await pilot.press("left")
-        await until(pilot, lambda: seq(app) < later)
-        await until(pilot, lambda: app.state.t > ended - 12)
-        # what comes later is not known yet, neither in the history nor on the charts
-        assert (app.state.history.end or 0) <= ended - 9
+        await wait_until(pilot, lambda: seq(app) < later)
+        await wait_until(pilot, lambda: app.state.t > end - 12)
+        # later seconds are not known yet, neither in the history nor on the charts
+        assert (app.state.history.end or 0) <= end - 9
         await pilot.press("end")
-        await until(pilot, lambda: shows(app, "end of the recording"))
+        await wait_until(pilot, lambda: shows(app, "end of the recording"))
         await pilot.press("home")
-        await until(pilot, lambda: seq(app) == 0)
+        await wait_until(pilot, lambda: seq(app) == 0)
         assert app.state.step is None and not any(app.state.history.marks(0, 1e9))
         assert app.dashboard is not None and app.dashboard.state is app.state
 
 
-async def test_the_picture_at_one_place_does_not_depend_on_the_way_there() -> None:
+async def test_the_picture_at_a_position_does_not_depend_on_the_way_there() -> None:
     pictures = []
-    for way in (("right", "right"), ("end", "home", "right", "right", "right", "left")):
+    for keys in (("right", "right"), ("end", "home", "right", "right", "right", "left")):
         app = replay(paused=True)
         async with app.run_test(size=WIDE) as pilot:
-            await until(pilot, lambda app=app: seq(app) == 0)
-            for key in way:
+            await wait_until(pilot, lambda app=app: seq(app) == 0)
+            for key in keys:
                 await pilot.press(key)
-                # each key's place is reached before the next
-                await until(pilot, lambda app=app: app.session._goal is None)
-            await until(pilot, lambda app=app: app.session.at == 20 and seq(app) == 22)
+                # each key's position is reached before the next
+                await wait_until(pilot, lambda app=app: app.session._goal is None)
+            await wait_until(pilot, lambda app=app: app.session.at == 20 and seq(app) == 22)
             await settle(pilot)
             rows = screen_text(app).split("\n")
             pictures.append([row for row in rows if "% CPU" not in row])
@@ -117,26 +117,26 @@ async def test_the_picture_at_one_place_does_not_depend_on_the_way_there() -> No
 async def test_keys_that_measure_say_that_this_is_a_recording(key: str) -> None:
     app = replay(paused=True)
     async with app.run_test(size=WIDE) as pilot:
-        await until(pilot, lambda: seq(app) == 0)
+        await wait_until(pilot, lambda: seq(app) == 0)
         await pilot.press(key)
-        await until(pilot, lambda: shows(app, "this is a recording"))
+        await wait_until(pilot, lambda: shows(app, "this is a recording"))
         assert app.screen is app.dashboard
 
 
 async def test_the_help_begins_with_the_keys_of_a_replay() -> None:
     app = replay(paused=True)
     async with app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: seq(app) == 0)
+        await wait_until(pilot, lambda: seq(app) == 0)
         await pilot.press("question_mark")
-        await until(pilot, lambda: isinstance(app.screen, HelpScreen))
+        await wait_until(pilot, lambda: isinstance(app.screen, HelpScreen))
         assert isinstance(app.screen, HelpScreen) and isinstance(app.screen._text, Group)
         assert str(app.screen._text.renderables[0]) == HELP
 
 
-async def test_speed_and_place_stand_in_the_footer_in_any_charset() -> None:
+async def test_speed_and_position_are_in_the_footer_in_any_charset() -> None:
     app = replay(ASCII, paused=True)
     async with app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: seq(app) == 0)
+        await wait_until(pilot, lambda: seq(app) == 0)
         app.session.set_speed(1)
         await pilot.press("greater_than_sign")
         assert app.session.speed == 2
@@ -166,7 +166,9 @@ class RecordableFake(fakes.FakeController):
         self.notice("info", "recorded")
 
 
-async def test_r_records_and_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_r_starts_and_stops_a_recording(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     fake = RecordableFake()
     app = make(fake)
@@ -182,7 +184,7 @@ async def test_r_records_and_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert fake.recording is None and not shows(app, "end recording")
 
 
-async def test_r_says_why_it_can_t() -> None:
+async def test_r_explains_why_it_cannot_record() -> None:
     app = make(RecordableFake(fails="There is no room."))
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)

@@ -24,10 +24,10 @@ def test_text_is_fitted_to_cells_not_characters(text: str, width: int) -> None:
 
 
 @given(st.lists(st.text(alphabet="ab µ漢", max_size=12), max_size=8), st.integers(1, 60))
-def test_a_line_is_exactly_as_wide_as_it_must_be(parts: list[str], width: int) -> None:
+def test_a_line_has_exactly_the_required_width(parts: list[str], width: int) -> None:
     line = Line(width, UTF8)
-    for one in parts:
-        line.add(one)
+    for text in parts:
+        line.add(text)
     assert cell_len(plain(line.build())) == width
 
 
@@ -36,17 +36,15 @@ def test_a_line_is_exactly_as_wide_as_it_must_be(parts: list[str], width: int) -
     st.integers(0, 30),
     st.integers(1, 20),
 )
-def test_a_part_of_a_row_is_what_textual_cuts_out_of_it(
-    texts: list[str], begin: int, width: int
-) -> None:
+def test_a_part_of_a_row_equals_textual_s_crop(texts: list[str], begin: int, width: int) -> None:
     row = tuple((text, None) for text in texts)
-    whole = Strip([Segment(text) for text in texts]).extend_cell_length(begin + width)
-    cut = whole.crop(begin, begin + width)
+    strip = Strip([Segment(text) for text in texts]).extend_cell_length(begin + width)
+    cut = strip.crop(begin, begin + width)
     assert "".join(text for text, _ in part(row, begin, begin + width)) == cut.text
 
 
 @pytest.mark.parametrize("width", [10, 20, 40, 80, 200])
-def test_tables_fit_and_no_number_moves_another(width: int) -> None:
+def test_tables_fit_and_columns_do_not_move(width: int) -> None:
     columns = [Column(f"c{i}", 6, lambda v: f.number(v), drop=i) for i in range(8)]
     table = Table(columns, 5, width, UTF8)
     small, large = plain(table.row("a", 1)), plain(table.row("a", 999_000))
@@ -56,18 +54,18 @@ def test_tables_fit_and_no_number_moves_another(width: int) -> None:
     assert "c0" in table.titles
 
 
-def test_titles_keep_their_note_only_where_it_fits() -> None:
+def test_titles_keep_their_note_only_if_it_fits() -> None:
     assert "note" in plain(rule(40, UTF8, ("title", None), right=(("note", None),)))
     assert "note" not in plain(rule(12, UTF8, ("title", None), right=(("note", None),)))
 
 
-def test_words_are_broken_between_words() -> None:
+def test_text_is_wrapped_between_words() -> None:
     assert [plain(row).strip() for row in wrap(12, UTF8, "one two three four")] == [
         "one two", "three four",
     ]  # fmt: skip
 
 
-def test_the_locale_and_the_console_decide_the_characters() -> None:
+def test_the_locale_and_the_console_choose_the_characters() -> None:
     assert charset_for({"LANG": "de_DE.UTF-8"}) is UTF8
     assert charset_for({"LC_ALL": "C", "LANG": "de_DE.UTF-8"}) is ASCII
     assert charset_for({"LC_ALL": "de_DE@euro"}) is ASCII
@@ -77,9 +75,9 @@ def test_the_locale_and_the_console_decide_the_characters() -> None:
 
 
 @given(st.text(max_size=30))
-def test_ascii_is_ascii_and_as_long(text: str) -> None:
-    found = ASCII.text(text)
-    assert found.isascii() and len(found) == len(text)
+def test_ascii_text_is_ascii_and_has_the_same_length(text: str) -> None:
+    ascii_text = ASCII.text(text)
+    assert ascii_text.isascii() and len(ascii_text) == len(text)
 
 
 @example(118, 32, 4, 8, 0, {}, 0)
@@ -100,14 +98,14 @@ def test_regions_stay_on_the_screen_and_do_not_overlap(
         if isinstance(box, layout.Box) and box.width and box.height
     ]  # fmt: skip
     assert set(plan.extra) == set(more)
-    taken: set[tuple[int, int, int]] = set()
+    cells: set[tuple[int, int, int]] = set()
     for box in boxes:
         assert box.x >= 0 and box.y >= 0 and box.height > 0
         assert box.x + box.width <= width and box.y + box.height <= height
         for y in range(box.y, box.y + box.height):
             for x in range(box.x, box.x + box.width):
-                assert (x, y, 0) not in taken
-                taken.add((x, y, 0))
+                assert (x, y, 0) not in cells
+                cells.add((x, y, 0))
     assert plan.header.height in (1, 2) and plan.footer.height == 1
     assert plan.finding.height >= 1 and plan.message.height == 1
     if not plan.tabbed:
@@ -115,7 +113,7 @@ def test_regions_stay_on_the_screen_and_do_not_overlap(
         assert plan.cpus.height >= 3
 
 
-def test_an_arrow_in_ascii_is_not_taken_for_greater_than() -> None:
+def test_an_arrow_in_ascii_is_not_confused_with_greater_than() -> None:
     # where columns are, the length stays the same
     assert ASCII.text("hctx 0 → CPU 1") == "hctx 0 ->CPU 1"
     assert ASCII.text("← →") == "< >"
@@ -124,6 +122,6 @@ def test_an_arrow_in_ascii_is_not_taken_for_greater_than() -> None:
     assert "".join(text for text, _ in row) == " depth 1 -> 2".ljust(40)
 
 
-def test_titles_begin_with_a_capital_letter_but_for_fio_s_name() -> None:
-    found = [capital(one) for one in ("latency", "by CPU", "fio latency", "")]
-    assert found == ["Latency", "By CPU", "fio latency", ""]
+def test_titles_start_with_a_capital_letter_except_fio() -> None:
+    titles = [capital(title) for title in ("latency", "by CPU", "fio latency", "")]
+    assert titles == ["Latency", "By CPU", "fio latency", ""]

@@ -1,4 +1,4 @@
-"""The runs of a session on the screen: panel, list, base, and what is said at a run's end."""
+"""The runs of a session on the screen: panel, list, base, and the message at a run's end."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TITLE = "randrw 4k  QD {} × 2 jobs"
 
 
 def restart(fake: fakes.FakeController, depth: int, seconds: int = 4) -> None:
-    """As ``]`` does it: the run is stopped, the next one begins."""
+    """Stop the run and start the next one, as ``]`` does."""
     fake.finish(interrupted=True)
     fake.mark(f"QD {depth}")
     fake.begin(TITLE.format(depth))
@@ -44,28 +44,28 @@ async def demonstration(
 
 
 def played(count: int, base: int | None = None) -> LiveState:
-    """So many runs, the last one still under way."""
+    """A state with some runs, the last one still running."""
     fake = fakes.FakeController(title=TITLE.format(1))
-    found = LiveState(("nvme0n1",))
-    fake.start(found.apply)
+    live_state = LiveState(("nvme0n1",))
+    fake.start(live_state.apply)
     for n in range(count):
         fake.run_job("mixed-4k", {})
         fake.tick(2)
         if n + 1 == base:
             fake.finish()
-            found.runs.toggle_base()
+            live_state.runs.toggle_base()
         elif n + 1 < count:
             fake.finish(interrupted=True)
         fake.title = TITLE.format(n + 2)
-    return found
+    return live_state
 
 
 def text(rows: object) -> list[str]:
-    return ["".join(piece for piece, _ in row) for row in rows]  # type: ignore[attr-defined]
+    return ["".join(part for part, _ in row) for row in rows]  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("size", [(200, 50), (250, 70), (160, 45)])
-async def test_a_large_screen_has_the_runs_in_sight(size: tuple[int, int]) -> None:
+async def test_a_large_screen_shows_the_runs(size: tuple[int, int]) -> None:
     app = make()
     async with app.run_test(size=size) as pilot:
         await demonstration(app, pilot)
@@ -78,7 +78,7 @@ async def test_a_large_screen_has_the_runs_in_sight(size: tuple[int, int]) -> No
             assert "runs now" in lines[2] and "stopped" in lines[5]
 
 
-async def test_a_small_screen_has_a_tab_for_them_that_costs_no_row() -> None:
+async def test_a_small_screen_has_a_tab_for_the_runs_that_costs_no_row() -> None:
     app = make()
     async with app.run_test(size=(80, 24)) as pilot:
         await demonstration(app, pilot)
@@ -111,7 +111,7 @@ async def test_a_click_on_a_title_of_the_list_sorts_it() -> None:
         assert "sorted by MiB/s, largest first" in app.screen.note  # type: ignore[attr-defined]
 
 
-async def test_v_lists_all_runs_and_the_list_stays_live() -> None:
+async def test_v_lists_all_runs_live() -> None:
     app = make()
     async with app.run_test(size=(120, 36)) as pilot:
         fake = await demonstration(app, pilot)
@@ -128,7 +128,7 @@ async def test_v_lists_all_runs_and_the_list_stays_live() -> None:
         assert app.screen is app.dashboard
 
 
-async def test_no_column_of_the_list_is_cut_off_on_a_narrow_terminal() -> None:
+async def test_no_column_of_the_list_is_cut_on_a_narrow_terminal() -> None:
     app = make()
     async with app.run_test(size=(80, 24)) as pilot:
         await demonstration(app, pilot, 4)
@@ -144,7 +144,7 @@ async def test_no_column_of_the_list_is_cut_off_on_a_narrow_terminal() -> None:
         assert table.virtual_size.width <= table.size.width
 
 
-async def test_big_v_chooses_the_base_and_takes_it_back() -> None:
+async def test_shift_v_chooses_the_base_and_clears_it() -> None:
     app = make()
     async with app.run_test(size=(200, 50)) as pilot:
         await running(app, pilot, 0)
@@ -167,64 +167,64 @@ async def test_big_v_chooses_the_base_and_takes_it_back() -> None:
         assert app.state.runs.base is None and shows(app, "no base run")
 
 
-def test_the_base_stays_in_sight() -> None:
-    shown = text(runs_panel.rows(played(12, base=2), 120, 8, UTF8, "j"))
-    assert [line.split()[0] for line in shown[2:]] == ["12", "11", "10", "9", "8", "2"]
-    assert "v: all 12" in shown[0] and "base" in shown[-1]
+def test_the_base_stays_visible() -> None:
+    lines = text(runs_panel.rows(played(12, base=2), 120, 8, UTF8, "j"))
+    assert [line.split()[0] for line in lines[2:]] == ["12", "11", "10", "9", "8", "2"]
+    assert "v: all 12" in lines[0] and "base" in lines[-1]
 
 
 @pytest.mark.parametrize("width", [60, 80, 118, 160, 250])
 @pytest.mark.parametrize("charset", [UTF8, ASCII])
-def test_columns_depend_on_the_width_alone(width: int, charset: Charset) -> None:
+def test_columns_depend_only_on_the_width(width: int, charset: Charset) -> None:
     heads = set()
-    for found in (played(1), played(3), played(12, base=2)):
-        shown = text(runs_panel.rows(found, width, 8, charset, "j"))
-        assert [len(line) for line in shown] == [width] * 8
-        heads.add(shown[1])
+    for live_state in (played(1), played(3), played(12, base=2)):
+        lines = text(runs_panel.rows(live_state, width, 8, charset, "j"))
+        assert [len(line) for line in lines] == [width] * 8
+        heads.add(lines[1])
         if charset is ASCII:
-            assert all(line.isascii() for line in shown)
+            assert all(line.isascii() for line in lines)
     (head,) = heads
     assert {"IOPS", "before", "base", "p99"} <= set(head.split())
 
 
-def test_without_a_run_it_is_said_how_to_get_one() -> None:
-    shown = text(runs_panel.rows(LiveState(), 120, 8, UTF8, "mixed-4k"))
-    assert "none yet: r runs mixed-4k" in shown[1] and len(shown) == 8
+def test_without_a_run_the_panel_explains_how_to_start_one() -> None:
+    lines = text(runs_panel.rows(LiveState(), 120, 8, UTF8, "mixed-4k"))
+    assert "none yet: r runs mixed-4k" in lines[1] and len(lines) == 8
     assert "No job has run yet" in text(runs_panel.list_rows(LiveState(), 80, UTF8))[0]
 
 
-def test_at_its_end_a_run_says_what_came_of_it() -> None:
-    found = played(2)
-    found.apply(StepFinished(9.0, 2, 0, "", False))
-    line = "".join(piece for piece, _ in bars.message_line(found, None, None, 160, UTF8))
+def test_the_end_of_a_run_shows_its_result() -> None:
+    live_state = played(2)
+    live_state.apply(StepFinished(9.0, 2, 0, "", False))
+    line = "".join(part for part, _ in bars.message_line(live_state, None, None, 160, UTF8))
     assert "run 2: 4" in line and " IOPS, " in line and " MiB/s, p99 " in line
     assert "% to run 1" in line and NEXT_KEYS in line
-    narrow = "".join(piece for piece, _ in bars.message_line(found, None, None, 80, UTF8))
+    narrow = "".join(part for part, _ in bars.message_line(live_state, None, None, 80, UTF8))
     assert "% to run 1" in narrow and "r runs" not in narrow, "whole words, or none"
 
 
 def test_errors_and_outcomes_come_first() -> None:
-    found = played(1)
-    found.apply(StepFinished(9.0, 1, 1, "fio failed", False))
-    assert found.log.notice is not None and found.log.notice.text == "fio failed"
-    assert found.runs.rows[0].ended == "failed"
-    found = played(1)
-    found.apply(StepFinished(9.0, 1, 0, "", False))
-    found.apply(
+    live_state = played(1)
+    live_state.apply(StepFinished(9.0, 1, 1, "fio failed", False))
+    assert live_state.log.notice is not None and live_state.log.notice.text == "fio failed"
+    assert live_state.runs.rows[0].ended == "failed"
+    live_state = played(1)
+    live_state.apply(StepFinished(9.0, 1, 0, "", False))
+    live_state.apply(
         ExpectationChecked(9.0, 1, "iops>=1", "fio.total.iops", "1/s", ">=", 1, 1, 5.0, True, 1.0)
     )
-    assert found.log.notice is not None and found.log.notice.level == "PASS"
+    assert live_state.log.notice is not None and live_state.log.notice.level == "PASS"
 
 
-def test_many_runs_do_not_grow_without_end() -> None:
-    found = LiveState(("nvme0n1",))
+def test_the_list_of_runs_is_bounded() -> None:
+    live_state = LiveState(("nvme0n1",))
     fake = fakes.FakeController()
-    fake.start(found.apply)
+    fake.start(live_state.apply)
     for _ in range(MAX_RUNS + 5):
         fake.run_job("mixed-4k", {})
         fake.tick(1)
         fake.finish()
-    assert len(found.runs.rows) == MAX_RUNS and found.runs.rows[0].step == 6
+    assert len(live_state.runs.rows) == MAX_RUNS and live_state.runs.rows[0].step == 6
 
 
 SCENES = {
@@ -247,15 +247,17 @@ def test_looks(name: str, snap_compare: Callable[..., bool]) -> None:
     assert snap_compare(app, terminal_size=size, run_before=before)
 
 
-def test_the_end_of_a_run_has_the_whole_line_if_it_needs_it() -> None:
-    found = played(2)
-    found.apply(StepFinished(9.0, 2, 0, "", True))
-    line = "".join(p for p, _ in bars.message_line(found, None, OwnCost(1.0), 80, UTF8))
+def test_the_end_of_a_run_may_use_the_whole_line() -> None:
+    live_state = played(2)
+    live_state.apply(StepFinished(9.0, 2, 0, "", True))
+    line = "".join(p for p, _ in bars.message_line(live_state, None, OwnCost(1.0), 80, UTF8))
     assert "% to run 1" in line and "CPU" not in line
-    wide = "".join(p for p, _ in bars.message_line(found, None, OwnCost(1.0), 200, UTF8))
+    wide = "".join(p for p, _ in bars.message_line(live_state, None, OwnCost(1.0), 200, UTF8))
     assert NEXT_KEYS in wide and "CPU" in wide
-    found.request_run()
-    assert NEXT_KEYS not in "".join(p for p, _ in bars.message_line(found, None, None, 200, UTF8))
+    live_state.request_run()
+    assert NEXT_KEYS not in "".join(
+        p for p, _ in bars.message_line(live_state, None, None, 200, UTF8)
+    )
 
 
 DISK = Target(DEVICE, "/dev/vda", "vda", ("vda",))
@@ -265,18 +267,18 @@ def rows_of(count: int) -> list[RunRow]:
     return [RunRow(n + 1, "j", f"title {n + 1}", None, iops=1000.0) for n in range(count)]
 
 
-def test_the_runs_that_stay_in_the_terminal() -> None:
-    other = Target(FILE, "/" + "x" * 90, None, ())
-    lines = runs_text([(other, rows_of(3)), (DISK, rows_of(18))]).splitlines()
+def test_the_table_of_runs_stays_in_the_terminal() -> None:
+    target = Target(FILE, "/" + "x" * 90, None, ())
+    lines = runs_text([(target, rows_of(3)), (DISK, rows_of(18))]).splitlines()
     assert max(map(len, lines)) == 80
     assert ", the last 2 of 3 runs:" in lines[0] and "title 2" in lines[2]
     assert lines[5] == "runs on vda:" and lines[7].split()[:3] == ["1", "title", "1"]
     assert sum("title" in line for line in lines) == 20
     assert runs_text([]) == "" == runs_text([(DISK, [])])
-    assert "the last 20 of 21 runs" in runs_text([(other, rows_of(3)), (DISK, rows_of(21))])
+    assert "the last 20 of 21 runs" in runs_text([(target, rows_of(3)), (DISK, rows_of(21))])
 
 
-async def test_what_a_session_says_while_it_is_closed_is_in_its_runs() -> None:
+async def test_messages_of_a_closing_session_are_in_its_runs() -> None:
     app = make()
     async with app.run_test(size=(120, 36)) as pilot:
         fake = await running(app, pilot, 3)

@@ -1,4 +1,4 @@
-"""The layout that is kept for the next start."""
+"""The layout saved for the next start."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from test_app import make, running, settle, shows
-from test_fleet_screen import four, made, until
+from test_fleet_screen import four_hosts, make_app, wait_until
 
 from iopstui.ui.core.preferences import PREFERENCES
 from iopstui.ui.core.saved_layout import DOT_SECONDS, PANELS, SavedLayout, parse_layout
@@ -16,16 +16,16 @@ from iopstui.ui.fleet.hosts import ORDERS
 from iopstui.ui.fleet.saved_layout import PANELS as FLEET_PANELS
 from iopstui.ui.fleet.saved_layout import FleetLayout, parse_fleet_layout
 
-Kept = list[tuple[str, str | bool]]
+SavedPreferences = list[tuple[str, str | bool]]
 
 
 @pytest.fixture
-def kept(monkeypatch: pytest.MonkeyPatch) -> Kept:
-    found: Kept = []
+def saved(monkeypatch: pytest.MonkeyPatch) -> SavedPreferences:
+    saved: SavedPreferences = []
     monkeypatch.setattr(PREFERENCES, "layout", "")
     monkeypatch.setattr(PREFERENCES, "fleet_layout", "")
-    monkeypatch.setattr(PREFERENCES, "remember", lambda key, value: found.append((key, value)))
-    return found
+    monkeypatch.setattr(PREFERENCES, "remember", lambda key, value: saved.append((key, value)))
+    return saved
 
 
 @given(
@@ -34,49 +34,49 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> Kept:
         st.sampled_from(DOT_SECONDS),
     )
 )  # fmt: skip
-def test_its_words_are_the_same_layout(layout: SavedLayout) -> None:
+def test_a_layout_survives_a_round_trip_through_text(layout: SavedLayout) -> None:
     assert parse_layout(str(layout)) == layout
 
 
-def test_another_word_is_refused() -> None:
+def test_unknown_words_are_refused() -> None:
     assert str(SavedLayout()) == ""
     with pytest.raises(ValueError, match="'latencies' is not one of iops, latency"):
         parse_layout("latencies zoomed")
     assert len(registry.tabs()) == len(PANELS)
 
 
-async def test_what_was_left_is_there_at_the_next_start(kept: Kept) -> None:
+async def test_the_layout_is_restored_at_the_next_start(saved: SavedPreferences) -> None:
     app = make()
     async with app.run_test(size=(160, 45)) as pilot:
         await running(app, pilot)
         await pilot.press("h", "p", "minus", "2", "2")
         await settle(pilot)
         assert app.dashboard is not None and app.dashboard.fullscreen
-        assert kept == []
+        assert saved == []
         await pilot.press("q")
-    assert kept == [("layout", "latency zoomed heat-map percentiles 2s")]
+    assert saved == [("layout", "latency zoomed heat-map percentiles 2s")]
     app = make()
     async with app.run_test(size=(160, 45)) as pilot:
         await running(app, pilot)
         board = app.dashboard
         assert isinstance(board, Dashboard)
-        assert str(board.saved_layout) == kept[0][1]
+        assert str(board.saved_layout) == saved[0][1]
         assert board.panels["cpus"].shown is False and board.heat_maps.fio.shown
         await pilot.press("escape", "h", "p", "h", "plus", "1")
         assert not board.fullscreen
         await pilot.press("q")
-    assert kept[1:] == [("layout", "percentiles")]
+    assert saved[1:] == [("layout", "percentiles")]
 
 
-async def test_a_layout_that_did_not_change_is_not_written(kept: Kept) -> None:
+async def test_an_unchanged_layout_is_not_written(saved: SavedPreferences) -> None:
     app = make()
     async with app.run_test(size=(160, 45)) as pilot:
         await running(app, pilot)
         await pilot.press("2", "2", "0", "1", "q")
-    assert kept == []
+    assert saved == []
 
 
-async def test_a_panel_without_room_keeps_its_tab() -> None:
+async def test_a_panel_without_space_keeps_its_tab() -> None:
     app = make()
     async with app.run_test(size=(160, 45)) as pilot:
         await running(app, pilot)
@@ -90,7 +90,7 @@ async def test_a_panel_without_room_keeps_its_tab() -> None:
         assert board.panels["completions"].shown
 
 
-async def test_another_device_has_the_same_layout(kept: Kept) -> None:
+async def test_another_device_has_the_same_layout(saved: SavedPreferences) -> None:
     app = make()
     async with app.run_test(size=(160, 45)) as pilot:
         await running(app, pilot)
@@ -100,10 +100,10 @@ async def test_another_device_has_the_same_layout(kept: Kept) -> None:
         app.targets.begin(("/dev/nvme0n1",), False)
         await settle(pilot)
         assert app.dashboard is not None and app.dashboard.heat_enabled
-    assert kept == [("layout", "heat-map")]
+    assert saved == [("layout", "heat-map")]
 
 
-async def test_a_configuration_that_cannot_be_written_stops_nothing(
+async def test_an_unwritable_configuration_stops_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def refused(key: str, value: str | bool) -> None:
@@ -125,29 +125,29 @@ async def test_a_configuration_that_cannot_be_written_stops_nothing(
         st.sampled_from((None, True, False)),
     )
 )  # fmt: skip
-def test_the_words_of_a_fleet_s_are_the_same_layout(layout: FleetLayout) -> None:
+def test_a_fleet_layout_survives_a_round_trip_through_text(layout: FleetLayout) -> None:
     assert parse_fleet_layout(str(layout)) == layout
 
 
-async def test_a_fleet_s_screen_begins_as_it_was_left(kept: Kept) -> None:
-    app, _ = made(four())
+async def test_a_fleet_s_layout_is_restored(saved: SavedPreferences) -> None:
+    app, _ = make_app(four_hosts())
     async with app.run_test(size=(80, 24)) as pilot:
         await settle(pilot)
         await pilot.press("2", "h", "minus", "o", "o", "O", "k", "q")
-    assert kept == [("fleet-layout", "latency heat-map 2s by-iops reversed map")]
-    app, runs = made(four())
+    assert saved == [("fleet-layout", "latency heat-map 2s by-iops reversed map")]
+    app, runs = make_app(four_hosts())
     async with app.run_test(size=(80, 24)) as pilot:
         await settle(pilot)
         board = app.fleet_screen
-        assert board is not None and str(board.saved_layout) == kept[0][1]
+        assert board is not None and str(board.saved_layout) == saved[0][1]
         # also with one host opened: what is kept is the board of all
         runs.play(3)
         await settle(pilot)
         await pilot.press("4", "k")
         await settle(pilot)
         await pilot.press("enter")
-        await until(pilot, lambda: app.host_view is not None)
+        await wait_until(pilot, lambda: app.host_view is not None)
         await pilot.press("escape", "q")
-    assert kept[1:] == [("fleet-layout", "heat-map 2s by-iops reversed rows")]
+    assert saved[1:] == [("fleet-layout", "heat-map 2s by-iops reversed rows")]
     with pytest.raises(ValueError, match="'big' is not one of iops, "):
         parse_fleet_layout("big")

@@ -1,4 +1,4 @@
-"""Frozen: one second in all panes, and walking back and forth in time."""
+"""Frozen: one second in all panes, and stepping back and forth in time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from iopstui.ui.state.live import LiveState
 from iopstui.ui.state.second_history import MAX_SECONDS, SecondHistory
 
 
-def told(seconds: int) -> LiveState:
+def state_after(seconds: int) -> LiveState:
     state = LiveState(("nvme0n1",))
     for t in range(1, seconds + 1):
         state.apply(FrameReady(float(t), frame(t=float(t))))
@@ -24,49 +24,51 @@ def told(seconds: int) -> LiveState:
 
 
 def times(moments: SecondHistory) -> list[float]:
-    return [one.t for one in moments]
+    return [moment.t for moment in moments]
 
 
 def test_only_the_last_minutes_are_kept() -> None:
-    kept = times(told(MAX_SECONDS + 7).recent_seconds)
-    assert kept == [float(t) for t in range(8, MAX_SECONDS + 8)]
+    remaining = times(state_after(MAX_SECONDS + 7).recent_seconds)
+    assert remaining == [float(t) for t in range(8, MAX_SECONDS + 8)]
 
 
-def test_moments_are_found_by_steps_and_by_time() -> None:
-    moments = told(30).recent_seconds
+def test_moments_are_found_by_step_and_by_time() -> None:
+    moments = state_after(30).recent_seconds
     steps = [(15.0, 0), (15.4, 1), (15.0, -99), (15.0, 99)]
-    found = [moments.near(t, step) for t, step in steps]
-    assert [one.t for one in found if one is not None] == [15.0, 16.0, 1.0, 30.0]
+    by_step = [moments.near(t, step) for t, step in steps]
+    assert [moment.t for moment in by_step if moment is not None] == [15.0, 16.0, 1.0, 30.0]
     by_time = [moments.at(t) for t in (5.0, 5.2, -1e9, 1e9)]
-    assert [one.t for one in by_time if one is not None] == [5.0, 6.0, 1.0, 30.0]
+    assert [moment.t for moment in by_time if moment is not None] == [5.0, 6.0, 1.0, 30.0]
     assert SecondHistory().near(1.0, 0) is None and SecondHistory().at(1.0) is None
 
 
-def test_the_histograms_are_not_kept_and_the_percentiles_are() -> None:
+def test_percentiles_are_kept_without_their_histograms() -> None:
     fake, state = fakes.FakeController(), LiveState(("nvme0n1",))
     fake.start(state.apply)
     fake.run_job("mixed-4k", {})
     fake.tick(3)
-    whole, last = state.frame, state.recent_seconds.near(3.0, 0)
-    assert whole is not None and whole.fio is not None and whole.fio.total.bins
+    current_frame, last = state.frame, state.recent_seconds.near(3.0, 0)
+    assert (
+        current_frame is not None and current_frame.fio is not None and current_frame.fio.total.bins
+    )
     assert last is not None and last.frame.fio is not None and last.fio is last.frame
     assert not last.frame.fio.total.bins and not last.frame.fio.directions["read"].bins
-    assert last.frame.fio.total.percentiles == whole.fio.total.percentiles
+    assert last.frame.fio.total.percentiles == current_frame.fio.total.percentiles
 
 
-def test_a_copy_stays_as_it_was() -> None:
-    state = told(5)
-    still = state.snapshot()
+def test_a_snapshot_does_not_change() -> None:
+    state = state_after(5)
+    snapshot = state.snapshot()
     state.apply(FrameReady(6.0, frame(t=6.0)))
     state.apply(FindingReported(6.0, Finding("one-cpu", "CPU 1 alone completes", "")))
     state.add_message("info", "frozen")
     state.next_run.note_change("iodepth", "iodepth 64")
-    assert times(still.recent_seconds) == [1.0, 2.0, 3.0, 4.0, 5.0]
-    assert not still.current_findings() and state.current_findings()
-    assert still.visible_notice() is None and not still.next_run.pending
+    assert times(snapshot.recent_seconds) == [1.0, 2.0, 3.0, 4.0, 5.0]
+    assert not snapshot.current_findings() and state.current_findings()
+    assert snapshot.visible_notice() is None and not snapshot.next_run.pending
 
 
-def test_the_window_reaches_back_and_follows_again() -> None:
+def test_the_window_moves_back_and_follows_again() -> None:
     window = TimeWindow(start=100.0, dot_s=1.0)
     window.extend_to(130.0, 80)
     assert window.start == 100.0
@@ -76,17 +78,17 @@ def test_the_window_reaches_back_and_follows_again() -> None:
 
 
 def iops_at(app: IopstuiApp) -> str:
-    found = app.dashboard and app.dashboard.shown_state.fio
-    assert found and found.fio
-    return f.number(found.fio.total.iops)
+    sample = app.dashboard and app.dashboard.shown_state.fio
+    assert sample and sample.fio
+    return f.number(sample.fio.total.iops)
 
 
-async def test_all_panes_show_the_second_that_is_walked_to() -> None:
+async def test_all_panes_show_the_selected_second() -> None:
     app = make()
     async with app.run_test(size=WIDE) as pilot:
         fake = await running(app, pilot, 20)
         assert app.dashboard is not None
-        then = {t: round(app.dashboard.state.recent_seconds.near(float(t), 0).frame.fio.total.iops)  # type: ignore[union-attr]
+        iops = {t: round(app.dashboard.state.recent_seconds.near(float(t), 0).frame.fio.total.iops)  # type: ignore[union-attr]
                 for t in (8, 19)}  # fmt: skip
         await pilot.press("left")
         await settle(pilot)
@@ -98,7 +100,7 @@ async def test_all_panes_show_the_second_that_is_walked_to() -> None:
         await settle(pilot)
         assert app.dashboard.frozen_at == 8.0
         assert shows(app, "FROZEN at 0:08") and shows(app, "0:17 ago")
-        assert round(app.dashboard.shown_state.fio.fio.total.iops) == then[8] != then[19]  # type: ignore[union-attr]
+        assert round(app.dashboard.shown_state.fio.fio.total.iops) == iops[8] != iops[19]  # type: ignore[union-attr]
         assert shows(app, f"⠒⠒ fio {iops_at(app)}")
         older = [app.dashboard.panels[name].text() for name in ("fio", "kernel", "cpus")]
         assert older[0] != newer[0]
@@ -115,7 +117,7 @@ async def test_all_panes_show_the_second_that_is_walked_to() -> None:
         assert app.dashboard.shown_state.t == 25.0
 
 
-async def test_the_finding_is_that_of_the_second_that_is_walked_to() -> None:
+async def test_the_finding_shown_is_that_of_the_selected_second() -> None:
     app = make()
     async with app.run_test(size=WIDE) as pilot:
         fake = await running(app, pilot, 4)
@@ -126,18 +128,18 @@ async def test_the_finding_is_that_of_the_second_that_is_walked_to() -> None:
         )
         fake.tick(2)
         await settle(pilot)
-        seen = []
+        texts = []
         for keys in (("left",), ("left", "left", "left"), ("home",), ("end",)):
             await pilot.press(*keys)
             await settle(pilot)
-            seen.append(app.dashboard and app.dashboard.panels["finding"].text())
-        newest, earlier, oldest, end = (str(one) for one in seen)
+            texts.append(app.dashboard and app.dashboard.panels["finding"].text())
+        newest, earlier, oldest, end = (str(text) for text in texts)
         assert "(0:05-0:07)" in newest and "iodepth is not reached" in newest and "1 of 2" in newest
         assert "(0:02-0:04)" in earlier and "CPU 1 is full" in earlier and "1 of" not in earlier
         assert "No problems detected" in oldest and end == newest
 
 
-async def test_lists_show_the_frozen_second_too_and_right_says_that_it_is_now() -> None:
+async def test_lists_show_the_frozen_second_and_right_returns_to_now() -> None:
     app = make()
     async with app.run_test(size=(120, 36)) as pilot:
         fake = await running(app, pilot, 6)

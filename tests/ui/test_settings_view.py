@@ -40,7 +40,7 @@ def explained(screen: Settings) -> str:
     return str(screen.query_one("#jobs-text", Static).content)
 
 
-async def test_a_turns_rq_affinity_and_s_the_scheduler() -> None:
+async def test_a_changes_rq_affinity_and_s_the_scheduler() -> None:
     app = make()
     async with app.run_test(size=WIDE) as pilot:
         fake = await running(app, pilot)
@@ -54,7 +54,7 @@ async def test_a_turns_rq_affinity_and_s_the_scheduler() -> None:
         assert fake.calls[-1] == ("tune", "scheduler", "mq-deadline")
 
 
-async def test_a_target_without_a_queue_is_told_so() -> None:
+async def test_a_target_without_a_queue_has_a_message() -> None:
     app = make(fakes.FakeController(target=fakes.ON_TMPFS))
     async with app.run_test(size=WIDE) as pilot:
         fake = await running(app, pilot)
@@ -65,7 +65,7 @@ async def test_a_target_without_a_queue_is_told_so() -> None:
         assert not [call for call in fake.calls if call[0] == "tune"]
 
 
-async def test_of_a_disk_that_was_removed_every_key_says_that_it_is_gone() -> None:
+async def test_every_key_reports_that_the_disk_was_removed() -> None:
     app = make(fakes.FakeController())
     async with app.run_test(size=WIDE) as pilot:
         fake = app.controller
@@ -85,7 +85,7 @@ async def test_of_a_disk_that_was_removed_every_key_says_that_it_is_gone() -> No
         assert explained(app.screen).startswith("nvme0n1 is gone: the kernel no longer lists it")
 
 
-async def test_all_settings_are_explained_and_turned() -> None:
+async def test_all_settings_are_explained_and_can_be_changed() -> None:
     app = make(controller())
     async with app.run_test(size=(80, 24)) as pilot:
         fake = await running(app, pilot)
@@ -119,15 +119,15 @@ async def test_all_settings_are_explained_and_turned() -> None:
         assert "sudo tee" in explained(screen)
 
 
-def test_each_value_of_a_tunable_is_explained_in_its_own_line() -> None:
-    found = _meaning(TUNABLES["rq_affinity"].meaning)
-    assert [words[:2] for _, words in found] == ["CP", "0 ", "1 ", "2 "]
+def test_each_value_of_a_tunable_is_explained_on_its_own_line() -> None:
+    explanations = _meaning(TUNABLES["rq_affinity"].meaning)
+    assert [explanation[:2] for _, explanation in explanations] == ["CP", "0 ", "1 ", "2 "]
     assert _meaning(TUNABLES["nomerges"].meaning)[-1] == ("", "2 none")
     for name in ("iostats", "nr_requests"):
         assert _meaning(TUNABLES[name].meaning) == [("Meaning", TUNABLES[name].meaning)]
 
 
-async def test_a_long_message_goes_on_below_its_beginning() -> None:
+async def test_a_long_message_continues_below() -> None:
     app = make()
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
@@ -139,7 +139,7 @@ async def test_a_long_message_goes_on_below_its_beginning() -> None:
         assert all(line[: lines[0].index("warning")].strip(" │") == "" for line in lines[1:]), lines
 
 
-async def test_a_refusal_and_the_new_value_are_shown_where_it_was_asked() -> None:
+async def test_a_refusal_and_the_new_value_are_shown_in_the_dialog() -> None:
     app = make(controller())
     async with app.run_test(size=(80, 24)) as pilot:
         fake = await running(app, pilot)
@@ -148,8 +148,8 @@ async def test_a_refusal_and_the_new_value_are_shown_where_it_was_asked() -> Non
         fake.notice("error", "The kernel refuses nr_requests=9999 for nvme0n1.")
         fake.settings = (TunableState("nr_requests", "x", "512", (), "a number"),)
         await settle(pilot)
-        said = app.screen.query_one("#settings-said", Static).content
-        assert "The kernel refuses nr_requests=9999" in str(said)
+        message = app.screen.query_one("#settings-said", Static).content
+        assert "The kernel refuses nr_requests=9999" in str(message)
         label = app.screen.query_one(OptionList).get_option_at_index(0).prompt
         assert "512" in str(label)
         await pilot.press("escape")
@@ -157,7 +157,7 @@ async def test_a_refusal_and_the_new_value_are_shown_where_it_was_asked() -> Non
         assert isinstance(app.screen, Dashboard)
 
 
-async def test_keys_that_would_do_nothing_are_not_offered() -> None:
+async def test_keys_without_an_effect_are_not_offered() -> None:
     app = make(controller())
     async with app.run_test(size=(80, 24)) as pilot:
         fake = await running(app, pilot)
@@ -166,13 +166,13 @@ async def test_keys_that_would_do_nothing_are_not_offered() -> None:
         screen = app.screen
         assert isinstance(screen, Settings)
         assert "Enter Change" in screen.keys.text, "one of them can be changed"
-        fake.settings = tuple(replace(one, refused="a recording") for one in fake.settings)
+        fake.settings = tuple(replace(setting, refused="a recording") for setting in fake.settings)
         fake.notice("info", "x")
         await settle(pilot)
         assert "Change" not in screen.keys.text and screen.note == settings.NOTHING_TO_CHANGE
 
 
-async def test_without_settings_the_screen_says_so() -> None:
+async def test_the_screen_explains_missing_settings() -> None:
     app = make()
     async with app.run_test(size=(80, 24)) as pilot:
         await running(app, pilot)
@@ -203,30 +203,30 @@ async def test_any_fio_option_restarts_the_job_with_a_mark() -> None:
         assert ("mark", "rwmixread: the job's own value") in fake.calls
 
 
-async def test_what_is_no_option_stays_in_the_field() -> None:
+async def test_a_bad_option_stays_in_the_field() -> None:
     app = make()
     async with app.run_test(size=(80, 24)) as pilot:
         fake = await running(app, pilot)
         await pilot.press("colon", "r", "w", "enter")
         await settle(pilot)
-        words = str(app.screen.query_one("#prompt-foot", Static).content)
-        assert "not of the form OPTION=VALUE" in words and "--set" not in words
+        text = str(app.screen.query_one("#prompt-foot", Static).content)
+        assert "not of the form OPTION=VALUE" in text and "--set" not in text
         await pilot.press("escape")
         await settle(pilot)
         assert [call for call in fake.calls if call[0] == "run"] == [("run", "mixed-4k", {})]
 
 
-async def test_an_option_turned_while_the_run_only_begins_counts_for_it() -> None:
+async def test_an_option_changed_while_a_run_starts_applies_to_it() -> None:
     app = make()
     async with app.run_test(size=WIDE) as pilot:
         fake = await running(app, pilot)
         fake.finish()
         await settle(pilot)
         # a slow machine: the run was asked for, but its first event is not here yet
-        tell, fake.sink = fake.sink, lambda event: None
+        sink, fake.sink = fake.sink, lambda event: None
         await pilot.press("r")
         await pilot.press("right_square_bracket")
-        fake.sink = tell
+        fake.sink = sink
         await settle(pilot)
         assert shows(app, "iodepth 64: restarting the job")
         app.jobs.restart_with_changes()
@@ -248,7 +248,7 @@ async def test_binding_is_toggled_and_restarts_the_job() -> None:
 
 
 @pytest.mark.parametrize("value", ["64@3", "x", "3"])
-def test_values_that_no_device_takes_are_refused_before_they_are_written(value: str) -> None:
+def test_values_that_no_device_accepts_are_refused_before_writing(value: str) -> None:
     with pytest.raises(UsageError):
         checked_value("nr_requests", value)
     assert checked_value("irq/36", "0-1") == "0-1"
@@ -259,11 +259,11 @@ def turned(fake: fakes.FakeController, name: str, before: str, now: str, disk: s
 
 
 def labels(app: IopstuiApp) -> list[str]:
-    found = app.screen.query_one(OptionList)
-    return [str(found.get_option_at_index(at).prompt) for at in range(found.option_count)]
+    options = app.screen.query_one(OptionList)
+    return [str(options.get_option_at_index(at).prompt) for at in range(options.option_count)]
 
 
-async def test_what_was_changed_shows_what_it_was_and_can_be_undone() -> None:
+async def test_a_changed_setting_shows_its_old_value_and_can_be_undone() -> None:
     app = make()
     async with app.run_test(size=(80, 24)) as pilot:
         fake = await running(app, pilot)
@@ -287,19 +287,19 @@ async def test_what_was_changed_shows_what_it_was_and_can_be_undone() -> None:
         await settle(pilot)
         assert labels(app)[0].split() == ["nr_requests", "256"]
         await pilot.press("z")
-        said = app.screen.query_one("#settings-said", Static)
-        assert "nr_requests is as it was" in str(said.content)
+        message = app.screen.query_one("#settings-said", Static)
+        assert "nr_requests is as it was" in str(message.content)
         # disks that were different can't have one value back
         turned(fake, "rq_affinity", "0", "1", "sda")
         await settle(pilot)
         before = len(fake.calls)
         await pilot.press("down", "z")
         assert labels(app)[1].split()[1:] == ["2/0", "→", "1"]
-        assert len(fake.calls) == before and "different values" in str(said.content)
+        assert len(fake.calls) == before and "different values" in str(message.content)
 
 
 @pytest.mark.parametrize(
-    ("key", "asked", "said"),
+    ("key", "title", "text"),
     [
         ("k", "question_mark", "Tunables of the disks"),
         ("b", "question_mark", "Choose a value"),
@@ -310,20 +310,18 @@ async def test_what_was_changed_shows_what_it_was_and_can_be_undone() -> None:
         ("e", "question_mark", "Keys"),
     ],
 )
-async def test_help_opens_over_everything_and_says_where_it_is(
-    key: str, asked: str, said: str
-) -> None:
+async def test_help_opens_over_every_screen_and_names_it(key: str, title: str, text: str) -> None:
     app = make()
     async with app.run_test(size=(80, 24)) as pilot:
         await running(app, pilot)
         await pilot.press(key)
         await settle(pilot)
         before = app.screen
-        await pilot.press(asked)
+        await pilot.press(title)
         await settle(pilot)
         assert isinstance(app.screen, HelpScreen) and isinstance(app.screen._text, Group)
         first = "".join(str(part) for part in app.screen._text.renderables[:2])
-        assert said in first and ("Here" in first) == (key != "e")
+        assert text in first and ("Here" in first) == (key != "e")
         await pilot.press("question_mark")
         await settle(pilot)
         assert app.screen is before

@@ -32,10 +32,10 @@ SMB_SHARE = Share(1.0, 130, None, operations={"read": SMB_READ}, smb=CLIENT)
 
 
 def state(share: Share | None) -> LiveState:
-    found = LiveState()
+    live_state = LiveState()
     for frame in whole_frames("3.42-p-both")[:3]:
-        found.apply(FrameReady(frame.t, replace(frame, share=share)))
-    return found
+        live_state.apply(FrameReady(frame.t, replace(frame, share=share)))
+    return live_state
 
 
 def lines(
@@ -45,14 +45,14 @@ def lines(
     return ["".join(text for text, _ in row).rstrip() for row in rows]
 
 
-def test_operations_stand_with_nfsiostat_s_figures_and_the_mount_below() -> None:
-    title, head, read, write, other, mount, *_ = lines(SHARE)
+def test_operations_have_nfsiostat_s_figures_with_the_mount_below() -> None:
+    title, head, reads, write, others, mount, *_ = lines(SHARE)
     assert "/proc/self/mountstats" in title
     names = ["op", "ops/s", "kB/s", "kB/op", "retrans", "avg", "RTT", "avg", "exe", "avg", "queue"]
     assert head.split() == [*names, "errors"]
-    assert read.split() == ["read", "120", "7.68k", "64.0", "3", "5.00ms", "7.50ms", "2.00ms", "0"]
+    assert reads.split() == ["read", "120", "7.68k", "64.0", "3", "5.00ms", "7.50ms", "2.00ms", "0"]
     assert write.split() == ["write", "0", "0", "–", "0", "–", "–", "–", "0"]
-    assert other.split()[0] == "other" and other.split()[-1] == "2"
+    assert others.split()[0] == "other" and others.split()[-1] == "2"
     assert mount.strip() == "srv:/export · vers=4.2,rsize=262144,nconnect=4,hard"
     assert kernel_panel.box_title(TARGET) == "Share (nfsiostat)"
 
@@ -66,16 +66,19 @@ def test_a_narrow_panel_keeps_the_times(width: int) -> None:
 
 
 def test_the_summary_of_a_small_terminal_names_the_mount() -> None:
-    for share, words in ((SHARE, "NFS 120 r/s  0 w/s  RTT 5.00ms"), (None, "NFS not measured now")):
+    for share, summary in (
+        (SHARE, "NFS 120 r/s  0 w/s  RTT 5.00ms"),
+        (None, "NFS not measured now"),
+    ):
         row = bars.summary_line(state(share), TARGET, 80, UTF8)
-        assert "".join(text for text, _ in row).rstrip().endswith(words)
+        assert "".join(text for text, _ in row).rstrip().endswith(summary)
 
 
-def test_smb_has_what_its_client_counts_and_says_what_the_latency_is_of() -> None:
-    title, head, read, write, _, client, mount, *_ = lines(SMB_SHARE, target=SMB_TARGET)
+def test_smb_shows_its_client_s_counts_and_names_the_latency() -> None:
+    title, head, reads, write, _, client, mount, *_ = lines(SMB_SHARE, target=SMB_TARGET)
     assert "/proc/fs/cifs/Stats" in title
     assert head.split() == ["op", "ops/s", "kB/s", "kB/op", "errors", "latency"]
-    assert read.split() == ["read", "120", "7.68k", "64.0", "0", "2.50ms"]
+    assert reads.split() == ["read", "120", "7.68k", "64.0", "0", "2.50ms"]
     assert write.split() == ["write", "0", "0", "–", "0", "–"]
     assert client.strip() == (
         "in flight 4 · reconnects 0 · latency of all 2 shares of the connection, clock 4 ms"
@@ -88,7 +91,7 @@ def test_smb_has_what_its_client_counts_and_says_what_the_latency_is_of() -> Non
     assert "".join(text for text, _ in row).rstrip().endswith("SMB 120 r/s  0 w/s  lat 2.50ms")
 
 
-def test_smb_says_what_is_lost_and_what_is_missing() -> None:
+def test_smb_reports_lost_and_missing_figures() -> None:
     lost = replace(CLIENT, disconnected=1, slow=3, reconnects=None)
     client = lines(replace(SMB_SHARE, smb=lost), target=SMB_TARGET)[5]
     assert client.strip().startswith("1 disconnected · in flight 4 · reconnects – · 3 slow · ")
@@ -97,15 +100,15 @@ def test_smb_says_what_is_lost_and_what_is_missing() -> None:
     assert "counters began" in " ".join(lines(None, target=SMB_TARGET)[1:3])
 
 
-def test_retransmissions_stand_out() -> None:
+def test_retransmissions_are_highlighted() -> None:
     rows = kernel_panel.rows(state(SHARE), TARGET, 100, 8, UTF8)
     assert [text.strip() for text, style in rows[2] if style == WARNING] == ["3"]
 
 
-def test_a_second_without_the_mount_says_so() -> None:
+def test_a_second_without_the_mount_is_explained() -> None:
     assert "The mount was not measured in this second." in lines(None)[1]
 
 
-def test_a_target_that_is_also_on_a_disk_keeps_the_device_panel() -> None:
+def test_a_target_on_a_local_disk_keeps_the_device_panel() -> None:
     assert not kernel_panel.is_share(replace(TARGET, device="vda", tree=("vda",)))
     assert kernel_panel.row_count(replace(TARGET, device="vda", tree=("vda",))) == 1

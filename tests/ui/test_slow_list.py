@@ -44,11 +44,11 @@ def probe(*exemplars: Exemplar, by: str = BUILT_IN) -> ProbeInterval:
     )  # fmt: skip
 
 
-def tick(fake: fakes.FakeController, one: ProbeInterval) -> None:
+def tick(fake: fakes.FakeController, interval: ProbeInterval) -> None:
     fake.second += 1
-    made = fakes.frame(fake.second, fakes.interval(fake.second, 60, True, True), frozenset(),
-                       fake.target.tree, fake.cpus)  # fmt: skip
-    fake.push(replace(made, step=max(1, fake.step), probe=one))
+    fake_frame = fakes.frame(fake.second, fakes.interval(fake.second, 60, True, True), frozenset(),
+                             fake.target.tree, fake.cpus)  # fmt: skip
+    fake.push(replace(fake_frame, step=max(1, fake.step), probe=interval))
 
 
 def column(page: SlowList, title: str) -> list[str]:
@@ -57,7 +57,7 @@ def column(page: SlowList, title: str) -> list[str]:
             for place, key in enumerate(table.columns) if key.value == title]  # fmt: skip
 
 
-async def test_the_slowest_of_this_second_are_listed_sorted_and_opened() -> None:
+async def test_the_slowest_requests_of_a_second_are_listed_sorted_and_opened() -> None:
     app = make()
     async with app.run_test(size=(160, 45)) as pilot:
         fake = await running(app, pilot, 3)
@@ -72,7 +72,7 @@ async def test_the_slowest_of_this_second_are_listed_sorted_and_opened() -> None
         assert "10 of the 10 slowest reads were sent by backup (900)" in text
         assert column(page, "TOTAL")[:3] == ["30.0 ms", "29.0 ms", "28.0 ms"]
         assert column(page, "TIME")[0] == "0:04.000" and len(column(page, "TIME")) == 11
-        # sorted by another column, and the other way round
+        # sorted by another column, and reversed
         await pilot.press("less_than_sign", *["greater_than_sign"] * 4)
         await settle(pilot)
         assert "sorted by plugged" in screen_text(app)
@@ -87,7 +87,7 @@ async def test_the_slowest_of_this_second_are_listed_sorted_and_opened() -> None
         assert not isinstance(app.screen, SlowList | LiveRows), "its key closes it"
 
 
-async def test_it_stays_as_it_was_and_goes_back_in_time_with_the_screen() -> None:
+async def test_the_list_stays_unchanged_and_goes_back_in_time_with_the_screen() -> None:
     app = make()
     async with app.run_test(size=(160, 45)) as pilot:
         fake = await running(app, pilot, 3)
@@ -102,25 +102,25 @@ async def test_it_stays_as_it_was_and_goes_back_in_time_with_the_screen() -> Non
         assert "backup (901)" in screen_text(app) and "backup (907)" not in screen_text(app)
 
 
-async def test_without_requests_it_says_why() -> None:
+async def test_an_empty_list_is_explained() -> None:
     app = make()
     async with app.run_test(size=(160, 45)) as pilot:
         fake = await running(app, pilot, 3)
-        for made, words in (
+        for interval, message in (
             (None, "P switches on the probe"),
             (probe(by="bpftrace"), "bpftrace keeps no single requests"),
             (probe(), "no request was completed"),
         ):
-            if made is not None:
-                tick(fake, made)
+            if interval is not None:
+                tick(fake, interval)
             await settle(pilot)
             await pilot.press("x")
             await settle(pilot)
-            assert words in screen_text(app) and not isinstance(app.screen, SlowList)
+            assert message in screen_text(app) and not isinstance(app.screen, SlowList)
 
 
-def words(one: Exemplar, width: int, charset: Charset = UTF8) -> list[str]:
-    rows = timeline(one, kept(), "0:04.000", width, charset)
+def timeline_rows(request: Exemplar, width: int, charset: Charset = UTF8) -> list[str]:
+    rows = timeline(request, kept(), "0:04.000", width, charset)
     texts = ["".join(text for text, _ in row) for row in rows]
     assert {cell_len(text) for text in texts} == {width}
     return [text.rstrip() for text in texts]
@@ -129,15 +129,15 @@ def words(one: Exemplar, width: int, charset: Charset = UTF8) -> list[str]:
 @pytest.mark.parametrize("width", [60, 80, 120, 250])
 @pytest.mark.parametrize("charset", [UTF8, ASCII])
 def test_a_timeline_fits_every_width(width: int, charset: Charset) -> None:
-    text = "\n".join(words(kept()[0], width, charset))
+    text = "\n".join(timeline_rows(kept()[0], width, charset))
     assert "backup, process 900" in text and "median of 10 random" in text
     assert "flush sync" in text
 
 
-def test_bars_are_as_long_as_the_times_and_lie_where_they_were() -> None:
-    one = exemplar(20 * 10**6, READ_NS, inserted_ns=READ_NS - 15 * 10**6,
-                   issued_ns=READ_NS - 5 * 10**6)  # fmt: skip
-    lines = words(one, 102)
+def test_bars_match_the_times_of_the_request() -> None:
+    request = exemplar(20 * 10**6, READ_NS, inserted_ns=READ_NS - 15 * 10**6,
+                       issued_ns=READ_NS - 5 * 10**6)  # fmt: skip
+    lines = timeline_rows(request, 102)
     bar = next(line for line in lines if line.startswith(" ░"))
     assert (bar.count("░"), bar.count("▒"), bar.count("█")) == (25, 50, 25)
     # a flush that began 25 ms before the end of 20 ms fills the whole lane
@@ -147,10 +147,10 @@ def test_bars_are_as_long_as_the_times_and_lie_where_they_were() -> None:
     assert sum(line.startswith("read fio") for line in lines) == 1
 
 
-def test_one_alone_says_so() -> None:
-    one = exemplar(1000, allocated_ns=None, inserted_ns=None, error=10, group="", comm="")
+def test_a_single_request_is_explained() -> None:
+    request = exemplar(1000, allocated_ns=None, inserted_ns=None, error=10, group="", comm="")
     text = " ".join(
-        "".join(part for part, _ in row) for row in timeline(one, [one], "0:01", 80, UTF8)
+        "".join(part for part, _ in row) for row in timeline(request, [request], "0:01", 80, UTF8)
     )
     assert "No random requests" in text and "No other kept request" in text
     assert "it failed: status 10" in text and "sent by –" in text

@@ -1,4 +1,4 @@
-"""A terminal that does not take what is painted: what is measured is taken in all the same."""
+"""A terminal that accepts no output does not stop the measurement."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.paints
 
 
 class SlowTerminal:
-    """Behind until it is told to catch up."""
+    """Accepts no output until the test lets it catch up."""
 
     def __init__(self) -> None:
         self.is_behind = False
@@ -52,7 +52,7 @@ async def test_frames_are_kept_and_only_paints_are_dropped() -> None:
         assert shows(app, "data 5 s old, 4 paints dropped")
 
 
-async def test_an_idle_terminal_that_has_caught_up_is_not_painted_again() -> None:
+async def test_an_idle_terminal_that_caught_up_is_not_repainted() -> None:
     fake, terminal = fakes.FakeController(), SlowTerminal()
     app = make(fake)
     async with app.run_test(size=WIDE) as pilot:
@@ -66,7 +66,7 @@ async def test_an_idle_terminal_that_has_caught_up_is_not_painted_again() -> Non
         assert terminal.paints == 1
 
 
-async def test_leaving_works_while_the_terminal_is_behind() -> None:
+async def test_quitting_works_while_the_terminal_is_behind() -> None:
     fake, terminal = fakes.FakeController(), SlowTerminal()
     app = make(fake)
     async with app.run_test(size=WIDE) as pilot:
@@ -101,7 +101,7 @@ async def test_only_a_suspended_screen_is_resumed(
     assert resumed == ([True] if suspended else [])
 
 
-async def test_a_write_that_has_begun_ends_before_it_is_suspended(
+async def test_a_started_write_ends_before_the_suspend(
     monkeypatch: pytest.MonkeyPatch, signals: None
 ) -> None:
     did: list[object] = []
@@ -118,7 +118,7 @@ async def test_a_write_that_has_begun_ends_before_it_is_suspended(
 
 
 @pytest.mark.parametrize(
-    ("come", "stops"),
+    ("arrivals", "stops"),
     [
         ([signal.SIGTSTP, signal.SIGTSTP], 1),
         ([signal.SIGTSTP, signal.SIGCONT], 0),
@@ -126,10 +126,10 @@ async def test_a_write_that_has_begun_ends_before_it_is_suspended(
     ],
     ids=["twice", "taken back", "and again"],
 )
-async def test_it_stops_as_often_as_the_kernel_would(
-    come: list[int], stops: int, monkeypatch: pytest.MonkeyPatch, signals: None
+async def test_the_process_stops_as_often_as_the_kernel_requires(
+    arrivals: list[int], stops: int, monkeypatch: pytest.MonkeyPatch, signals: None
 ) -> None:
-    """Nobody sends a second SIGCONT to what should go on by now."""
+    """Nobody sends a second SIGCONT to a process that should run by now."""
     did: list[int] = []
     app = make(fakes.FakeController())
     async with app.run_test(size=WIDE) as pilot:
@@ -137,13 +137,13 @@ async def test_it_stops_as_often_as_the_kernel_would(
         monkeypatch.setattr(driver, "stop_application_mode", lambda: None)
         monkeypatch.setattr(driver, "start_application_mode", lambda: None)
         monkeypatch.setattr(os, "kill", lambda pid, number: did.append(number))
-        for number in come:
+        for number in arrivals:
             signal.raise_signal(number)
         await pilot.pause()
     assert did == [signal.SIGSTOP] * stops
 
 
-async def test_it_goes_on_where_that_is_wished_while_the_terminal_is_given_back(
+async def test_a_continue_signal_during_the_suspend_is_honoured(
     monkeypatch: pytest.MonkeyPatch, signals: None
 ) -> None:
     did: list[object] = []

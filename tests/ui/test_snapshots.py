@@ -1,4 +1,4 @@
-"""What the screens look like. `pytest --snapshot-update` after a change that was meant."""
+"""What the screens look like. Run `pytest --snapshot-update` after an intended change."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def play(pilot: Pilot[int], fake: fakes.FakeController, scene: Scene) -> N
             fake.tick(14)
             fake.mark("QD 64")
             fake.tick(16)
-            # the chart is built up as it is in life, one second after the other
+            # the chart is built up as in real use, one second after the other
             await pilot.pause()
     for key in scene.keys:
         await pilot.press(key)

@@ -1,5 +1,5 @@
-"""The bugs of Textual that iopstui works around, each reproduced with Textual alone. Where one of
-these tests fails, Textual has fixed its bug, and the workaround can go: core/textual_patches.py,
+"""The bugs of Textual that iopstui works around, each reproduced with Textual alone. If one of
+these tests fails, Textual has fixed the bug and the workaround can go: core/textual_patches.py,
 core/terminal: terminal_input.py, keys_in_order.py, output.py."""
 
 from __future__ import annotations
@@ -32,58 +32,58 @@ class Lists(App[None]):
         yield OptionList("one", "two")
 
 
-async def test_a_list_does_not_know_the_text_style_reverse() -> None:
+async def test_a_list_ignores_the_text_style_reverse() -> None:
     app = Lists()
     async with app.run_test():
-        found = app.query_one(OptionList)
+        options = app.query_one(OptionList)
         name = "option-list--option-highlighted"
-        assert found.get_component_styles(name).text_style.reverse
-        assert not Widget.get_visual_style(found, name).reverse
+        assert options.get_component_styles(name).text_style.reverse
+        assert not Widget.get_visual_style(options, name).reverse
 
 
-async def test_a_list_without_room_for_a_line_fails_on_page_down(
+async def test_a_list_without_space_for_a_line_fails_on_page_down(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     app = Lists()
     async with app.run_test():
-        found = app.query_one(OptionList)
-        found.highlighted = 0
+        options = app.query_one(OptionList)
+        options.highlighted = 0
         with monkeypatch.context() as patch:
             patch.setattr(OptionList, "_lines", property(lambda self: []))
             with pytest.raises(IndexError):
-                textual_patches._move_page(found, 1)
+                textual_patches._move_page(options, 1)
 
 
-def test_words_of_no_width_never_end_or_fail() -> None:
+def test_wrapping_to_no_width_raises() -> None:
     with pytest.raises(ValueError):
         textual_patches._wrapped(Content("word"), 0)
 
 
-def test_a_cache_for_the_whole_process_keeps_what_widgets_have_drawn() -> None:
+def test_a_process_wide_cache_keeps_drawn_widgets() -> None:
     # a cache of a method holds every object that it was called on
     assert hasattr(textual_patches._cached_backgrounds, "cache_info")
 
 
 @pytest.mark.parametrize("answer", ["\x1bP>|xterm\x1b\\", "\x1b[99Qx"])
-def test_an_answer_of_the_terminal_is_typed_as_keys(answer: str) -> None:
+def test_a_terminal_s_answer_is_typed_as_keys(answer: str) -> None:
     # core/terminal_input.py
-    typed = [one for one in XTermParser().feed(answer) if isinstance(one, events.Key)]
+    typed = [message for message in XTermParser().feed(answer) if isinstance(message, events.Key)]
     assert len(typed) > 1
 
 
-def test_keys_behind_an_escape_in_one_packet_are_lost() -> None:
+def test_keys_after_an_escape_in_one_packet_are_lost() -> None:
     # core/terminal_input.py
     assert list(XTermParser().feed("\x1bjk")) == []
 
 
-def test_a_parser_of_keys_is_kept_for_ever() -> None:
+def test_a_key_parser_is_never_freed() -> None:
     # core/terminal_input.py
     parser = XTermParser()
     list(parser.feed("a"))
-    gone = weakref.ref(parser)
+    reference = weakref.ref(parser)
     del parser
     gc.collect()
-    assert gone() is not None
+    assert reference() is not None
 
 
 class Question(ModalScreen[None]):
@@ -98,7 +98,7 @@ class Asking(App[None]):
         self.push_screen(Question())
 
 
-async def test_text_behind_the_key_that_opens_its_field_does_not_reach_it() -> None:
+async def test_text_after_the_key_that_opens_a_field_does_not_reach_it() -> None:
     # core/terminal/keys_in_order.py
     app = Asking()
     async with app.run_test() as pilot:
@@ -108,7 +108,7 @@ async def test_text_behind_the_key_that_opens_its_field_does_not_reach_it() -> N
         assert app.screen.query_one(Input).value == ""
 
 
-def test_a_terminal_that_takes_nothing_blocks_the_screen() -> None:
+def test_a_terminal_that_accepts_no_output_blocks_the_screen() -> None:
     # core/terminal/output.py
     writer = WriterThread(io.StringIO())
     # not started, as one whose terminal is stopped takes nothing

@@ -1,5 +1,5 @@
-"""A terminal with no room for what is opened on it: nothing crashes. One that is made smaller and
-smaller passes through all these sizes."""
+"""Nothing crashes on a terminal too small for what is opened. A shrinking terminal passes through
+all these sizes."""
 
 from __future__ import annotations
 

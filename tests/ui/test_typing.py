@@ -1,4 +1,4 @@
-"""No key is lost and none overtakes another, however the terminal's bytes are cut into packets."""
+"""No key is lost or reordered, no matter how the terminal's bytes are split into packets."""
 
 from __future__ import annotations
 
@@ -41,29 +41,29 @@ DONE = [
 
 
 async def still(app: IopstuiApp, pilot: Pilot[int]) -> None:
-    """Until everything that was typed is dealt with."""
+    """Wait until all typed keys are handled."""
     await pilot.pause()
     while app.typing:
         await asyncio.sleep(0)
     await pilot.pause()
 
 
-async def typed(
-    app: IopstuiApp, pilot: Pilot[int], pieces: Iterable[bytes], one_by_one: bool
+async def type_chunks(
+    app: IopstuiApp, pilot: Pilot[int], chunks: Iterable[bytes], one_by_one: bool
 ) -> None:
-    """What the driver's thread does with what it reads."""
+    """Feed the app as the driver's thread does."""
     arriving, decode = TerminalInput(), codecs.getincrementaldecoder("utf-8")().decode
-    for piece in pieces:
-        for message in arriving.feed(decode(piece)):
+    for chunk in chunks:
+        for message in arriving.feed(decode(chunk)):
             app.post_message(message)
         if one_by_one:
             await still(app, pilot)
     await still(app, pilot)
 
 
-def cut(script: bytes, every: int, first: int | None = None) -> list[bytes]:
-    """In pieces as long, but for the first and the last."""
-    cuts = range(first or every, len(script), every)
+def split_script(script: bytes, length: int, first: int | None = None) -> list[bytes]:
+    """Split into chunks of equal length, except the first and the last."""
+    cuts = range(first or length, len(script), length)
     return [script[a:b] for a, b in zip([0, *cuts], [*cuts, len(script)], strict=True)]
 
 
@@ -71,56 +71,60 @@ def cut(script: bytes, every: int, first: int | None = None) -> list[bytes]:
 LONG = -(-len(SCRIPT) // 12)
 SPLITS = [
     (True, [SCRIPT]),
-    *((True, cut(SCRIPT, LONG, first)) for first in range(1, LONG + 1)),
-    *((one_by_one, cut(SCRIPT, every)) for every in (1, 3) for one_by_one in (False, True)),
+    *((True, split_script(SCRIPT, LONG, first)) for first in range(1, LONG + 1)),
+    *(
+        (one_by_one, split_script(SCRIPT, length))
+        for length in (1, 3)
+        for one_by_one in (False, True)
+    ),
 ]
 SHARES = 3
 
 
 @pytest.fixture
 def unasked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """fio takes its time, and takes everything."""
+    """fio is slow and accepts everything."""
     monkeypatch.setattr(options, "check_option", lambda *option: time.sleep(0.02))
 
 
 # several tests, for several processors
 @pytest.mark.usefixtures("unasked")
 @pytest.mark.parametrize("first", range(SHARES))
-async def test_a_script_of_keys_does_the_same_in_all_splits(first: int) -> None:
+async def test_a_key_sequence_works_in_all_splits(first: int) -> None:
     app = make()
     async with app.run_test(size=SMALL) as pilot:
         fake = await running(app, pilot)
         await pilot.press("r")
-        for one_by_one, pieces in SPLITS[first::SHARES]:
+        for one_by_one, chunks in SPLITS[first::SHARES]:
             fake.calls.clear()
             app.view._marks = 0
-            await typed(app, pilot, pieces, one_by_one)
-            assert fake.calls == DONE, pieces
+            await type_chunks(app, pilot, chunks, one_by_one)
+            assert fake.calls == DONE, chunks
             assert isinstance(app.screen, Dashboard)
             app.jobs.choose("mixed-4k", {})
 
 
-async def test_the_text_behind_the_key_that_opens_a_prompt_is_in_it() -> None:
+async def test_text_after_the_key_that_opens_a_prompt_is_in_the_prompt() -> None:
     app = make()
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
-        await typed(app, pilot, [b":rwmixread=70"], False)
+        await type_chunks(app, pilot, [b":rwmixread=70"], False)
         assert isinstance(app.screen, Prompt)
         assert app.screen.query_one(Input).value == "rwmixread=70"
         # Alt with an arrow goes by words in some terminals
-        await typed(app, pilot, [b"\x1bbx"], False)
+        await type_chunks(app, pilot, [b"\x1bbx"], False)
         assert app.screen.query_one(Input).value == "rwmixread=x70"
 
 
-async def test_what_the_palette_is_asked_for_is_what_enter_takes() -> None:
+async def test_enter_runs_the_command_typed_in_the_palette() -> None:
     app = make()
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
-        await typed(app, pilot, [b"\x10messages\r"], False)
+        await type_chunks(app, pilot, [b"\x10messages\r"], False)
         assert isinstance(app.screen, TextScreen)
 
 
-async def test_a_key_that_is_never_dealt_with_does_not_hold_back_q(
+async def test_a_slow_key_handler_does_not_delay_q(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def never(self: IopstuiApp) -> None:
@@ -131,7 +135,7 @@ async def test_a_key_that_is_never_dealt_with_does_not_hold_back_q(
     app = make()
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
-        await typed(app, pilot, [b"VVq"], False)
+        await type_chunks(app, pilot, [b"VVq"], False)
     assert ("close",) in app.fake.calls  # type: ignore[attr-defined]
 
 
@@ -151,13 +155,13 @@ async def test_ctrl_c_waits_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None
     assert len(marks) <= 1
 
 
-def messages(pieces: Sequence[str]) -> list[str]:
-    """What comes of them, in words."""
+def messages(chunks: Sequence[str]) -> list[str]:
+    """Describe the messages that result from the chunks."""
     arriving = TerminalInput(lambda: 0.0)
-    return [told(message) for piece in pieces for message in arriving.feed(piece)]
+    return [describe(message) for chunk in chunks for message in arriving.feed(chunk)]
 
 
-def told(message: Message) -> str:
+def describe(message: Message) -> str:
     if isinstance(message, MetaKey):
         return f"escape {message.follows}"
     if isinstance(message, events.Key):
@@ -176,10 +180,10 @@ PIECES = st.sampled_from(
 
 
 @given(st.lists(PIECES, max_size=8).map("".join), st.data())
-def test_it_does_not_matter_where_the_stream_is_cut(stream: str, data: st.DataObject) -> None:
+def test_input_may_be_split_anywhere(stream: str, data: st.DataObject) -> None:
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=5)))
-    pieces = [stream[a:b] for a, b in zip([0, *cuts], [*cuts, len(stream)], strict=True)]
-    assert messages(pieces) == messages([stream])
+    chunks = [stream[a:b] for a, b in zip([0, *cuts], [*cuts, len(stream)], strict=True)]
+    assert messages(chunks) == messages([stream])
 
 
 @pytest.mark.parametrize(
@@ -200,14 +204,14 @@ def test_sequences(stream: str, expected: list[str]) -> None:
     assert messages([stream]) == expected
 
 
-def test_a_paste_longer_than_any_field_ends_where_it_ends() -> None:
-    found = messages(["\x1b[200~", *["q" * 9999] * 20, "\x1b[20", "1~r"])
-    assert len(found) == 2 and found[1] == "r"
+def test_a_paste_longer_than_any_field_ends_at_its_end_marker() -> None:
+    texts = messages(["\x1b[200~", *["q" * 9999] * 20, "\x1b[20", "1~r"])
+    assert len(texts) == 2 and texts[1] == "r"
 
 
-def test_what_nothing_follows_is_told_in_time() -> None:
+def test_an_incomplete_sequence_is_delivered_in_time() -> None:
     now = [0.0]
-    for held, early, late, expected in (
+    for sequence, early, late, expected in (
         ("\x1b", 0.05, 0.2, ["escape"]),
         ("\x1b[", 0.5, 1.5, ["escape", "left_square_bracket"]),
         ("\x1b[1;", 0.5, 1.5, []),
@@ -215,26 +219,26 @@ def test_what_nothing_follows_is_told_in_time() -> None:
     ):
         arriving = TerminalInput(lambda: now[0])
         now[0] = 0.0
-        assert list(arriving.feed(held)) == []
+        assert list(arriving.feed(sequence)) == []
         now[0] = early
         assert list(arriving.tick()) == []
         now[0] = late
-        assert [told(message) for message in arriving.tick()] == expected
+        assert [describe(message) for message in arriving.tick()] == expected
         assert messages([]) == [] and list(arriving.tick()) == []
-        assert [told(message) for message in arriving.feed("q")] == ["q"]
+        assert [describe(message) for message in arriving.feed("q")] == ["q"]
 
 
-def test_an_answer_of_the_terminal_is_no_key() -> None:
-    found = list(TerminalInput().feed("\x1b[?2026;2$y"))
-    assert [type(one) for one in found] == [TerminalSupportsSynchronizedOutput]
+def test_a_terminal_s_answer_is_no_key() -> None:
+    answers = list(TerminalInput().feed("\x1b[?2026;2$y"))
+    assert [type(message) for message in answers] == [TerminalSupportsSynchronizedOutput]
 
 
-def test_the_script_is_cut_between_any_two_bytes() -> None:
-    assert all(b"".join(pieces) == SCRIPT and all(pieces) for _, pieces in SPLITS)
-    ends = {len(b"".join(pieces[:n])) for _, pieces in SPLITS[1 : LONG + 1]
-            for n in range(1, len(pieces))}  # fmt: skip
+def test_the_script_is_split_between_any_two_bytes() -> None:
+    assert all(b"".join(chunks) == SCRIPT and all(chunks) for _, chunks in SPLITS)
+    ends = {len(b"".join(chunks[:n])) for _, chunks in SPLITS[1 : LONG + 1]
+            for n in range(1, len(chunks))}  # fmt: skip
     assert ends == set(range(1, len(SCRIPT)))
 
 
-def test_fakes_hold_what_the_script_needs() -> None:
+def test_the_fakes_have_what_the_script_needs() -> None:
     assert {"mixed-4k", "seqread-1m"} <= {job.name for job in fakes.JOBS}

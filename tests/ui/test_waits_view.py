@@ -1,4 +1,4 @@
-"""The bar in the device panel and the page that say where the I/Os in flight are."""
+"""The bar in the device panel and the page that show where the I/Os in flight wait."""
 
 from __future__ import annotations
 
@@ -25,32 +25,32 @@ LIMITED = Waits(32.0, 0.1, 30.9, {"dm-0": 0.0, "vda": 1.0}, None, None, 0.0)
 
 def text(row: Row | None) -> str:
     assert row is not None
-    return "".join(piece for piece, _ in row)
+    return "".join(part for part, _ in row)
 
 
-def shown(waits: Waits | None, width: int = 120, charset: Charset = UTF8) -> str:
+def render(waits: Waits | None, width: int = 120, charset: Charset = UTF8) -> str:
     state = LiveState(devices=("vda",))
     history = []
     for frame in whole_frames("3.42-p-both")[:4]:
-        one = replace(frame, waits=waits)
-        history.append(one)
-        state.apply(FrameReady(one.t, one))
-    found = [text(row) for row in waits_view.rows(state, history, width, charset)]
-    assert {cell_len(line) for line in found} == {width}
-    return "\n".join(line.rstrip() for line in found)
+        with_waits = replace(frame, waits=waits)
+        history.append(with_waits)
+        state.apply(FrameReady(with_waits.t, with_waits))
+    lines = [text(row) for row in waits_view.rows(state, history, width, charset)]
+    assert {cell_len(line) for line in lines} == {width}
+    return "\n".join(line.rstrip() for line in lines)
 
 
-def test_the_bar_names_every_place_with_its_number() -> None:
-    words = text(waits_bar.line(LIMITED, 120, UTF8))
-    assert words.startswith("In flight 32.0  █")
-    assert words.rstrip().endswith("CPU  0.1 · above 30.9 · dm-0  0.0 · vda  1.0")
+def test_the_bar_names_every_layer_with_its_number() -> None:
+    bar = text(waits_bar.line(LIMITED, 120, UTF8))
+    assert bar.startswith("In flight 32.0  █")
+    assert bar.rstrip().endswith("CPU  0.1 · above 30.9 · dm-0  0.0 · vda  1.0")
 
 
-def test_cells_of_the_bar_are_shares() -> None:
+def test_cells_of_the_bar_are_proportional() -> None:
     row = waits_bar.line(LIMITED, 120, UTF8)
     assert row is not None
-    cells = [(piece, style) for piece, style in row if set(piece) <= {"█", "▒"}]
-    # two places are told apart by their signs, too
+    cells = [(part, style) for part, style in row if set(part) <= {"█", "▒"}]
+    # two layers differ in their characters, too
     assert cells == [("█" * 29, P99), ("▒", DEVICE)]
 
 
@@ -61,38 +61,38 @@ def test_cells_of_the_bar_are_shares() -> None:
     st.floats(0.0, 5000.0),
     st.lists(st.floats(0.0, 5000.0), min_size=1, max_size=6),
 )
-def test_it_fits_every_width(
+def test_the_bar_fits_every_width(
     width: int, charset: Charset, cpu: float, above: float, layers: list[float]
 ) -> None:
-    held = {f"dm-{number}": value for number, value in enumerate(layers)}
-    waits = Waits(cpu + above + sum(layers), cpu, above, held, None, None, 0.0)
+    layer_ios = {f"dm-{number}": value for number, value in enumerate(layers)}
+    waits = Waits(cpu + above + sum(layers), cpu, above, layer_ios, None, None, 0.0)
     row = waits_bar.line(waits, width, charset)
     if waits.ios < 0.05:
         assert row is None
     else:
         assert cell_len(text(row)) == width
         signs = {charset.full, "=" if charset is ASCII else "▒"}
-        sizes = [len(piece) for piece, _ in row or () if set(piece) <= signs]
-        wanted = next((size for least, size in waits_bar.BARS if width >= least), 0)
-        assert sum(sizes) == wanted
+        sizes = [len(part) for part, _ in row or () if set(part) <= signs]
+        bar_width = next((size for least, size in waits_bar.BARS if width >= least), 0)
+        assert sum(sizes) == bar_width
 
 
-def test_the_largest_place_is_never_left_out_of_a_narrow_row() -> None:
-    held = {f"mapper-{number}": float(number) for number in range(12)}
-    row = waits_bar.line(Waits(66.0, 0.0, 0.0, held, None, None, 0.0), 44, UTF8)
+def test_the_largest_layer_is_never_dropped_from_a_narrow_row() -> None:
+    layer_ios = {f"mapper-{number}": float(number) for number in range(12)}
+    row = waits_bar.line(Waits(66.0, 0.0, 0.0, layer_ios, None, None, 0.0), 44, UTF8)
     assert "mapper-11 11.0" in text(row) and "mapper-1 " not in text(row)
 
 
-def test_nothing_in_flight_or_nothing_known_is_no_row() -> None:
+def test_no_row_is_shown_without_ios_in_flight() -> None:
     assert waits_bar.line(None, 120, UTF8) is None
     assert waits_bar.line(replace(LIMITED, ios=0.0), 120, UTF8) is None
-    assert waits_view.NO_IO in shown(None)
+    assert waits_view.NO_IO in render(None)
 
 
-def test_what_no_counter_explains_is_shown_as_unknown() -> None:
+def test_unexplained_ios_are_shown_as_unknown() -> None:
     waits = Waits(8.0, 0.5, None, {}, None, None, 7.5)
     assert "above    – · unknown  7.5" in text(waits_bar.line(waits, 120, UTF8))
-    assert "no counter shows where" in shown(waits)
+    assert "no counter shows where" in render(waits)
 
 
 def test_a_stalled_device_is_called_so() -> None:
@@ -102,18 +102,18 @@ def test_a_stalled_device_is_called_so() -> None:
 
 @pytest.mark.parametrize("width", [60, 80, 120, 250])
 @pytest.mark.parametrize("charset", [UTF8, ASCII])
-def test_the_page_has_now_share_and_mean_of_each_place(width: int, charset: Charset) -> None:
-    words = shown(LIMITED, width, charset)
-    table = words.partition("PLACE")[2].splitlines()
+def test_the_page_has_now_share_and_mean_of_each_layer(width: int, charset: Charset) -> None:
+    page = render(LIMITED, width, charset)
+    table = page.partition("PLACE")[2].splitlines()
     rows = {line.split()[0]: line.split()[1:5] for line in reversed(table) if line.split()}
     assert rows["above"][:2] == ["30.9", "97"] and rows["above"][3] == "30.9"
     assert rows["total"][:2] == ["32.0", "100"] and rows["total"][3] == "32.0"
 
 
 def test_the_probe_divides_the_lowest_device() -> None:
-    words = shown(replace(LIMITED, queue=0.3, device=0.7))
-    assert "In the lowest device" in words and "queue" in words and "0.7" in words
-    assert "In the lowest device" not in shown(LIMITED)
+    page = render(replace(LIMITED, queue=0.3, device=0.7))
+    assert "In the lowest device" in page and "queue" in page and "0.7" in page
+    assert "In the lowest device" not in render(LIMITED)
 
 
 async def test_a_key_opens_the_page_over_the_dashboard() -> None:
@@ -129,18 +129,18 @@ async def test_a_key_opens_the_page_over_the_dashboard() -> None:
         assert not shows(app, "Little's law")
 
 
-def test_connections_stand_below_the_places() -> None:
-    one = Connection("10.9.0.2:2049", 871, "NFS", 1.0, 0.25, 0.04, 0.2, 3, 200, 5e6, 1e3, 90_000, 7,
-                     50, 4, 10, 75.0, 25.0, 0.0)  # fmt: skip
-    found = connections_view.rows((one,) * 20, 120, UTF8)
-    text = ["".join(piece for piece, _ in row).rstrip() for row in found]
+def test_connections_are_listed_below_the_layers() -> None:
+    connection = Connection("10.9.0.2:2049", 871, "NFS", 1.0, 0.25, 0.04, 0.2, 3, 200, 5e6, 1e3,
+                            90_000, 7, 50, 4, 10, 75.0, 25.0, 0.0)  # fmt: skip
+    table = connections_view.rows((connection,) * 20, 120, UTF8)
+    text = ["".join(part for part, _ in row).rstrip() for row in table]
     assert text[2].split() == ["server,", "local", "port", "RTT", "min", "retrans", "sent", "MB/s",
                                "recv", "MB/s", "queue", "cwnd", "window"]  # fmt: skip
     assert text[3].split() == ["10.9.0.2:2049", "NFS", ":871", "250µs", "200µs", "3", "4.77",
                                "0.00", "87.9", "KiB", "10", "25", "%"]  # fmt: skip
     assert "and 4 more" in "".join(text)
-    assert [piece.strip() for piece, style in found[3] if style == WARNING] == ["3"]
+    assert [part.strip() for part, style in table[3] if style == WARNING] == ["3"]
     assert connections_view.rows((), 80, UTF8) == [] == connections_view.rows(None, 80, UTF8)
     for width in (60, 80, 100):
-        rows = connections_view.rows((one,), width, UTF8)
-        assert {sum(map(len, (piece for piece, _ in row))) for row in rows} == {width}
+        rows = connections_view.rows((connection,), width, UTF8)
+        assert {sum(map(len, (part for part, _ in row))) for row in rows} == {width}

@@ -1,4 +1,4 @@
-"""The page that says what applications ask of the disk."""
+"""The page that describes the applications' workload on the disk."""
 
 from __future__ import annotations
 
@@ -29,24 +29,29 @@ WORKLOAD = Workload("vda", 10.0, (READS, WRITES, FLUSHES), {
 }, 3.0)  # fmt: skip
 
 
-def page(found: Workload | None, problem: str = "", width: int = 100, charset: Charset = UTF8,
-         recorded: bool = False) -> str:  # fmt: skip
-    rows = workload_view.rows(found, problem, width, charset, recorded)
-    lines = ["".join(piece for piece, _ in row) for row in rows]
+def page_text(
+    workload: Workload | None,
+    problem: str = "",
+    width: int = 100,
+    charset: Charset = UTF8,
+    recorded: bool = False,
+) -> str:
+    rows = workload_view.rows(workload, problem, width, charset, recorded)
+    lines = ["".join(part for part, _ in row) for row in rows]
     assert {cell_len(line) for line in lines} == {width}
     return "\n".join(line.rstrip() for line in lines)
 
 
-def test_a_person_reads_what_is_asked_for() -> None:
-    text = page(WORKLOAD)
+def test_the_page_summarises_the_workload() -> None:
+    text = page_text(WORKLOAD)
     assert "vda: 1.29k requests/s since this page was opened" in text
     assert "1.20k reads/s, mostly 16 KiB, random, in bursts, depth 3.0, working set 64 MiB" in text
     assert "90.0 writes/s, mostly 8 KiB, sequential" in text and "90.0 flushes/s" in text
     assert "iopstui capture vda --for 1m -o app.fio" in text
 
 
-def test_the_map_has_the_sizes_that_there_are() -> None:
-    lines = page(WORKLOAD).splitlines()
+def test_the_map_has_the_sizes_that_occur() -> None:
+    lines = page_text(WORKLOAD).splitlines()
     (at,) = [n for n, line in enumerate(lines) if line.split() == ["8k", "16k", "4M"]]
     assert lines[at + 1].split()[0] == "reads" and lines[at + 2].split()[0] == "writes"
     # each row's most frequent size is full; what is not there is nothing
@@ -55,25 +60,25 @@ def test_the_map_has_the_sizes_that_there_are() -> None:
 
 
 @given(st.integers(20, 200), st.sampled_from([UTF8, ASCII]))
-def test_it_fits_any_width(width: int, charset: Charset) -> None:
-    many = tuple(replace(READS, process=f"p{n}") for n in range(15))
-    text = page(replace(WORKLOAD, streams=many, lost=5), width=width, charset=charset)
+def test_the_page_fits_any_width(width: int, charset: Charset) -> None:
+    processes = tuple(replace(READS, process=f"p{n}") for n in range(15))
+    text = page_text(replace(WORKLOAD, streams=processes, lost=5), width=width, charset=charset)
     assert "p11" in text and "p12" not in text and "and 3" in text
 
 
-def test_what_is_in_the_way_is_said() -> None:
-    assert "first second follows" in page(None)
-    assert "No capture: only root may" in page(None, "only root may load BPF programs")
-    vanished = page(WORKLOAD, "the disk has vanished")
+def test_a_problem_is_reported() -> None:
+    assert "first second follows" in page_text(None)
+    assert "No capture: only root may" in page_text(None, "only root may load BPF programs")
+    vanished = page_text(WORKLOAD, "the disk has vanished")
     assert "cannot go on: the disk has vanished" in vanished and "postgres" in vanished
-    assert "no requests yet" in page(Workload("vda", 1.0, (), {}))
-    assert "This recording has no workload" in page(None, recorded=True)
+    assert "no requests yet" in page_text(Workload("vda", 1.0, (), {}))
+    assert "This recording has no workload" in page_text(None, recorded=True)
     evil = replace(WORKLOAD, streams=(replace(READS, process="a\x1b[2Jb"),))
-    assert "\x1b" not in page(evil)
+    assert "\x1b" not in page_text(evil)
 
 
 class Played:
-    """A capture that has seen something."""
+    """A capture with some requests."""
 
     begun: list[Sequence[str]] = []  # noqa: RUF012
     closed = 0
@@ -87,7 +92,9 @@ class Played:
         Played.closed += 1
 
 
-async def test_it_is_captured_while_the_page_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_workload_is_captured_while_the_page_is_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(live_capture, "LiveCapture", Played)
     Played.begun, Played.closed = [], 0
     app = make()

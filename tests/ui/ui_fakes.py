@@ -84,12 +84,12 @@ def direction(iops: float, p50: int, latencies: bool = True) -> DirectionInterva
         histogram.bucket_key(int(p50 * factor)): max(1, int(ios * share))
         for factor, share in shares
     }
-    found = histogram.percentiles(bins)
+    percentiles = histogram.percentiles(bins)
     return DirectionInterval(
         ios=ios, bytes=ios * 4096, iops=iops, bw=iops * 4096,
         slat_ns=4200.0 if latencies else None, clat_ns=p50 * 1.1 if latencies else None,
         lat_ns=p50 * 1.1 + 4200 if latencies else None,
-        percentiles={histogram.percentile_name(p): v for p, v in found.items()}
+        percentiles={histogram.percentile_name(p): v for p, v in percentiles.items()}
         if latencies else {},
         max_ns=histogram.maximum(bins) if latencies else None,
         bins=bins if latencies else {}, bins_of="clat",
@@ -172,13 +172,13 @@ def frame(
 def waits(tree: Sequence[str]) -> Waits:
     """Most of 64 I/Os are in the lowest device."""
     upper = dict.fromkeys(tree[:-1], 1.0)
-    rest = 64.0 - 0.4 - 6.6 - len(upper)
-    return Waits(64.0, 0.4, 6.6, {**upper, tree[-1]: rest}, None, None, 0.0)
+    device_ios = 64.0 - 0.4 - 6.6 - len(upper)
+    return Waits(64.0, 0.4, 6.6, {**upper, tree[-1]: device_ios}, None, None, 0.0)
 
 
 @dataclass
 class FakeController:
-    """Does what it is told and remembers it; frames are pushed by the test."""
+    """A session that records its calls; the test pushes the frames."""
 
     target: Target = ON_DISK
     devices: Mapping[str, BlockDevice] = field(default_factory=lambda: DEVICES)
@@ -211,7 +211,7 @@ class FakeController:
             self.begin(self.title)
 
     def begin(self, title: str) -> None:
-        """The run that was asked for last."""
+        """Start the run that was requested last."""
         job, self.title, self.running = self.job or "", title, True
         self.step += 1
         self.sink(StepStarted(self.second, self.step, job, self.title, ("fio", "--x", job), False))
@@ -234,8 +234,10 @@ class FakeController:
     def notice(self, level: str, text: str) -> None:
         self.sink(Notice(self.second, level, text))
 
-    def progress(self, done: int, total: int) -> None:
-        self.sink(LayoutProgress(self.second, self.step, "creating the scratch file", done, total))
+    def progress(self, completed: int, total: int) -> None:
+        self.sink(
+            LayoutProgress(self.second, self.step, "creating the scratch file", completed, total)
+        )
 
     def stop_recording(self) -> None:
         self.calls.append(("stop recording",))
@@ -266,13 +268,13 @@ class FakeController:
         self.sink(SessionEnded(self.second, 0))
 
     def tick(self, seconds: int = 1, latencies: bool = True, mixed: bool = True) -> None:
-        """So many seconds pass."""
+        """Let some seconds pass."""
         for _ in range(seconds):
             self.second += 1
             fio = interval(self.second, 60, latencies, mixed) if self.running else None
             flags = frozenset() if latencies else frozenset({NO_LATENCY})
-            one = frame(self.second, fio, flags, self.target.tree, self.cpus)
-            self.push(replace(one, step=max(1, self.step)))
+            next_frame = frame(self.second, fio, flags, self.target.tree, self.cpus)
+            self.push(replace(next_frame, step=max(1, self.step)))
 
-    def push(self, one: Frame) -> None:
-        self.sink(FrameReady(one.t, one))
+    def push(self, frame: Frame) -> None:
+        self.sink(FrameReady(frame.t, frame))

@@ -16,7 +16,7 @@ DATA = Path(__file__).parent / "data"
 
 @lru_cache
 def recorded_frames(name: str = "randread") -> tuple[Frame, ...]:
-    """The frames that the recording ``name`` gives; no kernel beside it."""
+    """Frames of the recording ``name``, without kernel figures."""
     framer, builder = Framer(), FrameBuilder()
     items = framer.feed(gzip.decompress((DATA / f"{name}.json.gz").read_bytes()))
     frames = []
