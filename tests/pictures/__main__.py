@@ -1,4 +1,4 @@
-"""Makes the pictures of the documents anew, from recordings, on the screen itself.
+"""Make the pictures of the documents from recordings, as the screen paints them.
 
 .venv/bin/python tests/pictures             all of them (chosen.py)
 .venv/bin/python tests/pictures FILE OUT    a moving one of any recording
@@ -49,7 +49,7 @@ THEME = _terminal_theme()
 
 
 def rows(app: ReplayApp) -> list[list[Part]]:
-    """What is on the screen now."""
+    """The current rows of the screen."""
     strips = app.screen._compositor.render_strips()
     return [parts(list(strip), WIDTH, THEME) for strip in strips]
 
@@ -62,37 +62,37 @@ async def _at_rest(pilot: Pilot[int], before: float, session: ReplaySession) -> 
         await pilot.pause()
 
 
-async def played(picture: Picture) -> list[list[list[Part]]]:
-    """So many screens of a recording, evenly from its first figures on; the last one stays
+async def play(picture: Picture) -> list[list[list[Part]]]:
+    """Screens of a recording at equal intervals from its first figures on; the last one stays
     longer."""
     session = ReplaySession(recording_path(picture.recording))
-    app, found = ReplayApp(session, charset=UTF8, theme=DARK), []
+    app, screens = ReplayApp(session, charset=UTF8, theme=DARK), []
     async with app.run_test(size=(WIDTH, picture.rows)) as pilot:
         session.pause(True)
         await pilot.pause(0.3)
-        due = every = 0.0
+        due = interval = 0.0
         while session.at < session.end:
             before = session.at
             session.step()
             await _at_rest(pilot, before, session)
-            if not every and app.state.frame is not None:
-                # a job's preparations are not seen
-                every = (session.end - session.at) / SCREENS
-                due = session.at + every
-            if every and (session.at >= due or session.at >= session.end):
-                found.append(rows(app))
-                due += every
+            if not interval and app.state.frame is not None:
+                # a job's preparation is not shown
+                interval = (session.end - session.at) / SCREENS
+                due = session.at + interval
+            if interval and (session.at >= due or session.at >= session.end):
+                screens.append(rows(app))
+                due += interval
         if app.state.experiment is not None:
-            # what came of it, in the end
+            # its result at the end
             await pilot.press("w")
             await pilot.pause(0.3)
-            found += [rows(app)] * LAST_STAYS
+            screens += [rows(app)] * LAST_STAYS
         await pilot.press("q")
     session.close()
-    return found + found[-1:] * LAST_STAYS
+    return screens + screens[-1:] * LAST_STAYS
 
 
-async def stood(still: Still) -> str:
+async def save_screen(still: Still) -> str:
     """The screen at a moment of a recording, as key S saves it."""
     session = ReplaySession(recording_path(still.recording))
     app = ReplayApp(session, charset=UTF8, theme=DARK)
@@ -110,15 +110,15 @@ async def stood(still: Still) -> str:
     return text
 
 
-def main(moving: Sequence[Picture], still: Sequence[Still]) -> None:
-    """Write them: the same wherever that is done."""
+def main(moving: Sequence[Picture], stills: Sequence[Still]) -> None:
+    """Write the pictures, which are the same on any machine."""
     os.chdir(ROOT)
     time.tzset()
-    for one in moving:
-        title = f"iopstui plays the recording {Path(one.recording).stem}"
-        _write(one.out, svg(asyncio.run(played(one)), WIDTH, SECONDS, THEME, title))
-    for other in still:
-        _write(other.out, asyncio.run(stood(other)))
+    for picture in moving:
+        title = f"iopstui plays the recording {Path(picture.recording).stem}"
+        _write(picture.out, svg(asyncio.run(play(picture)), WIDTH, SECONDS, THEME, title))
+    for still_picture in stills:
+        _write(still_picture.out, asyncio.run(save_screen(still_picture)))
 
 
 def _write(out: str, text: str) -> None:
@@ -126,19 +126,19 @@ def _write(out: str, text: str) -> None:
     print(f"written: {out}, {len(text) // 1024} KiB")
 
 
-def chosen(arguments: Sequence[str]) -> tuple[Sequence[Picture], Sequence[Still]]:
-    """What the command line asks for; SystemExit for help, or for one that is none of its."""
+def parse_arguments(arguments: Sequence[str]) -> tuple[Sequence[Picture], Sequence[Still]]:
+    """Parse the command line; SystemExit for help and for mistakes."""
     parser = argparse.ArgumentParser(
         prog="tests/pictures", description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
     parser.add_argument("file", nargs="?", metavar="FILE", help="a recording")
     parser.add_argument("out", nargs="?", metavar="OUT", help="the picture to be written (SVG)")
-    asked = parser.parse_args(arguments)
-    if asked.file is not None and asked.out is None:
+    options = parser.parse_args(arguments)
+    if options.file is not None and options.out is None:
         parser.error("FILE needs an OUT")
-    return ([Picture(asked.file, asked.out)], []) if asked.file else (PICTURES, STILLS)
+    return ([Picture(options.file, options.out)], []) if options.file else (PICTURES, STILLS)
 
 
 if __name__ == "__main__":
-    main(*chosen(sys.argv[1:]))
+    main(*parse_arguments(sys.argv[1:]))

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from iopstui.recording.reader import DEMO
 
-_KEPT = "tests/fixtures/recordings"
+_RECORDINGS = "tests/fixtures/recordings"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +41,10 @@ class Still:
 
 PICTURES = (
     Picture(DEMO, "docs/depth.svg"),
-    Picture(f"{_KEPT}/sweep.iops", "docs/sweep.svg"),
+    Picture(f"{_RECORDINGS}/sweep.iops", "docs/sweep.svg"),
     # the map of completions stands on the screen from 50 rows on
-    Picture(f"{_KEPT}/affinity.iops", "docs/affinity.svg", rows=50),
-    Picture(f"{_KEPT}/busy.iops", "docs/busy.svg"),
+    Picture(f"{_RECORDINGS}/affinity.iops", "docs/affinity.svg", rows=50),
+    Picture(f"{_RECORDINGS}/busy.iops", "docs/busy.svg"),
 )
 
 STILLS = (Still(DEMO, "docs/screen.svg", 40.5, (160, 45)),)

@@ -1,6 +1,6 @@
-"""Screens, one after another, as an SVG that moves by CSS alone: it loads nothing, runs no script.
+"""Screens as an SVG that is animated by CSS alone: it loads nothing and runs no script.
 
-A half of a row that stays the same from one screen to the next is written once.
+A part of a row that is equal on several screens in a row is written once.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from rich.terminal_theme import TerminalTheme
 CELL_W, CELL_H, FONT = 8.4, 17.0, 14
 MARGIN = 10.0
 PARTS = 4
-"""Of a row: what changes in one of them does not write the others again."""
+"""Parts of a row: a change in one of them does not repeat the others."""
 GAP = 3
-"""So many blanks cost less than another piece of text."""
+"""Up to this number of blanks is cheaper than another text element."""
 Run = tuple[int, str, str]
 """Column, text, CSS of its style."""
 Part = tuple[Run, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class Span:
     """Part ``place`` (row, part of the row) of the screens ``first`` to before ``after``."""
 
     place: tuple[int, int]
@@ -37,14 +37,14 @@ class Shown:
 
 def parts(row: Sequence[Segment], width: int, theme: TerminalTheme) -> list[Part]:
     """A row of a screen, cut into ``PARTS``; blanks without a background are left out."""
-    each = -(-width // PARTS)
-    found: list[list[Run]] = [[] for _ in range(PARTS)]
+    part_width = -(-width // PARTS)
+    part_runs: list[list[Run]] = [[] for _ in range(PARTS)]
     column = 0
     for text, style, _ in row:
         css = css_of(style, theme)
         for char in text:
             if column < width and (char != " " or "background" in css):
-                runs = found[column // each]
+                runs = part_runs[column // part_width]
                 last = runs[-1] if runs else None
                 gap = column - last[0] - len(last[1]) if last is not None else GAP + 1
                 if last is not None and last[2] == css and gap <= GAP:
@@ -52,37 +52,39 @@ def parts(row: Sequence[Segment], width: int, theme: TerminalTheme) -> list[Part
                 else:
                     runs.append((column, char, css))
             column += 1
-    return [tuple(one) for one in found]
+    return [tuple(runs_of_part) for runs_of_part in part_runs]
 
 
 def css_of(style: Style | None, theme: TerminalTheme) -> str:
-    """What a style looks like, "background:" for a reversed one."""
+    """CSS of a style; starts with "background:" if it has a background."""
     if style is None:
         return ""
-    said = []
-    named = style.color is not None and not style.color.is_default
-    colour = style.color.get_truecolor(theme) if named and style.color else theme.foreground_color
+    rules = []
+    has_colour = style.color is not None and not style.color.is_default
+    colour = (
+        style.color.get_truecolor(theme) if has_colour and style.color else theme.foreground_color
+    )
     behind = theme.background_color
     if style.bgcolor is not None and not style.bgcolor.is_default:
         behind = style.bgcolor.get_truecolor(theme)
     if style.reverse:
-        said.append(f"background:{_hex(colour)};fill:{_hex(behind)}")
+        rules.append(f"background:{_hex(colour)};fill:{_hex(behind)}")
     elif tuple(behind) != tuple(theme.background_color):
-        said.append(f"background:{_hex(behind)};fill:{_hex(colour)}")
-    elif named:
-        said.append(f"fill:{_hex(colour)}")
-    said += ["font-weight:bold"] * bool(style.bold) + ["opacity:.6"] * bool(style.dim)
-    return ";".join(said)
+        rules.append(f"background:{_hex(behind)};fill:{_hex(colour)}")
+    elif has_colour:
+        rules.append(f"fill:{_hex(colour)}")
+    rules += ["font-weight:bold"] * bool(style.bold) + ["opacity:.6"] * bool(style.dim)
+    return ";".join(rules)
 
 
 def _hex(colour: ColorTriplet) -> str:
     return ColorTriplet(*colour).hex
 
 
-def shown(screens: Sequence[Sequence[Sequence[Part]]]) -> list[Shown]:
-    """Every part of every row with the screens that it is the same on. All screens have as many
-    rows."""
-    found: list[Shown] = []
+def find_spans(screens: Sequence[Sequence[Sequence[Part]]]) -> list[Span]:
+    """Every part of every row with the range of screens on which it is equal. All screens have
+    the same number of rows."""
+    spans: list[Span] = []
     for row in range(len(screens[0])):
         for at in range(PARTS):
             first = 0
@@ -91,9 +93,9 @@ def shown(screens: Sequence[Sequence[Sequence[Part]]]) -> list[Shown]:
                 if screen < len(screens) and screens[screen][row][at] == part:
                     continue
                 if part:
-                    found.append(Shown((row, at), first, screen, part))
+                    spans.append(Span((row, at), first, screen, part))
                 first = screen
-    return found
+    return spans
 
 
 def svg(
@@ -104,10 +106,14 @@ def svg(
     title: str,
 ) -> str:
     """The animation: each screen for ``seconds``, over and over."""
-    told = shown(screens)
-    classes = {css: f"c{n}" for n, css in enumerate(dict.fromkeys(_styles(told)))}
-    spans = dict.fromkeys((one.first, one.after) for one in told)
-    moves = {span: f"k{n}" for n, span in enumerate(spans) if span != (0, len(screens))}
+    spans = find_spans(screens)
+    classes = {css: f"c{n}" for n, css in enumerate(dict.fromkeys(_styles(spans)))}
+    ranges = dict.fromkeys((span.first, span.after) for span in spans)
+    moves = {
+        screen_range: f"k{n}"
+        for n, screen_range in enumerate(ranges)
+        if screen_range != (0, len(screens))
+    }
     wide = 2 * MARGIN + width * CELL_W
     high = 2 * MARGIN + len(screens[0]) * CELL_H
     lines = [
@@ -118,45 +124,45 @@ def svg(
         *_animations(moves, len(screens), seconds),
         "</style>",
         f'<rect width="100%" height="100%" rx="6" fill="{_hex(theme.background_color)}"/>',
-        *(_drawn(one, classes, moves) for one in told),
+        *(_drawn(span, classes, moves) for span in spans),
         "</svg>",
     ]
     return "\n".join(lines) + "\n"
 
 
-def _styles(told: Sequence[Shown]) -> Iterator[str]:
-    yield from (css for one in told for _, _, css in one.part)
+def _styles(spans: Sequence[Span]) -> Iterator[str]:
+    yield from (css for span in spans for _, _, css in span.part)
 
 
 def _animations(moves: dict[tuple[int, int], str], count: int, seconds: float) -> Iterator[str]:
-    """Who asked for no motion sees the last screen."""
+    """Users who prefer reduced motion see the last screen."""
     for (first, after), name in moves.items():
         begin, end = 100 * first / count, 100 * after / count
         steps = [f"{begin:.4g}%{{visibility:visible}}"]
         steps = (["0%{visibility:hidden}"] if first else []) + steps
         steps += [f"{end:.4g}%,100%{{visibility:hidden}}"] if after < count else []
-        still = "visible" if after == count else "hidden"
+        final = "visible" if after == count else "hidden"
         yield (
-            f".{name}{{visibility:{still};animation:{name} {count * seconds:g}s step-end infinite}}"
+            f".{name}{{visibility:{final};animation:{name} {count * seconds:g}s step-end infinite}}"
             f"@keyframes {name}{{{''.join(steps)}}}"
         )
     yield "@media (prefers-reduced-motion:reduce){g{animation:none!important}}"
 
 
-def _drawn(one: Shown, classes: dict[str, str], moves: dict[tuple[int, int], str]) -> str:
-    move = moves.get((one.first, one.after))
-    y = MARGIN + one.place[0] * CELL_H
-    pieces = []
-    for column, text, css in one.part:
+def _drawn(span: Span, classes: dict[str, str], moves: dict[tuple[int, int], str]) -> str:
+    move = moves.get((span.first, span.after))
+    y = MARGIN + span.place[0] * CELL_H
+    elements = []
+    for column, text, css in span.part:
         x, length = MARGIN + column * CELL_W, len(text) * CELL_W
         if css.startswith("background:"):
             colour = css.split(";")[0].partition(":")[2]
-            pieces.append(
+            elements.append(
                 f'<rect x="{x:.1f}" y="{y:.1f}" width="{length:.1f}" height="{CELL_H}"'
                 f' fill="{colour}"/>'
             )
-        pieces.append(
+        elements.append(
             f'<text class="{classes[css]}" x="{x:.1f}" y="{y + 13:.1f}"'
             f' textLength="{length:.1f}">{escape(text)}</text>'
         )
-    return f'<g class="{move}">{"".join(pieces)}</g>' if move else "".join(pieces)
+    return f'<g class="{move}">{"".join(elements)}</g>' if move else "".join(elements)

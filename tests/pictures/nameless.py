@@ -28,7 +28,7 @@ def copy(source: Path, out: Path, kernel: str = "") -> None:
         head = {"layouts": form.all_layouts(), "header": encoder(form.Header)(header)}
         chunks: list[Chunk] = [(form.HEADER, 0.0, lambda: head), *map(_chunk, recording.records())]
     recorder = Recorder(out)
-    # at once: one by one there could be more than may wait
+    # at once: one by one could overflow the queue
     recorder.put_all(chunks)
     recorder.close()
     if recorder.problem:
@@ -43,8 +43,8 @@ def _chunk(record: Record) -> Chunk:
     if isinstance(value, form.RecordedDevices):
         value = form.RecordedDevices(tuple(map(_mounted_at_root, value.devices)))
     kind = type(value)
-    written = [form.NAMES[kind], encoder(kind)(value)]
-    return (form.EVENT, record.t, lambda: written)
+    record_data = [form.NAMES[kind], encoder(kind)(value)]
+    return (form.EVENT, record.t, lambda: record_data)
 
 
 def _mounted_at_root(device: BlockDevice) -> BlockDevice:

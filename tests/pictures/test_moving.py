@@ -1,17 +1,17 @@
-"""The animation says on each screen what that screen said."""
+"""The animation shows the text of each screen."""
 
 from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
 
-from moving import CELL_H, CELL_W, MARGIN, parts, shown, svg
+from moving import CELL_H, CELL_W, MARGIN, find_spans, parts, svg
 from rich.segment import Segment
 from rich.style import Style
 from rich.terminal_theme import SVG_EXPORT_THEME as THEME
 
 WIDTH = 40
-SAID = (
+SCREEN_ROWS = (
     ("IOPS 10 & <more>  ", "second row"),
     ("IOPS 20 & <more>  ", "second row"),
     ("IOPS 20 & <more>  ", "   ⠒⠒░ 3µs          at the far end"),
@@ -20,17 +20,17 @@ SAID = (
 NS = "{http://www.w3.org/2000/svg}"
 
 
-def made() -> str:
+def make_svg() -> str:
     style = Style(color="cyan", bold=True)
     screens = [
         [parts([Segment(row[:5], style), Segment(row[5:])], WIDTH, THEME) for row in rows]
-        for rows in SAID
+        for rows in SCREEN_ROWS
     ]
     return svg(screens, WIDTH, 1.5, THEME, "a & b")
 
 
-def seen(text: str, at: float) -> list[str]:
-    """What a browser shows at this share of the animation, by the keyframes."""
+def visible_rows(text: str, at: float) -> list[str]:
+    """Rows that a browser shows at this fraction of the animation, according to the keyframes."""
     hidden = set()
     for name, frames in re.findall(r"@keyframes (k\d+)\{((?:[^{}]*\{[^{}]*\})*)\}", text):
         state = "hidden"
@@ -38,35 +38,35 @@ def seen(text: str, at: float) -> list[str]:
             if float(steps.split("%")[0]) <= 100 * at:
                 state = value
         hidden |= {name} if state == "hidden" else set()
-    rows = [[" "] * WIDTH for _ in SAID[0]]
+    rows = [[" "] * WIDTH for _ in SCREEN_ROWS[0]]
     for above in ET.fromstring(text).iter():
         if above.tag == NS + "g" and above.get("class") in hidden:
             continue
-        for one in above.findall(NS + "text"):
-            row = int((float(one.get("y", "")) - MARGIN) / CELL_H)
-            column = round((float(one.get("x", "")) - MARGIN) / CELL_W)
-            rows[row][column : column + len(one.text or "")] = one.text or ""
+        for element in above.findall(NS + "text"):
+            row = int((float(element.get("y", "")) - MARGIN) / CELL_H)
+            column = round((float(element.get("x", "")) - MARGIN) / CELL_W)
+            rows[row][column : column + len(element.text or "")] = element.text or ""
     return ["".join(row).rstrip() for row in rows]
 
 
-def test_each_screen_says_what_it_said() -> None:
-    text = made()
-    for number, rows in enumerate(SAID):
-        found = seen(text, (number + 0.5) / len(SAID))
-        assert found == [row.rstrip() for row in rows]
+def test_each_screen_of_the_animation_shows_its_text() -> None:
+    text = make_svg()
+    for number, rows in enumerate(SCREEN_ROWS):
+        lines = visible_rows(text, (number + 0.5) / len(SCREEN_ROWS))
+        assert lines == [row.rstrip() for row in rows]
         # blanks are left out, so a run begins where its text does
-        assert [one.replace(" ", "") for one in found] == [one.replace(" ", "") for one in rows]
+        assert [line.replace(" ", "") for line in lines] == [row.replace(" ", "") for row in rows]
 
 
-def test_what_stays_is_written_once_and_nothing_is_loaded() -> None:
-    text = made()
+def test_unchanged_parts_are_written_once_and_nothing_is_loaded() -> None:
+    text = make_svg()
     assert text.count("d row</text>") == 1 and text.count("&lt;more&gt;") == 1
     assert "<script" not in text and "url(" not in text and "href" not in text
 
 
-def test_a_part_that_comes_back_is_another_one() -> None:
-    row = [parts([Segment(said)], WIDTH, THEME) for said in ("a", "b", "a")]
-    assert [(one.first, one.after) for one in shown([[one] for one in row])] == [
+def test_a_part_that_returns_is_written_again() -> None:
+    row = [parts([Segment(text)], WIDTH, THEME) for text in ("a", "b", "a")]
+    assert [(span.first, span.after) for span in find_spans([[part] for part in row])] == [
         (0, 1), (1, 2), (2, 3),
     ]  # fmt: skip
 

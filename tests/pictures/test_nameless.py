@@ -1,4 +1,4 @@
-"""A recording keeps all but this machine's names."""
+"""The copy of a recording keeps everything except this machine's names."""
 
 from __future__ import annotations
 
@@ -12,28 +12,30 @@ from nameless import copy
 from iopstui.recording.layout import RecordedDevices
 from iopstui.recording.reader import EventRecord, Recording
 
-KEPT = Path(__file__).parents[1] / "fixtures" / "recordings"
+RECORDINGS = Path(__file__).parents[1] / "fixtures" / "recordings"
 
 
-def test_all_but_the_names_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_everything_but_the_names_is_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(nameless, "HOST", "nobody")
     out = tmp_path / "out.iops"
-    copy(KEPT / "run.iops", out)
-    with Recording(KEPT / "run.iops") as before, Recording(out) as after:
+    copy(RECORDINGS / "run.iops", out)
+    with Recording(RECORDINGS / "run.iops") as before, Recording(out) as after:
         assert before.header.kernel.startswith("6.18.44-")
         assert after.header == dataclasses.replace(before.header, host="nobody", kernel="6.18.44")
-        there, here = list(before.records()), list(after.records())
-        assert not after.damage and len(there) == len(here) > 10
-        for one, other in zip(there, here, strict=True):
-            if not (isinstance(one, EventRecord) and isinstance(one.value, RecordedDevices)):
-                assert one == other
+        before_records, after_records = list(before.records()), list(after.records())
+        assert not after.damage and len(before_records) == len(after_records) > 10
+        for old, new in zip(before_records, after_records, strict=True):
+            if not (isinstance(old, EventRecord) and isinstance(old.value, RecordedDevices)):
+                assert old == new
 
 
 def test_mount_points_are_left_out(tmp_path: Path) -> None:
     out = tmp_path / "out.iops"
-    copy(KEPT / "places.iops", out)
+    copy(RECORDINGS / "places.iops", out)
     with Recording(out) as after:
-        found = [r.value for r in after.records() if isinstance(r, EventRecord)]
-    devices = [d for one in found if isinstance(one, RecordedDevices) for d in one.devices]
+        values = [r.value for r in after.records() if isinstance(r, EventRecord)]
+    devices = [d for value in values if isinstance(value, RecordedDevices) for d in value.devices]
     mounts = [mount for device in devices for mount in device.mounts]
     assert all(mount.mountpoint == "/" for mount in mounts)

@@ -23,7 +23,7 @@ DESKTOP, PHONE = (1280, 800), (390, 844)
 
 
 class Tab:
-    """One page of the browser. ``painted`` is all that its terminal was sent."""
+    """A page of the browser. ``painted`` is everything that was sent to its terminal."""
 
     def __init__(self, browser: Browser, session: str) -> None:
         self._browser = browser
@@ -55,8 +55,8 @@ class Tab:
             self.closed_sockets += 1
 
     async def evaluate(self, expression: str) -> Any:
-        done = await self.call("Runtime.evaluate", expression=expression, returnByValue=True)
-        return done["result"].get("value")
+        result = await self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        return result["result"].get("value")
 
     async def press(self, text: str) -> None:
         """Type characters, as a keyboard does."""
@@ -73,8 +73,8 @@ class Tab:
         await self.call("Page.bringToFront")
         return base64.b64decode((await self.call("Page.captureScreenshot"))["data"])
 
-    async def until(self, text: bytes, seconds: float = 20.0) -> None:
-        """Wait until the terminal was sent this text."""
+    async def wait_for_text(self, text: bytes, seconds: float = 20.0) -> None:
+        """Wait until the text was sent to the terminal."""
         for _ in range(int(seconds / 0.1)):
             if text in self.painted:
                 return

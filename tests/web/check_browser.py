@@ -19,8 +19,8 @@ JOB = ("--job", "randread-4k", "--size", "64m", "--set", "runtime=60")
 
 @pytest.fixture
 async def browser() -> AsyncIterator[Browser]:
-    async with chromium() as one:
-        yield one
+    async with chromium() as chromium_browser:
+        yield chromium_browser
 
 
 @pytest.fixture
@@ -30,14 +30,14 @@ def live(serve: Start, tmp_path: Path) -> Served:
     return serve("live", ".", *JOB, cwd=place, pages=2)
 
 
-async def shown(browser: Browser, address: str, size: tuple[int, int] = DESKTOP) -> Tab:
+async def open_page(browser: Browser, address: str, size: tuple[int, int] = DESKTOP) -> Tab:
     tab = await browser.tab()
     await tab.open(address, size)
-    await tab.until(b"IOPS", 40)
+    await tab.wait_for_text(b"IOPS", 40)
     return tab
 
 
-def words(tab: Tab) -> str:
+def page_text(tab: Tab) -> str:
     text = tab.painted.decode("utf-8", "replace")
     return re.sub(r"\x1b\[[0-?]*[ -/]*[@-~]", "", text)
 
@@ -49,10 +49,10 @@ async def picture(tab: Tab, name: str) -> bytes:
     return data
 
 
-async def fio_runs(live: Served) -> None:
-    """Wait until it does; one fio lays out the file, the next one measures."""
+async def wait_for_fio(live: Served) -> None:
+    """Wait until fio runs; the first one lays out the file, the next one measures."""
     for _ in range(300):
-        if any(one.name() == "fio" for one in live.below()):
+        if any(process.name() == "fio" for process in live.child_processes()):
             return
         await asyncio.sleep(0.1)
     raise AssertionError("fio does not run")
@@ -60,40 +60,40 @@ async def fio_runs(live: Served) -> None:
 
 async def test_presenter_viewers_and_a_phone(live: Served, browser: Browser) -> None:
     presenter, viewers = live.addresses
-    tab = await shown(browser, presenter)
-    first = await shown(browser, viewers)
-    second = await shown(browser, viewers)
-    phone = await shown(browser, viewers, PHONE)
-    for one in (tab, first, second, phone):
-        assert await one.evaluate("document.body.className") == "-loaded -first-byte"
+    tab = await open_page(browser, presenter)
+    first = await open_page(browser, viewers)
+    second = await open_page(browser, viewers)
+    phone = await open_page(browser, viewers, PHONE)
+    for page in (tab, first, second, phone):
+        assert await page.evaluate("document.body.className") == "-loaded -first-byte"
         # nothing comes from another host
-        assert {request.split("/")[2] for request in one.requested} == {live.origin.split("/")[2]}
+        assert {request.split("/")[2] for request in page.requested} == {live.origin.split("/")[2]}
 
     # figures change: other seconds, and another picture
     before = await picture(first, "viewer")
-    seconds = set(re.findall(r"FOLLOW (\d:\d\d)", words(first)))
+    seconds = set(re.findall(r"FOLLOW (\d:\d\d)", page_text(first)))
     await asyncio.sleep(4)
-    assert len(set(re.findall(r"FOLLOW (\d:\d\d)", words(first)))) > len(seconds)
+    assert len(set(re.findall(r"FOLLOW (\d:\d\d)", page_text(first)))) > len(seconds)
     assert await picture(first, "viewer-later") != before
 
     # a viewer's keys change nothing: fio is the same process with the same job
-    jobs = [one.pid for one in live.below() if one.name() == "fio"]
+    jobs = [process.pid for process in live.child_processes() if process.name() == "fio"]
     assert jobs
     await first.focus()
     await first.press("r][}{bkcwmaRHSd")
     for _ in range(200):
-        if "cannot run jobs or change anything" in words(first):
+        if "cannot run jobs or change anything" in page_text(first):
             break
         await asyncio.sleep(0.1)
     else:
         raise AssertionError("the keys were not refused")
-    assert [one.pid for one in live.below() if one.name() == "fio"] == jobs
+    assert [process.pid for process in live.child_processes() if process.name() == "fio"] == jobs
 
     # one viewer pauses, the other goes on
     await second.focus()
     await second.press(" ")
-    await second.until(b"paused")
-    assert "paused" not in words(phone)
+    await second.wait_for_text(b"paused")
+    assert "paused" not in page_text(phone)
 
     # 80 columns and more fit on a phone, and nothing has to be scrolled sideways
     columns = await phone.evaluate(
@@ -107,17 +107,17 @@ async def test_presenter_viewers_and_a_phone(live: Served, browser: Browser) -> 
         await phone.evaluate("getComputedStyle(document.getElementById('keys')).display") == "flex"
     )
     assert await tab.evaluate("getComputedStyle(document.getElementById('keys')).display") == "none"
-    assert "p99.9" not in words(phone)
+    assert "p99.9" not in page_text(phone)
     await phone.evaluate("document.querySelectorAll('#keys button')[1].click()")
-    await phone.until(b"p99.9")
+    await phone.wait_for_text(b"p99.9")
     await picture(phone, "phone")
     await picture(tab, "presenter")
 
-    # a second tab of the presenter takes over, the first one says so
-    again = await shown(browser, presenter)
-    await again.focus()
-    await again.press("]")
-    await again.until(b"iodepth")
+    # a second tab of the presenter takes over, and the first one reports it
+    second_tab = await open_page(browser, presenter)
+    await second_tab.focus()
+    await second_tab.press("]")
+    await second_tab.wait_for_text(b"iodepth")
     await tab.focus()
     await tab.press("x")
     for _ in range(100):
@@ -128,12 +128,12 @@ async def test_presenter_viewers_and_a_phone(live: Served, browser: Browser) -> 
         await tab.evaluate("getComputedStyle(document.querySelector('.ended')).display") == "block"
     )
 
-    # the presenter quits: it ends for everybody
-    below = live.below()
-    await again.press("q")
-    for one in (first, second, phone):
+    # the presenter quits: all pages close
+    below = live.child_processes()
+    await second_tab.press("q")
+    for page in (first, second, phone):
         for _ in range(200):
-            if "-closed" in await one.evaluate("document.body.className"):
+            if "-closed" in await page.evaluate("document.body.className"):
                 break
             await asyncio.sleep(0.1)
         else:
@@ -143,10 +143,8 @@ async def test_presenter_viewers_and_a_phone(live: Served, browser: Browser) -> 
     assert not psutil.wait_procs(below, timeout=20)[1]
 
 
-async def test_a_page_that_is_not_allowed_connects_to_nothing(
-    live: Served, browser: Browser
-) -> None:
-    """A page of another site in the same browser, as that of an attacker would be."""
+async def test_a_page_of_another_site_cannot_connect(live: Served, browser: Browser) -> None:
+    """A page of another site in the same browser, as an attacker would use."""
     tab = await browser.tab()
     await tab.open("data:text/html,<title>evil</title>")
     address = live.addresses[0].replace("http:", "ws:") + "ws?width=80&height=24"
@@ -159,10 +157,10 @@ async def test_a_page_that_is_not_allowed_connects_to_nothing(
 
 
 async def test_a_page_can_be_reloaded(live: Served, browser: Browser) -> None:
-    tab = await shown(browser, live.addresses[0])
-    await fio_runs(live)
+    tab = await open_page(browser, live.addresses[0])
+    await wait_for_fio(live)
     tab.painted = b""
     await tab.call("Page.reload")
-    await tab.until(b"IOPS")
+    await tab.wait_for_text(b"IOPS")
     await picture(tab, "reloaded")
-    await fio_runs(live)
+    await wait_for_fio(live)

@@ -14,20 +14,20 @@ from program import command, environment
 
 @pytest.fixture(scope="module")
 def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
-    """Start `iopstui serve`; ``pages`` addresses are waited for."""
-    started: list[subprocess.Popen[str]] = []
+    """Start `iopstui serve` and wait until it has printed ``pages`` addresses."""
+    processes: list[subprocess.Popen[str]] = []
 
-    def start(*words: str, cwd: Path | None = None, pages: int = 1) -> Served:
-        here = cwd or tmp_path_factory.mktemp("served")
+    def start(*args: str, cwd: Path | None = None, pages: int = 1) -> Served:
+        workdir = cwd or tmp_path_factory.mktemp("served")
         process = subprocess.Popen(
-            command("serve", "--port", "0", *words), cwd=here, env=environment(here.parent),
+            command("serve", "--port", "0", *args), cwd=workdir, env=environment(workdir.parent),
             stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True,
         )  # fmt: skip
-        started.append(process)
+        processes.append(process)
         return Served(process, pages)
 
     yield start
-    for process in started:
+    for process in processes:
         process.terminate()
         try:
             process.wait(WITHIN_S)

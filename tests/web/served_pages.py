@@ -1,4 +1,4 @@
-"""`iopstui serve`, started as a user does, and pages that speak to it."""
+"""`iopstui serve`, started as a user does, and the pages that connect to it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 
 
 class Served:
-    """A running server. ``addresses`` are those it has printed, the viewers' last."""
+    """A running server. ``addresses`` are the printed ones, that of the viewers last."""
 
     def __init__(self, process: subprocess.Popen[str], pages: int) -> None:
         self.process = process
@@ -39,8 +39,8 @@ class Served:
     def origin(self) -> str:
         return self.viewers.rsplit("/", 2)[0]
 
-    def below(self) -> list[psutil.Process]:
-        """All processes that it has started."""
+    def child_processes(self) -> list[psutil.Process]:
+        """All processes that the server has started."""
         return psutil.Process(self.process.pid).children(recursive=True)
 
     def end(self) -> tuple[int, str]:
@@ -53,21 +53,21 @@ Start = Callable[..., Served]
 
 
 class Terminal:
-    """The terminal of a page: what it was sent, as text."""
+    """The terminal of a page; ``text`` is its output without escape sequences."""
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         self.socket = socket
         self.text = ""
 
-    async def until(self, wanted: str) -> None:
-        """Read until this is painted."""
-        seen = max(0, len(self.text) - len(wanted))
-        while wanted not in self.text[seen:]:
+    async def wait_for_text(self, text: str) -> None:
+        """Read until the text is painted."""
+        searched = max(0, len(self.text) - len(text))
+        while text not in self.text[searched:]:
             message = await self.socket.receive(timeout=WITHIN_S)
             assert message.type == aiohttp.WSMsgType.BINARY, (message, self.text[-500:])
             self.text += ESCAPES.sub("", message.data.decode())
 
-    async def closed(self) -> None:
+    async def wait_until_closed(self) -> None:
         """Read until the server closes the page."""
         ends = (aiohttp.WSMsgType.CLOSED, aiohttp.WSMsgType.CLOSE)
         while (await self.socket.receive(timeout=WITHIN_S)).type not in ends:
@@ -81,7 +81,7 @@ class Terminal:
 
 
 @contextlib.asynccontextmanager
-async def opened(address: str, size: str = SIZE, **headers: str) -> AsyncIterator[Terminal]:
+async def open_page(address: str, size: str = SIZE, **headers: str) -> AsyncIterator[Terminal]:
     """Open the page's WebSocket as its script does."""
     origin = headers.pop("Origin", address.rsplit("/", 2)[0])
     async with (
@@ -94,6 +94,6 @@ async def opened(address: str, size: str = SIZE, **headers: str) -> AsyncIterato
 
 
 async def status(address: str, **more: Any) -> tuple[int, str, Any]:
-    """What a GET request is answered with."""
+    """Status, text and headers of the answer to a GET request."""
     async with aiohttp.ClientSession() as session, session.get(address, **more) as answer:
         return answer.status, await answer.text("utf-8", "replace"), answer.headers

@@ -15,9 +15,9 @@ from iopstui.cli.web.access import (
 from iopstui.cli.web.screen_process import MAX_SIZE, MIN_SIZE, valid_size
 
 
-def test_tokens_are_long_and_never_the_same() -> None:
-    found = {new_token() for _ in range(100)}
-    assert len(found) == 100 and min(map(len, found)) >= 32
+def test_tokens_are_long_and_unique() -> None:
+    tokens = {new_token() for _ in range(100)}
+    assert len(tokens) == 100 and min(map(len, tokens)) >= 32
 
 
 @pytest.mark.parametrize("peer", ["127.0.0.1", "::1", "::ffff:127.0.0.1", "127.8.9.1"])
@@ -37,12 +37,12 @@ def test_the_presenter_is_on_this_machine(peer: str) -> None:
     assert not is_loopback(peer)
 
 
-def test_without_a_presenter_no_token_is_one() -> None:
+def test_without_a_presenter_an_empty_token_has_no_role() -> None:
     assert Access().role("", "127.0.0.1") is None
 
 
 @pytest.mark.parametrize(
-    ("origin", "same"),
+    ("origin", "allowed"),
     [
         ("http://db1:8000", True), ("https://db1:8000", True), ("http://DB1:8000", True),
         ("http://db1", False), ("http://db1:8001", False), ("http://evil", False),
@@ -50,16 +50,16 @@ def test_without_a_presenter_no_token_is_one() -> None:
         ("", False),
     ],
 )  # fmt: skip
-def test_pages_of_other_sites_may_not_connect(origin: str, same: bool) -> None:
-    assert is_same_origin({"Origin": origin, "Host": "db1:8000"}) is same
+def test_pages_of_other_sites_cannot_connect(origin: str, allowed: bool) -> None:
+    assert is_same_origin({"Origin": origin, "Host": "db1:8000"}) is allowed
 
 
-def test_a_program_that_names_no_origin_may_not_either() -> None:
+def test_a_program_without_an_origin_cannot_connect() -> None:
     assert not is_same_origin({"Host": "db1:8000"})
 
 
 @pytest.mark.parametrize(
-    ("asked", "size"),
+    ("requested", "size"),
     [
         ({"width": 80, "height": 24}, (80, 24)), ({"width": "80", "height": "24"}, (80, 24)),
         ({"width": 10**9, "height": 10**9}, MAX_SIZE), ({"width": -1, "height": 0}, MIN_SIZE),
@@ -67,5 +67,5 @@ def test_a_program_that_names_no_origin_may_not_either() -> None:
         ({"width": 80}, None), (None, None), ([80, 24], None), ("80x24", None),
     ],
 )  # fmt: skip
-def test_sizes_have_bounds(asked: object, size: tuple[int, int] | None) -> None:
-    assert valid_size(asked) == size
+def test_sizes_are_limited(requested: object, size: tuple[int, int] | None) -> None:
+    assert valid_size(requested) == size

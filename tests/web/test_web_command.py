@@ -1,4 +1,4 @@
-"""Command lines of `iopstui serve` that are refused, and what they are told."""
+"""Command lines of `iopstui serve` that are refused, and their messages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Refused = Callable[[], object]
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("args", "says"),
     [
         ((), "What should be served?"), (("run", "."), "cannot show 'run'"),
         (("live",), "needs a target"), (("live", ".", "--plain"), "replace the screen"),
@@ -35,22 +35,24 @@ Refused = Callable[[], object]
         (("live", ".", "--nosuch"), "there is no option --nosuch"),
     ],
 )  # fmt: skip
-def test_wrong_command_lines(tmp_path: Path, words: tuple[str, ...], says: str) -> None:
+def test_wrong_command_lines(tmp_path: Path, args: tuple[str, ...], says: str) -> None:
     (tmp_path / "lines").write_text('{"event":"frame"}\n')
-    done = iopstui("serve", *words, cwd=tmp_path)
-    assert done.returncode == 2 and says in done.stderr and not done.stdout
+    result = iopstui("serve", *args, cwd=tmp_path)
+    assert result.returncode == 2 and says in result.stderr and not result.stdout
     assert [path.name for path in tmp_path.iterdir()] == ["lines"]
 
 
-def test_a_port_that_another_program_has(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        port = str(other.getsockname()[1])
-        done = iopstui("serve", "--port", port, "replay", "demo", cwd=tmp_path)
-    assert done.returncode == 2 and "Address already in use" in done.stderr
-    assert "--port 8001" in done.stderr
+def test_a_port_in_use_is_reported(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = str(listener.getsockname()[1])
+        result = iopstui("serve", "--port", port, "replay", "demo", cwd=tmp_path)
+    assert result.returncode == 2 and "Address already in use" in result.stderr
+    assert "--port 8001" in result.stderr
 
 
-def test_without_the_extra_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra_the_message_explains_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(Missing, match="textual-serve") as missing:
         command._require_extra()

@@ -1,4 +1,4 @@
-"""`iopstui serve`: what pages can and can't do."""
+"""`iopstui serve`: what pages can and cannot do."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 import aiohttp
 import psutil
 import pytest
-from served_pages import Served, Start, opened, status
+from served_pages import Served, Start, open_page, status
 
 from iopstui.recording.reader import Recording
 
@@ -34,14 +34,14 @@ def idle_dir(tmp_path: Path) -> Path:
     return place
 
 
-def gone(processes: list[psutil.Process]) -> bool:
-    """Whether they have all ended, in some seconds."""
+def have_ended(processes: list[psutil.Process]) -> bool:
+    """Whether all processes end within some seconds."""
     return not psutil.wait_procs(processes, timeout=20)[1]
 
 
 def sockets(pid: int) -> set[str]:
-    found = [os.readlink(one) for one in Path(f"/proc/{pid}/fd").iterdir()]
-    return {one for one in found if one.startswith("socket")}
+    links = [os.readlink(entry) for entry in Path(f"/proc/{pid}/fd").iterdir()]
+    return {link for link in links if link.startswith("socket")}
 
 
 # -- the server
@@ -72,7 +72,7 @@ async def test_a_page_needs_its_token(replayed: Served) -> None:
         assert (await status(replayed.origin + path))[0] == 404, path
 
 
-async def test_garbage_is_answered_and_leaves_no_traceback(serve: Start) -> None:
+async def test_garbage_is_answered_without_a_traceback(serve: Start) -> None:
     served = serve("replay", "demo")
     host, _, port = served.origin.removeprefix("http://").partition(":")
     for data in (b"GET / HTTP/9.9", b"\x16\x03\x01\x02", b"GET /\xff HTTP/1.1", b"GET / HTTP/1.1"):
@@ -81,8 +81,8 @@ async def test_garbage_is_answered_and_leaves_no_traceback(serve: Start) -> None
         assert b" 400 " in await asyncio.wait_for(reader.readline(), 30)
         writer.close()
     assert (await status(served.viewers))[0] == 200
-    code, told = served.end()
-    assert code == 0 and all(line.startswith("iopstui: ") for line in told.splitlines())
+    code, stderr = served.end()
+    assert code == 0 and all(line.startswith("iopstui: ") for line in stderr.splitlines())
 
 
 async def test_pages_load_nothing_from_other_hosts(replayed: Served) -> None:
@@ -96,7 +96,7 @@ async def test_pages_load_nothing_from_other_hosts(replayed: Served) -> None:
 @pytest.mark.parametrize("origin", ["", "http://evil", "null"])
 async def test_a_page_of_another_site_gets_no_screen(replayed: Served, origin: str) -> None:
     with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
-        async with opened(replayed.viewers, Origin=origin):
+        async with open_page(replayed.viewers, Origin=origin):
             pass
     assert refused.value.status == 403
 
@@ -104,7 +104,7 @@ async def test_a_page_of_another_site_gets_no_screen(replayed: Served, origin: s
 @pytest.mark.parametrize("size", ["", "?width=x&height=3", "?width=80"])
 async def test_a_page_without_a_size_gets_no_screen(replayed: Served, size: str) -> None:
     with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
-        async with opened(replayed.viewers, size):
+        async with open_page(replayed.viewers, size):
             pass
     assert refused.value.status == 400
 
@@ -113,45 +113,45 @@ async def test_a_page_without_a_size_gets_no_screen(replayed: Served, size: str)
 
 
 async def test_a_viewer_has_no_rights(replayed: Served) -> None:
-    async with opened(replayed.viewers) as page:
-        await page.until("REPLAY 0:0")
+    async with open_page(replayed.viewers) as page:
+        await page.wait_for_text("REPLAY 0:0")
         (host,) = psutil.Process(replayed.process.pid).children()
         (viewer,) = host.children()
-        told = Path(f"/proc/{viewer.pid}/status").read_text()
-        assert "NoNewPrivs:\t1" in told
+        process_status = Path(f"/proc/{viewer.pid}/status").read_text()
+        assert "NoNewPrivs:\t1" in process_status
         if os.geteuid() == 0:
             assert 0 not in (*viewer.uids(), *viewer.gids())
             # at most to read Python's files, if those are only root's
-            assert re.search("CapEff:\t000000000000000[04]\n", told)
+            assert re.search("CapEff:\t000000000000000[04]\n", process_status)
         assert viewer.nice() == 19 and len(viewer.cpu_affinity()) == 1
         limits = Path(f"/proc/{viewer.pid}/limits").read_text()
         assert re.search(r"Max file size +0 +0 ", limits)
         # none of the server's connections
         assert not sockets(viewer.pid) & sockets(replayed.process.pid)
-    assert gone([viewer])
+    assert have_ended([viewer])
 
 
-async def test_two_viewers_look_at_different_moments(replayed: Served) -> None:
+async def test_two_viewers_look_at_different_seconds(replayed: Served) -> None:
     async with (
-        opened(replayed.viewers) as one,
-        opened(replayed.viewers, "?width=80&height=24") as two,
+        open_page(replayed.viewers) as paused,
+        open_page(replayed.viewers, "?width=80&height=24") as two,
     ):
-        await one.until("REPLAY 0:0")
-        await two.until("REPLAY 0:0")
-        await one.press(" ")
-        await one.until("paused")
+        await paused.wait_for_text("REPLAY 0:0")
+        await two.wait_for_text("REPLAY 0:0")
+        await paused.press(" ")
+        await paused.wait_for_text("paused")
         await two.press(f"{ESC}[F")
-        await two.until("again")
-        assert "paused" not in two.text and "again" not in one.text.split("paused")[-1]
+        await two.wait_for_text("again")
+        assert "paused" not in two.text and "again" not in paused.text.split("paused")[-1]
 
 
 async def test_no_key_of_a_viewer_writes_a_file(serve: Start, idle_dir: Path) -> None:
     served = serve("replay", "demo", cwd=idle_dir)
-    async with opened(served.viewers) as page:
-        await page.until("REPLAY 0:0")
+    async with open_page(served.viewers) as page:
+        await page.wait_for_text("REPLAY 0:0")
         for key in "SHR":
             await page.press(key)
-        await page.until(NOT_HERE)
+        await page.wait_for_text(NOT_HERE)
         for key in (*string.printable.replace("q", ""), f"{ESC}[A", f"{ESC}[B", f"{ESC}OP", "\x10"):
             await page.press(key)
             await page.press(ESC)
@@ -160,47 +160,47 @@ async def test_no_key_of_a_viewer_writes_a_file(serve: Start, idle_dir: Path) ->
         await page.press(ESC)
         # it is still there
         await page.press("q")
-        await page.closed()
+        await page.wait_until_closed()
     # keys that would write were refused, and nothing has ended it before its last key
     assert "Screen saved" not in page.text and "Report" not in page.text
     assert list(idle_dir.iterdir()) == []
 
 
-async def test_more_viewers_than_allowed(serve: Start) -> None:
+async def test_viewers_beyond_the_limit_are_refused(serve: Start) -> None:
     served = serve("--viewers", "1", "replay", "demo")
-    async with opened(served.viewers) as page:
-        await page.until("REPLAY 0:0")
+    async with open_page(served.viewers) as page:
+        await page.wait_for_text("REPLAY 0:0")
         code, text, _ = await status(served.viewers)
         assert code == 503 and "As many viewers as allowed" in text
         with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
-            async with opened(served.viewers):
+            async with open_page(served.viewers):
                 pass
         assert refused.value.status == 503
     for _ in range(100):
         if (await status(served.viewers))[0] == 200:
             break
         await asyncio.sleep(0.1)
-    async with opened(served.viewers) as page:
-        await page.until("REPLAY 0:0")
-    code, told = served.end()
-    assert code == 0 and "up to 1 viewers" in told
+    async with open_page(served.viewers) as page:
+        await page.wait_for_text("REPLAY 0:0")
+    code, stderr = served.end()
+    assert code == 0 and "up to 1 viewers" in stderr
 
 
-async def test_a_viewer_that_ends_leaves_the_others(replayed: Served) -> None:
-    async with opened(replayed.viewers) as one, opened(replayed.viewers) as two:
-        await one.until("REPLAY 0:0")
-        await two.until("REPLAY 0:0")
-        await one.press("q")
-        await one.closed()
+async def test_a_viewer_that_ends_does_not_disturb_the_others(replayed: Served) -> None:
+    async with open_page(replayed.viewers) as staying, open_page(replayed.viewers) as two:
+        await staying.wait_for_text("REPLAY 0:0")
+        await two.wait_for_text("REPLAY 0:0")
+        await staying.press("q")
+        await staying.wait_until_closed()
         await two.press(" ")
-        await two.until("paused")
+        await two.wait_for_text("paused")
 
 
-async def test_a_message_that_no_page_sends_closes_it(replayed: Served) -> None:
-    async with opened(replayed.viewers) as page:
-        await page.until("REPLAY 0:0")
+async def test_an_unknown_message_closes_the_page(replayed: Served) -> None:
+    async with open_page(replayed.viewers) as page:
+        await page.wait_for_text("REPLAY 0:0")
         await page.send("deliver_chunk_request", {"key": "x", "size": 1 << 30})
-        await page.closed()
+        await page.wait_until_closed()
 
 
 # -- live
@@ -213,64 +213,64 @@ async def test_viewers_follow_the_presenter_and_change_nothing(
     served = serve("live", ".", "--record", str(recording), cwd=idle_dir, pages=2)
     presenter, viewers = served.addresses
     assert "presenter (only on this machine)" in served.printed
-    async with opened(presenter) as shown:
-        await shown.until("iodepth")
+    async with open_page(presenter) as presenter_page:
+        await presenter_page.wait_for_text("iodepth")
         for _ in range(100):
             if 'class="textual-terminal"' in (await status(viewers))[1]:
                 break
             await asyncio.sleep(0.1)
-        async with opened(viewers) as page:
-            await page.until("FOLLOW 0:0")
+        async with open_page(viewers) as page:
+            await page.wait_for_text("FOLLOW 0:0")
             for key in "rkwcmap[]":
                 await page.press(key)
                 await page.press(ESC)
-            await page.until("cannot run jobs or change anything")
-            assert not [one for one in served.below() if one.name() == "fio"]
+            await page.wait_for_text("cannot run jobs or change anything")
+            assert not [process for process in served.child_processes() if process.name() == "fio"]
             # a presenter's keys that would write files are refused, and not offered
-            assert "record" not in shown.text
-            await shown.press("R")
-            await shown.until(NOT_HERE)
-            await shown.press("d")
-            await shown.until("viewers follow this target")
+            assert "record" not in presenter_page.text
+            await presenter_page.press("R")
+            await presenter_page.wait_for_text(NOT_HERE)
+            await presenter_page.press("d")
+            await presenter_page.wait_for_text("viewers follow this target")
             # the presenter's page is opened again: the newest one has the screen
-            async with opened(presenter, "?width=100&height=30") as again:
-                await again.until("iodepth")
+            async with open_page(presenter, "?width=100&height=30") as new_page:
+                await new_page.wait_for_text("iodepth")
                 # the older one's keys are not the presenter's any more
                 with contextlib.suppress(ConnectionError):
-                    await shown.press("q")
-                await page.until("FOLLOW 0:0")
-                await again.press("q")
-                await again.closed()
-            await page.closed()
+                    await presenter_page.press("q")
+                await page.wait_for_text("FOLLOW 0:0")
+                await new_page.press("q")
+                await new_page.wait_until_closed()
+            await page.wait_until_closed()
     assert served.process.wait(20) == 0
     with Recording(recording) as recorded:
         assert recorded.index().has_end_marker and recorded.index().samples >= 2
     assert list(idle_dir.iterdir()) == []
 
 
-async def test_a_signal_ends_it_for_everybody(serve: Start, idle_dir: Path) -> None:
+async def test_a_signal_ends_all_pages(serve: Start, idle_dir: Path) -> None:
     served = serve("live", ".", "--job", "randread-4k", "--size", "1m", cwd=idle_dir, pages=2)
-    async with opened(served.addresses[0]) as shown:
-        await shown.until("randread-4k")
-        below = served.below()
+    async with open_page(served.addresses[0]) as page:
+        await page.wait_for_text("randread-4k")
+        below = served.child_processes()
         assert len(below) >= 2
         served.process.send_signal(signal.SIGINT)
-        await shown.closed()
+        await page.wait_until_closed()
     assert served.process.wait(30) == 130
-    assert gone(below) and list(idle_dir.iterdir()) == []
+    assert have_ended(below) and list(idle_dir.iterdir()) == []
 
 
 async def test_a_killed_server_leaves_nothing_running(serve: Start, idle_dir: Path) -> None:
     served = serve("live", ".", "--job", "randread-4k", "--size", "1m", cwd=idle_dir, pages=2)
-    async with opened(served.addresses[0]) as shown:
-        await shown.until("randread-4k")
+    async with open_page(served.addresses[0]) as page:
+        await page.wait_for_text("randread-4k")
         for _ in range(100):
-            if any(one.name() == "fio" for one in served.below()):
+            if any(process.name() == "fio" for process in served.child_processes()):
                 break
             await asyncio.sleep(0.1)
-        below = served.below()
+        below = served.child_processes()
         served.process.kill()
-        assert gone(below)
+        assert have_ended(below)
     # the presenter's screen has removed the scratch file
     for _ in range(100):
         if not list(idle_dir.iterdir()):
@@ -279,8 +279,8 @@ async def test_a_killed_server_leaves_nothing_running(serve: Start, idle_dir: Pa
     assert list(idle_dir.iterdir()) == []
 
 
-def test_a_target_that_is_not_there_ends_it(serve: Start, idle_dir: Path) -> None:
+def test_a_missing_target_ends_the_server(serve: Start, idle_dir: Path) -> None:
     served = serve("live", "/dev/nosuchdisk", cwd=idle_dir, pages=2)
     assert served.process.stderr is not None
-    told = served.process.stderr.read()
-    assert served.process.wait(20) == 2 and "/dev/nosuchdisk does not exist" in told
+    stderr = served.process.stderr.read()
+    assert served.process.wait(20) == 2 and "/dev/nosuchdisk does not exist" in stderr

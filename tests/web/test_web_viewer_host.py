@@ -65,39 +65,43 @@ host.close()
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def sandbox_report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     place = tmp_path_factory.mktemp("outside")
     recording = place / "recording"
     recording.write_text("recording of root's")
     recording.chmod(0o600)
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", SCRIPT, str(place), str(recording)], text=True,
         capture_output=True, env={**os.environ, "PYTHONPATH": str(ROOT), "SECRET": "s"}, timeout=60,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    assert result.returncode == 0, result.stderr
     assert [path.name for path in place.iterdir()] == ["recording"]
     assert not Path("/tmp/iopstui-viewer-test").exists()
-    return dict(json.loads(done.stdout))
+    return dict(json.loads(result.stdout))
 
 
-def test_it_writes_no_file(told: dict[str, Any]) -> None:
+def test_it_writes_no_file(sandbox_report: dict[str, Any]) -> None:
     # without Landlock and root an empty file can be made, but nothing written
-    assert told["write"] != "done" and told["temporary"] != "done"
+    assert sandbox_report["write"] != "done" and sandbox_report["temporary"] != "done"
     if landlock_abi() or os.geteuid() == 0:
-        assert told["change"].startswith("PermissionError")
-        assert told["list"].startswith("PermissionError")
+        assert sandbox_report["change"].startswith("PermissionError")
+        assert sandbox_report["list"].startswith("PermissionError")
 
 
-def test_it_reads_only_the_recording_that_it_was_given(told: dict[str, Any]) -> None:
-    assert (told["recording"], told["twice"]) == ("recording", "recording")
+def test_it_reads_only_its_recording(sandbox_report: dict[str, Any]) -> None:
+    assert (sandbox_report["recording"], sandbox_report["twice"]) == ("recording", "recording")
     if landlock_abi():
-        assert told["read"].startswith("PermissionError")
+        assert sandbox_report["read"].startswith("PermissionError")
 
 
-def test_it_executes_nothing(told: dict[str, Any]) -> None:
+def test_it_executes_nothing(sandbox_report: dict[str, Any]) -> None:
     if landlock_abi():
-        assert told["execute"] == "OSError 9"
+        assert sandbox_report["execute"] == "OSError 9"
 
 
-def test_it_is_not_root_and_knows_nothing_of_the_environment(told: dict[str, Any]) -> None:
-    assert told["uid"] != 0 and told["more"] is None and "TEXTUAL_DRIVER" in told["environment"]
+def test_it_is_not_root_and_has_no_other_environment(sandbox_report: dict[str, Any]) -> None:
+    assert (
+        sandbox_report["uid"] != 0
+        and sandbox_report["more"] is None
+        and "TEXTUAL_DRIVER" in sandbox_report["environment"]
+    )
