@@ -9,6 +9,7 @@ as long as the program stays the same.
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import random
 import shutil
@@ -21,6 +22,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
+
+if any(importlib.util.find_spec(name) is None for name in ("mutmut", "pytest_cov")):
+    raise SystemExit("mutants: mutmut or pytest-cov is not installed. Run: "
+                     ".venv/bin/pip install mutmut==3.8.1 pytest-cov")  # fmt: skip
 
 import checks
 import equal
