@@ -41,8 +41,11 @@ _LIMIT_BY_RULE = {
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """Figures of one run: I/Os per second with their 95 % interval, the mean latency (ns) with its
-    own, how busy the fio jobs (share of their CPUs) and the machine were, which findings he"""
+    """Figures of one run: I/Os per second and mean latency (ns), each with its 95 % interval.
+
+    ``job_cpu`` and ``machine_cpu`` are how busy the jobs' CPUs and the machine were (0 to 1);
+    ``rules`` are the findings that hold; ``others`` is the share of the disk's bytes that other
+    programs moved (0 to 1)."""
 
     rate: float
     low: float

@@ -1,4 +1,4 @@
-"""The panels of figures on the dashboard; a new panel needs only an entry in ``PANELS``."""
+"""The panels of figures on the dashboard."""
 
 from __future__ import annotations
 
