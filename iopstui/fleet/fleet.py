@@ -29,7 +29,7 @@ from iopstui.fleet.hosts.host_disks import disk_conflicts, duplicate_machines
 from iopstui.fleet.hosts.member import ARMED, GREETED, LAUNCHED, OVER, STARTED, Member
 from iopstui.fleet.hosts.nodes import Node
 from iopstui.fleet.hosts.same_file_system import join_shared, join_similar, marks_to_find
-from iopstui.fleet.merging.merger import MergedSecond, Merger
+from iopstui.fleet.merging.merger import MergedInterval, Merger
 from iopstui.fleet.merging.sums import MalformedRow
 from iopstui.fleet.sub_fleet import ParentFleet, StartOrder
 from iopstui.text import printable
@@ -73,29 +73,29 @@ SEPARATE_FILES_ADVICE = (
 
 @dataclass(frozen=True, slots=True)
 class FleetOptions:
-    """Options of a fleet. ``min_hosts``: minimum number of armed hosts;
-    ``stop_on_loss``: stop all hosts when one is lost; ``assume_apart``: treat file systems as
-    different unless known to be the same; ``connect_timeout_s``: time limit for reaching a
-    host; ``split_target``: each host has a part of the target for itself."""
+    """Options of a fleet. ``min_hosts``: minimum number of armed hosts; ``stop_on_loss``: stop all
+    hosts when one is lost; ``assume_separate_filesystems``: treat file systems as different
+    unless known to be the same; ``connect_timeout_s``: time limit for reaching a host;
+    ``split_target``: each host has a part of the target for itself."""
 
     min_hosts: int
     stop_on_loss: bool = False
     watching: bool = False
-    assume_apart: bool = False
+    assume_separate_filesystems: bool = False
     connect_timeout_s: float = CONNECT_TIMEOUT_S
     split_target: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class FleetCallbacks:
-    """Callbacks of a fleet run: ``report`` receives messages, ``on_second`` each finished second,
+    """Callbacks of a fleet run: ``report`` receives messages, ``on_interval`` each interval,
     ``on_row`` each row of a host. ``stop_reason`` is called every second; a non-empty reason ends
     the run. ``is_completed``: whether the hosts have then done all of their job."""
 
     report: Callable[[str], None]
-    on_second: Callable[[MergedSecond], None]
+    on_interval: Callable[[MergedInterval], None]
     on_row: Callable[[str, Object], None]
-    stop_reason: Callable[[MergedSecond], str]
+    stop_reason: Callable[[MergedInterval], str]
     is_completed: Callable[[], bool] = lambda: False
 
 
@@ -183,7 +183,7 @@ class Fleet:
                 # of those that were over in the last turn
                 self._check_member(member)
             for second in self._merger.finish():
-                self._callbacks.on_second(second)
+                self._callbacks.on_interval(second)
         finally:
             self._close()
 
@@ -244,7 +244,7 @@ class Fleet:
             self._space_needs(), {member.name: member.seen_marks or () for member in members}
         )
         self._refuse(overcommit_messages(needs), SMALLER_SIZE_ADVICE)
-        if not self._options.assume_apart:
+        if not self._options.assume_separate_filesystems:
             self._refuse(
                 overcommit_messages(join_similar(needs), is_certain=False), SEPARATE_FILES_ADVICE
             )
@@ -394,7 +394,7 @@ class Fleet:
         close_after_s = CLOSE_AFTER_S if not self._has_sub_fleets else CLOSE_TREE_AFTER_S
         last_number = int((now_s - close_after_s) / self._merger.interval_s) - 1
         for second in self._merger.close_seconds(last_number):
-            self._callbacks.on_second(second)
+            self._callbacks.on_interval(second)
             reason = self._callbacks.stop_reason(second)
             if reason and not self.stop_reason:
                 self.stop(reason, self._callbacks.is_completed())

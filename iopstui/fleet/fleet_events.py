@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from iopstui.fleet.hosts.host_tunables import HostTunableResult
 from iopstui.fleet.merging.encoded_frame import EncodedFrame
 from iopstui.fleet.merging.host_timeline import EncodedSecond, HostInterval
-from iopstui.fleet.merging.merger import MergedSecond
+from iopstui.fleet.merging.merger import MergedInterval
 from iopstui.fleet.merging.sums import MILLI, HostSums
 from iopstui.fleet.scaling_curve import ScalingCurve, SweepPosition
 
@@ -18,7 +18,7 @@ FLEET, FLEET_OVER = "fleet", "fleet_over"
 """The lines of a recording that begin and end a run."""
 
 
-class HostSecond(NamedTuple):
+class HostFigures(NamedTuple):
     """A host's figures in one second, as the merger counts it: I/Os and bytes per second,
     ``wait_ns`` the p99 of fio's I/Os (without fio the mean time of the device's requests),
     ``await_ns`` the mean time of the device's requests, ``util`` in percent. ``complete`` is False
@@ -34,11 +34,11 @@ class HostSecond(NamedTuple):
     util: float | None = None
 
 
-class HostSeconds(NamedTuple):
+class HostFiguresBatch(NamedTuple):
     """Closed seconds of many hosts, in order of arrival. With a thousand hosts they are looked at
     once a second."""
 
-    seconds: tuple[HostSecond, ...]
+    seconds: tuple[HostFigures, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,19 +102,19 @@ class ReplayRestarted:
 
 
 FleetEvent = (
-    ReplayRestarted | ScalingCurve | HostSecond | HostSeconds | HostRow
-    | HostStateChanged | FleetMessage | FleetRunStarted | FleetRunFinished | MergedSecond
+    ReplayRestarted | ScalingCurve | HostFigures | HostFiguresBatch | HostRow
+    | HostStateChanged | FleetMessage | FleetRunStarted | FleetRunFinished | MergedInterval
     | HostTunableResult
 )  # fmt: skip
 
 
-def host_second(name: str, interval: HostInterval, complete: bool) -> HostSecond:
+def host_figures(name: str, interval: HostInterval, complete: bool) -> HostFigures:
     """A host's second, from the merger's data."""
     data = interval.data
     if isinstance(data, EncodedFrame) and data.fio:
         # nearly always
         iops_m, bw_m, p99_ns, requests, wait = data.second_figures
-        return HostSecond(
+        return HostFigures(
             name, interval.number, complete, iops_m / MILLI, bw_m / MILLI,
             float(p99_ns) if p99_ns else None, wait * 1000 / requests if requests else None,
             interval.util,
@@ -129,24 +129,24 @@ def host_second(name: str, interval: HostInterval, complete: bool) -> HostSecond
     await_ns = waits * 1000 / counts if counts else None
     if total is not None:
         p99 = float(slowest[0]) if slowest else None
-        return HostSecond(name, interval.number, complete, total.iops, total.bw, p99, await_ns,
+        return HostFigures(name, interval.number, complete, total.iops, total.bw, p99, await_ns,
                           interval.util)  # fmt: skip
     if not kernel.hosts:
-        return HostSecond(name, interval.number, False)
+        return HostFigures(name, interval.number, False)
     rates = kernel.rates
     iops = (rates.get("r/s", 0) + rates.get("w/s", 0)) / MILLI
     bw = (rates.get("rMB/s", 0) + rates.get("wMB/s", 0)) / MILLI * (1 << 20)
-    return HostSecond(name, interval.number, complete, iops, bw, await_ns, await_ns, interval.util)
+    return HostFigures(name, interval.number, complete, iops, bw, await_ns, await_ns, interval.util)
 
 
-def host_seconds(encoded: Iterable[EncodedSecond]) -> list[HostSecond]:
+def all_host_figures(encoded: Iterable[EncodedSecond]) -> list[HostFigures]:
     """Return the seconds of many hosts, all of them counted."""
-    converted, make = [], HostSecond
+    converted, make = [], HostFigures
     for name, number, frame, util, seconds in encoded:
         if not frame.first[0]:
             # without fio
             interval = HostInterval(name, number, frame, seconds, util=util)
-            converted.append(host_second(name, interval, True))
+            converted.append(host_figures(name, interval, True))
             continue
         iops_m, bw_m, p99_ns, requests, wait = frame.second_figures
         converted.append(make(

@@ -17,14 +17,14 @@ from iopstui.fleet.fleet_events import (
     FleetEvent,
     FleetRunFinished,
     FleetRunStarted,
+    HostFigures,
+    HostFiguresBatch,
     HostRow,
-    HostSecond,
-    HostSeconds,
     HostStateChanged,
     ReplayRestarted,
 )
 from iopstui.fleet.hosts.clocks import start_spread
-from iopstui.fleet.merging.merger import MergedSecond
+from iopstui.fleet.merging.merger import MergedInterval
 from iopstui.fleet.merging.sums import DISK_RATES, Object
 from iopstui.fleet.scaling_curve import ScalingCurve
 from iopstui.format import counted
@@ -177,12 +177,12 @@ class FleetState:
     def reset(self) -> None:
         """Begin anew."""
         self.hosts: dict[str, HostState] = {}
-        self.second: MergedSecond | None = None
+        self.second: MergedInterval | None = None
         self.run_start: int | None = None
         self.first: int | None = None
         self.medians = {name: FigureHistory() for name in (IOPS, WAIT, UTIL)}
         # by the seconds that are not over
-        self._open_seconds: dict[int, list[HostSecond]] = {}
+        self._open_seconds: dict[int, list[HostFigures]] = {}
         self.sums = {name: FigureHistory() for name in (IOPS, BW)}
         self.running = self.watching = self.between_runs = False
         self.watch_end_reason = ""
@@ -220,14 +220,14 @@ class FleetState:
     def apply(self, event: FleetEvent) -> None:
         """Process an event of a fleet or of its recording."""
         match event:
-            case HostSecond():
-                self._host_seconds((event,))
-            case HostSeconds():
-                self._host_seconds(event.seconds)
+            case HostFigures():
+                self._host_figures((event,))
+            case HostFiguresBatch():
+                self._host_figures(event.seconds)
             case HostRow():
                 self._host_row(self.host(event.name), event.row)
-            case MergedSecond():
-                self._merged_second(event)
+            case MergedInterval():
+                self._merged_interval(event)
             case HostStateChanged():
                 self._host_state_changed(event)
             case FleetRunStarted():
@@ -271,9 +271,9 @@ class FleetState:
         if event.state != RUNNING or host.state not in (MISSING, INCOMPLETE):
             host.state, host.error = event.state, event.error
 
-    def _host_seconds(self, host_seconds: Iterable[HostSecond]) -> None:
+    def _host_figures(self, all_host_figures: Iterable[HostFigures]) -> None:
         hosts, between = self.hosts, self.between_runs
-        for event in host_seconds:
+        for event in all_host_figures:
             # the last ones in the order of FIGURES
             name, number, complete, *values = event
             if not complete:
@@ -319,7 +319,7 @@ class FleetState:
             host.executed_ms = wall_ms - offset
             host.error_ms = float(error) if isinstance(error, int | float) else 0.0
 
-    def _merged_second(self, event: MergedSecond) -> None:
+    def _merged_interval(self, event: MergedInterval) -> None:
         if not event.counted and not event.missing:
             return
         self.second, self.has_second = event, True
@@ -344,7 +344,7 @@ class FleetState:
         """The state of a host whose seconds come."""
         return WATCHED if self.watching else RUNNING
 
-    def _mark_missing_hosts(self, event: MergedSecond) -> None:
+    def _mark_missing_hosts(self, event: MergedInterval) -> None:
         missing, incomplete = {*event.missing}, {*event.incomplete}
         for host in self.hosts.values():
             if host.state in MEASURED_STATES:
@@ -364,9 +364,9 @@ class FleetState:
         self.medians[WAIT].add(second, wait)
         self.medians[UTIL].add(second, _median(s.util for s in seconds))
         hosts = self.hosts
-        for host_second in seconds:
-            host = hosts[host_second.name]
-            oddness = max(log_ratio(host_second.iops, iops), log_ratio(host_second.wait_ns, wait))
+        for host_figures in seconds:
+            host = hosts[host_figures.name]
+            oddness = max(log_ratio(host_figures.iops, iops), log_ratio(host_figures.wait_ns, wait))
             host.oddness += ODDNESS_SHARE * (oddness - host.oddness)
 
 

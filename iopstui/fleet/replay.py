@@ -24,12 +24,12 @@ from iopstui.fleet.fleet_events import (
     FleetRunStarted,
     HostRow,
     ReplayRestarted,
-    host_second,
+    host_figures,
 )
 from iopstui.fleet.fleet_state import DONE, FAILED, HISTORY_SECONDS, STOPPED
 from iopstui.fleet.hosts.host_tunables import HostTunableChange, HostTunables
 from iopstui.fleet.merging.certificate import certify_merge
-from iopstui.fleet.merging.merger import MergedSecond, Merger
+from iopstui.fleet.merging.merger import MergedInterval, Merger
 from iopstui.fleet.merging.sums import MalformedRow
 from iopstui.fleet.scaling_curve import ScalingCurve, SweepPosition, scale_point
 from iopstui.format import counted
@@ -329,7 +329,7 @@ class _Player:
             float(interval) if isinstance(interval, int | float) else 1.0
         )
         merger.on_interval = lambda name, interval, is_counted: self._emit(
-            host_second(name, interval, is_counted)
+            host_figures(name, interval, is_counted)
         )
         for name, offset in self._offsets.items():
             merger.host(name).offset_ms = offset
@@ -391,7 +391,7 @@ class _Player:
         end = (self._first_s + self._last_s - CLOSE_AFTER_S) / merger.interval_s
         self._emit_seconds(merger.close_seconds(int(end) - 1))
 
-    def _emit_seconds(self, seconds: Iterator[MergedSecond]) -> None:
+    def _emit_seconds(self, seconds: Iterator[MergedInterval]) -> None:
         for second in seconds:
             self._emit(second)
 

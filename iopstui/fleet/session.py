@@ -29,12 +29,12 @@ from iopstui.fleet.fleet_events import (
     FleetMessage,
     FleetRunFinished,
     FleetRunStarted,
+    HostFigures,
+    HostFiguresBatch,
     HostRow,
-    HostSecond,
-    HostSeconds,
     HostStateChanged,
-    host_second,
-    host_seconds,
+    all_host_figures,
+    host_figures,
 )
 from iopstui.fleet.fleet_state import (
     CONNECTING,
@@ -51,7 +51,7 @@ from iopstui.fleet.hosts import member as states
 from iopstui.fleet.hosts.host_tunables import HostTunableChange, HostTunables
 from iopstui.fleet.hosts.member import INTERRUPTED, Member
 from iopstui.fleet.merging.host_timeline import HostInterval
-from iopstui.fleet.merging.merger import MergedSecond, Merger
+from iopstui.fleet.merging.merger import MergedInterval, Merger
 from iopstui.fleet.scaling_curve import STOPPED as STOPPED_BY_HAND
 from iopstui.fleet.scaling_curve import ScalePoint, ScalingCurve, SweepPosition
 from iopstui.safety.crash import crash_sentence
@@ -85,14 +85,14 @@ class PlannedRun:
     make_fleet: Callable[[FleetCallbacks], Fleet]
     merger: Merger
     start_event: FleetRunStarted
-    on_second: Callable[[MergedSecond], None]
+    on_interval: Callable[[MergedInterval], None]
     on_row: Callable[[str, Object], None]
-    stop_reason: Callable[[MergedSecond], str]
+    stop_reason: Callable[[MergedInterval], str]
     judge: Callable[[Fleet], RunVerdict]
     is_completed: Callable[[], bool] = lambda: False
 
 
-Plan = Callable[[int, str, Mapping[str, str], SweepPosition | None], PlannedRun]
+PlanRun = Callable[[int, str, Mapping[str, str], SweepPosition | None], PlannedRun]
 """Of a run's number, its job and its changed options, and of which point of a sweep it is. Raises
 IopstuiError."""
 
@@ -117,7 +117,7 @@ class FleetSession:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: PlanRun,
         note: Callable[[Object], None] = lambda row: None,
         watch: Callable[[], PlannedRun] | None = None,
         settings: HostTunables | None = None,
@@ -345,15 +345,15 @@ class FleetSession:
         return verdict
 
     def _start_fleet(self, planned: PlannedRun) -> Fleet:
-        seconds: list[HostSecond] = []
+        seconds: list[HostFigures] = []
 
         def add_interval(name: str, interval: HostInterval, is_counted: bool) -> None:
             # who isn't counted has no figures
             if is_counted:
-                seconds.append(host_second(name, interval, is_counted))
+                seconds.append(host_figures(name, interval, is_counted))
 
         planned.merger.on_interval = add_interval
-        planned.merger.on_encoded = lambda encoded: seconds.extend(host_seconds(encoded))
+        planned.merger.on_encoded = lambda encoded: seconds.extend(all_host_figures(encoded))
         # a host that can't be watched between runs says so in its row; the run's result stays shown
         report = _ignore if planned.start_event.between_runs else self.warn
         callbacks = FleetCallbacks(
@@ -392,11 +392,11 @@ class FleetSession:
         self._emit(FleetMessage("warning", text))
 
     def _emit_second(
-        self, planned: PlannedRun, seconds: list[HostSecond], second: MergedSecond
+        self, planned: PlannedRun, seconds: list[HostFigures], second: MergedInterval
     ) -> None:  # fmt: skip
-        planned.on_second(second)
+        planned.on_interval(second)
         if seconds:
-            self._emit(HostSeconds(tuple(seconds)))
+            self._emit(HostFiguresBatch(tuple(seconds)))
             seconds.clear()
         self._emit(second)
 

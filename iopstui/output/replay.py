@@ -21,9 +21,9 @@ from iopstui.events import (
 from iopstui.format import print_line
 from iopstui.model.metrics.mark_intervals import MarkIntervals
 from iopstui.model.metrics.run_history import RunHistory
-from iopstui.output.experiment.compare import CompareOut
+from iopstui.output.experiment.compare import CompareSink
 from iopstui.output.experiment.sinks import experiment_sink
-from iopstui.output.experiment.sweep import SweepOut
+from iopstui.output.experiment.sweep import SweepSink
 from iopstui.output.jsonl import JsonlSink
 from iopstui.output.narration import Narrator
 from iopstui.output.sinks import PLAIN, EventSink, make_sink
@@ -96,14 +96,14 @@ class RunsSink:
     ) -> None:
         self._inner = inner
         self._history = history
-        self._stretches = MarkIntervals(devices)
+        self._mark_intervals = MarkIntervals(devices)
         self._out = out
 
     def handle(self, event: Event) -> None:
         """Take one event."""
         self._inner.handle(event)
         add_run_event(self._history, event)
-        add_mark_event(self._stretches, event)
+        add_mark_event(self._mark_intervals, event)
 
     def close(self) -> None:
         """Close: no more events follow."""
@@ -111,9 +111,9 @@ class RunsSink:
         rows = self._history.rows
         if len(rows) > 1:
             print_line("\n".join(("", "runs:", *run_table_rows(rows))), self._out)
-        if self._stretches.marked:
+        if self._mark_intervals.marked:
             print_line(
-                "\n".join(("", "marks:", *mark_interval_rows(self._stretches.all))), self._out
+                "\n".join(("", "marks:", *mark_interval_rows(self._mark_intervals.all))), self._out
             )
 
 
@@ -131,7 +131,7 @@ class ReplayedExperiments:
         self._out, self._err = out, err
         self._lines = JsonlSink(out, header.host, header.target) if kind == "jsonl" else None
         self._narrator = Narrator(err)
-        self._sink: SweepOut | CompareOut | None = None
+        self._sink: SweepSink | CompareSink | None = None
 
     def handle(self, event: Event) -> None:
         """Take one event."""

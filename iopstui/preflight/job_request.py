@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from iopstui.model.block.binding import Binding
 from iopstui.model.block.target import TargetPart
-from iopstui.recording.parts import JobRun
+from iopstui.recording.records import JobRun
 from iopstui.safety.scratch import Scratch
 
 

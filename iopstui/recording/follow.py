@@ -22,7 +22,7 @@ INPUT_ENDED = "the input has ended; what has arrived can still be played"
 
 
 def wait_for_first_sample(
-    path: Path, say: Callable[[str], object], has_ended: Callable[[], bool]
+    path: Path, report: Callable[[str], object], has_ended: Callable[[], bool]
 ) -> None:
     """Return once the recording has a sample. UsageError if the file is no recording, or if its
     input ``has_ended`` without one."""
@@ -40,7 +40,7 @@ def wait_for_first_sample(
             raise error
         if not waiting:
             waiting = True
-            say("waiting for the first sample of the recording (Ctrl-C: stop)")
+            report("waiting for the first sample of the recording (Ctrl-C: stop)")
         time.sleep(POLL_S)
 
 

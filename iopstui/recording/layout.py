@@ -56,9 +56,9 @@ from iopstui.model.samples import (
     TaskCounts,
 )
 from iopstui.recording.coding import layouts
-from iopstui.recording.parts import JobRun as JobRun
-from iopstui.recording.parts import RecordedDevices as RecordedDevices
-from iopstui.recording.parts import RecordingEnd as RecordingEnd
+from iopstui.recording.records import JobRun as JobRun
+from iopstui.recording.records import RecordedDevices as RecordedDevices
+from iopstui.recording.records import RecordingEnd as RecordingEnd
 
 SCHEMA = 1
 NAME = b"iopstui recording "

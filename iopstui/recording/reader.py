@@ -134,9 +134,9 @@ class Recording:
     def __exit__(self, *reason: object) -> None:
         self.close()
 
-    def only_needed(self, without: Without = LEFT_OUT) -> None:
-        """From now on samples are ``without`` what a report does not need (needed.py), and are
-        read in a fraction of the time."""
+    def skip_unneeded_fields(self, without: Without = LEFT_OUT) -> None:
+        """From now on samples are ``without`` what a report does not need (partial_samples.py), and
+        are read in a fraction of the time."""
         self._partial = PartialSamples(self._layouts, without, self._large)
 
     # -- reading

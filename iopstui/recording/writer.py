@@ -24,8 +24,8 @@ from iopstui.model.block.target import Target
 from iopstui.model.block.topology import Topology
 from iopstui.model.block.tunable import TunableRequest
 from iopstui.model.samples import RawSample
-from iopstui.recording.lead_buffer import CurrentState, DeltaBase, LeadBuffer
-from iopstui.recording.parts import JobRun, RecordedDevices, RecordingEnd
+from iopstui.recording.pre_trigger_buffer import BaselineSamples, CurrentState, PreTriggerBuffer
+from iopstui.recording.records import JobRun, RecordedDevices, RecordingEnd
 from iopstui.text import printable
 
 if TYPE_CHECKING:
@@ -221,10 +221,10 @@ class RecordingBuffer:
         self._first_ns: int | None = None
         self._origin_ns = 0
         self._shift_s = 0.0
-        self._lead = DeltaBase()
-        self._lead_buffer = LeadBuffer(keep_s) if keep_s else None
+        self._lead = BaselineSamples()
+        self._pre_trigger_buffer = PreTriggerBuffer(keep_s) if keep_s else None
         self._batch: list[Chunk] | None = None
-        self._under_way = CurrentState()
+        self._current_state = CurrentState()
         self._unwritten: list[events.Event] = []
         self._last_t = 0.0
         self._has_run = False
@@ -242,10 +242,10 @@ class RecordingBuffer:
         with the seconds that are kept of the time before, too."""
         with self._lock:
             self.stop()
-            buffer = self._lead_buffer if with_kept else None
+            buffer = self._pre_trigger_buffer if with_kept else None
             lead = (buffer.lead if buffer else self._lead).samples()
             kept_items = buffer.items if buffer else []
-            under_way = buffer.under_way if buffer else self._under_way
+            initial_state = buffer.initial_state if buffer else self._current_state
             first = next(
                 (entry for entry in (*lead, *kept_items) if isinstance(entry, RawSample)), None
             )
@@ -257,7 +257,7 @@ class RecordingBuffer:
             self._begin(recorder, first, buffer.devices if buffer else None)
             for raw in lead:
                 self._put_sample(raw, is_shown=False)
-            for value in under_way.records_before(kept_items):
+            for value in initial_state.records_before(kept_items):
                 self._put_event(value)
             for item in kept_items:
                 self._put_kept(item)
@@ -305,8 +305,8 @@ class RecordingBuffer:
         with self._lock:
             if self._first_ns is None:
                 self._first_ns = raw.arrived_ns
-                if self._lead_buffer is not None:
-                    self._lead_buffer.devices = self._recorded_devices()
+                if self._pre_trigger_buffer is not None:
+                    self._pre_trigger_buffer.devices = self._recorded_devices()
             self._lead.add(raw)
             waiting, self._waiting = self._waiting, None
             if waiting is not None:
@@ -322,7 +322,7 @@ class RecordingBuffer:
         if isinstance(event, events.FrameReady):
             return
         with self._lock:
-            self._under_way.add(event)
+            self._current_state.add(event)
             if isinstance(event, events.StepStarted):
                 self._has_run = True
             elif isinstance(event, events.StepFinished):
@@ -339,7 +339,7 @@ class RecordingBuffer:
     def job(self, job: JobRun) -> None:
         """The job that is about to start."""
         with self._lock:
-            self._under_way.add(job)
+            self._current_state.add(job)
             self._keep(job)
             self._put_event(job)
 
@@ -365,8 +365,8 @@ class RecordingBuffer:
         return message if recorder is not None and recorder.problem else ""
 
     def _keep(self, item: Any) -> None:
-        if self._lead_buffer is not None:
-            self._lead_buffer.add(item)
+        if self._pre_trigger_buffer is not None:
+            self._pre_trigger_buffer.add(item)
 
     def _begin(
         self, recorder: Recorder, first: RawSample, devices: RecordedDevices | None = None

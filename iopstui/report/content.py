@@ -22,7 +22,7 @@ from iopstui.report.markup import (
     Pairs,
     Table,
     Text,
-    titled,
+    list_with_heading,
 )
 from iopstui.report.story import Story
 from iopstui.report.wording import recording as words
@@ -62,15 +62,17 @@ def story_blocks(story: Story, scales: Scales | None) -> Iterator[Block]:
     if waits:
         yield from (Heading(2, words.WAITS), Text(words.WAITS_MEAN), Table(head, waits))
     yield from _slowest(story)
-    yield from _beside(story)
+    yield from _other_counters(story)
     if story.promised is not None:
         yield from _promised(story, story.promised)
-    yield from titled("Findings", words.findings(story))
-    yield from titled("Outcomes", (line for run in story.runs for line in words.verdicts(run)))
+    yield from list_with_heading("Findings", words.findings(story))
+    yield from list_with_heading(
+        "Outcomes", (line for run in story.runs for line in words.verdicts(run))
+    )
     drawn = charts(story, scales) if scales is not None else ()
     if drawn:
         yield from (Heading(2, "Charts"), Charts(drawn))
-    yield from titled("Events", words.happened(story))
+    yield from list_with_heading("Events", words.event_lines(story))
     if story.foreign:
         yield Heading(2, "Options")
     else:
@@ -99,7 +101,7 @@ def _slowest(story: Story) -> Iterator[Block]:
             yield from (Text(slowest_requests.IOS_COMMON), Bullets(shared))
 
 
-def _beside(story: Story) -> Iterator[Block]:
+def _other_counters(story: Story) -> Iterator[Block]:
     """What the runs did to drives, power and mounts, by counters that are not the disks'."""
     drives = words.drive_rows(story)
     if drives:
@@ -181,10 +183,10 @@ def _several_runs(story: Story) -> Iterator[Block]:
             Text(words.SIDE_BY_SIDE),
             Table.from_rows(run_columns(side), side, left_columns=2),
         )
-    if story.stretches:
+    if story.mark_intervals:
         yield from (
-            Text(words.STRETCHES),
-            Table.from_rows(MARK_COLUMNS, story.stretches, left_columns=2),
+            Text(words.MARK_INTERVALS),
+            Table.from_rows(MARK_COLUMNS, story.mark_intervals, left_columns=2),
         )
 
 

@@ -63,7 +63,7 @@ def _story(story: Story) -> dict[str, Any]:
         ],
         "stalls": [asdict(stall) for stall in story.stalls],
         "marks": [asdict(mark) for mark in story.marks],
-        "between_marks": [asdict(interval) for interval in story.stretches],
+        "between_marks": [asdict(interval) for interval in story.mark_intervals],
         "changes": [asdict(change) for change in story.changes],
         "notices": [asdict(notice) for notice in story.notices],
         "series": {

@@ -15,8 +15,8 @@ from iopstui.errors import EXIT_OK, UsageError
 from iopstui.output.fleet.labelled_rows import is_fleet
 from iopstui.recording.foreign import RECORDING, detect_file_kind
 from iopstui.recording.reader import Recording, recording_path
-from iopstui.report.fleet.page import ROWS, fleet_report, put_fleet
-from iopstui.report.formats import DEFAULT, FORMATS, Format, called, or_list
+from iopstui.report.fleet.page import ROWS, fleet_report, write_fleet
+from iopstui.report.formats import DEFAULT, FORMATS, Format, display_name, or_list
 from iopstui.report.report_options import DEFAULT_OPTIONS, ReportOptions
 from iopstui.report.sources import Source, credible, sources
 from iopstui.text import printable
@@ -91,7 +91,7 @@ def _check_no_terminal(kind: str) -> None:
     """UsageError where a terminal would show what is no text."""
     if sys.stdout.isatty():
         name = f"report{FORMATS[kind].suffixes[0]}"
-        raise UsageError(f"{called(kind)} is a binary format.",
+        raise UsageError(f"{display_name(kind)} is a binary format.",
                          f"Name a file: -o {name}")  # fmt: skip
 
 
@@ -135,7 +135,7 @@ def rendered(paths: Sequence[Path], kind: str, options: ReportOptions = DEFAULT_
 def write_report(paths: Sequence[Path], kind: str, options: ReportOptions, out: BinaryIO) -> None:
     """Write a report piece by piece; errors as of ``rendered``."""
     if any(map(is_fleet, paths)):
-        put_fleet(paths, kind, options, out)
+        write_fleet(paths, kind, options, out)
         return
     found_sources, chosen = _sources_and_format(paths, kind)
     assert chosen.stream is not None, kind
@@ -154,7 +154,7 @@ def _sources_and_format(paths: Sequence[Path], kind: str) -> tuple[list[Source],
     if len(found_sources) > chosen.most:
         names = or_list(format_.name for format_ in FORMATS.values() if format_.most > chosen.most)
         raise UsageError(
-            f"{called(kind)} holds the rows of one recording, not of {len(found_sources)}.",
+            f"{display_name(kind)} holds the rows of one recording, not of {len(found_sources)}.",
             f"Make one for each, or choose {names}.",
         )
     return found_sources, chosen

@@ -56,9 +56,9 @@ def _json(sources: Sequence[Source], options: ReportOptions) -> str:
 
 
 def _parquet(sources: Sequence[Source], options: ReportOptions, out: BinaryIO) -> None:
-    from iopstui.report.parquet import put_parquet
+    from iopstui.report.parquet import write_parquet
 
-    put_parquet(sources[0], options.redact, out)
+    write_parquet(sources[0], options.redact, out)
 
 
 FORMATS = {
@@ -76,7 +76,7 @@ TEXTS = tuple(format_.name for format_ in FORMATS.values() if format_.render)
 DEFAULT = "md"
 
 
-def called(kind: str) -> str:
+def display_name(kind: str) -> str:
     """A format's name at the beginning of a sentence."""
     return kind.upper() if FORMATS[kind].render else kind.capitalize()
 

@@ -86,7 +86,7 @@ class FoldedBlocks:
 Block = Heading | Text | Bullets | Pairs | Table | Code | Charts | FoldedBlocks
 
 
-def titled(title: str, lines: Iterable[str]) -> Iterator[Block]:
+def list_with_heading(title: str, lines: Iterable[str]) -> Iterator[Block]:
     """A list with its heading; nothing if it is empty."""
     if rows := list(lines):
         yield from (Heading(2, title), Bullets(rows))

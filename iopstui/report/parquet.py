@@ -17,7 +17,7 @@ from iopstui.report.table import print_why_incomplete
 from iopstui.text import printable
 
 
-def put_parquet(source: Source, redact: bool, out: BinaryIO) -> None:
+def write_parquet(source: Source, redact: bool, out: BinaryIO) -> None:
     """A row for every frame, those of an experiment's runs too: ``step`` tells them apart. Missing
     (exit 5) without pyarrow, UsageError for a result of fio."""
     require_packages(PACKAGE)
@@ -28,7 +28,7 @@ def put_parquet(source: Source, redact: bool, out: BinaryIO) -> None:
             f"For CSV: iopstui report {name} -o {source.path.stem}.csv",
         )
     with opened(source.path, redact) as recording:
-        recording.only_needed(ROWS_WITHOUT)
+        recording.skip_unneeded_fields(ROWS_WITHOUT)
         target = recording.header.target
         about = _about(recording.header)
         shares, nvme = target.share_source, target.on_nvme

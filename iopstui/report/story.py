@@ -51,10 +51,10 @@ class Story:
     """Everything a report says about one recording. Strings are as they were recorded: whoever
     prints them makes them harmless.
 
-    ``foreign`` says of what it was made, if not of a recording, and ``lacks`` what that does not
-    hold, ``disks`` fio's words of each disk; ``logged``: logs of fio gave its series. ``zero`` is
-    the second that charts beside others begin to count from, ``promised`` the bought volume whose
-    limits stand beside what was measured."""
+    ``foreign`` says of what it was made, if not of a recording, and ``missing_facts`` what that
+    does not hold, ``disks`` fio's words of each disk; ``from_logs``: logs of fio gave its series.
+    ``origin_t`` is the second that charts beside others begin to count from, ``promised``
+    the bought volume whose limits stand beside what was measured."""
 
     path: Path
     header: form.Header
@@ -70,7 +70,7 @@ class Story:
     slowest: SlowestTotal = field(default_factory=SlowestTotal)
     experiments: list[Experiment] = field(default_factory=list)
     marks: list[events.Mark] = field(default_factory=list)
-    stretches: list[MarkInterval] = field(default_factory=list)
+    mark_intervals: list[MarkInterval] = field(default_factory=list)
     changes: list[events.TunableChanged] = field(default_factory=list)
     findings: list[events.FindingReported] = field(default_factory=list)
     finding_ends: dict[int, FindingEnds] = field(default_factory=dict)
@@ -96,7 +96,7 @@ def gather(path: Path, redact: bool = False) -> Story:
     """Read the recording. UsageError if it is not one, or holds no sample. ``redact``: without
     what says whose machine it is of."""
     with opened(path, redact) as recording:
-        recording.only_needed()
+        recording.skip_unneeded_fields()
         if not recording.index().samples:
             raise UsageError(f"The recording {printable(str(path))} is empty: nothing to report.")
         try:
@@ -120,26 +120,26 @@ def _read_story(recording: Recording, several: bool) -> Story:
         recording.path, header, length, Heat(length), index.samples, empty(header.target.tree)
     )
     fold = ReplayFold(header)
-    history, stretches = RunHistory(header.target.opened), MarkIntervals(header.target.opened)
+    history, mark_intervals = RunHistory(header.target.opened), MarkIntervals(header.target.opened)
     folded = fold_in_parallel(recording, fold) if several else None
     for item in folded or _one_by_one(recording, fold):
         if isinstance(item, Block):
             take_block(story, item)
             for step, figures in item.figures.items():
                 history.add_figures(step, figures)
-            stretches.add_figures(item.measured, item.first)
+            mark_intervals.add_figures(item.measured, item.first)
             continue
         for event in fold.feed(item):
             _add_event(story, event)
             add_run_event(history, event)
-            add_mark_event(stretches, event)
+            add_mark_event(mark_intervals, event)
         if fold.run is not None:
             _run(story, fold.run.step).job_run = fold.run
         story.devices = story.devices or tuple(fold.devices.values())
     if fold.starts_during_run and story.runs:
         story.runs[0].is_partial = True
     story.rows = history.rows
-    story.stretches = stretches.all if stretches.marked else []
+    story.mark_intervals = mark_intervals.all if mark_intervals.marked else []
     story.ending = why_incomplete(recording, fold.has_end_marker)
     return story
 

@@ -37,7 +37,7 @@ def csv_text(source: Source, redact: bool = False) -> str:
             target = recording.header.target
             shares, nvme = target.share_source, target.on_nvme
             sink = CsvSink(stream, target.devices_below, target.tree, shares, nvme)
-            recording.only_needed(ROWS_WITHOUT)
+            recording.skip_unneeded_fields(ROWS_WITHOUT)
         fold = ReplayFold(recording.header)
         for event in replay_events(recording, fold):
             sink.handle(event)

@@ -32,8 +32,8 @@ def clean_up(roots: Roots) -> tuple[list[str], list[str]]:
     return completed, failed
 
 
-def clean_up_and_report(say: Callable[[str], None], roots: Roots) -> None:
-    """Undo it; ``say`` prints one sentence for each success and failure."""
+def clean_up_and_report(report: Callable[[str], None], roots: Roots) -> None:
+    """Undo it; ``report`` prints one sentence for each success and failure."""
     for lines in clean_up(roots):
         for line in lines:
-            say(f"left by a crash: {line}")
+            report(f"left by a crash: {line}")

@@ -14,7 +14,7 @@ from iopstui.events import FindingReported, FrameReady
 from iopstui.fio.library import ShippedJob
 from iopstui.fleet.findings import fleet_evidence, list_findings
 from iopstui.fleet.fleet_state import FleetState
-from iopstui.fleet.merging.merger import MergedSecond
+from iopstui.fleet.merging.merger import MergedInterval
 from iopstui.fleet.replay import FleetReplay
 from iopstui.fleet.scaling_curve import ScalingCurve
 from iopstui.fleet.session import FleetSession
@@ -238,12 +238,12 @@ class FleetApp(IopstuiApp):
             self.fleet_state.apply(event)
             if host is not None and host.apply(event):
                 self._follow_host_state(host)
-            if isinstance(event, MergedSecond):
+            if isinstance(event, MergedInterval):
                 self._report_findings(event)
             elif isinstance(event, ScalingCurve):
                 self.sweeps.sweep_changed()
 
-    def _report_findings(self, second: MergedSecond) -> None:
+    def _report_findings(self, second: MergedInterval) -> None:
         interval = (
             LONG_FINDINGS_INTERVAL
             if len(self.fleet_state.hosts) > MANY_HOSTS

@@ -30,10 +30,10 @@ from iopstui.cli.fleet.agent import compact_frame, trim_frame
 from iopstui.fleet.fleet_events import (
     FleetEvent,
     FleetRunStarted,
+    HostFiguresBatch,
     HostRow,
-    HostSeconds,
-    host_second,
-    host_seconds,
+    all_host_figures,
+    host_figures,
 )
 from iopstui.fleet.hosts.host_tunables import HostTunableChange, HostTunables
 from iopstui.fleet.merging.merger import Merger
@@ -113,9 +113,9 @@ class MadeUp:
         made = fleet.frames(trim_frame)
         merger = Merger()
         merger.on_interval = lambda name, slot, counted: self._tell(
-            host_second(name, slot, counted)
+            host_figures(name, slot, counted)
         )
-        merger.on_encoded = lambda ones: self._tell(HostSeconds(tuple(host_seconds(ones))))
+        merger.on_encoded = lambda ones: self._tell(HostFiguresBatch(tuple(all_host_figures(ones))))
         self._tell(FleetRunStarted(1, tuple(self.names), time.time(), "randread-4k"))
         for at, name in enumerate(self.names):
             session = {"event": "session", "device": "vda", "devices": ["vda"], "opened": ["vda"],

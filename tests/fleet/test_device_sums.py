@@ -19,7 +19,7 @@ from iopstui.events import FrameReady
 from iopstui.fleet.merging.combined_frame import ALL_DEVICES, frame_of_second
 from iopstui.fleet.merging.encoded_frame import EncodedFrame
 from iopstui.fleet.merging.figures import AbortCondition, figure, parse_fleet_expectation
-from iopstui.fleet.merging.merger import MergedSecond, Merger
+from iopstui.fleet.merging.merger import MergedInterval, Merger
 from iopstui.fleet.merging.packed_histogram import FIELD, pack, to_wire
 from iopstui.fleet.merging.row_events import event_of
 from iopstui.fleet.merging.sums import MAX_IN_BIN, MalformedRow
@@ -64,7 +64,7 @@ def sent(row: Row, made: Any = compact_frame) -> Row:
 
 def merged(streams: list[list[Row]], label: str = "all") -> list[Row]:
     merger = Merger()
-    found: list[MergedSecond] = []
+    found: list[MergedInterval] = []
     for at in range(max(map(len, streams))):
         for rows in streams:
             if at < len(rows):
@@ -110,7 +110,7 @@ def test_any_tree_of_mergers_and_what_agents_send_give_the_same(
         assert found["ios"] == sum(bins.values())
 
 
-def one_second(*streams: list[Row]) -> MergedSecond:
+def one_second(*streams: list[Row]) -> MergedInterval:
     merger = Merger()
     for rows in streams:
         for row in rows:

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from iopstui.fleet.findings import WINDOW_SECONDS, FleetEvidence, fleet_evidence, list_findings
-from iopstui.fleet.fleet_events import FleetRunStarted, HostRow, HostSecond
+from iopstui.fleet.fleet_events import FleetRunStarted, HostFigures, HostRow
 from iopstui.fleet.fleet_state import AWAIT, BW, IOPS, UTIL, WAIT, FleetState
-from iopstui.fleet.merging.merger import MergedSecond
+from iopstui.fleet.merging.merger import MergedInterval
 
 Rate = Callable[[int], float]
 
@@ -154,8 +154,8 @@ def test_only_seconds_of_the_run_count() -> None:
             scene.apply(FleetRunStarted(2, ("a", "b"), 0.0))
         for name in ("a", "b"):
             scene.apply(HostRow(name, {"event": "frame"}))
-            scene.apply(HostSecond(name, number, True, 1.0, 1.0, 1.0, 1.0, 1.0))
-        scene.apply(MergedSecond(number, 1.0, expected=2, counted=2))
+            scene.apply(HostFigures(name, number, True, 1.0, 1.0, 1.0, 1.0, 1.0))
+        scene.apply(MergedInterval(number, 1.0, expected=2, counted=2))
     found = fleet_evidence(scene)
     assert not found.has_pacing
     scene.apply(HostRow("b", step))

@@ -20,10 +20,10 @@ from iopstui.errors import UsageError
 from iopstui.fleet.hosts.link import LONGEST_LINE, Link
 from iopstui.fleet.hosts.program_copy import BOOT, bundle, remote_command
 from iopstui.fleet.merging.figures import AbortCondition, figure, full_name, parse_fleet_expectation
-from iopstui.fleet.merging.merger import MergedSecond, Merger
+from iopstui.fleet.merging.merger import MergedInterval, Merger
 
 
-def seconds(*ios: int) -> list[MergedSecond]:
+def seconds(*ios: int) -> list[MergedInterval]:
     merger, chance = Merger(), random.Random(1)
     for n, count in enumerate(ios):
         merger.feed("a", frame("a", chance, n + 1.0, START_MS + (n + 1) * 1000, ios=count))

@@ -13,14 +13,14 @@ from iopstui.fleet import fleet_state as s
 from iopstui.fleet.fleet_events import (
     FleetRunFinished,
     FleetRunStarted,
+    HostFigures,
+    HostFiguresBatch,
     HostRow,
-    HostSecond,
-    HostSeconds,
     HostStateChanged,
-    host_second,
+    host_figures,
 )
 from iopstui.fleet.fleet_state import FigureHistory, FleetState, HostState
-from iopstui.fleet.merging.merger import MergedSecond, Merger
+from iopstui.fleet.merging.merger import MergedInterval, Merger
 
 Put = list[tuple[int, float]]
 
@@ -49,7 +49,7 @@ def test_a_second_that_comes_late_changes_nothing() -> None:
 def told(streams: dict[str, list[dict[str, object]]]) -> FleetState:
     """As a fleet tells it."""
     scene, merger = FleetState(), Merger()
-    merger.on_interval = lambda name, slot, counted: scene.apply(host_second(name, slot, counted))
+    merger.on_interval = lambda name, slot, counted: scene.apply(host_figures(name, slot, counted))
     scene.apply(FleetRunStarted(1, tuple(streams), 0.0, "job"))
     for rows in zip(*streams.values(), strict=True):
         for name, row in zip(streams, rows, strict=True):
@@ -86,33 +86,33 @@ def test_who_is_missing_is_named_and_comes_back() -> None:
     scene.apply(FleetRunStarted(1, ("a", "b"), 0.0))
     for name in ("a", "b"):
         scene.apply(HostStateChanged(name, s.RUNNING))
-    scene.apply(MergedSecond(5, 1.0, expected=2, counted=1, missing=("b",)))
+    scene.apply(MergedInterval(5, 1.0, expected=2, counted=1, missing=("b",)))
     assert scene.hosts["b"].state == s.MISSING and s.active_hosts_text(scene) == "1 of 2 hosts"
     scene.apply(HostStateChanged("b", s.RUNNING))
     assert scene.hosts["b"].state == s.MISSING
-    scene.apply(MergedSecond(6, 1.0, expected=2, counted=2))
+    scene.apply(MergedInterval(6, 1.0, expected=2, counted=2))
     assert scene.hosts["b"].state == s.RUNNING
     scene.apply(HostStateChanged("b", s.LOST, "its connection has ended"))
-    scene.apply(MergedSecond(7, 1.0, expected=2, counted=1, missing=("b",)))
+    scene.apply(MergedInterval(7, 1.0, expected=2, counted=1, missing=("b",)))
     assert (scene.hosts["b"].state, scene.hosts["b"].error) == (s.LOST, "its connection has ended")
     scene.apply(FleetRunFinished(s.DONE))
     assert [one.state for one in scene.hosts.values()] == [s.DONE, s.LOST]
 
 
 seconds_of_hosts = st.lists(st.builds(
-    HostSecond, st.sampled_from("abc"), st.integers(0, 9), st.booleans(),
+    HostFigures, st.sampled_from("abc"), st.integers(0, 9), st.booleans(),
     *[st.none() | st.floats(0, 1e6, width=32)] * 5,
 ), max_size=30)  # fmt: skip
 
 
 @given(seconds_of_hosts)
-def test_seconds_that_come_together_are_those_that_come_alone(told: list[HostSecond]) -> None:
+def test_seconds_that_come_together_are_those_that_come_alone(told: list[HostFigures]) -> None:
     alone, together = FleetState(), FleetState()
     for one in told:
         alone.apply(one)
-    together.apply(HostSeconds(tuple(told)))
+    together.apply(HostFiguresBatch(tuple(told)))
     for scene in (alone, together):
-        scene.apply(MergedSecond(9, 1.0, expected=3, counted=3))
+        scene.apply(MergedInterval(9, 1.0, expected=3, counted=3))
     assert [*alone.hosts] == [*together.hosts]
     for name, other in together.hosts.items():
         line = alone.hosts[name]
@@ -122,7 +122,7 @@ def test_seconds_that_come_together_are_those_that_come_alone(told: list[HostSec
 
 
 @given(seconds_of_hosts)
-def test_a_hosts_figures_are_the_newest_that_came_of_each_second(told: list[HostSecond]) -> None:
+def test_a_hosts_figures_are_the_newest_that_came_of_each_second(told: list[HostFigures]) -> None:
     scene, kept, last = FleetState(), {}, {}
     for one in told:
         scene.apply(one)
@@ -138,10 +138,10 @@ def test_the_odd_one_is_found_whether_it_is_slow_or_late() -> None:
     scene = FleetState()
     for second in range(10):
         for at in range(8):
-            slow = HostSecond(f"h{at}", second, True, 50.0 if at == 3 else 100.0, 1.0,
+            slow = HostFigures(f"h{at}", second, True, 50.0 if at == 3 else 100.0, 1.0,
                               4e6 if at == 5 else 1e6)  # fmt: skip
             scene.apply(slow)
-        scene.apply(MergedSecond(second, 1.0, expected=8, counted=8))
+        scene.apply(MergedInterval(second, 1.0, expected=8, counted=8))
     assert [one.name for one in s.sort_hosts(scene.hosts.values(), "odd", 9)[:2]] == ["h5", "h3"]
     assert s.sort_hosts(scene.hosts.values(), s.IOPS, 9)[0].name == "h3"
     assert s.sort_hosts(scene.hosts.values(), s.WAIT, 9)[0].name == "h5"
@@ -175,9 +175,9 @@ def watched_after(how: str, states: dict[str, HostStateChanged]) -> FleetState:
     scene = FleetState()
     scene.apply(FleetRunStarted(1, tuple(states), 0.0, "job"))
     for name, state in states.items():
-        scene.apply(HostSecond(name, 10, True, 1.0, 1.0, 1.0, 1.0))
+        scene.apply(HostFigures(name, 10, True, 1.0, 1.0, 1.0, 1.0))
         scene.apply(state)
-    scene.apply(MergedSecond(10, 1.0, expected=len(states), counted=len(states)))
+    scene.apply(MergedInterval(10, 1.0, expected=len(states), counted=len(states)))
     scene.apply(FleetRunFinished(how))
     scene.apply(FleetRunStarted(0, tuple(states), 20.0, watching=True, between_runs=True))
     for name in states:
@@ -185,8 +185,8 @@ def watched_after(how: str, states: dict[str, HostStateChanged]) -> FleetState:
         scene.apply(HostRow(name, {"event": "session", "opened": ["vda"]}))
     assert s.active_hosts_text(scene) == s.counted(len(states), "host")
     for name in states:
-        scene.apply(HostSecond(name, 25, True, 2.0, 1.0, 1.0, 1.0))
-    scene.apply(MergedSecond(25, 1.0, expected=len(states), counted=len(states)))
+        scene.apply(HostFigures(name, 25, True, 2.0, 1.0, 1.0, 1.0))
+    scene.apply(MergedInterval(25, 1.0, expected=len(states), counted=len(states)))
     return scene
 
 
@@ -217,8 +217,8 @@ def test_who_was_missing_when_a_recording_ends_is_lost_and_not_done() -> None:
     scene = FleetState()
     scene.apply(FleetRunStarted(1, ("a", "b"), 0.0, "job"))
     for name in ("a", "b"):
-        scene.apply(HostSecond(name, 10, True, 1.0, 1.0, 1.0, 1.0))
-    scene.apply(MergedSecond(11, 1.0, expected=2, counted=1, missing=("b",)))
+        scene.apply(HostFigures(name, 10, True, 1.0, 1.0, 1.0, 1.0))
+    scene.apply(MergedInterval(11, 1.0, expected=2, counted=1, missing=("b",)))
     scene.apply(FleetRunFinished(s.DONE))
     assert [(one.state, one.error) for one in scene.hosts.values()] == [
         (s.DONE, ""), (s.LOST, s.NO_END_REASON)

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from made import START_MS, Row, frame, stream
 
 from iopstui.cli.fleet.agent import compact_frame
-from iopstui.fleet.fleet_events import host_second, host_seconds
+from iopstui.fleet.fleet_events import all_host_figures, host_figures
 from iopstui.fleet.merging.certificate import certify_merge
 from iopstui.fleet.merging.encoded_frame import FLUSH_EVERY, EncodedFrame
-from iopstui.fleet.merging.merger import MergedSecond, Merger
+from iopstui.fleet.merging.merger import MergedInterval, Merger
 from iopstui.fleet.merging.sums import MalformedRow
 
 ODD: tuple[Row, ...] = (
@@ -36,14 +36,14 @@ class Both:
         self.told: list[list[Any]] = [[], []]
         self.refused: list[list[str]] = [[], []]
         self.each.on_interval = lambda name, slot, counted: self.told[0].append(
-            host_second(name, slot, counted)
+            host_figures(name, slot, counted)
         )
         self.turns.on_interval = lambda name, slot, counted: self.told[1].append(
-            host_second(name, slot, counted)
+            host_figures(name, slot, counted)
         )
-        self.turns.on_encoded = lambda ones: self.told[1].extend(host_seconds(ones))
+        self.turns.on_encoded = lambda ones: self.told[1].extend(all_host_figures(ones))
 
-    def turn(self, rows: list[tuple[str, Row]]) -> tuple[list[MergedSecond], ...]:
+    def turn(self, rows: list[tuple[str, Row]]) -> tuple[list[MergedInterval], ...]:
         for name, row in rows:
             self.each.host(name).our_clock_s = NEAR_S
             try:

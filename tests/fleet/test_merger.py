@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from made import START_MS, Row, finals, frame, frames, stream
 
 from iopstui.fleet.merging.certificate import certify_merge
-from iopstui.fleet.merging.merger import MergedSecond, Merger
+from iopstui.fleet.merging.merger import MergedInterval, Merger
 from iopstui.fleet.merging.sums import MalformedRow
 from iopstui.model.histogram import merge, percentile_name, percentiles
 from iopstui.output.fleet.labelled_rows import merged_streams
@@ -23,7 +23,7 @@ from iopstui.output.fleet.wording import ending
 def merged(streams: Sequence[Sequence[Row]], label: str = "all") -> list[Row]:
     """As `iopstui merge` does it: through JSON, in the order of the clocks."""
     merger = Merger()
-    seconds: list[MergedSecond] = []
+    seconds: list[MergedInterval] = []
     sources = [[(row["host"], row) for row in rows] for rows in streams]
     for name, row in merged_streams(sources, pytest.fail):
         merger.feed(name, row)

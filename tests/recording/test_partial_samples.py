@@ -26,7 +26,7 @@ from iopstui.recording.coding import Decoder, MalformedData, encoder
 from iopstui.recording.partial_samples import LEFT_OUT, ROWS_WITHOUT, PartialSamples, Without
 from iopstui.recording.reader import Recording, SampleRecord, recording_path
 from iopstui.report.files import rendered
-from iopstui.report.parquet import put_parquet
+from iopstui.report.parquet import write_parquet
 from iopstui.report.sources import Source
 
 KEPT = Path(__file__).parents[1] / "fixtures" / "recordings"
@@ -42,7 +42,7 @@ def many(request: pytest.FixtureRequest) -> bool:
 def samples(path: Path, less: Without | None) -> list[RawSample]:
     with Recording(path) as recording:
         if less is not None:
-            recording.only_needed(less)
+            recording.skip_unneeded_fields(less)
         return [one.raw for one in recording.records() if isinstance(one, SampleRecord)]
 
 
@@ -89,7 +89,7 @@ def test_a_report_of_them_is_that_of_whole_samples(
     path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     needed = rendered([path], kind)
-    monkeypatch.setattr(Recording, "only_needed", lambda *_: None)
+    monkeypatch.setattr(Recording, "skip_unneeded_fields", lambda *_: None)
     assert rendered([path], kind) == needed
 
 
@@ -99,11 +99,11 @@ def test_columns_of_them_are_those_of_whole_samples(
 ) -> None:
     def table() -> object:
         out = io.BytesIO()
-        put_parquet(Source(path), False, out)
+        write_parquet(Source(path), False, out)
         return pyarrow.parquet.read_table(out)
 
     needed = table()
-    monkeypatch.setattr(Recording, "only_needed", lambda *_: None)
+    monkeypatch.setattr(Recording, "skip_unneeded_fields", lambda *_: None)
     assert table() == needed
 
 

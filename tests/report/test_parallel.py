@@ -209,11 +209,11 @@ def fold_single_frames(path: Path) -> tuple[list[RunRow], list[MarkInterval]]:
     """Fold each frame by itself, as the live screen does."""
     with Recording(path) as recording:
         devices = recording.header.target.opened
-        history, stretches = RunHistory(devices), MarkIntervals(devices)
+        history, mark_intervals = RunHistory(devices), MarkIntervals(devices)
         for event in replay_events(recording):
             add_run_event(history, event)
-            add_mark_event(stretches, event)
-    return history.rows, stretches.all
+            add_mark_event(mark_intervals, event)
+    return history.rows, mark_intervals.all
 
 
 def test_rows_and_mark_intervals_equal_those_of_single_frames(
@@ -225,11 +225,11 @@ def test_rows_and_mark_intervals_equal_those_of_single_frames(
     path = write_recording(tmp_path / "r.iops", [silent[0], started(0.1, 1), *silent[1:60],
                                           events.Mark(60.0, "m"), *silent[60:]])  # fmt: skip
     for recording_file, least in ((several_runs, 3), (path, 2)):
-        rows, stretches = fold_single_frames(recording_file)
+        rows, mark_intervals = fold_single_frames(recording_file)
         story = gather(recording_file)
-        assert len(stretches) >= least
+        assert len(mark_intervals) >= least
         assert_nearly([*map(asdict, story.rows)], [*map(asdict, rows)])
-        assert_nearly([*map(asdict, story.stretches)], [*map(asdict, stretches)])
+        assert_nearly([*map(asdict, story.mark_intervals)], [*map(asdict, mark_intervals)])
 
 
 def test_reading_stops_at_an_invalid_event(reports: dict[str, Any]) -> None:

@@ -214,7 +214,7 @@ def test_stalls_are_listed_once_and_drawn(path: Path) -> None:
         [first, *later, *(events.StallFound(9.0, stall) for stall in (started, ended_stall))],
     )
     buffer.close(events.SessionEnded(99.0, 0))
-    assert list(report_words.happened(gather(path))) == [
+    assert list(report_words.event_lines(gather(path))) == [
         "0:02 stall: vda completed nothing for 4.5 to 6.0 s from 0:02 on, 7 requests in flight"
     ]
     stalls = json.loads(rendered([path], "json"))["recordings"][0]["stalls"]

@@ -210,7 +210,7 @@ def test_the_same_builder_gives_the_same_waits_with_partial_samples(path: Path) 
     made.write(path, taken=waiting_samples())
     builder = FrameBuilder(opened=made.TARGET.opened)
     with Recording(path) as recording:
-        recording.only_needed()
+        recording.skip_unneeded_fields()
         frames = [builder.feed(record.raw) for record in recording.records()
                 if isinstance(record, SampleRecord)]  # fmt: skip
     assert [frame.waits for frame in frames] == [

@@ -22,7 +22,7 @@ from iopstui.fleet.fleet_events import (
     FleetRunStarted,
     HostRow,
     HostStateChanged,
-    host_second,
+    host_figures,
 )
 from iopstui.fleet.fleet_state import IOPS, FleetState, HostState
 from iopstui.fleet.hosts.host_tunables import (
@@ -144,7 +144,7 @@ class Runs:
 
     def play(self, seconds: int, watching: bool = False) -> None:
         merger = Merger()
-        merger.on_interval = lambda name, slot, merged: self.tell(host_second(name, slot, merged))
+        merger.on_interval = lambda name, slot, merged: self.tell(host_figures(name, slot, merged))
         self.tell(
             FleetRunStarted(1, tuple(self.names), float(START_S), "" if watching else JOB, watching)
         )
@@ -164,7 +164,7 @@ class Runs:
     def play_between(self, begin: int, seconds: int) -> None:
         """Send seconds of hosts that are watched after a run."""
         merger = Merger()
-        merger.on_interval = lambda name, slot, merged: self.tell(host_second(name, slot, merged))
+        merger.on_interval = lambda name, slot, merged: self.tell(host_figures(name, slot, merged))
         self.tell(
             FleetRunStarted(0, tuple(self.names), START_S + begin, watching=True, between_runs=True)
         )
@@ -239,7 +239,7 @@ def listed(app: FleetApp) -> list[str]:
 def test_a_host_without_a_device_shows_no_zeros(watching: bool, sends_sums: bool) -> None:
     """As on tmpfs: its I/Os are known only from fio."""
     state, merger = FleetState(), Merger()
-    merger.on_interval = lambda name, slot, merged: state.apply(host_second(name, slot, merged))
+    merger.on_interval = lambda name, slot, merged: state.apply(host_figures(name, slot, merged))
     state.apply(FleetRunStarted(1, ("node01",), float(START_S), "" if watching else JOB, watching))
     for t in range(1, 6):
         fields = {"fio_age_s": 0.1, "skew_ms": 0.0, "probe": None, "throttled": None}

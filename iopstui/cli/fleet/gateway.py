@@ -19,7 +19,7 @@ from iopstui.fleet.fleet import Fleet, FleetCallbacks, FleetOptions
 from iopstui.fleet.hosts.free_space import SpaceNeed
 from iopstui.fleet.hosts.member import INTERRUPTED, OVER, Member
 from iopstui.fleet.hosts.nodes import Node, parse_nodes
-from iopstui.fleet.merging.merger import MergedSecond, Merger
+from iopstui.fleet.merging.merger import MergedInterval, Merger
 from iopstui.fleet.session import failed_hosts, failure_text
 from iopstui.fleet.sub_fleet import StartOrder, marking_hosts, sub_fleet_disks, total_space_needs
 from iopstui.output.fleet.rows import merged_object, second_object, session_object
@@ -30,8 +30,8 @@ HEARTBEAT_S = 1.0
 
 
 class SubFleet:
-    """The fleet of ``order["fleet"]``. ``write`` sends a row upwards. It is the FleetAbove of its
-    fleet: ``add_order`` gets its orders, in another thread."""
+    """The fleet of ``order["fleet"]``. ``write`` sends a row upwards. It is its fleet's
+    ``ParentFleet``: ``add_order`` gets the orders, in another thread."""
 
     def __init__(self, order: Object, write: Callable[[Object], None]) -> None:
         fleet = order["fleet"]
@@ -55,7 +55,8 @@ class SubFleet:
             self._order_for,
             self._merger,
             FleetOptions(
-                fleet["least"], fleet["stop_on_loss"], assume_apart=fleet["assume_apart"],
+                fleet["least"], fleet["stop_on_loss"],
+                assume_separate_filesystems=fleet["assume_apart"],
                 connect_timeout_s=fleet["connect_timeout"], split_target=fleet["parts"],
             ),
             FleetCallbacks(
@@ -98,7 +99,7 @@ class SubFleet:
     def _send_message(self, text: str) -> None:
         self._write({"event": "said", "text": text})
 
-    def _send_second(self, second: MergedSecond) -> None:
+    def _send_second(self, second: MergedInterval) -> None:
         self._write(second_object(second, self._label))
 
     def _tick(self) -> None:

@@ -26,7 +26,7 @@ from iopstui.fleet.fleet_events import FleetRunStarted
 from iopstui.fleet.hosts.nodes import Node
 from iopstui.fleet.merging.certificate import certify_merge
 from iopstui.fleet.merging.figures import AbortCondition, FleetExpectation
-from iopstui.fleet.merging.merger import MergedSecond, Merger
+from iopstui.fleet.merging.merger import MergedInterval, Merger
 from iopstui.fleet.scaling_curve import ScalePoint, SweepPosition, parse_host_counts, scale_point
 from iopstui.format import print_line
 from iopstui.model.experiment.scaling import analyse_scaling
@@ -173,7 +173,7 @@ class _HostSweep:
         if self._record is not None:
             self._record.write_row(row)
 
-    def _stop_reason(self, second: MergedSecond) -> str:
+    def _stop_reason(self, second: MergedInterval) -> str:
         for abort in self._aborts:
             if abort.feed(second):
                 self._aborted = True

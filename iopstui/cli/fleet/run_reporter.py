@@ -19,7 +19,7 @@ from iopstui.errors import (
 )
 from iopstui.fleet.fleet import Fleet, FleetOptions, start_spread_ms
 from iopstui.fleet.merging.figures import AbortCondition, FleetExpectation, figure
-from iopstui.fleet.merging.merger import MergedSecond, Merger
+from iopstui.fleet.merging.merger import MergedInterval, Merger
 from iopstui.format import print_line
 from iopstui.model.experiment.expectation import Outcome
 from iopstui.output.fleet.sinks import TotalsSink, totals_sink
@@ -55,7 +55,7 @@ class FleetRunReporter:
             self._sink = totals_sink(self.kind or "table", self._out, self._err, LABEL)
         return self._sink
 
-    def print_second(self, second: MergedSecond) -> None:
+    def print_second(self, second: MergedInterval) -> None:
         """Print a second."""
         self.sink().second(second)
 
@@ -68,7 +68,7 @@ class FleetRunReporter:
             with contextlib.suppress(RecursionError):
                 print_line(dumps({**row, "host": name}), self._out)
 
-    def stop_reason(self, second: MergedSecond) -> str:
+    def stop_reason(self, second: MergedInterval) -> str:
         """Why the run ends with this second; "" if it goes on."""
         for abort in self._aborts:
             if abort.feed(second):
@@ -87,7 +87,7 @@ class FleetRunReporter:
         """Whether the run was ended because its total is steady."""
         return self._steady.steadiness is not None
 
-    def _steady_reason(self, second: MergedSecond) -> str:
+    def _steady_reason(self, second: MergedInterval) -> str:
         """Why the run can end with this second; "" if it goes on. Hosts that are missing in a
         second are taken for as fast as the others in it."""
         total = second.sums.total

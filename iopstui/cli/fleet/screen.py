@@ -29,7 +29,7 @@ from iopstui.fleet.hosts.host_tunables import HostTunables
 from iopstui.fleet.hosts.nodes import Node
 from iopstui.fleet.merging.certificate import certify_merge
 from iopstui.fleet.merging.figures import FleetExpectation
-from iopstui.fleet.merging.merger import MergedSecond, Merger
+from iopstui.fleet.merging.merger import MergedInterval, Merger
 from iopstui.fleet.replay import FleetReplay
 from iopstui.fleet.scaling_curve import ScalePoint, SweepPosition
 from iopstui.fleet.session import (
@@ -218,7 +218,7 @@ def failure_reason(fleet: Fleet) -> str:
     )
 
 
-def _ignore_second(second: MergedSecond) -> None:
+def _ignore_second(second: MergedInterval) -> None:
     """The screen has it already."""
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from iopstui.fleet.merging.merger import MergedSecond
+from iopstui.fleet.merging.merger import MergedInterval
 from iopstui.fleet.merging.probe_sums import ProbeSum
 from iopstui.fleet.merging.sums import DirectionSum, HostSums, KernelSum, counted_directions
 from iopstui.model import histogram
@@ -32,7 +32,7 @@ _SHOWN_FLAGS = (
 
 
 def frame_of_second(
-    second: MergedSecond,
+    second: MergedInterval,
     t: float,
     step: int,
     util: float | None = None,

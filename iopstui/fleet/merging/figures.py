@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from iopstui.errors import UsageError
-from iopstui.fleet.merging.merger import MergedSecond
+from iopstui.fleet.merging.merger import MergedInterval
 from iopstui.fleet.merging.sums import HostSums
 from iopstui.model.experiment.expectation import (
     Expectation,
@@ -137,7 +137,7 @@ class AbortCondition:
         self._duration_s = duration_s
         self._start_number: int | None = None
 
-    def feed(self, second: MergedSecond) -> bool:
+    def feed(self, second: MergedInterval) -> bool:
         """Take a second."""
         value = figure(second.sums, self._path)
         if value is None or not _COMPARE[self._operator](value, self._value):

@@ -46,7 +46,7 @@ FINISHED, FAILED, INTERRUPTED = "finished", "failed", "interrupted"
 
 
 @dataclass(slots=True)
-class MergedSecond:
+class MergedInterval:
     """Totals of one second. ``number`` counts seconds of ``interval_s`` since 1970; ``expected``
     hosts take part in it, ``counted`` are in ``sums``; ``flags`` says of how many hosts' frames."""
 
@@ -113,7 +113,7 @@ class _SubMerger:
         return self.lost_hosts if self.last is not None and number > self.last else ()
 
 
-def _ignore_host_second(name: str, interval: HostInterval, is_counted: bool) -> None:
+def _ignore_host_interval(name: str, interval: HostInterval, is_counted: bool) -> None:
     """Nobody asks for each host's own seconds."""
 
 
@@ -132,7 +132,7 @@ class Merger:
 
     def __init__(self, interval_s: float = 1.0, lag: int = LAG, keep_bins: bool = False) -> None:
         self.interval_s = interval_s
-        self.on_interval: Callable[[str, HostInterval, bool], None] = _ignore_host_second
+        self.on_interval: Callable[[str, HostInterval, bool], None] = _ignore_host_interval
         self.on_encoded: Callable[[Sequence[EncodedSecond]], None] = self._report_intervals
         self.hosts: dict[str, HostTimeline] = {}
         self.sub_mergers: dict[str, _SubMerger] = {}
@@ -376,7 +376,7 @@ class Merger:
 
     def close_seconds(
         self, last_number: int | None = None, early: bool = True
-    ) -> Iterator[MergedSecond]:
+    ) -> Iterator[MergedInterval]:
         """The seconds that are over: all hosts have passed them (with ``early``; of recordings,
         for which nobody waits, a run may follow after a pause), or they are ``LAG`` behind the
         newest, or not after ``last_number``."""
@@ -389,7 +389,7 @@ class Merger:
                 return
             yield self._close(number)
 
-    def finish(self) -> Iterator[MergedSecond]:
+    def finish(self) -> Iterator[MergedInterval]:
         """No more rows come: all that is left. A host that did not end in order is lost."""
         for host in self.hosts.values():
             for interval in host.flush():
@@ -439,7 +439,7 @@ class Merger:
             for name, sub_merger in self.sub_mergers.items()
         )
 
-    def _close(self, number: int) -> MergedSecond:
+    def _close(self, number: int) -> MergedInterval:
         for host in self.hosts.values():
             # it has said no more for so long that this is all of it
             for interval in host.flush() if host.last == number else ():
@@ -455,7 +455,7 @@ class Merger:
         self.sums.add(second.sums)
         for sums in (second.ramps, second.totals):
             second.sums.add(sums)
-        row = MergedSecond(number, self.interval_s, second.sums, flags=second.flags)
+        row = MergedInterval(number, self.interval_s, second.sums, flags=second.flags)
         missing = expected - second.hosts - second.incomplete
         incomplete = second.incomplete - second.hosts
         row.expected, row.counted = len(expected | second.hosts | incomplete), len(second.hosts)

@@ -43,7 +43,7 @@ COLUMNS = (
 )
 
 
-class CompareOut(ExperimentSink[ComparisonResults]):
+class CompareSink(ExperimentSink[ComparisonResults]):
     """A comparison's data and words."""
 
     def results(self) -> ComparisonResults:
@@ -56,7 +56,7 @@ class CompareOut(ExperimentSink[ComparisonResults]):
             runs[event.variant][event.repeat] = event.point
         return runs
 
-    def midway(self) -> str:
+    def progress_note(self) -> str:
         """Differences the planned repeats can detect at the spread so far; shown once."""
         if len(self.points) != NOISE_KNOWN_FROM * len(self.plan.variants):
             return ""

@@ -48,7 +48,7 @@ class ExperimentRows(Protocol[R_in]):
 
 class ExperimentSink(ABC, Generic[R]):
     """An experiment's data on ``out`` as ``kind`` ("table", "jsonl" or "csv") and words on
-    ``err``, measured now or recorded. ``begun``: the first of the JSON lines, which says whose
+    ``err``, measured now or recorded. ``started``: the first of the JSON lines, which says whose
     they are, is written already."""
 
     def __init__(
@@ -92,7 +92,7 @@ class ExperimentSink(ABC, Generic[R]):
             for line in results.verdicts():
                 units.print_line(line, self._err)
 
-    def midway(self) -> str:
+    def progress_note(self) -> str:
         """Note on the remaining points after the newest one; mostly ""."""
         return ""
 
@@ -152,7 +152,7 @@ class ReportedExperiment:
         """Take one event."""
         self._reporter.handle(event)
         self._sink.handle(event)
-        text = self._sink.midway() if isinstance(event, PointFinished) else ""
+        text = self._sink.progress_note() if isinstance(event, PointFinished) else ""
         if text:
             self._reporter.write_note(event.t, text)
 

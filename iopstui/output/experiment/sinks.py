@@ -6,8 +6,8 @@ from typing import TextIO
 
 from iopstui.model.block.target import Target
 from iopstui.model.experiment.plan import Plan
-from iopstui.output.experiment.compare import CompareOut
-from iopstui.output.experiment.sweep import SweepOut
+from iopstui.output.experiment.compare import CompareSink
+from iopstui.output.experiment.sweep import SweepSink
 
 
 def experiment_sink(
@@ -18,7 +18,7 @@ def experiment_sink(
     out: TextIO,
     err: TextIO,
     started: bool = False,
-) -> SweepOut | CompareOut:
+) -> SweepSink | CompareSink:
     """The sink for the experiment's ``plan``; for the rest see ExperimentSink."""
-    sink = CompareOut if plan.variants else SweepOut
+    sink = CompareSink if plan.variants else SweepSink
     return sink(plan, kind, host, target, out, err, started)

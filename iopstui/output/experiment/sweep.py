@@ -52,7 +52,7 @@ def sweep_results(
     return SweepResults(curves, lines, pass_table(plan, points), points)
 
 
-class SweepOut(ExperimentSink[SweepResults]):
+class SweepSink(ExperimentSink[SweepResults]):
     """A sweep's data and words."""
 
     def results(self) -> SweepResults:

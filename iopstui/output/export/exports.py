@@ -17,13 +17,13 @@ from iopstui.text import printable
 CLOSE_WITHIN_S = 2.0
 """A directory that hangs (NFS) holds nobody up for longer."""
 
-Tell = Callable[[str], None]
+Reporter = Callable[[str], None]
 Sink = Callable[[Event], None]
 
 
 @contextmanager
 def exporting(
-    textfile: str | None, port: int | None, host: str, say: Tell, keep: bool = False
+    textfile: str | None, port: int | None, host: str, report: Reporter, keep: bool = False
 ) -> Iterator[Exports]:
     """Export while the context lasts. UsageError for a file or a port that cannot be used.
     ``keep``: the file stays, with the final figures: a run may be over before anybody has read
@@ -31,7 +31,7 @@ def exporting(
     exports = Exports(textfile, port, host, keep)
     try:
         if exports.url:
-            say(f"metrics at {exports.url}")
+            report(f"metrics at {exports.url}")
         yield exports
     finally:
         exports.close()
@@ -44,7 +44,7 @@ class Exports:
     def __init__(self, textfile: str | None, port: int | None, host: str, keep: bool) -> None:
         self._metrics = Metrics(host)
         self._lock = threading.Lock()
-        self._report: Tell | None = None
+        self._report: Reporter | None = None
         self._failed = False
         self._keep = keep
         self._is_closing = False
@@ -76,7 +76,7 @@ class Exports:
         """Address of the metrics; "" if they are not served."""
         return self._listener.url if self._listener is not None else ""
 
-    def sink_of(self, target: Target, report: Tell) -> Sink:
+    def sink_of(self, target: Target, report: Reporter) -> Sink:
         """Sink for the events of a session with this target; ``tell`` reports failures to the
         user."""
         with self._lock:

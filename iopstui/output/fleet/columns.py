@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from iopstui.fleet.merging.merger import MergedSecond
+from iopstui.fleet.merging.merger import MergedInterval
 from iopstui.fleet.merging.sums import DirectionSum, HostSums
 from iopstui.format import utc
 from iopstui.model.histogram import PERCENTILES, percentile_name
@@ -43,7 +43,7 @@ def head_columns() -> Iterator[Column]:
     yield Column("incomplete", WORDS, meaning="hosts that were measured for less than 80 % of it")
 
 
-def head_cells(second: MergedSecond) -> list[object]:
+def head_cells(second: MergedInterval) -> list[object]:
     """Cells of the totals."""
     return [
         second.wall_ms, utc(second.wall_ms), second.interval_s, second.expected, second.counted,

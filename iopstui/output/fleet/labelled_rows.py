@@ -26,13 +26,13 @@ from iopstui.text import printable
 LONGEST_LINE = 16 << 20
 FIRST_LINE = 4 << 20
 Labelled = tuple[str, Object]
-Say = Callable[[str], None]
+Reporter = Callable[[str], None]
 
 
-def line_rows(stream: BinaryIO, label: str, say: Say) -> Iterator[Labelled]:
+def line_rows(stream: BinaryIO, label: str, report: Reporter) -> Iterator[Labelled]:
     """The objects of JSON lines, each with its host's name, ``label`` where it has none. Lines that
     are none are reported once for each of their launcher's labels, and left out."""
-    lines, hosts = LabelledLines(), _TaskNames(say)
+    lines, hosts = LabelledLines(), _TaskNames(report)
     reported: set[str] = set()
     while line := stream.readline(LONGEST_LINE):
         if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
@@ -43,23 +43,25 @@ def line_rows(stream: BinaryIO, label: str, say: Say) -> Iterator[Labelled]:
                 host = row.get("host")
                 name = (printable(host) if isinstance(host, str) else "") or label
                 yield hosts.name(name, task), row
-        _report(lines, label, reported, say)
+        _report_unreadable(lines, label, reported, report)
     lines.end()
-    _report(lines, label, reported, say)
+    _report_unreadable(lines, label, reported, report)
 
 
-def _report(lines: LabelledLines, label: str, reported: set[str], say: Say) -> None:
+def _report_unreadable(
+    lines: LabelledLines, label: str, reported: set[str], report: Reporter
+) -> None:
     for task in lines.unreadable.keys() - reported:
         reported.add(task)
-        say(f"{task or label}: skipping lines that are not JSON objects")
+        report(f"{task or label}: skipping lines that are not JSON objects")
 
 
 class _TaskNames:
     """Names the hosts of a launcher's tasks: tasks on hosts of one name are told apart by their
     labels."""
 
-    def __init__(self, say: Say) -> None:
-        self._say = say
+    def __init__(self, report: Reporter) -> None:
+        self._report = report
         self._owners: dict[str, str] = {}
         self._warned = False
 
@@ -70,7 +72,9 @@ class _TaskNames:
         name = f"{host}#{task}"
         if not self._warned:
             self._warned = True
-            self._say(f"Several tasks run on hosts named {host}: the second is {name}, and so on.")
+            self._report(
+                f"Several tasks run on hosts named {host}: the second is {name}, and so on."
+            )
         return name
 
 
@@ -97,13 +101,13 @@ def recording_rows(path: Path, label: str) -> Iterator[Labelled]:
             yield name, event_object(event)
 
 
-def file_rows(path: Path, label: str, say: Say) -> Iterator[Labelled]:
+def file_rows(path: Path, label: str, report: Reporter) -> Iterator[Labelled]:
     """Rows of a recording or a file of JSON lines. UsageError if it can't be read."""
     try:
         with path.open("rb") as file:
             if file.read(len(form.NAME)) != form.NAME:
                 file.seek(0)
-                for name, row in line_rows(file, label or path.stem, say):
+                for name, row in line_rows(file, label or path.stem, report):
                     yield (label or name), row
                 return
     except OSError as error:
@@ -126,7 +130,9 @@ def is_fleet(path: Path) -> bool:
 
 
 def merged_streams(
-    sources: Sequence[Iterable[Labelled]], say: Say, deduplicator: Deduplicator | None = None
+    sources: Sequence[Iterable[Labelled]],
+    report: Reporter,
+    deduplicator: Deduplicator | None = None,
 ) -> Iterator[Labelled]:
     """The rows of all, by their wall clocks. A host that is in two of them is two hosts, unless one
     is a copy of the other: ``once`` finds that out, and counts it."""
@@ -142,7 +148,7 @@ def merged_streams(
     merged = heapq.merge(
         *(own(index, rows) for index, rows in enumerate(sources)), key=lambda row: row[:2]
     )
-    host_names = _HostNames(deduplicator or Deduplicator(), say)
+    host_names = _HostNames(deduplicator or Deduplicator(), report)
     for _, index, (name, row) in merged:
         yield from host_names.rows(index, name, row)
     yield from host_names.leftover_lines()
@@ -151,9 +157,9 @@ def merged_streams(
 class _HostNames:
     """Gives hosts that are in several sources a name for each, once it is known that they are."""
 
-    def __init__(self, deduplicator: Deduplicator, say: Say) -> None:
+    def __init__(self, deduplicator: Deduplicator, report: Reporter) -> None:
         self._deduplicator = deduplicator
-        self._say = say
+        self._report = report
         self._owners: dict[str, int] = {}
         self._names: dict[tuple[int, str], str] = {}
         self._pending: dict[tuple[int, str], list[Object]] = {}
@@ -187,8 +193,10 @@ class _HostNames:
         while self._owners.setdefault(host_name, index) != index:
             host_name, number = f"{name}#{number}", number + 1
         if host_name != name:
-            self._say(f"{name} is in several files; in file {index + 1} it is named {host_name}. "
-                      "To name it yourself: --label")  # fmt: skip
+            self._report(
+                f"{name} is in several files; in file {index + 1} it is named {host_name}. "
+                "To name it yourself: --label"
+            )
         self._names[index, name] = host_name
         return host_name
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iopstui import __version__
 from iopstui.fleet.merging.certificate import MergeCertificate, certify_merge
-from iopstui.fleet.merging.merger import MergedSecond, Merger
+from iopstui.fleet.merging.merger import MergedInterval, Merger
 from iopstui.fleet.merging.sums import Object
 from iopstui.format import utc
 from iopstui.model.metrics.paths import SCHEMA
@@ -17,7 +17,7 @@ def session_object(label: str) -> Object:
     }  # fmt: skip
 
 
-def second_object(second: MergedSecond, label: str) -> Object:
+def second_object(second: MergedInterval, label: str) -> Object:
     """A second's totals; ``label`` is whose."""
     slowest = second.sums.slowest
     return {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol, TextIO
 
 from iopstui.fleet.merging.certificate import certify_merge
-from iopstui.fleet.merging.merger import MergedSecond, Merger
+from iopstui.fleet.merging.merger import MergedInterval, Merger
 from iopstui.fleet.merging.sums import Object
 from iopstui.format import MISSING, cut, latency, milliseconds, number, print_line, utc
 from iopstui.model.rates import MIB
@@ -24,7 +24,7 @@ NAME_WIDTH = 13
 class TotalsSink(Protocol):
     """A sink for totals. Passes ``BrokenPipeError`` of the data stream on."""
 
-    def second(self, second: MergedSecond) -> None:
+    def second(self, second: MergedInterval) -> None:
         """Take one second."""
         ...
 
@@ -47,7 +47,7 @@ class _LossMessages:
         self._err = err
         self._last_missing = self._last_device = ""
 
-    def second(self, second: MergedSecond) -> None:
+    def second(self, second: MergedInterval) -> None:
         message = missing_hosts(second)
         if message and message != self._last_missing:
             self._print_message(second, message)
@@ -58,7 +58,7 @@ class _LossMessages:
             self._print_message(second, device)
         self._last_device = device
 
-    def _print_message(self, second: MergedSecond, message: str) -> None:
+    def _print_message(self, second: MergedInterval, message: str) -> None:
         print_line(f"[{(utc(second.wall_ms) or '')[11:19]}] {message}", self._err)
 
     def print_totals(self, merger: Merger, out: TextIO) -> None:
@@ -73,7 +73,7 @@ class TotalLines:
         self._messages = _LossMessages(err)
         self._write(session_object(label))
 
-    def second(self, second: MergedSecond) -> None:
+    def second(self, second: MergedInterval) -> None:
         """Write one second."""
         self._messages.second(second)
         self._write(second_object(second, self._label))
@@ -96,7 +96,7 @@ class TotalCsv:
         self._messages = _LossMessages(err)
         self._file = CsvFile(out, (column.name for column in (*head_columns(), *figure_columns())))
 
-    def second(self, second: MergedSecond) -> None:
+    def second(self, second: MergedInterval) -> None:
         """Write one second."""
         self._messages.second(second)
         self._file.row(map(cell_text, (*head_cells(second), *figure_cells(second.sums))))
@@ -115,7 +115,7 @@ class TotalTable:
         self._rows = 0
         self._fio = True
 
-    def second(self, second: MergedSecond) -> None:
+    def second(self, second: MergedInterval) -> None:
         """Print one second."""
         if is_last(second):
             return
@@ -142,12 +142,12 @@ def _head(fio: bool) -> str:
     return f"{'UTC':<8} {'hosts':>9} {' '.join(cells)}{last}"
 
 
-def _start(second: MergedSecond) -> str:
+def _start(second: MergedInterval) -> str:
     hosts = f"{second.counted}/{second.expected}"
     return f"{(utc(second.wall_ms) or MISSING)[11:19]:<8} {hosts:>9}"
 
 
-def _fio_row(second: MergedSecond) -> str:
+def _fio_row(second: MergedInterval) -> str:
     fio, total = second.sums.fio, second.sums.total
     cells = [f"{number(fio[name].iops) if name in fio else MISSING:>6}" for name in (READ, WRITE)]
     cells.append(f"{number(total.bw / MIB) if total else MISSING:>7}")
@@ -158,7 +158,7 @@ def _fio_row(second: MergedSecond) -> str:
     return f"{_start(second)} {' '.join(cells)}{name}"
 
 
-def _kernel_row(second: MergedSecond) -> str:
+def _kernel_row(second: MergedInterval) -> str:
     kernel = second.sums.kernel
     figures = kernel.as_object() or {}
     moved = [kernel.rate(name) for name in ("rMB/s", "wMB/s")]

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
 from iopstui.fleet.merging.certificate import MergeCertificate
-from iopstui.fleet.merging.merger import MergedSecond
+from iopstui.fleet.merging.merger import MergedInterval
 from iopstui.fleet.merging.sums import DirectionSum, HostSums
 from iopstui.format import counted, cut, latency, number
 from iopstui.model.experiment.expectation import Outcome
@@ -32,7 +32,7 @@ def first_names(names: Sequence[str]) -> str:
     return f"{text} and {more} more" if more > 0 else text
 
 
-def missing_hosts(second: MergedSecond) -> str:
+def missing_hosts(second: MergedInterval) -> str:
     """Hosts missing in a second's totals: "97 of 100 hosts: node03 missing"; "" if none is."""
     if second.counted >= second.expected or is_last(second):
         return ""
@@ -44,7 +44,7 @@ def missing_hosts(second: MergedSecond) -> str:
     return f"{second.counted} of {counted(second.expected, 'host')}: {'; '.join(why)}"
 
 
-def is_last(second: MergedSecond) -> bool:
+def is_last(second: MergedInterval) -> bool:
     """Whether it is only what was left for the last samples: nobody has all of it."""
     return not second.counted and not second.missing
 

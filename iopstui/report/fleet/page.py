@@ -15,7 +15,7 @@ from iopstui.errors import UsageError
 from iopstui.output.jsonl import clean
 from iopstui.report.fleet import wording as words
 from iopstui.report.fleet.charts import charts
-from iopstui.report.fleet.rows import put_csv, put_parquet
+from iopstui.report.fleet.rows import write_csv, write_parquet
 from iopstui.report.fleet.story import FleetStory, gather_fleet
 from iopstui.report.markup import Block, Charts, FoldedBlocks, Heading, Pairs, Table, Text, html
 from iopstui.report.page import html_of, markdown_of
@@ -26,10 +26,10 @@ MAX_HOSTS = 200
 
 
 def fleet_report(paths: Sequence[Path], kind: str, options: ReportOptions) -> str:
-    """The report's text; errors as of ``put_fleet``."""
+    """The report's text; errors as of ``write_fleet``."""
     if kind in ROWS:
         out = io.BytesIO()
-        put_fleet(paths, kind, options, out)
+        write_fleet(paths, kind, options, out)
         return out.getvalue().decode()
     if options.against is not None:
         raise UsageError("--against compares runs of one machine, and this is a fleet's recording.",
@@ -37,7 +37,7 @@ def fleet_report(paths: Sequence[Path], kind: str, options: ReportOptions) -> st
     return _RENDER[kind](gather_fleet(_single_path(paths), options.redact))
 
 
-def put_fleet(paths: Sequence[Path], kind: str, options: ReportOptions, out: BinaryIO) -> None:
+def write_fleet(paths: Sequence[Path], kind: str, options: ReportOptions, out: BinaryIO) -> None:
     """Write one of ROWS. UsageError for several files, or one without frames."""
     ROWS[kind](_single_path(paths), options.redact, out)
 
@@ -112,6 +112,6 @@ _RENDER: Mapping[str, Callable[[FleetStory], str]] = {
     "html": _html, "md": _markdown, "json": _json
 }  # fmt: skip
 ROWS: Mapping[str, Callable[[Path, bool, BinaryIO], None]] = {
-    "csv": put_csv, "parquet": put_parquet
+    "csv": write_csv, "parquet": write_parquet
 }  # fmt: skip
 """What is a table."""

@@ -10,7 +10,7 @@ from typing import Any
 from iopstui.errors import UsageError
 from iopstui.fleet.deduplication import Deduplicator, without_repeats
 from iopstui.fleet.fleet_events import FLEET
-from iopstui.fleet.merging.merger import MergedSecond, Merger
+from iopstui.fleet.merging.merger import MergedInterval, Merger
 from iopstui.fleet.merging.sums import MalformedRow
 from iopstui.format import counted
 from iopstui.output.fleet.labelled_rows import file_rows
@@ -80,7 +80,7 @@ class Reading:
 
     def seconds(
         self, note: Callable[[str, Object], None] = lambda host, row: None
-    ) -> Iterator[MergedSecond]:
+    ) -> Iterator[MergedInterval]:
         """Closed seconds in order; ``note`` gets each line. UsageError at the end of a file that
         has no frame."""
         merger = self.merger

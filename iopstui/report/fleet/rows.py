@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 from iopstui import __version__
 from iopstui.fleet.merging.certificate import certify_merge
 from iopstui.fleet.merging.host_timeline import HostInterval
-from iopstui.fleet.merging.merger import MergedSecond
+from iopstui.fleet.merging.merger import MergedInterval
 from iopstui.fleet.merging.sums import HostSums
 from iopstui.linux.process.packages import require_packages
 from iopstui.output.columns import WHOLE, WORDS, Column
@@ -89,13 +89,13 @@ class _Rows:
         elif (total := slot.sums.total) is not None:
             self._left += total.ios
 
-    def _total_row(self, second: MergedSecond) -> Cells:
+    def _total_row(self, second: MergedInterval) -> Cells:
         names = [" ".join(map(self._name, hosts)) for hosts in (second.missing, second.incomplete)]
         slowest = second.sums.slowest
         name = self._name(slowest[1]) if slowest else ""
         return [*head_cells(second)[:-2], *names, *figure_cells(second.sums), None, name]
 
-    def _host_rows(self, second: MergedSecond, slots: dict[str, HostInterval]) -> Iterator[Cells]:
+    def _host_rows(self, second: MergedInterval, slots: dict[str, HostInterval]) -> Iterator[Cells]:
         when = head_cells(second)[:3]
         for host in sorted({*slots, *second.missing, *second.incomplete}):
             name, slot = self._name(host), slots.get(host)
@@ -107,7 +107,7 @@ class _Rows:
                    slot.util if slot else None, ""]  # fmt: skip
 
 
-def put_csv(path: Path, redact: bool, out: BinaryIO) -> None:
+def write_csv(path: Path, redact: bool, out: BinaryIO) -> None:
     """A row for every second and for every host in it. UsageError for a file without a frame."""
     writer = csv.writer(_Encoded(out), lineterminator="\n")
     writer.writerow(column.name for column in columns())
@@ -128,7 +128,7 @@ class _Encoded:
         self._out.write(text.encode())
 
 
-def put_parquet(path: Path, redact: bool, out: BinaryIO) -> None:
+def write_parquet(path: Path, redact: bool, out: BinaryIO) -> None:
     """Write the rows as Parquet. Missing (exit 5) without pyarrow."""
     require_packages(PACKAGE)
     about = {"version": __version__, "file": REDACTED if redact else printable(path.name)}

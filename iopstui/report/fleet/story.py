@@ -14,7 +14,7 @@ from iopstui.fleet.fleet_events import FLEET
 from iopstui.fleet.hosts.clocks import start_spread
 from iopstui.fleet.merging.certificate import MergeCertificate, certify_merge
 from iopstui.fleet.merging.host_timeline import HostInterval, HostTimeline
-from iopstui.fleet.merging.merger import MergedSecond
+from iopstui.fleet.merging.merger import MergedInterval
 from iopstui.fleet.merging.packed_histogram import unpack
 from iopstui.fleet.merging.sums import HostSums, KernelSum, counted_directions
 from iopstui.model.rates import MIB
@@ -130,7 +130,7 @@ class FleetStory:
             return None
         return start_spread(self.start_times)
 
-    def add(self, second: MergedSecond) -> None:
+    def add(self, second: MergedInterval) -> None:
         """Take a second."""
         utils = self._utils.pop(second.number, [])
         if is_last(second):

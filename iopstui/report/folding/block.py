@@ -26,7 +26,7 @@ class Block:
     """Adds up frames, in order. ``header`` and ``duration`` are the recording's.
 
     ``runs`` and ``figures`` are by run, in the order in which these were first seen; ``first`` is
-    the earliest middle of a frame. ``watched`` says where I/Os waited while no job ran,
+    the earliest middle of a frame. ``idle_waits`` says where I/Os waited while no job ran,
     ``slowest`` has the slowest requests.
     """
 

@@ -188,7 +188,7 @@ def captured_rows(run: Run) -> Iterator[Row]:
         )  # fmt: skip
 
 
-STRETCHES = "Means between marks: of fio, or of the device (d) without a job."
+MARK_INTERVALS = "Means between marks: of fio, or of the device (d) without a job."
 
 
 WAITS = "Where the I/Os wait"
@@ -462,7 +462,7 @@ def _ended_text(finding: FindingReported, ends: FindingEnds | None) -> str:
     return f" (ended{times} at {units.clock(ends.until)}, after {duration}{in_all}{suffix})"
 
 
-def happened(story: Story) -> Iterator[str]:
+def event_lines(story: Story) -> Iterator[str]:
     """Marks, changed tunables and warnings, in order of time."""
     lines = [(m.t, f"mark: {m.text}") for m in story.marks]
     lines += [(c.t, f"{c.name} of {c.device}: {c.before} → {c.now}") for c in story.changes]

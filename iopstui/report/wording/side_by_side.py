@@ -58,7 +58,7 @@ def comparison(stories: Sequence[Story]) -> tuple[Row, list[Row]]:
     return head, rows
 
 
-def _finally(run: Run, name: str) -> float | None:
+def _final_total(run: Run, name: str) -> float | None:
     """fio's own final figure of a whole run, all directions together: what stands elsewhere in
     the report, too. fio's seconds may be longer than those of the frames."""
     if run.finished is None or run.is_partial:
@@ -74,7 +74,7 @@ def _compared(run: Run) -> dict[str, float | None]:
     seconds, latencies = run.seconds, run.latencies()
     latencies = latencies if run.all_bins else _stated_latencies(run)
     device = run.device
-    iops, bandwidth = _finally(run, "iops"), _finally(run, "bw_bytes")
+    iops, bandwidth = _final_total(run, "iops"), _final_total(run, "bw_bytes")
     if (iops is None or bandwidth is None) and run.total.frames:
         iops = run.total.ios / seconds if seconds else None
         bandwidth = run.total.bytes / seconds if seconds else None

@@ -818,18 +818,18 @@ class Dashboard(CanvasScreen):
 
     def _mark_means(self) -> list[Mean]:
         """Means of each span between marks; empty without marks, when the runs panel has more."""
-        stretches = self.shown_state.mark_intervals
-        if not stretches.marked:
+        mark_intervals = self.shown_state.mark_intervals
+        if not mark_intervals.marked:
             return []
         return [
             Mean(
-                stretch.start,
-                stretch.end,
-                stretch.iops,
-                f"{self.charset.mean}{f.number(stretch.iops)}",
+                interval.start,
+                interval.end,
+                interval.iops,
+                f"{self.charset.mean}{f.number(interval.iops)}",
             )
-            for stretch in stretches.all
-            if stretch.iops is not None and stretch.end >= self.window.start
+            for interval in mark_intervals.all
+            if interval.iops is not None and interval.end >= self.window.start
         ]
 
     def _latency_labels(self, disk: DiskRates | None) -> list[str]:

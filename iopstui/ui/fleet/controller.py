@@ -21,9 +21,9 @@ from iopstui.fleet.fleet_events import (
     FleetMessage,
     FleetRunFinished,
     FleetRunStarted,
+    HostFigures,
+    HostFiguresBatch,
     HostRow,
-    HostSecond,
-    HostSeconds,
     ReplayRestarted,
 )
 from iopstui.fleet.fleet_state import DONE, FAILED, STOPPED, natural_key
@@ -34,7 +34,7 @@ from iopstui.fleet.hosts.host_tunables import (
     merged_tunables,
 )
 from iopstui.fleet.merging.combined_frame import ALL_DEVICES, frame_of_second
-from iopstui.fleet.merging.merger import MergedSecond
+from iopstui.fleet.merging.merger import MergedInterval
 from iopstui.fleet.scaling_curve import ScalingCurve
 from iopstui.format import counted
 from iopstui.model.block.device import BlockDevice
@@ -202,9 +202,9 @@ class FleetController:
     def _take_event(self, event: FleetEvent) -> None:
         self.events.append(event)
         match event:
-            case HostSecond():
-                self._host_second(event)
-            case HostSeconds():
+            case HostFigures():
+                self._host_figures(event)
+            case HostFiguresBatch():
                 utils = self._host_utils
                 for _, number, complete, *_, util in event.seconds:
                     if complete and util is not None:
@@ -212,8 +212,8 @@ class FleetController:
             case HostRow():
                 if not self._has_title and event.row["event"] == "step_started":
                     self._host_row(event)
-            case MergedSecond():
-                self._merged_second(event)
+            case MergedInterval():
+                self._merged_interval(event)
             case FleetMessage():
                 self._sink(Notice(self._elapsed(), event.level, event.text))
             case HostTunableResult():
@@ -229,7 +229,7 @@ class FleetController:
                 self._origin_s, self._t = None, 0.0
                 self.on_jump()
 
-    def _host_second(self, second: HostSecond) -> None:
+    def _host_figures(self, second: HostFigures) -> None:
         if second.complete and second.util is not None:
             self._host_utils.setdefault(second.number, []).append(second.util)
 
@@ -280,7 +280,7 @@ class FleetController:
                 printable(str(row.get("fio_version") or "")), fio_options,
             ))  # fmt: skip
 
-    def _merged_second(self, second: MergedSecond) -> None:
+    def _merged_interval(self, second: MergedInterval) -> None:
         if not second.counted and not second.missing:
             return
         begin_s = second.wall_ms / 1000

@@ -17,8 +17,8 @@ from iopstui.model.experiment.point import Point, littles_law
 from iopstui.model.findings.finding import Finding
 from iopstui.model.samples import RawSample
 from iopstui.recording import layout as form
-from iopstui.recording import lead_buffer as module
-from iopstui.recording.lead_buffer import DeltaBase, LeadBuffer
+from iopstui.recording import pre_trigger_buffer as module
+from iopstui.recording.pre_trigger_buffer import BaselineSamples, PreTriggerBuffer
 from iopstui.recording.reader import Recording
 from iopstui.recording.replay import replay_events
 from iopstui.recording.writer import Recorder, RecordingBuffer
@@ -153,7 +153,7 @@ def test_a_part_is_closed_by_whoever_has_the_time(tmp_path: Path) -> None:
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=60), st.floats(0.5, 30))
 def test_no_more_is_kept_than_was_asked_for(gaps: list[int], seconds: float) -> None:
-    kept, now, taken = LeadBuffer(seconds), 10**9, []
+    kept, now, taken = PreTriggerBuffer(seconds), 10**9, []
     for n, gap in enumerate(gaps):
         now += gap * 10**9
         taken.append(replace(QUIET[0], seq=n, arrived_ns=now))
@@ -168,14 +168,14 @@ def test_no_more_is_kept_than_was_asked_for(gaps: list[int], seconds: float) -> 
 
 def test_however_often_is_sampled_there_is_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_SAMPLES", 7)
-    kept = LeadBuffer(1e6)
+    kept = PreTriggerBuffer(1e6)
     for raw in QUIET:
         kept.add(raw)
     assert kept.items == QUIET[-7:]
 
 
 def test_a_lead_has_the_last_sample_with_what_not_every_sample_has() -> None:
-    lead = DeltaBase()
+    lead = BaselineSamples()
     bare = [replace(raw, kernel=replace(raw.kernel, ipi=None)) for raw in QUIET[1:3] if raw.kernel]
     for raw in (QUIET[0], *bare):
         lead.add(raw)

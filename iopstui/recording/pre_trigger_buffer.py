@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from iopstui import events
 from iopstui.model.samples import RawSample
-from iopstui.recording.parts import JobRun, RecordedDevices
+from iopstui.recording.records import JobRun, RecordedDevices
 
 MAX_SAMPLES = 2400
 """However often is sampled: packed one takes 2 kB with 2 CPUs and one disk, and grows with both."""
@@ -68,7 +68,7 @@ class CurrentState:
         return [*([] if other_job else self._experiment), *self._run.values()]
 
 
-class DeltaBase:
+class BaselineSamples:
     """Samples that the next difference needs: the one before it, and the last ones with the parts
     that not every sample has. fio repeats its last document, so two of them."""
 
@@ -117,14 +117,14 @@ class _Packed(NamedTuple):
         return raw
 
 
-class LeadBuffer:
+class PreTriggerBuffer:
     """The last ``seconds`` of samples and of what happened between them, oldest first, and before
-    them the ``lead`` of the oldest, what was ``under_way`` then and the ``devices`` as they were.
+    them the ``lead`` of the oldest, the run under way then (``initial_state``) and the ``devices``.
     At most MAX_SAMPLES."""
 
     def __init__(self, seconds: float) -> None:
-        self.lead = DeltaBase()
-        self.under_way = CurrentState(keeps_finished=True)
+        self.lead = BaselineSamples()
+        self.initial_state = CurrentState(keeps_finished=True)
         self.devices: RecordedDevices | None = None
         self._items: deque[Any] = deque()
         self._span_ns = int(seconds * 1e9)
@@ -152,7 +152,7 @@ class LeadBuffer:
     def _drop(self) -> None:
         """The oldest sample, with what happened before it."""
         while not isinstance(first := self._items.popleft(), _Packed):
-            self.under_way.add(first)
+            self.initial_state.add(first)
             if isinstance(first, RecordedDevices):
                 self.devices = first
             elif isinstance(first, events.StepFinished):
