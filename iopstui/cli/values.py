@@ -83,7 +83,7 @@ def repeats(text: str) -> int:
     return int(text)
 
 
-def times(text: str) -> int:
+def sweep_repeats(text: str) -> int:
     """Number of runs of every sweep point."""
     if not text.isdecimal() or not 1 <= int(text) <= 1000:
         raise ArgumentTypeError(f"{text!r} is not a number from 1 to 1000")
@@ -112,7 +112,7 @@ def seed(text: str) -> int:
     raise ArgumentTypeError(f"{text!r} is not a whole number of at most nine digits")
 
 
-def share(text: str) -> float:
+def percentage(text: str) -> float:
     """A percentage as a share."""
     try:
         value = float(text.strip().removesuffix("%")) / 100
@@ -125,7 +125,7 @@ def share(text: str) -> float:
 
 def precision(text: str) -> float:
     """A precision, with or without its sign."""
-    return share(text.strip().removeprefix("±").removeprefix("+/-").removeprefix("+-"))
+    return percentage(text.strip().removeprefix("±").removeprefix("+/-").removeprefix("+-"))
 
 
 def target_part(text: str) -> TargetPart:
@@ -161,7 +161,7 @@ def budget(text: str) -> int:
     return size
 
 
-def span(text: str) -> float:
+def duration(text: str) -> float:
     """A length of time."""
     from iopstui.model.watch.trigger import parse_duration
 
@@ -175,7 +175,7 @@ def lead_time(text: str) -> float:
     """How much of the time before something is kept in memory."""
     from iopstui.model.watch.options import MAX_BEFORE_S
 
-    length_s = span(text)
+    length_s = duration(text)
     if length_s > MAX_BEFORE_S:
         raise ArgumentTypeError(f"{text!r} is more than {MAX_BEFORE_S / 60:g}m, which is the most "
                                 "that is kept in memory")  # fmt: skip
@@ -213,10 +213,10 @@ def new_file(text: str) -> str:
             f"{text!r} names a directory, by the / at its end; name a file, such as "
             f"{text.rstrip('/') or '/tmp/run'!r}"
         )
-    return reachable(text)
+    return responsive_path(text)
 
 
-def reachable(text: str) -> str:
+def responsive_path(text: str) -> str:
     """The name of a file. UsageError where it is on a file system that does not answer: looking at
     it would take for ever."""
     # what has no directory is in the current one, or no file at all ("demo")
@@ -224,7 +224,7 @@ def reachable(text: str) -> str:
         from pathlib import Path
 
         from iopstui.linux.roots import Roots
-        from iopstui.linux.shares.first_touch import require_answer
+        from iopstui.linux.shares.mount_check import require_answer
 
         require_answer(Path.cwd() / text, Roots())
     return text

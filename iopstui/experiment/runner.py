@@ -100,7 +100,7 @@ class ExperimentRunner:
         self.points: dict[int, Point] = {}
         self.failed: dict[int, str] = {}
         self.interrupted = False
-        self.enough = False
+        self.reached_precision = False
         self._session = session
         self._job_target = job_target
         self._conditions = conditions
@@ -111,7 +111,7 @@ class ExperimentRunner:
         self._scratch: dict[str, SharedScratch] = {}
         self._max_scratch_bytes: int | None = None
         self._overheads: list[float] = []
-        self._borrowed = borrowed
+        self._has_external_session = borrowed
         self._t = t
 
     @property
@@ -137,13 +137,13 @@ class ExperimentRunner:
         """Run all points. Raises the error of the first that can't be run, or of a comparison's
         first run that fails; what was measured is in ``points`` also then. After it no scratch file
         is left, and the session is closed or, if it was borrowed, has its tunables restored."""
-        if not self._borrowed:
+        if not self._has_external_session:
             self._session.start(self._events.put)
-        before = self._current_settings() if self._borrowed else ()
+        before = self._current_settings() if self._has_external_session else ()
         error = IopstuiError("")
         try:
             self._emit(ExperimentStarted(self._t, self.plan))
-            if self._borrowed:
+            if self._has_external_session:
                 self._end_job()
             self._run_all()
         except IopstuiError as failed:
@@ -159,13 +159,13 @@ class ExperimentRunner:
     def _restore(self, before: Sequence[tuple[str, str]]) -> None:
         """Remove scratch files; close the session, or restore the tunables of a borrowed one."""
         try:
-            if self._borrowed:
-                self._session.put_back(before)
+            if self._has_external_session:
+                self._session.reapply_tunables(before)
             else:
                 self._session.close()
         finally:
             self._close_scratch()
-        if not self._borrowed:
+        if not self._has_external_session:
             self._drain()
 
     def _end_job(self) -> None:
@@ -182,7 +182,7 @@ class ExperimentRunner:
         progress_path = str(self.progress.path) if self.progress is not None and incomplete else ""
         return ExperimentFinished(
             self._t, done, total, self.interrupted, error.message, error.hint, progress_path,
-            len(self.failed), self.enough,
+            len(self.failed), self.reached_precision,
         )  # fmt: skip
 
     def _current_settings(self) -> tuple[tuple[str, str], ...]:
@@ -214,8 +214,8 @@ class ExperimentRunner:
         runs: list[dict[int, Point]] = [{} for _ in plan.variants]
         for earlier in self.steps[: step.index]:
             runs[earlier.variant][earlier.repeat] = self.points[earlier.index]
-        self.enough = differences_are_precise(runs, plan.until, plan.figure)
-        return self.enough
+        self.reached_precision = differences_are_precise(runs, plan.until, plan.figure)
+        return self.reached_precision
 
     def _already_measured(self) -> dict[int, Point]:
         """Points that need not be measured again. In a comparison only whole repeats count: their
@@ -316,7 +316,7 @@ class ExperimentRunner:
         while True:
             event = self._events.get()
             self._t = max(self._t, event.t)
-            if not self._borrowed:
+            if not self._has_external_session:
                 self._sink(event)
             match event:
                 case FrameReady() if event.frame.step > before:

@@ -128,7 +128,7 @@ class Fence:
             self._module.enter(self._spec)
 
 
-def wait_for_go() -> int | None:
+def wait_for_start() -> int | None:
     """The instant at which to start; ``None``: it is not to be started. ``stop`` and ``kill`` are
     obeyed until then, and the end of the input means the same."""
     at: int | None = None
@@ -346,7 +346,7 @@ def main(argv: list[str]) -> None:
     prctl(PR_SET_PDEATHSIG, signal.SIGCONT)
     if hold:
         report_line("held")
-        if wait_for_go() is None:
+        if wait_for_start() is None:
             report_line("over")
             # iopstui may be gone: nobody needs what was made for this run
             remove([private, *scratch])

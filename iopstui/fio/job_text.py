@@ -76,7 +76,7 @@ def check_options(text: str, label: str) -> None:
         )
 
 
-def names_its_files(text: str) -> bool:
+def sets_filename(text: str) -> bool:
     """True if a job itself says where it works (a path or a directory), so that no target is
     needed. A shipped job's relative ``filename=`` only says that its threads share a file."""
     return any(

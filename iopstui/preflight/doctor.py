@@ -24,13 +24,13 @@ from iopstui.linux.probe.bpf_probe import why_not_loadable as own_why_not
 from iopstui.linux.probe.process import PROGRAM
 from iopstui.linux.process.rights import PERMISSION_ERRNOS, how_to_open, open_error
 from iopstui.linux.roots import Roots
-from iopstui.linux.shares.first_touch import (
+from iopstui.linux.shares.mount_check import (
     ANSWER_TIMEOUT_S,
+    find_hung_mount,
+    find_hung_paths,
     how_to_unmount,
-    is_served,
+    is_network_mount,
     mount_text,
-    silent_mount,
-    silent_paths,
 )
 from iopstui.model.block.target import SMB
 from iopstui.preflight.container import inspect_container
@@ -181,10 +181,10 @@ def _energy(roots: Roots) -> Check:
 def _shares(roots: Roots) -> Check | None:
     """File systems of servers and programs; to ask autofs would mount what nobody uses."""
     mounts = {Path(mount.mountpoint): mount for mount in read_own_mounts(roots)
-              if is_served(mount) and mount.fstype != "autofs"}  # fmt: skip
+              if is_network_mount(mount) and mount.fstype != "autofs"}  # fmt: skip
     if not mounts:
         return None
-    dead = [mounts[path] for path in silent_paths(list(mounts))]
+    dead = [mounts[path] for path in find_hung_paths(list(mounts))]
     if not dead:
         return Check("served mounts", OK, f"{len(mounts)} found (NFS, SMB, FUSE ...); all answer")
     more = f" and {len(dead) - MAX_LISTED} more" if len(dead) > MAX_LISTED else ""
@@ -209,7 +209,7 @@ def _smb(roots: Roots) -> Check | None:
 
 def _direct(roots: Roots) -> Check:
     directory = Path.cwd()
-    mount = silent_mount(directory, roots)
+    mount = find_hung_mount(directory, roots)
     if mount is not None:
         return Check("scratch files", LACKS, f"{directory}: {mount_text(mount)} does not answer",
                      "Change to a directory that does: cd ~")  # fmt: skip

@@ -21,7 +21,7 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.fio import job_rules, jobfile
 from iopstui.model.fio.jobfile import Section
-from iopstui.preflight.examined_request import ExaminedRequest, group_reporting, refuse_unfenced
+from iopstui.preflight.loaded_request import LoadedRequest, group_reporting, refuse_unfenced
 from iopstui.preflight.prepared_job import PreparedJob
 from iopstui.safety.scratch import Scratch, make_scratches, supports_direct, usable_bytes_for_all
 from iopstui.safety.scratch_sizes import (
@@ -31,12 +31,12 @@ from iopstui.safety.scratch_sizes import (
     shared_name,
     time_based_values,
 )
-from iopstui.safety.write_guard import GuardedJob, WriteGuard
+from iopstui.safety.write_guard import CheckedJob, WriteGuard
 from iopstui.text import printable
 
 
 def prepare_in_directories(
-    examined: ExaminedRequest, target: Target, devices: Mapping[str, BlockDevice]
+    examined: LoadedRequest, target: Target, devices: Mapping[str, BlockDevice]
 ) -> PreparedJob:
     """Prepare scratch files in the target's directories; nothing else is touched."""
     shared = examined.request.scratch
@@ -45,7 +45,7 @@ def prepare_in_directories(
     try:
         prepared = _prepare_on_scratch(examined, scratch)
         prepared.shares_scratch = shared is not None
-        guarded = GuardedJob(prepared.facts, prepared.files, scratch.path, scratch=scratch.path)
+        guarded = CheckedJob(prepared.facts, prepared.files, scratch.path, scratch=scratch.path)
         prepared.guard = WriteGuard(guarded, (), examined.roots)
         prepared.guard.check(devices)
         refuse_unfenced(examined, prepared)
@@ -78,7 +78,7 @@ def _need_direct(directories: Sequence[Path]) -> None:
             )
 
 
-def _prepare_on_scratch(examined: ExaminedRequest, scratch: Scratch) -> PreparedJob:
+def _prepare_on_scratch(examined: LoadedRequest, scratch: Scratch) -> PreparedJob:
     request = examined.request
     jobs = jobfile.effective_sections(jobfile.with_overrides(examined.text, examined.overrides))
     directories = scratch.paths

@@ -24,19 +24,19 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.fio import job_rules, jobfile
 from iopstui.model.fio.sizes import size_bytes
-from iopstui.preflight.examined_request import ExaminedRequest, group_reporting, refuse_unfenced
+from iopstui.preflight.loaded_request import LoadedRequest, group_reporting, refuse_unfenced
 from iopstui.preflight.passthrough import passthrough_options
 from iopstui.preflight.prepared_job import PreparedJob
 from iopstui.preflight.staging import Staging
 from iopstui.preflight.target_area import area_options
 from iopstui.safety import scratch
-from iopstui.safety.write_guard import GuardedJob, WriteGuard
+from iopstui.safety.write_guard import CheckedJob, WriteGuard
 
 # what can be written between two checks of the free space
 QUICK_BYTES = 1 << 30
 
 
-def prepare_in_place(examined: ExaminedRequest, devices: Mapping[str, BlockDevice]) -> PreparedJob:
+def prepare_in_place(examined: LoadedRequest, devices: Mapping[str, BlockDevice]) -> PreparedJob:
     """Prepare a job on the target's device or file, or on those that the job names."""
     target = examined.target
     text = (
@@ -54,7 +54,7 @@ def prepare_in_place(examined: ExaminedRequest, devices: Mapping[str, BlockDevic
         examined.label, describe_job(text), logs.text, facts, files, cwd, logs=logs
     )
     try:
-        guarded = GuardedJob(facts, files, cwd)
+        guarded = CheckedJob(facts, files, cwd)
         prepared.guard = WriteGuard(guarded, examined.request.destroy_data, examined.roots)
         prepared.guard.check(devices)
         refuse_unfenced(examined, prepared)
@@ -115,14 +115,14 @@ def _is_device(name: str) -> bool:
         return False
 
 
-def _text_on_own_files(examined: ExaminedRequest) -> str:
+def _text_on_own_files(examined: LoadedRequest) -> str:
     size = examined.request.size
     overrides = {**examined.overrides, **({"size": size} if size else {})}
     return jobfile.with_overrides(examined.text, group_reporting(examined.text, overrides))
 
 
 def _text_on_target(
-    examined: ExaminedRequest, target: Target, devices: Mapping[str, BlockDevice]
+    examined: LoadedRequest, target: Target, devices: Mapping[str, BlockDevice]
 ) -> str:
     """The job with every section on all devices or files of the target."""
     text = jobfile.with_overrides(examined.text, examined.overrides)

@@ -8,19 +8,19 @@ from pathlib import Path
 from iopstui.errors import UsageError
 from iopstui.fio.dangerous_values import refuse_dangerous_values
 from iopstui.fio.inspect import Fio, cancel_flag, cancel_when
-from iopstui.fio.job_text import common_options, named_paths, names_its_files, read_job
+from iopstui.fio.job_text import common_options, named_paths, read_job, sets_filename
 from iopstui.fio.library import find_job, is_shipped
 from iopstui.linux.machine.memory import read_memory
 from iopstui.linux.roots import Roots
-from iopstui.linux.shares.served_work import work_on
+from iopstui.linux.shares.network_call import call_with_timeout
 from iopstui.model.block import target as kinds
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.fio import jobfile
-from iopstui.preflight.examined_request import ExaminedRequest
 from iopstui.preflight.in_directories import prepare_in_directories
 from iopstui.preflight.in_place import prepare_in_place
 from iopstui.preflight.job_request import JobRequest
+from iopstui.preflight.loaded_request import LoadedRequest
 from iopstui.preflight.passthrough import passthrough_options
 from iopstui.preflight.prepared_job import PreparedJob
 from iopstui.preflight.queues import bind_jobs
@@ -53,7 +53,7 @@ def prepare(
             places.extend(cwd / name for name in named_paths(text))
         return _prepare(request, path, text, target, fio, private, devices, roots)
 
-    return work_on(places, work, PreparedJob.close, roots)
+    return call_with_timeout(places, work, PreparedJob.close, roots)
 
 
 def _prepare(
@@ -81,7 +81,7 @@ def _prepare(
     binding = bind_jobs(text, overrides, target, devices) if request.bind else None
     if binding is not None:
         overrides |= {"cpus_allowed": binding.option, "cpus_allowed_policy": "split"}
-    examined = ExaminedRequest(request, target, path, text, overrides, fio, private, roots)
+    examined = LoadedRequest(request, target, path, text, overrides, fio, private, roots)
     if target is not None and target.kind == kinds.DIRECTORY:
         passthrough_options(jobfile.with_overrides(text, overrides), target, roots)
         prepared = prepare_in_directories(examined, target, devices)
@@ -107,7 +107,7 @@ def _requested_options(text: str, request: JobRequest) -> dict[str, str]:
 def require_target(path: Path, text: str, target: Target | None) -> None:
     """UsageError for a job that needs a target and has none: fio would create its files in the
     current directory and leave them there."""
-    if target is None and (is_shipped(path) or not names_its_files(text)):
+    if target is None and (is_shipped(path) or not sets_filename(text)):
         raise UsageError(
             f"The job {path.name} names no files, and there is no target.",
             "Give a TARGET, or choose a job that names its files.",

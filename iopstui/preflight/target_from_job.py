@@ -10,14 +10,14 @@ from iopstui.fio.inspect import find_fio
 from iopstui.fio.job_text import (
     absolute_files,
     named_paths,
-    names_its_files,
     read_job,
+    sets_filename,
 )
 from iopstui.fio.library import find_job, is_shipped
 from iopstui.linux.devices.target import resolve_target
 from iopstui.linux.process.private import private_directory, remove
 from iopstui.linux.roots import Roots
-from iopstui.linux.shares.first_touch import require_answer
+from iopstui.linux.shares.mount_check import require_answer
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DEVICE, Target, combine_targets
 from iopstui.preflight.inspection import inspect_text
@@ -34,7 +34,7 @@ def target_named_by_job(
     """
     path = find_job(job)
     text = read_job(path)
-    if is_shipped(path) or not names_its_files(text):
+    if is_shipped(path) or not sets_filename(text):
         return None
     # fio looks at them when it reads the job
     for place in named_paths(text):

@@ -29,8 +29,8 @@ from iopstui.model.block.stack import Backings, Stack, backing_files
 from iopstui.model.block.target import DEVICE, FILE, Target
 from iopstui.model.block.usage import uses_of_device
 from iopstui.safety.destroy_paths import DestroyPath, bind_paths
+from iopstui.safety.exported_devices import exporter_pid_text, users_of_backing
 from iopstui.safety.file_users import FileUsers
-from iopstui.safety.served_devices import server, users_below
 from iopstui.text import printable
 
 Devices = Mapping[str, BlockDevice]
@@ -78,7 +78,7 @@ def write_reasons(
     in_use = [*uses_of_device(device, devices, backings), *_memberships(device, stack, roots)]
     in_use += _state_reasons(block_device, roots)
     in_use += _uses_of_same_disk(block_device, stack, roots)
-    in_use += users_below((device, *stack.below(device)), stack, backings, roots)
+    in_use += users_of_backing((device, *stack.below(device)), stack, backings, roots)
     if not reserved:
         in_use += _exclusive_open_errors(node, block_device)
         for lower in lower_loops(device, stack):
@@ -343,7 +343,7 @@ def _other_writers(
     nodes = {node, *(member.path for member in members)}
     numbers = {(member.major, member.minor) for member in members}
     files = backing_files(names, backings)
-    servers = tuple(filter(None, (server(name, roots) for name in names)))
+    servers = tuple(filter(None, (exporter_pid_text(name, roots) for name in names)))
     generic = {generic_number(roots, name) for name in names} - {None}
     for writer in writers(nodes, roots, numbers, files, filter(None, generic)):
         # mdmon(8) keeps the metadata of an array on its disks, and writes to nothing else of them

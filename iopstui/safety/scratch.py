@@ -20,7 +20,7 @@ from iopstui.linux.devices.kernel_files import kernel_file_system, removal_lock
 from iopstui.linux.process.limits import hint_for_limit
 from iopstui.linux.process.programs import new_directory, random_name
 from iopstui.linux.roots import Roots
-from iopstui.linux.shares.first_touch import mount_text, silent_mount
+from iopstui.linux.shares.mount_check import find_hung_mount, mount_text
 from iopstui.safety import journal
 from iopstui.safety.journal import Note
 from iopstui.text import printable
@@ -110,7 +110,7 @@ def pop_silent_messages() -> list[str]:
 
 def _is_silent(path: Path) -> bool:
     """Whether its file system does not answer, which is remembered: nothing may touch it then."""
-    mount = silent_mount(path, Roots())
+    mount = find_hung_mount(path, Roots())
     if mount is not None:
         _SILENT[path] = mount_text(mount)
     return mount is not None

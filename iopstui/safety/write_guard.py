@@ -36,7 +36,7 @@ Devices = Mapping[str, BlockDevice]
 
 
 @dataclass(frozen=True, slots=True)
-class GuardedJob:
+class CheckedJob:
     """The files of one job and its use of them. ``files`` are absolute; ``cwd`` is fio's working
     directory; with ``scratch`` everything must stay inside that directory."""
 
@@ -50,7 +50,7 @@ class WriteGuard:
     """Guards the files of one job. ``close`` releases the reserved devices and may be called
     twice."""
 
-    def __init__(self, job: GuardedJob, destroy_data: Sequence[str], roots: Roots) -> None:
+    def __init__(self, job: CheckedJob, destroy_data: Sequence[str], roots: Roots) -> None:
         self._job = job
         self._writes = job.facts.writes
         self._removes = job_rules.removes_files(job.facts.options)

@@ -64,10 +64,10 @@ class LazyRuns:
         if self._runs is not None:
             self._runs.lay_out()
 
-    def go(self, start_signal: StartSignal) -> None:
+    def start_run(self, start_signal: StartSignal) -> None:
         """Start the waiting run."""
         if self._runs is not None:
-            self._runs.go(start_signal)
+            self._runs.start_run(start_signal)
 
     def stop(self, hard: bool = False) -> None:
         """Stop the running job; ``hard``: without its last document."""

@@ -92,8 +92,8 @@ class LiveSession:
                                           recording, outcomes)  # fmt: skip
         self._current = CurrentRun()
         self._sampling = Sampling(
-            context, self._current, self.interval_s, sampling.idle_frames, sampling.soon,
-            sampling.volume, sampling.cgroups,
+            context, self._current, self.interval_s, sampling.idle_frames,
+            sampling.short_first_interval, sampling.volume, sampling.cgroups,
         )  # fmt: skip
         self._tunable_changes = TunableChanges(context, self._sampling, knobs)
         self._runs = LazyRuns(
@@ -181,16 +181,16 @@ class LiveSession:
         """Continue the run that has announced its layout."""
         self._command(self._runs.lay_out)
 
-    def go(self, start_signal: StartSignal) -> None:
+    def start_run(self, start_signal: StartSignal) -> None:
         """Start the waiting run; ``Executed`` gives the time of the start."""
-        self._command(lambda: self._runs.go(start_signal))
+        self._command(lambda: self._runs.start_run(start_signal))
 
-    def alive(self) -> None:
+    def send_heartbeat(self) -> None:
         """Tell fio's guard that this process still runs, where a tick may come too rarely for
         ``deadline_s``."""
         run = self._runs.run
         if run is not None:
-            run.alive()
+            run.send_heartbeat()
 
     def stop_job(self) -> None:
         """Stop the running job; its last document still arrives."""
@@ -226,7 +226,7 @@ class LiveSession:
         """The next run decides this finding (its ``test``): another finding says how."""
         self._command(lambda: self._sampling.findings.ask(finding))
 
-    def put_back(self, settings: Sequence[tuple[str, str]]) -> None:
+    def reapply_tunables(self, settings: Sequence[tuple[str, str]]) -> None:
         """Set these (name, value) again, as far as they are different by now."""
         self._command(lambda: self._tunable_changes.reapply(settings))
 

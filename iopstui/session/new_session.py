@@ -27,24 +27,24 @@ def new_session(
     expectations: Sequence[Expectation] = (),
     idle_frames: bool = True,
     keep_s: float = 0.0,
-    soon: bool = True,
-    tell_writes: bool = False,
+    short_first_interval: bool = True,
+    announce_writes: bool = False,
     deadline_s: float | None = None,
 ) -> LiveSession:
-    """A new session, not started. ``tell_writes``: each run says first how much it may write.
+    """A new session, not started. ``announce_writes``: each run says first how much it may write.
     ``deadline_s``: as of ``RunPolicy``.
     UsageError for an invalid --record or --cpu; then no file is left."""
     sampling = SamplingOptions(
         options.interval_s,
         idle_frames,
-        soon,
+        short_first_interval,
         keep_s,
         options.probe,
         options.volume,
         options.cgroups,
     )
     # on the screen (idle_frames) one run follows another, and the scratch file stays
-    policy = _run_policy(options, idle_frames, tell_writes, deadline_s)
+    policy = _run_policy(options, idle_frames, announce_writes, deadline_s)
     return LiveSession(
         target,
         devices,
@@ -60,11 +60,11 @@ def new_session(
 
 
 def _run_policy(
-    options: RunOptions, keep_scratch: bool, tell_writes: bool, deadline_s: float | None
+    options: RunOptions, keep_scratch: bool, announce_writes: bool, deadline_s: float | None
 ) -> RunPolicy:
     return RunPolicy(
         size=options.size, part=options.part, destroy_data=options.destroy_data, bind=options.bind,
-        no_fence=options.no_fence, budget=WriteBudget(options.write_budget, tell_writes),
+        no_fence=options.no_fence, budget=WriteBudget(options.write_budget, announce_writes),
         keep_scratch=keep_scratch, hold=options.hold, deadline_s=deadline_s, trace=options.trace,
         io_log=options.io_log,
     )  # fmt: skip

@@ -13,7 +13,7 @@ from iopstui.fio.inspect import Fio
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.process.private import private_directory, remove
 from iopstui.linux.roots import Roots
-from iopstui.linux.shares.served_work import work_on
+from iopstui.linux.shares.network_call import call_with_timeout
 from iopstui.model.block import target as kinds
 from iopstui.model.block.target import Target
 from iopstui.preflight.job import prepare
@@ -114,4 +114,4 @@ def recheck_writes(prepared: PreparedJob, roots: Roots) -> None:
         # reading all devices takes as long as loading thirty of our files
         guard.engage(read_devices(roots) if guard.is_needed else {})
 
-    work_on([*map(Path, prepared.files)], work, lambda _: guard.close(), roots)
+    call_with_timeout([*map(Path, prepared.files)], work, lambda _: guard.close(), roots)

@@ -114,13 +114,13 @@ class Runs:
             self._planning = False
             self._start_phase()
 
-    def go(self, start_signal: StartSignal) -> None:
+    def start_run(self, start_signal: StartSignal) -> None:
         """Start the waiting run."""
         if self.run is not None and self.run.hold and self._start_signal is None:
             self._start_signal = start_signal
             self._sampling.await_first_io()
             self._awaiting_jobs = True
-            self.run.go(start_signal.at_ns)
+            self.run.start_run(start_signal.at_ns)
 
     def stop(self, hard: bool = False) -> None:
         """Stop the running job; ``hard``: without its last document."""
@@ -261,7 +261,7 @@ class Runs:
             if binding is not None:
                 self._report_binding(binding)
         else:
-            findings.lay_out()
+            findings.note_layout()
         context.emit(
             events.StepStarted(
                 context.now(),

@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SamplingOptions:
-    """``idle_frames`` False: frames only while a job runs (headless). ``soon``: the first frame
-    covers a shorter interval, for somebody who waits at a screen. ``keep_s``: so many of the last
-    seconds are kept, for a recording that is made later. ``probe``: parts of the kernel probe to
-    count. ``volume`` is what was bought, if the user says so: findings name its limits.
-    ``cgroups``: each sample has the I/O of each cgroup.
+    """``idle_frames`` False: frames only while a job runs (headless). ``short_first_interval``: the
+    first frame covers a shorter interval, for somebody who waits at a screen. ``keep_s``: so
+    many of the last seconds are kept, for a recording that is made later. ``probe``: parts of
+    the kernel probe to count. ``volume`` is what was bought, if the user says so: findings name
+    its limits. ``cgroups``: each sample has the I/O of each cgroup.
     """
 
     interval_s: float = 1.0
     idle_frames: bool = True
-    soon: bool = True
+    short_first_interval: bool = True
     keep_s: float = 0.0
     probe: Sequence[str] = ()
     volume: PromisedFigures | None = None
@@ -35,8 +35,8 @@ class SamplingOptions:
 class RunPolicy:
     """Policy for every run of the session. ``budget`` limits what all runs together may write.
     ``keep_scratch``: scratch files stay until the session ends, for runs that need the same.
-    ``hold``: a run is made ready and starts with ``go``. ``deadline_s``: fio is ended if this
-    process hangs or is stopped for so long (``None``: fio.process.DEADLINE_S). ``part``: the
+    ``hold``: a run is made ready and starts with ``start_run``. ``deadline_s``: fio is ended if
+    this process hangs or is stopped for so long (``None``: fio.process.DEADLINE_S). ``part``: the
     part of the target that is used. ``trace``: what the runs replay, as fio's iolog. ``io_log``:
     fio logs each I/O."""
 

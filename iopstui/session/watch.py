@@ -13,8 +13,8 @@ from iopstui.model.metrics.slow.common_properties import slow_requests_text
 from iopstui.model.watch.totals import WatchTotals
 from iopstui.model.watch.trigger import Trigger, TriggerFired, TriggerWatch
 from iopstui.session.live import LiveSession
-from iopstui.session.recorded_parts import RecordedParts
 from iopstui.session.tick.outcomes import value_text
+from iopstui.session.triggered_recordings import TriggeredRecordings
 from iopstui.text import printable
 
 MAX_WAITING = 600
@@ -31,7 +31,7 @@ class Watch:
         target: Target,
         interval_s: float,
         triggers: Sequence[Trigger] = (),
-        parts: RecordedParts | None = None,
+        parts: TriggeredRecordings | None = None,
     ) -> None:
         self.events: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
         self.totals = WatchTotals(target.tree, interval_s)

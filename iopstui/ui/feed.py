@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from iopstui.events import Event, FrameReady
-from iopstui.ui.core.pace import OwnCost, Pace
+from iopstui.ui.core.pace import Overhead, Pace
 from iopstui.ui.port import Port
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class Feed:
         lag = terminal.lag_s if terminal is not None else 0.0
         frame = self._port.state.frame
         own_cpu = frame.own_cpu if frame is not None else None
-        dashboard.show_cost(OwnCost(own_cpu, now - self._last_frame_s + lag, self._pace.dropped))
+        dashboard.show_cost(Overhead(own_cpu, now - self._last_frame_s + lag, self._pace.dropped))
         dashboard.paint()
         if terminal is not None:
             self._after_refresh(terminal.note_paint)

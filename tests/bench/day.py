@@ -36,7 +36,7 @@ from iopstui.model.samples import (  # noqa: E402
     RawSample,
 )
 from iopstui.session.tick.findings import FindingTracker  # noqa: E402
-from iopstui.session.tick.own_cost import OwnCost  # noqa: E402
+from iopstui.session.tick.overhead import OverheadMonitor  # noqa: E402
 from iopstui.ui.app import IopstuiApp  # noqa: E402
 from iopstui.ui.core.backend import Backend, FirstView  # noqa: E402
 
@@ -141,7 +141,7 @@ async def day(seconds: int, press_every: int) -> Mapping[str, Any]:
         Backend(lambda path: controller, dict, shipped_jobs()),
         FirstView(["/dev/nvme0n1"], pick=False, run_at_once=False),
     )
-    findings, cost, device = FindingTracker(), OwnCost(), controller.devices["nvme0n1"]
+    findings, cost, device = FindingTracker(), OverheadMonitor(), controller.devices["nvme0n1"]
     rss, opened = [], 0
     keys = itertools.cycle(zip(OPENED, PRESSED, strict=True))
     async with app.run_test(size=(160, 45)) as pilot:

@@ -14,7 +14,7 @@ import pytest
 from iopstui.cli.capturing import capture_disk, check, disks
 from iopstui.cli.program import main
 from iopstui.linux.capture.bpf_capture import CaptureUnusable
-from iopstui.linux.capture.workload_capture import Choice
+from iopstui.linux.capture.workload_capture import ProcessFilter
 from iopstui.linux.probe.script import Region
 from iopstui.linux.roots import Roots
 from iopstui.model.block.target import DEVICE, Target
@@ -36,10 +36,10 @@ class FakeCapture:
     vanishes = signals = False
     unusable = ""
     closed = 0
-    choice = Choice()
+    choice = ProcessFilter()
 
     def __init__(
-        self, name: str, regions: Sequence[Region], choice: Choice, roots: Roots,
+        self, name: str, regions: Sequence[Region], choice: ProcessFilter, roots: Roots,
         trace: TraceBuffer | None = None,
     ) -> None:  # fmt: skip
         if FakeCapture.unusable:

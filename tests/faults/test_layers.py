@@ -21,7 +21,7 @@ from iopstui.errors import Refused
 from iopstui.fio.inspect import JobFacts, SectionFiles
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.roots import Roots
-from iopstui.safety.write_guard import GuardedJob, WriteGuard
+from iopstui.safety.write_guard import CheckedJob, WriteGuard
 
 JOB = ("--job", "randread-4k", "--set", "rw=write", "--set", "bs=64k", "--set", "runtime=1")
 WHOLE: tuple[Layering, ...] = (
@@ -64,7 +64,7 @@ def refusal(path: str, here: Path, *words: str) -> str:
 
 def _decided(path: str, here: Path, words: tuple[str, ...]) -> str:
     facts = JobFacts((SectionFiles("a", (path,)),), writes=True)
-    guard = WriteGuard(GuardedJob(facts, (path,), here), words, Roots())
+    guard = WriteGuard(CheckedJob(facts, (path,), here), words, Roots())
     devices = read_devices(Roots())
     try:
         guard.check(devices)

@@ -219,6 +219,6 @@ def test_direct_and_buffered_are_one_option(options: dict[str, str], past_the_ca
 def test_files_are_below_where_fio_runs() -> None:
     found = job_text.absolute_files(facts(SectionFiles("s", ("a", "/b", "a"))), Path("/w"))
     assert found == (f"/w{os.sep}a", "/b")
-    assert job_text.names_its_files("[a]\ndirectory=x\n")
-    assert job_text.names_its_files("[a]\nfilename=x\n")
-    assert not job_text.names_its_files("[a]\nrw=read\n")
+    assert job_text.sets_filename("[a]\ndirectory=x\n")
+    assert job_text.sets_filename("[a]\nfilename=x\n")
+    assert not job_text.sets_filename("[a]\nrw=read\n")

@@ -15,7 +15,7 @@ from trees import Tree
 from iopstui.linux.capture import kernel_types, live_capture, programs
 from iopstui.linux.capture.bpf_capture import RING_BITS, BpfCapture, CaptureUnusable
 from iopstui.linux.capture.processes import ENDED, Processes, cgroups_below
-from iopstui.linux.capture.workload_capture import Choice, WorkloadCapture
+from iopstui.linux.capture.workload_capture import ProcessFilter, WorkloadCapture
 from iopstui.linux.probe import bpf
 from iopstui.linux.probe.script import Region
 from iopstui.model.workload import packing
@@ -246,11 +246,12 @@ def process(tree: Tree, pid: int, name: str, parent: int) -> None:
 
 @pytest.mark.parametrize(
     ("choice", "expected"),
-    [(Choice(), {"db": 1, "sh": 1, "kworker": 1}), (Choice((20,)), {"db": 1, "sh": 1}),
-     (Choice((30,)), {"db": 1}), (Choice(cgroup="cg"), {"sh": 1, "kworker": 1})],
+    [(ProcessFilter(), {"db": 1, "sh": 1, "kworker": 1}),
+     (ProcessFilter((20,)), {"db": 1, "sh": 1}),
+     (ProcessFilter((30,)), {"db": 1}), (ProcessFilter(cgroup="cg"), {"sh": 1, "kworker": 1})],
 )  # fmt: skip
 def test_whose_requests_are_counted(
-    kernel: Kernel, tree: Tree, choice: Choice, expected: dict[str, int],
+    kernel: Kernel, tree: Tree, choice: ProcessFilter, expected: dict[str, int],
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
 ) -> None:  # fmt: skip
     for pid, name, parent in ((20, "sh", 1), (30, "db", 20), (40, "kworker/3:1", 2)):
@@ -315,7 +316,7 @@ def test_a_screen_s_capture_runs_in_a_thread(
 
 
 def test_a_disk_that_vanishes(kernel: Kernel, tree: Tree) -> None:
-    running = WorkloadCapture("vda", (VDA,), Choice(), tree.roots)
+    running = WorkloadCapture("vda", (VDA,), ProcessFilter(), tree.roots)
     place = tree.roots.sys / "dev/block/254:0"
     assert not running.gone()
     place.rename(tree.roots.sys / "elsewhere")

@@ -31,7 +31,7 @@ from iopstui.linux.probe.assembler import (
 )
 from iopstui.linux.probe.counting import COMPLETE, INSERT, ISSUE, REQUEUE, InFlightMap
 from iopstui.linux.probe.script import Region
-from iopstui.linux.probe.slowest import SET_SIZE, OriginTypes, SlowestMap, SlowestReader, mixed
+from iopstui.linux.probe.slowest import SET_SIZE, OriginTypes, SlowestMap, SlowestReader, hash_value
 from iopstui.model.metrics.slow.slow_requests import rwbs
 from iopstui.model.samples import Exemplar
 
@@ -294,7 +294,9 @@ def test_every_request_of_a_second_is_as_likely_to_be_in_the_sample() -> None:
     taken = [0] * of
     for second in range(seconds):
         began = 10**15 + second * 10**9
-        keys = sorted(((mixed((began + n * period) ^ 8 * n), n) for n in range(of)), reverse=True)
+        keys = sorted(
+            ((hash_value((began + n * period) ^ 8 * n), n) for n in range(of)), reverse=True
+        )
         for _, place in keys[:SET_SIZE]:
             taken[place] += 1
     expected = seconds * SET_SIZE / of

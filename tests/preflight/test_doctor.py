@@ -143,11 +143,11 @@ def test_mounts_that_do_not_answer_are_named(
     ]  # fmt: skip
     (tmp_path / "proc/self").mkdir(parents=True)
     (tmp_path / "proc/self/mountinfo").write_text("\n".join(lines))
-    monkeypatch.setattr(doctor, "silent_paths", lambda paths: [])
+    monkeypatch.setattr(doctor, "find_hung_paths", lambda paths: [])
     found = doctor._shares(roots)
     assert found is not None
     assert (found.state, found.message[:8]) == (doctor.OK, "3 found ")
-    monkeypatch.setattr(doctor, "silent_paths", lambda paths: paths[:2])
+    monkeypatch.setattr(doctor, "find_hung_paths", lambda paths: paths[:2])
     found = doctor._shares(roots)
     assert found is not None
     assert found.state == doctor.LACKS
@@ -155,7 +155,7 @@ def test_mounts_that_do_not_answer_are_named(
     assert found.fix.endswith("umount -f -l /a")
     monkeypatch.chdir(tmp_path)
     mount = doctor.read_own_mounts(roots)[-1]
-    monkeypatch.setattr(doctor, "silent_mount", lambda path, roots: mount)
+    monkeypatch.setattr(doctor, "find_hung_mount", lambda path, roots: mount)
     direct = doctor._direct(roots)
     assert direct.message == f"{tmp_path}: {tmp_path} (fuse.sshfs of three:) does not answer"
 

@@ -13,7 +13,7 @@ from iopstui.errors import Refused
 from iopstui.fio.inspect import JobFacts, SectionFiles
 from iopstui.linux.roots import Roots
 from iopstui.safety.destroy_paths import DestroyPath, bind_paths
-from iopstui.safety.write_guard import GuardedJob, WriteGuard
+from iopstui.safety.write_guard import CheckedJob, WriteGuard
 
 
 def disk(major: int, minor: int) -> os.stat_result:
@@ -61,7 +61,7 @@ def test_a_link_that_flips_after_its_name_was_repeated(tmp_path: Path) -> None:
         file.write_text("precious")
     link.symlink_to(one)
     facts = JobFacts((SectionFiles("a", (str(link),)),), True, ())
-    guard = WriteGuard(GuardedJob(facts, (str(link),), tmp_path), (str(link),), Roots())
+    guard = WriteGuard(CheckedJob(facts, (str(link),), tmp_path), (str(link),), Roots())
     guard.check({})
     link.unlink()
     link.symlink_to(two)
@@ -75,7 +75,7 @@ def test_a_file_that_is_replaced_between_two_looks(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("precious")
     facts = JobFacts((SectionFiles("a", (str(file),)),), True, ())
-    guard = WriteGuard(GuardedJob(facts, (str(file),), tmp_path), (str(file),), Roots())
+    guard = WriteGuard(CheckedJob(facts, (str(file),), tmp_path), (str(file),), Roots())
     guard.check({})
     os.rename(file, tmp_path / "kept")
     file.write_text("another one")

@@ -206,7 +206,7 @@ def test_what_is_on_a_dead_mount_stays_and_is_removed_later(
     told = f"cannot remove {path}: {where} does not answer. When it does: iopstui doctor"
     with monkeypatch.context() as patched:
         mount = MountEntry(0, 50, "/", "/mnt", "nfs4", "s:/e")
-        patched.setattr(scratch, "silent_mount", lambda path, roots: mount)
+        patched.setattr(scratch, "find_hung_mount", lambda path, roots: mount)
         patched.setattr(Path, "lstat", None)
         assert clean_up(tree.roots) == ([], [told])
         assert scratch.leftover_messages() == [], "told once"

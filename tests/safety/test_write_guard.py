@@ -18,7 +18,7 @@ from iopstui.linux.roots import Roots
 from iopstui.model.fio import job_rules
 from iopstui.preflight.prepared_job import PreparedJob
 from iopstui.safety import write_guard
-from iopstui.safety.write_guard import GuardedJob, WriteGuard
+from iopstui.safety.write_guard import CheckedJob, WriteGuard
 from iopstui.session import run_preparation
 
 DEBUG = """\
@@ -45,7 +45,7 @@ def facts(writes: bool, *paths: str, **options: str) -> JobFacts:
 
 def guard(facts_: JobFacts, cwd: Path, *words: str, scratch: Path | None = None) -> WriteGuard:
     files = tuple(os.path.join(cwd, path) for path in facts_.paths)
-    return WriteGuard(GuardedJob(facts_, files, cwd, scratch), words, Roots())
+    return WriteGuard(CheckedJob(facts_, files, cwd, scratch), words, Roots())
 
 
 def test_files_are_those_that_fio_says_it_opens() -> None:

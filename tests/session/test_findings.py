@@ -53,7 +53,7 @@ def test_io_before_the_run_is_background() -> None:
 def test_laying_out_the_file_is_no_background() -> None:
     findings = FindingTracker()
     fed(findings, quiet(5, 0.0))
-    findings.lay_out()
+    findings.note_layout()
     fed(findings, quiet(8, 9_000.0, 5.0))
     findings.begin_run(job())
     assert fed(findings, run(5, 13.0)) == []
@@ -62,7 +62,7 @@ def test_laying_out_the_file_is_no_background() -> None:
 def test_io_before_the_layout_is_background_all_the_same() -> None:
     findings = FindingTracker()
     fed(findings, quiet(5))
-    findings.lay_out()
+    findings.note_layout()
     fed(findings, quiet(8, 0.0, 5.0))
     findings.begin_run(job())
     assert rules(fed(findings, run(1, 13.0))) == ["background"]

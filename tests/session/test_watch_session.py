@@ -17,7 +17,7 @@ from iopstui.model.findings.finding import Finding
 from iopstui.model.metrics.probe import ProbeInterval
 from iopstui.model.watch.trigger import parse_trigger
 from iopstui.session import watch as module
-from iopstui.session.recorded_parts import RecordedParts
+from iopstui.session.triggered_recordings import TriggeredRecordings
 from iopstui.session.watch import Watch
 
 TARGET = Target(DEVICE, "/dev/vda", "vda", ("vda",))
@@ -117,7 +117,7 @@ def test_a_reader_that_has_stopped_costs_neither_memory_nor_a_firing(
 
 
 def test_a_file_holds_the_time_around_each_firing(tmp_path: Path) -> None:
-    parts = RecordedParts(tmp_path / "a.iops", 3.0)
+    parts = TriggeredRecordings(tmp_path / "a.iops", 3.0)
     one, session = Watch(TARGET, 1.0, [BUSY], parts), Session()
     assert list(tmp_path.iterdir()) == []
     # fires at 2, 8 and 15
@@ -131,7 +131,7 @@ def test_a_file_holds_the_time_around_each_firing(tmp_path: Path) -> None:
 
 
 def test_a_firing_while_it_is_recorded_makes_the_file_longer(tmp_path: Path) -> None:
-    parts = RecordedParts(tmp_path / "a.iops", 3.0)
+    parts = TriggeredRecordings(tmp_path / "a.iops", 3.0)
     session: Any = Session()
     parts.begin(session)
     for t in range(1, 12):
@@ -145,7 +145,7 @@ def test_a_firing_while_it_is_recorded_makes_the_file_longer(tmp_path: Path) -> 
 
 
 def test_a_file_that_can_t_be_made_is_told_and_the_watch_goes_on(tmp_path: Path) -> None:
-    parts = RecordedParts(tmp_path / "full.iops", 3.0)
+    parts = TriggeredRecordings(tmp_path / "full.iops", 3.0)
     session: Any = Session()
     parts.begin(session)
     parts.fired(1.0)
@@ -157,5 +157,5 @@ def test_a_file_that_can_t_be_made_is_told_and_the_watch_goes_on(tmp_path: Path)
 def test_a_place_where_nothing_can_be_recorded_is_told_at_once(tmp_path: Path, name: str) -> None:
     (tmp_path / "there").write_text("mine")
     with pytest.raises(UsageError):
-        RecordedParts(tmp_path / name, 3.0)
+        TriggeredRecordings(tmp_path / name, 3.0)
     assert (tmp_path / "there").read_text() == "mine"

@@ -11,7 +11,7 @@ from textual.screen import Screen
 from textual.widgets import Input
 
 from iopstui.ui import feed
-from iopstui.ui.core.pace import OwnCost
+from iopstui.ui.core.pace import Overhead
 from iopstui.ui.core.preferences import PREFERENCES
 from iopstui.ui.draw.canvas import CanvasScreen
 
@@ -44,7 +44,7 @@ def _nobody_s_layout(monkeypatch: pytest.MonkeyPatch) -> None:
 def _data_of_no_age(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Show figures without an age: on a busy machine they may be a second old."""
     if "snap_compare" in request.fixturenames:
-        monkeypatch.setattr(feed, "OwnCost", lambda cpu, age_s, dropped: OwnCost(cpu, 0.0, 0))
+        monkeypatch.setattr(feed, "Overhead", lambda cpu, age_s, dropped: Overhead(cpu, 0.0, 0))
 
 
 @pytest.fixture(autouse=True)

@@ -88,7 +88,7 @@ class Session(fakes.FakeController):
         self.title = f"randread 4k QD {request.overrides['iodepth']} × 1 job"
         self.run_job(request.job, request.overrides)
 
-    def put_back(self, settings: Sequence[tuple[str, str]]) -> None:
+    def reapply_tunables(self, settings: Sequence[tuple[str, str]]) -> None:
         self.back.append(tuple(settings))
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from iopstui.ui.core.pace import OwnCost, Pace
+from iopstui.ui.core.pace import Overhead, Pace
 from iopstui.ui.core.terminal.driver import Output
 
 
@@ -51,14 +51,14 @@ def test_frames_that_a_slow_terminal_never_showed_are_counted() -> None:
 @pytest.mark.parametrize(
     ("cost", "width", "text"),
     [
-        (OwnCost(), 160, ""),
-        (OwnCost(1.84, 0.03), 160, " iopstui  1.8 % CPU "),
-        (OwnCost(1.84, 4.2, 7), 160, " iopstui  1.8 % CPU, data 4 s old, 7 paints dropped "),
-        (OwnCost(0.4, 0.03), 80, " iopstui  0.4 % CPU "),
-        (OwnCost(0.4, 9.0, 7), 80, " iopstui  0.4 % CPU, 7 paints dropped "),
+        (Overhead(), 160, ""),
+        (Overhead(1.84, 0.03), 160, " iopstui  1.8 % CPU "),
+        (Overhead(1.84, 4.2, 7), 160, " iopstui  1.8 % CPU, data 4 s old, 7 paints dropped "),
+        (Overhead(0.4, 0.03), 80, " iopstui  0.4 % CPU "),
+        (Overhead(0.4, 9.0, 7), 80, " iopstui  0.4 % CPU, 7 paints dropped "),
     ],
 )
-def test_the_text_of_the_own_cost(cost: OwnCost, width: int, text: str) -> None:
+def test_the_text_of_the_own_cost(cost: Overhead, width: int, text: str) -> None:
     assert cost.text(width) == text
 
 

@@ -22,7 +22,7 @@ from iopstui.model.block.device import Hctx
 from iopstui.model.block.target import DEVICE, Target, combine_targets
 from iopstui.model.block.topology import Topology
 from iopstui.model.metrics.frame import FINAL, LATE, NO_FIO, NO_LATENCY, PARTIAL, RAMP
-from iopstui.ui.core.pace import OwnCost
+from iopstui.ui.core.pace import Overhead
 from iopstui.ui.dashboard import bars
 from iopstui.ui.dashboard.panels import cpu_panel, fio_panel, kernel_panel, registry
 from iopstui.ui.dashboard.panels.registry import tabs
@@ -138,7 +138,7 @@ def test_figures_of_an_ended_run_are_not_shown_as_current() -> None:
 
 
 def test_a_message_is_shown_completely_before_the_own_cost() -> None:
-    live_state, cost = state(), OwnCost(1.5, 0.0)
+    live_state, cost = state(), Overhead(1.5, 0.0)
     live_state.add_message("info", "an overlay needs two runs, which must have ended")
     line = bars.message_line(live_state, None, cost, 72, UTF8)
     assert "overlay" in text([line]) and "% CPU" not in text([line])
@@ -163,7 +163,7 @@ def test_frozen_takes_only_the_space_that_the_message_leaves() -> None:
 def test_a_message_continues_in_the_row_of_the_finding() -> None:
     message = " ".join(f"word{number}" for number in range(16))
     live_state = state(Notice(1.0, "error", message))
-    first, two = bars.message_rows(live_state, None, OwnCost(1.0), 80, 1, UTF8)
+    first, two = bars.message_rows(live_state, None, Overhead(1.0), 80, 1, UTF8)
     assert len(text([first])) == len(text([two])) == 80
     assert message in " ".join(f"{text([first])} {text([two])}".split())
     assert "…" in text(bars.message_rows(live_state, None, None, 80, 0, UTF8))
@@ -341,7 +341,7 @@ def test_a_long_message_uses_the_whole_line() -> None:
     message = "The right to read /dev/vda is missing, and the job needs it."
     for level in ("error", "warning", "info"):
         live_state = state(Notice(1.0, level, message))
-        assert message in text(bars.message_line(live_state, None, OwnCost(2.0), 80, UTF8))
+        assert message in text(bars.message_line(live_state, None, Overhead(2.0), 80, UTF8))
 
 
 def test_summary_has_both_sides() -> None:

@@ -14,7 +14,7 @@ from iopstui.events import ExpectationChecked, StepFinished
 from iopstui.model.block.target import DEVICE, FILE, Target
 from iopstui.model.metrics.run_history import MAX_RUNS, RunRow
 from iopstui.ui.app import IopstuiApp
-from iopstui.ui.core.pace import OwnCost
+from iopstui.ui.core.pace import Overhead
 from iopstui.ui.dashboard import bars
 from iopstui.ui.dashboard.panels import runs_panel
 from iopstui.ui.dialogs.runs import RunsList
@@ -250,9 +250,9 @@ def test_looks(name: str, snap_compare: Callable[..., bool]) -> None:
 def test_the_end_of_a_run_may_use_the_whole_line() -> None:
     live_state = played(2)
     live_state.apply(StepFinished(9.0, 2, 0, "", True))
-    line = "".join(p for p, _ in bars.message_line(live_state, None, OwnCost(1.0), 80, UTF8))
+    line = "".join(p for p, _ in bars.message_line(live_state, None, Overhead(1.0), 80, UTF8))
     assert "% to run 1" in line and "CPU" not in line
-    wide = "".join(p for p, _ in bars.message_line(live_state, None, OwnCost(1.0), 200, UTF8))
+    wide = "".join(p for p, _ in bars.message_line(live_state, None, Overhead(1.0), 200, UTF8))
     assert NEXT_KEYS in wide and "CPU" in wide
     live_state.request_run()
     assert NEXT_KEYS not in "".join(

@@ -19,7 +19,7 @@ from iopstui.errors import (
     UsageError,
 )
 from iopstui.format import duration
-from iopstui.linux.capture.workload_capture import POLL_S, Choice, WorkloadCapture
+from iopstui.linux.capture.workload_capture import POLL_S, ProcessFilter, WorkloadCapture
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.roots import Roots
 from iopstui.model.workload.job import job_text
@@ -107,8 +107,9 @@ def _capture_disk(
     texts = [options.target] if options.target is not None else []
     target = choose_watch_target(texts, read_devices(Roots()), Roots())
     regions, layer = disk_regions(target)
-    workload_capture = start_capture(", ".join(region.name for region in regions), regions,
-                                     Choice(options.pids, options.cgroup), trace)  # fmt: skip
+    process_filter = ProcessFilter(options.pids, options.cgroup)
+    name = ", ".join(region.name for region in regions)
+    workload_capture = start_capture(name, regions, process_filter, trace)
     try:
         length = f"for {duration(options.for_s)}" if options.for_s else "until Ctrl-C"
         print_message(f"capturing requests of {layer}, {length}")

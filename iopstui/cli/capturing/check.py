@@ -15,7 +15,7 @@ from typing import IO, Any
 
 from iopstui.cli.capturing.disks import disk_regions, start_capture
 from iopstui.errors import Interrupted, JobFailed
-from iopstui.linux.capture.workload_capture import POLL_S, Choice, WorkloadCapture
+from iopstui.linux.capture.workload_capture import POLL_S, ProcessFilter, WorkloadCapture
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.roots import Roots
 from iopstui.model.workload.fidelity import Distance, distances
@@ -48,7 +48,7 @@ def _capture_run(job: Path, directory: Path, stop: Callable[[], bool]) -> Worklo
                              stderr=subprocess.PIPE, text=True)  # fmt: skip
     try:
         workload_capture = start_capture(", ".join(region.name for region in regions), regions,
-                                         Choice((child.pid,)))  # fmt: skip
+                                         ProcessFilter((child.pid,)))  # fmt: skip
         try:
             return _capture_job(child, workload_capture, stop)
         finally:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from iopstui.errors import Missing, UsageError
 from iopstui.linux.capture.bpf_capture import CaptureUnusable
-from iopstui.linux.capture.workload_capture import Choice, WorkloadCapture
+from iopstui.linux.capture.workload_capture import ProcessFilter, WorkloadCapture
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.probe.regions import regions
 from iopstui.linux.probe.script import Region
@@ -45,7 +45,7 @@ def disk_regions(target: Target) -> tuple[list[Region], str]:
 
 
 def start_capture(
-    name: str, disks: Sequence[Region], choice: Choice, trace: TraceBuffer | None = None
+    name: str, disks: Sequence[Region], choice: ProcessFilter, trace: TraceBuffer | None = None
 ) -> WorkloadCapture:
     """A capture that runs. Raises Missing with the command that fixes it."""
     try:

@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--cgroup", metavar="DIR",
                        help="count only this cgroup, e.g. /sys/fs/cgroup/system.slice/"
                             "postgresql.service")  # fmt: skip
-    parser.add_argument("--for", dest="length", type=values.span, metavar="TIME",
+    parser.add_argument("--for", dest="length", type=values.duration, metavar="TIME",
                         help="how long to capture: 30s, 5m or 1h (default: until Ctrl-C)",
                         )  # fmt: skip
     parser.add_argument("-o", "--output", type=values.new_file, metavar="FILE",
@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                              "and compare both")  # fmt: skip
     parser.add_argument("--loop", choices=("open", "closed"), default="open",
                         help="which job --check runs (default: %(default)s)")  # fmt: skip
-    parser.add_argument("--phases", type=values.span, metavar="TIME",
+    parser.add_argument("--phases", type=values.duration, metavar="TIME",
                         help="cut the capture into spans of TIME: those that differ become phases "
                              "of the jobs, which run one after the other")  # fmt: skip
     parser.add_argument("--json", action="store_true", help="JSON instead of text")

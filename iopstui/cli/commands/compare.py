@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=values.seed, metavar="N",
                         help="random order of the variants within each repeat; the same number "
                              "gives the same order")  # fmt: skip
-    parser.add_argument("--spread", type=values.share, metavar="PERCENT",
+    parser.add_argument("--spread", type=values.percentage, metavar="PERCENT",
                         help="noise between runs of one setting, if you know it, e.g. 2%%; the "
                              "plan then says what the repeats can detect")  # fmt: skip
     add_experiment(parser)

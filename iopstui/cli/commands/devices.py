@@ -92,7 +92,7 @@ def _find_device(name: str, devices: Mapping[str, BlockDevice]) -> BlockDevice:
 
     from iopstui.linux.devices.nvme_generic import namespaces_of_node
     from iopstui.linux.roots import Roots
-    from iopstui.linux.shares.first_touch import require_answer
+    from iopstui.linux.shares.mount_check import require_answer
     from iopstui.text import printable
 
     if "/" in name and "\0" not in name:

@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--probe", action="store_true",
                         help="measure device latency inside the kernel on each host (needs "
                              "root); percentiles cover all hosts' requests")  # fmt: skip
-    parser.add_argument("--for", dest="length", type=values.span, metavar="TIME",
+    parser.add_argument("--for", dest="length", type=values.duration, metavar="TIME",
                         help="how long to watch if there is no --job (default: until "
                              "Ctrl-C)")  # fmt: skip
     parser.add_argument("--record", type=values.new_file, metavar="FILE",
@@ -66,7 +66,8 @@ def _add_part_options(parser: argparse.ArgumentParser) -> None:
                         help="with --split: give each host the part of the host N places further "
                              "on (default: 1), so that no host reads what it wrote "
                              "itself")  # fmt: skip
-    parser.add_argument("--until-steady", type=values.span, nargs="?", const=60.0, metavar="ROUND",
+    parser.add_argument("--until-steady", type=values.duration, nargs="?", const=60.0,
+                        metavar="ROUND",
                         help="stop all hosts when five rounds (1m each by default) of their total "
                              "are steady by SNIA's rule; after 25 rounds give up with exit code "
                              "4")  # fmt: skip
@@ -79,7 +80,7 @@ def _add_start_options(parser: argparse.ArgumentParser) -> None:
                              "throughput scales (hosts=1,2,4..32)")  # fmt: skip
     parser.add_argument("--min-hosts", type=int, metavar="N",
                         help="start as soon as N hosts are ready (default: all)")  # fmt: skip
-    parser.add_argument("--connect-timeout", type=values.span, default=60.0, metavar="TIME",
+    parser.add_argument("--connect-timeout", type=values.duration, default=60.0, metavar="TIME",
                         help="how long to wait for a host to connect, including its launcher's "
                              "queue (default: 60s)")  # fmt: skip
     parser.add_argument("--on-loss", choices=("go-on", "stop"), default="go-on",

@@ -61,7 +61,7 @@ def _add_measurement(parser: argparse.ArgumentParser) -> None:
                         help="use up the burst credits first, so that the baseline is measured, "
                              "too; takes as long as a full burst (--dry-run shows how "
                              "long)")  # fmt: skip
-    parser.add_argument("--tolerance", type=values.share, metavar="PERCENT",
+    parser.add_argument("--tolerance", type=values.percentage, metavar="PERCENT",
                         help="allowed shortfall of a figure (default: the provider's own, else "
                              "2%%)")  # fmt: skip
 

@@ -16,7 +16,7 @@ from iopstui.text import printable
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument("file", type=values.reachable, metavar="FILE",
+    parser.add_argument("file", type=values.responsive_path, metavar="FILE",
                         help="a recording made with --record or key R (also of a fleet); "
                              "\"demo\" is included")  # fmt: skip
     parser.add_argument("--speed", type=values.speed, default=1.0, metavar="X",

@@ -11,11 +11,11 @@ from iopstui.report.formats import FORMATS, or_list
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument("file", nargs="+", type=values.reachable, metavar="FILE",
+    parser.add_argument("file", nargs="+", type=values.responsive_path, metavar="FILE",
                         help="recordings, fio's JSON (json, json+), fio's logs (NAME_clat.1.log "
                              "...), or one file of `fleet --record`")  # fmt: skip
     names = or_list(f"x{report_format.suffixes[0]}" for report_format in FORMATS.values())
-    parser.add_argument("-o", "--output", type=values.reachable, metavar="OUT",
+    parser.add_argument("-o", "--output", type=values.responsive_path, metavar="OUT",
                         help=f"{names} (default: Markdown on standard output)")  # fmt: skip
     parser.add_argument("--format", choices=tuple(FORMATS),
                         help="format (default: by OUT's suffix)")  # fmt: skip

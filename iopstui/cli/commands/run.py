@@ -35,7 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     source.add_argument("--replay", type=values.new_file, metavar="FILE",
                         help="a trace of `iopstui capture --trace`, replayed on a scratch file in "
                              "the directory TARGET")  # fmt: skip
-    parser.add_argument("--until-steady", type=values.span, nargs="?", const=60.0, metavar="ROUND",
+    parser.add_argument("--until-steady", type=values.duration, nargs="?", const=60.0,
+                        metavar="ROUND",
                         help="stop when five rounds (1m each by default) are steady by SNIA's "
                              "rule; after 25 rounds (or --set runtime=) give up with exit code "
                              "4")  # fmt: skip

@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="any fio option or device tunable, e.g. iodepth=1,2,4..256 (doubles), "
                         "numjobs=1..4 (counts), bs=4k,64k, rq_affinity=1,2; the first axis varies "
                         "fastest")  # fmt: skip
-    parser.add_argument("--repeats", type=values.times, default=1, metavar="N",
+    parser.add_argument("--repeats", type=values.sweep_repeats, default=1, metavar="N",
                         help="run every point N times, round by round; shows means with 95 %% "
                              "intervals (default: 1)")  # fmt: skip
     parser.add_argument("--shuffle", action="store_true",

@@ -37,7 +37,7 @@ closed it), 1 failed, 2 usage or bad input, 5 something needed is missing, 130 i
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("target", nargs="*", metavar="TARGET", help="see below")
-    parser.add_argument("--for", dest="length", type=values.span, metavar="TIME",
+    parser.add_argument("--for", dest="length", type=values.duration, metavar="TIME",
                         help="how long to watch: 30s, 10m, 8h or 2d (default: until "
                              "Ctrl-C)")  # fmt: skip
     parser.add_argument("--trigger", action="append", default=[], metavar="WHEN",
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--before", type=values.lead_time, metavar="TIME",
                         help="how much to record before a trigger fires, max 10m (default: "
                              "1m)")  # fmt: skip
-    parser.add_argument("--after", type=values.span, metavar="TIME",
+    parser.add_argument("--after", type=values.duration, metavar="TIME",
                         help="how much to record after a trigger fires (default: 1m)")  # fmt: skip
     add_interval(parser)
     form = parser.add_mutually_exclusive_group()

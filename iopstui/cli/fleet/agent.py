@@ -204,7 +204,7 @@ class Agent:
         elif self._sub_fleet is not None:
             self._sub_fleet.add_order(order)
         elif order["op"] == "go" and session is not None:
-            session.go(
+            session.start_run(
                 StartSignal(int(order["at_ns"]), order.get("offset_ms"), order.get("error_ms"))
             )
         elif order["op"] == "lay_out" and session is not None:
@@ -224,7 +224,7 @@ class Agent:
 
     def _note_heartbeat(self) -> None:
         if self._session is not None:
-            self._session.alive()
+            self._session.send_heartbeat()
 
     def _report_marks(self, names: list[str]) -> None:
         self.lines.write_row({"event": "seen", "names": find_marks(self._directories, names)})

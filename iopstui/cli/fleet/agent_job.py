@@ -61,7 +61,7 @@ class AgentJob:
         devices = read_devices(roots)
         if self.name is None:
             target = choose_watch_target(self.options.targets, devices, roots)
-            return new_session(self.options, target, target, devices, soon=False)
+            return new_session(self.options, target, target, devices, short_first_interval=False)
         find_fio()
         clean_up_and_report(print_message, roots)
         target, job_target = choose_targets(self.options.targets, self.name, devices, roots)

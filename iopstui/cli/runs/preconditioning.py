@@ -48,7 +48,9 @@ def run_precondition_job(options: RunOptions) -> RunOptions:
         write_budget=options.write_budget, own_cpus=options.own_cpus, nice=options.nice,
     )  # fmt: skip
     print_message(f"preconditioning: writing {target.path} twice before the measurement")
-    session = new_session(plain, target, job_target, devices, idle_frames=False, tell_writes=True)
+    session = new_session(
+        plain, target, job_target, devices, idle_frames=False, announce_writes=True
+    )
     narrator = Narrator(sys.stderr, measured=False)
     finished = run_until_finished(session, JOB, {}, StatusSink(narrator, sys.stderr))
     if finished is None:

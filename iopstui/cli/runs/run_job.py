@@ -96,7 +96,7 @@ def _new_session(job: str, options: RunOptions) -> LiveSession:
     target, job_target = choose_targets(options.targets, job, devices, Roots())
     expected = _parse_expectations(job, options, target)
     return new_session(options, target, job_target, devices, expected, idle_frames=False,
-                       tell_writes=True)  # fmt: skip
+                       announce_writes=True)  # fmt: skip
 
 
 def _parse_expectations(job: str, options: RunOptions, target: Target) -> tuple[Expectation, ...]:

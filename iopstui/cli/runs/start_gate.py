@@ -34,7 +34,7 @@ class StartGateSink:
     def _wait_for_line(self) -> None:
         # not through Python's buffers: a thread that waits in them keeps the process from ending
         if b"\n" in _read_first_line():
-            self._session.go(StartSignal(time.monotonic_ns()))
+            self._session.start_run(StartSignal(time.monotonic_ns()))
         else:
             print_message("standard input ended without a line: nothing started")
             self._session.stop_job()

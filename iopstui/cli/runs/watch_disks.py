@@ -28,7 +28,7 @@ from iopstui.preflight.targets import choose_watch_target
 from iopstui.safety.signals import StopSignals
 from iopstui.session.live import LiveSession
 from iopstui.session.new_session import new_session
-from iopstui.session.recorded_parts import RecordedParts
+from iopstui.session.triggered_recordings import TriggeredRecordings
 from iopstui.session.watch import Watch
 
 # the last sample may be of a part of an interval, but not of next to nothing
@@ -104,10 +104,12 @@ def _new_watch(options: RunOptions, watch_options: WatchOptions) -> tuple[LiveSe
     ]
     parts = None
     if options.record and triggers:
-        parts = RecordedParts(Path(options.record), watch_options.after_s)
+        parts = TriggeredRecordings(Path(options.record), watch_options.after_s)
         options = replace(options, record=None)
     keep_s = watch_options.before_s if parts else 0.0
-    session = new_session(options, target, target, devices, keep_s=keep_s, soon=False)
+    session = new_session(
+        options, target, target, devices, keep_s=keep_s, short_first_interval=False
+    )
     if not options.targets:
         print_message(f"watching all disks that have done I/O: {', '.join(target.devices_below)}")
     return session, Watch(target, options.interval_s, triggers, parts)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from iopstui.fio.stream.intruders import without_intruders
+from iopstui.fio.stream.interleaved_output import remove_interleaved_text
 from iopstui.large_json import ORJSON_FROM_BYTES, fast_loads
 
 MAX_DOCUMENT_BYTES = 64 << 20
@@ -197,7 +197,7 @@ def decode(body: bytes) -> Iterator[Item]:
     """The document in ``body``, and the messages that had got into it."""
     data = _loads(body, strict=True)
     if data is None:
-        cleaned = without_intruders(body)
+        cleaned = remove_interleaved_text(body)
         if cleaned is not None:
             data = _loads(cleaned[0], strict=False) or None
             for line in b"\n".join(cleaned[1]).split(b"\n") if data is not None else ():

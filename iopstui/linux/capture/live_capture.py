@@ -6,7 +6,7 @@ import threading
 from collections.abc import Sequence
 
 from iopstui.linux.capture.bpf_capture import CaptureUnusable
-from iopstui.linux.capture.workload_capture import POLL_S, Choice, WorkloadCapture
+from iopstui.linux.capture.workload_capture import POLL_S, ProcessFilter, WorkloadCapture
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.probe.regions import regions
 from iopstui.linux.roots import Roots
@@ -45,7 +45,7 @@ class LiveCapture:
             if len({region.bios for region in selected}) > 1:
                 raise CaptureUnusable("a stacked device and a disk cannot be captured together")
             names = ", ".join(region.name for region in selected)
-            running = WorkloadCapture(names, selected, Choice(), self._roots)
+            running = WorkloadCapture(names, selected, ProcessFilter(), self._roots)
         except (CaptureUnusable, OSError) as error:
             self.problem = str(error)
             return

@@ -28,7 +28,7 @@ _CGROUPS_EVERY = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ProcessFilter:
     """Whose requests are counted: those of the processes ``pids`` with all that they start, or of
     the cgroup in this directory; both empty: everybody's."""
 
@@ -46,7 +46,7 @@ class WorkloadCapture:
     CaptureUnusable."""
 
     def __init__(
-        self, name: str, regions: Sequence[Region], choice: Choice, roots: Roots,
+        self, name: str, regions: Sequence[Region], choice: ProcessFilter, roots: Roots,
         trace: TraceBuffer | None = None,
     ) -> None:  # fmt: skip
         self._name = name

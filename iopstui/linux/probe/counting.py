@@ -136,7 +136,7 @@ def insertion_program(kernel: KernelTypes, slots: Sequence[InFlightMap]) -> byte
     p = Program()
     _select_requests(p, kernel, INSERT, slots, origin=True)
     assert kernel.origin is not None
-    slowest.if_noted(p, kernel.origin, "out")
+    slowest.jump_if_inserted(p, kernel.origin, "out")
     slowest.note_owner(p)
     p.call(KTIME_GET_NS)
     slowest.note_insertion(p, requeued=False)
@@ -152,7 +152,7 @@ def issue_program(kernel: KernelTypes, slots: Sequence[InFlightMap], origin: boo
     _select_requests(p, kernel, ISSUE, slots, origin=origin)
     if origin:
         assert kernel.origin is not None
-        slowest.if_noted(p, kernel.origin, "noted")
+        slowest.jump_if_inserted(p, kernel.origin, "noted")
         p.do("=", 3, 0)
         p.store(SLOT, slowest.INSERTED, 3)
         slowest.note_owner(p)

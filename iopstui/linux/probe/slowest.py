@@ -129,7 +129,7 @@ def origin_of(types: Types) -> OriginTypes | None:
     return replace(offsets, group=group_path)
 
 
-def if_noted(p: Program, origin: OriginTypes, to: str) -> None:
+def jump_if_inserted(p: Program, origin: OriginTypes, to: str) -> None:
     """Jump if the slot has an insertion of this very request that was not issued since: one of an
     earlier request, whose end was not seen, is older than this request."""
     p.load(8, 3, _SLOT, 0)
@@ -186,7 +186,7 @@ def _mix(p: Program) -> None:
         p.do_with("*", 4, 3)
 
 
-def mixed(n: int) -> int:
+def hash_value(n: int) -> int:
     """The same hash."""
     for constant in (_MIX_1, _MIX_2):
         n = (n ^ n >> 33) * constant & _MASK
@@ -338,7 +338,9 @@ class SlowestReader:
         """``None`` if the entry does not belong to its key."""
         (completed, issued, inserted, allocated, owner, sector, size, flags, cpu, cpu_done, hctx,
          region, group, comm, error, comm_tid) = _ENTRY.unpack(data)  # fmt: skip
-        expected_key = mixed(completed ^ sector) if sampled else completed - (allocated or issued)
+        expected_key = (
+            hash_value(completed ^ sector) if sampled else completed - (allocated or issued)
+        )
         if key != expected_key or region >= len(self._regions) or issued > completed:
             return None
         of, placed = self._regions[region], kind != FLUSHES

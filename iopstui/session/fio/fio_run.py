@@ -31,7 +31,7 @@ from iopstui.model.fio import jobfile
 from iopstui.model.fio.jobfile import Section
 from iopstui.model.samples import FioStatus, JobThread, RawSample
 from iopstui.preflight.prepared_job import PreparedJob, write_job
-from iopstui.session.fio.patient_call import PatientCall
+from iopstui.session.fio.background_call import BackgroundCall
 from iopstui.session.fio.write_budget import bytes_written
 from iopstui.text import printable
 
@@ -130,8 +130,8 @@ class FioRun:
 
     ``before_start`` is called right before the measuring fio starts (the write guard looks
     again there) and may raise. ``devices`` is what it works on, as the kernel names them.
-    ``hold``: the measuring fio waits for ``go``. ``deadline_s``: fio is ended if neither ``poll``
-    nor ``alive`` is called for so long.
+    ``hold``: the measuring fio waits for ``start_run``. ``deadline_s``: fio is ended if neither
+    ``poll`` nor ``send_heartbeat`` is called for so long.
     """
 
     def __init__(
@@ -164,7 +164,8 @@ class FioRun:
         self._interval_s = interval_s
         self._before_start = before_start
         self._process: FioProcess | None = None
-        # ``alive`` comes from another thread: never to a descriptor that is another file by now
+        # ``send_heartbeat`` comes from another thread: never to a descriptor that is another
+        # file by now
         self._closing = threading.Lock()
         self._exit_code = GUARD_DIED
         self._framer = Framer()
@@ -173,8 +174,8 @@ class FioRun:
         self._watch = DeviceWatch(devices)
         self._sections = _expanded_sections(prepared.text)
         # they look at the job's file system, whose server may be gone
-        self._used_bytes = PatientCall(lambda: self.prepared.used_bytes(), 0)
-        self._overrun = PatientCall(lambda: self.prepared.overrun_reason(), "")
+        self._used_bytes = BackgroundCall(lambda: self.prepared.used_bytes(), 0)
+        self._overrun = BackgroundCall(lambda: self.prepared.overrun_reason(), "")
 
     def start_phase(self) -> None:
         """Start fio for the current phase. Raises IopstuiError if that is not possible."""
@@ -278,13 +279,13 @@ class FioRun:
         self._written_bytes = max(self._written_bytes, sum(stored_bytes(pid) or 0 for pid in pids))
         return self.bytes_written_in(RUN)
 
-    def alive(self) -> None:
+    def send_heartbeat(self) -> None:
         """Tell fio's guard that iopstui still watches; from any thread."""
         with self._closing:
             if self._process is not None:
                 self._process.send_heartbeat()
 
-    def go(self, at_ns: int) -> None:
+    def start_run(self, at_ns: int) -> None:
         """Start the waiting fio at this instant (ns of CLOCK_MONOTONIC)."""
         if self._process is not None:
             self._process.start_at(at_ns)

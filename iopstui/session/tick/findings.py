@@ -57,24 +57,28 @@ class FindingTracker:
     """Fed with every frame; yields a finding when its rule begins to fire, and again every
     ``REPEAT_S`` seconds while it goes on (``ended_findings`` has those that ceased); and what
     moved, some seconds after a tunable was changed. Between runs the kernel's side alone is
-    looked at. ``unseen`` says what the jobs work on besides devices, ``links`` what lies below
-    each device, ``volume`` what was bought. ``asks_for_processes``: it is worth reading which
-    processes do I/O (Conditions.processes), ``asks_for_groups`` which cgroups."""
+    looked at. ``uncounted_targets`` says what the jobs work on besides devices, ``links`` what
+    lies below each device, ``volume`` what was bought. ``asks_for_processes``: it is worth
+    reading which processes do I/O (Conditions.processes), ``asks_for_groups`` which cgroups."""
 
     def __init__(
         self,
-        unseen: Sequence[str] = (),
+        uncounted_targets: Sequence[str] = (),
         links: Sequence[DeviceLinks] = (),
         volume: PromisedFigures | None = None,
     ) -> None:
-        self._unseen, self._links, self._volume = tuple(unseen), tuple(links), volume
+        self._uncounted_targets, self._links, self._volume = (
+            tuple(uncounted_targets),
+            tuple(links),
+            volume,
+        )
         self.asks_for_processes = self.asks_for_groups = False
         self._frames: deque[Frame] = deque(maxlen=MAX_FRAMES)
-        self._before: deque[Frame] = deque(maxlen=LONG_ENOUGH)
-        self._skip = 0
-        self._quiet: tuple[Frame, ...] = ()
-        self._idle: deque[Frame] = deque(maxlen=IDLE_FRAMES)
-        self._now = self._then = NO_CONDITIONS
+        self._frames_between_runs: deque[Frame] = deque(maxlen=LONG_ENOUGH)
+        self._frames_to_skip = 0
+        self._frames_before_run: tuple[Frame, ...] = ()
+        self._idle_frames: deque[Frame] = deque(maxlen=IDLE_FRAMES)
+        self._conditions = self._start_conditions = NO_CONDITIONS
         self._next_question: Finding | None = None
         self._question: tuple[Finding, SteadyRun] | None = None
         self._shape = JobShape()
@@ -88,11 +92,11 @@ class FindingTracker:
         self._tree: tuple[BlockDevice, ...] = ()
         self._drives: dict[str, DriveReading] = {}
 
-    def lay_out(self) -> None:
+    def note_layout(self) -> None:
         """Files are laid out: what the run itself writes before it begins is not background I/O."""
-        self._quiet = tuple(self._before)
-        self._before.clear()
-        self._skip = 1 << 30
+        self._frames_before_run = tuple(self._frames_between_runs)
+        self._frames_between_runs.clear()
+        self._frames_to_skip = 1 << 30
 
     def begin_run(self, text: str, bound: bool = False) -> None:
         """A run of this job file begins, ``bound`` to the CPUs of queues or not. Earlier runs are
@@ -106,15 +110,15 @@ class FindingTracker:
         if job != self._job:
             self._earlier = []
         self._job, self._shape = job, shape_of(text)
-        if self._skip <= SETTLE_FRAMES:
-            self._quiet = tuple(self._before)
-        self._before.clear()
+        if self._frames_to_skip <= SETTLE_FRAMES:
+            self._frames_before_run = tuple(self._frames_between_runs)
+        self._frames_between_runs.clear()
         self._frames.clear()
-        self._idle.clear()
+        self._idle_frames.clear()
         self._drives = {}
-        if self._now.processes is not None:
-            self._now = replace(self._now, processes=None)
-        self._then = self._now
+        if self._conditions.processes is not None:
+            self._conditions = replace(self._conditions, processes=None)
+        self._start_conditions = self._conditions
         self._reported_at = {}
         self._active.forget()
         self._change, self._changed_at = None, -inf
@@ -125,12 +129,12 @@ class FindingTracker:
 
     def note_conditions(self, now: Conditions) -> None:
         """Last readings of the devices and CPUs."""
-        if self._then is NO_CONDITIONS:
-            self._then = now
-        if now.processes is None and self._now.processes is not None:
+        if self._start_conditions is NO_CONDITIONS:
+            self._start_conditions = now
+        if now.processes is None and self._conditions.processes is not None:
             # they are read only now and then
-            now = replace(now, processes=self._now.processes)
-        self._now = now
+            now = replace(now, processes=self._conditions.processes)
+        self._conditions = now
 
     def note_tunable_change(self, t: float, device: str, name: str, before: str, now: str) -> None:
         """A tunable was changed at ``t``: what it moved is reported when enough seconds were
@@ -150,9 +154,9 @@ class FindingTracker:
         if not frame.step:
             yield from self._between_runs(frame, devices)
             return
-        self._skip = SETTLE_FRAMES
+        self._frames_to_skip = SETTLE_FRAMES
         self.asks_for_groups = False
-        self._before.clear()
+        self._frames_between_runs.clear()
         self._frames.append(frame)
         if frame.fio is None:
             yield from self._hung_findings(devices, frame)
@@ -164,15 +168,15 @@ class FindingTracker:
         yield from self._new_findings(evidence, frame)
 
     def _between_runs(self, frame: Frame, devices: Sequence[BlockDevice]) -> Iterator[Finding]:
-        if self._skip:
-            self._skip -= 1
-            if not self._skip:
+        if self._frames_to_skip:
+            self._frames_to_skip -= 1
+            if not self._frames_to_skip:
                 self._reported_at = {}
                 self._active.forget()
             return
-        self._before.append(frame)
-        self._idle.append(frame)
-        evidence = self._evidence(self._idle, devices)
+        self._frames_between_runs.append(frame)
+        self._idle_frames.append(frame)
+        evidence = self._evidence(self._idle_frames, devices)
         self.asks_for_groups = needs_cgroup_readings(evidence)
         yield from self._new_findings(evidence, frame)
 
@@ -226,17 +230,17 @@ class FindingTracker:
         cpus = set(window[-1].cpus) if window else set()
         online = tuple(sorted(cpus & initial_cpus()))
         return Evidence(window, devices=tuple(devices), online=online,
-                        conditions=self._now, start_conditions=self._then, tree=self._tree,
-                        links=self._links, volume=self._volume,
+                        conditions=self._conditions, start_conditions=self._start_conditions,
+                        tree=self._tree, links=self._links, volume=self._volume,
                         drives=dict(self._drives))  # fmt: skip
 
     def _run_evidence(self, devices: Sequence[BlockDevice]) -> Evidence:
         return replace(
             self._evidence(self._same_settings(), devices),
-            idle_frames=self._quiet,
+            idle_frames=self._frames_before_run,
             shape=self._shape,
             earlier_runs=tuple(self._earlier),
-            uncounted_targets=self._unseen,
+            uncounted_targets=self._uncounted_targets,
         )
 
     def _tunable_effects(self, frame: Frame, devices: Sequence[BlockDevice]) -> Iterator[Finding]:

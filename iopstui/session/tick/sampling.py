@@ -33,7 +33,7 @@ from iopstui.session.tick.conditions import ConditionsReader
 from iopstui.session.tick.context import Context
 from iopstui.session.tick.drives import DriveReader
 from iopstui.session.tick.findings import FindingTracker
-from iopstui.session.tick.own_cost import GuardTime, OwnCost
+from iopstui.session.tick.overhead import GuardTime, OverheadMonitor
 from iopstui.session.tick.pinning import Pinning
 from iopstui.session.tick.probe import SessionProbe
 
@@ -72,22 +72,22 @@ class Sampling:
         current: CurrentRun,
         interval_s: float,
         idle_frames: bool,
-        soon: bool = True,
+        short_first_interval: bool = True,
         volume: PromisedFigures | None = None,
         cgroups: bool = False,
     ) -> None:
         self.deadline_ns = 0
-        unseen = [place.no_device for place in context.target.without_device]
-        self.findings = FindingTracker(unseen, context.target.links, volume)
+        uncounted = [place.no_device for place in context.target.without_device]
+        self.findings = FindingTracker(uncounted, context.target.links, volume)
         self._context = context
         self._current = current
         self.interval_s = interval_s
         self._idle_frames = idle_frames
-        self._soon = soon
+        self._short_first_interval = short_first_interval
         self._cgroups = cgroups
         self._builder = FrameBuilder(opened=context.target.opened, links=context.target.links)
         self._stalls = StallWatch()
-        self._own_cost = OwnCost()
+        self._overhead_monitor = OverheadMonitor()
         self._guards = GuardTime()
         self._pinning = (0, Pinning())
         self._seq = 0
@@ -133,10 +133,10 @@ class Sampling:
             sampler.close()
 
     def first(self) -> None:
-        """The session's first tick: with ``_soon`` the first rates are soon there, and all others
-        are over whole intervals."""
+        """The session's first tick: with ``_short_first_interval`` the first rates come sooner,
+        and all others are over whole intervals."""
         self.tick()
-        if self._soon:
+        if self._short_first_interval:
             self.deadline_ns -= int(max(0.0, self.interval_s - FIRST_S) * 1e9)
 
     def tick_if_due(self) -> bool:
@@ -200,7 +200,7 @@ class Sampling:
         frame = self._builder.feed(raw)
         if self._idle_frames or fio is not None or (measuring and frame.fio_age_s is not None):
             context.emit(events.FrameReady(frame.t, frame))
-        for warning in (*self._own_cost.feed(frame), *self._pinning_warnings(reading.jobs)):
+        for warning in (*self._overhead_monitor.feed(frame), *self._pinning_warnings(reading.jobs)):
             context.warn(warning)
         self._read_conditions(frame, measuring)
         self._conclude(frame)

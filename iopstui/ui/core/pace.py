@@ -51,7 +51,7 @@ OLD_DATA_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class OwnCost:
+class Overhead:
     """iopstui's own cost (percent of one CPU), the age of the figures on the screen, and the number
     of frames that the terminal was too slow for."""
 

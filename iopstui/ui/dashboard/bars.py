@@ -19,7 +19,7 @@ from iopstui.model.rates import DiskRates
 from iopstui.session.tick.outcomes import FAIL, PASS
 from iopstui.text import printable
 from iopstui.ui.core.key import KeyHint
-from iopstui.ui.core.pace import OwnCost
+from iopstui.ui.core.pace import Overhead
 from iopstui.ui.dashboard.panels import fio_panel
 from iopstui.ui.draw.rows import Line, Piece, Row, capital, message, wrap
 from iopstui.ui.draw.style import (
@@ -299,7 +299,7 @@ def tabs_line(titles: Sequence[str], active: int, width: int, charset: Charset) 
 
 
 def message_line(
-    state: LiveState, frozen: Frame | None, cost: OwnCost | None, width: int, charset: Charset
+    state: LiveState, frozen: Frame | None, cost: Overhead | None, width: int, charset: Charset
 ) -> Row:
     """The newest message, and iopstui's own cost if both fit. ``frozen`` is the frame at which the
     screen is frozen."""
@@ -309,7 +309,7 @@ def message_line(
 def message_rows(
     state: LiveState,
     frozen: Frame | None,
-    cost: OwnCost | None,
+    cost: Overhead | None,
     width: int,
     more: int,
     charset: Charset,

@@ -17,7 +17,7 @@ from iopstui.model.metrics.frame import NO_LATENCY, Frame
 from iopstui.model.rates import DiskRates
 from iopstui.ui.core.key import KeyHint
 from iopstui.ui.core.messages import Controller, KeyClicked, ViewChanged
-from iopstui.ui.core.pace import OwnCost
+from iopstui.ui.core.pace import Overhead
 from iopstui.ui.core.saved_layout import DOT_SECONDS, PANELS, SavedLayout, parse_layout
 from iopstui.ui.dashboard import bars, finding_line, more_charts, mouse
 from iopstui.ui.dashboard.heat_cursor import ChosenCell
@@ -157,7 +157,7 @@ class Dashboard(CanvasScreen):
         """Whether one pane fills a screen that is large enough for all."""
         self._frozen: LiveState | None = None
         self._shown_second: LiveState | None = None
-        self.own_cost = OwnCost()
+        self.own_cost = Overhead()
         self.next_job = ""
         self.hints: Sequence[KeyHint] = ()
         self._strip = strip
@@ -254,7 +254,7 @@ class Dashboard(CanvasScreen):
         """Show the footer's keys and the job that r would run with the next paint."""
         self.hints, self.next_job = hints, next_job
 
-    def show_cost(self, cost: OwnCost) -> None:
+    def show_cost(self, cost: Overhead) -> None:
         """Show iopstui's own cost with the next paint."""
         self.own_cost = cost
 

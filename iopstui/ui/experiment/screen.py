@@ -11,7 +11,7 @@ from iopstui.model.block.target import Target
 from iopstui.text import printable
 from iopstui.ui.core.key import KeyHint, press
 from iopstui.ui.core.messages import KeyClicked
-from iopstui.ui.core.pace import OwnCost
+from iopstui.ui.core.pace import Overhead
 from iopstui.ui.dashboard import bars, mouse
 from iopstui.ui.draw import layout
 from iopstui.ui.draw.canvas import CanvasScreen
@@ -55,7 +55,7 @@ class ExperimentScreen(CanvasScreen):
         self,
         state: ExperimentState,
         live_state: Callable[[], LiveState],
-        own_cost: Callable[[], OwnCost],
+        own_cost: Callable[[], Overhead],
         hints: Callable[[], Sequence[KeyHint]],
         target: Target,
         charset: Charset,

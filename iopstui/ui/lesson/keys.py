@@ -331,7 +331,7 @@ class LessonKeys(Part):
         session = self.port.live
         knobs = progress.run.original_knobs()
         if knobs and session is not None:
-            session.put_back(knobs)
+            session.reapply_tunables(knobs)
         self.cleanup_task = asyncio.create_task(asyncio.to_thread(progress.run.close))
 
     async def close(self) -> None:

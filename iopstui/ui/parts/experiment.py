@@ -23,7 +23,7 @@ from iopstui.ui.actions import (
 )
 from iopstui.ui.core.backend import MakeBackground
 from iopstui.ui.core.key import Key, KeyHint
-from iopstui.ui.core.pace import OwnCost
+from iopstui.ui.core.pace import Overhead
 from iopstui.ui.parts.job import JobKeys
 from iopstui.ui.port import Port
 
@@ -147,7 +147,7 @@ class ExperimentKeys(Part):
         self.screen = ExperimentScreen(
             port.state.experiment,
             lambda: port.state,
-            lambda: dashboard.own_cost if dashboard is not None else OwnCost(),
+            lambda: dashboard.own_cost if dashboard is not None else Overhead(),
             self._hints,
             port.session.target,
             port.charset,

@@ -32,13 +32,13 @@ class _Source:
     number: tuple[int, int] | None
 
 
-def server(name: str, roots: Roots) -> str:
-    """Name of the program that serves an nbd device: it has that device open itself."""
+def exporter_pid_text(name: str, roots: Roots) -> str:
+    """PID, as a text, of the program that serves an nbd device: it has that device open itself."""
     pid = _pid(name, roots)
     return f"(pid {pid})" if pid else ""
 
 
-def users_below(
+def users_of_backing(
     names: Iterable[str], stack: Stack, backings: Backings, roots: Roots
 ) -> Iterator[str]:
     """Describe who else uses a part of any of the devices, if this machine serves it."""
@@ -76,7 +76,9 @@ def _sources(name: str, roots: Roots) -> Iterator[_Source]:
     # the number may be of another process: it is not of this container's
     if any(_is_node(file, name) for file in open_files):
         candidates = [
-            (file, server(name, roots)) for file in open_files if not _is_node(file, name)
+            (file, exporter_pid_text(name, roots))
+            for file in open_files
+            if not _is_node(file, name)
         ]
     else:
         candidates = []

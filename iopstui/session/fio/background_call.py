@@ -12,7 +12,7 @@ WAIT_S = 1.0
 """A file system that answers does so within this, nearly always."""
 
 
-class PatientCall(Generic[T]):
+class BackgroundCall(Generic[T]):
     """Asks ``call`` in a thread that may be left behind. For one thread.
 
     The first call that does not return costs ``WAIT_S``. Until it has returned no other is made,

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 CHUNK_BYTES = 4096
 # a document that was cut more often, or by more, is given up
-MAX_INTRUDERS = 256
+MAX_INTERLEAVED_TEXTS = 256
 MAX_INTRUDER_BYTES = 4 << 20
 
 _ENDLESS = re.compile(rb"[^\n]{65536}")
@@ -33,7 +33,7 @@ _MEMBER = re.compile(rb'"[ ]?:[ ]')
 _OPENING = re.compile(rb"(?:fio|verify|[a-z0-9_-]{2,24}: verify failed|note|func=)\b[^\"]")
 
 
-def without_intruders(body: bytes) -> tuple[bytes, list[bytes]] | None:
+def remove_interleaved_text(body: bytes) -> tuple[bytes, list[bytes]] | None:
     """The document alone and the removed text, in order; ``None`` if that fails."""
     if _ENDLESS.search(body):
         return None  # neither fio nor a job of its writes such a line: nothing to look for
@@ -41,7 +41,7 @@ def without_intruders(body: bytes) -> tuple[bytes, list[bytes]] | None:
     at = 0
     while (at := _first_bad(body, at)) < len(body):
         cut = next(_cuts(body, at), None)
-        if cut is None or len(removed) >= MAX_INTRUDERS:
+        if cut is None or len(removed) >= MAX_INTERLEAVED_TEXTS:
             return None
         begin, end = cut
         removed.append(body[begin:end])

@@ -7,18 +7,18 @@ import time
 
 import pytest
 
-from iopstui.session.fio import patient_call
-from iopstui.session.fio.patient_call import PatientCall
+from iopstui.session.fio import background_call
+from iopstui.session.fio.background_call import BackgroundCall
 
 
 def test_each_call_has_its_own_answer() -> None:
     answers = iter(range(9))
-    call = PatientCall(lambda: next(answers), -1)
+    call = BackgroundCall(lambda: next(answers), -1)
     assert [call(), call(), call()] == [0, 1, 2]
 
 
 def test_one_that_hangs_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patient_call, "WAIT_S", 0.05)
+    monkeypatch.setattr(background_call, "WAIT_S", 0.05)
     back, asked = threading.Event(), []
 
     def ask() -> int:
@@ -27,7 +27,7 @@ def test_one_that_hangs_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> N
             back.wait(30)
         return len(asked)
 
-    call = PatientCall(ask, 0)
+    call = BackgroundCall(ask, 0)
     assert call() == 1
     began = time.monotonic()
     assert [call() for _ in range(200)] == [1] * 200
@@ -44,4 +44,4 @@ def test_an_error_leaves_the_last_answer() -> None:
     def refused() -> int:
         raise PermissionError
 
-    assert PatientCall(refused, 7)() == 7
+    assert BackgroundCall(refused, 7)() == 7

@@ -13,12 +13,12 @@ from typing import Generic, TypeVar
 
 from iopstui.linux.devices.usage.mounts import read_own_mounts
 from iopstui.linux.roots import Roots
-from iopstui.linux.shares.first_touch import ANSWER_TIMEOUT_S, is_served, require_answer
+from iopstui.linux.shares.mount_check import ANSWER_TIMEOUT_S, is_network_mount, require_answer
 
 T = TypeVar("T")
 
 
-def work_on(
+def call_with_timeout(
     places: Collection[Path],
     work: Callable[[], T],
     discard: Callable[[T], None],
@@ -31,7 +31,7 @@ def work_on(
 
     A machine without any such mount needs no thread.
     """
-    if not any(map(is_served, read_own_mounts(roots))):
+    if not any(map(is_network_mount, read_own_mounts(roots))):
         return work()
     task = _Task(work, discard)
     try:

@@ -11,13 +11,13 @@ import pytest
 from iopstui.errors import UsageError
 from iopstui.linux.devices.usage.mounts import parse_mountinfo
 from iopstui.linux.roots import Roots
-from iopstui.linux.shares import first_touch
-from iopstui.linux.shares.first_touch import (
+from iopstui.linux.shares import mount_check
+from iopstui.linux.shares.mount_check import (
+    find_hung_mount,
+    find_hung_paths,
+    find_network_mount,
     mount_text,
     require_answer,
-    served_mount,
-    silent_mount,
-    silent_paths,
 )
 
 LIMIT_S = 0.1
@@ -67,9 +67,9 @@ def test_a_server_that_does_not_answer_is_named_within_the_limit(
 def test_all_are_asked_at_once_and_an_error_is_an_answer(hanging: Path, tmp_path: Path) -> None:
     others = [tmp_path, tmp_path / "missing", Path("/proc/self/fd/99/x")]
     began = time.monotonic()
-    assert silent_paths([hanging, *others, *[hanging] * 9], 1.0) == [hanging] * 10
+    assert find_hung_paths([hanging, *others, *[hanging] * 9], 1.0) == [hanging] * 10
     assert time.monotonic() - began < 9
-    assert silent_paths([], LIMIT_S) == []
+    assert find_hung_paths([], LIMIT_S) == []
 
 
 def test_the_process_that_asks_keeps_nothing_open(
@@ -82,7 +82,7 @@ def test_the_process_that_asks_keeps_nothing_open(
         (tmp_path / "open").write_text(" ".join(os.listdir("/proc/self/fd")))
 
     monkeypatch.setattr(os, "statvfs", statvfs)
-    assert silent_paths([tmp_path], 5) == []
+    assert find_hung_paths([tmp_path], 5) == []
     # its pipe, the file of this test, and the directory that was listed
     assert len((tmp_path / "open").read_text().split()) <= 3
     os.close(writer)
@@ -99,7 +99,7 @@ def test_what_is_on_a_disk_is_not_asked(
     monkeypatch.setattr(os, "fork", fork)
     roots = mounted(tmp_path, ("/mnt/nfs", "nfs", "server:/export"))
     require_answer(hanging, roots, LIMIT_S)
-    assert silent_mount(Path("/mnt/nfs-2"), roots) is None
+    assert find_hung_mount(Path("/mnt/nfs-2"), roots) is None
 
 
 def test_links_lead_to_a_mount_that_is_not_touched(tmp_path: Path) -> None:
@@ -110,18 +110,18 @@ def test_links_lead_to_a_mount_that_is_not_touched(tmp_path: Path) -> None:
     (tmp_path / "up").symlink_to("real/../../")
     share = f"1 0 0:50 / {tmp_path}/real/share rw - fuse.sshfs host:/home rw\n"
     mounts = parse_mountinfo("20 1 8:1 / / rw - ext4 /dev/sda1 rw\n" + share)
-    found = served_mount(tmp_path / "data/file", mounts)
+    found = find_network_mount(tmp_path / "data/file", mounts)
     assert found is not None
     assert mount_text(found) == f"{tmp_path}/real/share (fuse.sshfs of host:/home)"
-    assert served_mount(tmp_path / "up" / tmp_path.name / "./data", mounts) == found
+    assert find_network_mount(tmp_path / "up" / tmp_path.name / "./data", mounts) == found
     for local in ("loop/x", "real", "up", "missing/file"):
-        assert served_mount(tmp_path / local, mounts) is None, local
+        assert find_network_mount(tmp_path / local, mounts) is None, local
     # what is mounted on top hides it
     hidden = [*mounts, *parse_mountinfo(share.replace("fuse.sshfs", "tmpfs"))]
-    assert served_mount(tmp_path / "data", hidden) is None
+    assert find_network_mount(tmp_path / "data", hidden) is None
 
 
 def test_a_source_that_says_nothing_is_left_out(tmp_path: Path) -> None:
     (one,) = parse_mountinfo("1 0 0:50 / /a\\040b rw - fuse none rw\n")
     assert mount_text(one) == "/a b (fuse)"
-    assert first_touch.is_served(one)
+    assert mount_check.is_network_mount(one)

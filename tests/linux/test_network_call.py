@@ -10,8 +10,8 @@ import pytest
 from trees import Tree
 
 from iopstui.errors import UsageError
-from iopstui.linux.shares import served_work
-from iopstui.linux.shares.served_work import work_on
+from iopstui.linux.shares import network_call
+from iopstui.linux.shares.network_call import call_with_timeout
 
 LIMIT_S = 0.01
 
@@ -28,15 +28,18 @@ def silent(path: Path, _roots: object, _limit_s: float) -> None:
 
 
 def test_what_ends_returns_and_raises(share: Tree) -> None:
-    assert work_on([], lambda: 7, print, share.roots) == 7
+    assert call_with_timeout([], lambda: 7, print, share.roots) == 7
     with pytest.raises(ZeroDivisionError):
-        work_on([], lambda: 1 // 0, print, share.roots)
+        call_with_timeout([], lambda: 1 // 0, print, share.roots)
 
 
 def test_no_thread_where_no_server_is(tmp_path: Path) -> None:
     tree = Tree(tmp_path)
     tree.proc("self/mountinfo", "30 1 8:1 / / rw - ext4 /dev/sda1 rw\n")
-    assert work_on([], threading.current_thread, print, tree.roots) is threading.current_thread()
+    assert (
+        call_with_timeout([], threading.current_thread, print, tree.roots)
+        is threading.current_thread()
+    )
 
 
 def test_a_place_that_answers_is_waited_for(share: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,15 +49,15 @@ def test_a_place_that_answers_is_waited_for(share: Tree, monkeypatch: pytest.Mon
         asked.append(path)
         goes_on.set()
 
-    monkeypatch.setattr(served_work, "require_answer", answers)
-    assert work_on([Path("/mnt/a")], goes_on.wait, print, share.roots, LIMIT_S)
+    monkeypatch.setattr(network_call, "require_answer", answers)
+    assert call_with_timeout([Path("/mnt/a")], goes_on.wait, print, share.roots, LIMIT_S)
     assert set(asked) == {Path("/mnt/a")}
 
 
 def test_one_that_does_not_is_named_and_a_late_result_is_dropped(
     share: Tree, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(served_work, "require_answer", silent)
+    monkeypatch.setattr(network_call, "require_answer", silent)
     places, server_back, dropped = [Path("/mnt/a")], threading.Event(), threading.Event()
 
     def work() -> str:
@@ -67,6 +70,6 @@ def test_one_that_does_not_is_named_and_a_late_result_is_dropped(
         dropped.set()
 
     with pytest.raises(UsageError, match="/mnt/a is silent"):
-        work_on(places, work, discard, share.roots, LIMIT_S)
+        call_with_timeout(places, work, discard, share.roots, LIMIT_S)
     server_back.set()
     assert dropped.wait(10)

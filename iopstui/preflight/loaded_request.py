@@ -22,7 +22,7 @@ ROWS_BEFORE_GROUPING = 16
 
 
 @dataclass(frozen=True, slots=True)
-class ExaminedRequest:
+class LoadedRequest:
     """A request after a first look: the job file ``path`` with its ``text``, and the options that
     are changed in it. ``target`` is ``None`` if the job names its own files."""
 
@@ -50,7 +50,7 @@ class ExaminedRequest:
         return facts
 
 
-def refuse_unfenced(examined: ExaminedRequest, prepared: PreparedJob) -> None:
+def refuse_unfenced(examined: LoadedRequest, prepared: PreparedJob) -> None:
     """Refused if the kernel has no fence: then only iopstui's own checks would protect other files
     from the user's job file."""
     if fence_kind() != NONE or examined.request.no_fence or is_shipped(examined.path):

@@ -35,7 +35,7 @@ def require_answer(path: Path, roots: Roots, limit_s: float = ANSWER_TIMEOUT_S) 
 
     Costs one readlink for each part of the path, and a process only where there is such a mount.
     """
-    mount = silent_mount(path, roots, limit_s)
+    mount = find_hung_mount(path, roots, limit_s)
     if mount is None:
         return
     unused = "" if str(path) == mount.mountpoint else f", so {printable(str(path))} can't be used"
@@ -47,18 +47,20 @@ def require_answer(path: Path, roots: Roots, limit_s: float = ANSWER_TIMEOUT_S) 
 def require_answers(paths: Sequence[Path], roots: Roots) -> None:
     """UsageError if one of the paths leads to such a file system. Costs next to nothing on a
     machine without any."""
-    if any(map(is_served, read_own_mounts(roots))):
+    if any(map(is_network_mount, read_own_mounts(roots))):
         for path in dict.fromkeys(paths):
             require_answer(path, roots)
 
 
-def silent_mount(path: Path, roots: Roots, limit_s: float = ANSWER_TIMEOUT_S) -> MountEntry | None:
+def find_hung_mount(
+    path: Path, roots: Roots, limit_s: float = ANSWER_TIMEOUT_S
+) -> MountEntry | None:
     """The mount on the way to ``path`` that does not answer; ``None`` if all is well."""
-    mount = served_mount(path, read_own_mounts(roots))
-    return mount if mount is not None and silent_paths([path], limit_s) else None
+    mount = find_network_mount(path, read_own_mounts(roots))
+    return mount if mount is not None and find_hung_paths([path], limit_s) else None
 
 
-def silent_paths(paths: Sequence[Path], limit_s: float = ANSWER_TIMEOUT_S) -> list[Path]:
+def find_hung_paths(paths: Sequence[Path], limit_s: float = ANSWER_TIMEOUT_S) -> list[Path]:
     """Those of the paths whose file systems do not answer within the limit. An error is an answer,
     too. All are asked at once, each by a process of its own."""
     probes: list[tuple[Path, int, int]] = []
@@ -84,13 +86,13 @@ def silent_paths(paths: Sequence[Path], limit_s: float = ANSWER_TIMEOUT_S) -> li
             os.close(reader)
 
 
-def served_mount(path: Path, mounts: Sequence[MountEntry]) -> MountEntry | None:
+def find_network_mount(path: Path, mounts: Sequence[MountEntry]) -> MountEntry | None:
     """The first mount of a server or a program on the way to ``path`` (absolute), through symbolic
     links. No such mount is touched."""
     todo, resolved, links = _reversed_parts(str(path)), "/", 0
     while True:
         mount = _mount_of(resolved, mounts)
-        if mount is not None and is_served(mount):
+        if mount is not None and is_network_mount(mount):
             return mount
         if not todo:
             return None
@@ -115,7 +117,7 @@ def served_mount(path: Path, mounts: Sequence[MountEntry]) -> MountEntry | None:
         todo += _reversed_parts(link)
 
 
-def is_served(mount: MountEntry) -> bool:
+def is_network_mount(mount: MountEntry) -> bool:
     """Whether a server or a program answers for its files. (fuseblk is on a disk of this machine,
     but a program's, too.)"""
     return mount.fstype in _SERVED_TYPES or mount.fstype.startswith("fuse")

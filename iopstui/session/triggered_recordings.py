@@ -15,7 +15,7 @@ from iopstui.session.live import LiveSession
 CLOSE_TIMEOUT_S = 6.0
 
 
-class RecordedParts:
+class TriggeredRecordings:
     """FILE, FILE-2 ...: each from what the session keeps of the time before a firing to ``after_s``
     after the last one that falls into it. Files are opened and closed in a thread of its own, which
     a slow disk may hold up. Raises UsageError if FILE exists or can't be made; nothing is left

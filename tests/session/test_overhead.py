@@ -8,7 +8,7 @@ import pytest
 from iopstui.model.fio.interval import FioInterval
 from iopstui.model.metrics.frame import Frame, FrameBuilder
 from iopstui.model.samples import RawSample
-from iopstui.session.tick.own_cost import FRAMES, WARN_AGAIN_S, GuardTime, OwnCost
+from iopstui.session.tick.overhead import FRAMES, WARN_AGAIN_S, GuardTime, OverheadMonitor
 
 EMPTY = FrameBuilder().feed(RawSample(0, 0, 0.0, None, None, False, 1))
 FIO = FioInterval.__new__(FioInterval)  # only that there is one matters
@@ -22,12 +22,12 @@ def frames(count: int, cpu: float | None = 0.5, skew: float | None = 1.0, step: 
     ]
 
 
-def said(watch: OwnCost, some: list[Frame]) -> list[str]:
+def said(watch: OverheadMonitor, some: list[Frame]) -> list[str]:
     return [words for frame in some for words in watch.feed(frame)]
 
 
 def test_a_small_cost_is_not_worth_a_word() -> None:
-    assert said(OwnCost(), frames(50, cpu=1.9, skew=-49.0)) == []
+    assert said(OverheadMonitor(), frames(50, cpu=1.9, skew=-49.0)) == []
 
 
 @pytest.mark.parametrize(
@@ -39,23 +39,23 @@ def test_a_small_cost_is_not_worth_a_word() -> None:
     ],
 )
 def test_a_large_one_is_told_once(make: Callable[[int], list[Frame]], words: str) -> None:
-    assert said(OwnCost(), make(FRAMES - 1)) == []
-    (found,) = said(OwnCost(), make(int(WARN_AGAIN_S)))
+    assert said(OverheadMonitor(), make(FRAMES - 1)) == []
+    (found,) = said(OverheadMonitor(), make(int(WARN_AGAIN_S)))
     assert words in found
 
 
 def test_it_is_told_again_if_it_goes_on() -> None:
-    assert len(said(OwnCost(), frames(FRAMES + int(WARN_AGAIN_S), cpu=5.0))) == 2
+    assert len(said(OverheadMonitor(), frames(FRAMES + int(WARN_AGAIN_S), cpu=5.0))) == 2
 
 
 def test_a_few_bad_seconds_are_not_typical() -> None:
-    watch = OwnCost()
+    watch = OverheadMonitor()
     assert said(watch, frames(6, cpu=0.5)) == []
     assert said(watch, frames(4, cpu=90.0, start=6.0)) == []
 
 
 def test_frames_without_a_job_and_of_the_run_before_do_not_count() -> None:
-    watch = OwnCost()
+    watch = OverheadMonitor()
     idle = [dataclasses.replace(f, fio=None, step=0) for f in frames(30, cpu=9.0)]
     assert said(watch, idle) == []
     assert said(watch, frames(FRAMES - 1, cpu=9.0)) == []
