@@ -24,7 +24,7 @@ from iopstui.report.markup import (
     Text,
     list_with_heading,
 )
-from iopstui.report.story import Story
+from iopstui.report.report_data import ReportData
 from iopstui.report.wording import recording as words
 from iopstui.report.wording import repeat_command, side_by_side, slowest_requests
 from iopstui.session.run_rows import MARK_COLUMNS, run_columns
@@ -36,92 +36,92 @@ MAX_SECONDS = 120
 MAX_OPEN = 3
 
 
-def comparison(stories: Sequence[Story], scales: Scales | None) -> Iterator[Block]:
+def comparison(reports: Sequence[ReportData], scales: Scales | None) -> Iterator[Block]:
     """Comparison of several recordings; no charts without ``scales``."""
-    yield Heading(1, side_by_side.subject(stories))
-    head, rows = side_by_side.comparison(stories)
+    yield Heading(1, side_by_side.subject(reports))
+    head, rows = side_by_side.comparison(reports)
     if rows:
         yield from (Table(head, rows), Text(side_by_side.NO_PROOF))
-    note = "" if scales is None else side_by_side.alignment_note(stories, scales.times is not None)
+    note = "" if scales is None else side_by_side.alignment_note(reports, scales.times is not None)
     if note:
         yield Text(note)
 
 
-def story_blocks(story: Story, scales: Scales | None) -> Iterator[Block]:
+def report_blocks(data: ReportData, scales: Scales | None) -> Iterator[Block]:
     """One recording; without ``scales`` there are no charts, and not their numbers."""
-    yield Heading(1, words.heading(story))
-    if story.ending:
-        yield Text(f"{story.ending}.", "warn")
-    yield Pairs([*words.facts(story)])
-    for experiment in story.experiments:
-        yield from _experiment(story, experiment, scales)
+    yield Heading(1, words.heading(data))
+    if data.ending:
+        yield Text(f"{data.ending}.", "warn")
+    yield Pairs([*words.facts(data)])
+    for experiment in data.experiments:
+        yield from _experiment(data, experiment, scales)
     yield Heading(2, "Runs")
-    yield from _several_runs(story)
-    yield from _folded(story, [*_runs(story)])
-    head, waits = words.wait_table(story)
+    yield from _several_runs(data)
+    yield from _folded(data, [*_runs(data)])
+    head, waits = words.wait_table(data)
     if waits:
         yield from (Heading(2, words.WAITS), Text(words.WAITS_MEAN), Table(head, waits))
-    yield from _slowest(story)
-    yield from _other_counters(story)
-    if story.promised is not None:
-        yield from _promised(story, story.promised)
-    yield from list_with_heading("Findings", words.findings(story))
+    yield from _slowest(data)
+    yield from _other_counters(data)
+    if data.promised is not None:
+        yield from _promised(data, data.promised)
+    yield from list_with_heading("Findings", words.findings(data))
     yield from list_with_heading(
-        "Outcomes", (line for run in story.runs for line in words.verdicts(run))
+        "Outcomes", (line for run in data.runs for line in words.verdicts(run))
     )
-    drawn = charts(story, scales) if scales is not None else ()
+    drawn = charts(data, scales) if scales is not None else ()
     if drawn:
         yield from (Heading(2, "Charts"), Charts(drawn))
-    yield from list_with_heading("Events", words.event_lines(story))
-    if story.foreign:
+    yield from list_with_heading("Events", words.event_lines(data))
+    if data.foreign:
         yield Heading(2, "Options")
     else:
-        yield from (Heading(2, "Settings"), *_settings(story), Heading(2, "Repeat it"))
-    for experiment in story.experiments:
-        yield Code(repeat_command.repeat_experiment(story, experiment))
-    yield from _folded(story, [block for run in story.runs for block in _repeat(story, run)])
+        yield from (Heading(2, "Settings"), *_settings(data), Heading(2, "Repeat it"))
+    for experiment in data.experiments:
+        yield Code(repeat_command.repeat_experiment(data, experiment))
+    yield from _folded(data, [block for run in data.runs for block in _repeat(data, run)])
     if scales is not None:
-        yield _seconds(story)
+        yield _seconds(data)
 
 
-def _slowest(story: Story) -> Iterator[Block]:
-    rows = [*slowest_requests.rows(story)]
+def _slowest(data: ReportData) -> Iterator[Block]:
+    rows = [*slowest_requests.rows(data)]
     if rows:
         yield from (Heading(2, slowest_requests.TITLE), Text(slowest_requests.NOTE))
         yield Table(slowest_requests.HEAD, rows, left_columns=slowest_requests.LEFT)
-        claims = slowest_requests.claims(story)
+        claims = slowest_requests.claims(data)
         if claims:
             yield from (Text(slowest_requests.COMMON), Bullets(claims))
-    of_fio = [*slowest_requests.io_rows(story)]
+    of_fio = [*slowest_requests.io_rows(data)]
     if of_fio:
         yield from (Heading(2, slowest_requests.IOS_TITLE), Text(slowest_requests.IOS_NOTE))
         yield Table(slowest_requests.IOS_HEAD, of_fio, left_columns=2)
-        shared = slowest_requests.io_claims(story)
+        shared = slowest_requests.io_claims(data)
         if shared:
             yield from (Text(slowest_requests.IOS_COMMON), Bullets(shared))
 
 
-def _other_counters(story: Story) -> Iterator[Block]:
+def _other_counters(data: ReportData) -> Iterator[Block]:
     """What the runs did to drives, power and mounts, by counters that are not the disks'."""
-    drives = words.drive_rows(story)
+    drives = words.drive_rows(data)
     if drives:
         yield Heading(2, words.DRIVES)
         yield from (Text(words.DRIVES_NOTE), Table(words.DRIVE_HEAD, drives, left_columns=2))
-    energy = words.energy_rows(story)
+    energy = words.energy_rows(data)
     if energy:
         yield Heading(2, words.ENERGY)
         yield from (Text(words.ENERGY_NOTE), Table(words.ENERGY_HEAD, energy, left_columns=1))
     for protocol, note in words.SHARE_NOTES.items():
-        shares = words.share_rows(story, protocol)
+        shares = words.share_rows(data, protocol)
         if shares:
             yield Heading(2, f"{protocol} mount")
             yield from (Text(note), Table(words.share_head(protocol), shares, left_columns=2))
 
 
-def _promised(story: Story, figures: PromisedFigures) -> Iterator[Block]:
+def _promised(data: ReportData, figures: PromisedFigures) -> Iterator[Block]:
     from iopstui.report.wording import promised_volume
 
-    rows = [*promised_volume.rows(story, figures)]
+    rows = [*promised_volume.rows(data, figures)]
     yield Heading(2, promised_volume.title(figures))
     if rows:
         yield from (
@@ -132,13 +132,13 @@ def _promised(story: Story, figures: PromisedFigures) -> Iterator[Block]:
         yield Text("No run did any I/O.")
 
 
-def _folded(story: Story, blocks: Sequence[Block]) -> Sequence[Block]:
+def _folded(data: ReportData, blocks: Sequence[Block]) -> Sequence[Block]:
     """The many runs of an experiment are folded, so that they don't hide the rest."""
-    count = len(story.runs)
+    count = len(data.runs)
     return blocks if count <= MAX_OPEN else [FoldedBlocks(f"All {count} runs, one by one", blocks)]
 
 
-def _experiment(story: Story, experiment: Experiment, scales: Scales | None) -> Iterator[Block]:
+def _experiment(data: ReportData, experiment: Experiment, scales: Scales | None) -> Iterator[Block]:
     yield Heading(2, experiment.title)
     ending = experiment_pages.ending(experiment)
     if ending:
@@ -147,7 +147,7 @@ def _experiment(story: Story, experiment: Experiment, scales: Scales | None) -> 
         return
     yield Bullets(experiment_pages.result_sentences(experiment))
     if scales is not None:
-        yield Charts(experiment_charts(story, experiment))
+        yield Charts(experiment_charts(data, experiment))
     yield Text(
         f"Each point: {experiment.plan.settle:g} s to settle, then "
         f"{experiment.plan.measure:g} s measured.",
@@ -176,31 +176,31 @@ def _experiment(story: Story, experiment: Experiment, scales: Scales | None) -> 
         yield FoldedBlocks("Checks at each point", [Bullets(outcomes)])
 
 
-def _several_runs(story: Story) -> Iterator[Block]:
-    side = words.side_by_side(story)
+def _several_runs(data: ReportData) -> Iterator[Block]:
+    side = words.side_by_side(data)
     if side:
         yield from (
             Text(words.SIDE_BY_SIDE),
             Table.from_rows(run_columns(side), side, left_columns=2),
         )
-    if story.mark_intervals:
+    if data.mark_intervals:
         yield from (
             Text(words.MARK_INTERVALS),
-            Table.from_rows(MARK_COLUMNS, story.mark_intervals, left_columns=2),
+            Table.from_rows(MARK_COLUMNS, data.mark_intervals, left_columns=2),
         )
 
 
-def _runs(story: Story) -> Iterator[Block]:
-    if not story.runs:
+def _runs(data: ReportData) -> Iterator[Block]:
+    if not data.runs:
         yield Text("No job ran: these figures show other programs' I/O.")
         return
-    for run in story.runs:
+    for run in data.runs:
         yield from _run(run)
-    if not story.foreign:
+    if not data.foreign:
         yield Text("Device figures and latencies of each run, from all its intervals:")
-        yield Table(words.DEVICE_HEAD, [*words.device_rows(story.header.target, story.runs)])
+        yield Table(words.DEVICE_HEAD, [*words.device_rows(data.header.target, data.runs)])
         return
-    for run in story.runs:
+    for run in data.runs:
         if run.all_bins:
             yield Text(words.all_latencies(run))
             table = Table(words.HISTOGRAM_HEAD, [*words.histogram_rows(run)])
@@ -229,32 +229,32 @@ def _run(run: Run) -> Iterator[Block]:
         yield Text(bound)
 
 
-def _settings(story: Story) -> Iterator[Block]:
-    for device in story.devices:
+def _settings(data: ReportData) -> Iterator[Block]:
+    for device in data.devices:
         yield from (Heading(3, device.name), Pairs([*words.device_facts(device)]))
-    if not story.devices:
+    if not data.devices:
         yield Text("No block device is visible under the target.")
 
 
-def _repeat(story: Story, run: Run) -> Iterator[Block]:
+def _repeat(data: ReportData, run: Run) -> Iterator[Block]:
     yield Heading(3, f"Run {run.step}")
-    command = "" if run.point else repeat_command.repeat(story, run)
+    command = "" if run.point else repeat_command.repeat(data, run)
     if command:
         yield Code(command)
     if run.started is not None and run.started.command:
         yield from (Text("fio command:"), Code(repeat_command.command(run)))
     if run.job_run is not None and run.job_run.text:
         summary = (
-            f"{words.job_file_title(story)} (save it as job.fio, name a file of yours in it, and: "
+            f"{words.job_file_title(data)} (save it as job.fio, name a file of yours in it, and: "
             "fio job.fio)"
         )
         yield FoldedBlocks(summary, [Code(words.block(run.job_run.text))])
 
 
-def _seconds(story: Story) -> Block:
+def _seconds(data: ReportData) -> Block:
     """The numbers behind the charts, for those who can't see them or want to copy them."""
     names = ("fio", "device", "p50", "p99", "p99.9", "aqu-sz", "busy")
-    series = {name: points(story.series, name) for name in names}
+    series = {name: points(data.series, name) for name in names}
     count = len(series["fio"])
     step = max(1, -(-count // MAX_SECONDS))
     rows = []

@@ -20,52 +20,52 @@ from iopstui.output.jsonl import (
 from iopstui.report.experiment import as_data
 from iopstui.report.folding.run import Run
 from iopstui.report.folding.series import points
-from iopstui.report.story import Story
+from iopstui.report.report_data import ReportData
 from iopstui.report.wording.recording import reconciled
 from iopstui.report.wording.repeat_command import command, repeat, repeat_experiment
 
 SCHEMA = 1
 
 
-def json_text(stories: Sequence[Story]) -> str:
+def json_text(reports: Sequence[ReportData]) -> str:
     """Everything the page says, as data."""
-    recordings = [_story(story) for story in stories]
+    recordings = [_report_object(data) for data in reports]
     document = {"report": SCHEMA, "iopstui": __version__, "recordings": recordings}
     return json.dumps(clean(document), indent=1, allow_nan=False) + "\n"
 
 
-def _story(story: Story) -> dict[str, Any]:
-    series = {name: points(story.series, name) for name in story.series
+def _report_object(data: ReportData) -> dict[str, Any]:
+    series = {name: points(data.series, name) for name in data.series
               if name not in ("t", "seconds")}  # fmt: skip
     return {
-        "file": story.path.name,
-        "header": asdict(story.header),
-        "duration_s": story.duration,
-        "samples": story.samples,
-        "incomplete": story.ending or None,
-        "devices": [asdict(device) for device in story.devices],
-        "foreign": story.foreign or None,
-        "not_in_it": story.missing_facts,
+        "file": data.path.name,
+        "header": asdict(data.header),
+        "duration_s": data.duration,
+        "samples": data.samples,
+        "incomplete": data.ending or None,
+        "devices": [asdict(device) for device in data.devices],
+        "foreign": data.foreign or None,
+        "not_in_it": data.missing_facts,
         "experiments": [
-            {**as_data(experiment), "repeat": repeat_experiment(story, experiment)}
-            for experiment in story.experiments
+            {**as_data(experiment), "repeat": repeat_experiment(data, experiment)}
+            for experiment in data.experiments
         ],
-        "runs": [_run(story, run) for run in story.runs],
-        "side_by_side": [asdict(row) for row in story.rows],
-        "wait_without_job": wait_data(story.idle_waits.value),
+        "runs": [_run(data, run) for run in data.runs],
+        "side_by_side": [asdict(row) for row in data.rows],
+        "wait_without_job": wait_data(data.idle_waits.value),
         "findings": [
-            {"t": finding.t, **asdict(finding.finding), "ceased": _ends(story, place)}
-            for place, finding in enumerate(story.findings)
+            {"t": finding.t, **asdict(finding.finding), "ceased": _ends(data, place)}
+            for place, finding in enumerate(data.findings)
         ],
-        "slowest": [exemplar_object(request, t) for t, request in story.slowest.all()],
+        "slowest": [exemplar_object(request, t) for t, request in data.slowest.all()],
         "slowest_in_common": [
-            asdict(claim) for claim in common_properties(story.slowest.selection())
+            asdict(claim) for claim in common_properties(data.slowest.selection())
         ],
-        "stalls": [asdict(stall) for stall in story.stalls],
-        "marks": [asdict(mark) for mark in story.marks],
-        "between_marks": [asdict(interval) for interval in story.mark_intervals],
-        "changes": [asdict(change) for change in story.changes],
-        "notices": [asdict(notice) for notice in story.notices],
+        "stalls": [asdict(stall) for stall in data.stalls],
+        "marks": [asdict(mark) for mark in data.marks],
+        "between_marks": [asdict(interval) for interval in data.mark_intervals],
+        "changes": [asdict(change) for change in data.changes],
+        "notices": [asdict(notice) for notice in data.notices],
         "series": {
             "t": [t for t, _ in series["fio"]],
             **{name: [value for _, value in points] for name, points in series.items()},
@@ -73,7 +73,7 @@ def _story(story: Story) -> dict[str, Any]:
     }
 
 
-def _run(story: Story, run: Run) -> dict[str, Any]:
+def _run(data: ReportData, run: Run) -> dict[str, Any]:
     finished = run.finished
     return {
         "step": run.step,
@@ -96,7 +96,7 @@ def _run(story: Story, run: Run) -> dict[str, Any]:
         **_shares(run),
         "verdicts": [asdict(judged) for judged in run.outcomes],
         "steady": asdict(run.steady_state) if run.steady_state else None,
-        "repeat": None if run.point else repeat(story, run) or None,
+        "repeat": None if run.point else repeat(data, run) or None,
         "command": command(run) or None,
         "job_file": run.job_run.text if run.job_run else None,
         "overrides": run.job_run.overrides if run.job_run else None,
@@ -114,6 +114,6 @@ def _shares(run: Run) -> dict[str, Any]:
     return {"nfs": {name: operation_data(rates) for name, rates in operations} or None, "smb": None}
 
 
-def _ends(story: Story, place: int) -> dict[str, Any] | None:
-    ends = story.finding_ends.get(place)
+def _ends(data: ReportData, place: int) -> dict[str, Any] | None:
+    ends = data.finding_ends.get(place)
     return asdict(ends) if ends is not None else None

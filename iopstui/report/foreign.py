@@ -1,5 +1,5 @@
-"""A result of fio, or its logs, as a ``Story``: the same report as of a recording, less what such
-a file does not say."""
+"""A result of fio, or its logs, as a ``ReportData``: the same report as of a recording, less what
+such a file does not say."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from iopstui.report.folding.block import Block
 from iopstui.report.folding.heat import Heat
 from iopstui.report.folding.run import Run
 from iopstui.report.redact import REDACTED, Redactor
+from iopstui.report.report_data import ReportData, add_block, add_row
 from iopstui.report.sources import Source
-from iopstui.report.story import Story, take_block, take_row
 from iopstui.text import printable
 
 UNNAMED_TARGET = "a target that the file does not name"
@@ -32,8 +32,8 @@ SINGLE_DOCUMENT = (
 )
 
 
-def gather_foreign(source: Source, redact: bool = False) -> Story:
-    """The story of a result, of logs, or of both. UsageError if a log can't be read, or says
+def load_foreign_report(source: Source, redact: bool = False) -> ReportData:
+    """The report data of a result, of logs, or of both. UsageError if a log can't be read, or says
     nothing."""
     files = [read_log_file(log) for log in source.logs]
     logs = Logs([file.log for file in files])
@@ -44,20 +44,20 @@ def gather_foreign(source: Source, redact: bool = False) -> Story:
     private = Redactor() if redact else None
     if private is not None and result is not None:
         private.learn([{"filename": _target(result), "host": result.host}, result.options])
-    story = _begun(source, result, logs)
+    data = _begun(source, result, logs)
     run = Run(1)
-    story.runs.append(run)
+    data.runs.append(run)
     if result is not None:
-        _of_result(story, run, result)
+        _of_result(data, run, result)
     if files:
-        _of_logs(story, run, logs, result)
-    story.missing_facts = [*_missing_facts(result, logs, files, redact)]
-    story.disks = [_disk(disk) for disk in result.disks] if result else []
-    story.foreign = " and ".join(_of_what(result, logs))
-    return story if private is None else _redacted(story, private)
+        _of_logs(data, run, logs, result)
+    data.missing_facts = [*_missing_facts(result, logs, files, redact)]
+    data.disks = [_disk(disk) for disk in result.disks] if result else []
+    data.foreign = " and ".join(_of_what(result, logs))
+    return data if private is None else _redacted(data, private)
 
 
-def _begun(source: Source, result: FioResult | None, logs: Logs) -> Story:
+def _begun(source: Source, result: FioResult | None, logs: Logs) -> ReportData:
     duration = max(logs.end, _seconds(result.last) if result else 0.0, 1e-3)
     ended_ms = result.last.timestamp_ms if result else 0
     header = form.Header(
@@ -68,7 +68,7 @@ def _begun(source: Source, result: FioResult | None, logs: Logs) -> Story:
     path = source.path
     if result is None:
         path = source.logs[0].path.with_name(source.logs[0].name.prefix or source.path.name)
-    return Story(path, header, duration, Heat(duration))
+    return ReportData(path, header, duration, Heat(duration))
 
 
 def _seconds(status: FioStatus) -> float:
@@ -91,7 +91,7 @@ def _target(result: FioResult) -> str:
     return ", ".join(dict.fromkeys(names)) or UNNAMED_TARGET
 
 
-def _of_result(story: Story, run: Run, result: FioResult) -> None:
+def _of_result(data: ReportData, run: Run, result: FioResult) -> None:
     final = result.last
     summary = fio_summary(final)
     _fill_means(summary, result.document)
@@ -102,21 +102,21 @@ def _of_result(story: Story, run: Run, result: FioResult) -> None:
     run.started = events.StepStarted(0.0, 1, names, _title(final), (), True, "run", final.version)
     run.job_run = form.JobRun(1, "", {}, None, False, _job_file(result.options))
     run.finished = events.StepFinished(
-        story.duration, 1, 1 if failed else 0, error if failed else "", False, summary
+        data.duration, 1, 1 if failed else 0, error if failed else "", False, summary
     )
     if not failed:
-        story.notices += [events.Notice(0.0, "warning", message) for message in result.messages]
-    builder, block = FrameBuilder(), Block(story.header, story.duration)
+        data.notices += [events.Notice(0.0, "warning", message) for message in result.messages]
+    builder, block = FrameBuilder(), Block(data.header, data.duration)
     for number, status in enumerate(result.statuses):
         frame = builder.feed(_sample(number, status, number == len(result.statuses) - 1))
         if len(result.statuses) > 1:
-            at = max(0.0, story.duration - (final.timestamp_ms - status.timestamp_ms) / 1000)
+            at = max(0.0, data.duration - (final.timestamp_ms - status.timestamp_ms) / 1000)
             block.add(replace(frame, t=at))
-            story.samples += 1
+            data.samples += 1
         else:
-            run.add(frame, story.header.target.tree)
-    take_block(story, block)
-    run.begin, run.end = 0.0, story.duration
+            run.add(frame, data.header.target.tree)
+    add_block(data, block)
+    run.begin, run.end = 0.0, data.duration
     run.note = SINGLE_DOCUMENT if len(result.statuses) == 1 else ""
 
 
@@ -177,11 +177,11 @@ def _job_file(options: Mapping[str, Mapping[str, str]]) -> str:
     return "\n\n".join(parts)
 
 
-def _of_logs(story: Story, run: Run, logs: Logs, result: FioResult | None) -> None:
-    story.from_logs = True
+def _of_logs(data: ReportData, run: Run, logs: Logs, result: FioResult | None) -> None:
+    data.from_logs = True
     for row in logs.rows():
-        story.samples += 1
-        take_row(story, row)
+        data.samples += 1
+        add_row(data, row)
     bins = logs.bins()
     if bins and not run.all_bins:
         run.bins_of, run.bins_by_direction = logs.bins_of, {}
@@ -193,13 +193,13 @@ def _of_logs(story: Story, run: Run, logs: Logs, result: FioResult | None) -> No
         run.note = run.note or ""
         return
     directions = logs.directions()
-    name = story.path.name
+    name = data.path.name
     summary = {
         "rows": [{"index": 0, "name": name, "group": 0, "error": 0, "directions": directions}],
         "total": directions, "sums": [], "logged": True,
     }  # fmt: skip
     run.started = events.StepStarted(0.0, 1, name, "fio's logs", (), True)
-    run.finished = events.StepFinished(story.duration, 1, 0, "", False, summary)
+    run.finished = events.StepFinished(data.duration, 1, 0, "", False, summary)
     run.begin, run.end = 0.0, logs.end
     run.note = "From fio's logs, which do not contain fio's final figures."
 
@@ -262,11 +262,11 @@ def _lacking_in_json(result: FioResult, logs: Logs) -> Iterator[str]:
         yield "the jobs' options"
 
 
-def _redacted(story: Story, private: Redactor) -> Story:
-    story.path = Path(REDACTED)
-    story.header = private.redacted(story.header)
-    story.notices = private.redacted(story.notices)
-    for run in story.runs:
+def _redacted(data: ReportData, private: Redactor) -> ReportData:
+    data.path = Path(REDACTED)
+    data.header = private.redacted(data.header)
+    data.notices = private.redacted(data.notices)
+    for run in data.runs:
         run.started, run.job_run = private.redacted(run.started), private.redacted(run.job_run)
         run.finished = private.redacted(run.finished)
-    return story
+    return data

@@ -29,17 +29,17 @@ class Format:
 
 
 def _html(sources: Sequence[Source], options: ReportOptions) -> str:
+    from iopstui.report.loader import load_reports
     from iopstui.report.page import html_page
-    from iopstui.report.stories import stories
 
-    return html_page(stories(sources, options))
+    return html_page(load_reports(sources, options))
 
 
 def _markdown(sources: Sequence[Source], options: ReportOptions) -> str:
+    from iopstui.report.loader import load_reports
     from iopstui.report.page import markdown
-    from iopstui.report.stories import stories
 
-    return markdown(stories(sources, options))
+    return markdown(load_reports(sources, options))
 
 
 def _csv(sources: Sequence[Source], options: ReportOptions) -> str:
@@ -50,9 +50,9 @@ def _csv(sources: Sequence[Source], options: ReportOptions) -> str:
 
 def _json(sources: Sequence[Source], options: ReportOptions) -> str:
     from iopstui.report.data import json_text
-    from iopstui.report.stories import stories
+    from iopstui.report.loader import load_reports
 
-    return json_text(stories(sources, options))
+    return json_text(load_reports(sources, options))
 
 
 def _parquet(sources: Sequence[Source], options: ReportOptions, out: BinaryIO) -> None:

@@ -11,21 +11,21 @@ from importlib.resources import files
 
 from iopstui import __version__
 from iopstui.report import markup
-from iopstui.report.content import comparison, story_blocks
+from iopstui.report.content import comparison, report_blocks
 from iopstui.report.drawing.charts import Scales
 from iopstui.report.markup import Block, Text
-from iopstui.report.story import Story
+from iopstui.report.report_data import ReportData
 from iopstui.report.wording import recording as words
 from iopstui.text import printable
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
-def markdown(stories: Sequence[Story]) -> str:
+def markdown(reports: Sequence[ReportData]) -> str:
     """One recording after the other; of several, what they have in common stands first."""
-    blocks = [*comparison(stories, None)] if len(stories) > 1 else []
-    blocks += [block for story in stories for block in story_blocks(story, None)]
-    return markdown_of(blocks, _names(stories))
+    blocks = [*comparison(reports, None)] if len(reports) > 1 else []
+    blocks += [block for data in reports for block in report_blocks(data, None)]
+    return markdown_of(blocks, _names(reports))
 
 
 def markdown_of(content: Iterable[Block], made_from: str) -> str:
@@ -34,17 +34,17 @@ def markdown_of(content: Iterable[Block], made_from: str) -> str:
     return "\n".join(markup.markdown(blocks))
 
 
-def html_page(stories: Sequence[Story]) -> str:
+def html_page(reports: Sequence[ReportData]) -> str:
     """The page of one recording, or of several side by side on the same scales."""
-    title = "iopstui: " + " / ".join(words.heading(story) for story in stories)
-    scales = Scales(stories)
+    title = "iopstui: " + " / ".join(words.heading(data) for data in reports)
+    scales = Scales(reports)
     # of more than two each has the whole width
-    sides = "two" if len(stories) == 2 else "one"
-    body = [*markup.html(comparison(stories, scales))] if len(stories) > 1 else []
+    sides = "two" if len(reports) == 2 else "one"
+    body = [*markup.html(comparison(reports, scales))] if len(reports) > 1 else []
     body.append(f'<div class="sides {sides}">')
-    for story in stories:
-        body += ["<section>", *markup.html(story_blocks(story, scales)), "</section>"]
-    return html_of(title, [*body, "</div>"], _names(stories))
+    for data in reports:
+        body += ["<section>", *markup.html(report_blocks(data, scales)), "</section>"]
+    return html_of(title, [*body, "</div>"], _names(reports))
 
 
 def html_of(title: str, body: Sequence[str], made_from: str) -> str:
@@ -60,8 +60,8 @@ def html_of(title: str, body: Sequence[str], made_from: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _names(stories: Sequence[Story]) -> str:
-    return ", ".join(printable(story.path.name) for story in stories)
+def _names(reports: Sequence[ReportData]) -> str:
+    return ", ".join(printable(data.path.name) for data in reports)
 
 
 def _origin(made_from: str) -> Text:

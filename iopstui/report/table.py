@@ -15,10 +15,10 @@ from iopstui.output.sinks import EventSink
 from iopstui.recording.partial_samples import ROWS_WITHOUT
 from iopstui.recording.reader import Recording
 from iopstui.recording.replay import ReplayFold, replay_events, why_incomplete
-from iopstui.report.foreign import gather_foreign
+from iopstui.report.foreign import load_foreign_report
 from iopstui.report.redact import opened
+from iopstui.report.report_data import ReportData
 from iopstui.report.sources import Source
-from iopstui.report.story import Story
 from iopstui.text import printable
 
 
@@ -27,7 +27,9 @@ def csv_text(source: Source, redact: bool = False) -> str:
     every point; of fio's logs a row for every second, of its results without any for every job."""
     stream = io.StringIO()
     if not source.recorded:
-        csv.writer(stream, lineterminator="\n").writerows(_rows(gather_foreign(source, redact)))
+        csv.writer(stream, lineterminator="\n").writerows(
+            _rows(load_foreign_report(source, redact))
+        )
         return stream.getvalue()
     with opened(source.path, redact) as recording:
         sink: EventSink
@@ -59,15 +61,15 @@ _FIGURES = ("completed", "iops", "bw_bytes", "runtime_ms", "clat_mean_ns", "lat_
 _PERCENTILES = ("p50", "p99", "p99.9", "p99.99")
 
 
-def _rows(story: Story) -> Iterator[list[str]]:
-    if story.samples:
+def _rows(data: ReportData) -> Iterator[list[str]]:
+    if data.samples:
         yield list(_SECONDS.values())
-        for values in zip(*(story.series[name] for name in _SECONDS), strict=True):
+        for values in zip(*(data.series[name] for name in _SECONDS), strict=True):
             if not isnan(values[0]) and not all(isnan(value) for value in values[2:]):
                 yield ["" if isnan(value) else f"{value:.10g}" for value in values]
         return
     yield ["job", "direction", *_FIGURES, *(f"{name}_ns" for name in _PERCENTILES)]
-    for run in story.runs:
+    for run in data.runs:
         summary: Mapping[str, Any] = run.finished.summary if run.finished else {}
         for row in summary.get("rows", ()):
             for direction, figures in row["directions"].items():

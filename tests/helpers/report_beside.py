@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from iopstui.report import story
+from iopstui.report import report_data
 from iopstui.report.files import rendered
 from iopstui.report.folding import block_builder, parallel
 
@@ -30,7 +30,7 @@ def report(path: Path) -> str:
 
 def both(path: Path) -> dict[str, Any]:
     asked: list[bool] = []
-    whole, beside_it = story._read_story, story.fold_in_parallel
+    whole, beside_it = report_data._read_report, report_data.fold_in_parallel
 
     def told(recording: Any, several: bool) -> Any:
         asked.append(several)
@@ -43,11 +43,11 @@ def both(path: Path) -> dict[str, Any]:
 
     used: list[bool] = []
     with (
-        mock.patch.object(story, "_read_story", told),
-        mock.patch.object(story, "fold_in_parallel", by_several),
+        mock.patch.object(report_data, "_read_report", told),
+        mock.patch.object(report_data, "fold_in_parallel", by_several),
     ):
         found = report(path)
-    with mock.patch.object(story, "fold_in_parallel", lambda *_: None):
+    with mock.patch.object(report_data, "fold_in_parallel", lambda *_: None):
         in_order = report(path)
     return {
         "file": path.name, "beside": found, "in_order": in_order,

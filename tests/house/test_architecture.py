@@ -100,7 +100,7 @@ VIOLATIONS = (
     ("fio", "iopstui.safety.journal"),
     ("recording", "iopstui.preflight.job"),
     ("session", "iopstui.experiment.runner"),
-    ("ui", "iopstui.report.story"),
+    ("ui", "iopstui.report.report_data"),
     ("session", "textual"),
     ("output", "rich"),
     ("output", "iopstui.ui"),

@@ -37,7 +37,7 @@ from iopstui.recording.coding import Decoder, encoder
 from iopstui.recording.reader import Recording
 from iopstui.recording.replay import replay_events
 from iopstui.recording.writer import Recorder, RecordingBuffer
-from iopstui.report import story as report_data
+from iopstui.report import report_data
 from iopstui.report.wording import recording as report_words
 
 LOOPS = tuple(

@@ -23,7 +23,7 @@ from iopstui.model.histogram import bucket_key
 from iopstui.output.fleet.labelled_rows import is_fleet
 from iopstui.report.files import rendered, report, write_report
 from iopstui.report.fleet.reading import interval_of
-from iopstui.report.fleet.story import FleetHeat, gather_fleet
+from iopstui.report.fleet.report_data import FleetHeat, load_fleet_report
 from iopstui.report.folding.heat import HEAT_ROWS_PER_DECADE
 from iopstui.report.report_options import DEFAULT_OPTIONS, ReportOptions
 
@@ -212,7 +212,7 @@ def test_a_clock_that_is_ahead_is_corrected(tmp_path: Path) -> None:
         rows += [frame("a", second, 100, FAST), {**late, "wall_ms": late["wall_ms"] + 7000}]
     path = tmp_path / "x.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert [row.counted for row in gather_fleet(path).seconds] == [2] * 4
+    assert [row.counted for row in load_fleet_report(path).seconds] == [2] * 4
 
 
 class FullDisk(io.BytesIO):
@@ -258,7 +258,7 @@ def test_the_page_has_charts_of_the_devices(tmp_path: Path) -> None:
     assert seconds[2]["util"] == {"highest": 40.0, "middle": 40.0}
     # the heat map has every request of the probe once
     row = floor(log10(SLOW) * HEAT_ROWS_PER_DECADE)
-    assert gather_fleet(path).device_heat.cells == {(0, row): 7, (1, row): 7, (3, row): 7}
+    assert load_fleet_report(path).device_heat.cells == {(0, row): 7, (1, row): 7, (3, row): 7}
     rows = csv_rows(path)
     row_of = {(row["t"], row["host"]): row for row in rows}
     assert [row_of["0.0", host]["kernel.util"] for host in ("", "a", "b")] == ["", "40.0", "90.0"]
@@ -357,7 +357,7 @@ def test_rows_are_as_long_as_the_hosts_samples(tmp_path: Path) -> None:
     rows = [frame("a", 2 * n, 100, FAST, 2.0) for n in range(3)]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert interval_of(path) == 2.0
-    assert [row.rates["read"] for row in gather_fleet(path).seconds] == [50, 50, 50]
+    assert [row.rates["read"] for row in load_fleet_report(path).seconds] == [50, 50, 50]
 
 
 def test_other_files_are_no_fleet_recording(tmp_path: Path) -> None:

@@ -29,11 +29,11 @@ def test_figures_of_every_version_equal_those_of_fio(name: str, tmp_path: Path) 
     for row in final["rows"]:
         for figures in row["directions"].values():
             assert f"{figures['iops']:.1f}" in body
-    story = json.loads(rendered([path], "json"))["recordings"][0]
-    assert [row["name"] for row in story["runs"][0]["summary"]["rows"]] == [
+    data = json.loads(rendered([path], "json"))["recordings"][0]
+    assert [row["name"] for row in data["runs"][0]["summary"]["rows"]] == [
         row["name"] for row in final["rows"]
     ]
-    assert story["foreign"].startswith("fio's JSON") and "kernel data" in story["not_in_it"][0]
+    assert data["foreign"].startswith("fio's JSON") and "kernel data" in data["not_in_it"][0]
     rendered([path], "csv")
 
 
@@ -81,11 +81,11 @@ def test_every_io_of_a_log_is_counted() -> None:
 
 def test_averages_give_no_percentiles() -> None:
     logs = [LOGS / f"avg_{kind}.1.log" for kind in ("iops", "lat", "bw")]
-    story = json.loads(rendered(logs, "json"))["recordings"][0]
+    data = json.loads(rendered(logs, "json"))["recordings"][0]
     assert "hold averages over time windows, which give no percentiles" in " ".join(
-        story["not_in_it"]
+        data["not_in_it"]
     )
-    series = story["series"]
+    series = data["series"]
     # both directions have 200 to 202 IOPS in every half second
     assert series["fio"] == pytest.approx([402, 400, 400], abs=0.6)
     assert series["p99"] == [None] * 3 and all(series["mean"]) and len(series["t"]) == 3
@@ -95,11 +95,11 @@ def test_averages_give_no_percentiles() -> None:
 
 def test_logs_are_matched_with_their_result() -> None:
     files = [LOGS / "avg_iops.1.log", LOGS / "avg.json", LOGS / "raw_clat.1.log"]
-    stories = json.loads(rendered(files, "json"))["recordings"]
-    assert [story["file"] for story in stories] == ["avg.json", "raw"]
-    assert "JSON with histograms (json+) and fio's logs of iops" in stories[0]["foreign"]
-    assert len(stories[0]["series"]["fio"]) == 3
-    assert not any("over time" in line for line in stories[0]["not_in_it"])
+    reports = json.loads(rendered(files, "json"))["recordings"]
+    assert [data["file"] for data in reports] == ["avg.json", "raw"]
+    assert "JSON with histograms (json+) and fio's logs of iops" in reports[0]["foreign"]
+    assert len(reports[0]["series"]["fio"]) == 3
+    assert not any("over time" in line for line in reports[0]["not_in_it"])
 
 
 def test_results_and_a_recording_are_compared(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ from iopstui.recording.reader import Recording, SampleRecord
 from iopstui.recording.replay import replay_events
 from iopstui.recording.writer import Recorder, RecordingBuffer
 from iopstui.report.folding import block_builder
-from iopstui.report.story import gather
+from iopstui.report.report_data import load_report_data
 from iopstui.session.run_rows import add_mark_event, add_run_event
 
 HELPER = Path(made.__file__).parent / "report_beside.py"
@@ -167,9 +167,9 @@ def test_several_processes_give_the_same_report_as_one(several_runs: Path) -> No
     result = report_in_processes([several_runs], 4, 2)[0]
     assert result["used"] and not result["again"]
     assert result["beside"] == result["in_order"]
-    story = json.loads(result["beside"])["recordings"][0]
-    assert [run["frames"]["count"] for run in story["runs"]] == [190, 130]
-    assert len(story["marks"]) == 3 and len(story["between_marks"]) >= 3
+    data = json.loads(result["beside"])["recordings"][0]
+    assert [run["frames"]["count"] for run in data["runs"]] == [190, 130]
+    assert len(data["marks"]) == 3 and len(data["between_marks"]) >= 3
 
 
 def test_segments_do_not_change_the_report(several_runs: Path, in_order: str) -> None:
@@ -226,17 +226,17 @@ def test_rows_and_mark_intervals_equal_those_of_single_frames(
                                           events.Mark(60.0, "m"), *silent[60:]])  # fmt: skip
     for recording_file, least in ((several_runs, 3), (path, 2)):
         rows, mark_intervals = fold_single_frames(recording_file)
-        story = gather(recording_file)
+        data = load_report_data(recording_file)
         assert len(mark_intervals) >= least
-        assert_nearly([*map(asdict, story.rows)], [*map(asdict, rows)])
-        assert_nearly([*map(asdict, story.mark_intervals)], [*map(asdict, mark_intervals)])
+        assert_nearly([*map(asdict, data.rows)], [*map(asdict, rows)])
+        assert_nearly([*map(asdict, data.mark_intervals)], [*map(asdict, mark_intervals)])
 
 
 def test_reading_stops_at_an_invalid_event(reports: dict[str, Any]) -> None:
     result = reports["mark"]
     assert result["beside"] == result["in_order"] and "not a Mark" in result["beside"]
-    story = json.loads(result["beside"])["recordings"][0]
-    assert story["runs"][0]["frames"]["count"] == story["samples"] == 90
+    data = json.loads(result["beside"])["recordings"][0]
+    assert data["runs"][0]["frames"]["count"] == data["samples"] == 90
 
 
 @pytest.mark.parametrize("part", DAMAGED)

@@ -37,7 +37,7 @@ from iopstui.report.folding.run import BUSY, QUEUE, Run
 from iopstui.report.folding.series import points
 from iopstui.report.formats import TEXTS
 from iopstui.report.page import markdown
-from iopstui.report.story import gather
+from iopstui.report.report_data import load_report_data
 from iopstui.report.wording import recording as report_words
 from iopstui.report.wording import side_by_side
 from iopstui.session.run_rows import RUN_COLUMNS
@@ -196,9 +196,9 @@ def test_the_end_of_a_finding_is_in_the_report(path: Path) -> None:
             [made.raws(made.RUN)[0], *reports[:count], events.FindingEnded(0, "else", "", 0, 1)],
         )
         buffer.close(events.SessionEnded(99.0, 0))
-        assert [line.split(" ", 1)[1].strip() for line in report_words.findings(gather(path))] == [
-            "it is busy" + end
-        ]
+        assert [
+            line.split(" ", 1)[1].strip() for line in report_words.findings(load_report_data(path))
+        ] == ["it is busy" + end]
     assert json.loads(rendered([path], "json"))["recordings"][0]["findings"][0]["ceased"] == {
         "times": 2, "held_s": 14.0, "until": 34.0,
     }  # fmt: skip
@@ -214,7 +214,7 @@ def test_stalls_are_listed_once_and_drawn(path: Path) -> None:
         [first, *later, *(events.StallFound(9.0, stall) for stall in (started, ended_stall))],
     )
     buffer.close(events.SessionEnded(99.0, 0))
-    assert list(report_words.event_lines(gather(path))) == [
+    assert list(report_words.event_lines(load_report_data(path))) == [
         "0:02 stall: vda completed nothing for 4.5 to 6.0 s from 0:02 on, 7 requests in flight"
     ]
     stalls = json.loads(rendered([path], "json"))["recordings"][0]["stalls"]
@@ -363,10 +363,10 @@ def test_a_job_without_latencies_has_no_latency_chart_with_zeros(path: Path) -> 
 
 def test_the_comparison_has_fio_s_own_figures(path: Path) -> None:
     made.write(path, "3.42-j-rateiops")
-    story = gather(path)
-    rows = {name: values for name, *values in side_by_side.comparison([story, story])[1]}
-    finished = story.runs[0].finished
-    assert finished is not None and not story.runs[0].is_partial
+    data = load_report_data(path)
+    rows = {name: values for name, *values in side_by_side.comparison([data, data])[1]}
+    finished = data.runs[0].finished
+    assert finished is not None and not data.runs[0].is_partial
     iops = sum(direction["iops"] for direction in finished.summary["total"].values())
     assert rows["fio IOPS"] == [number(iops), number(iops), "+0.0 %"]
 
@@ -409,8 +409,8 @@ def test_a_long_recording_is_reduced_to_max_points(
 ) -> None:
     monkeypatch.setattr(series, "MAX_POINTS", 50)
     made.write(path, taken=made.long_run(260, made.RUN))
-    story = gather(path)
-    mean, top = points(story.series, "device"), points(story.series, "device", top=True)
+    data = load_report_data(path)
+    mean, top = points(data.series, "device"), points(data.series, "device", top=True)
     assert len(mean) == len(top) == math.ceil(260 / 6)
     assert all(a[1] is None or a[1] <= (b[1] or 0) for a, b in zip(mean, top, strict=True))
     assert mean[10][1] == pytest.approx(1051.0), "1000 reads, 50 writes, 1 discard a second"
@@ -534,7 +534,7 @@ def test_a_report_is_written_completely_or_not_at_all(
 def test_the_demo_has_a_report() -> None:
     body = text_of(page(recording_path("demo")))
     assert "rq_affinity of vda: " in body and body.count("up to fio's own total") == 3
-    assert markdown([gather(recording_path("demo"))]).count("up to fio's own total") == 3
+    assert markdown([load_report_data(recording_path("demo"))]).count("up to fio's own total") == 3
 
 
 def test_several_runs_are_compared() -> None:
@@ -542,7 +542,7 @@ def test_several_runs_are_compared() -> None:
     body = text_of(page(demo))
     assert report_words.SIDE_BY_SIDE in body and "iodepth 2 → 32, rq_affinity 2 → 1" in body
     assert body.index(report_words.SIDE_BY_SIDE) < body.index("Run 1: ")
-    text = markdown([gather(demo)])
+    text = markdown([load_report_data(demo)])
     assert "| 2 | iodepth 2 → 32, rq_affinity 2 → 1 while it ran | 82.6k | +123.6 % |" in text
     rows = json.loads(rendered([demo], "json"))["recordings"][0]["side_by_side"]
     assert [row["step"] for row in rows] == [1, 2] and rows[0]["to_before"] is None
@@ -552,9 +552,9 @@ def test_several_runs_are_compared() -> None:
 
 def test_the_device_s_means_equal_those_in_the_runs_table(path: Path) -> None:
     made.write(path)
-    for story in map(gather, (path, recording_path("demo"))):
-        for row in story.rows:
-            (run,) = [r for r in story.runs if r.step == row.step]
+    for data in map(load_report_data, (path, recording_path("demo"))):
+        for row in data.rows:
+            (run,) = [r for r in data.runs if r.step == row.step]
             means = run.device.mean(BUSY), run.device.mean(QUEUE)
             assert means == pytest.approx((row.util, row.aqu_sz)) and None not in means
 
@@ -565,8 +565,8 @@ def test_a_run_on_nfs_has_the_times_of_its_requests(
     monkeypatch.setattr(made, "kernel", lambda n, ns, ms: with_share(n, kernel(n, ns, ms)))
     made.write(path)
     assert "NFS mount" in text_of(page(path))
-    (story,) = json.loads(rendered([path], "json"))["recordings"]
-    reads = story["runs"][0]["nfs"]["read"]
+    (data,) = json.loads(rendered([path], "json"))["recordings"]
+    reads = data["runs"][0]["nfs"]["read"]
     assert reads["ops/s"] > 0 and reads["rtt"] is not None
     table = rendered([path], "md").partition("## NFS mount")[2].split("##")[0]
     (row,) = [line for line in table.splitlines() if "| read" in line]
@@ -578,9 +578,9 @@ def test_a_run_on_smb_has_its_requests_without_times_of_nfs(
 ) -> None:
     monkeypatch.setattr(made, "kernel", lambda n, ns, ms: with_smb(n, kernel(n, ns, ms)))
     made.write(path)
-    (story,) = json.loads(rendered([path], "json"))["recordings"]
-    assert story["runs"][0]["nfs"] is None
-    reads = story["runs"][0]["smb"]["read"]
+    (data,) = json.loads(rendered([path], "json"))["recordings"]
+    assert data["runs"][0]["nfs"] is None
+    reads = data["runs"][0]["smb"]["read"]
     assert reads["latency"] == 4.0 and reads["kB/op"] == 4.0
     text = rendered([path], "md")
     assert "NFS" not in text
@@ -594,7 +594,7 @@ def test_a_run_on_smb_has_its_requests_without_times_of_nfs(
 def test_a_single_run_has_no_comparison(path: Path) -> None:
     made.write(path)
     assert "side by side" not in text_of(page(path))
-    assert "side by side" not in markdown([gather(path)])
+    assert "side by side" not in markdown([load_report_data(path)])
     (row,) = json.loads(rendered([path], "json"))["recordings"][0]["side_by_side"]
     assert row["ended"] == "done" and row["before"] is None
     assert row["changed"] == ["randread 4k", "rq_affinity 1 → 2 while it ran"]
@@ -602,9 +602,9 @@ def test_a_single_run_has_no_comparison(path: Path) -> None:
 
 def test_a_run_without_an_end_says_so(path: Path) -> None:
     made.write(path)
-    story = gather(path)
-    story.rows = [replace(story.rows[0], ended="runs"), replace(story.rows[0], step=2)]
-    ends = [RUN_COLUMNS[-1].text(row) for row in report_words.side_by_side(story)]
+    data = load_report_data(path)
+    data.rows = [replace(data.rows[0], ended="runs"), replace(data.rows[0], step=2)]
+    ends = [RUN_COLUMNS[-1].text(row) for row in report_words.side_by_side(data)]
     assert ends == ["no end", "done"]
 
 

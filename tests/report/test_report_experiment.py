@@ -33,7 +33,7 @@ from iopstui.recording.writer import Recorder, RecordingBuffer
 from iopstui.report.drawing.svg import Scale
 from iopstui.report.drawing.xy import HEIGHT, STYLES, WIDTH, XYCurve, places, xy_chart
 from iopstui.report.files import rendered
-from iopstui.report.story import gather
+from iopstui.report.report_data import load_report_data
 
 SWEEP = Plan(("randread-4k",), {"bs": "8k"}, (parse_axis("iodepth=1,4,16"),), measure=3.0)
 EXPECTED = parse_expectation("iops>=50000", (), 0.1)
@@ -352,7 +352,7 @@ def test_lines_break_between_two_runs(path: Path) -> None:
     buffer = made.tape(path, idle_frames=False)
     made.tell(buffer, [samples[0], *made.others(made.RUN)[0], *samples[1:], *later_samples])
     buffer.close(events.SessionEnded(99.0, 0))
-    series = gather(path).series
+    series = load_report_data(path).series
     gaps = [t for t, value in zip(series["t"], series["fio"], strict=True) if value != value]
     assert any(samples[-1].arrived_ns < samples[0].arrived_ns + t * 1e9 for t in gaps)
 

@@ -73,19 +73,19 @@ def test_a_table_of_the_means_is_in_the_page_and_in_markdown(path: Path) -> None
 def test_json_has_the_means_of_a_run_and_the_waits_of_each_second(path: Path) -> None:
     made.write(path, taken=waiting_samples())
     frames = measured_frames(made.frames(waiting_samples()))
-    (story,) = json.loads(rendered([path], "json"))["recordings"]
-    waits = story["runs"][0]["wait"]
+    (data,) = json.loads(rendered([path], "json"))["recordings"]
+    waits = data["runs"][0]["wait"]
     assert waits["cpu"] == pytest.approx(mean(frames, "cpu")) != 0
     assert waits["ios"] == pytest.approx(mean(frames, "ios"))
     assert waits["ios"] == pytest.approx(
         waits["cpu"] + waits["above"] + sum(waits["layers"].values()) + waits["unknown"]
     )
-    series = story["series"]
+    series = data["series"]
     third = made.frames(waiting_samples())[2].waits
     assert third is not None
     assert series["wait.cpu"][2] == pytest.approx(third.cpu)
     assert series["wait.layers.vda"][2] == pytest.approx(third.layers["vda"])
-    assert story["wait_without_job"] is None
+    assert data["wait_without_job"] is None
 
 
 def test_csv_has_a_column_for_each_wait_place(path: Path) -> None:
@@ -188,16 +188,16 @@ def test_many_devices_are_drawn_as_the_busiest_and_others(path: Path) -> None:
     target = replace(made.TARGET, tree=("vda", *names))
     made.write(path, taken=waiting_samples())
     from iopstui.report.drawing.charts import _wait_curves
-    from iopstui.report.story import gather
+    from iopstui.report.report_data import load_report_data
 
-    story = gather(path)
+    data = load_report_data(path)
     series = empty(target.tree)
     for t in (1.0, 2.0):
         ios = {name: float(number) for number, name in enumerate(names, 1)}
         waits = Waits(36.0, None, None, ios, None, None, 0.0)
         append(series, 1.0, t, 1.0, *[None] * 11, *wait_values(waits, target.tree))
-    story.series = series
-    curves = _wait_curves(story)
+    data.series = series
+    curves = _wait_curves(data)
     assert [curve.label for curve in curves] == ["sdf", "sdg", "sdh", "5 others"]
     assert [curve.points[1][1] for curve in curves] == [6.0, 7.0, 8.0, 15.0]
     assert len({curve.style for curve in curves}) == 4

@@ -20,7 +20,7 @@ from iopstui.report.drawing.xy import XYCurve, scaled, xy_chart
 from iopstui.report.folding.heat import HEAT_COLUMNS, HEAT_ROWS_PER_DECADE
 from iopstui.report.folding.run import Run
 from iopstui.report.folding.series import WAIT_ABOVE, WAIT_CPU, WAIT_LAYERS, WAIT_UNKNOWN, points
-from iopstui.report.story import Story
+from iopstui.report.report_data import ReportData
 
 LATENCIES = (("p99.9", "p999"), ("p99", "p99"), ("p50", "p50"))
 IOPS, BUSY = ("fio", "device"), ("busiest", "busy", "job_cpu")
@@ -37,121 +37,121 @@ class Scales:
     """The same scales for all charts of a kind, so that recordings can be compared. ``times`` is
     the axis that all share; ``None``: one is so much longer that the others would be dots."""
 
-    def __init__(self, stories: Sequence[Story]) -> None:
-        all_times = [own_times(story) for story in stories]
+    def __init__(self, reports: Sequence[ReportData]) -> None:
+        all_times = [own_times(data) for data in reports]
         covered = Times(min(t.begin for t in all_times), max(t.end for t in all_times))
         shortest = min(t.end - t.begin for t in all_times)
         self.times = covered if covered.end - covered.begin <= 2 * shortest else None
-        rows = [story.heat.rows for story in stories if story.heat.cells] or [(0, 0)]
+        rows = [data.heat.rows for data in reports if data.heat.cells] or [(0, 0)]
         self.rows = min(row[0] for row in rows), max(row[1] for row in rows)
-        self.iops = linear(_values(stories, IOPS))
-        latencies = _values(stories, [name for name, _ in LATENCIES])
-        means = _values([story for story in stories if story.foreign], ("mean",))
+        self.iops = linear(_values(reports, IOPS))
+        latencies = _values(reports, [name for name, _ in LATENCIES])
+        means = _values([data for data in reports if data.foreign], ("mean",))
         self.latency = logarithmic([*latencies, *means])
-        self.speed = linear(_values([story for story in stories if story.foreign], ("bw",)))
-        self.queue = linear(_values(stories, ("aqu-sz",)))
-        self.waits = linear([high for story in stories for high in _in_flight(story)])
-        self.cpu = linear(_values(stories, BUSY))
+        self.speed = linear(_values([data for data in reports if data.foreign], ("bw",)))
+        self.queue = linear(_values(reports, ("aqu-sz",)))
+        self.waits = linear([high for data in reports for high in _in_flight(data)])
+        self.cpu = linear(_values(reports, BUSY))
         self.cpu = Scale(0.0, 100.0) if self.cpu.high <= 100 else self.cpu
 
 
-def own_times(story: Story) -> Times:
-    """Return the times from a story's beginning to its end, as charts beside others count."""
-    return Times(-story.origin_t, story.duration - story.origin_t)
+def own_times(data: ReportData) -> Times:
+    """Return the times from a report's beginning to its end, as charts beside others count."""
+    return Times(-data.origin_t, data.duration - data.origin_t)
 
 
-def _values(stories: Sequence[Story], names: Iterable[str]) -> list[float]:
+def _values(reports: Sequence[ReportData], names: Iterable[str]) -> list[float]:
     names = list(names)
     return [
         value
-        for story in stories
+        for data in reports
         for name in names
-        for _, value in points(story.series, name, top=name != "p50")
+        for _, value in points(data.series, name, top=name != "p50")
         if value is not None
     ]
 
 
-def charts(story: Story, scales: Scales) -> list[str]:
+def charts(data: ReportData, scales: Scales) -> list[str]:
     """The figures of a page, those that have something to show."""
-    times = scales.times or own_times(story)
-    marks = [(mark.t - story.origin_t, mark.text) for mark in story.marks]
-    marks += [(stall.start - story.origin_t, stall.flag) for stall in story.stalls]
+    times = scales.times or own_times(data)
+    marks = [(mark.t - data.origin_t, mark.text) for mark in data.marks]
+    marks += [(stall.start - data.origin_t, stall.flag) for stall in data.stalls]
     marks.sort()
     drawn = [
-        *(_foreign(story, scales, times) if story.foreign else _first(story, scales, times, marks)),
+        *(_foreign(data, scales, times) if data.foreign else _first(data, scales, times, marks)),
         heat("Latency of every I/O (stronger colour: more I/Os)",
-             story.heat.cells, scales.rows, HEAT_COLUMNS, HEAT_ROWS_PER_DECADE, units.latency,
-             times, marks, own_times(story)),
-        *([_histogram(run) for run in story.runs] if story.foreign
-          else _kernel(story, scales, times, marks)),
+             data.heat.cells, scales.rows, HEAT_COLUMNS, HEAT_ROWS_PER_DECADE, units.latency,
+             times, marks, own_times(data)),
+        *([_histogram(run) for run in data.runs] if data.foreign
+          else _kernel(data, scales, times, marks)),
     ]  # fmt: skip
     return [f"<figure>{chart}</figure>" for chart in drawn if chart]
 
 
-def _points(story: Story, name: str, top: bool = False) -> Points:
-    return [(t - story.origin_t, value) for t, value in points(story.series, name, top)]
+def _points(data: ReportData, name: str, top: bool = False) -> Points:
+    return [(t - data.origin_t, value) for t, value in points(data.series, name, top)]
 
 
 Marks = Sequence[tuple[float, str]]
 
 
-def _first(story: Story, scales: Scales, times: Times, marks: Marks) -> list[str]:
-    device = _device(story)
+def _first(data: ReportData, scales: Scales, times: Times, marks: Marks) -> list[str]:
+    device = _device(data)
     return [
         chart("IOPS: fio and device",
-              [Curve("fio", "fio", _points(story, "fio")),
-               Curve(device, "device", _points(story, "device"))],
+              [Curve("fio", "fio", _points(data, "fio")),
+               Curve(device, "device", _points(data, "device"))],
               scales.iops, units.number, times, marks),
-        chart("Latency of all I/Os (logarithmic): " + _bins_of(story),
-              [Curve(name, style, _points(story, name, top=name != "p50"))
+        chart("Latency of all I/Os (logarithmic): " + _bins_of(data),
+              [Curve(name, style, _points(data, name, top=name != "p50"))
                for name, style in LATENCIES],
               scales.latency, units.latency, times, marks),
     ]  # fmt: skip
 
 
-def _device(story: Story) -> str:
-    return story.header.target.name if story.header.target.devices_below else "device"
+def _device(data: ReportData) -> str:
+    return data.header.target.name if data.header.target.devices_below else "device"
 
 
-def _bins_of(story: Story) -> str:
-    return "fio's " + (story.runs[0].bins_of if story.runs else "clat")
+def _bins_of(data: ReportData) -> str:
+    return "fio's " + (data.runs[0].bins_of if data.runs else "clat")
 
 
-def _kernel(story: Story, scales: Scales, times: Times, marks: Marks) -> list[str]:
+def _kernel(data: ReportData, scales: Scales, times: Times, marks: Marks) -> list[str]:
     return [
         chart("CPU load and fio's CPU use (percent of one CPU)",
-              [Curve("busiest", "p999", _points(story, "busiest", top=True)),
-               Curve("all, mean", "fio", _points(story, "busy")),
-               Curve("fio jobs", "p50", _points(story, "job_cpu"))],
+              [Curve("busiest", "p999", _points(data, "busiest", top=True)),
+               Curve("all, mean", "fio", _points(data, "busy")),
+               Curve("fio jobs", "p50", _points(data, "job_cpu"))],
               scales.cpu, units.percent, times, marks),
         chart("Requests in flight at the device (aqu-sz)",
-              [Curve(_device(story), "device", _points(story, "aqu-sz"))],
+              [Curve(_device(data), "device", _points(data, "aqu-sz"))],
               scales.queue, units.number, times, marks),
-        *_waits(story, scales, times, marks),
+        *_waits(data, scales, times, marks),
     ]  # fmt: skip
 
 
-def _in_flight(story: Story) -> list[float]:
+def _in_flight(data: ReportData) -> list[float]:
     """I/Os in flight of all places together, second by second."""
-    names = [name for name in story.series if name.startswith("wait.")]
-    columns = [points(story.series, name) for name in names]
+    names = [name for name in data.series if name.startswith("wait.")]
+    columns = [points(data.series, name) for name in names]
     return [sum(value or 0.0 for _, value in second) for second in zip(*columns, strict=True)]
 
 
-def _waits(story: Story, scales: Scales, times: Times, marks: Marks) -> list[str]:
+def _waits(data: ReportData, scales: Scales, times: Times, marks: Marks) -> list[str]:
     """The I/Os in flight by the place where they wait, the top one first."""
-    curves = _wait_curves(story)
+    curves = _wait_curves(data)
     title = "Where the I/Os wait (I/Os in flight)"
     return [stacked(title, curves, scales.waits, units.number, times, marks)] if curves else []
 
 
-def _wait_curves(story: Story) -> list[Curve]:
+def _wait_curves(data: ReportData) -> list[Curve]:
     """Return a curve for each place that ever held an I/O; of many devices the fullest by
     themselves."""
     waits_by_name = {
-        name: _points(story, name)
-        for name in story.series
-        if name.startswith("wait.") and any(value > 0 for value in story.series[name])
+        name: _points(data, name)
+        for name in data.series
+        if name.startswith("wait.") and any(value > 0 for value in data.series[name])
     }
     layers = [name for name in waits_by_name if name.startswith(WAIT_LAYERS)]
     fullest = sorted(
@@ -175,18 +175,18 @@ def _wait_curves(story: Story) -> list[Curve]:
     return curves
 
 
-def _foreign(story: Story, scales: Scales, times: Times) -> list[str]:
+def _foreign(data: ReportData, scales: Scales, times: Times) -> list[str]:
     """Charts of fio's documents or logs over time; empty if they have none."""
     latencies = [
-        Curve(name, style, _points(story, name, top=name != "p50")) for name, style in LATENCIES
+        Curve(name, style, _points(data, name, top=name != "p50")) for name, style in LATENCIES
     ]
-    title = "Latency of all I/Os (logarithmic): " + _bins_of(story)
-    if not _values([story], [name for name, _ in LATENCIES]):
-        latencies = [Curve("mean", "fio", _points(story, "mean"))]
+    title = "Latency of all I/Os (logarithmic): " + _bins_of(data)
+    if not _values([data], [name for name, _ in LATENCIES]):
+        latencies = [Curve("mean", "fio", _points(data, "mean"))]
         title = "Mean latency (logarithmic); averages give no percentiles"
     kinds = [
-        ("IOPS", [Curve("fio", "fio", _points(story, "fio"))], scales.iops, units.number),
-        ("MiB/s", [Curve("fio", "fio", _points(story, "bw"))], scales.speed, units.mib),
+        ("IOPS", [Curve("fio", "fio", _points(data, "fio"))], scales.iops, units.number),
+        ("MiB/s", [Curve("fio", "fio", _points(data, "bw"))], scales.speed, units.mib),
         (title, latencies, scales.latency, units.latency),
     ]
     return [

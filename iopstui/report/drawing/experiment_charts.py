@@ -13,18 +13,16 @@ from iopstui.report.drawing.xy import MAX_CURVES, STYLES, XYCurve, places, scale
 from iopstui.report.experiment import Experiment
 from iopstui.report.folding.run import Run
 from iopstui.report.folding.series import points
-from iopstui.report.story import Story
+from iopstui.report.report_data import ReportData
 from iopstui.text import printable
 
 PERCENTILES = ("p50", "p99", "p99.9")
 
 
-def experiment_charts(story: Story, experiment: Experiment) -> list[str]:
+def experiment_charts(data: ReportData, experiment: Experiment) -> list[str]:
     """Return the experiment's charts that have something to show."""
     drawn = (
-        _compare_charts(story, experiment)
-        if experiment.plan.variants
-        else _sweep_charts(experiment)
+        _compare_charts(data, experiment) if experiment.plan.variants else _sweep_charts(experiment)
     )
     return [f"<figure>{chart}</figure>" for chart in drawn if chart]
 
@@ -92,18 +90,18 @@ def _label(curve: LoadCurve[PointFinished]) -> str:
     return " ".join(f"{name}={printable(value)}" for name, value in curve.fixed)
 
 
-def _compare_charts(story: Story, experiment: Experiment) -> list[str]:
+def _compare_charts(data: ReportData, experiment: Experiment) -> list[str]:
     """Every run of every variant over each other: the seconds, then the percentiles."""
     seconds, latencies = [], []
     labelled: set[int] = set()
-    runs = {experiment.steps[run.step]: run for run in story.runs if run.step in experiment.steps}
+    runs = {experiment.steps[run.step]: run for run in data.runs if run.step in experiment.steps}
     for event in experiment.ordered:
         variant = event.variant
         style = STYLES[variant % len(STYLES)]
         name = f"{variant_letter(variant)}: {experiment.plan.variants[variant].label}"
         first = variant not in labelled
         labelled.add(variant)
-        line = _over_time(story, runs.get(event.index))
+        line = _over_time(data, runs.get(event.index))
         seconds.append(XYCurve(name, style, line, dots=False, labelled=first))
         point = event.point
         points = [(n, ns) for n, ns in enumerate((point.p50_ns, point.p99_ns, point.p999_ns)) if ns]
@@ -123,12 +121,12 @@ def _compare_charts(story: Story, experiment: Experiment) -> list[str]:
     ]  # fmt: skip
 
 
-def _over_time(story: Story, run: Run | None) -> list[tuple[float, float]]:
+def _over_time(data: ReportData, run: Run | None) -> list[tuple[float, float]]:
     if run is None or run.begin is None:
         return []
     begin, end = run.begin, run.end
     return [
         (t - begin, value)
-        for t, value in points(story.series, "fio")
+        for t, value in points(data.series, "fio")
         if value is not None and begin < t <= end + 1e-6
     ]

@@ -7,36 +7,36 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from iopstui import format as units
 from iopstui.model.rates import MIB
 from iopstui.report.drawing.svg import Curve, Times, chart, heat, linear, logarithmic
-from iopstui.report.fleet.story import FleetHeat, FleetStory, SecondRow
+from iopstui.report.fleet.report_data import FleetHeat, FleetReportData, SecondRow
 from iopstui.report.folding.heat import HEAT_ROWS_PER_DECADE
 
 CHARTED_PERCENTILES = (("p99.9", "p999"), ("p99", "p99"), ("p50", "p50"))
 Figures = Mapping[str, float | None]
 
 
-def charts(story: FleetStory) -> list[str]:
+def charts(data: FleetReportData) -> list[str]:
     """Charts with values; "" if there is none."""
-    if not story.seconds:
+    if not data.seconds:
         return []
-    times = Times(0.0, max(story.length_s, story.interval_s))
+    times = Times(0.0, max(data.length_s, data.interval_s))
     return [
-        *_of_fio(story, times),
-        *_of_kernels(story, times),
-        *_hosts(story, times),
+        *_of_fio(data, times),
+        *_of_kernels(data, times),
+        *_hosts(data, times),
         _heat("Latency of every I/O of all hosts (stronger colour: more "
-              "I/Os)", story, story.heat, times),
+              "I/Os)", data, data.heat, times),
         _heat("Device latency from the probes (stronger colour: more requests)",
-              story, story.device_heat, times),
+              data, data.device_heat, times),
     ]  # fmt: skip
 
 
 def _curves(
-    story: FleetStory, series: Sequence[tuple[str, str]], of: Callable[[SecondRow], Figures]
+    data: FleetReportData, series: Sequence[tuple[str, str]], of: Callable[[SecondRow], Figures]
 ) -> list[Curve]:
     """A curve for each name, in its style, of what a second has by that name."""
-    middle = story.interval_s / 2
+    middle = data.interval_s / 2
     return [
-        Curve(name, style, [(row.t + middle, of(row).get(name)) for row in story.seconds])
+        Curve(name, style, [(row.t + middle, of(row).get(name)) for row in data.seconds])
         for name, style in series
     ]
 
@@ -45,48 +45,48 @@ def _values(curves: list[Curve]) -> list[float]:
     return [value for curve in curves for _, value in curve.points if value]
 
 
-def _of_fio(story: FleetStory, times: Times) -> Iterator[str]:
-    curves = _curves(story, (("read", "fio"), ("write", "device")), lambda row: row.rates)
+def _of_fio(data: FleetReportData, times: Times) -> Iterator[str]:
+    curves = _curves(data, (("read", "fio"), ("write", "device")), lambda row: row.rates)
     rates = [curve for curve in curves if _values([curve])]
     yield chart("IOPS of all counted hosts", rates, linear(_values(rates)), units.number,
                 times)  # fmt: skip
-    ranks = _curves(story, CHARTED_PERCENTILES, lambda row: row.latencies)
+    ranks = _curves(data, CHARTED_PERCENTILES, lambda row: row.latencies)
     if _values(ranks):
         yield chart("Latency of all I/Os of all hosts (logarithmic)", ranks,
                     logarithmic(_values(ranks)), units.latency, times)  # fmt: skip
-    moved = _curves(story, (("all", "fio"),),
+    moved = _curves(data, (("all", "fio"),),
                     lambda row: {"all": row.bw / MIB if row.bw is not None else None})  # fmt: skip
     yield chart("MiB/s", moved, linear(_values(moved)), units.number, times)
 
 
-def _of_kernels(story: FleetStory, times: Times) -> Iterator[str]:
+def _of_kernels(data: FleetReportData, times: Times) -> Iterator[str]:
     """As /proc/diskstats has it; nothing of hosts whose files are on no disk."""
-    if all(row.kernel["r/s"] is None for row in story.seconds):
+    if all(row.kernel["r/s"] is None for row in data.seconds):
         return
-    curves = _curves(story, (("r/s", "fio"), ("w/s", "device")), lambda row: row.kernel)
+    curves = _curves(data, (("r/s", "fio"), ("w/s", "device")), lambda row: row.kernel)
     yield chart("Requests per second at the devices of all hosts (kernel)", curves,
                 linear(_values(curves)), units.number, times)  # fmt: skip
-    waiting = _curves(story, (("aqu-sz", "device"),), lambda row: row.kernel)
+    waiting = _curves(data, (("aqu-sz", "device"),), lambda row: row.kernel)
     yield chart("Requests in flight at the devices of all hosts (aqu-sz)", waiting,
                 linear(_values(waiting)), units.number, times)  # fmt: skip
-    if any(row.util for row in story.seconds):
-        busy = _curves(story, (("highest", "p999"), ("middle", "fio")), lambda row: row.util)
+    if any(row.util for row in data.seconds):
+        busy = _curves(data, (("highest", "p999"), ("middle", "fio")), lambda row: row.util)
         top = 100.0 if max(_values(busy), default=0.0) <= 100 else None
         yield chart("util of the hosts' devices (percent): highest and median", busy,
                     linear(_values(busy), top), units.percent, times)  # fmt: skip
 
 
-def _hosts(story: FleetStory, times: Times) -> Iterator[str]:
-    curves = _curves(story, (("hosts", "fio"),), lambda row: {"hosts": float(row.counted)})
-    top = linear([float(row.expected) for row in story.seconds])
+def _hosts(data: FleetReportData, times: Times) -> Iterator[str]:
+    curves = _curves(data, (("hosts", "fio"),), lambda row: {"hosts": float(row.counted)})
+    top = linear([float(row.expected) for row in data.seconds])
     yield chart("Counted hosts", curves, top, units.number, times)
 
 
-def _heat(title: str, story: FleetStory, fleet_heat: FleetHeat, times: Times) -> str:
+def _heat(title: str, data: FleetReportData, fleet_heat: FleetHeat, times: Times) -> str:
     lows = [row for _, row in fleet_heat.cells]
     if not lows:
         return ""
-    covered = Times(0.0, fleet_heat.columns * fleet_heat.width * story.interval_s)
+    covered = Times(0.0, fleet_heat.columns * fleet_heat.width * data.interval_s)
     return heat(
         title, fleet_heat.cells, (min(lows), max(lows)), fleet_heat.columns, HEAT_ROWS_PER_DECADE,
         units.latency, Times(0.0, max(times.end, covered.end)), covered=covered,

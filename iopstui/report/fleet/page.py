@@ -15,8 +15,8 @@ from iopstui.errors import UsageError
 from iopstui.output.jsonl import clean
 from iopstui.report.fleet import wording as words
 from iopstui.report.fleet.charts import charts
+from iopstui.report.fleet.report_data import FleetReportData, load_fleet_report
 from iopstui.report.fleet.rows import write_csv, write_parquet
-from iopstui.report.fleet.story import FleetStory, gather_fleet
 from iopstui.report.markup import Block, Charts, FoldedBlocks, Heading, Pairs, Table, Text, html
 from iopstui.report.page import html_of, markdown_of
 from iopstui.report.report_options import ReportOptions
@@ -34,7 +34,7 @@ def fleet_report(paths: Sequence[Path], kind: str, options: ReportOptions) -> st
     if options.against is not None:
         raise UsageError("--against compares runs of one machine, and this is a fleet's recording.",
                          "Leave out --against.")  # fmt: skip
-    return _RENDER[kind](gather_fleet(_single_path(paths), options.redact))
+    return _RENDER[kind](load_fleet_report(_single_path(paths), options.redact))
 
 
 def write_fleet(paths: Sequence[Path], kind: str, options: ReportOptions, out: BinaryIO) -> None:
@@ -50,65 +50,65 @@ def _single_path(paths: Sequence[Path]) -> Path:
     return paths[0]
 
 
-def _blocks(story: FleetStory, drawn: Sequence[str], most: int) -> Iterator[Block]:
+def _blocks(data: FleetReportData, drawn: Sequence[str], most: int) -> Iterator[Block]:
     """Its content, with at most ``most`` hosts."""
-    yield from (Heading(1, words.heading(story)), Pairs([*words.facts(story)]))
-    if story.runs:
+    yield from (Heading(1, words.heading(data)), Pairs([*words.facts(data)]))
+    if data.runs:
         yield from (
             Heading(2, "Runs"),
-            Table(words.RUN_HEAD, words.run_rows(story), left_columns=2),
+            Table(words.RUN_HEAD, words.run_rows(data), left_columns=2),
         )
-    if rows := [*words.totals_rows(story)]:
-        yield from (Heading(2, words.totals_title(story)), Table(words.WHOLE_HEAD, rows))
+    if rows := [*words.totals_rows(data)]:
+        yield from (Heading(2, words.totals_title(data)), Table(words.WHOLE_HEAD, rows))
     if drawn:
         yield from (Heading(2, "Charts"), Charts(drawn))
-    hosts = words.host_rows(story)
+    hosts = words.host_rows(data)
     yield from (
         Heading(2, "Hosts, slowest first"),
         Table(words.HOST_HEAD, hosts[:most], left_columns=2),
     )
     if len(hosts) > most:
         yield Text(f"{len(hosts) - most} more hosts: see CSV and JSON.")
-    seconds = Table(words.SECOND_HEAD, words.second_rows(story), left_columns=2)
-    yield FoldedBlocks(f"Seconds ({words.which_seconds(story)})", [seconds])
+    seconds = Table(words.SECOND_HEAD, words.second_rows(data), left_columns=2)
+    yield FoldedBlocks(f"Seconds ({words.which_seconds(data)})", [seconds])
 
 
-def _markdown(story: FleetStory) -> str:
-    return markdown_of(_blocks(story, (), MAX_HOSTS), story.file)
+def _markdown(data: FleetReportData) -> str:
+    return markdown_of(_blocks(data, (), MAX_HOSTS), data.file)
 
 
-def _html(story: FleetStory) -> str:
-    drawn = [f"<figure>{chart}</figure>" for chart in charts(story) if chart]
-    body = [*html(_blocks(story, drawn, sys.maxsize))]
-    return html_of(f"iopstui: {words.heading(story)}", body, story.file)
+def _html(data: FleetReportData) -> str:
+    drawn = [f"<figure>{chart}</figure>" for chart in charts(data) if chart]
+    body = [*html(_blocks(data, drawn, sys.maxsize))]
+    return html_of(f"iopstui: {words.heading(data)}", body, data.file)
 
 
-def _json(story: FleetStory) -> str:
+def _json(data: FleetReportData) -> str:
     hosts = [
-        {"host": story.names(name), "outcome": host.outcome or None, "ended": host.has_ended,
-         "error": story.errors.get(name), "seconds_not_counted": story.absent_seconds.get(name, 0),
+        {"host": data.names(name), "outcome": host.outcome or None, "ended": host.has_ended,
+         "error": data.errors.get(name), "seconds_not_counted": data.absent_seconds.get(name, 0),
          "count": host.io_totals.as_object(), "fio": host.run_sums().fio_object()}
-        for name, host in story.hosts.items()
+        for name, host in data.hosts.items()
     ]  # fmt: skip
     document = {
-        "report": SCHEMA, "iopstui": __version__, "file": story.file,
-        "interval_s": story.interval_s, "words": [*words.endings(story)],
-        "spread_ms": story.spread[0] if story.spread else None,
-        "clocks_within_ms": story.spread[1] if story.spread else None,
-        "left_out": story.broken_lines, "fio": story.totals.fio_object(),
-        "device": story.totals.device.as_object(), "hosts": hosts,
+        "report": SCHEMA, "iopstui": __version__, "file": data.file,
+        "interval_s": data.interval_s, "words": [*words.endings(data)],
+        "spread_ms": data.spread[0] if data.spread else None,
+        "clocks_within_ms": data.spread[1] if data.spread else None,
+        "left_out": data.broken_lines, "fio": data.totals.fio_object(),
+        "device": data.totals.device.as_object(), "hosts": hosts,
         "runs": [
             {"run": row.number, "job": job, "hosts": row.hosts, "finished": row.finished,
-             "how": row.ending, "said": [] if story.redact else list(row.messages),
+             "how": row.ending, "said": [] if data.redact else list(row.messages),
              "fio": row.totals.fio_object()}
-            for row, (_, job, *_) in zip(story.runs, words.run_rows(story), strict=True)
+            for row, (_, job, *_) in zip(data.runs, words.run_rows(data), strict=True)
         ],
-        "seconds": [asdict(row) for row in story.seconds],
+        "seconds": [asdict(row) for row in data.seconds],
     }  # fmt: skip
     return json.dumps(clean(document), indent=1, allow_nan=False) + "\n"
 
 
-_RENDER: Mapping[str, Callable[[FleetStory], str]] = {
+_RENDER: Mapping[str, Callable[[FleetReportData], str]] = {
     "html": _html, "md": _markdown, "json": _json
 }  # fmt: skip
 ROWS: Mapping[str, Callable[[Path, bool, BinaryIO], None]] = {

@@ -9,7 +9,7 @@ from iopstui.format import MISSING, counted, duration, latency, number, utc
 from iopstui.model.rates import MIB
 from iopstui.model.samples import DIRECTIONS
 from iopstui.output.fleet.wording import ending, executed_text
-from iopstui.report.fleet.story import FleetStory
+from iopstui.report.fleet.report_data import FleetReportData
 from iopstui.report.redact import REDACTED
 
 SHOWN = ("p50", "p99", "p99.9", "p99.99")
@@ -30,45 +30,45 @@ MAX_SECONDS = 120
 Row = tuple[str, ...]
 
 
-def heading(story: FleetStory) -> str:
+def heading(data: FleetReportData) -> str:
     """Return its title."""
-    return f"{counted(story.certificate.hosts, 'host')} together"
+    return f"{counted(data.certificate.hosts, 'host')} together"
 
 
-def facts(story: FleetStory) -> Iterator[tuple[str, str]]:
+def facts(data: FleetReportData) -> Iterator[tuple[str, str]]:
     """Names and values."""
-    yield "file", story.file
-    if story.seconds:
-        begin, end = story.seconds[0].wall_ms, story.seconds[-1].wall_ms
-        yield "from", f"{utc(begin)} to {utc(end + story.interval_s * 1000)}"
-        full = sum(row.counted == row.expected for row in story.seconds)
+    yield "file", data.file
+    if data.seconds:
+        begin, end = data.seconds[0].wall_ms, data.seconds[-1].wall_ms
+        yield "from", f"{utc(begin)} to {utc(end + data.interval_s * 1000)}"
+        full = sum(row.counted == row.expected for row in data.seconds)
         yield (
             "measured",
             (
-                f"{duration(story.length_s)}; in {full} of {len(story.seconds)} rows of "
-                f"{story.interval_s:g} s all hosts that took part are counted"
+                f"{duration(data.length_s)}; in {full} of {len(data.seconds)} rows of "
+                f"{data.interval_s:g} s all hosts that took part are counted"
             ),
         )
-    if story.spread is not None:
-        yield "started", executed_text(*story.spread, f"{len(story.start_times)} hosts")
-    yield "hosts", " ".join(endings(story))
-    yield from story.omissions
+    if data.spread is not None:
+        yield "started", executed_text(*data.spread, f"{len(data.start_times)} hosts")
+    yield "hosts", " ".join(endings(data))
+    yield from data.omissions
 
 
-def endings(story: FleetStory) -> Iterator[str]:
+def endings(data: FleetReportData) -> Iterator[str]:
     """Describe how the hosts ended, and whether the sums match fio's."""
-    certificate = story.certificate
+    certificate = data.certificate
     certificate_ = replace(certificate)
     for kind in ("failed", "interrupted", "lost", "differs", "unchecked", "ramp"):
-        setattr(certificate_, kind, tuple(map(story.names, getattr(certificate, kind))))
+        setattr(certificate_, kind, tuple(map(data.names, getattr(certificate, kind))))
     for line in ending(certificate_):
         yield f"{line[0].upper()}{line[1:].rstrip('.')}."
 
 
-def totals_rows(story: FleetStory) -> Iterator[Row]:
+def totals_rows(data: FleetReportData) -> Iterator[Row]:
     """The whole run of all hosts by direction: fio's I/Os, and the requests that probes counted."""
     for name in DIRECTIONS:
-        part = story.totals.fio.get(name)
+        part = data.totals.fio.get(name)
         if part is not None:
             main = part.main_latencies[1]
             ranks = main.percentiles()
@@ -76,32 +76,32 @@ def totals_rows(story: FleetStory) -> Iterator[Row]:
                 name, number(part.iops), number(part.bw / MIB), latency(main.mean_ns),
                 *(latency(ranks.get(rank)) for rank in SHOWN), latency(main.max_ns or None),
             )  # fmt: skip
-    device = story.totals.device
+    device = data.totals.device
     for kind, direction in device.directions():
         latencies = direction.latencies
         yield (
-            f"device {kind} ({device.hosts} of {counted(story.certificate.hosts, 'host')})",
+            f"device {kind} ({device.hosts} of {counted(data.certificate.hosts, 'host')})",
             number(direction.iops), MISSING, latency(latencies.mean_ns),
             *(latency(latencies.percentiles.get(rank)) for rank in SHOWN),
             latency(latencies.max_ns),
         )  # fmt: skip
 
 
-def totals_title(story: FleetStory) -> str:
+def totals_title(data: FleetReportData) -> str:
     """The title of ``totals_rows``."""
-    return f"All I/Os of all hosts{', of all runs together' if story.has_several_runs else ''}"
+    return f"All I/Os of all hosts{', of all runs together' if data.has_several_runs else ''}"
 
 
-def run_rows(story: FleetStory) -> list[Row]:
+def run_rows(data: FleetReportData) -> list[Row]:
     """A row for each of several runs, with what was said of it."""
     rows = []
-    for row in story.runs:
+    for row in data.runs:
         total = row.totals.total
         ranks = total.main_latencies[1].percentiles() if total is not None else {}
         # what was said names hosts
-        text = "; ".join((row.ending, *(() if story.redact else row.messages)))
+        text = "; ".join((row.ending, *(() if data.redact else row.messages)))
         rows.append((
-            str(row.number), REDACTED if story.redact and "/" in row.job else row.job,
+            str(row.number), REDACTED if data.redact and "/" in row.job else row.job,
             f"{row.finished}/{row.hosts}",
             number(total.iops if total else None), number(total.bw / MIB if total else None),
             *(latency(ranks.get(rank)) for rank in ("p50", "p99", "p99.9")), text,
@@ -109,27 +109,27 @@ def run_rows(story: FleetStory) -> list[Row]:
     return rows
 
 
-def host_rows(story: FleetStory) -> list[Row]:
+def host_rows(data: FleetReportData) -> list[Row]:
     """A row for each host, the one with the highest p99 first."""
     rows = []
-    for name, host in story.hosts.items():
+    for name, host in data.hosts.items():
         total = host.run_sums().total
         main = total.main_latencies[1] if total is not None else None
         ranks = main.percentiles() if main is not None else {}
         outcome = host.outcome or ("ended" if host.has_ended else "lost")
-        error = story.errors.get(name, "")
+        error = data.errors.get(name, "")
         rows.append((-ranks.get("p99", 0), (
-            story.names(name), f"{outcome}: {error}" if error and error != REDACTED else outcome,
+            data.names(name), f"{outcome}: {error}" if error and error != REDACTED else outcome,
             number(total.iops if total else None), number(total.bw / MIB if total else None),
             *(latency(ranks.get(rank)) for rank in SHOWN), latency(main.max_ns if main else None),
-            str(story.absent_seconds.get(name, 0)), host.io_totals.verdict,
+            str(data.absent_seconds.get(name, 0)), host.io_totals.verdict,
         )))  # fmt: skip
     return [row for _, row in sorted(rows)]
 
 
-def second_rows(story: FleetStory) -> list[Row]:
+def second_rows(data: FleetReportData) -> list[Row]:
     """Totals by second; of many every n-th."""
-    step = max(1, -(-len(story.seconds) // MAX_SECONDS))
+    step = max(1, -(-len(data.seconds) // MAX_SECONDS))
     return [
         (
             (utc(row.wall_ms) or "")[11:19], f"{row.counted}/{row.expected}",
@@ -137,11 +137,11 @@ def second_rows(story: FleetStory) -> list[Row]:
             number(row.bw / MIB if row.bw is not None else None),
             *(latency(row.latencies.get(name)) for name in ("p50", "p99", "p99.9")), row.slowest,
         )
-        for row in story.seconds[::step]
+        for row in data.seconds[::step]
     ]  # fmt: skip
 
 
-def which_seconds(story: FleetStory) -> str:
+def which_seconds(data: FleetReportData) -> str:
     """Which of them ``second_rows`` has."""
-    step = max(1, -(-len(story.seconds) // MAX_SECONDS))
+    step = max(1, -(-len(data.seconds) // MAX_SECONDS))
     return "every row" if step == 1 else f"every {step}th row; CSV and JSON have all"

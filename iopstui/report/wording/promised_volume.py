@@ -8,7 +8,7 @@ from iopstui import format as units
 from iopstui.model.metrics.run_history import RunRow
 from iopstui.model.volumes.promised import INSTANCE_BW, VOLUME_BW, Limit, PromisedFigures
 from iopstui.model.volumes.volume import READ, WRITE
-from iopstui.report.story import Story
+from iopstui.report.report_data import ReportData
 from iopstui.text import printable
 
 Row = tuple[str, ...]
@@ -26,10 +26,10 @@ def title(promised: PromisedFigures) -> str:
     return printable(f"Promised by {promised.volume.id}{size}{instance}")
 
 
-def rows(story: Story, promised: PromisedFigures) -> Iterator[Row]:
+def rows(data: ReportData, promised: PromisedFigures) -> Iterator[Row]:
     """A row for each run and limit, the tightest limit first; runs without I/O have none."""
-    writes = {run.step: _writes(story, run.step) for run in story.runs}
-    for run in story.rows:
+    writes = {run.step: _writes(data, run.step) for run in data.runs}
+    for run in data.rows:
         if not run.iops or not run.bw:
             continue
         size = max(1, round(run.bw / run.iops))
@@ -56,8 +56,8 @@ def _row(run: RunRow, size: int, limit: Limit, burst: bool = False) -> Row:
     )  # fmt: skip
 
 
-def _writes(story: Story, step: int) -> bool:
+def _writes(data: ReportData, step: int) -> bool:
     """Whether a run wrote more I/Os than it read."""
-    run = next(run for run in story.runs if run.step == step)
+    run = next(run for run in data.runs if run.step == step)
     counts = {name: sum(bins.values()) for name, bins in run.bins.items()}
     return counts.get("write", 0) > counts.get("read", 0)

@@ -21,7 +21,7 @@ from iopstui.output.summary import interruption, reconciliation
 from iopstui.output.watch.share_table import columns_of
 from iopstui.report.folding.heat import HEAT_ROWS_PER_DECADE
 from iopstui.report.folding.run import BUSY, COMPLETED, QUEUE, READ, WRITTEN, Device, Run
-from iopstui.report.story import FindingEnds, Story
+from iopstui.report.report_data import FindingEnds, ReportData
 from iopstui.session.tick.outcomes import outcome_event_text
 from iopstui.tables import texts, titles
 from iopstui.text import printable
@@ -45,24 +45,24 @@ def block(text: str) -> str:
     return "\n".join("".join(c if c.isprintable() else "?" for c in line) for line in lines).strip()
 
 
-def heading(story: Story) -> str:
+def heading(data: ReportData) -> str:
     """A one-line description of the measurement."""
-    target = printable(story.header.target.path)
-    jobs = dict.fromkeys(printable(run.name) for run in story.runs)
+    target = printable(data.header.target.path)
+    jobs = dict.fromkeys(printable(run.name) for run in data.runs)
     return f"{', '.join(jobs) or 'no job'} on {target}"
 
 
-def facts(story: Story) -> Iterator[tuple[str, str]]:
+def facts(data: ReportData) -> Iterator[tuple[str, str]]:
     """Return where and when: (name, value) pairs."""
-    if story.foreign:
-        yield from _foreign_facts(story)
+    if data.foreign:
+        yield from _foreign_facts(data)
         return
-    header = story.header
+    header = data.header
     when = units.utc_datetime(header.started_ms)
     versions = dict.fromkeys(
-        run.started.fio_version for run in story.runs if run.started and run.started.fio_version
+        run.started.fio_version for run in data.runs if run.started and run.started.fio_version
     )
-    yield "recorded", f"{when:%Y-%m-%d %H:%M:%S} UTC, {units.clock(story.duration)} (m:ss)"
+    yield "recorded", f"{when:%Y-%m-%d %H:%M:%S} UTC, {units.clock(data.duration)} (m:ss)"
     yield (
         "host",
         (
@@ -70,29 +70,29 @@ def facts(story: Story) -> Iterator[tuple[str, str]]:
             f"{printable(header.machine)}"
         ),
     )
-    yield "target", printable(header.target.path) + _filesystem(story)
+    yield "target", printable(header.target.path) + _filesystem(data)
     if header.topology.online:
         yield "CPUs", _cpus(header.topology)
     yield "fio", ", ".join(map(printable, versions)) or units.MISSING
     yield "iopstui", f"{printable(header.iopstui)}, a sample every {header.interval_s:g} s"
 
 
-def _foreign_facts(story: Story) -> Iterator[tuple[str, str]]:
-    header = story.header
-    yield "made from", printable(story.foreign)
+def _foreign_facts(data: ReportData) -> Iterator[tuple[str, str]]:
+    header = data.header
+    yield "made from", printable(data.foreign)
     if header.started_ms:
         began = units.utc_datetime(header.started_ms)
-        yield "measured", f"{began:%Y-%m-%d %H:%M:%S} UTC, {units.clock(story.duration)} (m:ss)"
+        yield "measured", f"{began:%Y-%m-%d %H:%M:%S} UTC, {units.clock(data.duration)} (m:ss)"
     else:
-        yield "measured", f"{units.clock(story.duration)} (m:ss); the file does not say when"
+        yield "measured", f"{units.clock(data.duration)} (m:ss); the file does not say when"
     if header.host:
         yield "host", printable(header.host)
     yield "target", printable(header.target.path)
-    versions = [run.started.fio_version for run in story.runs if run.started]
+    versions = [run.started.fio_version for run in data.runs if run.started]
     if any(versions):
         yield "fio", ", ".join(map(printable, versions))
-    yield from ((f"disk {printable(name)}, fio's count", value) for name, value in story.disks)
-    yield from (("not in the file", printable(line)) for line in story.missing_facts)
+    yield from ((f"disk {printable(name)}, fio's count", value) for name, value in data.disks)
+    yield from (("not in the file", printable(line)) for line in data.missing_facts)
 
 
 def _cpus(topology: Topology) -> str:
@@ -107,8 +107,8 @@ def _cpus(topology: Topology) -> str:
     return ", ".join(parts)
 
 
-def _filesystem(story: Story) -> str:
-    names = dict.fromkeys(map(_target_text, story.header.target.places))
+def _filesystem(data: ReportData) -> str:
+    names = dict.fromkeys(map(_target_text, data.header.target.places))
     return f" ({'; '.join(filter(None, names))})" if any(names) else ""
 
 
@@ -198,12 +198,12 @@ WAITS_MEAN = (
 )
 
 
-def wait_table(story: Story) -> tuple[Row, list[Row]]:
+def wait_table(data: ReportData) -> tuple[Row, list[Row]]:
     """The mean number of I/Os at each place, a row for each run, else one without a job: the head
     and the rows; no rows where nothing is known."""
-    runs = [(str(run.step), run.waits.value) for run in story.runs]
+    runs = [(str(run.step), run.waits.value) for run in data.runs]
     measured = [
-        (name, waits) for name, waits in runs or [("no job", story.idle_waits.value)] if waits
+        (name, waits) for name, waits in runs or [("no job", data.idle_waits.value)] if waits
     ]
     layers = list(dict.fromkeys(name for _, waits in measured for name in waits.layers))
     divided = any(waits.device is not None for _, waits in measured)
@@ -228,10 +228,10 @@ DRIVE_HEAD = (
 )  # fmt: skip
 
 
-def drive_rows(story: Story) -> list[Row]:
+def drive_rows(data: ReportData) -> list[Row]:
     """The NVMe drives' own figures, a row for each run and drive."""
     rows = []
-    for run in story.runs:
+    for run in data.runs:
         for drive, of in run.drives.rows():
             light, heavy = of["thermal_1"], of["thermal_2"]
             throttled = None if light is None or heavy is None else light + heavy
@@ -253,7 +253,7 @@ ENERGY_NOTE = (
 ENERGY_HEAD = ("run", "CPU packages W", "memory W", "machine W", "I/Os per joule")
 
 
-def energy_rows(story: Story) -> list[Row]:
+def energy_rows(data: ReportData) -> list[Row]:
     """Power of each run with counters."""
     return [
         (
@@ -262,7 +262,7 @@ def energy_rows(story: Story) -> list[Row]:
               for kind in ("package", "dram", "platform")),
             units.number(run.energy.ios_per_joule),
         )
-        for run in story.runs
+        for run in data.runs
         if run.energy.joules
     ]  # fmt: skip
 
@@ -279,11 +279,11 @@ def share_head(protocol: str) -> tuple[str, ...]:
     return ("run", "requests", *titles(columns_of(protocol)))
 
 
-def share_rows(story: Story, protocol: str) -> list[Row]:
+def share_rows(data: ReportData, protocol: str) -> list[Row]:
     """The operations on the target's mounts of this protocol, a row for each run and kind."""
     return [
         (str(run.step), name, *texts(columns_of(protocol), rates))
-        for run in story.runs
+        for run in data.runs
         for name, rates in run.share.operations.items()
         if rates.ops and run.share.protocol == protocol
     ]
@@ -381,10 +381,10 @@ def _device_cells(name: str, device: Device) -> Row:
     )  # fmt: skip
 
 
-def side_by_side(story: Story) -> list[RunRow]:
+def side_by_side(data: ReportData) -> list[RunRow]:
     """The runs to compare: none where there is only one. Experiments have tables of their own."""
-    points = {run.step for run in story.runs if run.point}
-    rows = [row for row in story.rows if row.step not in points]
+    points = {run.step for run in data.runs if run.point}
+    rows = [row for row in data.rows if row.step not in points]
     return rows if len(rows) > 1 else []
 
 
@@ -428,9 +428,9 @@ def name_of(run: Run) -> str:
     return printable(f"{run.name}, {run.point}" if run.point else run.name)
 
 
-def job_file_title(story: Story) -> str:
+def job_file_title(data: ReportData) -> str:
     """The title of the job file in a report."""
-    return ("Job file made from the options in fio's JSON" if story.foreign
+    return ("Job file made from the options in fio's JSON" if data.foreign
             else "The job file")  # fmt: skip
 
 
@@ -442,13 +442,13 @@ def verdicts(run: Run) -> Iterator[str]:
         yield printable(run.steady_state.text)
 
 
-def findings(story: Story) -> Iterator[str]:
+def findings(data: ReportData) -> Iterator[str]:
     """Findings with the seconds they are about (in older recordings: when they were reported), and
     whether they ended."""
-    for place, finding in enumerate(story.findings):
+    for place, finding in enumerate(data.findings):
         advice = f" → {finding.finding.advice}" if finding.finding.advice else ""
         when = period_text(finding.finding) or units.clock(finding.t)
-        end_text = _ended_text(finding, story.finding_ends.get(place))
+        end_text = _ended_text(finding, data.finding_ends.get(place))
         yield printable(f"{when}  {finding.finding.text}{end_text}{advice}")
 
 
@@ -462,13 +462,13 @@ def _ended_text(finding: FindingReported, ends: FindingEnds | None) -> str:
     return f" (ended{times} at {units.clock(ends.until)}, after {duration}{in_all}{suffix})"
 
 
-def event_lines(story: Story) -> Iterator[str]:
+def event_lines(data: ReportData) -> Iterator[str]:
     """Marks, changed tunables and warnings, in order of time."""
-    lines = [(m.t, f"mark: {m.text}") for m in story.marks]
-    lines += [(c.t, f"{c.name} of {c.device}: {c.before} → {c.now}") for c in story.changes]
-    lines += [(n.t, f"{n.level}: {n.text}") for n in story.notices]
-    lines += [(stall.start, f"stall: {stall.text}") for stall in story.stalls]
+    lines = [(m.t, f"mark: {m.text}") for m in data.marks]
+    lines += [(c.t, f"{c.name} of {c.device}: {c.before} → {c.now}") for c in data.changes]
+    lines += [(n.t, f"{n.level}: {n.text}") for n in data.notices]
+    lines += [(stall.start, f"stall: {stall.text}") for stall in data.stalls]
     for t, text in sorted(lines):
         yield printable(f"{units.clock(t)}  {text}")
-    if story.ending:
-        yield printable(story.ending)
+    if data.ending:
+        yield printable(data.ending)

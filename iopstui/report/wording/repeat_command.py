@@ -9,16 +9,16 @@ from iopstui.recording import layout as form
 from iopstui.report import experiment as report_experiment
 from iopstui.report.experiment import Experiment
 from iopstui.report.folding.run import Run
-from iopstui.report.story import Story
+from iopstui.report.report_data import ReportData
 from iopstui.text import printable
 
 
-def repeat(story: Story, run: Run) -> str:
+def repeat(data: ReportData, run: Run) -> str:
     """The iopstui command that repeats the run; "" where the job is unknown."""
-    job_run, header = run.job_run, story.header
-    if job_run is None or story.foreign:
+    job_run, header = run.job_run, data.header
+    if job_run is None or data.foreign:
         return ""
-    args = ["iopstui", "run", *targets_of(story, job_run), "--job", job_of(job_run)]
+    args = ["iopstui", "run", *targets_of(data, job_run), "--job", job_of(job_run)]
     for name, value in job_run.overrides.items():
         args += ["--set", f"{name}={value}"]
     args += ["--size", job_run.size] if job_run.size else []
@@ -33,9 +33,9 @@ def repeat(story: Story, run: Run) -> str:
     return printable(shlex.join(args))
 
 
-def targets_of(story: Story, job_run: form.JobRun) -> list[str]:
+def targets_of(data: ReportData, job_run: form.JobRun) -> list[str]:
     """Every TARGET of a command that repeats it; none if the job named its files itself."""
-    header = story.header
+    header = data.header
     files = header.own_files
     if files is None:
         # an older recording does not say: a file that fio opened was given, or named
@@ -48,18 +48,18 @@ def job_of(job_run: form.JobRun) -> str:
     return "job.fio" if job_run.job.endswith("/diskspd.fio") else job_run.job
 
 
-def repeat_experiment(story: Story, experiment: Experiment) -> str:
+def repeat_experiment(data: ReportData, experiment: Experiment) -> str:
     """The command that repeats the whole experiment."""
     job_run = next(
-        (run.job_run for run in story.runs if run.job_run and run.step in experiment.steps), None
+        (run.job_run for run in data.runs if run.job_run and run.step in experiment.steps), None
     )
     return report_experiment.repeat(
         experiment,
-        targets_of(story, job_run) if job_run else [p.path for p in story.header.target.places],
+        targets_of(data, job_run) if job_run else [p.path for p in data.header.target.places],
         job_run.size if job_run and not _varies(experiment, "size") else None,
         bool(job_run and job_run.bind) and not _varies(experiment, "bind"),
         [knob for knob in job_run.knobs if not _varies(experiment, knob[0])] if job_run else (),
-        story.header.interval_s,
+        data.header.interval_s,
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from iopstui import format as units
 from iopstui.model.experiment.plan import variant_letter
 from iopstui.report.folding.run import BUSY, COMPLETED, QUEUE, Run
-from iopstui.report.story import Story
+from iopstui.report.report_data import ReportData
 from iopstui.text import printable
 
 Row = tuple[str, ...]
@@ -19,34 +19,34 @@ NO_PROOF = (
 )
 
 
-def subject(stories: Sequence[Story]) -> str:
+def subject(reports: Sequence[ReportData]) -> str:
     """ "Two recordings", with results of fio "Three results"."""
-    noun = "results" if any(story.foreign for story in stories) else "recordings"
+    noun = "results" if any(data.foreign for data in reports) else "recordings"
     numerals = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine")
-    return f"{numerals[len(stories)] if len(stories) < len(numerals) else len(stories)} {noun}"
+    return f"{numerals[len(reports)] if len(reports) < len(numerals) else len(reports)} {noun}"
 
 
-def alignment_note(stories: Sequence[Story], shared: bool) -> str:
+def alignment_note(reports: Sequence[ReportData], shared: bool) -> str:
     """Note on the time axes of several recordings; "" if they share one and each begins with its
     recording."""
     text = "Charts start at the beginning of each recording's longest run." if any(
-        story.origin_t for story in stories) else ""  # fmt: skip
+        data.origin_t for data in reports) else ""  # fmt: skip
     if shared:
         return text
     return f"{text} Their lengths differ a lot, so each has its own time axis."
 
 
-def comparison(stories: Sequence[Story]) -> tuple[Row, list[Row]]:
+def comparison(reports: Sequence[ReportData]) -> tuple[Row, list[Row]]:
     """The figures of the longest runs beside each other, and what each has more than the first:
     the head and the rows; no rows where one holds an experiment, of which one run says little."""
-    names = [variant_letter(number) for number in range(len(stories))]
+    names = [variant_letter(number) for number in range(len(reports))]
     head = ("", *names, *(f"{name} against A" for name in names[1:]))
-    if any(story.experiments for story in stories):
+    if any(data.experiments for data in reports):
         return head, []
-    longest = [story.longest for story in stories]
-    empty = [""] * (len(stories) - 1)
+    longest = [data.longest for data in reports]
+    empty = [""] * (len(reports) - 1)
     rows: list[Row] = [
-        ("recording", *(printable(story.path.name) for story in stories), *empty),
+        ("recording", *(printable(data.path.name) for data in reports), *empty),
         ("job", *(printable(run.title) if run else units.MISSING for run in longest), *empty),
         ("measured for", *(f"{run.seconds:.1f} s" if run else "" for run in longest), *empty),
     ]

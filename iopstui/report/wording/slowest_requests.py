@@ -8,7 +8,7 @@ from iopstui import format as units
 from iopstui.model.metrics.slow.common_properties import common_properties
 from iopstui.model.metrics.slow.slow_ios import slow_ios
 from iopstui.model.samples import Exemplar
-from iopstui.report.story import Story
+from iopstui.report.report_data import ReportData
 from iopstui.text import printable
 
 TITLE = "Slowest requests"
@@ -28,14 +28,14 @@ COMMON = (
 )
 
 
-def claims(story: Story) -> list[str]:
+def claims(data: ReportData) -> list[str]:
     """What the slowest of the whole recording have in common, compared with random ones of it."""
-    return [f"{printable(claim.text)}." for claim in common_properties(story.slowest.selection())]
+    return [f"{printable(claim.text)}." for claim in common_properties(data.slowest.selection())]
 
 
-def rows(story: Story) -> Iterator[tuple[str, ...]]:
+def rows(data: ReportData) -> Iterator[tuple[str, ...]]:
     """A row for each, by direction, the slowest first."""
-    for t, request in story.slowest.all():
+    for t, request in data.slowest.all():
         yield (
             units.clock(t),
             printable(request.disk),
@@ -63,9 +63,9 @@ IOS_NOTE = "From fio's own log of each I/O: the job's side alone, nothing is kno
 IOS_COMMON = "What they have in common beyond chance (not necessarily the cause):"
 
 
-def io_rows(story: Story) -> Iterator[tuple[str, ...]]:
+def io_rows(data: ReportData) -> Iterator[tuple[str, ...]]:
     """A row for each of the slowest I/Os of each run."""
-    for run in story.runs:
+    for run in data.runs:
         for io in slow_ios(run.slowest_ios):
             yield (
                 str(run.step), io.direction, units.latency(io.latency_ns), units.size(io.size),
@@ -73,10 +73,10 @@ def io_rows(story: Story) -> Iterator[tuple[str, ...]]:
             )  # fmt: skip
 
 
-def io_claims(story: Story) -> list[str]:
+def io_claims(data: ReportData) -> list[str]:
     """What those of each run have in common."""
-    several = len(story.runs) > 1
+    several = len(data.runs) > 1
     return [
         f"{f'run {run.step}: ' if several else ''}{printable(claim)}."
-        for run in story.runs for claim in run.slowest_ios.get("in_common", ())
+        for run in data.runs for claim in run.slowest_ios.get("in_common", ())
     ]  # fmt: skip

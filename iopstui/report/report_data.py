@@ -47,7 +47,7 @@ class FindingEnds:
 
 
 @dataclass
-class Story:
+class ReportData:
     """Everything a report says about one recording. Strings are as they were recorded: whoever
     prints them makes them harmless.
 
@@ -92,7 +92,7 @@ class Story:
         return max(self.runs, key=lambda run: run.seconds, default=None)
 
 
-def gather(path: Path, redact: bool = False) -> Story:
+def load_report_data(path: Path, redact: bool = False) -> ReportData:
     """Read the recording. UsageError if it is not one, or holds no sample. ``redact``: without
     what says whose machine it is of."""
     with opened(path, redact) as recording:
@@ -101,22 +101,22 @@ def gather(path: Path, redact: bool = False) -> Story:
             raise UsageError(f"The recording {printable(str(path))} is empty: nothing to report.")
         try:
             # a redacted one learns as it is read, so it is read in order
-            story = None if redact else _read_story(recording, True)
+            data = None if redact else _read_report(recording, True)
         except SegmentMismatch:
-            story = None
-        if story is None:
-            story = _read_story(recording, False)
-    story.runs = [run for run in story.runs if run.total.frames or run.finished]
-    for run in story.runs:
+            data = None
+        if data is None:
+            data = _read_report(recording, False)
+    data.runs = [run for run in data.runs if run.total.frames or run.finished]
+    for run in data.runs:
         run.is_partial |= run.finished is None
-    return story
+    return data
 
 
-def _read_story(recording: Recording, several: bool) -> Story:
+def _read_report(recording: Recording, several: bool) -> ReportData:
     """``several``: by several processes, where that is worth it. Unsure if it must not be."""
     index, header = recording.index(), recording.header
     length = duration(index)
-    story = Story(
+    data = ReportData(
         recording.path, header, length, Heat(length), index.samples, empty(header.target.tree)
     )
     fold = ReplayFold(header)
@@ -124,24 +124,24 @@ def _read_story(recording: Recording, several: bool) -> Story:
     folded = fold_in_parallel(recording, fold) if several else None
     for item in folded or _one_by_one(recording, fold):
         if isinstance(item, Block):
-            take_block(story, item)
+            add_block(data, item)
             for step, figures in item.figures.items():
                 history.add_figures(step, figures)
             mark_intervals.add_figures(item.measured, item.first)
             continue
         for event in fold.feed(item):
-            _add_event(story, event)
+            _add_event(data, event)
             add_run_event(history, event)
             add_mark_event(mark_intervals, event)
         if fold.run is not None:
-            _run(story, fold.run.step).job_run = fold.run
-        story.devices = story.devices or tuple(fold.devices.values())
-    if fold.starts_during_run and story.runs:
-        story.runs[0].is_partial = True
-    story.rows = history.rows
-    story.mark_intervals = mark_intervals.all if mark_intervals.marked else []
-    story.ending = why_incomplete(recording, fold.has_end_marker)
-    return story
+            _run(data, fold.run.step).job_run = fold.run
+        data.devices = data.devices or tuple(fold.devices.values())
+    if fold.starts_during_run and data.runs:
+        data.runs[0].is_partial = True
+    data.rows = history.rows
+    data.mark_intervals = mark_intervals.all if mark_intervals.marked else []
+    data.ending = why_incomplete(recording, fold.has_end_marker)
+    return data
 
 
 def _one_by_one(recording: Recording, fold: ReplayFold) -> Iterator[Block | EventRecord]:
@@ -153,109 +153,109 @@ def _one_by_one(recording: Recording, fold: ReplayFold) -> Iterator[Block | Even
             return
 
 
-def take_block(story: Story, block: Block) -> None:
+def add_block(data: ReportData, block: Block) -> None:
     """The next intervals of a recording, or of fio's own documents."""
     for step, run in block.runs.items():
-        _run(story, step).join(run)
-    extend(story.series, story.header.interval_s, block.series)
-    story.heat.join(block.heat)
-    story.idle_waits.join(block.idle_waits)
-    story.slowest.join(block.slowest)
+        _run(data, step).join(run)
+    extend(data.series, data.header.interval_s, block.series)
+    data.heat.join(block.heat)
+    data.idle_waits.join(block.idle_waits)
+    data.slowest.join(block.slowest)
 
 
-def _run(story: Story, step: int) -> Run:
-    for run in story.runs:
+def _run(data: ReportData, step: int) -> Run:
+    for run in data.runs:
         if run.step == step:
             return run
-    story.runs.append(Run(step))
-    return story.runs[-1]
+    data.runs.append(Run(step))
+    return data.runs[-1]
 
 
-def _add_event(story: Story, event: events.Event) -> None:
+def _add_event(data: ReportData, event: events.Event) -> None:
     match event:
         case events.StepStarted():
-            _started(story, event)
+            _started(data, event)
         case events.ExperimentStarted():
-            story.experiments.append(Experiment(event.plan, event.t))
+            data.experiments.append(Experiment(event.plan, event.t))
         case (
             events.PointStarted()
             | events.PointFinished()
             | events.PointFailed()
             | events.ExperimentFinished()
         ):
-            if story.experiments:
-                story.experiments[-1].add_event(event)
+            if data.experiments:
+                data.experiments[-1].add_event(event)
         case events.StepFinished():
-            _run(story, event.step).finished = event
+            _run(data, event.step).finished = event
         case events.ExpectationChecked():
-            _run(story, event.step).outcomes.append(event)
+            _run(data, event.step).outcomes.append(event)
         case events.SteadyState():
-            _run(story, event.step).steady_state = event
+            _run(data, event.step).steady_state = event
         case _:
-            _add_message(story, event)
+            _add_message(data, event)
 
 
-def _started(story: Story, event: events.StepStarted) -> None:
-    run = _run(story, event.step)
+def _started(data: ReportData, event: events.StepStarted) -> None:
+    run = _run(data, event.step)
     run.started = event
-    if story.experiments:
-        run.point = story.experiments[-1].label_of_run(event.step)
+    if data.experiments:
+        run.point = data.experiments[-1].label_of_run(event.step)
 
 
-def _finding_ended(story: Story, event: events.FindingEnded) -> None:
+def _finding_ended(data: ReportData, event: events.FindingEnded) -> None:
     """An end belongs to the newest of its rule."""
-    of_rule = [n for n, finding in enumerate(story.findings) if finding.finding.rule == event.rule]
+    of_rule = [n for n, finding in enumerate(data.findings) if finding.finding.rule == event.rule]
     if of_rule:
-        ends = story.finding_ends.setdefault(of_rule[-1], FindingEnds())
+        ends = data.finding_ends.setdefault(of_rule[-1], FindingEnds())
         ends.times += 1
         ends.held_s += event.until - event.since
         ends.until = max(ends.until, event.until)
 
 
-def _add_message(story: Story, event: events.Event) -> None:
+def _add_message(data: ReportData, event: events.Event) -> None:
     """Take in a message, up to the number that a report can hold."""
     match event:
-        case events.Mark() if len(story.marks) < MAX_EVENTS:
-            story.marks.append(event)
-        case events.TunableChanged() if len(story.changes) < MAX_EVENTS:
-            story.changes.append(event)
-        case events.FindingReported() if len(story.findings) < MAX_EVENTS:
+        case events.Mark() if len(data.marks) < MAX_EVENTS:
+            data.marks.append(event)
+        case events.TunableChanged() if len(data.changes) < MAX_EVENTS:
+            data.changes.append(event)
+        case events.FindingReported() if len(data.findings) < MAX_EVENTS:
             # a finding is said again while it lasts: the report says the newest words of each once
-            step = story.runs[-1].step if story.runs else 0
-            for place, before in enumerate(story.findings):
+            step = data.runs[-1].step if data.runs else 0
+            for place, before in enumerate(data.findings):
                 is_same_rule = before.finding.rule == event.finding.rule
-                if is_same_rule and before.t >= _begin(story, step):
-                    story.findings[place] = events.FindingReported(before.t, event.finding)
+                if is_same_rule and before.t >= _begin(data, step):
+                    data.findings[place] = events.FindingReported(before.t, event.finding)
                     return
-            story.findings.append(event)
+            data.findings.append(event)
         case events.FindingEnded():
-            _finding_ended(story, event)
+            _finding_ended(data, event)
         case events.StallFound():
-            _stall(story, event.stall)
-        case events.Notice() if len(story.notices) < MAX_EVENTS:
+            _stall(data, event.stall)
+        case events.Notice() if len(data.notices) < MAX_EVENTS:
             # passing messages (fio's progress) are not part of a report
-            story.notices += [event] if event.level != "info" else []
+            data.notices += [event] if event.level != "info" else []
 
 
-def _stall(story: Story, stall: Stall) -> None:
+def _stall(data: ReportData, stall: Stall) -> None:
     """A long one is reported before its end, too: its last words replace those."""
-    last = story.stalls[-1] if story.stalls else None
+    last = data.stalls[-1] if data.stalls else None
     if last is not None and (last.disk, last.start) == (stall.disk, stall.start):
-        story.stalls[-1] = stall
-    elif len(story.stalls) < MAX_EVENTS:
-        story.stalls.append(stall)
+        data.stalls[-1] = stall
+    elif len(data.stalls) < MAX_EVENTS:
+        data.stalls.append(stall)
 
 
-def _begin(story: Story, step: int) -> float:
-    start = _run(story, step).started if step else None
+def _begin(data: ReportData, step: int) -> float:
+    start = _run(data, step).started if step else None
     return start.t if start else 0.0
 
 
-def take_row(story: Story, row: LogRow) -> None:
+def add_row(data: ReportData, row: LogRow) -> None:
     """Add an interval of fio's logs."""
     values = histogram.percentiles(row.bins, (50.0, 99.0, 99.9))
     ranks = [values.get(p) for p in (50.0, 99.0, 99.9)]
     unknown = [None] * 4
-    append(story.series, story.header.interval_s, row.t, row.seconds, row.iops, None, *ranks,
+    append(data.series, data.header.interval_s, row.t, row.seconds, row.iops, None, *ranks,
            *unknown, row.mean_ns, row.bw)  # fmt: skip
-    story.heat.add(row.t, row.seconds, row.bins)
+    data.heat.add(row.t, row.seconds, row.bins)

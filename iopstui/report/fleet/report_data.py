@@ -76,7 +76,7 @@ class FleetHeat:
 
 
 @dataclass
-class FleetStory:
+class FleetReportData:
     """Everything a report shows of many hosts.
 
     ``absent_seconds`` are the seconds of each host that are not in the totals. ``_begins`` are the
@@ -211,18 +211,18 @@ def _device_bytes(kernel: KernelSum) -> float | None:
     return MIB * sum(numbers) if numbers else None
 
 
-def gather_fleet(path: Path, redact: bool = False) -> FleetStory:
-    """Story of a file of JSON lines. UsageError for one that holds no frames."""
+def load_fleet_report(path: Path, redact: bool = False) -> FleetReportData:
+    """ReportData of a file of JSON lines. UsageError for one that holds no frames."""
     reading = Reading(path, redact, keep_bins=True)
     merger = reading.merger
-    story = FleetStory(path, reading.interval_s, redact, names=reading.name)
-    merger.on_interval = story.slot
-    for second in reading.seconds(story.note):
-        story.add(second)
-    story.totals, story.certificate = merger.run_sums(), certify_merge(merger)
-    story.hosts = merger.hosts
-    story.broken_lines, story.omissions = reading.broken_lines, tuple(reading.omissions())
-    if story.has_several_runs:
+    data = FleetReportData(path, reading.interval_s, redact, names=reading.name)
+    merger.on_interval = data.slot
+    for second in reading.seconds(data.note):
+        data.add(second)
+    data.totals, data.certificate = merger.run_sums(), certify_merge(merger)
+    data.hosts = merger.hosts
+    data.broken_lines, data.omissions = reading.broken_lines, tuple(reading.omissions())
+    if data.has_several_runs:
         rows = without_repeats(file_rows(path, "", lambda message: None), Deduplicator())
-        story.runs = [*runs_of(rows, reading.interval_s)]
-    return story
+        data.runs = [*runs_of(rows, reading.interval_s)]
+    return data
