@@ -34,6 +34,10 @@ def listed(live_state: LiveState) -> str:
     return "".join(part for row in finding_line.list_rows(live_state, 80, UTF8) for part, _ in row)
 
 
+def test_an_empty_list_explains_where_findings_come_from() -> None:
+    assert "Findings are listed here with their numbers." in " ".join(listed(state()).split())
+
+
 def test_the_finding_line_has_headline_advice_and_key() -> None:
     live_state = state(STARTED, FindingReported(9.0, ONE_CPU))
     assert "▲ One CPU completes nearly all I/O: CPU 1 runs 97 % of it" in text(live_state)

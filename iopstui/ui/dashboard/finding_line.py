@@ -220,7 +220,7 @@ def list_rows(state: LiveState, width: int, charset: Charset) -> list[Row]:
     if not state.findings.entries:
         text = (
             "No findings yet. A set of rules checks every second (without a job: the kernel "
-            "figures only). Findings are list_rows here with their numbers."
+            "figures only). Findings are listed here with their numbers."
         )
         return verdicts + wrap(width, charset, text)
     now = {id(entry) for entry in state.current_findings()}
