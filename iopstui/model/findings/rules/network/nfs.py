@@ -15,7 +15,13 @@ from iopstui.model.findings.evidence import (
 )
 from iopstui.model.findings.finding import Finding
 from iopstui.model.metrics.frame import FINAL, Frame
-from iopstui.model.metrics.shares.share import KIB, OperationRates, Share, sum_operations
+from iopstui.model.metrics.shares.share import (
+    KIB,
+    NFS_PROTOCOL,
+    OperationRates,
+    Share,
+    sum_operations,
+)
 
 SLOW_RTT_MS = 20.0
 """A network in one building and a server with SSDs or a write cache answer faster."""
@@ -79,7 +85,7 @@ def retransmissions(evidence: Evidence) -> Finding | None:
 
 def slow_server(evidence: Evidence) -> Finding | None:
     """Network and server take long for each answer, and this client little."""
-    shares = _recent_shares(evidence)
+    shares = recent_shares(evidence)
     rtts = [share.data.rtt for share in shares]
     if not shares or any(rtt is None or rtt < SLOW_RTT_MS for rtt in rtts):
         return None
@@ -96,7 +102,7 @@ def slow_server(evidence: Evidence) -> Finding | None:
 
 def client_queue(evidence: Evidence) -> Finding | None:
     """RPCs spend more time in this client than with network and server."""
-    shares = _recent_shares(evidence)
+    shares = recent_shares(evidence)
     if not shares or not all(map(_has_client_queue, shares)):
         return None
     total = sum_shares(shares, data=True)
@@ -115,7 +121,7 @@ def client_queue(evidence: Evidence) -> Finding | None:
 
 def small_requests(evidence: Evidence) -> Finding | None:
     """Each direct I/O of the job is split into several RPCs."""
-    split = split_text(evidence, _recent_shares(evidence), "RPCs")
+    split = split_text(evidence, recent_shares(evidence), "RPCs")
     if split is None:
         return None
     return Finding(
@@ -146,7 +152,7 @@ def split_text(evidence: Evidence, shares: Sequence[Share], requests: str) -> st
 
 def attribute_storm(evidence: Evidence) -> Finding | None:
     """Most requests ask for attributes."""
-    shares = _recent_shares(evidence)
+    shares = recent_shares(evidence)
     attributes_by_share = [
         sum_operations(_attribute_rates(share), share.seconds) for share in shares
     ]
@@ -166,10 +172,10 @@ def attribute_storm(evidence: Evidence) -> Finding | None:
     )
 
 
-def _recent_shares(evidence: Evidence) -> list[Share]:
-    """The NFS mount in the last seconds; empty if one of them lacks it."""
+def recent_shares(evidence: Evidence, protocol: str = NFS_PROTOCOL) -> list[Share]:
+    """The mount in the last seconds; empty if one of them lacks it."""
     shares = [frame.share for frame in recent_frames(evidence)]
-    measured = [share for share in shares if share is not None and share.smb is None]
+    measured = [share for share in shares if share is not None and share.protocol == protocol]
     return measured if len(measured) == len(shares) else []
 
 

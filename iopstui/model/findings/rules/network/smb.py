@@ -3,8 +3,6 @@ small requests. They need no job but for the size of its I/Os."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from iopstui import format as units
 from iopstui.model.findings.evidence import (
     ENOUGH_SECONDS,
@@ -14,9 +12,14 @@ from iopstui.model.findings.evidence import (
     recent_frames,
 )
 from iopstui.model.findings.finding import Finding
-from iopstui.model.findings.rules.network.nfs import SLOW_RTT_MS, split_text, sum_shares
+from iopstui.model.findings.rules.network.nfs import (
+    SLOW_RTT_MS,
+    recent_shares,
+    split_text,
+    sum_shares,
+)
 from iopstui.model.metrics.frame import FINAL, Frame
-from iopstui.model.metrics.shares.share import Share
+from iopstui.model.metrics.shares.share import SMB_PROTOCOL
 
 FEW_ANSWERS = 10
 """Times are counted in ticks: the mean of fewer is not known well enough."""
@@ -89,7 +92,7 @@ def reconnects(evidence: Evidence) -> Finding | None:
 
 def slow_server(evidence: Evidence) -> Finding | None:
     """Answers to reads and writes take long in all of the last seconds."""
-    shares = _recent_shares(evidence)
+    shares = recent_shares(evidence, SMB_PROTOCOL)
     if not shares or any(
         data.latency is None or data.latency < SLOW_RTT_MS or (data.answers or 0) < FEW_ANSWERS
         for data in (share.data for share in shares)
@@ -111,7 +114,7 @@ def slow_server(evidence: Evidence) -> Finding | None:
 
 def small_requests(evidence: Evidence) -> Finding | None:
     """Each direct I/O of the job is split into several requests."""
-    split = split_text(evidence, _recent_shares(evidence), "requests")
+    split = split_text(evidence, recent_shares(evidence, SMB_PROTOCOL), "requests")
     if split is None:
         return None
     return Finding(
@@ -120,10 +123,3 @@ def small_requests(evidence: Evidence) -> Finding | None:
         "mount with larger rsize and wsize; the server may set a limit (smb2 max read, smb2 max "
         "write), and SMB 1 and 2.0 have one of 64 KiB",
     )
-
-
-def _recent_shares(evidence: Evidence) -> Sequence[Share]:
-    """The SMB mount in the last seconds; empty if one of them lacks it."""
-    shares = [frame.share for frame in recent_frames(evidence)]
-    measured = [share for share in shares if share is not None and share.smb is not None]
-    return measured if len(measured) == len(shares) else []
