@@ -12,6 +12,7 @@ from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from iopstui.fleet.fleet_events import (
     FleetEvent,
@@ -119,15 +120,15 @@ class FigureHistory:
                 first % HISTORY_SECONDS * width + self._column,
                 after % HISTORY_SECONDS * width + self._column,
             )
+            result: Any
             if begin < end:
                 result = values[begin:end:width].tolist()
             elif first < after:
                 result = (values[begin::width] + values[self._column : end : width]).tolist()
             else:
                 result = []
-            if not math.isnan(sum(result)):  # nearly always
-                return [*result]
-            return [None if math.isnan(value) else value for value in result]
+            has_gap = math.isnan(sum(result))
+            return [None if math.isnan(value) else value for value in result] if has_gap else result
         return [self.at(second) for second in range(first, after)]
 
 
