@@ -190,7 +190,7 @@ class Tunables:
                 self._locks[directory] = fd
 
     def restore(self) -> list[str]:
-        """Restore everything; return sentences about failures. ``gone``: the disks no longer
+        """Restore everything; return sentences about failures. ``device_gone``: the disks no longer
         exist, so there was nothing to restore."""
         entries, snapshots = list(self._changed.values()), list(self._snapshots.values())
         self.device_gone = all(_has_vanished(Path(str(e["path"])), e, self._roots) for e in entries)

@@ -143,7 +143,7 @@ class LiveSession:
 
     def run_job(self, job: str, overrides: Mapping[str, str], plan: bool = False) -> None:
         """Run this job; a running one is stopped first. Failures arrive as events. ``plan``:
-        ``Planned`` comes first, and ``lay_out`` has it go on."""
+        ``RunPlanned`` comes first; ``lay_out`` continues."""
         from iopstui.preflight.job_request import JobRequest
 
         self.run_request(
@@ -182,7 +182,7 @@ class LiveSession:
         self._command(self._runs.lay_out)
 
     def start_run(self, start_signal: StartSignal) -> None:
-        """Start the waiting run; ``Executed`` gives the time of the start."""
+        """Start the waiting run; ``FioExecuted`` gives the time of the start."""
         self._command(lambda: self._runs.start_run(start_signal))
 
     def send_heartbeat(self) -> None:

@@ -309,7 +309,7 @@ def _continue_recording(
     session: LiveSession, previous: Path, first_files: dict[Path, Path]
 ) -> None:
     """Continue a recording with another device in a new file: FILE-2, FILE-3 ...
-    ``firsts`` maps each continued file to the first one."""
+    ``first_files`` maps each continued file to the first one."""
     from iopstui.recording.writer import next_free_path
 
     first = first_files.get(previous, previous)

@@ -165,7 +165,7 @@ def parse_expectation(
 def parse_figure_and_value(
     option: str, name: str, value: str, tree: Sequence[str], devices: Sequence[str]
 ) -> tuple[Field, float]:
-    """The figure that ``name`` means, its path concrete, and ``value`` in its unit. ``asked`` is
+    """The figure that ``name`` means, its path concrete, and ``value`` in its unit. ``option`` is
     the option with its text, for the UsageError."""
     field = _parse_field(option, name, tree, devices)
     return field, _parse_value(option, name, value, field)

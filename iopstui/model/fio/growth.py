@@ -118,8 +118,8 @@ def total_of(parts: list[Growth]) -> Growth:
 def row_growth(
     pair: RowPair, chosen_counters: ChosenCounters, packed: Mapping[str, PackedBins]
 ) -> dict[str, Growth]:
-    """Growth of one row since the document before, by direction. ``counted`` keeps by which counter
-    it is told; ``packed`` subtracts the histograms of many rows."""
+    """Growth of one row since the document before, by direction. ``chosen_counters`` keeps which
+    counter it is read from; ``packed`` subtracts the histograms of many rows."""
     growths = {}
     for name, now in pair.now.directions.items():
         if not (now.issued or now.io_bytes):

@@ -20,7 +20,8 @@ Matrix = Mapping[int, Mapping[int, float]]
 class RequestPath:
     """Means in ns of one second. ``lat_ns`` is fio's (slat + clat); ``waiting_ns`` from the
     request's allocation to its issue, ``device_ns`` from there to its completion; ``rest_ns`` what
-    is left: the program's side, before and after. ``why_not`` says why there is no rest."""
+    is left: the program's side, before and after. ``missing_reason`` says why there is
+    no rest."""
 
     waiting_ns: float
     device_ns: float

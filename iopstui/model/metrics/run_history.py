@@ -161,7 +161,8 @@ class RunFigures:
 
 @dataclass
 class _CurrentRun:
-    """The run that is under way. ``turned`` are tunables that were changed while it ran."""
+    """The run that is under way. ``tunable_changes`` are the tunables changed while
+    it ran."""
 
     row: RunRow
     options: Mapping[str, str]

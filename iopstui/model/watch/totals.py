@@ -28,7 +28,8 @@ class WeightedMean:
     _weight: float = 0.0
 
     def add(self, value: float | None, weight: float | None, is_complete: bool = True) -> None:
-        """One frame's value and its weight; ``whole``: the frame counts for ``most``."""
+        """One frame's value and its weight; ``is_complete``: the frame counts for the
+        highest value."""
         if value is None or not weight:
             return
         self._sum += value * weight

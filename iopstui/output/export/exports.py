@@ -77,7 +77,7 @@ class Exports:
         return self._listener.url if self._listener is not None else ""
 
     def sink_of(self, target: Target, report: Reporter) -> Sink:
-        """Sink for the events of a session with this target; ``tell`` reports failures to the
+        """Sink for the events of a session with this target; ``report`` tells failures to the
         user."""
         with self._lock:
             self._metrics.watches(target)

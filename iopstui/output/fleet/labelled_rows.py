@@ -135,7 +135,7 @@ def merged_streams(
     deduplicator: Deduplicator | None = None,
 ) -> Iterator[Labelled]:
     """The rows of all, by their wall clocks. A host that is in two of them is two hosts, unless one
-    is a copy of the other: ``once`` finds that out, and counts it."""
+    is a copy of the other: ``deduplicator`` finds that out and counts it."""
 
     def own(index: int, rows: Iterable[Labelled]) -> Iterator[tuple[float, int, Labelled]]:
         at = 0.0

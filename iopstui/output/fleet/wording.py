@@ -139,14 +139,14 @@ def outcome_text(text: str, outcomes: Mapping[str, Outcome]) -> str:
     unknown = sorted(name for name, outcome in outcomes.items() if outcome.passed is None)
     verdict = "FAIL" if missed else "not measured" if unknown or not outcomes else "PASS"
     values = [outcome for name, outcome in outcomes.items() if outcome.measured is not None]
-    text_ = f"{verdict}  {text}"
+    line = f"{verdict}  {text}"
     if values:
         op = max if values[0].expectation.op == "<=" else min
         worst = op(value.measured or 0.0 for value in values)
         unit = values[0].expectation.unit
         measured = latency(worst) if unit == "ns" else f"{number(worst)} {unit}".strip()
-        text_ += f": {measured}{'' if '' in outcomes else ' at the worst'}"
+        line += f": {measured}{'' if '' in outcomes else ' at the worst'}"
     for names, verb in ((missed, "not met by"), (unknown, "not measured on")):
         if names and names != [""]:
-            text_ += f"; {verb} {first_names(names)}"
-    return text_
+            line += f"; {verb} {first_names(names)}"
+    return line

@@ -29,9 +29,9 @@ MAX_NAME = 24
 
 @dataclass(frozen=True, slots=True)
 class XYCurve:
-    """A line of (x, y), with a dot at each point if ``dots``. ``words`` are written beside its
-    points ("" is nothing), ``bars`` are intervals through them, ``flag`` is the index of the one
-    that is marked as the knee."""
+    """A line of (x, y), with a dot at each point if ``dots``. ``point_labels`` are written
+    beside its points ("" is nothing), ``bars`` are intervals through them, ``highlighted`` is the
+    index of the one that is marked as the knee."""
 
     label: str
     style: str

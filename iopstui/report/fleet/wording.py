@@ -58,10 +58,10 @@ def facts(data: FleetReportData) -> Iterator[tuple[str, str]]:
 def endings(data: FleetReportData) -> Iterator[str]:
     """Describe how the hosts ended, and whether the sums match fio's."""
     certificate = data.certificate
-    certificate_ = replace(certificate)
+    shown = replace(certificate)
     for kind in ("failed", "interrupted", "lost", "differs", "unchecked", "ramp"):
-        setattr(certificate_, kind, tuple(map(data.names, getattr(certificate, kind))))
-    for line in ending(certificate_):
+        setattr(shown, kind, tuple(map(data.names, getattr(certificate, kind))))
+    for line in ending(shown):
         yield f"{line[0].upper()}{line[1:].rstrip('.')}."
 
 

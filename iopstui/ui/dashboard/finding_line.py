@@ -63,7 +63,8 @@ def box_rows(state: LiveState, width: int, height: int, charset: Charset) -> lis
     if not entries:
         body = pad([message(inner, charset, _no_finding_text(state))], height - 2, inner)
         return _in_box("Finding", (), (), body, width, charset)
-    finding, next_ = _current_finding(entries[0]), _advice_pieces(_current_finding(entries[0]))
+    finding = _current_finding(entries[0])
+    next_ = _advice_pieces(finding)
     last = _wrap_pieces(next_, inner, charset)[: max(1, height - 3)]
     space = height - 2 - len(last)
     head = _head(entries[0], state)[1:]

@@ -18,7 +18,7 @@ SWITCH_HINTS: tuple[Hint, ...] = (
 
 
 class DiskUsers(LiveRows):
-    """``builds`` and ``orders`` are of the processes and of the cgroups."""
+    """``builders`` and ``orders`` are of the processes and of the cgroups."""
 
     BINDINGS = [Binding("tab", "switch", show=False)]  # noqa: RUF012 (Textual's own form)
 

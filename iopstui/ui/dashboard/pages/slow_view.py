@@ -120,7 +120,7 @@ def _order(request: Exemplar) -> tuple[bool, int]:
 
 
 def _lane(other: Exemplar, request: Exemplar, lane_width: int, width: int, charset: Charset) -> Row:
-    """A request on the time axis of ``one``."""
+    """The request ``other`` on the time axis of ``request``."""
     label = f"{other.kind} {printable(other.comm) or f.MISSING}"
     line = Line(width, charset).add(f.cut(label, LABEL - 1).ljust(LABEL))
     line.add(f.latency(other.total_ns).rjust(FIGURE)).add("  ")
