@@ -48,6 +48,7 @@ def shape_of(text: str) -> JobShape:
         writes=any(may_write(options) for options in jobs),
         alignment=_aligned(jobs),
         offloads=any(_offloads(options) for options in jobs),
+        sync_interval=min(filter(None, map(_sync_interval, jobs)), default=None),
     )
 
 
@@ -84,6 +85,15 @@ def _depth(options: Options) -> int:
 
 def _offloads(options: Options) -> bool:
     return expand_variables(options.get("io_submit_mode", "")).strip() == "offload"
+
+
+def _sync_interval(options: Options) -> int | None:
+    """After how many writes a job syncs; ``None``: not after writes."""
+    if _has_option([options], ("sync",)):
+        return 1
+    texts = [options[name] for name in ("fsync", "fdatasync", "sync_file_range") if name in options]
+    counts = [_number(text.rpartition(":")[2]) for text in texts if expand_variables(text) != "0"]
+    return min(counts, default=None)
 
 
 def _smallest(jobs: Sequence[Options]) -> int | None:

@@ -83,6 +83,7 @@ def fio(
     slat_ns: float | None = None,
     clat_ns: float | None = None,
     levels: Mapping[str, float] | None = None,
+    direction: str = "read",
 ) -> FioInterval:
     ios = round(iops * seconds)
     total = DirectionInterval(
@@ -90,7 +91,7 @@ def fio(
         lat_ns=lat_ns, percentiles={}, max_ns=None, bins={}, bins_of="clat",
     )  # fmt: skip
     return FioInterval(
-        seconds=seconds, directions={"read": total}, total=total, jobs=(),
+        seconds=seconds, directions={direction: total}, total=total, jobs=(),
         iodepth_level=levels or {}, usr_cpu=None, sys_cpu=None, ctx_s=None, elapsed_s=None,
         eta_s=None, progress=None, ramp=False, reset=False, partial=False,
         measures_latency=True, counts_submissions=False,

@@ -96,7 +96,9 @@ def test_json_has_queues_with_cpus_tags_and_interrupts(devices: dict[str, BlockD
     assert by_name["vda"]["queue"]["rq_affinity"] == 1
     assert by_name["vda"]["in_use"] is True
     assert by_name["vda"]["in_use_by"] == ["vda1 is mounted at / (ext4)"]
-    assert by_name["vda1"]["mounts"] == [{"mountpoint": "/", "fstype": "ext4", "elsewhere": False}]
+    assert by_name["vda1"]["mounts"] == [
+        {"mountpoint": "/", "fstype": "ext4", "elsewhere": False, "journals_data": False}
+    ]
     assert by_name["loop0"]["in_use"] is False and by_name["loop0"]["queue"] is None
     assert by_name["nvme0c1n1"]["major"] is None
 

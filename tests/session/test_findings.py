@@ -209,7 +209,31 @@ def test_rules_look_only_at_seconds_since_the_change() -> None:
         ),
         (
             "[a]\nhipri=0\nfsync=1\n",
-            JobShape(1, 1, "psync", False, 1, syncs=True, block_size=4096, alignment=4096),
+            JobShape(
+                1,
+                1,
+                "psync",
+                False,
+                1,
+                syncs=True,
+                block_size=4096,
+                alignment=4096,
+                sync_interval=1,
+            ),
+        ),
+        (
+            "[a]\nfdatasync=32\n[b]\nsync_file_range=write:8\nfsync=0\n[c]\nend_fsync=1\n",
+            JobShape(
+                3,
+                1,
+                "psync",
+                False,
+                3,
+                syncs=True,
+                block_size=4096,
+                alignment=4096,
+                sync_interval=8,
+            ),
         ),
         (
             "[a]\niodepth=junk\nnumjobs=\n",

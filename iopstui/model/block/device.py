@@ -53,11 +53,13 @@ class QueueLimits:
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A mount of a device. ``elsewhere`` is True if only another mount namespace has it."""
+    """A mount of a device. ``elsewhere`` is True if only another mount namespace has it.
+    ``journals_data``: all data is written to the journal first (data=journal)."""
 
     mountpoint: str
     fstype: str
     elsewhere: bool = False
+    journals_data: bool = False
 
 
 @dataclass(frozen=True, slots=True)

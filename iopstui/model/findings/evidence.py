@@ -38,7 +38,8 @@ class JobShape:
     and again, so its CPU is always busy. ``offloads``: threads of fio's submit for the jobs
     (io_submit_mode=offload), so that a synchronous engine has a depth as well. ``syncs``: it calls
     fsync or the like, which writes more than it counts. ``block_size`` is its smallest I/O in bytes
-    (``None``: unknown), ``writes`` whether it may write, ``alignment``: all its
+    (``None``: unknown), ``sync_interval`` after how many writes it syncs at the most often
+    (``None``: not after writes), ``writes`` whether it may write, ``alignment``: all its
     I/Os begin at multiples of so many bytes (``None``: unknown)."""
 
     jobs: int = 1
@@ -53,6 +54,7 @@ class JobShape:
     writes: bool = False
     alignment: int | None = None
     offloads: bool = False
+    sync_interval: int | None = None
 
     @property
     def depth(self) -> int:

@@ -21,7 +21,7 @@ EXCLUDED_CAUSES: Mapping[str, str] = {
     "depth": "jobs that pause themselves or have a latency_target",
     "disagree": "empty flushes, which Linux counts as writes",
     "first-write": "other programs' I/O",
-    "flush": "other programs' flushes, unless there are many",
+    "flush": "flushes that the job's syncs cannot have caused: those are another program's",
     "iostats": "devices that count anyway (zram)",
     "irq-moved": "interrupts spread over several CPUs",
     "irq-outside": "queues whose CPUs are offline",
@@ -31,7 +31,8 @@ EXCLUDED_CAUSES: Mapping[str, str] = {
     "media-errors": "errors before the run",
     "misaligned": "reads, buffered writes",
     "more-jobs-than-cpus": "other programs' load (cpu-wait)",
-    "neighbour": "splits, flushes, file systems",
+    "neighbour": "splits, syncs, the file system's own writes, read-ahead and write-back of the "
+    "job",
     "net-full": "lost packets; a server that does not read",
     "nfs-attributes": "mounts whose READs and WRITEs are as many",
     "nfs-queue": "a server that takes longer than the queue",

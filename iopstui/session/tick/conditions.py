@@ -90,7 +90,7 @@ class ConditionsReader:
                 self._files = ConditionsFiles(self._roots)
             conditions = self._files.read(devices, names, t, cpus)
             if job_pids is not None:
-                conditions = replace(conditions, processes=self._other_programs(job_pids))
+                conditions = replace(conditions, processes=self._other_programs(job_pids, devices))
             if groups:
                 conditions = replace(conditions, groups=self._cgroups(names))
             self._results.append(conditions)
@@ -103,7 +103,9 @@ class ConditionsReader:
             self._groups = (tuple(names), CgroupLoad(names, self._roots))
         return self._groups[1].rates()
 
-    def _other_programs(self, job_pids: frozenset[int]) -> tuple[ProcessLoad, ...] | None:
+    def _other_programs(
+        self, job_pids: frozenset[int], devices: Mapping[str, BlockDevice]
+    ) -> tuple[ProcessLoad, ...] | None:
         """Other programs' I/O since the reading before; ``None`` at the first one."""
         if self._processes is None:
             from iopstui.linux.process.process_io import ProcessIo
@@ -112,6 +114,8 @@ class ConditionsReader:
         rates = self._processes.rates()
         if rates is None:
             return None
+        from iopstui.linux.devices.open_devices import devices_of
+
         excluded = job_pids | {os.getpid()}
         return tuple(
             ProcessLoad(
@@ -120,6 +124,7 @@ class ConditionsReader:
                 process.read_s,
                 process.write_s,
                 self._group_of(process.pid),
+                devices_of(process.pid, devices, self._roots),
             )
             for process in [process for process in rates if process.pid not in excluded][
                 :MAX_PROCESSES

@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from session_frames import whole_frames
 
+from iopstui.model.block.device import Mount
 from iopstui.model.findings import diagnosis
+from iopstui.model.findings.conditions import Array, Conditions, DeviceState
 from iopstui.model.findings.evidence import Evidence, JobShape, SteadyRun
 from iopstui.model.findings.finding import Finding
 from iopstui.model.metrics.frame import PARTIAL, RAMP
@@ -328,8 +330,54 @@ def test_what_explains_a_disagreement() -> None:
     split = fired(disagreement(1_000, 4_400, size=4096 * 1000 / 4_400, f_s=400))
     assert "vda 4.00k with the same bytes" in split.text
     assert "500 I/Os per second more, by another" in fired(disagreement(1_000, 1_500)).text
-    syncs = replace(LIBAIO, syncs=True)
-    assert "the job syncs" in fired(disagreement(1_000, 2_000, syncs)).text
+
+
+def test_more_io_is_the_syncs_only_where_they_can_have_caused_it() -> None:
+    syncs = replace(LIBAIO, syncs=True, sync_interval=1, writes=True)
+
+    def more(reads: float, writes: float) -> str:
+        frames = seconds(
+            4, interval=fio(1_000, direction="write"), disks={"vda": disk(reads, writes)}
+        )
+        evidence = Evidence(tuple(frames), devices=[device()], shape=syncs)
+        return fired(diagnosis.count_mismatch(evidence)).text
+
+    assert "because the job syncs" in more(0, 2_500)
+    assert "by another program (1.50k reads/s of 4 KiB)" in more(1_500, 1_000)
+    assert "by another program" in more(0, 60_000)
+
+
+def test_what_splits_requests_is_checked_before_it_is_named() -> None:
+    def split(bs: int, request: int, **changes: object) -> Finding:
+        ratio = bs / request
+        frames = seconds(
+            4, interval=fio(1_000, size=bs), disks={"md0": disk(1_000 * ratio, size=request)}
+        )
+        array = Array("idle", 0, 2, changes.pop("chunk", None))  # type: ignore[arg-type]
+        mounts = changes.pop("mounts", ())
+        target = replace(device(name="md0", **changes), mounts=mounts)  # type: ignore[arg-type]
+        evidence = Evidence(
+            tuple(frames), devices=[target], shape=replace(LIBAIO, block_size=bs),
+            conditions=Conditions(1.0, {"md0": DeviceState(array=array)}),
+        )  # fmt: skip
+        return fired(diagnosis.count_mismatch(evidence))
+
+    assert "max_sectors_kb of md0 allows 64 KiB" in split(262_144, 65_536, max_sectors_kb=64).text
+    assert "at the chunks of md0 (4k)" in split(16_384, 4_096, chunk=4_096).text
+    fragmented = split(65_536, 16_384, mounts=(Mount("/mnt", "ext4"),))
+    assert "fragmented" in fragmented.text and "filefrag" in fragmented.advice
+    assert "max_sectors_kb" not in fragmented.text
+    assert split(65_536, 16_384).advice == ""
+
+
+def test_direct_writes_that_are_missing_are_not_called_unwritten_blocks() -> None:
+    frames = tuple(seconds(4, interval=fio(9_000, direction="write"), disks={"vda": disk(0, 10)}))
+    mount = Mount("/mnt", "ext4", journals_data=True)
+    journaled = replace(device(), mounts=(mount,))
+    evidence = Evidence(frames, devices=[journaled], shape=replace(LIBAIO, writes=True))
+    assert "data=journal" in fired(diagnosis.count_mismatch(evidence)).text
+    plain = replace(evidence, devices=[device()])
+    assert "never written" not in fired(diagnosis.count_mismatch(plain)).text
 
 
 def test_agreement_and_what_can_t_be_compared_are_no_finding() -> None:

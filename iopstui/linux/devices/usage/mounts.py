@@ -183,7 +183,10 @@ def apply_mounts(
         for name in _members(first, table):
             device_mounts = mounts.setdefault(name, {})
             key = (entry.mountpoint, entry.elsewhere)
-            device_mounts.setdefault(key, Mount(entry.mountpoint, entry.fstype, entry.elsewhere))
+            device_mounts.setdefault(key, Mount(
+                entry.mountpoint, entry.fstype, entry.elsewhere,
+                "data=journal" in entry.super_options.split(","),
+            ))  # fmt: skip
     swaps = {finder.by_path(path) for path in table.swaps}
     return (
         {name: tuple(by_mountpoint.values()) for name, by_mountpoint in mounts.items()},

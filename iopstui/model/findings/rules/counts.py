@@ -7,10 +7,18 @@ from dataclasses import replace
 
 from iopstui import format as units
 from iopstui.model.block.device import BlockDevice
+from iopstui.model.findings.accounts import (
+    FLUSHES,
+    READS,
+    WRITES,
+    device_accounts,
+    kinds_text,
+)
 from iopstui.model.findings.evidence import (
     ENOUGH_SECONDS,
     LONG_ENOUGH,
     Evidence,
+    device_state,
     frame_start_s,
     recent_frames,
     recent_job_frames,
@@ -27,6 +35,8 @@ from iopstui.model.fio.job_rules import PASSTHROUGH
 from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import SUBMITTED, Frame
 from iopstui.model.rates import DiskRates
+from iopstui.model.samples import READ, WRITE
+from iopstui.model.sizes import size_text
 
 # another program's queue: so long, so full, so much of the time
 LONG_AWAIT_MS = 5.0
@@ -180,6 +190,13 @@ def _io_without_device(evidence: Evidence, head: str) -> Finding:
             f"{head}: no block device counts the rest ({'; '.join(evidence.uncounted_targets)})",
         )
     pronoun = "them" if len(evidence.devices) > 1 else "it"
+    if _writes_are_missing(evidence):
+        why = (
+            "data=journal keeps direct writes in the page cache, and writes them later"
+            if any(mount.journals_data for device in evidence.devices for mount in device.mounts)
+            else "the file system may keep direct writes in the page cache"
+        )
+        return Finding("disagree", f"{head}: the rest has not reached {pronoun} yet: {why}")
     return Finding(
         "disagree",
         f"{head}: the rest never reached {pronoun} (blocks of a file that were never written are "
@@ -187,17 +204,36 @@ def _io_without_device(evidence: Evidence, head: str) -> Finding:
     )
 
 
+def _writes_are_missing(evidence: Evidence) -> bool:
+    """Whether more of the job's writes than of its reads have not reached a device."""
+    frames = recent_job_frames(evidence)
+    account = next(device_accounts(evidence, frames), None)
+    if account is None:
+        return False
+    written, read = (
+        sum(frame.fio.directions[name].iops or 0.0 for frame in frames
+            if frame.fio is not None and name in frame.fio.directions) / len(frames)
+        for name in (WRITE, READ)
+    )  # fmt: skip
+    total = account.mean.total
+    return written - total[WRITES].ios_s > max(0.0, read - total[READS].ios_s)
+
+
 def _device_does_more(
     evidence: Evidence, device_io: DeviceFigures, head: str, fio_s: float, fio_bytes: float
 ) -> Finding:
     if fio_bytes and abs(device_io.bytes_s - fio_bytes) <= 0.1 * fio_bytes:
+        return _split_finding(evidence, head, fio_bytes / fio_s,
+                              device_io.bytes_s / device_io.data_ios_s)  # fmt: skip
+    surplus = device_io.data_ios_s - fio_s
+    more = f"{units.number(surplus)} I/Os per second more"
+    accounts = next(device_accounts(evidence, recent_job_frames(evidence)), None)
+    others = accounts.mean.others if accounts is not None else {}
+    if sum(flow.ios_s for kind, flow in others.items() if kind != FLUSHES) >= surplus / 2:
         return Finding(
-            "disagree",
-            f"{head} with the same bytes: requests are split ({units.size(fio_bytes / fio_s)} "
-            f"became {units.size(device_io.bytes_s / device_io.data_ios_s)} each)",
-            "max_sectors_kb is the largest request",
-        )
-    more = f"{units.number(device_io.data_ios_s - fio_s)} I/Os per second more"
+            "disagree", f"{head}: {more}, by another program ({kinds_text(others)})",
+            FIND_PROGRAM_ADVICE, "u",
+        )  # fmt: skip
     if evidence.shape.syncs:
         return Finding("disagree", f"{head}: {more}, because the job syncs, which makes the "
                        "file system or the disk write on its own")  # fmt: skip
@@ -207,6 +243,35 @@ def _device_does_more(
         FIND_PROGRAM_ADVICE,
         "u",
     )
+
+
+def _split_finding(evidence: Evidence, head: str, size: float, request: float) -> Finding:
+    """I/Os of so many bytes that became requests of so many: what may have split them."""
+    split = (
+        f"{head} with the same bytes: requests are split ({units.size(size)} became "
+        f"{units.size(request)} each)"
+    )
+    for device in evidence.devices:
+        most = device.queue.max_sectors_kb if device.queue is not None else None
+        if most is not None and request <= 1024 * most < size:
+            return Finding(
+                "disagree", f"{split}; max_sectors_kb of {device.name} allows {most} KiB",
+                f"raise /sys/block/{device.disk or device.name}/queue/max_sectors_kb, up to "
+                "max_hw_sectors_kb",
+            )  # fmt: skip
+    for device in evidence.devices:
+        array = device_state(device, evidence).array
+        if array is not None and array.chunk and request <= 1.1 * array.chunk < size:
+            return Finding(
+                "disagree", f"{split}, at the chunks of {device.name} ({size_text(array.chunk)})",
+                f"I/Os of up to {size_text(array.chunk)} are not split",
+            )  # fmt: skip
+    if any(device.mounts for device in evidence.devices):
+        return Finding(
+            "disagree", f"{split}; the file may be fragmented: no I/O crosses the end of an extent",
+            "filefrag -v shows the file's extents",
+        )  # fmt: skip
+    return Finding("disagree", f"{split}, maybe at the boundaries of a layer or by its driver")
 
 
 def busy_device(evidence: Evidence) -> Finding | None:

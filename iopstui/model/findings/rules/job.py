@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from iopstui import format as units
+from iopstui.model.findings.accounts import FLUSHES, device_accounts
 from iopstui.model.findings.evidence import (
     ENOUGH_SECONDS,
     SYNCHRONOUS,
@@ -25,6 +26,7 @@ from iopstui.model.findings.figures import (
     saturated_jobs,
 )
 from iopstui.model.findings.finding import Finding, device_names_text
+from iopstui.model.findings.rules.counts import FIND_PROGRAM_ADVICE
 from iopstui.model.findings.wait_figures import cpu_wait_percent, mean_waits
 from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import Frame
@@ -180,8 +182,19 @@ def sync_cost(evidence: Evidence) -> Finding | None:
     ):
         return None
     names, several = device_names_text(evidence.devices), len(evidence.devices) > 1
+    accounts = next(device_accounts(evidence, frames), None)
+    others_s = accounts.mean.others[FLUSHES].ios_s if accounts is not None else 0.0
     caches = {d.queue.write_cache for d in evidence.devices if d.queue and d.queue.write_cache}
     because = f" (write_cache {', '.join(sorted(caches))})" if caches else ""
+    if frames[0].fio is not None and others_s >= device_io.f_s / 2:
+        return Finding(
+            "flush",
+            f"{units.number(device_io.f_s)} flushes a second of {names}'s write cache{because}, "
+            f"{units.latency(await_ms * 1e6)} each (f_await); at least {units.number(others_s)} "
+            "of them are not this job's: another program syncs",
+            FIND_PROGRAM_ADVICE,
+            "u",
+        )
     return Finding(
         "flush",
         f"{units.number(device_io.f_s)} flushes a second of {names}'s write cache{because}, "
@@ -195,7 +208,7 @@ def _has_many_flushes(
     evidence: Evidence, frames: Sequence[Frame], device_io: DeviceFigures, each_ms: float
 ) -> bool:
     waiting = device_io.f_s * each_ms
-    if frames[0].fio is None:
+    if frames[0].fio is None or not evidence.shape.syncs:
         return device_io.f_s >= MANY_FLUSHES_S and waiting >= 2 * MIN_FLUSHING_MS
     return evidence.shape.syncs and device_io.f_s >= 1 and (
         waiting >= MIN_FLUSHING_MS or device_io.f_s >= 0.3 * device_io.w_s

@@ -7,7 +7,13 @@ from collections.abc import Sequence
 from functools import partial
 
 from iopstui import format as units
-from iopstui.model.block.device import BlockDevice
+from iopstui.model.findings.accounts import (
+    WRITES,
+    Account,
+    DeviceAccounts,
+    device_accounts,
+    kinds_text,
+)
 from iopstui.model.findings.conditions import ProcessLoad
 from iopstui.model.findings.evidence import (
     ENOUGH_SECONDS,
@@ -40,8 +46,11 @@ MIN_LAYER_SHARE = 0.5
 OTHER_IO_SHARE = 0.3
 OTHER_IOPS = 50.0
 OTHER_IN_FLIGHT = 1.0
-# how many times more or less than others move on the device a process may move in all
-MAX_RATE_FACTOR = 3.0
+OTHER_BYTES_S = 16 << 20
+# bytes of a process, as a multiple of those that others move on the device
+MIN_RATE_SHARE, MAX_RATE_FACTOR = 0.3, 3.0
+MAX_NAMED = 2
+UNKNOWN_PROCESS = "; no process seen has a file open on {} and does that much I/O"
 # seconds after which a neighbour is reported without its name
 NAMELESS_AFTER_SECONDS = 10
 
@@ -169,109 +178,72 @@ def _is_idle(evidence: Evidence, frame: Frame) -> bool:
 
 def other_program(evidence: Evidence) -> Finding | None:
     """Another program's I/O on a device that the job's I/Os wait in."""
-    other_io = _other_io(evidence)
-    if other_io is None:
+    shared = _shared_device(evidence)
+    if shared is None:
         return None
     processes = evidence.conditions.processes
     if processes is None and len(evidence.measured) < NAMELESS_AFTER_SECONDS:
         return None
-    name, other_s, all_of_them, in_flight, moved = other_io
-    fits = _likely_process(processes or (), moved)
+    account = shared.mean
+    others, whole = account.all_others, account.whole
     text = (
-        f"{units.number(other_s)} of {units.number(all_of_them)} I/Os a second on {name} are not "
-        f"this job's; {in_flight:.1f} of them are in flight on average"
+        f"{units.number(others.ios_s)} of {units.number(whole.ios_s)} I/Os a second on "
+        f"{shared.name} are not this job's ({kinds_text(account.others)}; "
+        f"{units.size(others.bytes_s)}/s of {units.size(whole.bytes_s)}/s): on average they are "
+        f"{others.queue:.1f} of the {whole.queue:.1f} requests in it"
     )
-    if fits is None:
-        unknown = "" if processes is None else ": no process seen does that much I/O"
-        return Finding("neighbour", text + unknown, FIND_PROGRAM_ADVICE, "u")
-    location = f" in {fits.group}" if fits.group else ""
+    named = _processes_on(shared.name, processes or (), others.bytes_s)
+    if not named:
+        unknown = "" if processes is None else UNKNOWN_PROCESS.format(shared.name)
+        written = account.others[WRITES].bytes_s >= others.bytes_s / 2 > 0
+        cached = " (the kernel writes back what programs wrote into the page cache)"
+        return Finding("neighbour", text + unknown + cached * written, FIND_PROGRAM_ADVICE, "u")
+    loads = " and ".join(
+        f"{load.comm} (PID {load.pid}{f' in {load.group}' * bool(load.group)}: "
+        f"{units.size(load.read_bytes_s)}/s read, {units.size(load.write_bytes_s)}/s written)"
+        for load in named
+    )
+    names = " and ".join(f"{load.comm}, PID {load.pid}" for load in named)
     return Finding(
         "neighbour",
-        f"{text}: it may be {fits.comm} (PID {fits.pid}{location}: "
-        f"{units.size(fits.read_bytes_s)}/s read, {units.size(fits.write_bytes_s)}/s written)",
-        f"stop it while you measure: {fits.comm}, PID {fits.pid}",
+        f"{text}; it may be {loads}, which {'have' if len(named) > 1 else 'has'} a file open on "
+        f"{shared.name}",
+        f"stop {'them' if len(named) > 1 else 'it'} while you measure: {names}",
     )
 
 
 def needs_process_readings(evidence: Evidence) -> bool:
     """Whether it is worth reading which processes do I/O."""
-    return _other_io(evidence) is not None
+    return _shared_device(evidence) is not None
 
 
-def _other_io(evidence: Evidence) -> tuple[str, float, float, float, float] | None:
-    """(device, others' I/Os per second, all I/Os per second, others' in it at a time, others' bytes
-    per second)."""
-    frames, shape = recent_job_frames(evidence), evidence.shape
-    if not frames or shape.direct is not True or shape.syncs or evidence.uncounted_targets:
+def _shared_device(evidence: Evidence) -> DeviceAccounts | None:
+    """The first device from the top down that others use so much that the job's I/Os wait for
+    theirs."""
+    frames = recent_job_frames(evidence)
+    if not frames or evidence.uncounted_targets:
         return None
-    for name, users in _single_path(evidence):
-        rates = [_other_io_in_second(frame, name, users) for frame in frames]
-        if None in rates:
-            continue
-        measured = [rate for rate in rates if rate is not None]
-        other_s, total_s, in_flight, moved = (
-            fmean(values) for values in zip(*measured, strict=True)
-        )
-        clear = all(o >= max(OTHER_IOPS, OTHER_IO_SHARE * a) for o, a, _, _ in measured)
-        if (
-            clear
-            and in_flight >= OTHER_IN_FLIGHT
-            and min(rate[2] for rate in measured) >= OTHER_IN_FLIGHT / 3
-        ):
-            return name, other_s, total_s, in_flight, moved
+    for accounts in device_accounts(evidence, frames):
+        queues = [account.all_others.queue for account in accounts.seconds]
+        clear = all(map(_is_shared, accounts.seconds))
+        if clear and fmean(queues) >= OTHER_IN_FLIGHT and min(queues) >= OTHER_IN_FLIGHT / 3:
+            return accounts
     return None
 
 
-def _single_path(evidence: Evidence) -> list[tuple[str, tuple[str, ...]]]:
-    """Each device that has all the I/Os of those above it, once each, and these; () for a device
-    that the job itself works on."""
-    if len(evidence.devices) != 1:
-        return []
-    top = evidence.devices[0]
-    path: list[tuple[str, tuple[str, ...]]] = [(top.name, ())]
-    current: BlockDevice | None = top
-    while current is not None:
-        if current.disk:
-            path.append((current.disk, (current.name,)))
-        lower = devices_below(current.name, evidence)
-        simple = current.kind in ("dm", "partition", "loop") or current.disk
-        if len(lower) != 1 or not simple:
-            break
-        path.append((lower[0], (current.name,)))
-        current = next((device for device in evidence.tree if device.name == lower[0]), None)
-    return path
+def _is_shared(account: Account) -> bool:
+    others = account.all_others
+    many = others.ios_s >= OTHER_IOPS or others.bytes_s >= OTHER_BYTES_S
+    return many and account.others_share.most >= OTHER_IO_SHARE
 
 
-def _other_io_in_second(
-    frame: Frame, name: str, users: Sequence[str]
-) -> tuple[float, float, float, float] | None:  # fmt: skip
-    """(others' I/Os per second, all, others' in the device, others' bytes) of one second. Split and
-    merged requests are not others': bytes have to be more as well."""
-    disk, total = frame.disks.get(name), frame.fio.total if frame.fio else None
-    uppers = [frame.disks[user] for user in users if user in frame.disks]
-    if disk is None or total is None or disk.ios_s is None or len(uppers) < len(users):
-        return None
-    ios, moved = total.iops or 0.0, total.bw or 0.0
-    if users:
-        ios = sum(upper.ios_s or 0.0 for upper in uppers)
-        moved = sum(upper.bytes_s or 0.0 for upper in uppers)
-    theirs = min(disk.ios_s - (disk.f_s or 0.0) - ios, disk.ios_s)
-    if not ios or (disk.bytes_s or 0.0) < 1.1 * moved or disk.aqu_sz is None:
-        return 0.0, disk.ios_s, 0.0, 0.0
-    in_flight = disk.aqu_sz * theirs / disk.ios_s if disk.ios_s else 0.0
-    return theirs, disk.ios_s, in_flight, (disk.bytes_s or 0.0) - moved
-
-
-def _likely_process(processes: Sequence[ProcessLoad], moved: float) -> ProcessLoad | None:
-    """The process whose I/O is closest to so many bytes per second. /proc/PID/io adds up all
-    disks, so one that moves far more is busy on another."""
-    processes_by_rate = [
-        (process.read_bytes_s + process.write_bytes_s, process) for process in processes
+def _processes_on(name: str, processes: Sequence[ProcessLoad], moved: float) -> list[ProcessLoad]:
+    """The processes that have a file open on this device and do a good part of so many bytes per
+    second. /proc/PID/io adds up all disks, so one that moves far more is busy on another."""
+    using = [process for process in processes if name in (process.devices or ())]
+    loads = [(process.read_bytes_s + process.write_bytes_s, process) for process in using]
+    fitting = [
+        pair for pair in loads if MIN_RATE_SHARE <= pair[0] / max(moved, 1.0) <= MAX_RATE_FACTOR
     ]
-    candidates = [
-        (max(total, moved) / min(total, moved), process)
-        for total, process in processes_by_rate
-        if total and moved
-    ]
-    best = min(candidates, key=lambda pair: pair[0], default=None)
-    return best[1] if best is not None and best[0] <= MAX_RATE_FACTOR else None
+    fitting.sort(key=lambda pair: -pair[0])
+    return [process for _, process in fitting[:MAX_NAMED]]

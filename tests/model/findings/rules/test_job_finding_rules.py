@@ -15,7 +15,8 @@ from iopstui.model.findings.rules.counts import busy_device
 from iopstui.model.metrics.waits import Waits
 
 QUIET = dict.fromkeys(range(4), 40.0)
-SYNCS = JobShape(engine="libaio", direct=True, syncs=True, block_size=4096, writes=True)
+SYNCS = JobShape(engine="libaio", direct=True, syncs=True, block_size=4096, writes=True,
+                 sync_interval=1)  # fmt: skip
 
 
 # -- flushes
@@ -23,7 +24,7 @@ SYNCS = JobShape(engine="libaio", direct=True, syncs=True, block_size=4096, writ
 
 def syncing(f_s: float, f_await: float, w_s: float = 800.0, shape: JobShape = SYNCS) -> Evidence:
     disks = {"vda": disk(0.0, w_s, f_s=f_s, f_await=f_await)}
-    frames = seconds(3, interval=fio(w_s - f_s), disks=disks)
+    frames = seconds(3, interval=fio(w_s - f_s, direction="write"), disks=disks)
     return Evidence(tuple(frames), devices=[device(write_cache="write back")], shape=shape)
 
 
@@ -37,10 +38,19 @@ def test_a_job_that_syncs_is_not_said_to_split() -> None:
     assert [one.rule for one in diagnose(syncing(400.0, 2.0))] == ["flush"]
 
 
-def test_few_flushes_or_none_of_the_job_s_are_no_finding() -> None:
+def test_few_flushes_are_no_finding() -> None:
     assert job_rules.sync_cost(syncing(5.0, 2.0)) is None
     assert job_rules.sync_cost(syncing(0.0, 2.0)) is None
-    assert job_rules.sync_cost(syncing(400.0, 2.0, shape=replace(SYNCS, syncs=False))) is None
+    assert job_rules.sync_cost(syncing(40.0, 2.0, shape=replace(SYNCS, syncs=False))) is None
+
+
+@pytest.mark.parametrize(
+    "shape", [replace(SYNCS, syncs=False, sync_interval=None), replace(SYNCS, sync_interval=1000)]
+)
+def test_flushes_that_the_job_can_not_have_caused_are_another_programs(shape: JobShape) -> None:
+    found = fired(job_rules.sync_cost(syncing(400.0, 2.0, shape=shape)))
+    assert "of them are not this job's: another program syncs" in found.text
+    assert "fsync=32" not in found.advice
 
 
 def idle_flushes(f_s: float, f_await: float) -> Finding | None:

@@ -1,0 +1,400 @@
+"""Whose I/O a device does: the job's, somebody else's, or unknown.
+
+An account divides what a device did in one second by kind (reads, writes, discards, flushes) and by
+three measures: requests, bytes, and requests in the device at a time. The job can have caused no
+more than it completed in that direction, with what its syncs, its file system and its buffered
+writes may add: what is above that is others'. What it has surely caused is its own, and what lies
+between the two is unknown. Without a job all of it is others'.
+
+Limits of the method:
+
+- Two programs' requests of one kind count as equally slow, unless the job's own latency says less.
+- Buffered reads may have the kernel read ahead as much as it likes: none of a device's reads are
+  others' then. Buffered writes reach the device later, but not more than were written.
+- A device below a layer is compared with that layer's own counters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+
+from iopstui import format as units
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.findings.evidence import Evidence, JobShape, recent_frames
+from iopstui.model.findings.finding import device_names_text
+from iopstui.model.findings.wait_figures import devices_below
+from iopstui.model.fio.interval import DirectionInterval, FioInterval
+from iopstui.model.metrics.frame import Frame
+from iopstui.model.rates import DiskRates
+from iopstui.model.samples import MIXED, READ, TRIM, WRITE
+
+READS, WRITES, DISCARDS, FLUSHES = "reads", "writes", "discards", "flushes"
+KINDS = (READS, WRITES, DISCARDS, FLUSHES)
+LETTERS = {READS: "r", WRITES: "w", DISCARDS: "d", FLUSHES: "f"}
+_DIRECTIONS = {READS: READ, WRITES: WRITE, DISCARDS: TRIM}
+
+SLACK = 1.05
+"""fio's second and the kernel's begin at slightly different moments."""
+SYNC_FLUSHES, SYNC_WRITES, SYNC_BYTES = 3.0, 4.0, 64 << 10
+"""What one sync may add: flushes around a journal's commit, its writes, and their bytes."""
+OTHER_FLUSHES_S = 2.0
+METADATA_SHARE, METADATA_IOS, METADATA_BYTES = 0.25, 50.0, 2 << 20
+"""What a file system may write for a job's writes: a share of them, and so much a second."""
+LARGEST_REQUEST = 1280 << 10
+PAGE = 4096
+NAMED_SHARE = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """I/O of one kind: requests and bytes per second, and requests in the device at a time."""
+
+    ios_s: float = 0.0
+    bytes_s: float = 0.0
+    queue: float = 0.0
+
+    def __add__(self, other: Flow) -> Flow:
+        return Flow(
+            self.ios_s + other.ios_s, self.bytes_s + other.bytes_s, self.queue + other.queue
+        )
+
+    def __sub__(self, other: Flow) -> Flow:
+        return Flow(
+            max(0.0, self.ios_s - other.ios_s),
+            max(0.0, self.bytes_s - other.bytes_s),
+            max(0.0, self.queue - other.queue),
+        )
+
+    def share_of(self, whole: Flow) -> Flow:
+        """Each measure as a part (0..1) of another's; 0 where that has none."""
+        return Flow(
+            self.ios_s / whole.ios_s if whole.ios_s else 0.0,
+            self.bytes_s / whole.bytes_s if whole.bytes_s else 0.0,
+            self.queue / whole.queue if whole.queue else 0.0,
+        )
+
+    @property
+    def most(self) -> float:
+        """The largest of its measures, of a share."""
+        return max(self.ios_s, self.bytes_s, self.queue)
+
+
+NOTHING = Flow()
+UNLIMITED = Flow(inf, inf, inf)
+Flows = Mapping[str, Flow]
+"""By kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What the device ``name`` did in some seconds, and what of it is the job's and others'."""
+
+    name: str
+    total: Flows
+    job: Flows
+    others: Flows
+
+    @property
+    def whole(self) -> Flow:
+        """All kinds together. A flush is among the requests already: as an empty write."""
+        return _together(self.total)
+
+    @property
+    def all_others(self) -> Flow:
+        """The same of what is not the job's."""
+        return _together(self.others)
+
+    @property
+    def others_share(self) -> Flow:
+        """The part (0..1) of each measure that is surely not the job's."""
+        return self.all_others.share_of(self.whole)
+
+    def unknown(self, kind: str) -> Flow:
+        """What may be the job's or not."""
+        return self.total[kind] - self.job[kind] - self.others[kind]
+
+
+def _together(flows: Flows) -> Flow:
+    whole = NOTHING
+    for kind, flow in flows.items():
+        whole += Flow(0.0 if kind == FLUSHES else flow.ios_s, flow.bytes_s, flow.queue)
+    return whole
+
+
+@dataclass(frozen=True, slots=True)
+class JobLimits:
+    """What decides how much I/O a job can cause beyond its own: its ``shape``, whether it works on
+    ``files``, whether their file system ``journals_data``, the largest request of the devices in
+    bytes, and bytes of buffered writes that may still reach them per second."""
+
+    shape: JobShape
+    files: bool = False
+    journals_data: bool = False
+    largest_request: float = LARGEST_REQUEST
+    dirty_bytes_s: float = inf
+
+    def most(self, kind: str, fio: FioInterval) -> Flow:
+        """The most that the job can have caused of this kind in this second."""
+        if MIXED in fio.directions and kind != FLUSHES:
+            return UNLIMITED
+        own = self.least(kind, fio)
+        if kind == FLUSHES:
+            return Flow(SYNC_FLUSHES * self._syncs_s(fio) + OTHER_FLUSHES_S, 0.0, inf)
+        if kind == DISCARDS:
+            return own if not own.ios_s else Flow(inf, own.bytes_s, inf)
+        split = self._requests_per_io()
+        scaled = Flow(own.ios_s * split, own.bytes_s, own.queue * split)
+        if kind == READS:
+            return self._most_reads(scaled, fio)
+        return self._most_writes(scaled, fio)
+
+    def least(self, kind: str, fio: FioInterval) -> Flow:
+        """The I/O of this kind that the job itself asked for."""
+        part = fio.directions.get(_DIRECTIONS.get(kind, ""))
+        return NOTHING if part is None else _own_flow(part)
+
+    def _most_reads(self, own: Flow, fio: FioInterval) -> Flow:
+        if self.shape.direct is True:
+            return own if not self.files else own + Flow(METADATA_SHARE * own.ios_s, 0.0, 0.0)
+        block = self.shape.block_size
+        # a write of part of a page reads the rest of it
+        partial = self.shape.writes and (block is None or block % PAGE != 0)
+        return UNLIMITED if own.ios_s or partial else NOTHING
+
+    def _most_writes(self, own: Flow, fio: FioInterval) -> Flow:
+        if not self.shape.writes and not own.ios_s:
+            return Flow(METADATA_IOS, PAGE * METADATA_IOS, inf) if self.files else NOTHING
+        if self.shape.direct is not True:
+            return Flow(inf, self.dirty_bytes_s, inf)
+        syncs_s = self._syncs_s(fio)
+        most = own + Flow(SYNC_WRITES * syncs_s, SYNC_BYTES * syncs_s, inf if syncs_s else 0.0)
+        if self.files:
+            copies = METADATA_SHARE + self.journals_data
+            most += Flow(
+                METADATA_SHARE * own.ios_s + METADATA_IOS,
+                copies * own.bytes_s + METADATA_BYTES,
+                METADATA_SHARE * own.queue,
+            )
+        return most
+
+    def _syncs_s(self, fio: FioInterval) -> float:
+        """The most syncs per second that the job can have called."""
+        if not self.shape.syncs:
+            return 0.0
+        writes_s = sum((fio.directions[name].iops or 0.0) for name in (WRITE, MIXED)
+                       if name in fio.directions)  # fmt: skip
+        every = self.shape.sync_interval
+        return writes_s / every if every else float(self.shape.jobs)
+
+    def _requests_per_io(self) -> float:
+        """How many requests one I/O of the job becomes at most, as far as sizes say."""
+        size = self.shape.block_size
+        return 1.0 if size is None else float(-(-size // int(self.largest_request)))
+
+
+def _own_flow(part: DirectionInterval) -> Flow:
+    latency = part.lat_ns if part.lat_ns is not None else part.clat_ns
+    iops = part.iops or 0.0
+    return Flow(
+        iops, part.bw or 0.0, inf if latency is None and iops else iops * (latency or 0.0) / 1e9
+    )
+
+
+def device_flows(disk: DiskRates) -> dict[str, Flow]:
+    """What a device did, by kind. Empty flushes are left out of the writes."""
+    flows = {}
+    for kind, letter in LETTERS.items():
+        rate = getattr(disk, f"{letter}_s") or 0.0
+        moved = 0.0 if kind == FLUSHES else getattr(disk, f"{letter}_bytes_s") or 0.0
+        queue = rate * (getattr(disk, f"{letter}_await") or 0.0) / 1e3
+        flows[kind] = Flow(rate, moved, queue)
+    writes, flushes = flows[WRITES], flows[FLUSHES]
+    flows[WRITES] = Flow(max(0.0, writes.ios_s - flushes.ios_s), writes.bytes_s, writes.queue)
+    return flows
+
+
+def job_account(frame: Frame, names: Sequence[str], limits: JobLimits) -> Account | None:
+    """The account of the devices that the job works on, together; ``None`` if one is not
+    measured."""
+    disk = frame.combined(names)
+    if disk is None or disk.r_s is None or disk.w_s is None:
+        return None
+    fio = frame.fio
+    least = {kind: limits.least(kind, fio) if fio else NOTHING for kind in KINDS}
+    most = {kind: limits.most(kind, fio) if fio else NOTHING for kind in KINDS}
+    if limits.shape.direct is not True:
+        least = dict.fromkeys(KINDS, NOTHING)
+    return _divided(", ".join(names), device_flows(disk), least, most, limits.largest_request)
+
+
+def _lower_account(frame: Frame, name: str, uppers: Sequence[BlockDevice]) -> Account | None:
+    """The account of a device that has all the I/Os of those above it. What is others' on those
+    above is in their own accounts."""
+    disk, above = frame.disks.get(name), [frame.disks.get(upper.name) for upper in uppers]
+    if disk is None or disk.r_s is None or disk.w_s is None or None in above:
+        return None
+    least = {kind: NOTHING for kind in KINDS}
+    for upper_disk in above:
+        if upper_disk is not None:
+            least = {kind: least[kind] + flow for kind, flow in device_flows(upper_disk).items()}
+    most = dict(least)
+    if any(upper.kind == "loop" for upper in uppers):
+        # the page cache of the file: reads ahead, and writes later
+        reads = least[READS]
+        most[READS] = Flow(inf, 2 * reads.bytes_s, inf)
+        most[WRITES] = most[FLUSHES] = UNLIMITED
+    return _divided(name, device_flows(disk), least, most, LARGEST_REQUEST)
+
+
+def _divided(name: str, total: Flows, least: Flows, most: Flows, largest: float) -> Account:
+    others = {kind: _beyond(total[kind], most[kind], kind, largest) for kind in KINDS}
+    job = {}
+    for kind in KINDS:
+        rest = total[kind] - others[kind]
+        own = Flow(min(rest.ios_s, least[kind].ios_s), min(rest.bytes_s, least[kind].bytes_s))
+        share = own.ios_s / rest.ios_s if rest.ios_s else 0.0
+        job[kind] = Flow(own.ios_s, own.bytes_s, rest.queue * share)
+    return Account(name, total, job, others)
+
+
+def _beyond(total: Flow, most: Flow, kind: str, largest: float) -> Flow:
+    """What a device did beyond the most that the job can have caused."""
+    if not total.ios_s:
+        return NOTHING
+    moved = max(0.0, total.bytes_s - SLACK * most.bytes_s)
+    ios = max(0.0, total.ios_s - SLACK * most.ios_s)
+    if kind != FLUSHES:
+        # more requests with the same bytes are the job's, split; more bytes are at least so many
+        ios = min(total.ios_s, max(ios, moved / largest)) if moved else 0.0
+    if not ios:
+        return NOTHING
+    queue = total.queue * ios / total.ios_s
+    if moved:
+        queue = min(total.queue, max(queue, total.queue - SLACK * most.queue))
+    return Flow(ios, moved, queue)
+
+
+def single_path(evidence: Evidence) -> list[tuple[str, tuple[BlockDevice, ...]]]:
+    """Each device below the job's only one that has all the I/Os of those above it, once each, and
+    these."""
+    path: list[tuple[str, tuple[BlockDevice, ...]]] = []
+    current = evidence.devices[0] if len(evidence.devices) == 1 else None
+    while current is not None:
+        if current.disk:
+            path.append((current.disk, (current,)))
+        lower = devices_below(current.name, evidence)
+        simple = current.kind in ("dm", "partition", "loop") or current.disk
+        if len(lower) != 1 or not simple:
+            break
+        path.append((lower[0], (current,)))
+        current = next((device for device in evidence.tree if device.name == lower[0]), None)
+    return path
+
+
+def job_limits(evidence: Evidence, frames: Sequence[Frame]) -> JobLimits:
+    """What bounds the I/O that the job can cause in these frames."""
+    requests = [
+        device.queue.max_sectors_kb * 1024
+        for device in evidence.devices
+        if device.queue is not None and device.queue.max_sectors_kb
+    ]
+    mounts = [mount for device in evidence.devices for mount in device.mounts]
+    return JobLimits(
+        evidence.shape,
+        files=bool(mounts),
+        journals_data=any(mount.journals_data for mount in mounts),
+        largest_request=min(requests, default=LARGEST_REQUEST),
+        dirty_bytes_s=_dirty_bytes_s(evidence, frames),
+    )
+
+
+def _dirty_bytes_s(evidence: Evidence, frames: Sequence[Frame]) -> float:
+    """The most bytes per second of the job's buffered writes that can reach the devices in these
+    frames: what it has written since its beginning, less what they wrote before. The kernel writes
+    dirty pages after 30 s at the latest (vm.dirty_expire_centisecs), and no more are kept here."""
+    seconds = sum(frame.seconds or 0.0 for frame in frames)
+    names = [device.name for device in evidence.devices]
+    if not seconds or evidence.uncounted_targets:
+        return inf
+    dirty = 0.0
+    for frame in evidence.frames:
+        if frame.fio is not None:
+            parts = (frame.fio.directions.get(name) for name in (WRITE, MIXED))
+            dirty += sum(SLACK * part.bytes for part in parts if part is not None)
+        disk = frame.combined(names)
+        if disk is not None and frame.t < frames[0].t:
+            dirty = max(0.0, dirty - (disk.w_bytes_s or 0.0) * disk.seconds)
+    return dirty / seconds
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceAccounts:
+    """The accounts of one device (or of all that the job works on together) in some seconds."""
+
+    name: str
+    seconds: tuple[Account, ...]
+
+    @property
+    def mean(self) -> Account:
+        """Their mean."""
+        return Account(
+            self.name,
+            _mean_flows([account.total for account in self.seconds]),
+            _mean_flows([account.job for account in self.seconds]),
+            _mean_flows([account.others for account in self.seconds]),
+        )
+
+
+def _mean_flows(flows: Sequence[Flows]) -> Flows:
+    count = len(flows)
+    means = {}
+    for kind in KINDS:
+        total = NOTHING
+        for each in flows:
+            total += each[kind]
+        means[kind] = Flow(total.ios_s / count, total.bytes_s / count, total.queue / count)
+    return means
+
+
+def device_accounts(
+    evidence: Evidence, frames: Sequence[Frame] | None = None
+) -> Iterator[DeviceAccounts]:
+    """Accounts of the job's devices together, then of each one below that has all their I/Os, from
+    the top down. ``frames``: the last seconds if none are given."""
+    frames = recent_frames(evidence) if frames is None else frames
+    if not frames or not evidence.devices:
+        return
+    limits = job_limits(evidence, frames)
+    names = [device.name for device in evidence.devices]
+    tops = [account for frame in frames if (account := job_account(frame, names, limits))]
+    if len(tops) == len(frames):
+        yield DeviceAccounts(device_names_text(evidence.devices), tuple(tops))
+    for name, uppers in single_path(evidence):
+        lower = [account for frame in frames if (account := _lower_account(frame, name, uppers))]
+        if len(lower) == len(frames):
+            yield DeviceAccounts(name, tuple(lower))
+
+
+def kinds_text(flows: Flows) -> str:
+    """The kinds that matter in these flows: "1.20k writes/s of 640 KiB, 300 discards/s"."""
+    shares = {kind: flow.share_of(_together(flows) + Flow(flows[FLUSHES].ios_s)).most
+              for kind, flow in flows.items()}  # fmt: skip
+    texts = []
+    for kind, flow in flows.items():
+        if flow.ios_s and shares[kind] >= NAMED_SHARE:
+            size = f" of {units.size(flow.bytes_s / flow.ios_s)}" if flow.bytes_s else ""
+            texts.append(f"{units.number(flow.ios_s)} {kind}/s{size}")
+    return ", ".join(texts)
+
+
+def others_share(evidence: Evidence, frames: Sequence[Frame] | None = None) -> Flow:
+    """The largest part (0..1) of each measure that is surely not the job's, on its devices and on
+    those below them: for whoever must know whether a measurement was disturbed."""
+    shares = [accounts.mean.others_share for accounts in device_accounts(evidence, frames)]
+    return Flow(
+        max((share.ios_s for share in shares), default=0.0),
+        max((share.bytes_s for share in shares), default=0.0),
+        max((share.queue for share in shares), default=0.0),
+    )
