@@ -8,7 +8,7 @@ help:
 	@echo 'make dist    sdist, wheel, the program in a single file, deb and rpm, in dist/'
 	@echo 'make dist-check  check that builds are reproducible and the packages work (2 minutes)'
 	@echo 'make bench   measure the cost of iopstui itself (about 25 minutes)'
-	@echo 'make truth   100 short jobs: check every figure against fio and its per-I/O logs (6 minutes)'
+	@echo 'make truth   80 short jobs: check each second against per-I/O logs (3 minutes)'
 	@echo 'make scoreboard  check the findings in known situations created on this machine (root)'
 	@echo 'make simulate  count how often a comparison reports a false difference (10 minutes)'
 	@echo 'make faults  real fio on failing devices and hostile jobs (root; creates its own devices)'

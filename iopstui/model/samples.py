@@ -185,7 +185,8 @@ class JobStatus:
     lat are both disabled; ``times_all`` is False where only some sections of a group take
     latencies. ``in_flight`` is the most I/Os that can be under way (depth x jobs), ``members`` the
     number of jobs in the row; ``None``: the job file is not known, so ``options`` are those of a
-    group's last section alone. ``failed`` is fio's total_err."""
+    group's last section alone. ``failed`` is fio's total_err. ``changing`` is the option by which
+    its load changes by itself ("thinktime"; "": none)."""
 
     name: str
     group: int
@@ -207,6 +208,7 @@ class JobStatus:
     in_flight: int | None = None
     members: int | None = None
     failed: int | None = None
+    changing: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,116 +1,155 @@
-"""Is what iopstui shows true? `make truth`: many short jobs on the installed fio.
+"""Is what iopstui shows in each second true? `make truth`.
 
-Every job is run as iopstui runs it, with a log line for every I/O beside. Its frames are then held
-against fio's last document and the logs. The table says the worst error of each comparison, and
-which job had it. Exit code 1 if one is above its bound.
+Runs short jobs of many kinds, several side by side, with a log line for every I/O, and compares
+each row and each section with the logs of the same seconds. The table has the worst error of each
+figure, and which job had it. Exit code 1 if one is above its bound.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-import compare
 import fio_runs
+import oracle
 
 import jobs
-from iopstui.safety.scratch import supports_direct
+
+MARKED_SHARE = 0.05
+"""At most this share of the rows that could be true may be marked."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code."""
     options = _parser().parse_args(arguments)
-    fio = options.fio or os.environ.get("IOPSTUI_FIO") or shutil.which("fio")
-    if not fio:
+    installed = shutil.which("fio")
+    fios = options.fio or [path for path in (os.environ.get("IOPSTUI_FIO"), installed) if path][:1]
+    if not fios:
         raise SystemExit("truth: fio is not installed")
-    print(subprocess.run([fio, "--version"], capture_output=True, text=True).stdout.strip())
-    with tempfile.TemporaryDirectory(prefix="iopstui-truth-", dir=options.directory) as name:
-        place = Path(name)
-        fio_runs.lay_out(fio, jobs.FILE, jobs.SIZE, place)
-        engines = [engine for engine in jobs.ENGINES if _runs(fio, engine, place)]
-        missing = sorted(set(jobs.ENGINES) - set(engines))
-        print(f"engines: {', '.join(engines)}" + (f"; not here: {', '.join(missing)}"
-                                                  if missing else ""))  # fmt: skip
-        chosen = jobs.jobs(options.jobs, options.seed, engines, supports_direct(place))
-        worst = Worst()
-        for job in chosen:
-            if options.only is None or job.number in options.only:
-                worst.take(job, fio, place, options.verbose)
-    return worst.told()
+    chosen = [job for job in jobs.jobs() if not options.only or job.name in options.only]
+    if os.geteuid():
+        print("Not root: no loop devices, so no jobs that need one.")
+        chosen = [job for job in chosen if not job.on_device]
+    bad = False
+    for fio in fios:
+        version = subprocess.run([fio, "--version"], capture_output=True, text=True).stdout.strip()
+        with _directory(options.directory, options.keep) as name:
+            worst = Worst(options.verbose)
+            with ThreadPoolExecutor(options.side_by_side) as pool:
+                for job, outcome in zip(
+                    chosen, pool.map(partial(_try, fio, Path(name)), chosen), strict=True
+                ):
+                    worst.take(job, outcome)
+            bad |= worst.told(version)
+    return int(bad)
+
+
+def _directory(parent: str | None, keep: bool) -> contextlib.AbstractContextManager[str]:
+    """A new directory, deleted at the end or not."""
+    if not keep:
+        return tempfile.TemporaryDirectory(prefix="iopstui-truth-", dir=parent)
+    name = tempfile.mkdtemp(prefix="iopstui-truth-", dir=parent)
+    print(f"rows, logs and recordings: {name}")
+    return contextlib.nullcontext(name)
+
+
+def _try(fio: str, directory: Path, job: jobs.Job) -> fio_runs.Run | str:
+    """The run, or why there is none."""
+    place = directory / job.name.replace(" ", "-")
+    (place / "target").mkdir(parents=True)
+    try:
+        with _loop_device(place) if job.on_device else contextlib.nullcontext() as device:
+            return fio_runs.run(job, fio, place, device or str(place / "target"))
+    except (RuntimeError, OSError) as error:
+        return str(error)
+
+
+@contextlib.contextmanager
+def _loop_device(place: Path) -> Iterator[str]:
+    image = place / "image"
+    with image.open("wb") as file:
+        file.truncate(16 << 20)
+    made = subprocess.run(["losetup", "-f", "--show", str(image)], capture_output=True, text=True)
+    if made.returncode:
+        raise OSError(made.stderr.strip())
+    try:
+        yield made.stdout.strip()
+    finally:
+        subprocess.run(["losetup", "-d", made.stdout.strip()], check=False)
 
 
 class Worst:
-    """The worst error of each comparison so far, and which job had it."""
+    """The worst error of each figure so far, and which job had it."""
 
-    def __init__(self) -> None:
-        self._found: dict[str, tuple[float, int, int]] = {}
+    def __init__(self, verbose: bool) -> None:
+        self._verbose = verbose
+        self._found: dict[str, tuple[float, str, int]] = {}
         self._failed: list[str] = []
-        self._done = 0
-        self._traits: dict[str, int] = {}
+        self._jobs = self._rows = self._possible = self._marked = self._wrong = 0
 
-    def take(self, job: jobs.Job, fio: str, place: Path, verbose: bool) -> None:
-        """Run one job and compare."""
-        self._done += 1
-        for trait in job.traits:
-            self._traits[trait] = self._traits.get(trait, 0) + 1
-        try:
-            measured = fio_runs.run(fio, job, place)
-        except RuntimeError as error:
-            self._failed.append(f"job {job.number}: {error}")
+    def take(self, job: jobs.Job, outcome: fio_runs.Run | str) -> None:
+        """Compare one run."""
+        self._jobs += 1
+        if isinstance(outcome, str):
+            self._failed.append(f"{job.name}: {outcome}")
             return
-        above = {}
-        for name, error in compare.errors(measured):
-            worst, of, count = self._found.get(name, (-1.0, 0, 0))
-            worst, of = max((worst, of), (float(error), job.number), key=lambda item: item[0])
-            self._found[name] = worst, of, count + 1
-            if error > compare.CHECKS[name].bound:
-                above[name] = max(error, above.get(name, 0))
-        if verbose or above:
-            text = ", ".join(f"{name} {error:.4g}" for name, error in above.items()) or "fine"
-            print(f"job {job.number} ({', '.join(job.traits)}): {text}", flush=True)
-            if above:
-                print("    " + job.text.rstrip().replace("\n", "\n    "))
+        possible = oracle.could_be_true(outcome.rows, outcome)
+        marked = [row for row in possible if oracle.marked(row)]
+        self._rows += len(outcome.rows)
+        self._possible += len(possible)
+        self._marked += len(marked)
+        above: dict[str, oracle.Error] = {}
+        for error in oracle.errors(outcome):
+            worst, of, count = self._found.get(error.figure, (-1.0, "", 0))
+            if error.error > worst:
+                worst, of = error.error, f"{job.name}, {error.where}"
+            self._found[error.figure] = worst, of, count + 1
+            if error.error > oracle.CHECKS[error.figure].bound:
+                previous = above.get(error.figure)
+                above[error.figure] = max(error, previous or error, key=lambda e: e.error)
+        self._wrong += bool(above)
+        if above or marked or self._verbose:
+            texts = [f"{e.figure} {e.error:.3g} ({e.where})" for e in above.values()]
+            texts += [f"{len(marked)} of {len(possible)} rows marked"] if marked else []
+            print(f"{job.name}: {', '.join(texts) or 'true'}", flush=True)
 
-    def told(self) -> int:
-        """The table; 1 if something is above its bound or a job failed."""
-        print(f"\n{self._done} jobs: " + ", ".join(f"{n} {t}" for t, n in self._traits.items()))
-        print(f"\n{'compared':<20} {'times':>7} {'worst':>10} {'bound':>10} unit  job")
-        bad = False
-        for name, check in compare.CHECKS.items():
-            worst, of, count = self._found.get(name, (0.0, 0, 0))
-            above = worst > check.bound or not count
+    def told(self, version: str) -> bool:
+        """Print the table; return whether something is above its bound or failed."""
+        share = self._marked / max(1, self._possible)
+        print(f"\n{version}: {self._jobs} jobs, {self._rows} rows; {self._wrong} jobs have a wrong "
+              f"figure; marked {self._marked} of {self._possible} rows that could be true "
+              f"({100 * share:.1f} %)\n")  # fmt: skip
+        print(f"{'figure':<15} {'compared':>8} {'worst':>9} {'bound':>7}  where")
+        bad = share > MARKED_SHARE
+        for figure, check in oracle.CHECKS.items():
+            worst, where, count = self._found.get(figure, (0.0, "", 0))
+            above = worst > check.bound
             bad |= above
-            print(f"{name:<20} {count:>7} {worst:>10.4g} {check.bound:>10.4g} {check.unit:<4} "
-                  f"{of:>4}  {'ABOVE  ' if above else ''}{check.what}")  # fmt: skip
-        for line in self._failed:
-            print(line)
-        return 1 if bad or self._failed else 0
-
-
-def _runs(fio: str, engine: str, place: Path) -> bool:
-    process = subprocess.run(
-        [fio, "--name=probe", f"--ioengine={engine}", f"--filename={jobs.FILE}", "--size=4k",
-         "--rw=read", "--output=/dev/null"],
-        cwd=place, capture_output=True, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
-    return process.returncode == 0
+            print(f"{figure:<15} {count:>8} {worst:>9.3g} {check.bound:>7.3g}  "
+                  f"{'ABOVE ' if above else ''}{where}: {check.what}")  # fmt: skip
+        print("\n".join(self._failed), flush=True)
+        return bad or bool(self._failed)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="make truth", description=__doc__)
-    parser.add_argument("--jobs", type=int, default=100, help="how many (100)")
-    parser.add_argument("--seed", type=int, default=1, help="of the choice of jobs (1)")
-    parser.add_argument("--only", type=int, nargs="+", help="the numbers of some jobs")
-    parser.add_argument("--fio", help="another fio than the installed one")
-    parser.add_argument("--directory", help="where its file of 16 MiB is made (TMPDIR)")
+    parser.add_argument("--fio", action="append", help="another fio than the installed one; "
+                        "repeat it for several")  # fmt: skip
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="some of the jobs")
+    parser.add_argument("--side-by-side", type=int, default=6, help="jobs at a time (6)")
+    parser.add_argument("--directory", help="where the jobs' files are made (TMPDIR)")
+    parser.add_argument("--keep", action="store_true", help="keep rows, logs and recordings there")
     parser.add_argument("--verbose", action="store_true", help="a line for every job")
     return parser
 

@@ -1,109 +1,132 @@
-"""Running fio as iopstui does, with a log line for every I/O beside it."""
+"""Run jobs with iopstui as a user does, with a log line for every I/O beside."""
 
 from __future__ import annotations
 
+import contextlib
+import json
+import os
 import re
+import signal
 import subprocess
-from dataclasses import dataclass
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from iopstui.fio.stream.framing import Document, Framer
-from iopstui.fio.stream.status import parse_status
-from iopstui.model.fio.interval_time import is_repetition
-from iopstui.model.fio.jobfile import effective_sections
-from iopstui.model.metrics.frame import Frame, FrameBuilder
-from iopstui.model.samples import FioStatus, RawSample
-from iopstui.session.fio.fio_run import status_interval
 from jobs import Job
 
-INTERVAL_S = 0.5
+Object = dict[str, Any]
+LOG = re.compile(r"(.+)_(clat|lat)\.\d+\.log")
+POLL_S = 0.005
 DIRECTIONS = ("read", "write", "trim")
-NUMBER = re.compile(r"log_(clat|lat)\.(\d+)\.log")
 
 
 @dataclass(frozen=True, slots=True)
-class Logged:
-    """What one fio job logged: (direction, ns) of every I/O in the order of completion."""
+class Io:
+    """One I/O of a log: when it ended (seconds of the wall clock), how long it took."""
 
-    clat: list[tuple[str, int]]
-    lat: list[tuple[str, int]]
+    end_s: float
+    ns: int
+    direction: str
+    bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """What one job gave: iopstui's frames, fio's last document, the logs of fio's jobs."""
+@dataclass(slots=True)
+class Run:
+    """What one job gave: iopstui's rows and message, each section's logs by kind of latency."""
 
     job: Job
-    frames: list[Frame]
-    final: FioStatus
-    logs: list[Logged]
+    rows: list[Object]
+    message: str
+    logs: dict[str, dict[str, list[Io]]] = field(default_factory=dict)
 
 
-def run(fio: str, job: Job, place: Path) -> Measured:
-    """Run it in ``place``. RuntimeError with fio's own words if it fails."""
-    path, output = place / "job.fio", place / "out.json"
-    for old in (output, *place.glob("log_*")):
-        old.unlink(missing_ok=True)
-    path.write_text(job.text.replace("[global]\n", "[global]\nwrite_lat_log=log\n", 1))
-    command = [
-        fio, f"--status-interval={status_interval(INTERVAL_S)}", "--output-format=json+",
-        "--eta=never", f"--output={output}", str(path),
-    ]  # fmt: skip
-    process = subprocess.run(
-        command, cwd=place, capture_output=True, text=True, stdin=subprocess.DEVNULL
-    )
-    if process.returncode:
-        raise RuntimeError(f"fio failed: {(process.stderr or process.stdout).strip()}\n{job.text}")
-    statuses = _statuses(output.read_bytes(), job.text)
-    return Measured(job, _frames(statuses), statuses[-1], _logs(place))
-
-
-def lay_out(fio: str, name: str, size: int, place: Path) -> None:
-    """The file that all jobs work on."""
-    subprocess.run(
-        [fio, "--name=layout", f"--filename={name}", f"--size={size}", "--rw=write", "--bs=1m",
-         "--ioengine=psync", "--output=/dev/null"],
-        cwd=place, check=True, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
-
-
-def _statuses(data: bytes, text: str) -> list[FioStatus]:
-    framer, documents = Framer(), []
-    sections = effective_sections(text)
-    for item in (*framer.feed(data), *framer.close()):
-        status = parse_status(item.data, sections) if isinstance(item, Document) else None
-        if status is None:
-            continue
-        # the session takes a last word said twice for one, too
-        soon = documents and status.timestamp_ms - documents[-1].timestamp_ms < 300
-        if soon and is_repetition(status, documents[-1]):
-            documents.pop()
-        documents.append(status)
-    return documents
-
-
-def _frames(statuses: list[FioStatus]) -> list[Frame]:
-    builder = FrameBuilder()
-    return [
-        builder.feed(
-            RawSample(
-                seq=number, arrived_ns=status.timestamp_ms * 1_000_000,
-                wall_ms=status.timestamp_ms, kernel=None, fio=status,
-                final=number == len(statuses) - 1, step=1, interval_s=INTERVAL_S,
-            )
+def run(job: Job, fio: str, place: Path, target: str) -> Run:
+    """Run it on ``target``, with ``place`` for its files. RuntimeError if that fails."""
+    place.mkdir(parents=True, exist_ok=True)
+    (place / "job.fio").write_text(job.text(f"{place}/log-"))
+    command = [sys.executable, "-m", "iopstui", "run", target, "--job", str(place / "job.fio"),
+               "--format", "jsonl", "--record", str(place / "run.iops"), *job.options]  # fmt: skip
+    if job.trims:
+        command += ["--destroy-data", target]
+    environment = os.environ | {
+        "PATH": f"{Path(fio).parent}:{os.environ['PATH']}", "XDG_STATE_HOME": str(place / "state"),
+        "PYTHONPATH": str(Path(__file__).resolve().parents[2]),
+    }  # fmt: skip
+    with (place / "rows").open("w") as rows, (place / "messages").open("w") as messages:
+        process = subprocess.Popen(
+            command, stdout=rows, stderr=messages, stdin=subprocess.DEVNULL, env=environment
         )
-        for number, status in enumerate(statuses)
-    ]  # fmt: skip
+        counted: list[Io] = []
+        if not job.logs:
+            poll = threading.Thread(target=_poll, args=(process, Path(target).name, counted))
+            poll.start()
+        if job.kill_s:
+            _kill_fio(process, place / "rows", job.kill_s)
+        process.wait()
+        if not job.logs:
+            poll.join()
+    message = (place / "messages").read_text()
+    events = [json.loads(line) for line in (place / "rows").read_text().splitlines()]
+    rows_with_fio = [e for e in events if e["event"] == "frame" and e["fio"]]
+    if not rows_with_fio or (process.returncode and not job.kill_s):
+        raise RuntimeError(f"iopstui ended with {process.returncode}: {message}")
+    logs = _logs(place) if job.logs else {"device": {"device": counted}}
+    return Run(job, rows_with_fio, message, logs)
 
 
-def _logs(place: Path) -> list[Logged]:
-    logs: dict[int, Logged] = {}
-    for path in place.glob("log_*.log"):
-        match = NUMBER.fullmatch(path.name)
+def _poll(process: subprocess.Popen[bytes], device: str, ios: list[Io]) -> None:
+    """Count a device's reads, for jobs that fio logs nothing of."""
+    before = None
+    while process.poll() is None:
+        fields = Path(f"/sys/block/{device}/stat").read_text().split()
+        now, reads, size = time.time(), int(fields[0]), 512 * int(fields[2])
+        if before is not None and reads > before[0]:
+            count = reads - before[0]
+            ios += [Io(now, 0, "read", (size - before[1]) // count)] * count
+        before = reads, size
+        time.sleep(POLL_S)
+
+
+def _kill_fio(process: subprocess.Popen[bytes], rows: Path, after_s: float) -> None:
+    """Kill fio's main process so long after its first figures."""
+    while process.poll() is None and '"event":"frame"' not in rows.read_text():
+        time.sleep(0.05)
+    time.sleep(after_s)
+    for pid, name in _descendants(process.pid):
+        if name == "fio":
+            os.kill(pid, signal.SIGKILL)
+            return
+
+
+def _descendants(parent: int) -> Iterator[tuple[int, str]]:
+    """(pid, name) of all processes below one, from the top down."""
+    children: dict[int, list[tuple[int, str]]] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            head, _, tail = stat.read_text().rpartition(")")
+            pid, _, name = head.partition(" (")
+            children.setdefault(int(tail.split()[1]), []).append((int(pid), name))
+    waiting = [parent]
+    while waiting:
+        below = children.get(waiting.pop(0), [])
+        yield from below
+        waiting += [pid for pid, _ in below]
+
+
+def _logs(place: Path) -> dict[str, dict[str, list[Io]]]:
+    logs: dict[str, dict[str, list[Io]]] = {}
+    for path in sorted(place.glob("log-*.log")):
+        match = LOG.fullmatch(path.name.removeprefix("log-"))
         if match is not None:
-            logged = logs.setdefault(int(match[2]), Logged([], []))
-            lines = logged.clat if match[1] == "clat" else logged.lat
+            ios = logs.setdefault(match[1], {}).setdefault(match[2], [])
             for line in path.read_text().splitlines():
-                _, value, direction, *_ = line.split(",")
-                lines.append((DIRECTIONS[int(direction)], int(value)))
-    return [logs[number] for number in sorted(logs)]
+                ms, ns, direction, size, *_ = line.split(",")
+                ios.append(Io(int(ms) / 1000, int(ns), DIRECTIONS[int(direction)], int(size)))
+    for kinds in logs.values():
+        for ios in kinds.values():
+            ios.sort(key=lambda io: io.end_s)
+    return logs

@@ -1,71 +1,110 @@
-"""`make truth` itself: it takes the jobs it says, and it sees what is wrong."""
+"""`make truth` itself: it has the jobs it should, and it sees what is wrong."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import copy
 
-import compare
 import fio_runs
+import oracle
 import pytest
-from fio_runs import Measured
 
 import jobs
-from iopstui.model.metrics.frame import Frame
+from iopstui.model.fio.jobfile import canonical_text
+
+START_S, RATE, NS = 1000.0, 500, 100_000
 
 
-def failed_checks(measurement: Measured) -> set[str]:
-    return {
-        name for name, error in compare.errors(measurement) if error > compare.CHECKS[name].bound
-    }
+def made_run() -> fio_runs.Run:
+    """Five seconds of a constant load, and the rows that are true of it."""
+    (job,) = [job for job in jobs.jobs() if job.name == "plain"]
+    ios = [
+        fio_runs.Io(START_S + n / RATE, NS + 10 * (n % 100), "read", 4096)
+        for n in range(1, 5 * RATE + 1)
+    ]
+    rows = [_row(number, ios[number * RATE : (number + 1) * RATE]) for number in range(5)]
+    return fio_runs.Run(job, rows, "", {"a": {"clat": ios}})
 
 
-@pytest.fixture(scope="module")
-def measurement(tmp_path_factory: pytest.TempPathFactory) -> Measured:
-    place = tmp_path_factory.mktemp("truth")
-    fio_runs.lay_out("fio", jobs.FILE, jobs.SIZE, place)
-    text = (
-        f"[global]\nioengine=psync\nfilename={jobs.FILE}\nsize={jobs.SIZE}\nbs=4k\n"
-        "[a]\nrw=randrw\ntime_based\nruntime=1100ms\nrate_iops=2000\n"
-    )
-    return fio_runs.run("fio", jobs.Job(0, text, ()), place)
+def _row(number: int, ios: list[fio_runs.Io]) -> fio_runs.Object:
+    values = sorted(io.ns for io in ios)
+    clat = {"mean": sum(values) / RATE, "n": RATE, "p50": values[249], "p99": values[494]}
+    figures = {
+        "ios": RATE, "bytes": 4096 * RATE, "iops": float(RATE), "bw": 4096.0 * RATE,
+        "clat": clat, "lat": {"mean": None, "n": 0}, "bins_of": "clat",
+        "bins": {str(value): values.count(value) for value in values},
+    }  # fmt: skip
+    fio = {
+        "seconds": 1.0, "read": figures, "write": None, "trim": None, "mixed": None,
+        "total": copy.deepcopy(figures),
+        "jobs": [{"name": "a", "ios": RATE, "bytes": 4096 * RATE, "iops": float(RATE),
+                  "bw": 4096.0 * RATE, "clat": {"mean": clat["mean"]}}],
+    }  # fmt: skip
+    end = START_S + number + 1 + 0.001
+    return {"flags": [], "wall_ms": 1000 * end + 2, "skew_ms": 2.0, "fio": fio}
 
 
-def test_a_correct_run_has_no_errors(measurement: Measured) -> None:
-    counts = {"I/Os", "certificate", "bytes", "bins", "mean", "max", "percentile"}
-    assert not failed_checks(measurement) & counts
-    assert {name for name, _ in compare.errors(measurement)} >= counts | {"seconds", "IOPS"}
+def wrong_figures(run: fio_runs.Run) -> set[str]:
+    return {e.figure for e in oracle.errors(run) if e.error > oracle.CHECKS[e.figure].bound}
 
 
-def with_total(measurement: Measured, number: int, **changes: object) -> Measured:
-    """Replace the total of one frame."""
-    frames: list[Frame] = list(measurement.frames)
-    fio = frames[number].fio
-    assert fio is not None
-    frames[number] = replace(frames[number], fio=replace(fio, **changes))  # type: ignore[arg-type]
-    return replace(measurement, frames=frames)
+def test_a_true_run_has_no_errors() -> None:
+    assert not wrong_figures(made_run())
+    assert {error.figure for error in oracle.errors(made_run())} == set(oracle.CHECKS)
 
 
-def test_errors_are_detected(measurement: Measured) -> None:
-    lost = replace(measurement, frames=measurement.frames[2:])
-    assert failed_checks(lost) >= {"I/Os", "certificate", "bytes", "bins", "seconds"}
-    fio = measurement.frames[0].fio
-    assert fio is not None and fio.seconds is not None
-    assert "seconds" in failed_checks(with_total(measurement, 0, seconds=fio.seconds + 0.4))
-    (row,) = fio.jobs
-    assert "I/Os" in failed_checks(
-        with_total(measurement, 0, jobs=(replace(row, ios=row.ios + 1),))
-    )
-    slow = replace(fio.total, max_ns=10**12)
-    assert "max" in failed_checks(with_total(measurement, 0, total=slow))
-    reads = fio.directions["read"]
-    twice = {**fio.directions, "read": replace(reads, clat_ns=2 * (reads.clat_ns or 1.0))}
-    assert "mean" in failed_checks(with_total(measurement, 0, directions=twice))
-    shifted = replace(fio.total, bins={2 * key: n for key, n in fio.total.bins.items()})
-    assert "percentile" in failed_checks(with_total(measurement, 0, total=shifted))
+@pytest.mark.parametrize(
+    ("figure", "changes"),
+    [
+        ("I/Os", {"iops": 530.0}),
+        ("bytes", {"bw": 4096.0 * 470}),
+        ("run I/Os", {"ios": 501}),
+        ("run bytes", {"bytes": 4096 * 499}),
+        ("mean", {"clat": {"mean": 103_000.0, "n": 500, "p50": 100_490, "p99": 100_980}}),
+        ("p50", {"clat": {"mean": 100_495.0, "n": 500, "p50": 103_000, "p99": 100_980}}),
+        ("p99", {"clat": {"mean": 100_495.0, "n": 500, "p50": 100_490, "p99": 98_000}}),
+        ("run mean", {"clat": {"mean": 100_795.0, "n": 500, "p50": 100_490, "p99": 100_980}}),
+    ],
+)
+def test_an_error_in_one_row_is_found(figure: str, changes: fio_runs.Object) -> None:
+    run = made_run()
+    run.rows[2]["fio"]["total"] |= changes
+    assert figure in wrong_figures(run)
 
 
-def test_jobs_are_deterministic_and_cover_everything() -> None:
-    first = list(jobs.jobs(100, 1, jobs.ENGINES, True))
-    assert first == list(jobs.jobs(100, 1, jobs.ENGINES, True))
-    traits = {trait for job in first for trait in job.traits}
-    assert traits >= {*jobs.ENGINES, *jobs.EXTRAS, "verify", "stonewall", "numjobs", "two sizes"}
+def test_errors_of_sections_starts_and_histograms_are_found() -> None:
+    run = made_run()
+    run.rows[1]["fio"]["jobs"][0] |= {"iops": 550.0, "bw": 1.0, "clat": {"mean": 1.0}}
+    assert wrong_figures(run) == {"section I/Os", "section bytes", "section mean"}
+    run = made_run()
+    run.rows[0]["fio"]["seconds"] = 1.1
+    assert {"start", "I/Os", "bytes"} <= wrong_figures(run)
+    run = made_run()
+    for row in run.rows:
+        row["fio"]["read"]["bins"] = {"110000": RATE}
+    assert wrong_figures(run) == {"run percentile"}
+
+
+def test_marked_rows_are_counted_and_not_judged() -> None:
+    run = made_run()
+    run.rows[2]["fio"]["total"]["iops"] = 9.0
+    run.rows[2]["flags"] = ["PARTIAL"]
+    assert not wrong_figures(run)
+    possible = oracle.could_be_true(run.rows, run)
+    assert [oracle.marked(row) for row in possible] == [False, False, True, False, False]
+
+
+def test_the_jobs_are_of_all_kinds_and_valid() -> None:
+    chosen = jobs.jobs()
+    assert len(chosen) >= 60 and len({job.name for job in chosen}) == len(chosen)
+    texts = [job.text("/logs/") for job in chosen]
+    for text in texts:
+        assert canonical_text(text, {})
+    for word in (
+        "rate_iops=2\n", "thinktime=", "poisson", "flow=", "iodepth_batch=", "stonewall",
+        "startdelay", "psync", "libaio", "io_uring", "=sync", "mmap", "null", "verify=",
+        "verify_backlog", "bssplit", "bsrange", "unified_rw_reporting", "gtod_reduce", "ramp_time",
+        "numjobs", "rwmixread", "randtrim",
+    ):  # fmt: skip
+        assert any(word in text for text in texts), word
+    assert any(job.kill_s for job in chosen)
+    assert any("--interval=0.25" in job.options for job in chosen)

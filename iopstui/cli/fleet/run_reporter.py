@@ -22,10 +22,11 @@ from iopstui.fleet.merging.figures import AbortCondition, FleetExpectation, figu
 from iopstui.fleet.merging.merger import MergedInterval, Merger
 from iopstui.format import print_line
 from iopstui.model.experiment.expectation import Outcome
+from iopstui.model.metrics.load_series import LoadSeries
 from iopstui.output.fleet.sinks import TotalsSink, totals_sink
 from iopstui.output.fleet.wording import executed_text, outcome_text
 from iopstui.output.jsonl import dumps
-from iopstui.session.tick.steady import NEVER_STEADY, IoSeries, SteadyStop
+from iopstui.session.tick.steady import NEVER_STEADY, SteadyStop
 
 Object = dict[str, Any]
 
@@ -44,7 +45,7 @@ class FleetRunReporter:
         self.aborted = False
         self.length_reached = False
         self.until_steady: float | None = arguments.until_steady
-        self._series = IoSeries()
+        self._series = LoadSeries()
         self._steady = SteadyStop(self.until_steady or 0.0)
         if arguments.record:
             self._record = RecordFile(new_record_path(arguments.record), print_message)

@@ -10,7 +10,7 @@ from typing import Any
 
 from iopstui.model.fio.jobfile import Section
 from iopstui.model.fio.ramp import duration_s
-from iopstui.model.fio.rows import Row, flag, rows_of
+from iopstui.model.fio.rows import Row, changing_option, flag, rows_of
 from iopstui.model.fio.sizes import fixed_block_size
 from iopstui.model.samples import (
     DIRECTIONS,
@@ -64,6 +64,7 @@ class _RowOptions:
     timed: tuple[bool, ...]
     in_flight: int | None
     members: int | None
+    changing: str
 
 
 class _SharedValues:
@@ -114,6 +115,7 @@ def _row_options(options: dict[str, str], section_row: Row | None, counts: bool)
         timed=tuple(_measures_latency(job, counts) for job in jobs),
         in_flight=section_row.in_flight if section_row else None,
         members=section_row.members if section_row else None,
+        changing=changing_option(jobs),
     )
 
 
@@ -148,6 +150,7 @@ def _job(
         times_all=all(row_options.timed),
         in_flight=row_options.in_flight,
         members=row_options.members,
+        changing=row_options.changing,
         failed=_int(row["total_err"]) if "total_err" in row else None,
     )
 

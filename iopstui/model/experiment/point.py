@@ -9,8 +9,8 @@ from typing import Any
 from iopstui.model import histogram
 from iopstui.model.metrics.figures import Meter, RunWaits
 from iopstui.model.metrics.frame import FINAL, PARTIAL, RAMP, Frame
+from iopstui.model.metrics.load_series import LoadSeries, overall
 from iopstui.model.metrics.paths import TOTAL
-from iopstui.model.metrics.statistics.steadiness import steadiness
 from iopstui.model.rates import ratio
 from iopstui.model.sources import POWER
 
@@ -166,7 +166,8 @@ class PointMeter:
         self._settling = SettlingFilter(settle_s, measure_s)
         self._devices = tuple(devices)
         self._ios = 0
-        self._intervals: list[tuple[float, float]] = []
+        self._seconds = 0.0
+        self._load = LoadSeries()
         self._whole: list[float] = []
         self._bins: dict[int, int] = {}
         self._bins_of = "clat"
@@ -193,7 +194,8 @@ class PointMeter:
         if not self._settling.counts(frame) or frame.fio is None or not frame.fio.seconds:
             return
         self._ios += frame.fio.total.ios
-        self._intervals.append((frame.fio.seconds, float(frame.fio.total.ios)))
+        self._seconds += frame.fio.seconds
+        self._load.add(frame)
         if PARTIAL not in frame.flags:
             self._whole.append(frame.fio.total.ios / frame.fio.seconds)
         self._bins = histogram.merge((self._bins, frame.fio.total.bins))
@@ -238,7 +240,7 @@ class PointMeter:
 
     def point(self) -> Point | None:
         """The figures so far; ``None`` if nothing was measured."""
-        seconds = sum(length for length, _ in self._intervals)
+        seconds = self._seconds
         iops = self._value("total", "iops")
         if not seconds or iops is None:
             return None
@@ -264,7 +266,7 @@ class PointMeter:
             busy=busy,
             completions=completions,
             completions_of=completions_of,
-            steady=steadiness(self._intervals).steady,
+            steady=overall(self._load.stages()).steady,
             iops_low=min(self._whole, default=None),
             iops_high=max(self._whole, default=None),
             slat_ns=self._value("total", "slat", "mean"),

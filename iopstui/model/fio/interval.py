@@ -40,7 +40,8 @@ class JobInterval:
     the row's counters began again in this interval; ``ios`` and ``bytes`` are what it did since
     then. ``counted_by`` says which counter of fio's ``ios`` is made of: "samples" (of latencies),
     "bytes" (divided by the block size), "submissions" or "nothing" (fio counts bytes alone, and
-    block sizes vary: ``ios`` is 0, ``iops`` ``None``)."""
+    block sizes vary: ``ios`` is 0, ``iops`` ``None``). ``changing`` is the option by which its load
+    changes by itself ("": none)."""
 
     index: int
     name: str
@@ -52,6 +53,7 @@ class JobInterval:
     bytes: int = 0
     reset: bool = False
     counted_by: str = SAMPLES
+    changing: str = ""
 
 
 @dataclass(frozen=True, slots=True)

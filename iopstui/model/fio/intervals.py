@@ -333,6 +333,7 @@ def _job_interval(pair: RowPair, growth: Growth, seconds: float | None) -> JobIn
         bytes=growth.bytes,
         reset=pair.reset,
         counted_by=growth.counted_by,
+        changing=pair.now.changing,
     )
 
 

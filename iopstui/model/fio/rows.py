@@ -11,9 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from iopstui.model.fio.jobfile import Section
+from iopstui.model.fio.ramp import duration_s
 
 Options = Mapping[str, str]
 OFF_VALUES = ("0", "false", "no")
+LONG_PAUSE_S = 0.1
+"""A pause of this length shows in the seconds and rounds of a run."""
 _GROUP_STARTERS = ("stonewall", "wait_for_previous", "new_group")
 
 
@@ -56,6 +59,30 @@ def rows_of(sections: Sequence[Section], count: int) -> tuple[Row, ...] | None:
     if len(rows) == count and len(grouped) == 1:
         return tuple(rows)
     return (Row(tuple(sections)),) * count
+
+
+def changing_option(jobs: Sequence[Options]) -> str:
+    """The option that makes the jobs of a row work at different rates over time; "" if none
+    does."""
+    for options in jobs:
+        reads_back = "verify" in options and options.get("do_verify", "1") not in OFF_VALUES
+        if reads_back and "write" in options.get("rw", options.get("readwrite", "read")):
+            return "verify"
+        if _pause_s(options.get("thinktime", "0")) >= LONG_PAUSE_S:
+            return "thinktime"
+        for name in ("flow", "latency_target", "read_iolog"):
+            if options.get(name, "0").strip() != "0":
+                return name
+    # jobs of one row that begin or end at different times
+    for name in ("startdelay", "runtime", "size", "io_size"):
+        if len({options.get(name) for options in jobs}) > 1:
+            return name
+    return ""
+
+
+def _pause_s(text: str) -> float:
+    """A thinktime in seconds; fio takes a number alone for microseconds."""
+    return float(text) / 1e6 if text.strip().isdecimal() else duration_s(text) or 0.0
 
 
 def _rows(sections: Sequence[Section]) -> Iterator[Row]:

@@ -18,9 +18,10 @@ from iopstui.events import (
     StepStarted,
 )
 from iopstui.format import latency, milliseconds
+from iopstui.model.metrics.load_series import LoadSeries
 from iopstui.model.rates import MIB
 from iopstui.model.samples import DIRECTIONS, MIXED
-from iopstui.session.tick.steady import IoSeries, SteadyStop, steady_event
+from iopstui.session.tick.steady import SteadyStop, steady_event
 from iopstui.text import printable
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class OutcomeTracker:
 
     def _begin(self) -> None:
         self._checker = self._new_checker()
-        self._series = IoSeries()
+        self._series = LoadSeries()
         if self._steady_stop is not None:
             self._steady_stop.begin()
 
@@ -96,7 +97,8 @@ class OutcomeTracker:
                 for outcome in self.outcomes:
                     yield outcome_event(event.t, event.step, outcome)
                 steadiness = self._steady_stop.steadiness if self._steady_stop is not None else None
-                yield steady_event(event.t, event.step, steadiness or self._series.steadiness())
+                stages = [steadiness] if steadiness is not None else self._series.stages()
+                yield steady_event(event.t, event.step, stages)
 
 
 def final_rates(summary: Mapping[str, Any]) -> dict[tuple[str, ...], float]:

@@ -2,52 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from iopstui.events import SteadyState
 from iopstui.format import clock, number
-from iopstui.model.metrics.frame import RAMP, RESET, Frame
+from iopstui.model.metrics.load_series import LoadSeries, overall
 from iopstui.model.metrics.statistics.steadiness import (
     RANGE_LIMIT,
     ROUND_S,
     ROUNDS,
     SLOPE_LIMIT,
     Steadiness,
-    steadiness,
 )
+from iopstui.text import printable
 
 NEVER_STEADY = (
     "The run was never steady by SNIA's rule. Give it more time (--set runtime=1h), or shorter "
     "rounds (--until-steady 10s) if slow changes don't matter."
 )
-
-
-class IoSeries:
-    """A run's completed I/Os over time, without fio's ramp."""
-
-    def __init__(self) -> None:
-        self._intervals: list[tuple[float, float]] = []
-
-    def add(self, frame: Frame) -> None:
-        """Count one frame."""
-        fio = frame.fio
-        if fio is None or RAMP in frame.flags or not fio.seconds or fio.total.iops is None:
-            return
-        if RESET in frame.flags:
-            self._intervals.clear()
-        self.add_interval(fio.seconds, float(fio.total.ios))
-
-    def add_interval(self, seconds: float, ios: float) -> None:
-        """Count so many I/Os in so many seconds."""
-        self._intervals.append((seconds, ios))
-
-    @property
-    def seconds(self) -> float:
-        """Total length of the intervals."""
-        return sum(seconds for seconds, _ in self._intervals)
-
-    def steadiness(self, round_s: float | None = None) -> Steadiness:
-        """Whether the run was steady, by rounds of ``round_s`` seconds (``None``: as the rule
-        chooses)."""
-        return steadiness(self._intervals, round_s)
 
 
 class SteadyStop:
@@ -64,7 +36,7 @@ class SteadyStop:
         self._rounds_checked = 0
         self.steadiness: Steadiness | None = None
 
-    def check(self, series: IoSeries) -> str:
+    def check(self, series: LoadSeries) -> str:
         """Why the run can end now, once, "" otherwise."""
         if self.steadiness is not None:
             return ""
@@ -86,40 +58,61 @@ class SteadyStop:
         )
 
 
-def steady_event(t: float, step: int, steadiness: Steadiness) -> SteadyState:
-    """The event of a run's steadiness, with the words."""
-    return SteadyState(
-        t,
-        step,
-        steadiness.steady,
-        steadiness.range,
-        steadiness.slope,
-        steadiness.round_s,
-        steady_text(steadiness),
-    )
+def steady_event(t: float, step: int, stages: Sequence[Steadiness]) -> SteadyState:
+    """The event of a run's steadiness, with the words. Its figures are those of the least steady
+    stage."""
+    worst = overall(stages)
+    text = steady_text(worst) if len(stages) == 1 else _stages_text(stages)
+    return SteadyState(t, step, worst.steady, worst.range, worst.slope, worst.round_s, text)
 
 
 def steady_text(steadiness: Steadiness) -> str:
-    """Result of the SNIA rule for the run, with its meaning."""
+    """Result of the SNIA rule for the run or its only stage, with its meaning."""
+    if steadiness.changing:
+        return (
+            f"Steady state: not judged, because {steadiness.changing}= changes the load by itself"
+        )
     if steadiness.steady is None:
         return f"Steady state: unknown, the run has fewer than {ROUNDS} whole intervals with I/O"
-    text = (
-        f"Steady state (SNIA rule): {'yes' if steadiness.steady else 'NO'}. Over the last {ROUNDS} "
-        f"rounds of {steadiness.round_s:.3g} s IOPS vary by {100 * steadiness.range:.1f} % of "
-        f"their mean (limit {100 * RANGE_LIMIT:.0f} %), with a trend of "
-        f"{100 * steadiness.slope:.1f} % (limit {100 * SLOPE_LIMIT:.0f} %)"
-    )
+    where = f" while {_names(steadiness)} ran" if steadiness.sections else ""
+    text = f"Steady state (SNIA rule){where}: {'yes' if steadiness.steady else 'NO'}. "
+    text += _variation(steadiness)
     if not steadiness.steady:
         text += "; results depend on when and how long you measure"
-    if steadiness.round_s < ROUND_S - 1e-9:
-        text += f"; the rule assumes rounds of {ROUND_S:.0f} s, so slower changes are not detected"
-    return text
+    return text + _round_text(steadiness.round_s)
+
+
+def _stages_text(stages: Sequence[Steadiness]) -> str:
+    unsteady = sum(not stage.steady for stage in stages)
+    verdict = f"NO in {unsteady} of {len(stages)} stages" if unsteady else "yes in each stage"
+    parts = [f"{_names(stage)}: {_variation(stage)}" for stage in stages]
+    text = f"Steady state (SNIA rule): {verdict}. {'; '.join(parts)}"
+    return text + _round_text(min(stage.round_s for stage in stages))
+
+
+def _names(stage: Steadiness) -> str:
+    """The sections at work."""
+    return ", ".join(map(printable, stage.sections[:3])) + (" ..." * (len(stage.sections) > 3))
+
+
+def _variation(stage: Steadiness) -> str:
+    return (
+        f"Over the last {ROUNDS} rounds of {stage.round_s:.3g} s IOPS vary by "
+        f"{100 * stage.range:.1f} % of their mean (limit {100 * RANGE_LIMIT:.0f} %), with a trend "
+        f"of {100 * stage.slope:.1f} % (limit {100 * SLOPE_LIMIT:.0f} %)"
+    )
+
+
+def _round_text(round_s: float) -> str:
+    if round_s >= ROUND_S - 1e-9:
+        return ""
+    return f"; the rule assumes rounds of {ROUND_S:.0f} s, so slower changes are not detected"
 
 
 def short_steady_text(steady: SteadyState) -> str:
     """Return the text of ``steady_text`` in half a line."""
     if steady.steady is None:
-        return "Steady state: unknown, the run was too short"
+        return steady.text.partition(",")[0]
     return (
         f"Steady state: {'yes' if steady.steady else 'NO'}, by SNIA's rule over rounds of "
         f"{steady.round_s:.3g} s (IOPS range over {100 * steady.range:.1f} % of their mean)"

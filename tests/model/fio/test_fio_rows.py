@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from iopstui.model.fio.jobfile import effective_sections
-from iopstui.model.fio.rows import flag, rows_of
+from iopstui.model.fio.rows import changing_option, flag, rows_of
 
 GROUPED = "[global]\ngroup_reporting\n"
 TWO = "[big]\nbs=64k\niodepth=8\nnumjobs=3\n[small]\nbs=4k\n"
@@ -51,3 +51,26 @@ def test_a_boolean_without_a_value_is_on() -> None:
     assert flag({"direct": ""}, "direct")
     assert not flag({"direct": "0"}, "direct")
     assert not flag({}, "direct")
+
+
+@pytest.mark.parametrize(
+    ("options", "option"),
+    [
+        ("rw=randread", ""),
+        ("thinktime=50", ""),
+        ("thinktime=400000", "thinktime"),
+        ("thinktime=3s", "thinktime"),
+        ("rw=randwrite\nverify=crc32c", "verify"),
+        ("rw=randwrite\nverify=crc32c\ndo_verify=0", ""),
+        ("flow=2", "flow"),
+        ("latency_target=5ms", "latency_target"),
+    ],
+)
+def test_options_that_change_a_load(options: str, option: str) -> None:
+    section = effective_sections(f"[a]\n{options}\n")[0]
+    assert changing_option([section.options]) == option
+
+
+def test_members_of_a_row_that_begin_at_different_times_change_its_load() -> None:
+    sections = effective_sections(GROUPED + "[a]\n[b]\nstartdelay=2\n")
+    assert changing_option([section.options for section in sections]) == "startdelay"

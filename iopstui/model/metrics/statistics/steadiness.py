@@ -19,7 +19,9 @@ class Steadiness:
 
     ``range`` and ``slope`` are those shares (0.2 is 20 %), ``round_s`` the length of a round in
     seconds, ``mean`` the average of the five rounds in counts a second. ``steady`` is ``None``
-    where nothing can be said (``round_s`` is then 0).
+    where nothing can be said (``round_s`` is then 0); ``changing`` is the option of fio that
+    changes the load, if that is why. ``sections`` are those at work in this stage of the run (none
+    if it has one stage only).
     """
 
     steady: bool | None
@@ -27,6 +29,8 @@ class Steadiness:
     slope: float = 0.0
     round_s: float = 0.0
     mean: float = 0.0
+    changing: str = ""
+    sections: tuple[str, ...] = ()
 
 
 def steadiness(

@@ -1,0 +1,271 @@
+"""How far each row of a run is from the logs of every I/O. Shares no code with iopstui."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from fio_runs import DIRECTIONS, Io, Object, Run
+
+EDGE_S = 0.006
+"""fio counts a row's I/Os and reads the clock so far apart; its logs are in milliseconds, and a
+device's counts in steps of 5 ms."""
+EDGES = tuple(n / 400 for n in range(-8, 9))
+"""Edges of the windows whose latencies are compared; they have as many I/Os as the row."""
+SLACK = 2
+"""I/Os more or less that are no error."""
+ENOUGH = {50.0: 20, 99.0: 500, 99.9: 10_000}
+"""Fewer samples say nothing of a percentile."""
+NO_MARKS = {"FINAL", "NO_LATENCY", "SOME_LATENCY", "SUBMITTED", "WRONG_LATENCY"}
+"""Flags that don't say that a row's I/Os and bytes may be wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What is compared, and the most it may be off, as a share or in I/Os."""
+
+    bound: float
+    what: str
+
+
+CHECKS = {
+    "I/Os": Check(0.02, "a row's IOPS x seconds against the logs of its seconds"),
+    "bytes": Check(0.02, "a row's bandwidth x seconds against the logs"),
+    "mean": Check(0.02, "a row's mean latency (clat, lat) against the logs"),
+    "p50": Check(0.02, "a row's percentile against the logs, nearest rank"),
+    "p99": Check(0.02, "the same"),
+    "start": Check(0.02, "share of a first row's seconds that was before the first I/O"),
+    "section I/Os": Check(0.02, "a section's IOPS in a row against its log"),
+    "section bytes": Check(0.02, "a section's bandwidth in a row against its log"),
+    "section mean": Check(0.02, "a section's mean latency in a row against its log"),
+    "run I/Os": Check(0, "I/Os of all rows against the lines of the logs"),
+    "run bytes": Check(0, "bytes of all rows against the logs"),
+    "run mean": Check(1e-4, "joined means of all rows against the logs"),
+    "run percentile": Check(0.008, "p50, p99, p99.9 of all rows' histograms against the logs"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Error:
+    """How far off one figure is, and where."""
+
+    figure: str
+    error: float
+    where: str
+
+
+class Series:
+    """Some I/Os in the order of their ends."""
+
+    def __init__(self, ios: Sequence[Io]) -> None:
+        self.ends = [io.end_s for io in ios]
+        self.ns = [io.ns for io in ios]
+        self.bytes = list(itertools.accumulate((io.bytes for io in ios), initial=0))
+        self.largest = max((io.bytes for io in ios), default=0)
+        self.first_s = min((io.end_s - io.ns / 1e9 for io in ios), default=0.0)
+
+    def between(self, begin: float, end: float) -> tuple[int, int]:
+        """The places of those that ended in these seconds."""
+        low = bisect.bisect_right(self.ends, begin)
+        return low, max(low, bisect.bisect_right(self.ends, end))
+
+    def counts(self, begin: float, end: float) -> tuple[int, int]:
+        """The fewest and the most that may have ended in between."""
+        low, high = self.between(begin + EDGE_S, end - EDGE_S)
+        lowest, highest = self.between(begin - EDGE_S, end + EDGE_S)
+        return high - low, highest - lowest
+
+    def bytes_between(self, begin: float, end: float) -> tuple[int, int]:
+        """The same for bytes."""
+        low, high = self.between(begin + EDGE_S, end - EDGE_S)
+        lowest, highest = self.between(begin - EDGE_S, end + EDGE_S)
+        return self.bytes[high] - self.bytes[low], self.bytes[highest] - self.bytes[lowest]
+
+    def candidates(self, begin: float, end: float, count: float) -> list[list[int]]:
+        """The sorted latencies of those windows about these seconds that have that many I/Os."""
+        windows = {self.between(begin + a, end + b) for a in EDGES for b in EDGES}
+        close = [w for w in windows if abs(w[1] - w[0] - count) <= max(1.0, 0.01 * count)]
+        return [sorted(self.ns[low:high]) for low, high in close]
+
+
+def errors(run: Run) -> Iterator[Error]:
+    """Every error of one run."""
+    truth = Truth(run)
+    for number, (row, begin, end) in enumerate(windows(run.rows, truth.last_s)):
+        if not marked(row) and end > begin:
+            yield from _row_errors(truth, row, begin, end, f"row {number}")
+    if run.job.logs and not run.job.ramps:
+        yield from _run_errors(run, truth)
+
+
+class Truth:
+    """A run's logs, by section, direction and kind of latency."""
+
+    def __init__(self, run: Run) -> None:
+        self.sections = run.logs
+        self.last_s = max(log[-1].end_s for s in run.logs.values() for log in s.values())
+        self._series: dict[tuple[str, str, str], Series] = {}
+        names = [job["name"] for row in run.rows for job in row["fio"]["jobs"]]
+        self.by_section = set(names) == set(run.logs)
+
+    def series(self, kind: str = "", section: str = "", direction: str = "") -> Series:
+        """Those I/Os; "" is all. Every kind of log has all I/Os."""
+        key = kind, section, direction
+        if key not in self._series:
+            logs = [log for name, log in self.sections.items() if section in ("", name)]
+            chosen = [log.get(kind) or next(iter(log.values())) for log in logs if log]
+            ios = [io for log in chosen for io in log if direction in ("", io.direction)]
+            self._series[key] = Series(sorted(ios, key=lambda io: io.end_s))
+        return self._series[key]
+
+    def has(self, kind: str) -> bool:
+        """Whether all sections logged that kind of latency."""
+        return all(kind in kinds for kinds in self.sections.values())
+
+
+def marked(row: Object) -> bool:
+    """Whether the row says itself that it is not like the others."""
+    return bool(set(row["flags"]) - NO_MARKS)
+
+
+def windows(rows: Sequence[Object], last_s: float) -> Iterator[tuple[Object, float, float]]:
+    """Every row with its begin and end by fio's clock. fio prints its last document a while after
+    its jobs have ended, so the last row is put behind the one before."""
+    before = None
+    for row in rows:
+        seconds = row["fio"]["seconds"] or 0.0
+        end = (row["wall_ms"] - (row["skew_ms"] or 0)) / 1000
+        if row["skew_ms"] is None and before is not None:
+            end = before + seconds
+        elif "FINAL" in row["flags"]:
+            end = min(end, last_s + EDGE_S if before is None else before + seconds)
+        yield row, end - seconds, end
+        before = end
+
+
+def could_be_true(rows: Sequence[Object], run: Run) -> list[Object]:
+    """The rows in which no section begins or ends, and no ramp."""
+    changes: list[float] = []
+    for kinds in run.logs.values():
+        series = Series(next(iter(kinds.values()), []))
+        if series.ends:
+            changes += [series.first_s, series.ends[-1]]
+    last_s = max(changes, default=math.inf)
+    return [
+        row for row, begin, end in windows(rows, last_s)
+        if not {"FINAL", "RAMP", "RESET"} & set(row["flags"])
+        and not any(begin + 0.02 < at < end - 0.02 for at in changes)
+    ]  # fmt: skip
+
+
+def _row_errors(truth: Truth, row: Object, begin: float, end: float, where: str) -> Iterator[Error]:
+    fio = row["fio"]
+    before = max(0.0, truth.series().first_s - begin)
+    yield Error("start", max(0.0, before - EDGE_S) / (end - begin), where)
+    for direction in ("total", *DIRECTIONS):
+        figures = fio[direction]
+        if figures is not None:
+            only = "" if direction == "total" else direction
+            yield from _figures(
+                "", truth, (only, ""), figures, (begin, end), f"{where} {direction}"
+            )
+    for job in fio["jobs"] if truth.by_section else ():
+        name = job["name"]
+        yield from _figures("section ", truth, ("", name), job, (begin, end), f"{where} {name}")
+
+
+def _figures(
+    prefix: str, truth: Truth, of: tuple[str, str], figures: Object,
+    window: tuple[float, float], where: str,
+) -> Iterator[Error]:  # fmt: skip
+    direction, section = of
+    begin, end = window
+    series = truth.series("", section, direction)
+    if figures["iops"] is not None:
+        off = _off(figures["iops"] * (end - begin), series.counts(begin, end), SLACK)
+        yield Error(f"{prefix}I/Os", off, where)
+    if figures["bw"] is not None:
+        limits = series.bytes_between(begin, end)
+        off = _off(figures["bw"] * (end - begin), limits, SLACK * series.largest)
+        yield Error(f"{prefix}bytes", off, where)
+    for kind in ("clat", "lat"):
+        stated = figures.get(kind)
+        if stated and stated["mean"] and truth.has(kind) and figures["ios"] > SLACK:
+            logged = truth.series(kind, section, direction)
+            exact = logged.candidates(begin, end, figures["ios"])
+            yield from _latencies(prefix, stated, figures["ios"], exact, where)
+
+
+def _off(value: float, limits: tuple[float, float], slack: float) -> float:
+    low, high = limits
+    out = max(low - slack - value, value - high - slack, 0.0)
+    return out / max(1.0, high)
+
+
+def _latencies(
+    prefix: str, stated: Object, count: int, exact: Sequence[Sequence[int]], where: str
+) -> Iterator[Error]:
+    """The least error over the windows that have as many I/Os."""
+    if not exact:
+        return
+    means = [sum(values) / len(values) for values in exact]
+    yield Error(f"{prefix}mean", min(_relative(stated["mean"], m) for m in means), where)
+    for name, p in (("p50", 50.0), ("p99", 99.0)):
+        if stated.get(name) is not None and count >= ENOUGH[p] and not prefix:
+            offs = [min(_relative(stated[name], v) for v in _ranks(p, values)) for values in exact]
+            yield Error(name, min(offs), where)
+
+
+def _relative(value: float, exact: float) -> float:
+    return abs(value - exact) / max(1.0, exact)
+
+
+def _ranks(p: float, values: Sequence[int]) -> Sequence[int]:
+    """The value at the percentile, and its neighbours: an I/O at an edge moves it by one."""
+    rank = max(1, math.ceil(round(p / 100 * len(values), 6)))
+    return values[max(0, rank - 2) : rank + 1]
+
+
+def _run_errors(run: Run, truth: Truth) -> Iterator[Error]:
+    totals = [row["fio"]["total"] for row in run.rows]
+    series = truth.series()
+    yield Error("run I/Os", abs(sum(t["ios"] for t in totals) - len(series.ends)), "all rows")
+    yield Error("run bytes", abs(sum(t["bytes"] for t in totals) - series.bytes[-1]), "all rows")
+    for kind in ("clat", "lat"):
+        parts = [(t[kind]["mean"], t[kind]["n"]) for t in totals if t[kind]["n"]]
+        if parts and truth.has(kind):
+            logged = truth.series(kind)
+            mean = sum(mean * n for mean, n in parts) / sum(n for _, n in parts)
+            yield Error("run mean", _relative(mean, sum(logged.ns) / len(logged.ns)), kind)
+    for direction in (*DIRECTIONS, "mixed"):
+        parts_of = [row["fio"][direction] for row in run.rows if row["fio"][direction]]
+        if parts_of:
+            yield from _run_percentiles(truth, direction, parts_of)
+
+
+def _run_percentiles(truth: Truth, direction: str, parts: Sequence[Object]) -> Iterator[Error]:
+    kind = parts[-1]["bins_of"]
+    bins: dict[int, int] = {}
+    for part in parts:
+        for key, count in part.get("bins", {}).items():
+            bins[int(key)] = bins.get(int(key), 0) + count
+    values = sorted(truth.series(kind, "", direction.replace("mixed", "")).ns)
+    if not bins or not truth.has(kind) or sum(bins.values()) != len(values):
+        return
+    for p, least in ENOUGH.items():
+        if len(values) >= least:
+            offs = [_relative(_bin_at(bins, p), value) for value in _ranks(p, values)]
+            yield Error("run percentile", min(offs), f"{direction} p{p:g}")
+
+
+def _bin_at(bins: Mapping[int, int], p: float) -> int:
+    """The bucket that the percentile is in."""
+    rank, seen = math.ceil(round(p / 100 * sum(bins.values()), 6)), 0
+    for key in sorted(bins):
+        seen += bins[key]
+        if seen >= rank:
+            return key
+    return 0
