@@ -11,6 +11,8 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TextIO
 
+from iopstui.text import safe_text
+
 if TYPE_CHECKING:
     from datetime import datetime
 
@@ -195,8 +197,9 @@ def replace_unprintable(text: str, encoding: str | None) -> str:
     """``text`` with what ``encoding`` can't print replaced; the width stays the same, but for
     arrows, which stand in sentences and not in columns.
 
-    ``None`` (a stream in memory) prints everything.
+    ``None`` (a stream in memory) prints everything but what no terminal should get (text.py).
     """
+    text = safe_text(text)
     if encoding is None:
         return text
     try:

@@ -1,4 +1,4 @@
-"""Make text from devices, job files or fio safe to print on a terminal."""
+"""Make text from devices, job files or fio safe to print."""
 
 from __future__ import annotations
 
@@ -9,6 +9,22 @@ _TIE = re.compile(r"(?<=\d) (?=(?:%|[nµm]?s|[KMGT]iB|IOPS|points?|times)(?!\w))
 # between an option and its value, which are copied together
 _OPTION = re.compile(r"(--[a-z][a-z-]*) (?=[\d/'])")
 NO_BREAK_SPACE = "\N{NO-BREAK SPACE}"
+# control characters but tabs and line ends, bidirectional marks, line separators, half surrogate
+# pairs, tags that are not seen
+_UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
+    "\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
+
+
+def safe_text(text: str) -> str:
+    """``text`` with ``?`` for what a terminal, a page or a file could be misled by.
+
+    Lines and tabs stay. Every text of another machine, program or file passes here once.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return _UNSAFE.sub("?", text.replace("\r\n", "\n"))
 
 
 def printable(text: str) -> str:

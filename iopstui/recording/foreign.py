@@ -17,6 +17,7 @@ from iopstui.model.fio.log_lines import FioLog, LogName, is_log_line, log_name, 
 from iopstui.model.samples import FioStatus
 from iopstui.recording import layout as form
 from iopstui.text import printable
+from iopstui.untrusted import MAX_MEMORY
 
 RECORDING, JSON, LOG, NORMAL, OTHER = "recording", "json", "log", "normal", "other"
 HEAD_BYTES = 1 << 18
@@ -151,7 +152,7 @@ def _loose_json(content: bytes) -> Iterator[Mapping[str, Any]]:
     except (ValueError, RecursionError):
         return
     if isinstance(data, dict):
-        yield from (document.data for document in decode(json.dumps(data).encode())
+        yield from (document.data for document in decode(json.dumps(data).encode(), MAX_MEMORY)
                     if isinstance(document, Document))  # fmt: skip
 
 

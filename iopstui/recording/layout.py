@@ -67,8 +67,8 @@ HEAD = struct.Struct(">cdII")
 HEADER, KEY, SAMPLE, EVENT = b"H", b"K", b"S", b"E"
 KEY_EVERY = 60
 MAX_CHUNK_BYTES = 64 << 20
-# of the JSON of all events together; a day of them takes some MiB
-MAX_EVENTS = 256 << 20
+# of memory, for all events together; a day of them takes some MiB
+MAX_EVENTS = 160 << 20
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from operator import ge
 from typing import Any
 
-from iopstui.large_json import loads
 from iopstui.model.histogram_columns import HistogramColumns
 from iopstui.model.samples import DirectionStatus, JobStatus, KernelSample, RawSample
 from iopstui.recording import layout as form
 from iopstui.recording.coding import MAX_COUNT, Coder, Decoder, Layouts, MalformedData
+from iopstui.untrusted import check_memory, parse_json
 
 Without = Mapping[type, Mapping[str, Any]]
 
@@ -61,7 +61,7 @@ class PartialSamples:
     """
 
     def __init__(self, layouts: Layouts, without: Without = LEFT_OUT, fast: bool = False) -> None:
-        self._loads: Callable[[bytes], Any] = loads if fast else json.loads
+        self._fast = fast
         self._list = _quick_list if fast else _list
         self._decode = _PartialDecoder(layouts, without)
         fields = layouts.get(form.NAMES[DirectionStatus], [])
@@ -78,16 +78,17 @@ class PartialSamples:
 
     def read(self, data: bytes) -> tuple[Any, RawSample]:
         """Whether it is shown, and the sample."""
+        check_memory(data)
         if self._interrupts_known:
             # of a wide machine they are most of the text
             data = _without_interrupts(data)
         cut = self._split_histograms(data) if self._histograms_known else None
         if cut is None:
-            is_shown, value = self._loads(data)
+            is_shown, value = parse_json(data, is_large=self._fast)
             histograms: list[HistogramColumns] = []
         else:
             text, histograms = cut
-            is_shown, value = self._loads(text)
+            is_shown, value = parse_json(text, is_large=self._fast)
         self._decode.histograms = histograms
         raw: RawSample = self._decode(RawSample, value)
         return is_shown, raw
@@ -154,7 +155,7 @@ def _list(text: bytes) -> list[int]:
 
 
 def _quick_list(text: bytes) -> list[int]:
-    numbers: list[int] = loads(b"[%s]" % text)
+    numbers: list[int] = parse_json(b"[%s]" % text)
     return numbers
 
 

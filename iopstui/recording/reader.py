@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import stat
@@ -15,18 +14,22 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import iopstui
-from iopstui import large_json
+from iopstui import untrusted
 from iopstui.errors import Missing, UsageError
 from iopstui.model.samples import RawSample
 from iopstui.recording import layout as form
 from iopstui.recording.coding import Decoder, ImpossibleFigure, MalformedData
 from iopstui.recording.partial_samples import LEFT_OUT, PartialSamples, Without
 from iopstui.text import printable
+from iopstui.untrusted import parse_json, reading
 
 OLDEST_SCHEMA = 1
 RECORDING_ADVICE = "To make a recording: iopstui run --job JOB --record FILE"
 DEMO = "demo"
 MAX_TIME_S = 1e9
+MAX_RATIO = 256
+"""How many times larger than the file its samples may be; zlib makes a thousand times of zeros, and
+about 30 times of real samples."""
 MAX_MONOTONIC_NS = 1 << 63
 """What CLOCK_MONOTONIC can say."""
 KINDS = form.HEADER + form.KEY + form.SAMPLE + form.EVENT
@@ -111,12 +114,11 @@ class Recording:
         except BaseException:
             self._file.close()
             raise
-        self._large = self.size >= large_json.ORJSON_FROM_BYTES
-        self._loads = large_json.loads if self._large else json.loads
+        self._large = self.size >= untrusted.ORJSON_FROM_BYTES
         self._index = RecordingIndex()
         self._indexed = self.start
         self._indexed_once = False
-        self._index_allowance = _EventAllowance()
+        self._index_allowance = _events_allowance()
         self._partial: PartialSamples | None = None
 
     def reopen(self) -> None:
@@ -160,7 +162,11 @@ class Recording:
 
     def _read(self, start: int | None, end: int | None, growing: bool) -> Iterator[Record | None]:
         stream: Any = None
-        allowance = _EventAllowance()
+        allowance = _events_allowance()
+        inflated = _Allowance(
+            form.MAX_CHUNK_BYTES + MAX_RATIO * self.size,
+            f"its samples are more than {MAX_RATIO} times as large as the file",
+        )
         for chunk in self._chunks(start, form.KEY + form.SAMPLE + form.EVENT, growing):
             if chunk is None:
                 yield None
@@ -176,7 +182,7 @@ class Recording:
                 if chunk.kind == form.KEY:
                     stream = zlib.decompressobj()
                 if stream is not None:
-                    yield self._sample(chunk, stream)
+                    yield self._sample(chunk, stream, inflated)
             except ImpossibleFigure as error:
                 raise impossible_figure_error([self.path], error) from error
             except _DECODING_ERRORS as error:
@@ -233,6 +239,12 @@ class Recording:
         return end <= self.size
 
     def _chunks(self, start: int | None, keep: bytes, growing: bool) -> Iterator[_Chunk | None]:
+        with reading(self.path):
+            yield from self._read_chunks(start, keep, growing)
+
+    def _read_chunks(
+        self, start: int | None, keep: bytes, growing: bool
+    ) -> Iterator[_Chunk | None]:
         """The chunks; payloads only of the kinds in ``keep``, others are skipped. ``None`` where a
         ``growing`` file has no whole chunk yet."""
         place = self.start if start is None else start
@@ -292,7 +304,7 @@ class Recording:
             if chunk is None or chunk.kind != form.HEADER:
                 break
             try:
-                content = json.loads(_inflate(zlib.decompressobj(), chunk.payload))
+                content = parse_json(_inflate(zlib.decompressobj(), chunk.payload))
                 self._layouts = _layouts(content["layouts"])
                 decode = Decoder(self._layouts, form.NAMES)
                 header: form.Header = decode(form.Header, content["header"])
@@ -306,21 +318,22 @@ class Recording:
             RECORDING_ADVICE,
         )
 
-    def _sample(self, chunk: _Chunk, stream: Any) -> SampleRecord:
+    def _sample(self, chunk: _Chunk, stream: Any, inflated: _Allowance) -> SampleRecord:
         data = _inflate(stream, chunk.payload)
+        inflated.spend(len(data))
         if self._partial is not None:
             is_shown, raw = self._partial.read(data)
         else:
-            is_shown, value = self._loads(data)
+            is_shown, value = parse_json(data, is_large=self._large)
             raw = self._decode(RawSample, value)
         if not 0 <= raw.arrived_ns < MAX_MONOTONIC_NS:
             raise ImpossibleFigure(f"a sample of {raw.arrived_ns} ns after the machine's start")
         return SampleRecord(chunk.t, raw, bool(is_shown))
 
-    def _read_event(self, chunk: _Chunk, allowance: _EventAllowance) -> EventRecord | None:
+    def _read_event(self, chunk: _Chunk, allowance: _Allowance) -> EventRecord | None:
         data = _inflate(zlib.decompressobj(), chunk.payload)
-        allowance.spend(len(data))
-        name, value = json.loads(data)
+        allowance.spend(untrusted.memory_for(data))
+        name, value = parse_json(data, is_large=False)
         # what a newer iopstui knows more is passed over
         kind = form.EVENT_KINDS.get(name)
         if kind is None:
@@ -353,24 +366,27 @@ def _layouts(value: Any) -> dict[str, list[str]]:
 
 
 @dataclass(slots=True)
-class _EventAllowance:
-    """The space for all events of a recording, which are kept: a small file may hold very large
-    ones."""
+class _Allowance:
+    """The bytes that something may still take: a small file may hold very much. ``error``: the
+    message when there are no more."""
 
-    remaining: int = field(default_factory=lambda: form.MAX_EVENTS)
+    remaining: int
+    error: str
 
     def spend(self, size: int) -> None:
-        """MalformedData where there is no more of it."""
+        """Raise MalformedData where there is no more of it."""
         self.remaining -= size
         if self.remaining < 0:
-            raise MalformedData(f"its events take more than {form.MAX_EVENTS >> 20} MiB")
+            raise MalformedData(self.error)
+
+
+def _events_allowance() -> _Allowance:
+    """The memory for all events of a recording, which are kept."""
+    return _Allowance(form.MAX_EVENTS, f"its events take more than {form.MAX_EVENTS >> 20} MiB")
 
 
 def _inflate(stream: Any, payload: bytes) -> bytes:
-    data: bytes = stream.decompress(payload, form.MAX_CHUNK_BYTES)
-    if stream.unconsumed_tail:
-        raise MalformedData("too large")
-    return data
+    return untrusted.inflate(stream, payload, form.MAX_CHUNK_BYTES)
 
 
 def _open(path: Path) -> BinaryIO:
@@ -394,7 +410,8 @@ def _open(path: Path) -> BinaryIO:
 
 
 def _check_magic(file: BinaryIO, path: Path) -> None:
-    line = file.readline(64)
+    with reading(path):
+        line = file.readline(64)
     if not line:
         raise RecordingTooShort(f"The recording {_name(path)} is empty.", RECORDING_ADVICE)
     number = line[len(form.NAME) : -1]

@@ -117,6 +117,10 @@ class Recorder:
                     self._chunk(*chunk)
         except OSError as error:
             self.problem = f"{self.path}: {error.strerror or error}"
+            if not self.samples:
+                # an empty file would block the next run
+                with contextlib.suppress(OSError):
+                    self.path.unlink()
         except Exception as error:  # a bug here must not look like a recording that goes on
             self.problem = f"{self.path}: internal error {error!r}"
         finally:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import stat
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import BinaryIO
@@ -19,7 +16,8 @@ from iopstui.report.fleet.page import ROWS, fleet_report, write_fleet
 from iopstui.report.formats import DEFAULT, FORMATS, Format, display_name, or_list
 from iopstui.report.report_options import DEFAULT_OPTIONS, ReportOptions
 from iopstui.report.sources import Source, credible, sources
-from iopstui.text import printable
+from iopstui.safety.output_files import write_whole
+from iopstui.text import printable, safe_text
 
 LONG_SECONDS = 10_000
 
@@ -44,16 +42,16 @@ def report(
     if out is None or out == "-":
         if not by_rows:
             encoding = sys.stdout.encoding or "utf-8"
-            content = rendered(paths, kind, options)
+            content = safe_text(rendered(paths, kind, options))
             sys.stdout.write(content.encode(encoding, "replace").decode(encoding))
         else:
             write_report(paths, kind, options, sys.stdout.buffer)
         return EXIT_OK
     if by_rows:
-        write_whole(Path(out), lambda file: write_report(paths, kind, options, file))
+        write_report_file(Path(out), lambda file: write_report(paths, kind, options, file))
     else:
-        encoded = rendered(paths, kind, options).encode()
-        write_whole(Path(out), lambda file: file.write(encoded))
+        encoded = safe_text(rendered(paths, kind, options)).encode()
+        write_report_file(Path(out), lambda file: file.write(encoded))
     print(f"iopstui: {printable(out)} written", file=sys.stderr)
     return EXIT_OK
 
@@ -160,38 +158,13 @@ def _sources_and_format(paths: Sequence[Path], kind: str) -> tuple[list[Source],
     return found_sources, chosen
 
 
-def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Replace the file by what ``write`` writes, atomically: it is the new one or still the old
-    one. A link is replaced, not followed. Who may read the old one may read the new one."""
-    directory = path.parent
+def write_report_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Replace the file by what ``write`` writes, once it is complete. UsageError if that fails."""
     try:
-        fd, name = tempfile.mkstemp(prefix=".report-", dir=directory)
-        try:
-            with os.fdopen(fd, "wb") as file:
-                write(file)
-            os.chmod(name, _mode(path))
-            os.replace(name, path)
-        except BaseException:
-            os.unlink(name)
-            raise
+        write_whole(path, write, overwrite=True)
     except OSError as error:
         raise UsageError(
             f"Cannot write the report {printable(str(path))}: {error.strerror}.",
             "Choose a directory with free space that you can write to: "
             f"-o /tmp/report{printable(path.suffix)}",
         ) from error
-
-
-def _mode(path: Path) -> int:
-    """Mode of the existing file, or for a new one by the umask."""
-    with contextlib.suppress(OSError):
-        mode = os.lstat(path).st_mode
-        if stat.S_ISREG(mode):
-            return mode & 0o777
-    return 0o644 & ~_umask()
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask

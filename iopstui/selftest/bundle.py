@@ -9,17 +9,18 @@ import zlib
 from pathlib import Path
 
 from iopstui.errors import UsageError
+from iopstui.safety.output_files import write_whole
 from iopstui.selftest.evidence import Evidence, parse_evidence
+from iopstui.untrusted import TooLarge, parse_json
 
-MAX_BYTES = 256 << 20
+MAX_BYTES = 64 << 20
 
 
 def write_bundle(evidence: Evidence, path: Path) -> None:
     """Write gzipped JSON. UsageError if the file exists or cannot be written."""
     data = gzip.compress(json.dumps(evidence.as_object()).encode(), mtime=0)
     try:
-        with path.open("xb") as file:
-            file.write(data)
+        write_whole(path, lambda file: file.write(data))
     except OSError as error:
         raise UsageError(f"Cannot write {path}: {error.strerror}.",
                          "Give another path with -o.") from error  # fmt: skip
@@ -50,6 +51,8 @@ def read_bundle(path: Path) -> Evidence:
     if len(data) > MAX_BYTES:
         raise UsageError(f"{path} is too large for a bundle.")
     try:
-        return parse_evidence(json.loads(data))
-    except (ValueError, RecursionError) as error:
+        return parse_evidence(parse_json(data))
+    except TooLarge as error:
+        raise UsageError(f"{path} is too large for a bundle.") from error
+    except ValueError as error:
         raise UsageError(f"{path} is not a bundle of `iopstui selftest`.") from error

@@ -22,11 +22,14 @@ from iopstui.output.fleet.labelled_rows import line_rows
 RECORDED = Path(__file__).parents[1] / "fixtures" / "launchers"
 Row = dict[str, object]
 
+SAFE_TEXT = st.text(
+    st.characters(codec="utf-8", exclude_categories=["Cc", "Cf", "Zl", "Zp"]), max_size=40
+)
 ROWS = st.lists(
     st.builds(
         lambda text, nested: {"event": "x", "text": text, "nested": nested},
-        st.text(max_size=40),
-        st.dictionaries(st.text(max_size=5), st.integers(), max_size=5),
+        SAFE_TEXT,
+        st.dictionaries(SAFE_TEXT, st.integers(), max_size=5),
     ),
     min_size=1,
     max_size=5,

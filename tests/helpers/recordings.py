@@ -74,7 +74,7 @@ def others(name: str) -> tuple[list[object], list[object]]:
     final = statuses(name)[-1]
     before: list[object] = [
         form.JobRun(
-            1, "randread-4k", {"iodepth": "8"}, None, False, "[a]\nname=\udcff\n", ("/srv/data/x",)
+            1, "randread-4k", {"iodepth": "8"}, None, False, "[a]\nname=\xe4\n", ("/srv/data/x",)
         ),
         events.StepStarted(
             0.0, 1, "randread-4k", "randread 4k", ("fio", "j"), True, "run", final.version

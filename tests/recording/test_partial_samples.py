@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow.parquet
 import pytest
 
-from iopstui import large_json
+from iopstui import untrusted
 from iopstui.model.histogram_columns import HistogramColumns
 from iopstui.model.samples import (
     CpuTimes,
@@ -66,7 +66,7 @@ def of_fio(raw: RawSample) -> list[DirectionStatus]:
 def test_samples_are_the_same_but_for_what_is_left_out(
     path: Path, less: Without, many: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(large_json, "ORJSON_FROM_BYTES", 0 if many else 1 << 60)
+    monkeypatch.setattr(untrusted, "ORJSON_FROM_BYTES", 0 if many else 1 << 60)
     whole, needed = samples(path, None), samples(path, less)
     assert needed == [without(raw, less) for raw in whole]
     bins = [one.bins for raw in needed for one in of_fio(raw) if one.bins]

@@ -330,14 +330,14 @@ def test_events_that_are_small_in_the_file_and_large_together_are_not_kept(
 ) -> None:
     made.write(path)
     monkeypatch.setattr(form, "MAX_CHUNK_BYTES", 1 << 20)
-    monkeypatch.setattr(form, "MAX_EVENTS", 2 << 20)
+    monkeypatch.setattr(form, "MAX_EVENTS", 4 << 20)
     notice = b'["Notice",[0.1,"info","%s"]]' % (b"a" * (900 << 10))
     with open(path, "ab") as file:
         file.write(_chunk(b"E", notice) * 10)
     samples, others, damage = made.read(path)
     assert len(samples) == len(made.raws(made.RUN))
     assert sum(isinstance(one.value, events.Notice) for one in others) == 2
-    assert "its events take more than 2 MiB" in damage
+    assert "its events take more than 4 MiB" in damage
     with Recording(path) as recording:
         assert sum(isinstance(o.value, events.Notice) for _, o in recording.index().events) == 2
 
@@ -450,3 +450,36 @@ def whole_file(tmp_path_factory: pytest.TempPathFactory) -> None:
     made.write(file, taken=made.raws(made.RUN)[:3])
     WHOLE_FILE = file.read_bytes()
     WHOLE_SAMPLES = list(made.read(file)[0])
+
+
+def test_samples_that_grow_out_of_all_proportion_are_not_read(path: Path) -> None:
+    made.write(path)
+    sample = b"[true,[%s0]]" % (b"0," * (3 << 20))
+    with open(path, "ab") as file:
+        file.write(_chunk(b"K", sample) * 40)
+    tracemalloc.start()
+    try:
+        _, _, damage = made.read(path)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert "damaged" in damage and peak < 300 << 20
+
+
+def test_a_file_that_cannot_be_read_on(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made.write(path)
+    with Recording(path) as recording:
+        # the descriptor of a directory can be read no more than a disk with bad sectors
+        os.dup2(os.open(path.parent, os.O_RDONLY), recording._file.fileno())
+        with pytest.raises(UsageError, match="Cannot read"):
+            list(recording.records())
+
+
+def test_a_control_character_in_a_sample_is_replaced(path: Path) -> None:
+    first = made.raws(made.RUN)[0]
+    assert first.fio is not None
+    version = "fio\x1b]0;x\x07\u202e\ud800"
+    raw = replace(first, fio=replace(first.fio, version=version))
+    made.write(path, taken=[raw, *made.raws(made.RUN)[1:]])
+    fio = made.read(path)[0][0].raw.fio
+    assert fio is not None and fio.version == "fio?]0;x???"

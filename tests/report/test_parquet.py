@@ -23,7 +23,7 @@ from iopstui.output import parquet as parquet_out
 from iopstui.output.csv_out import CsvSink
 from iopstui.recording.reader import Recording, recording_path
 from iopstui.recording.replay import replay_events
-from iopstui.report.files import report, write_report, write_whole
+from iopstui.report.files import report, write_report, write_report_file
 from iopstui.report.report_options import DEFAULT_OPTIONS, ReportOptions
 
 RECORDINGS = Path(__file__).parents[1] / "fixtures" / "recordings"
@@ -153,7 +153,9 @@ def test_a_full_disk_leaves_the_old_file(path: Path, tmp_path: Path) -> None:
     out = tmp_path / "x.parquet"
     out.write_text("old")
     with pytest.raises(UsageError, match=r"Cannot write the report .*No space left"):
-        write_whole(out, lambda _: write_report([path], "parquet", DEFAULT_OPTIONS, FullDisk()))
+        write_report_file(
+            out, lambda _: write_report([path], "parquet", DEFAULT_OPTIONS, FullDisk())
+        )
     assert out.read_text() == "old"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["run.iops", "x.parquet"]
 

@@ -6,7 +6,9 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import BinaryIO
 
 from iopstui.cli.capturing.disks import disk_regions, start_capture
 from iopstui.cli.terminal import print_message, show, width
@@ -27,7 +29,9 @@ from iopstui.model.workload.phases import Phase, Phases
 from iopstui.model.workload.trace import TraceBuffer, trace_lines
 from iopstui.model.workload.workload import CLOSED, OPEN, Workload
 from iopstui.preflight.targets import choose_watch_target
+from iopstui.safety.output_files import write_whole
 from iopstui.safety.signals import handling_stop_signals
+from iopstui.text import safe_text
 
 MIN_SPAN_S = 1.0
 _CHECK_INTERVAL_S = 1.0
@@ -213,9 +217,9 @@ def _check_new(path: Path) -> None:
 
 def _write_trace(buffer: TraceBuffer, path: Path) -> None:
     trace = buffer.trace()
+    lines = (f"{line}\n".encode("ascii") for line in trace_lines(trace))
     try:
-        with open(path, "x", encoding="ascii") as file:
-            file.writelines(f"{line}\n" for line in trace_lines(trace))
+        write_whole(path, lambda file: file.writelines(lines))
     except OSError as error:
         raise JobFailed(f"Cannot write {path}: {error.strerror}.") from error
     message = f"{len(trace.requests):,} requests written to {path}"
@@ -233,9 +237,8 @@ def _write_jobs(
     job_files = []
     for loop, path in files.items():
         try:
-            text = job_text(workload, loop, when, phases)
-            with open(path, "x", encoding="utf-8") as file:
-                file.write(text)
+            text = safe_text(job_text(workload, loop, when, phases)).encode()
+            write_whole(path, partial(_write_bytes, text))
         except ValueError as error:
             print_message(f"No job was written: there are {error}.")
             return []
@@ -243,3 +246,7 @@ def _write_jobs(
             raise JobFailed(f"Cannot write {path}: {error.strerror}.") from error
         job_files.append((loop, path))
     return job_files
+
+
+def _write_bytes(data: bytes, file: BinaryIO) -> None:
+    file.write(data)

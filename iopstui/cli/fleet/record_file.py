@@ -82,7 +82,13 @@ class RecordFile:
         self._report_failure(error)
 
     def _report_failure(self, error: OSError) -> None:
+        kept = "what was written is kept"
+        with contextlib.suppress(OSError):
+            if not self._path.stat().st_size:
+                # an empty file would block the next run
+                self._path.unlink()
+                kept = "nothing was written"
         self._report(
             f"the recording {printable(str(self._path))} has stopped: {error.strerror}. The run "
-            "continues, and what was written is kept"
+            f"continues, and {kept}"
         )

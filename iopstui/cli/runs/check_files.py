@@ -65,9 +65,9 @@ def _write(run: CheckedRun, junit: str | None, summary: str | None) -> None:
     from iopstui.output.check_report import junit_xml, summary_markdown
 
     if junit is not None:
-        from iopstui.report.files import write_whole
+        from iopstui.report.files import write_report_file
 
-        write_whole(Path(junit), lambda file: file.write(junit_xml(run).encode()))
+        write_report_file(Path(junit), lambda file: file.write(junit_xml(run).encode()))
     if summary is not None:
         try:
             with Path(summary).open("a", encoding="utf-8") as file:

@@ -7,16 +7,17 @@ and even inside them (fio issues #731, #1685).
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from iopstui.fio.stream.interleaved_output import remove_interleaved_text
-from iopstui.large_json import ORJSON_FROM_BYTES, fast_loads
+from iopstui.text import safe_text
+from iopstui.untrusted import ORJSON_FROM_BYTES, TooLarge, check_memory, parse_json
 
 MAX_DOCUMENT_BYTES = 64 << 20
+MAX_LIVE_MEMORY = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +37,11 @@ class LogLine:
 
 @dataclass(frozen=True, slots=True)
 class BrokenDocument:
-    """A document that could not be read even after intruding messages were taken out."""
+    """A document that could not be read even after intruding messages were taken out, or (with a
+    ``reason``) was not to be read."""
 
     size: int
+    reason: str = ""
 
 
 Item = Document | LogLine | BrokenDocument
@@ -56,10 +59,12 @@ class Framer:
 
     A document's outer braces stand alone in the first column, so lines are enough; only behind a
     message that was cut a document begins within the line. Memory is bounded: an endless document
-    is given up after ``MAX_DOCUMENT_BYTES``. Time is proportional to the length.
+    is given up after ``MAX_DOCUMENT_BYTES``. Time is proportional to the length. ``limit`` is the
+    memory (bytes) that a document may take: more for a fio of our own than for a file.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int = MAX_LIVE_MEMORY) -> None:
+        self._limit = limit
         self._buffer = bytearray()
         self._in_document = False
         self._scanned = 0
@@ -78,7 +83,7 @@ class Framer:
         buffer, self._buffer = bytes(self._buffer), bytearray()
         if self._in_document:
             self._in_document = False
-            yield from decode(buffer)
+            yield from decode(buffer, self._limit)
 
     def _items(self, last: bool) -> Iterator[Item]:
         at = 0
@@ -131,15 +136,15 @@ class Framer:
         next_start = _opening(buffer, max(at + 1, start - 2 * len(_VERSION)), end)
         if next_start is not None:
             self._in_document = False
-            return decode(_copy_range(buffer, at, next_start)), next_start
+            return decode(_copy_range(buffer, at, next_start), self._limit), next_start
         if match is None:
             # a brace and the end of its line may still come in pieces
             self._scanned = max(start, len(buffer) - 4)
             return (), None
         self._in_document = False
         if match[1] == b"{":
-            return decode(_copy_range(buffer, at, match.start() + 1)), match.start(1)
-        return decode(_copy_range(buffer, at, match.end(1))), match.end()
+            return decode(_copy_range(buffer, at, match.start() + 1), self._limit), match.start(1)
+        return decode(_copy_range(buffer, at, match.end(1)), self._limit), match.end()
 
 
 def _copy_range(buffer: bytearray, begin: int, end: int) -> bytes:
@@ -189,28 +194,31 @@ def _opening(buffer: bytearray, begin: int, end: int) -> int | None:
 
 
 def _message(line: bytes) -> Iterable[Item]:
-    text = line.decode("utf-8", "replace").strip()
+    text = safe_text(line.decode("utf-8", "replace").strip())
     return (LogLine(text),) if text else ()
 
 
-def decode(body: bytes) -> Iterator[Item]:
+def decode(body: bytes, limit: int) -> Iterator[Item]:
     """The document in ``body``, and the messages that had got into it."""
-    data = _loads(body, strict=True)
+    try:
+        check_memory(body, limit)
+    except TooLarge as error:
+        yield BrokenDocument(len(body), str(error))
+        return
+    data = _loads(body, limit, strict=True)
     if data is None:
         cleaned = remove_interleaved_text(body)
         if cleaned is not None:
-            data = _loads(cleaned[0], strict=False) or None
+            data = _loads(cleaned[0], limit, strict=False) or None
             for line in b"\n".join(cleaned[1]).split(b"\n") if data is not None else ():
                 yield from _message(line)
     yield BrokenDocument(len(body)) if data is None else Document(data, len(body))
 
 
-def _loads(body: bytes, strict: bool) -> dict[str, Any] | None:
-    data = fast_loads(body) if strict and len(body) >= ORJSON_FROM_BYTES else None
+def _loads(body: bytes, limit: int, strict: bool) -> dict[str, Any] | None:
     # not strict: fio writes tabs and control characters of job names as they are
     try:
-        if data is None:
-            data = json.loads(body.decode("utf-8", "replace"), strict=strict)
-    except (ValueError, RecursionError):
+        data = parse_json(body, limit, strict, is_large=len(body) >= ORJSON_FROM_BYTES)
+    except ValueError:
         return None
     return data if isinstance(data, dict) else None

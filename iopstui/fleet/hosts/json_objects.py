@@ -6,27 +6,27 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from iopstui.untrusted import check_memory, is_plain, parse_json
+
 Object = dict[str, Any]
 _DECODER = json.JSONDecoder()
-_SPACE = " \t\r\n"
 # raw_decode without its words for people
 _SCAN: Callable[[str, int], tuple[Any, int]] = vars(_DECODER)["scan_once"]
 _FRAME, _SUMS, _END = b'{"event":"frame",', b',"sums":"', b"}"
 
 
-def parse_object(line: bytes) -> Object | None:
-    """The object that a line is; ``None`` if it is none."""
+def parse_object(line: bytes, exact: bool = False) -> Object | None:
+    """The object that a line is; ``None`` if it is none, or too large. Its texts are safe to print,
+    unless they are to be ``exact``."""
     if line.startswith(_FRAME):
         row = _with_sums(line)
         if row is not None:
             return row
     try:
-        # as json.loads, but for looking whether it is UTF-16
-        text = line.decode("utf-8", "surrogatepass").strip(_SPACE)
-        row, end = _DECODER.raw_decode(text)
-    except (ValueError, RecursionError):
+        row = parse_json(line, is_large=False, exact=exact)
+    except ValueError:
         return None
-    return row if type(row) is dict and end == len(text) else None
+    return row if type(row) is dict else None
 
 
 def _with_sums(line: bytes) -> Object | None:
@@ -37,9 +37,10 @@ def _with_sums(line: bytes) -> Object | None:
     start = key_start + len(_SUMS)
     # the first quote ends the text, and the text the line
     end = line.find(b'"', start)
-    if key_start < 0 or end != len(line) - 2 or line[-1:] != _END or b"\\" in line:
+    if key_start < 0 or end != len(line) - 2 or line[-1:] != _END or not is_plain(line):
         return None
     try:
+        check_memory(line)
         head = line[:key_start].decode("ascii") + "}"
         parsed, stop = _SCAN(head, 0)
         sums = line[start:end].decode("ascii")

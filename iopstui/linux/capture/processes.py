@@ -11,6 +11,7 @@ from iopstui.linux.process.processes import task_stat
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import read_text
 from iopstui.model.workload.packing import METADATA, METADATA_PROCESS
+from iopstui.text import printable
 
 MAX_CACHED = 8192
 ENDED = "ended processes"
@@ -72,7 +73,7 @@ def _name(comm: str | None) -> str:
     if comm.startswith("kworker"):
         # one of many that do the same
         return "kworker (writeback)" if "flush-" in comm else "kworker"
-    return comm
+    return printable(comm) or "?"
 
 
 def cgroups_below(path: Path) -> frozenset[int]:

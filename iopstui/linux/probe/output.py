@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -18,6 +17,7 @@ from iopstui.linux.probe.script import (
 from iopstui.model.metrics.probe import KINDS
 from iopstui.model.samples import ProbeSample, TaskCounts
 from iopstui.text import printable
+from iopstui.untrusted import parse_json
 
 Counts = Mapping[int, int]
 GroupOf = Callable[[int], str]
@@ -67,7 +67,7 @@ class ProbeOutput:
         if not line.strip():
             return None
         try:
-            row = json.loads(line)
+            row = parse_json(line.encode(), is_large=False)
             kind, data = str(row["type"]), row.get("data")
             if kind == "map":
                 self._maps.update(data)
@@ -77,7 +77,7 @@ class ProbeOutput:
                 return self._finish_sample(data, arrived_ns)
             elif kind not in ("value", "attached_probes", "printf", "time"):
                 self.unknown_lines += 1
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        except (ValueError, KeyError, TypeError, AttributeError):
             self.unknown_lines += 1
         return None
 

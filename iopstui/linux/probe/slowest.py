@@ -27,6 +27,7 @@ from iopstui.linux.probe.btf import Types
 from iopstui.linux.probe.script import Region
 from iopstui.model.metrics.slow.slow_requests import FLUSHES, SLOW_KINDS, rwbs
 from iopstui.model.samples import Exemplar
+from iopstui.text import printable
 
 STRUCTS = (
     "blk_mq_ctx",
@@ -362,4 +363,4 @@ class SlowestReader:
 
 
 def _text(name: bytes) -> str:
-    return name.split(b"\0", 1)[0].decode("utf-8", "replace")
+    return printable(name.split(b"\0", 1)[0].decode("utf-8", "replace"))

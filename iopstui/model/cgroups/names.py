@@ -8,8 +8,10 @@ make. No daemon is asked, so a container has the beginning of its id, not its na
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+
+from iopstui.text import printable
 
 UNIT, CONTAINER, POD, USER, SLICE, MACHINE, JOB, GROUP, ROOT = (
     "unit", "container", "pod", "user", "slice", "machine", "job", "group", "root",
@@ -52,7 +54,12 @@ class GroupName:
 
 @lru_cache(MAX_NAMES)
 def group_name(path: str) -> GroupName:
-    """The name of a cgroup, "/" for the top; groups above it tell, too."""
+    """The name of a cgroup, "/" for the top; groups above it tell, too. It is safe to print."""
+    group = _group_name(path)
+    return replace(group, name=printable(group.name))
+
+
+def _group_name(path: str) -> GroupName:
     if path == CONTAINER_ROOT:
         return GroupName(GROUP, "(this container)")
     parts = [part for part in path.split("/") if part]

@@ -13,6 +13,7 @@ from iopstui.model.workload.captured import captured_line
 from iopstui.model.workload.packing import METADATA_PROCESS
 from iopstui.model.workload.phases import Phase
 from iopstui.model.workload.workload import CLOSED, OPEN, Stream, Workload
+from iopstui.text import printable
 
 MAX_SECTIONS = 8
 MIN_RATE = 0.5
@@ -365,4 +366,4 @@ def _bytes(count: int) -> str:
 
 def _safe_text(text: str) -> str:
     """Foreign text in a comment: one line."""
-    return " ".join(text.split()) or "?"
+    return printable(text) or "?"

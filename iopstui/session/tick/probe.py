@@ -18,6 +18,7 @@ from iopstui.model.metrics.probe import (
 )
 from iopstui.model.samples import ProbeSample
 from iopstui.session.tick.context import Context
+from iopstui.text import printable
 
 if TYPE_CHECKING:
     from iopstui.linux.probe.script import Region
@@ -197,7 +198,8 @@ class SessionProbe:
         text = read_text(self._context.roots.proc / str(pid) / "cgroup") or ""
         rows = [line.split(":", 2) for line in text.splitlines() if line.count(":") >= 2]
         paths = {row[1]: row[2] for row in rows}
-        return next((path for kind, path in paths.items() if "blkio" in kind), paths.get("", ""))
+        path = next((path for kind, path in paths.items() if "blkio" in kind), paths.get("", ""))
+        return printable(path)
 
 
 def costs(parts: Sequence[str], by: str = BPFTRACE) -> str:

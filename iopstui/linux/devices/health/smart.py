@@ -6,7 +6,6 @@ Source: smartctl(8). It is asked with ``--nocheck=standby``: a disk that sleeps 
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
@@ -16,6 +15,7 @@ from typing import Any
 
 from iopstui.linux.process.programs import which
 from iopstui.text import printable
+from iopstui.untrusted import parse_json
 
 PROGRAM = "smartctl"
 _PATH = "/usr/sbin:/sbin:/usr/local/sbin:/usr/bin:/bin:/usr/local/bin"
@@ -100,8 +100,8 @@ def _run(command: Sequence[str]) -> tuple[int, str]:
 def parse_disk_health(text: str, code: int = 0) -> DiskHealth:
     """smartctl's JSON, with its exit code. What is missing or of another kind is unknown."""
     try:
-        document = json.loads(text)
-    except (ValueError, RecursionError):
+        document = parse_json(text.encode(), is_large=False)
+    except ValueError:
         return _unreadable("smartctl's answer is no JSON.")
     if not isinstance(document, dict):
         return _unreadable("smartctl's answer is no JSON object.")

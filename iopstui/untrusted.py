@@ -1,0 +1,132 @@
+"""The entrance for data that others made: recordings, bundles, results of fio, lines of hosts.
+
+Data is bounded before it is parsed, by what it may become in memory, and its texts are made safe to
+print. Errors are ``ValueError``; ``TooLarge`` is for data beyond the bounds.
+
+The only user of orjson, which is an extra (`iopstui[fast]`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from iopstui.errors import UsageError
+from iopstui.text import printable, safe_text
+
+ORJSON_FROM_BYTES = 1 << 18
+"""Loading orjson takes 10 ms, and reading as much with Python's own 3 ms."""
+MAX_MEMORY = 160 << 20
+"""Bytes that the parsed data of one file or line may take."""
+ITEM_BYTES = 160
+"""Bytes that Python needs for a list, an object, or an item of one, with its key and its value."""
+MAX_EXPANSION = 4
+"""Bytes of a character, of text with any beyond ASCII."""
+
+
+class TooLarge(ValueError):
+    """Parsed, the data would take more memory than it may."""
+
+    def __init__(self, limit: int = MAX_MEMORY) -> None:
+        super().__init__(f"too large: reading it would take more than {limit >> 20} MiB of memory")
+
+
+def memory_for(data: bytes) -> int:
+    """Upper bound of the memory that the JSON in ``data`` takes: as text, and parsed. Each item
+    has a comma or a bracket of its own."""
+    items = data.count(b",") + data.count(b"[") + data.count(b"{")
+    is_plain = data.isascii() and b"\\u" not in data
+    return len(data) * (1 + (1 if is_plain else MAX_EXPANSION)) + items * ITEM_BYTES
+
+
+def check_memory(data: bytes, limit: int = MAX_MEMORY) -> None:
+    """Raise ``TooLarge`` for JSON that would take more memory than ``limit``."""
+    if len(data) * (ITEM_BYTES + 1 + MAX_EXPANSION) > limit and memory_for(data) > limit:
+        raise TooLarge(limit)
+
+
+def parse_json(
+    data: bytes,
+    limit: int = MAX_MEMORY,
+    strict: bool = True,
+    is_large: bool = True,
+    exact: bool = False,
+    pairs_hook: Callable[[list[tuple[str, Any]]], Any] | None = None,
+) -> Any:
+    """The value of a JSON text whose strings are safe to print. ValueError for anything else.
+
+    ``is_large``: the text is one of many, or long, so that orjson is worth loading (whole numbers
+    beyond 64 bits are floats then). ``exact``: strings stay as they are, for orders, which name
+    files. ``pairs_hook`` makes the value of an object's pairs.
+    """
+    check_memory(data, limit)
+    try:
+        value = fast_loads(data) if is_large and strict and pairs_hook is None else None
+        if value is None:
+            text = data.decode("utf-8", "replace")
+            value = json.loads(text, strict=strict, object_pairs_hook=pairs_hook)
+        return value if exact or (strict and is_plain(data)) else safe_value(value)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def is_plain(data: bytes) -> bool:
+    """Whether the strings of a strict JSON text are safe, by a look at bytes alone."""
+    return data.isascii() and b"\\" not in data and b"\x7f" not in data
+
+
+def safe_value(value: Any) -> Any:
+    """A value of JSON with all its strings made safe to print."""
+    if type(value) is str:
+        return safe_text(value)
+    if type(value) is list:
+        return [safe_value(item) for item in value]
+    if type(value) is dict:
+        return {safe_text(key): safe_value(item) for key, item in value.items()}
+    return value
+
+
+def inflate(stream: Any, payload: bytes, limit: int = MAX_MEMORY) -> bytes:
+    """What zlib's ``stream`` makes of ``payload``. ``TooLarge`` beyond ``limit`` bytes."""
+    data: bytes = stream.decompress(payload, limit)
+    if stream.unconsumed_tail:
+        raise TooLarge(limit)
+    return data
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """UsageError where ``path`` cannot be opened or, later, read on."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or "it is damaged"
+        raise UsageError(f"Cannot read {printable(str(path))}: {reason}.") from error
+
+
+def fast_loads(text: bytes) -> Any:
+    """The value of ``text`` in a third of the time; ``None`` where Python's own has to read it:
+    without orjson, or where that refuses the text (which may be right, as NaN is).
+
+    Whole numbers beyond 64 bits are floats.
+    """
+    loads = _orjson()
+    if loads is None:
+        return None
+    try:
+        return loads(text)
+    except ValueError:
+        return None
+
+
+@cache
+def _orjson() -> Callable[[bytes], Any] | None:
+    try:
+        import orjson
+    except ImportError:
+        return None
+    return orjson.loads
