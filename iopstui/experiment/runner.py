@@ -41,6 +41,7 @@ from iopstui.model.block import target as kinds
 from iopstui.model.block.target import Target
 from iopstui.model.block.tunable import restore_rank, with_side_effects
 from iopstui.model.experiment.comparison import differences_are_precise
+from iopstui.model.experiment.disturbance import DisturbanceMeter
 from iopstui.model.experiment.expectation import Expectation, ExpectationChecker, Outcome
 from iopstui.model.experiment.plan import BIND, KNOB, OPTION, SIZE, Plan, PlannedPoint, expand_plan
 from iopstui.model.experiment.point import (
@@ -244,7 +245,9 @@ class ExperimentRunner:
             PointStarted(self._t, step.index, len(self.steps), step.label, self.remaining_s())
         )
         length = self.plan.settle, self.plan.measure
-        meter = PointMeter(length[0], self._session.target.opened, length[1])
+        target, shape = self._session.target, shape_of(point_job_text(self.plan, step))
+        disturbances = DisturbanceMeter(target, shape)
+        meter = PointMeter(length[0], target.opened, length[1], disturbances)
         before = self._session.runs
         self._session.run_request(self.request(step))
         if self.interrupted:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from iopstui.lesson.facts import TargetFacts
-from iopstui.lesson.page import AnswerVerdict, judge, missing_text
+from iopstui.lesson.page import AnswerVerdict, disturbed_text, judge, missing_text
+from iopstui.model.experiment.disturbance import moved_between
 from iopstui.model.experiment.point import Point
 from iopstui.model.lesson.figures import FACTS, Figures, unit_of
 from iopstui.model.lesson.formula import Value
@@ -41,6 +42,15 @@ class LessonState:
         run, _, figure = name.partition(".")
         return self.figures.get(run, {}).get(figure)
 
+    def disturbances(self, names: Iterable[str]) -> dict[str, str]:
+        """What disturbed the runs that ``names`` are figures of, by run."""
+        used = {_run_name(name) for name in self.lesson.needed_names(names) if name not in FACTS}
+        runs = [run.name for run in self.lesson.runs if run.name in used & self.points.keys()]
+        points = {run: self.points[run] for run in runs}
+        found = {run: "; ".join(p.disturbed) for run, p in points.items() if p.disturbed}
+        moved = moved_between(list(points.values()))
+        return {runs[-1]: moved} if moved and not found else found
+
     def verdict(self, name: str) -> AnswerVerdict | None:
         """Answer a question from the measurements so far; ``None`` if it was not asked."""
         for step in self.lesson.steps:
@@ -50,7 +60,8 @@ class LessonState:
                 and name in self.shown_questions
             ):
                 figures = self.lesson.needed_names(step.figures)
-                return judge(step, self.answers.get(name), self.lookup, figures)
+                disturbed = disturbed_text(self.disturbances(figures))
+                return judge(step, self.answers.get(name), self.lookup, figures, disturbed)
         return None
 
     def is_askable(self, question: QuestionPage) -> bool:
@@ -98,6 +109,18 @@ class LessonState:
             for run in self.lesson.runs
             if self._is_impossible(run)
         }
+
+    def conclusions(self, paragraphs: Sequence[Paragraph]) -> list[VisibleParagraph]:
+        """Paragraphs, filled in, without those that judge a run that was disturbed."""
+        disturbed = self.disturbances(name for text in paragraphs for name in text.names)
+        if not disturbed:
+            return self.texts(paragraphs)
+
+        def lookup(name: str) -> Value | None:
+            needed = {_run_name(figure) for figure in self.lesson.needed_names([name])}
+            return None if needed & disturbed.keys() else self.lookup(name)
+
+        return visible_paragraphs(paragraphs, lookup, unit_of)[0]
 
     def texts(self, paragraphs: Sequence[Paragraph]) -> list[VisibleParagraph]:
         """Paragraphs, filled in, and a note on what of them is missing."""

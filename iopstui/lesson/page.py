@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from iopstui.format import MISSING
@@ -57,9 +57,14 @@ class AnswerVerdict:
 
 
 def judge(
-    question: QuestionPage, chosen: str | None, lookup: Lookup, figures: Iterable[str]
+    question: QuestionPage,
+    chosen: str | None,
+    lookup: Lookup,
+    figures: Iterable[str],
+    disturbed: str = "",
 ) -> AnswerVerdict:
-    """Compare an answer with what was measured; ``figures`` are those that decide it."""
+    """Compare an answer with what was measured; ``figures`` are those that decide it. There is no
+    verdict if their runs were ``disturbed``, which says by what."""
     verdicts = {choice.letter: choice.right.as_boolean(lookup) for choice in question.choices}
     right = tuple(letter for letter, value in verdicts.items() if value)
     by_letter = {choice.letter: choice for choice in question.choices}
@@ -68,6 +73,9 @@ def judge(
     answer_text = f"You said {_choice_text(by_letter[chosen], lookup)}. " if chosen else ""
     right_texts = " and ".join(_choice_text(by_letter[letter], lookup) for letter in right)
     measured = any(name not in FACTS for name in figures)
+    if disturbed:
+        text = f"{answer_text}Not graded: {disturbed}"
+        return AnswerVerdict(question.name, chosen, (), None, text)
     if chosen and correct:
         others = [_choice_text(by_letter[letter], lookup) for letter in right if letter != chosen]
         text = answer_text + ("The measurement confirms it." if measured else "Correct.")
@@ -79,6 +87,12 @@ def judge(
     else:
         text = f"{answer_text}This measurement confirms none of the answers."
     return AnswerVerdict(question.name, chosen, right, correct, text)
+
+
+def disturbed_text(by_run: Mapping[str, str]) -> str:
+    """Say which runs were disturbed and by what; "" if none was."""
+    runs = "; ".join(f"run {run} was disturbed ({why})" for run, why in by_run.items())
+    return f"{runs}." if runs else ""
 
 
 def _choice_text(choice: Choice, lookup: Lookup) -> str:

@@ -15,14 +15,23 @@ from iopstui.lesson.facts import TargetFacts
 from iopstui.lesson.jobs import LessonJobs
 from iopstui.lesson.lesson_state import LessonState
 from iopstui.lesson.page import DONE, FAILED, READY, RUNNING, SKIPPED, AnswerVerdict, ShownPage
-from iopstui.lesson.texts import LessonTexts
+from iopstui.lesson.texts import LessonTexts, figures_of_page
 from iopstui.linux.sysattr import parse_cpu_list
 from iopstui.model.block.target import Target
+from iopstui.model.experiment.disturbance import DisturbanceMeter
 from iopstui.model.experiment.point import PointMeter
 from iopstui.model.fio import jobfile
 from iopstui.model.lesson.figures import requested_figures, run_figures
 from iopstui.model.lesson.formula import Value
-from iopstui.model.lesson.pages import ASK, RUN_STEP, Lesson, Page, QuestionPage, RunPage
+from iopstui.model.lesson.pages import (
+    ASK,
+    RUN_STEP,
+    AnswerPage,
+    Lesson,
+    Page,
+    QuestionPage,
+    RunPage,
+)
 from iopstui.model.lesson.text import VisibleParagraph
 from iopstui.preflight.job_request import JobRequest
 
@@ -56,6 +65,7 @@ class LessonRun:
         self._meter: PointMeter | None = None
         self._started = False
         self._stopping = False
+        self._repeated: RunPage | None = None
         self._index = -1
         self._move()
 
@@ -65,6 +75,44 @@ class LessonRun:
     def step(self) -> Page | None:
         """The page of the lesson file that is shown; ``None`` at the end."""
         return self.lesson.steps[self._index] if self._index < len(self.lesson.steps) else None
+
+    @property
+    def run_page(self) -> RunPage | None:
+        """The run of the page that is shown, or an earlier one that is repeated."""
+        return self._repeated or (self.step if isinstance(self.step, RunPage) else None)
+
+    @property
+    def repeatable(self) -> RunPage | None:
+        """The run that can be repeated from the page shown: it failed, or it was disturbed."""
+        step, run = self.step, self.run_page
+        if self.running or step is None:
+            return None
+        if run is not None:
+            is_disturbed = run.name in self.points and self.points[run.name].disturbed
+            return run if run.name in self.failed or is_disturbed else None
+        names = set(figures_of_page(step))
+        for question in step.answers if isinstance(step, AnswerPage) else ():
+            names |= self._figures_of_question(question)
+        disturbed = self._state.disturbances(names)
+        return next((run for run in self.lesson.runs if run.name in disturbed), None)
+
+    def _figures_of_question(self, name: str) -> frozenset[str]:
+        pages = (step for step in self.lesson.steps if isinstance(step, QuestionPage))
+        return next((page.figures for page in pages if page.name == name), frozenset())
+
+    def repeat(self) -> None:
+        """The next ``request`` is for the run that can be repeated."""
+        run = self.repeatable
+        self._repeated = None if run is self.step else run
+
+    @property
+    def repeats(self) -> bool:
+        """True from ``repeat`` until ``end_repeat``."""
+        return self._repeated is not None
+
+    def end_repeat(self) -> None:
+        """Go on with the page that is shown."""
+        self._repeated = None
 
     @property
     def is_over(self) -> bool:
@@ -182,18 +230,21 @@ class LessonRun:
     def request(self, interval_s: float = 1.0) -> JobRequest:
         """Request for the page shown, for a session that samples every ``interval_s``; from now on
         the player waits for its events. Raises UsageError."""
-        run = self.step
-        if not isinstance(run, RunPage) or run.header in self.skipped:
+        run = self.run_page
+        if run is None or run.header in self.skipped:
             raise UsageError("No run is shown.")
         text = self.job_text(run)
         request = self._jobs.request(run, interval_s)
         self.failed.pop(run.name, None)
-        self._state.figures[run.name] = requested_figures(shape_of(text))
+        shape = shape_of(text)
+        self.points.pop(run.name, None)
+        self._state.figures[run.name] = requested_figures(shape)
         cpus = {s.options.get("cpus_allowed", "") for s in jobfile.effective_sections(text)}
         self._own_cpus = frozenset(parse_cpu_list(cpus.pop()) if len(cpus) == 1 else ())
         self._started = self._stopping = False
         self.elapsed_s = 0.0
-        self._meter = PointMeter(run.settle, self._target.opened, run.seconds)
+        disturbances = DisturbanceMeter(self._target, shape)
+        self._meter = PointMeter(run.settle, self._target.opened, run.seconds, disturbances)
         return request
 
     def stop(self) -> None:
@@ -203,8 +254,8 @@ class LessonRun:
 
     def feed(self, event: Event) -> bool:
         """Take an event of the session; True if it ended the run that is waited for."""
-        run, meter = self.step, self._meter
-        if meter is None or not isinstance(run, RunPage):
+        run, meter = self.run_page, self._meter
+        if meter is None or run is None:
             return False
         match event:
             case StepStarted():
@@ -220,8 +271,8 @@ class LessonRun:
 
     def give_up(self, reason: str) -> None:
         """The run that is shown can't be made, or its session has ended."""
-        if self.step is not None:
-            self.failed[self.step.name] = reason
+        if self.run_page is not None:
+            self.failed[self.run_page.name] = reason
         self._meter = None
 
     def _finish(self, run: RunPage, meter: PointMeter, event: StepFinished) -> None:

@@ -8,7 +8,7 @@ from iopstui.errors import UsageError
 from iopstui.fio.job_text import describe_job
 from iopstui.lesson.jobs import LessonJobs
 from iopstui.lesson.lesson_state import LessonState
-from iopstui.lesson.page import Block, figures_table
+from iopstui.lesson.page import Block, disturbed_text, figures_table
 from iopstui.model.fio.report import report_parts
 from iopstui.model.lesson.figures import unit_of
 from iopstui.model.lesson.pages import (
@@ -20,6 +20,16 @@ from iopstui.model.lesson.pages import (
     RunPage,
 )
 from iopstui.model.lesson.text import VisibleParagraph
+
+
+def figures_of_page(step: Page) -> set[str]:
+    """The figures that a page shows or judges."""
+    names = {name for text in step.paragraphs for name in text.names}
+    if isinstance(step, FiguresPage):
+        names |= {f"{run}.{figure}" for run in step.runs for figure in step.figures}
+    if isinstance(step, RunPage):
+        names.add(f"{step.name}.iops")
+    return names
 
 
 class LessonTexts:
@@ -42,12 +52,23 @@ class LessonTexts:
             if not runs:
                 return []
             blocks.append(figures_table(step, runs, self._state.lookup))
-        blocks += self._state.texts(step.paragraphs)
+        if isinstance(step, AnswerPage):
+            blocks += self._state.conclusions(step.paragraphs)
+        else:
+            blocks += self._state.texts(step.paragraphs)
+        blocks += self._disturbed_note(step)
         if isinstance(step, RunPage):
             blocks += self._describe_run(step)
         if isinstance(step, ReportPage):
             blocks += self._report(step)
         return blocks
+
+    def _disturbed_note(self, step: Page) -> list[VisibleParagraph]:
+        """Say that runs of the page were disturbed, unless a verdict has said so."""
+        if any(self._state.verdict(name) for name in getattr(step, "answers", ())):
+            return []
+        text = disturbed_text(self._state.disturbances(figures_of_page(step)))
+        return [VisibleParagraph(text[0].upper() + text[1:])] if text else []
 
     def choices(self, question: QuestionPage) -> Iterator[tuple[str, str]]:
         """Letter and text of each answer."""

@@ -167,9 +167,10 @@ def points_table(experiment: Experiment) -> tuple[Row, list[Row]]:
     """A row a point; with expectations a last column of outcomes."""
     if experiment.plan.variants:
         names = [printable(variant.label) for variant in experiment.plan.variants]
-        return ("run", "", "settings", *titles(COMPARED), _WAITS.title), [
+        columns = [*COMPARED, _WAITS, *_disturbed_column(experiment.ordered)]
+        return ("run", "", "settings", *titles(columns)), [
             (str(event.index + 1), variant_letter(event.variant), names[event.variant],
-             *texts(COMPARED, event), _WAITS.text(event))
+             *texts(columns, event))
             for event in experiment.ordered
         ]  # fmt: skip
     head, rows = _swept(experiment)
@@ -183,7 +184,18 @@ def _swept(experiment: Experiment) -> tuple[Row, list[Row]]:
     """The rows of a sweep's points; of several runs each the means, with intervals."""
     columns = [*labels(replace(experiment.plan, repeats=1)), *FIGURES, _WAITS]
     columns += _INTERVALS if experiment.plan.repeats > 1 else ()
+    columns += _disturbed_column(experiment.measured)
     return titles(columns), [texts(columns, event) for event in experiment.measured]
+
+
+def _disturbed_column(events: Sequence[PointFinished]) -> list[Column]:
+    """The column of what disturbed the runs; none if nothing did."""
+    disturbed = any(event.point.disturbed for event in events)
+    return [Column("point/disturbed", "disturbed", form=_sentences)] if disturbed else []
+
+
+def _sentences(texts: Sequence[str]) -> str:
+    return printable("; ".join(texts))
 
 
 def _verdict(event: PointFinished) -> str:

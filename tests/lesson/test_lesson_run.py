@@ -15,7 +15,7 @@ from session_frames import session
 
 from iopstui.cli.runs.lesson_player import LessonPlayer
 from iopstui.errors import EXIT_INTERRUPTED, UsageError
-from iopstui.events import StepFinished
+from iopstui.events import FrameReady, StepFinished
 from iopstui.lesson.facts import TargetFacts
 from iopstui.lesson.library import shipped_lessons
 from iopstui.lesson.offers import Lessons
@@ -109,6 +109,21 @@ def measure(run: LessonRun, name: str = FULL, **finished: object) -> None:
             return
 
 
+def measure_beside_a_neighbour(run: LessonRun) -> None:
+    """Measure while another program writes to the device."""
+    run.request()
+    for event in session(FULL):
+        if isinstance(event, FrameReady) and event.frame.fio is not None:
+            ios = 2 * event.frame.fio.total.ios
+            disks = {
+                name: replace(disk, w_s=float(ios), w_bytes_s=4096.0 * ios)
+                for name, disk in event.frame.disks.items()
+            }
+            event = replace(event, frame=replace(event.frame, disks=disks))
+        if run.feed(event):
+            return
+
+
 def to(run: LessonRun, header: str) -> None:
     while run.step is not None and run.step.header != header:
         run.advance()
@@ -170,6 +185,57 @@ def test_right_wrong_and_no_answer(play: LessonRun, answer: str | None, begins: 
         measure(play)
     to(play, "explain: more")
     assert words(play).startswith(begins)
+
+
+def test_a_disturbed_run_is_not_graded_until_it_is_repeated(play: LessonRun) -> None:
+    to(play, "ask: more")
+    play.answer("b")
+    to(play, "run: one")
+    measure(play)
+    assert play.repeatable is None and "disturbed" not in words(play)
+    to(play, "run: deep")
+    measure_beside_a_neighbour(play)
+    assert play.repeatable is play.step and "Run deep was disturbed (" in words(play)
+    to(play, "see: both")
+    assert "not this job's (writes)" in words(play)
+    to(play, "explain: more")
+    verdict = play.verdict("more")
+    assert verdict is not None and verdict.correct is None and verdict.right == ()
+    assert words(play).startswith("You said b) no. Not graded: run deep was disturbed (")
+    assert "Much more" not in words(play) and "p99 " not in words(play)
+
+    run = play.repeatable
+    assert run is not None and run.name == "deep"
+    play.repeat()
+    measure(play)
+    assert play.repeatable is None and play.run_page is run
+    play.end_repeat()
+    assert play.step is not None and play.step.header == "explain: more"
+    assert words(play).startswith("You said b) no. The measurement confirms it.")
+
+
+def test_an_interrupt_that_moved_between_the_runs_leaves_a_question_open(play: LessonRun) -> None:
+    for header in ("run: one", "run: deep"):
+        to(play, header)
+        measure(play)
+    for cpu, name in enumerate(("one", "deep")):
+        play.points[name] = replace(play.points[name], irq_cpus={"40": cpu})
+    to(play, "explain: more")
+    assert "run deep was disturbed (interrupt 40 moved from CPU 0 to CPU 1" in words(play)
+
+
+def test_the_text_player_repeats_a_disturbed_run(
+    play: LessonRun, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    to(play, "run: one")
+    answers, runs = ["", "r", ""], [measure_beside_a_neighbour, measure]
+    player = LessonPlayer(play, None, {}, is_interactive=True)  # type: ignore[arg-type]
+    monkeypatch.setattr(player, "_read", lambda text: print(text) or answers.pop(0))
+    monkeypatch.setattr(player, "_measure", lambda: runs.pop(0)(play))
+    player._play_page()
+    assert "[Enter continues, r repeats run one]" in capsys.readouterr().out
+    assert not runs and play.step is not None and play.step.header == "run: deep"
+    assert play.points["one"].disturbed == ()
 
 
 def test_an_answer_that_there_is_not(play: LessonRun) -> None:

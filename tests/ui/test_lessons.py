@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -195,6 +196,31 @@ async def test_a_stopped_run_can_be_repeated_or_skipped() -> None:
         assert shows(app, "Many at a time") and "one" in shelf.begun[0].failed
         await press(pilot, "left")
         assert shows(app, "This run failed: fio could not open")
+
+
+async def test_a_disturbed_run_is_marked_and_repeated_from_where_it_is_judged() -> None:
+    app, session, shelf = make(begin=lesson())
+    async with app.run_test(size=SMALL) as pilot:
+        await ready(app, pilot)
+        await press(pilot, "enter", "enter", "enter", "enter")
+        await measured(session, pilot)
+        await press(pilot, "enter", "enter")
+        await measured(session, pilot)
+        run = shelf.begun[0]
+        why = ("54.6k of 82.2k I/Os a second on nvme0n1 were not this job's (reads)",)
+        run.points["deep"] = replace(run.points["deep"], disturbed=why)
+        await settle(pilot)
+        session.tick(1)
+        await settle(pilot)
+        assert shows(app, "disturbed: 54.6k of 82.2k") and shows(app, "r: run it again")
+        await press(pilot, "enter", "enter")
+        assert shows(app, "Not graded: run deep was disturbed")
+        assert shows(app, "r repeats run deep") and shows(app, "r Again")
+        await press(pilot, "r")
+        assert len(session.requests) == 3 and shows(app, "run 2 of 2")
+        await measured(session, pilot)
+        await press(pilot, "enter")
+        assert shows(app, "page 6 of 6") and not shows(app, "Not graded")
 
 
 async def test_a_lesson_resumes_where_it_was_left() -> None:

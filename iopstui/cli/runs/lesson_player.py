@@ -141,12 +141,27 @@ class LessonPlayer:
         if page.kind == ASK and page.state != SKIPPED:
             self._ask(page)
         elif page.kind == RUN_STEP and page.state == READY:
-            self._pause("Enter runs it ")
+            self._pause("Enter runs it")
             self._measure()
+            self._offer_repeats()
+        elif self._run.repeatable is not None:
+            self._offer_repeats()
         else:
-            self._pause("Enter continues ")
+            self._pause("Enter continues")
         if not self._stopped:
             self._run.advance()
+
+    def _offer_repeats(self) -> None:
+        """Repeat runs that failed or were disturbed, as long as the user wants it."""
+        while not self._stopped and (run := self._run.repeatable) is not None:
+            if self._pause(f"Enter continues, r repeats run {run.name}") != "r":
+                return
+            self._run.repeat()
+            self._measure()
+            self._run.end_repeat()
+            page = self._run.page()
+            if page is not None and page.kind != RUN_STEP:
+                self._print_lines(page_lines(page))
 
     def _ask(self, page: ShownPage) -> None:
         letters = [letter for letter, _ in page.choices]
@@ -169,9 +184,9 @@ class LessonPlayer:
                 return line.lower().rstrip(")")
             self._print_lines([f"  {printable(line)} is not one of {', '.join(letters)}."])
 
-    def _pause(self, text: str) -> None:
-        if self._is_interactive:
-            self._read(f"[{text.strip()}] ")
+    def _pause(self, text: str) -> str:
+        """The answer in lower case; "" without somebody to ask."""
+        return self._read(f"[{text}] ").strip().lower() if self._is_interactive else ""
 
     def _read(self, text: str) -> str:
         sys.stdout.write(replace_unprintable(text, sys.stdout.encoding))
@@ -193,14 +208,16 @@ class LessonPlayer:
             if self._stopped:  # before there was anything to stop
                 self._session.stop_job()
             self._follow()
-        page = self._run.page()
-        if page is None:
+        run = self._run.run_page
+        if run is None:
             return
-        point = self._run.points.get(page.name)
+        point = self._run.points.get(run.name)
         if point is not None:
             self._print_lines([measured_line(point)])
+            for text in point.disturbed:
+                self._print_lines(flowed(f"disturbed: {text}", "  "))
         elif not self._stopped:
-            self._print_lines(flowed(f"This run failed: {self._run.failed[page.name]}", "  "))
+            self._print_lines(flowed(f"This run failed: {self._run.failed[run.name]}", "  "))
 
     def _follow(self) -> None:
         line = self._narrator.line

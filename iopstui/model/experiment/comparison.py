@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from iopstui.model.experiment.disturbance import disturbance_text
 from iopstui.model.experiment.plan import IOPS
 from iopstui.model.experiment.point import Point
 from iopstui.model.histogram import MAX_RELATIVE_ERROR
@@ -74,7 +75,8 @@ def metric_named(name: str) -> Metric:
 class FigureComparison:
     """A figure of two variants: their means over the pairs, the difference (``None``: unknown), and
     ``p``, corrected as ``compare`` says. The means are geometric where the difference is relative,
-    so that it is exactly what lies between them."""
+    so that it is exactly what lies between them. ``disturbed``: by what some of the runs were, so
+    that a difference may be the disturbance's."""
 
     metric: Metric
     first: float
@@ -82,6 +84,7 @@ class FigureComparison:
     difference: Difference | None
     p: float
     primary: bool = False
+    disturbed: str = ""
 
     @property
     def shown(self) -> bool:
@@ -93,6 +96,8 @@ class FigureComparison:
     def better(self) -> bool | None:
         """Whether the second variant is better; ``None`` if undecided."""
         if not self.shown or self.difference is None or self.metric.better == NEITHER:
+            return None
+        if self.disturbed:
             return None
         return (self.difference.mean > 0) == (self.metric.better == HIGHER)
 
@@ -150,6 +155,7 @@ def _differences(
     first: Runs, second: Runs, sequential: bool, primary: str
 ) -> list[FigureComparison]:
     points = paired_runs(first, second)
+    disturbed = disturbance_text([point for pair in points for point in pair])
     tested = []
     for metric in METRICS:
         values = [(metric.read(a), metric.read(b)) for a, b in points]
@@ -162,7 +168,10 @@ def _differences(
         )
         relative = difference.relative if difference else metric.relative
         means = mean(firsts, relative), mean(seconds, relative)
-        tested.append(FigureComparison(metric, *means, difference, 1.0, metric.name == primary))
+        is_primary = metric.name == primary
+        tested.append(
+            FigureComparison(metric, *means, difference, 1.0, is_primary, disturbed=disturbed)
+        )
     return tested
 
 

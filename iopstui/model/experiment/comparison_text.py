@@ -100,7 +100,9 @@ def verdict(
     """Compare one variant with the first, in one sentence. ``completions_moved``:
     they are shown to run elsewhere, whether or not a figure differs."""
     name = f"{variant_letter(number)} ({plan.variants[number].label}) against "
-    name += f"{variant_letter(0)} ({plan.variants[0].label}): "
+    name += f"{variant_letter(0)} ({plan.variants[0].label})"
+    disturbed = next((comparison.disturbed for comparison in tested), "")
+    name += f", disturbed ({disturbed}), so this may be the disturbance: " if disturbed else ": "
     primary = primary_figure(tested)
     if runs < MIN_REPEATS:
         measured = ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iopstui.format import number
+from iopstui.model.experiment.disturbance import moved_between
 from iopstui.model.experiment.point import Point
 
 NOISE_DIP = 0.10
@@ -16,12 +17,17 @@ MIN_OTHER_BYTES = 1 << 20
 
 def why_not_credible(points: Sequence[Point], names: Sequence[str]) -> str:
     """Why points of rising load, ``names`` of each, make no credible curve; "" if they may."""
-    busy = [name for point, name in zip(points, names, strict=True) if other_load(point)]
+    pairs = list(zip(points, names, strict=True))
+    if any(point.disturbed for point in points):
+        return f"disturbed at {_named([name for point, name in pairs if point.disturbed])}"
+    moved = moved_between(points)
+    if moved:
+        return moved
+    busy = [name for point, name in pairs if other_load(point)]
     if busy:
         most = max(other_load(point) for point in points)
-        more = f" and {len(busy) - 3} more" if len(busy) > 3 else ""
         return (
-            f"at {', '.join(busy[:3])}{more} the device moved up to {100 * most:.0f} % more than "
+            f"at {_named(busy)} the device moved up to {100 * most:.0f} % more than "
             "fio did (other load, or what file system and page cache add); see `iopstui watch`"
         )
     place = _lowest_valley(points)
@@ -34,6 +40,10 @@ def why_not_credible(points: Sequence[Point], names: Sequence[str]) -> str:
         f"again), by more than {_noise_text(low)}: something else changed in between; "
         + ("measure again" if low.runs > 1 else "check with --repeats 3")
     )
+
+
+def _named(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def other_load(point: Point) -> float:

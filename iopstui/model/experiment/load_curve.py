@@ -8,9 +8,11 @@ from typing import Any, Generic, Protocol, TypeVar, cast
 
 from iopstui.format import counted, latency, number
 from iopstui.model.experiment.curve_credibility import why_not_credible
+from iopstui.model.experiment.disturbance import disturbance_text
 from iopstui.model.experiment.expectation import Outcome
 from iopstui.model.experiment.plan import JOB, Axis, Plan
 from iopstui.model.experiment.point import LittlesLaw, Point
+from iopstui.model.experiment.recommendation import recommended_load, recommended_value
 from iopstui.model.experiment.repeated_points import littles_law_of_runs, merge_runs, point_indexes
 from iopstui.model.metrics.statistics.knee import Knee, knee, knee_within
 from iopstui.text import printable
@@ -87,7 +89,7 @@ class LoadCurve(Generic[PointT]):
     def doubt(self) -> str:
         """Why No knee shown although the figures have one; "" if nothing speaks against it."""
         return (
-            why_not_credible([event.point for event in self.points], self._values())
+            why_not_credible([event.point for event in self.points], self.names)
             if self.uncertain_knee
             else ""
         )
@@ -107,7 +109,9 @@ class LoadCurve(Generic[PointT]):
         ]
         return knee_within(powers) if self.uncertain_knee is not None else None
 
-    def _values(self) -> list[str]:
+    @property
+    def names(self) -> list[str]:
+        """Name each point by its value: "iodepth=8"."""
         return [f"{self.axis.name}={dict(e.settings)[self.axis.name]}" for e in self.points]
 
 
@@ -188,13 +192,17 @@ def curves_along(plan: Plan, axis: Axis, runs: Sequence[PointT]) -> list[LoadCur
 
 
 def curve_text(curve: LoadCurve[PointT]) -> str:
-    """The knee in words, or why none is claimed; "" if there is none."""
+    """The knee in words, or why none is claimed and what is recommended all the same; "" of a
+    single point."""
     fixed = " ".join(f"{name}={printable(value)}" for name, value in curve.fixed)
-    if curve.doubt:
-        return f"No knee shown{' with ' + fixed if fixed else ''}: {curve.doubt}"
-    knee = curve.knee
+    knee, uncertain = curve.knee, curve.uncertain_knee
     if knee is None:
-        return ""
+        if len(curve.points) < 2:
+            return ""
+        why = f"No knee shown{' with ' + fixed if fixed else ''}: {curve.doubt}; "
+        start = why if curve.doubt else f"with {fixed}, " if fixed else ""
+        points = [event.point for event in curve.points]
+        return start + recommended_load(points, curve.names, uncertain.index if uncertain else None)
     at = curve.points[knee.index]
     name = f"{curve.axis.name}={dict(at.settings)[curve.axis.name]}"
     text = f"knee{' with ' + fixed if fixed else ''}: "
@@ -284,9 +292,32 @@ def failure_lines(plan: Plan, failed: Sequence[FailedPoint]) -> list[str]:
     ]
 
 
-def conclusions(points: Sequence[MeasuredPoint], curves: Sequence[LoadCurve[PointT]]) -> list[str]:
-    """Conclusions from the whole sweep, in sentences; ``points`` from ``measured_points``."""
-    lines = [text for text in map(curve_text, curves) if text]
+def disturbed_line(points: Sequence[MeasuredPoint]) -> str:
+    """Name the disturbed points, and by what they were; "" if none was."""
+    text = disturbance_text([event.point for event in points], "points")
+    numbers = [f"#{event.index + 1}" for event in points if event.point.disturbed]
+    some = ", ".join(numbers[:12]) + (" ..." if len(numbers) > 12 else "")
+    return text and (f"disturbed: {some}: {text}" if numbers else f"disturbed: {text}")
+
+
+def best_value_text(points: Sequence[MeasuredPoint]) -> str:
+    """What is recommended of points without a load axis; "" if there is nothing to choose."""
+    settings = [dict(event.settings) for event in points]
+    names = [" ".join(f"{name}={printable(value)}" for name, value in s.items()) for s in settings]
+    varied = [name for name in settings[0] if len({s[name] for s in settings}) > 1]
+    varied += ["job"] if len({event.job for event in points}) > 1 else []
+    return recommended_value([event.point for event in points], names, varied)
+
+
+def conclusions(
+    points: Sequence[MeasuredPoint], curves: Sequence[LoadCurve[PointT]], complete: bool = True
+) -> list[str]:
+    """Conclusions from the whole sweep, in sentences; ``points`` from ``measured_points``.
+    ``complete``: there is nothing to come, so that something can be recommended."""
+    lines = [disturbed_line(points), *map(curve_text, curves)]
+    if not curves and complete and points:
+        lines.append(best_value_text(points))
+    lines = [text for text in lines if text]
     lines += little_lines(points)
     unsteady = [f"#{event.index + 1}" for event in points if event.point.steady is False]
     if unsteady:

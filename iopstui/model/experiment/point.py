@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from iopstui.model import histogram
+from iopstui.model.experiment.disturbance import Disturbance, DisturbanceMeter
 from iopstui.model.metrics.figures import Meter, RunWaits
 from iopstui.model.metrics.frame import FINAL, PARTIAL, RAMP, Frame
 from iopstui.model.metrics.load_series import LoadSeries, overall
@@ -37,7 +38,9 @@ class Point:
     (model/metrics/waits.py), ``wait_layers`` the third by device. ``watts`` is the mean power of
     the CPU packages. ``runs`` is of how many runs this is the mean
     (model/experiment/repeated_points.py), ``iops_within`` and ``latency_within`` (ns) are then 95 %
-    intervals of it. Unknown is ``None``."""
+    intervals of it. ``others`` is the share (0..1) of the device's I/O that was not the job's,
+    ``disturbed`` are sentences on what spoiled the figures, ``irq_cpus`` has the CPU that served
+    each of the device's interrupts (model/experiment/disturbance.py). Unknown is ``None``."""
 
     seconds: float
     ios: int
@@ -83,6 +86,9 @@ class Point:
     runs: int = 1
     iops_within: tuple[float, float] | None = None
     latency_within: tuple[float, float] | None = None
+    others: float | None = None
+    disturbed: tuple[str, ...] = ()
+    irq_cpus: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def in_flight(self) -> float | None:
@@ -123,6 +129,7 @@ def point_from_json(data: Mapping[str, Any]) -> Point:
         values[name] = {int(cpu): float(share) for cpu, share in values.get(name, {}).items()}
     for name in ("seconds", "ios", "iops", "bw"):
         values[name] = values[name] + 0
+    values["disturbed"] = tuple(map(str, values.get("disturbed", ())))
     return Point(**values)
 
 
@@ -158,10 +165,15 @@ class SettlingFilter:
 
 class PointMeter:
     """Measures one run from its frames; ignores frames before settling ends and after the
-    measured seconds. ``devices`` are those of the job."""
+    measured seconds. ``devices`` are those of the job. Without ``disturbances`` nothing is known
+    of what else went on."""
 
     def __init__(
-        self, settle_s: float, devices: Sequence[str], measure_s: float | None = None
+        self,
+        settle_s: float,
+        devices: Sequence[str],
+        measure_s: float | None = None,
+        disturbances: DisturbanceMeter | None = None,
     ) -> None:
         self._settling = SettlingFilter(settle_s, measure_s)
         self._devices = tuple(devices)
@@ -176,6 +188,7 @@ class PointMeter:
         self._device_bins: dict[int, int] = {}
         self._moved = self._stayed = 0.0
         self._waits = RunWaits()
+        self._disturbances = disturbances
         self._block: dict[int, float] = {}
         self._irq: dict[int, float] = {}
         paths = [
@@ -208,6 +221,8 @@ class PointMeter:
         if not (self._requests and {FINAL, PARTIAL} <= frame.flags):
             self._add_kernel(frame)
             self._add_probe(frame)
+            if self._disturbances is not None:
+                self._disturbances.add(frame)
 
     def _add_kernel(self, frame: Frame) -> None:
         disk = frame.combined(self._devices)
@@ -283,6 +298,7 @@ class PointMeter:
         device = histogram.percentiles(self._device_bins, (50.0, 99.0))
         requests, moved = self._value("ios/s"), self._value("bytes/s")
         waits = self._waits.value
+        found = self._disturbances.result() if self._disturbances is not None else Disturbance()
         return replace(
             point,
             device_iops=requests,
@@ -301,6 +317,9 @@ class PointMeter:
             wait_unknown=waits.unknown if waits else None,
             wait_layers=waits.layers if waits else {},
             watts=self._value("package"),
+            others=found.others,
+            disturbed=found.reasons,
+            irq_cpus=found.irq_cpus,
         )
 
     def _sum(self, *names: str) -> float | None:

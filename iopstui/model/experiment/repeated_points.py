@@ -17,10 +17,10 @@ Key = tuple[str, tuple[tuple[str, str], ...]]
 """A job and its settings: what makes two runs those of one point."""
 
 _FROM_FIRST_RUN = {"latency_of", "bins_of", "completions_of"}
-_MINIMUM_FIELDS, _MAXIMUM_FIELDS = {"iops_low"}, {"iops_high", "max_ns"}
+_MINIMUM_FIELDS, _MAXIMUM_FIELDS = {"iops_low"}, {"iops_high", "max_ns", "others"}
 _SUM_FIELDS = {"seconds", "ios"}
 _SEPARATE_FIELDS = {"iops", "latency_ns", "steady", "busy", "completions", "wait_layers", "runs",
-        "iops_within", "latency_within"}  # fmt: skip
+        "iops_within", "latency_within", "disturbed", "irq_cpus"}  # fmt: skip
 
 
 def point_indexes(plan: Plan) -> dict[Key, int]:
@@ -85,6 +85,7 @@ def merge_runs(points: Sequence[Point]) -> Point:
         busy=dict(sorted(_means_by_key([point.busy for point in points]).items())),
         completions=dict(sorted(_means_by_key([point.completions for point in points]).items())),
         wait_layers=_means_by_key([point.wait_layers for point in points]),
+        disturbed=tuple(dict.fromkeys(text for point in points for text in point.disturbed)),
     )  # fmt: skip
 
 

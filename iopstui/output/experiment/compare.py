@@ -83,6 +83,11 @@ def _yes_or_no(value: bool) -> str:
     return "yes" if value else "no"
 
 
+def shown_text(figure: FigureComparison) -> str:
+    """Whether a difference is shown; "yes?" if runs were disturbed."""
+    return f"{_yes_or_no(figure.shown)}{'?' if figure.shown and figure.disturbed else ''}"
+
+
 def difference_columns(number: int) -> Sequence[Column]:
     """Every figure of the first variant and of variant ``number``, and the difference."""
     first, second = variant_letter(0), variant_letter(number)
@@ -93,7 +98,7 @@ def difference_columns(number: int) -> Sequence[Column]:
             "second", second, 8, read=lambda figure: value_text(figure.metric.unit, figure.second)
         ),
         Column("", f"{second} against {first}, 95 %", 29, read=difference_text),
-        Column("shown", "shown", 5, _yes_or_no),
+        Column("", "shown", 5, read=shown_text),
     )
 
 
@@ -131,6 +136,8 @@ class CompareTable:
         self._print(
             f"{event.index + 1:>4} {variant_letter(event.variant)} {row_line(COLUMNS, event)}"
         )
+        for text in event.point.disturbed:
+            self._print(wrapped(f"disturbed: {text}", 6, 12))
 
     def failed(self, event: PointFailed) -> None:
         """Do nothing: a comparison ends with the first run that fails."""
@@ -203,13 +210,13 @@ def difference_object(number: int, figure: FigureComparison) -> Object:
         "means": [figure.first, figure.second],
         "difference": asdict(figure.difference) if figure.difference else None,
         "p_corrected": figure.p, "shown": figure.shown, "better": figure.better,
-        "primary": figure.primary,
+        "primary": figure.primary, "disturbed": figure.disturbed,
     }  # fmt: skip
 
 
 _CSV = ("seconds", "ios", "iops", "bw", "latency_ns", "latency_of", "p50_ns", "p99_ns",
         "p999_ns", "aqu_sz", "cpu_us", "most_completions", "steady", "device_p50_ns",
-        "device_p99_ns", "stayed", "watts", "ios_per_joule")  # fmt: skip
+        "device_p99_ns", "stayed", "watts", "ios_per_joule", "others")  # fmt: skip
 
 
 class CompareCsv:
@@ -217,13 +224,14 @@ class CompareCsv:
 
     def __init__(self, plan: Plan, out: TextIO) -> None:
         self._plan = plan
-        self._file = CsvFile(out, ["index", "variant", "settings", "repeat", *_CSV])
+        self._file = CsvFile(out, ["index", "variant", "settings", "repeat", *_CSV, "disturbed"])
 
     def point(self, event: PointFinished) -> None:
         """Write one run."""
         label = printable(self._plan.variants[event.variant].label)
         values = [getattr(event.point, name) for name in _CSV]
-        self._file.row([event.index, variant_letter(event.variant), label, event.repeat, *values])
+        row = [event.index, variant_letter(event.variant), label, event.repeat, *values]
+        self._file.row([*row, "; ".join(event.point.disturbed)])
 
     def failed(self, event: PointFailed) -> None:
         """Do nothing: a comparison ends with the first run that fails."""

@@ -45,7 +45,7 @@ _EXPERIMENTS: dict[str, Keys] = {
     "difference": {"variant": INTEGER, "against": INTEGER, "figure": TEXT, "unit": TEXT,
                    "means": array(NUMBER), "difference": or_null({"type": "object"}),
                    "p_corrected": NUMBER, "shown": BOOLEAN, "better": or_null(BOOLEAN),
-                   "primary": BOOLEAN},
+                   "primary": BOOLEAN, "disturbed": TEXT},
     "cpus": {"variant": INTEGER, "against": INTEGER, "cpus": array({"type": "object"})},
     "compare_finished": {"complete": INTEGER, "repeats": INTEGER, "settled": or_null(BOOLEAN),
                          "words": array(TEXT)},

@@ -23,6 +23,7 @@ from iopstui.ui.draw.layout import Box
 from iopstui.ui.draw.rows import Column, Line, Piece, Row, Table, fit
 from iopstui.ui.draw.style import BOLD, DIM, FINDING, FIO, MARK, WARNING, Charset
 from iopstui.ui.experiment.rows import (
+    DISTURBED,
     FIGURES,
     RESULT,
     STYLES,
@@ -161,8 +162,9 @@ def runs_pane(
     rows = []
     for step in sort_points(steps, state.points, order)[first : first + visible]:
         mark = ">" if step.index == running else " "
-        label = f"{mark}{step.index + 1:>4} {variant_letter(step.variant)}"
         result = state.points.get(step.index)
+        mark = DISTURBED if result is not None and result.point.disturbed else mark
+        label = f"{mark}{step.index + 1:>4} {variant_letter(step.variant)}"
         if result is not None:
             rows.append(table.row(label, result, label_style=None))
             continue
@@ -218,10 +220,15 @@ def _comparison_rows(
         line = Line(width, charset).add(f" {fit(comparison.metric.name, name)}")
         line.add(f"{means[0]:>8} {means[1]:>8}  ")
         line.add(
-            difference_text(comparison) + (" *" if comparison.shown else ""),
-            FINDING if comparison.shown else None,
+            difference_text(comparison) + _significance_mark(comparison),
+            FINDING if comparison.shown and not comparison.disturbed else None,
         )
         yield line.build()
+
+
+def _significance_mark(comparison: FigureComparison) -> str:
+    """ " *" of a difference that is shown, " *?" if runs were disturbed."""
+    return "" if not comparison.shown else " *?" if comparison.disturbed else " *"
 
 
 def _without_blanks(text: str) -> str:

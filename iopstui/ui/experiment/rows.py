@@ -25,6 +25,8 @@ def point_text(show: Callable[[Point], str]) -> Callable[[PointFinished], str]:
 
 
 RESULT = "result"
+DISTURBED = "~"
+"""Mark before a run that was disturbed; the result says by what."""
 MIN_RESULT_ROWS = 4
 FIGURES: tuple[Column[PointFinished], ...] = (
     Column("IOPS", 7, point_text(lambda p: f.number(p.iops)), style=FIO),

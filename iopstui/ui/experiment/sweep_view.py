@@ -18,6 +18,7 @@ from iopstui.ui.draw.layout import Box
 from iopstui.ui.draw.rows import Column, Line, Piece, Row, Table, fit
 from iopstui.ui.draw.style import BOLD, DIM, FIO, P99, WARNING, Charset
 from iopstui.ui.experiment.rows import (
+    DISTURBED,
     FIGURES,
     RESULT,
     STYLES,
@@ -153,8 +154,10 @@ def points_pane(
     first = max(0, min(len(steps) - visible, default_top if top is None else top))
     rows = []
     for step in sort_points(steps, measured, order)[first : first + visible]:
-        text = _label(step, plan, widths, number, step.index == running, charset)
         event = measured.get(step.index)
+        is_disturbed = event is not None and bool(event.point.disturbed)
+        mark = ">" if step.index == running else DISTURBED if is_disturbed else " "
+        text = _label(step, plan, widths, number, mark, charset)
         if event is not None and step.index != running:
             rows.append(points.row(text, event, label_style=None))
         elif step.index in failed and step.index != running:
@@ -173,15 +176,14 @@ def _axes(plan: Plan) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def _label(
-    step: PlannedPoint, plan: Plan, widths: list[int], number: int, running: bool, charset: Charset
+    step: PlannedPoint, plan: Plan, widths: list[int], number: int, mark: str, charset: Charset
 ) -> str:
     values = {setting.name: setting.value for setting in step.settings} | {"job": step.job}
     cells = [
         fit(printable(values[name]), width).strip().rjust(width)
         for (name, _), width in zip(_axes(plan), widths, strict=True)
     ]
-    mark = "> " if running else "  "
-    return " ".join([mark + str(step.index + 1).rjust(number), *cells])
+    return " ".join([f"{mark} " + str(step.index + 1).rjust(number), *cells])
 
 
 def _unmeasured_row(

@@ -174,7 +174,11 @@ class LessonKeys(Part):
         progress = self.progress
         if progress is None or progress.run.running:
             return
-        if progress.run.is_over:
+        if progress.run.repeats:
+            progress.leave()
+            self.port.refresh_footer()
+            self._show_current_page()
+        elif progress.run.is_over:
             self._finish()
         elif progress.can_run:
             self._run_lesson()
@@ -186,8 +190,9 @@ class LessonKeys(Part):
             self._show_current_page()
 
     def repeat_run(self) -> None:
-        """Repeat a failed or stopped run."""
+        """Repeat a failed, stopped or disturbed run."""
         if self.progress is not None and self.progress.can_repeat:
+            self.progress.run.repeat()
             self._run_lesson()
 
     def escape(self) -> None:

@@ -18,11 +18,12 @@ PagePart = str | Table
 
 
 def page_parts(
-    page: ShownPage, verdicts: Sequence[AnswerVerdict], charset: Charset
+    page: ShownPage, verdicts: Sequence[AnswerVerdict], charset: Charset, repeatable: str = ""
 ) -> list[PagePart]:
-    """Parts of the page, without the choices of a question."""
+    """Parts of the page, without the choices of a question. ``repeatable`` names a run that failed
+    or was disturbed."""
     parts: list[PagePart] = []
-    for part in _page_parts(page, verdicts):
+    for part in _page_parts(page, verdicts, repeatable):
         if isinstance(part, Table):
             parts.append(part)
         elif parts and isinstance(parts[-1], str):
@@ -32,7 +33,9 @@ def page_parts(
     return parts
 
 
-def _page_parts(page: ShownPage, verdicts: Sequence[AnswerVerdict]) -> Iterator[PagePart]:
+def _page_parts(
+    page: ShownPage, verdicts: Sequence[AnswerVerdict], repeatable: str
+) -> Iterator[PagePart]:
     yield f"# {printable(page.title)}"
     if page.state == SKIPPED:
         yield "**Not available here:**"
@@ -53,6 +56,8 @@ def _page_parts(page: ShownPage, verdicts: Sequence[AnswerVerdict]) -> Iterator[
         )
     if page.kind == RUN_STEP and page.state == READY:
         yield "*Enter starts the run.*"
+    if repeatable:
+        yield f"*r repeats run {printable(repeatable)}.*"
 
 
 def _verdict_prefix(verdict: AnswerVerdict) -> str:

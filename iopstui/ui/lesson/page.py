@@ -148,7 +148,9 @@ class LessonPage(Screen[None]):
             Static(self._grid(part), classes="lesson-table")
             if isinstance(part, Table)
             else PageText(part, parser_factory=_parser, open_links=False)
-            for part in page_parts(page, self._progress.verdicts(page), self._charset)
+            for part in page_parts(
+                page, self._progress.verdicts(page), self._charset, self._progress.repeatable
+            )
         ]
         if page.choices:
             widgets.append(Static(id="lesson-choices"))
@@ -222,7 +224,7 @@ class LessonPage(Screen[None]):
             return "Read on"
         if progress.can_run:
             return "Start the run"
-        if progress.can_repeat:
+        if progress.has_failed:
             return "Continue without it"
         return "Dashboard" if self.page.kind == END else "Continue"
 

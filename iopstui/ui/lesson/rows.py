@@ -153,7 +153,7 @@ def _result_rows(progress: LessonProgress, width: int) -> list[list[Piece]]:
     run = progress.run_page
     if run is None or progress.run.running:
         return []
-    if progress.can_repeat:
+    if progress.has_failed:
         message: list[StyledText] = [("stopped: ", WARNING), ("the run has no figures", None)]
         if not progress.stopping:
             reason = progress.run.failed.get(run.name, "it was not measured")
@@ -165,6 +165,10 @@ def _result_rows(progress: LessonProgress, width: int) -> list[list[Piece]]:
         return []
     figures = f"{number(point.iops)} IOPS, mean latency {latency(point.latency_ns)}"
     measured: list[Piece] = [("measured: ", FINDING), (f"{figures}, {point.seconds:.1f} s", None)]
+    if point.disturbed:
+        why: list[StyledText] = [("disturbed: ", WARNING), ("; ".join(point.disturbed), None)]
+        keys = _keys(("r", "run it again"), ("Enter", "continue the lesson"), ("Esc", "leave it"))
+        return [measured, *_wrap(why, width - 2), keys]
     return [measured, _keys(("Enter", "continue the lesson"), ("Esc", "leave it"))]
 
 

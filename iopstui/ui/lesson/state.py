@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iopstui.lesson.page import FAILED, READY, AnswerVerdict, ShownPage
+from iopstui.lesson.page import READY, AnswerVerdict, ShownPage
 from iopstui.lesson.player import LessonRun
 from iopstui.model.lesson.pages import RUN_STEP, AnswerPage, Page, RunPage
 
@@ -59,6 +59,7 @@ class LessonProgress:
         """Pause the lesson on its current page, not on an earlier one."""
         self._pages_back = 0
         self.watching = False
+        self.run.end_repeat()
 
     @property
     def position(self) -> str:
@@ -98,8 +99,7 @@ class LessonProgress:
     @property
     def run_page(self) -> RunPage | None:
         """The run that is watched, or that the page shows."""
-        step = self.run.step
-        return step if isinstance(step, RunPage) else None
+        return self.run.run_page
 
     @property
     def can_run(self) -> bool:
@@ -108,8 +108,19 @@ class LessonProgress:
 
     @property
     def can_repeat(self) -> bool:
+        """True after a run that failed, was stopped or was disturbed."""
+        return bool(self.repeatable)
+
+    @property
+    def repeatable(self) -> str:
+        """The run that can be repeated from this page; "" if there is none."""
+        run = None if self._pages_back else self.run.repeatable
+        return run.name if run is not None else ""
+
+    @property
+    def has_failed(self) -> bool:
         """True after a run that failed or was stopped."""
-        return self._on_run(FAILED)
+        return self.run_page is not None and self.run_page.name in self.run.failed
 
     def _on_run(self, state: str) -> bool:
         page = None if self._pages_back else self.run.page()

@@ -253,7 +253,8 @@ class ExperimentState:
             return [], [], None
         # before all points are measured, a curve ends at the last one
         knees = load_curves(self.plan, points) if self.finished is not None else []
-        lines = conclusions(measured_points(self.plan, points), knees)
+        complete = self.finished is not None
+        lines = conclusions(measured_points(self.plan, points), knees, complete)
         drawn = curves_along(self.plan, self.axis, points)
         return [printable(line) for line in lines], drawn, None
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from iopstui.format import MISSING
@@ -16,6 +18,7 @@ from iopstui.model.experiment.comparison_text import (
 )
 from iopstui.model.experiment.plan import Plan, parse_variant
 from iopstui.model.metrics.statistics.paired_comparison import Difference
+from iopstui.output.experiment.compare import shown_text
 
 PLAN = Plan(("j",), {}, variants=tuple(map(parse_variant, ("bs=4k", "bs=8k"))), repeats=5)
 SHOWN, HIDDEN = 0.04, 0.06
@@ -77,6 +80,18 @@ TELLING = "IOPS +12.3 % (+8.0 to +16.8)"
 )  # fmt: skip
 def test_the_verdict(found: list[FigureComparison], went: bool, says: str) -> None:
     assert verdict(PLAN, 1, found, 5, went) == AGAINST + says
+
+
+def test_a_difference_of_disturbed_runs_is_called_uncertain() -> None:
+    why = "3 of 10 runs, others did 12 to 66 % of the I/O"
+    found = [replace(figure(*MORE), disturbed=why)]
+    text = verdict(PLAN, 1, found, 5)
+    assert text == (
+        f"{AGAINST.removesuffix(': ')}, disturbed ({why}), so this may be the disturbance: "
+        f"{TELLING}"
+    )
+    assert found[0].shown and found[0].better is None and shown_text(found[0]) == "yes?"
+    assert shown_text(figure(*MORE)) == "yes"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 from dataclasses import replace
@@ -16,12 +17,14 @@ from iopstui.events import PointFinished
 from iopstui.model.experiment.curve_credibility import other_load
 from iopstui.model.experiment.expectation import Outcome, parse_expectation
 from iopstui.model.experiment.load_curve import (
+    LoadCurve,
     conclusions,
     failure_lines,
     load_curves,
     measured_points,
 )
 from iopstui.model.experiment.plan import Plan, expand_plan, parse_axis
+from iopstui.model.experiment.point import point_from_json, point_json
 from iopstui.model.experiment.repeated_points import geometric_mean, merge_runs
 from iopstui.model.metrics.statistics.knee import knee_within
 
@@ -180,6 +183,52 @@ def test_no_knee_is_claimed_under_other_load() -> None:
     assert "at iodepth=4 the device moved up to 50 % more than fio did" in curve.doubt
     slow = replace(made_sweeps.device(1, 1), bw=4096.0, device_bw=900_000.0)
     assert other_load(slow) == 0, "a log's writes are no load"
+
+
+def test_disturbed_points_show_no_knee_but_a_recommendation_with_its_doubt() -> None:
+    runs = made_sweeps.finished(LINE)
+    calm = conclusions(measured_points(LINE, runs), load_curves(LINE, runs))
+    why = ("54.6k of 82.2k I/Os a second on vda were not this job's (reads)",)
+    runs[2] = scaled(runs[2], 1.0, disturbed=why, others=0.664)
+    curves = load_curves(LINE, runs)
+    assert curves[0].knee is None and "recommended" not in " ".join(calm)
+    first, second, *_ = conclusions(measured_points(LINE, runs), curves)
+    assert first == (
+        f"disturbed: #3: 1 of {len(runs)} points, others did 66 % of the I/O; {why[0]}"
+    )
+    assert second.startswith("No knee shown: disturbed at iodepth=4; recommended: iodepth=")
+    assert second.endswith(", on a shared disk, ± 70 %")
+
+
+def test_a_sweep_without_a_knee_ends_with_a_recommendation() -> None:
+    two = replace(LINE, axes=(replace(LINE.axes[0], values=("1", "64")),))
+    (words, *_) = conclusions(*_two_sided(two))
+    assert words.startswith("recommended: iodepth=64 (") and "least load" in words
+    plan = Plan(("j",), {}, (parse_axis("ioengine=libaio,io_uring,psync"),))
+    made = made_sweeps.finished(LINE)[:3]
+    engines = [
+        replace(one, settings=(("ioengine", name),), point=replace(one.point, iops=iops))
+        for one, name, iops in zip(made, plan.axes[0].values, (950.0, 1000.0, 500.0), strict=True)
+    ]
+    (words, *_) = conclusions(measured_points(plan, engines), [])
+    assert words.startswith("recommended: ioengine=io_uring (1.00k IOPS")
+    assert "most IOPS; within 10 %: ioengine=libaio" in words
+    assert "any value" in conclusions(measured_points(plan, engines[:2]), [])[0]
+    assert not any("recommended" in line for line in conclusions(engines, [], complete=False))
+
+
+def _two_sided(plan: Plan) -> tuple[list[PointFinished], list[LoadCurve[PointFinished]]]:
+    runs = made_sweeps.finished(plan)
+    return measured_points(plan, runs), load_curves(plan, runs)
+
+
+def test_several_runs_of_a_point_keep_each_disturbance() -> None:
+    runs = [one.point for one in made_sweeps.finished(LINE)[:2]]
+    merged = merge_runs([replace(runs[0], disturbed=("a", "b"), others=0.3),
+                         replace(runs[1], disturbed=("b",), others=0.1)])  # fmt: skip
+    assert merged.disturbed == ("a", "b") and merged.others == 0.3
+    again = point_from_json(json.loads(json.dumps(point_json(merged))))
+    assert again.disturbed == merged.disturbed and again.others == merged.others
 
 
 def test_which_points_failed_and_why() -> None:

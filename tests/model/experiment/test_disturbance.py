@@ -1,0 +1,226 @@
+"""Whether a measurement was disturbed: others' I/O, full CPUs, moved interrupts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import evidence_frames as made
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iopstui.model.block.target import DeviceLinks, Target
+from iopstui.model.experiment.disturbance import (
+    Disturbance,
+    DisturbanceMeter,
+    IoRate,
+    OtherIo,
+    disturbance_text,
+    moved_between,
+    others_io,
+    sole_devices,
+    uncertainty_text,
+)
+from iopstui.model.findings.evidence import JobShape
+from iopstui.model.metrics.frame import Frame
+from iopstui.model.rates import CpuLoad
+
+RAW = Target("device", "/dev/vda", "vda", ("vda",))
+DIRECTORY = Target("directory", "/mnt", "vda", ("vda",), fstype="ext4")
+DIRECT = JobShape(engine="libaio", direct=True, block_size=4096, alignment=4096)
+SYNCING = replace(DIRECT, syncs=True, writes=True)
+BUFFERED = replace(DIRECT, direct=False)
+SIZES = st.sampled_from([512, 4096, 16384, 65536, 1 << 20])
+
+
+def frame(
+    reads: float = 0.0, writes: float = 0.0, *, size: int = 4096, at: float = 1.0,
+    iops: float | None = None, way: str = "read", flushes: float = 0.0, **more: Any,
+) -> Frame:  # fmt: skip
+    """A second of a device that reads and writes, and of a job that does ``iops`` of ``way``.
+    Flushes are among the writes and carry no data."""
+    does = (reads if way == "read" else writes) if iops is None else iops
+    interval = made.fio(does, size=4096)
+    interval = replace(interval, directions={way: interval.total}, usr_cpu=10.0, sys_cpu=10.0)
+    disk = made.disk(reads, writes, size=size, f_s=flushes)
+    data = min(writes, max(0.0, writes - flushes)) * size
+    disks = {"vda": replace(disk, w_bytes_s=data)}
+    return replace(made.frame(at, interval, disks=disks, **more), opened=("vda",))
+
+
+def found(*frames: Frame, target: Target = RAW, shape: JobShape = DIRECT) -> Disturbance:
+    meter = DisturbanceMeter(target, shape)
+    for one in frames:
+        meter.add(one)
+    return meter.result()
+
+
+@given(st.floats(1, 1e6), SIZES, st.integers(1, 256), st.floats(1, 64))
+def test_split_and_merged_requests_are_the_job_s_own(
+    iops: float, size: int, pieces: int, merged: float
+) -> None:
+    job = IoRate(iops, iops * size)
+    for device in (IoRate(iops * pieces, job.bytes), IoRate(iops / merged, job.bytes)):
+        assert others_io(job, device).bytes == 0
+        assert others_io(job, device).ios == pytest.approx(0, abs=1e-6 * device.ios)
+
+
+@given(st.floats(1, 1e6), st.sampled_from([512, 4096]), st.floats(0, 1e6), SIZES)
+def test_a_neighbour_is_counted_exactly_beside_ios_that_nothing_splits(
+    iops: float, size: int, other_iops: float, other_size: int
+) -> None:
+    job, other = IoRate(iops, iops * size), IoRate(other_iops, other_iops * other_size)
+    told = others_io(job, job + other)
+    assert told.ios == pytest.approx(other.ios, rel=1e-6, abs=1e-6 * iops)
+    assert told.bytes == pytest.approx(other.bytes, rel=1e-6, abs=1e-6 * job.bytes)
+
+
+@given(
+    st.floats(1, 1e5), SIZES, st.integers(1, 16), st.floats(1, 16), st.floats(0, 1e5), SIZES
+)  # fmt: skip
+def test_never_more_is_others_than_there_is(
+    iops: float, size: int, pieces: int, merged: float, other_iops: float, other_size: int
+) -> None:
+    job = IoRate(iops, iops * size)
+    own = IoRate(iops * pieces / merged, job.bytes)
+    device = own + IoRate(other_iops, other_iops * other_size)
+    told = others_io(job, device)
+    assert 0 <= told.ios <= device.ios * (1 + 1e-9) and 0 <= told.bytes <= device.bytes
+    assert told.bytes == pytest.approx(device.bytes - job.bytes, rel=1e-6, abs=1e-6 * job.bytes)
+    assert 0 <= OtherIo("vda", told, device, job=job).share <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("share", [0.05, 0.12, 0.3, 0.6])
+def test_a_neighbour_above_a_tenth_disturbs(share: float) -> None:
+    others = 1000 * share / (1 - share)
+    seconds = [frame(1000 + others, iops=1000, at=n) for n in range(1, 6)]
+    told = found(*seconds)
+    assert told.others == pytest.approx(share, rel=1e-3)
+    assert bool(told.reasons) == (share > 0.1)
+
+
+def test_the_reason_names_the_amounts_the_device_and_the_kind() -> None:
+    reads = found(frame(82_200, iops=27_600))
+    assert reads.reasons == (
+        "54.6k of 82.2k I/Os a second on vda were not this job's (reads)",
+    )  # fmt: skip
+    large = found(frame(1000, 1000, size=1 << 20, iops=1000))
+    assert large.reasons == ("1.95 GiB of 1.95 GiB a second on vda were not this job's",)
+    flushes = found(frame(1000, 5000, flushes=5000, iops=1000))
+    assert flushes.reasons == (
+        "5.00k of 6.00k I/Os a second on vda were not this job's (flushes)",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("target", "shape", "seconds"),
+    [
+        # the page cache reads ahead, and writes when it likes
+        (RAW, BUFFERED, frame(5000, iops=1000)),
+        (RAW, BUFFERED, frame(0, 5000, iops=1000, way="write")),
+        # a journal, a flush and metadata for each fsync
+        (DIRECTORY, SYNCING, frame(0, 3000, flushes=1000, iops=1000, way="write")),
+        (RAW, SYNCING, frame(0, 2000, flushes=1000, iops=1000, way="write")),
+        # copy-on-write: as much again
+        (DIRECTORY, DIRECT, frame(0, 1900, iops=1000, way="write")),
+        # nothing counts what the engine does, or it does nothing
+        (RAW, replace(DIRECT, engine="io_uring_cmd"), frame(5000, iops=1000)),
+        (RAW, replace(DIRECT, engine="null"), frame(5000, iops=1000)),
+        # hardly anything beside a job that hardly does anything
+        (RAW, DIRECT, frame(7, iops=5)),
+        # others' few beside many of the job that the cache or the file system answers
+        (RAW, BUFFERED, frame(10, 50, iops=70_000)),
+    ],
+)
+def test_what_the_job_may_have_caused_disturbs_nothing(
+    target: Target, shape: JobShape, seconds: Frame
+) -> None:
+    assert found(seconds, target=target, shape=shape).reasons == ()
+
+
+def test_another_direction_disturbs_whatever_the_job_causes_in_its_own() -> None:
+    beside = frame(4000, 1000, iops=500, way="write")
+    assert "(reads)" in found(beside, target=DIRECTORY, shape=SYNCING).reasons[0]
+    assert "(writes)" in found(frame(1000, 4000, iops=1000), shape=BUFFERED).reasons[0]
+
+
+def test_one_report_for_reads_and_writes() -> None:
+    mixed = replace(frame(600, 400, iops=1000, way="mixed"))
+    assert found(mixed).reasons == ()
+    assert found(frame(1600, 400, iops=1000, way="mixed")).others == pytest.approx(0.5)
+
+
+def test_a_neighbour_on_the_disk_below_a_partition_or_a_dm_device() -> None:
+    links = (DeviceLinks("dm-0", ("sda1",), "dm-crypt"), DeviceLinks("sda1"), DeviceLinks("sda"))
+    target = Target("device", "/dev/dm-0", "dm-0", ("dm-0", "sda1", "sda"), links=links)
+    assert sole_devices(target) == (("sda1", "dm-0"), ("sda", "sda1"))
+    assert sole_devices(Target("device", "/dev/sda1", "sda1", ("sda1", "sda10"))) == ()
+    disks = {"dm-0": made.disk(1000), "sda1": made.disk(1000), "sda": made.disk(3000)}
+    seconds = replace(frame(1000), disks=disks, opened=("dm-0",))
+    told = found(seconds, target=target)
+    assert told.reasons == ("2.00k of 3.00k I/Os a second on sda were not this job's (reads)",)
+
+
+def cpus(**usr: float) -> dict[int, CpuLoad]:
+    """CPUs that are full (of user time ``usr``, the rest in the kernel) or idle."""
+    full = {int(name[1:]): CpuLoad(part, 100 - part, 0, 0, 0, 0, 0) for name, part in usr.items()}
+    return {**{cpu: CpuLoad(0, 0, 0, 0, 0, 100, 0) for cpu in range(4)}, **full}
+
+
+def test_a_cpu_that_others_fill_disturbs_if_the_io_uses_it() -> None:
+    hog = [frame(1000, loads=cpus(c1=70), jobs=((1, 20.0),), at=n) for n in range(1, 4)]
+    assert found(*hog).reasons == ("CPU 1 was full: other programs used 60 % of a CPU there",)
+    elsewhere = frame(1000, loads=cpus(c3=100), jobs=((1, 20.0),))
+    assert found(elsewhere).reasons == ()
+    completing = frame(1000, loads=cpus(c3=100), jobs=((1, 20.0),), block={3: 1000.0, 1: 500.0})
+    assert found(completing).reasons[0].startswith("CPU 3 was full")
+
+
+def test_a_cpu_that_the_job_or_the_kernel_fills_for_it_is_no_disturbance() -> None:
+    busy = frame(1000, loads=cpus(c1=45), jobs=((1, 99.0),))
+    assert busy.fio is not None
+    own = replace(busy, fio=replace(busy.fio, usr_cpu=45.0, sys_cpu=54.0))
+    assert found(own).reasons == ()
+    # the job was on CPU 0 when it was looked at, and most of the second on CPU 1
+    moving = frame(1000, loads=cpus(c0=20, c1=45), jobs=((0, 99.0),))
+    assert moving.fio is not None
+    both = [
+        replace(one, fio=replace(moving.fio, usr_cpu=60.0, sys_cpu=39.0))
+        for one in (moving, replace(moving, jobs=own.jobs))
+    ]
+    assert found(*both).reasons == ()
+    decrypting = frame(1000, loads=cpus(c0=0, c1=0, c2=0, c3=0), jobs=((1, 20.0),))
+    assert found(decrypting).reasons == ()
+
+
+def test_an_interrupt_that_moves_within_a_run_or_between_two() -> None:
+    on = [frame(1000, at=n, irqs={40: {cpu: 900.0, 3: 50.0}}) for n, cpu in enumerate((0, 0, 2))]
+    told = found(*on)
+    assert told.reasons == ("interrupt 40 moved from CPU 0 to CPU 2",)
+    first, second = found(*on[:2]), found(on[2])
+    assert first.reasons == second.reasons == ()
+    points = [Disturbed(irq_cpus=dict(run.irq_cpus)) for run in (first, second)]
+    assert moved_between(points) == "interrupt 40 moved from CPU 0 to CPU 2 between the runs"
+    assert moved_between(points[:1] * 2) == ""
+
+
+class Disturbed:
+    """A run for the texts."""
+
+    def __init__(
+        self, others: float | None = None, disturbed: tuple[str, ...] = (),
+        irq_cpus: dict[str, int] | None = None,
+    ) -> None:  # fmt: skip
+        self.others, self.disturbed, self.irq_cpus = others, disturbed, irq_cpus or {}
+
+
+def test_texts_say_how_many_runs_by_what_and_by_how_much() -> None:
+    runs = [Disturbed(0.12, ("little",)), Disturbed(0.0), Disturbed(0.66, ("much",))]
+    assert disturbance_text(runs) == "2 of 3 runs, others did 12 to 66 % of the I/O; much"
+    assert disturbance_text(runs[1:2]) == ""
+    assert uncertainty_text(runs) == ", on a shared disk, ± 70 %"
+    assert uncertainty_text([Disturbed(0.0, ("CPU 1 was full",))]) == (
+        ", while the runs were disturbed"
+    )
+    assert uncertainty_text(runs[1:2]) == ""
