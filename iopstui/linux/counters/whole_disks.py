@@ -1,0 +1,52 @@
+"""What all disks of the machine do together (/proc/diskstats)."""
+
+from __future__ import annotations
+
+from iopstui.linux.counters.procfs import parse_diskstats
+from iopstui.linux.roots import Roots
+from iopstui.linux.sysattr import decode, list_names, read_bytes
+from iopstui.model.samples import DiskCounters
+
+SECTOR = 512
+_REMOTE = frozenset({"nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "virtiofs", "afs", "lustre"})
+
+
+class WholeDisks:
+    """Reads the counters of all disks but partitions and what lies on other disks (dm, md). A loop
+    device counts beside the disk that its file is on, so sums are an upper bound."""
+
+    def __init__(self, roots: Roots) -> None:
+        self._roots = roots
+        self._counts_for: dict[str, bool] = {}
+
+    def read(self) -> dict[str, DiskCounters]:
+        """The counters by name."""
+        rows = parse_diskstats(read_bytes(self._roots.proc / "diskstats") or b"")
+        return {name: row for name, row in rows.items() if self._is_counted(name)}
+
+    def read_bytes_moved(self) -> tuple[int, int] | None:
+        """Bytes read and written by all of them so far; ``None`` where processes also use network
+        file systems, which no disk counts."""
+        rows = self.read()
+        if not rows or has_remote_mounts(self._roots):
+            return None
+        reads = sum(row.read_sectors or 0 for row in rows.values())
+        writes = sum(row.write_sectors or 0 for row in rows.values())
+        return SECTOR * reads, SECTOR * writes
+
+    def _is_counted(self, name: str) -> bool:
+        counted = self._counts_for.get(name)
+        if counted is None:
+            place = self._roots.sys / "class/block" / name.replace("/", "!")
+            counted = not (place / "partition").exists() and not list_names(place / "slaves")
+            self._counts_for[name] = counted
+        return counted
+
+
+def has_remote_mounts(roots: Roots) -> bool:
+    """Whether a file system of another machine, or of a program, is mounted here."""
+    for line in decode(read_bytes(roots.proc / "self/mountinfo") or b"").splitlines():
+        kind = line.partition(" - ")[2].partition(" ")[0]
+        if kind in _REMOTE or kind.startswith("fuse."):
+            return True
+    return False
