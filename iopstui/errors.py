@@ -11,6 +11,7 @@ EXIT_USAGE = 2
 EXIT_REFUSED = 3
 EXIT_VERDICT = 4
 EXIT_MISSING = 5
+EXIT_UNKNOWN = 6
 EXIT_INTERRUPTED = 130
 
 EXIT_MEANINGS = {
@@ -21,9 +22,12 @@ EXIT_MEANINGS = {
     EXIT_USAGE: "wrong command line, job file or target",
     EXIT_REFUSED: "refused, because data could be lost",
     EXIT_VERDICT: "an expectation (`--expect`) was not met, or a run with `--until-steady` was "
-    "never steady",
+    "never steady; or I/Os wait for the disk that `why` was asked about, or for a limit on the way "
+    "to it",
     EXIT_MISSING: "something needed is missing: fio, a Python package, a permission, /proc; or a "
     "limit (`ulimit`) was reached",
+    EXIT_UNKNOWN: "`why` can't tell: it looked too short, or the figures are unsteady or "
+    "contradict each other",
     EXIT_INTERRUPTED: "interrupted: by any signal, by a closed terminal, or with `--expect` by a "
     "closed pipe; a summary is still printed. `q` and Ctrl-C on a screen do not "
     "count as interruption",

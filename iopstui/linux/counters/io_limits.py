@@ -34,7 +34,7 @@ from iopstui.text import printable
 
 _NUMBER = re.compile(r"[0-9]{1,9}:[0-9]{1,9}")
 _KINDS = (READ_IOPS, WRITE_IOPS, READ_BYTES, WRITE_BYTES)
-_VERSION_1 = {
+VERSION_1_FILES = {
     "blkio.throttle.read_iops_device": READ_IOPS,
     "blkio.throttle.write_iops_device": WRITE_IOPS,
     "blkio.throttle.read_bps_device": READ_BYTES,
@@ -158,7 +158,7 @@ class IoLimits:
 
     def _v1_limits(self) -> Iterator[tuple[str, IoLimit]]:
         for group in self._v1_groups:
-            for file, kind in _VERSION_1.items():
+            for file, kind in VERSION_1_FILES.items():
                 for number, value in parse_throttle(read_text(f"{group.place}/{file}") or ""):
                     yield number, IoLimit(group.name, file, kind, value)
 

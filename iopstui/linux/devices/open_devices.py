@@ -1,29 +1,96 @@
-"""The block devices on which a process has files open (proc_pid_fd(5))."""
+"""The block devices on which a process has files open (proc_pid_fd(5), proc_pid_fdinfo(5))."""
 
 from __future__ import annotations
 
 import os
-import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from iopstui.linux.devices.target import device_tree
-from iopstui.linux.devices.usage.mounts import DeviceFinder
-from iopstui.linux.devices.usage.openers import open_files
+from iopstui.linux.devices.usage.mounts import (
+    DeviceFinder,
+    MountEntry,
+    parse_mountinfo,
+    read_btrfs,
+)
+from iopstui.linux.devices.usage.overlays import parse_layers
 from iopstui.linux.roots import Roots
+from iopstui.linux.sysattr import decode, list_names, read_bytes
 from iopstui.model.block.device import BlockDevice
+
+MAX_FILES = 2000
 
 
 def devices_of(pid: int, devices: Mapping[str, BlockDevice], roots: Roots) -> frozenset[str] | None:
     """The block devices that a process has open, or has open files on, with all that lies below
     them; ``None`` if its files can't be seen."""
-    if not os.access(roots.proc / str(pid) / "fd", os.R_OK | os.X_OK):
+    place = f"{roots.proc}/{pid}"
+    if not os.access(f"{place}/fd", os.R_OK | os.X_OK):
         return None
-    finder = DeviceFinder(devices, roots)
-    numbers = {
-        info.st_rdev if stat.S_ISBLK(info.st_mode) else info.st_dev
-        for info in open_files(pid, roots)
-    }
-    names = (finder.by_number(os.major(number), os.minor(number)) for number in numbers)
-    return frozenset(
-        below for name in names if name is not None for below in device_tree(name, devices, roots)
-    )
+    return OpenDevices(devices, roots).of_process(place)
+
+
+class OpenDevices:
+    """Finds the devices on which processes have files open, by the mounts these are on: a file
+    system whose server is gone would not answer if it were asked."""
+
+    def __init__(self, devices: Mapping[str, BlockDevice], roots: Roots) -> None:
+        self._devices, self._roots = devices, roots
+        self._finder = DeviceFinder(devices, roots)
+        self._btrfs: dict[str, frozenset[str]] | None = None
+        self._mounts: dict[str, dict[str, tuple[str, ...]]] = {}
+        self._trees: dict[str, tuple[str, ...]] = {}
+
+    def of_process(self, place: str) -> frozenset[str]:
+        """Their names, with all devices below them. ``place`` is the process's directory."""
+        names: set[str] = set()
+        for number in list_names(f"{place}/fd")[:MAX_FILES]:
+            try:
+                path = os.readlink(f"{place}/fd/{number}")
+            except OSError:
+                continue
+            if path.startswith("/dev/"):
+                name = self._finder.by_path(path)
+                names |= {name} if name is not None else set()
+            elif path.startswith("/"):
+                names.update(self._of_mount(place, _mount_number(f"{place}/fdinfo/{number}")))
+        return frozenset(below for name in names for below in self._tree(name))
+
+    def _of_mount(self, place: str, number: str) -> tuple[str, ...]:
+        text = decode(read_bytes(f"{place}/mountinfo") or b"") if number else ""
+        mounts = self._mounts.get(text)
+        if mounts is None:
+            mounts = self._mounts[text] = dict(self._read_mounts(text))
+        return mounts.get(number, ())
+
+    def _read_mounts(self, text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+        for line in text.split("\n"):
+            for entry in parse_mountinfo(line):
+                name = self._of_overlay(entry) or self._finder.of_mount(entry)
+                if name is not None:
+                    yield line.partition(" ")[0], self._members(name)
+
+    def _of_overlay(self, entry: MountEntry) -> str | None:
+        """The device of a container's own layer, into which all its new files go."""
+        layers = list(parse_layers(entry.super_options)) if entry.fstype == "overlay" else []
+        try:
+            number = os.stat(layers[0]).st_dev if layers else 0
+        except OSError:  # of another mount namespace
+            return None
+        return self._finder.by_number(os.major(number), os.minor(number)) if number else None
+
+    def _members(self, name: str) -> tuple[str, ...]:
+        if self._btrfs is None:
+            self._btrfs = read_btrfs(self._roots)
+        return next((tuple(m) for m in self._btrfs.values() if name in m), (name,))
+
+    def _tree(self, name: str) -> tuple[str, ...]:
+        if name not in self._trees:
+            self._trees[name] = device_tree(name, self._devices, self._roots)
+        return self._trees[name]
+
+
+def _mount_number(fdinfo: str) -> str:
+    for line in decode(read_bytes(fdinfo) or b"").splitlines():
+        if line.startswith("mnt_id:"):
+            return line.partition(":")[2].strip()
+    return ""

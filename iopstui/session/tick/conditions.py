@@ -10,13 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from iopstui.linux.counters.cgroup import parse_memberships
 from iopstui.linux.roots import Roots
-from iopstui.linux.sysattr import read_text
 from iopstui.model.block.device import BlockDevice
-from iopstui.model.cgroups.names import group_name
 from iopstui.model.findings.conditions import Conditions, ProcessLoad
-from iopstui.text import printable
 
 if TYPE_CHECKING:
     from iopstui.linux.counters.cgroup_load import CgroupLoad
@@ -111,6 +107,8 @@ class ConditionsReader:
             from iopstui.linux.process.process_io import ProcessIo
 
             self._processes = ProcessIo()
+        from iopstui.linux.activity.disk_use import group_of
+
         rates = self._processes.rates()
         if rates is None:
             return None
@@ -123,20 +121,10 @@ class ConditionsReader:
                 process.comm,
                 process.read_s,
                 process.write_s,
-                self._group_of(process.pid),
+                group_of(process.pid, self._roots),
                 devices_of(process.pid, devices, self._roots),
             )
             for process in [process for process in rates if process.pid not in excluded][
                 :MAX_PROCESSES
             ]
         )
-
-    def _group_of(self, pid: int) -> str:
-        """The unit, container or pod that a process is in; "" where none has a name."""
-        for membership in parse_memberships(
-            read_text(self._roots.proc / str(pid) / "cgroup") or ""
-        ):
-            name = group_name(membership.path)
-            if name.whole and not membership.outside:
-                return printable(name.text)
-        return ""

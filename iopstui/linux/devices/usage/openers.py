@@ -162,14 +162,6 @@ def exported_files(exports: Iterable[Export], roots: Roots) -> Iterator[Writable
         yield _writable(export.user, export.path, info) or Writable(export.user, export.path)
 
 
-def open_files(pid: int, roots: Roots) -> Iterator[os.stat_result]:
-    """What one process has open, for reading or writing, as far as it may be examined."""
-    process = roots.proc / str(pid)
-    for _, info in _open_files(process, _Remote(process), to_write=False):
-        if info is not None:
-            yield info
-
-
 def writables_of(pid: int, roots: Roots) -> Iterator[Writable]:
     """Files that one process has open for writing."""
     process = roots.proc / str(pid)
@@ -179,9 +171,7 @@ def writables_of(pid: int, roots: Roots) -> Iterator[Writable]:
             yield writable
 
 
-def _open_files(
-    process: Path, remote: _Remote, to_write: bool = True
-) -> Iterator[tuple[str, os.stat_result | None]]:
+def _open_files(process: Path, remote: _Remote) -> Iterator[tuple[str, os.stat_result | None]]:
     for table in _descriptor_tables(process):
         for number in list_names(table / "fd"):
             link, fdinfo = table / "fd" / number, table / "fdinfo" / number
@@ -190,7 +180,7 @@ def _open_files(
             except OSError:
                 continue
             # anything else is a socket, a pipe
-            if path.startswith("/") and (not to_write or _is_writable(fdinfo)):
+            if path.startswith("/") and _is_writable(fdinfo):
                 is_remote = _field(fdinfo, "mnt_id") in remote.mounts
                 yield path, None if is_remote else _stat(link)
 

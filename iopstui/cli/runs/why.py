@@ -1,0 +1,117 @@
+"""Look at disks or a process for some seconds and answer in one sentence."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from iopstui.cli.terminal import print_message
+from iopstui.errors import (
+    EXIT_INTERRUPTED,
+    EXIT_OK,
+    EXIT_UNKNOWN,
+    EXIT_VERDICT,
+    UsageError,
+)
+from iopstui.format import print_line
+from iopstui.linux.activity.task_waits import TaskWaits
+from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.devices.target import device_links, device_tree
+from iopstui.linux.roots import Roots
+from iopstui.model.answer.answer import NOTHING, UNKNOWN, WAITS
+from iopstui.model.answer.judge import Pair, judge
+from iopstui.model.answer.process import WAITS_PERCENT
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.target import DEVICE, Target, TargetPath, combine_targets
+from iopstui.output.pages.why import Report, why_json, why_lines
+from iopstui.preflight.targets import choose_watch_target
+from iopstui.session.examination import Examination
+
+FIRST_S = 3
+"""After so many seconds the first sentence is shown."""
+_EXIT_CODES = {WAITS: EXIT_VERDICT, UNKNOWN: EXIT_UNKNOWN, NOTHING: EXIT_OK}
+
+
+def why(what: str | None, length_s: float, as_json: bool, probe: bool) -> int:
+    """The exit code. The answer on standard output, what is shown before it on standard error."""
+    roots = Roots()
+    devices = read_devices(roots)
+    process = _process(what, devices, roots)
+    if process is None and what is not None:
+        target = choose_watch_target([what], devices, roots)
+    else:
+        target = _all_disks(devices, roots)
+    seconds = max(FIRST_S, round(length_s))
+    examination = Examination(target, devices, roots, probe=probe)
+    try:
+        for second in examination.seconds(seconds, _sleep_until if process is None
+                                          else process.look_until):  # fmt: skip
+            if second == FIRST_S < seconds:
+                first = _report(examination, process)
+                print_message(f"after {FIRST_S} s: {first.sentences[0]}")
+    except KeyboardInterrupt:
+        if len(examination.frames) < FIRST_S:
+            return EXIT_INTERRUPTED
+    report = _report(examination, process)
+    code = _EXIT_CODES[report.verdict]
+    if as_json:
+        print_line(json.dumps(why_json(report, os.uname().nodename, code), indent=2), sys.stdout)
+    else:
+        print_line("\n".join(why_lines(report)), sys.stdout)
+    return code
+
+
+def _sleep_until(moment: float) -> None:
+    time.sleep(max(0.0, moment - time.monotonic()))
+
+
+def _process(
+    what: str | None, devices: Mapping[str, BlockDevice], roots: Roots
+) -> TaskWaits | None:
+    """The process that a number means; ``None`` for anything else."""
+    if what is None or not (what.isascii() and what.isdecimal()):
+        return None
+    process = TaskWaits(int(what), devices, roots)
+    if not process.exists:
+        other = f" For the file of that name: iopstui why ./{what}" if Path(what).exists() else ""
+        raise UsageError(f"There is no process {what}.", f"List: ps -e.{other}")
+    return process
+
+
+def _all_disks(devices: Mapping[str, BlockDevice], roots: Roots) -> Target:
+    """All devices that may do I/O, but partitions: a stacked one may be at fault alone."""
+    places = [
+        TargetPath(DEVICE, device.path, name, (tree := device_tree(name, devices, roots)),
+                   links=device_links(tree, devices, roots))
+        for name, device in devices.items()
+        if device.size and not device.hidden and not device.disk
+    ]  # fmt: skip
+    if not places:
+        raise UsageError(
+            "No disk is to be seen on this machine.",
+            "In a container: docker run -v /sys:/sys:ro ... (iopstui doctor)",
+        )
+    return combine_targets(places)
+
+
+def _report(examination: Examination, process: TaskWaits | None) -> Report:
+    pairs = judge(examination.seen)
+    waits = process.result() if process is not None else None
+    if waits is not None:
+        pairs = _of_process(pairs, waits.devices)
+    verdict = pairs[0][1].verdict if pairs else UNKNOWN
+    if waits is not None:
+        verdict = WAITS if waits.for_disk >= WAITS_PERCENT else NOTHING
+        if not waits.state:
+            verdict = UNKNOWN
+    return Report(pairs, verdict, len(examination.frames), waits, examination.no_probe)
+
+
+def _of_process(pairs: list[Pair], devices: frozenset[str]) -> list[Pair]:
+    """The disks that a process has files open on; all, if that can't be seen."""
+    own = [pair for pair in pairs if pair[1].disk in devices]
+    return own or pairs

@@ -1,0 +1,1 @@
+"""Who uses the disks, and what processes wait for."""

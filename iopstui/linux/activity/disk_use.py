@@ -1,0 +1,202 @@
+"""Who uses the disks, and what else waits for I/O: read beside the samples (model/answer/use.py).
+
+An ordinary user sees own processes alone; ``DiskUse.hidden`` counts the others.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import time
+from collections.abc import Iterator, Mapping
+
+from iopstui.linux.counters.cgroup import parse_memberships
+from iopstui.linux.counters.cgroup_limits import ReachedLimits
+from iopstui.linux.counters.whole_disks import SECTOR, WholeDisks, has_remote_mounts
+from iopstui.linux.devices.open_devices import OpenDevices
+from iopstui.linux.process.process_io import ProcessIo, ProcessRates
+from iopstui.linux.process.processes import task_stat
+from iopstui.linux.roots import Roots
+from iopstui.linux.sysattr import decode, list_names, read_bytes, read_text
+from iopstui.model.answer.use import BlockedTask, DiskUse, DiskUser, RingWaiter
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.cgroups.names import group_name
+from iopstui.model.samples import DiskCounters
+from iopstui.model.sources import parse_pressure
+from iopstui.text import printable
+
+MAX_USERS = 12
+MAX_TASKS = 4000
+"""Tasks whose state is looked at in one reading."""
+COMMAND_WIDTH = 48
+PAGE = os.sysconf("SC_PAGESIZE")
+RING_PLACE = "io_cqring_wait"
+RING_FILE = "anon_inode:[io_uring]"
+_SLEEPS, _BLOCKED = b"S", b"D"
+_FLAGS, _KERNEL_THREAD = 6, 0x00200000
+
+
+class DiskUseReader:
+    """``read`` returns what happened since the reading before. For one thread."""
+
+    def __init__(self, roots: Roots | None = None) -> None:
+        self._roots = roots or Roots()
+        self._processes = ProcessIo(0.0, self._roots)
+        self._disks = WholeDisks(self._roots)
+        self._limits = ReachedLimits(self._roots)
+        self._before: dict[str, DiskCounters] = {}
+        self._vm_before: dict[str, int] = {}
+        self._cpu_before: int | None = None
+        self._at = 0.0
+
+    def read(self, t: float, devices: Mapping[str, BlockDevice], tasks: bool) -> DiskUse | None:
+        """``None`` at the first reading. ``t`` is the session's clock. ``tasks``: also look for
+        tasks that are blocked, and that sleep in io_uring."""
+        now = time.monotonic()
+        rates, counts, vm = self._processes.rates(), self._disks.read(), self._vmstat()
+        cpu = self._cpu_wait()
+        limits = self._limits.read(devices)
+        before, self._before = self._before, counts
+        vm_before, self._vm_before = self._vm_before, vm
+        cpu_before, self._cpu_before = self._cpu_before, cpu
+        seconds, first = now - self._at, not self._at
+        self._at = now
+        if first or seconds <= 0:
+            return None
+        blocked, ring = self._tasks() if tasks else ((), ())
+        write_back = vm.get("nr_writeback")
+        return DiskUse(
+            t=t, seconds=seconds, users=tuple(self._users(rates or [], devices)),
+            hidden=self._processes.closed, as_root=not os.geteuid(),
+            disks=_rates(counts, before, seconds),
+            blocked=blocked, ring_waiters=ring, limits=limits,
+            remote=has_remote_mounts(self._roots),
+            write_back=None if write_back is None else PAGE * write_back,
+            swap_s=_growth(vm, vm_before, ("pswpin", "pswpout"), seconds),
+            cpu_some=None if cpu is None or cpu_before is None
+            else min(100.0, (cpu - cpu_before) / 1e4 / seconds),
+            boot_ms=_since_boot(counts), up_s=self._uptime(),
+        )  # fmt: skip
+
+    def _users(
+        self, rates: list[ProcessRates], devices: Mapping[str, BlockDevice]
+    ) -> Iterator[DiskUser]:
+        finder = OpenDevices(devices, self._roots)
+        for process in rates[:MAX_USERS]:
+            if process.pid == os.getpid():
+                continue
+            place = f"{self._roots.proc}/{process.pid}"
+            yield DiskUser(
+                process.pid, process.comm, command_of(place), _user(place), process.read_s,
+                process.write_s, finder.of_process(place), group_of(process.pid, self._roots),
+                process.children, process.kernel,
+            )  # fmt: skip
+
+    def _vmstat(self) -> dict[str, int]:
+        rows = (line.split() for line in decode(
+            read_bytes(self._roots.proc / "vmstat") or b"").splitlines())  # fmt: skip
+        return {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdigit()}
+
+    def _cpu_wait(self) -> int | None:
+        try:
+            return parse_pressure(read_bytes(self._roots.proc / "pressure/cpu") or b"").get("some")
+        except (ValueError, KeyError, IndexError):
+            return None
+
+    def _uptime(self) -> float | None:
+        words = (read_text(self._roots.proc / "uptime") or "").split()
+        try:
+            return float(words[0])
+        except (IndexError, ValueError):
+            return None
+
+    def _tasks(self) -> tuple[tuple[BlockedTask, ...], tuple[RingWaiter, ...]]:
+        blocked, ring = [], {}
+        for pid, place, comm, state, kernel in _all_tasks(str(self._roots.proc)):
+            wchan = (read_text(f"{place}/wchan") or "0") if state == _BLOCKED or not kernel else ""
+            where = "" if wchan == "0" else wchan
+            if state == _BLOCKED:
+                blocked.append(BlockedTask(pid, comm, where, kernel))
+            elif where == RING_PLACE:
+                ring[pid] = RingWaiter(pid, comm)
+        return tuple(blocked), tuple(ring.values())
+
+
+def _all_tasks(proc: str) -> Iterator[tuple[int, str, str, bytes, bool]]:
+    """(process, directory, name, state, whether it is the kernel's) of the tasks that sleep or are
+    blocked."""
+    count = 0
+    for name in os.listdir(proc):
+        for task in list_names(f"{proc}/{name}/task") if name.isdecimal() else ():
+            count += 1
+            if count > MAX_TASKS:
+                return
+            place = f"{proc}/{name}/task/{task}"
+            try:
+                comm, fields = task_stat(place)
+            except OSError:
+                continue
+            if len(fields) > _FLAGS and fields[0] in (_SLEEPS, _BLOCKED):
+                kernel = bool(int(fields[_FLAGS]) & _KERNEL_THREAD)
+                yield int(name), place, printable(decode(comm)), fields[0], kernel
+
+
+def _rates(
+    now: Mapping[str, DiskCounters], before: Mapping[str, DiskCounters], seconds: float
+) -> dict[str, tuple[float, float, float]]:
+    """(bytes read, bytes written, requests in flight on average) of each disk."""
+    rates = {}
+    for name, row in now.items():
+        last = before.get(name)
+        if last is None or row.reads < last.reads:
+            continue
+        waited_ms = (row.weighted_ms or 0) - (last.weighted_ms or 0)
+        rates[name] = (
+            SECTOR * max(0, row.read_sectors - last.read_sectors) / seconds,
+            SECTOR * max(0, row.write_sectors - last.write_sectors) / seconds,
+            max(0, waited_ms) / 1e3 / seconds,
+        )
+    return rates
+
+
+def _since_boot(counts: Mapping[str, DiskCounters]) -> dict[str, float]:
+    """Mean milliseconds of all reads and writes."""
+    means = {}
+    for name, row in counts.items():
+        if row.reads + row.writes > 0 and row.read_ms is not None and row.write_ms is not None:
+            means[name] = (row.read_ms + row.write_ms) / (row.reads + row.writes)
+    return means
+
+
+def _growth(
+    now: Mapping[str, int], before: Mapping[str, int], names: tuple[str, ...], seconds: float
+) -> float | None:
+    if any(name not in now or name not in before for name in names):
+        return None
+    return sum(now[name] - before[name] for name in names) / seconds
+
+
+def command_of(place: str) -> str:
+    """The command line, shortened; "" of a kernel thread. Scripts may have anything in it."""
+    words = decode(read_bytes(f"{place}/cmdline") or b"").split("\0")
+    text = printable(" ".join(filter(None, [os.path.basename(words[0]), *words[1:]])))
+    return text if len(text) <= COMMAND_WIDTH else text[: COMMAND_WIDTH - 1] + "…"
+
+
+def _user(place: str) -> str:
+    try:
+        number = os.stat(place).st_uid
+        return pwd.getpwuid(number).pw_name
+    except OSError:
+        return ""
+    except KeyError:
+        return str(number)
+
+
+def group_of(pid: int, roots: Roots) -> str:
+    """The unit, container or pod that a process is in; "" where none has a name."""
+    for membership in parse_memberships(read_text(roots.proc / str(pid) / "cgroup") or ""):
+        name = group_name(membership.path)
+        if name.whole and not membership.outside:
+            return printable(name.text)
+    return ""

@@ -1,0 +1,120 @@
+"""What one process waits for: its threads' states, looked at many times a second (proc(5))."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Mapping
+
+from iopstui.linux.activity.disk_use import command_of
+from iopstui.linux.devices.open_devices import OpenDevices
+from iopstui.linux.process.processes import task_stat
+from iopstui.linux.roots import Roots
+from iopstui.linux.sysattr import decode, list_names, read_text
+from iopstui.model.answer.process import EVENT, ProcessWaits, place_kind
+from iopstui.model.block.device import BlockDevice
+from iopstui.text import printable
+
+MAX_THREADS = 64
+LOOK_S = 0.05
+_FLAGS, _KERNEL_THREAD, _PARENT = 6, 0x00200000, 1
+_BLOCKED, _SLEEPS = b"D", b"S"
+
+
+class TaskWaits:
+    """``look`` looks at the process once; ``result`` says what was seen. For one thread."""
+
+    def __init__(self, pid: int, devices: Mapping[str, BlockDevice], roots: Roots) -> None:
+        self.pid = pid
+        self._place = f"{roots.proc}/{pid}"
+        self._open = OpenDevices(devices, roots)
+        self._devices: set[str] = set()
+        self._looks = 0
+        self._kinds: Counter[str] = Counter()
+        self._places: Counter[str] = Counter()
+        self._times: dict[str, tuple[int, int]] = {}
+        self._first_times: dict[str, tuple[int, int]] = {}
+        self._began = time.monotonic()
+        self._ended = self._began
+        self._comm, self._command, self._state = "", "", ""
+        self._kernel, self._parent = False, 0
+        self.look()
+
+    @property
+    def exists(self) -> bool:
+        """Whether it was there when last looked at."""
+        return bool(self._state)
+
+    def look_until(self, moment: float) -> None:
+        """Look again and again until a monotonic moment."""
+        self._devices |= self._open.of_process(self._place)
+        while (left := moment - time.monotonic()) > 0:
+            time.sleep(min(left, LOOK_S))
+            self.look()
+
+    def look(self) -> None:
+        """Look at all threads once."""
+        try:
+            comm, fields = task_stat(self._place)
+        except OSError:
+            self._state = ""
+            return
+        if len(fields) <= _FLAGS:
+            self._state = ""
+            return
+        self._comm, self._state = printable(decode(comm)), fields[0].decode("ascii", "replace")
+        self._parent = int(fields[_PARENT])
+        self._kernel = bool(int(fields[_FLAGS]) & _KERNEL_THREAD)
+        self._command = self._command or command_of(self._place)
+        kinds: set[str] = set()
+        for thread in list_names(f"{self._place}/task")[:MAX_THREADS]:
+            kinds |= self._kinds_of(f"{self._place}/task/{thread}")
+        self._kinds.update(kinds)
+        self._looks += 1
+        self._ended = time.monotonic()
+
+    def _kinds_of(self, place: str) -> set[str]:
+        try:
+            _, fields = task_stat(place)
+        except OSError:
+            return set()
+        self._note_times(place)
+        if not fields or fields[0] not in (_BLOCKED, _SLEEPS):
+            return set()
+        wchan = read_text(f"{place}/wchan") or "0"
+        where = "" if wchan == "0" else wchan
+        kind = place_kind(where, fields[0] == _BLOCKED)
+        if kind != EVENT and where:
+            self._places[where] += 1
+        return {kind}
+
+    def _note_times(self, place: str) -> None:
+        words = (read_text(f"{place}/schedstat") or "").split()
+        if len(words) >= 2 and words[0].isdigit() and words[1].isdigit():
+            self._times[place] = int(words[0]), int(words[1])
+            self._first_times.setdefault(place, self._times[place])
+
+    def result(self) -> ProcessWaits:
+        """What was seen so far."""
+        looks = max(1, self._looks)
+        running, ready = self._busiest()
+        return ProcessWaits(
+            self.pid, self._comm, self._command, self._looks, self._state,
+            {kind: 100 * count / looks for kind, count in self._kinds.items()},
+            running, ready, tuple(name for name, _ in self._places.most_common(3)),
+            os.access(f"{self._place}/fd", os.R_OK | os.X_OK), self._kernel,
+            frozenset(self._devices), self._parent,
+        )  # fmt: skip
+
+    def _busiest(self) -> tuple[float | None, float | None]:
+        """(percent on a CPU, percent ready without one) of the thread with most of both."""
+        ns = 1e9 * (self._ended - self._began)
+        if not self._times or ns <= 0:
+            return None, None
+        grown = [
+            (self._times[place][0] - first[0], self._times[place][1] - first[1])
+            for place, first in self._first_times.items()
+        ]
+        run, wait = max(grown, key=sum)
+        return min(100.0, 100 * run / ns), min(100.0, 100 * wait / ns)

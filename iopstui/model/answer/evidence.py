@@ -1,0 +1,83 @@
+"""What an answer rests on, what was excluded, and what could not be looked at: in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from iopstui import format as units
+from iopstui.model.answer.answer import Answer
+from iopstui.model.answer.situation import Situation
+from iopstui.model.answer.who import who_rows
+
+MAX_LINES = 5
+LITTLE = 10.0
+"""Percent of the time that tasks may wait for something that is excluded."""
+CPU_IDLE = 10.0
+
+
+def evidence(s: Situation, answer: Answer) -> list[str]:
+    """At most ``MAX_LINES`` lines, the most telling first."""
+    return list(_lines(s, answer))[:MAX_LINES]
+
+
+def _lines(s: Situation, answer: Answer) -> Iterator[str]:
+    if not s.seconds:
+        return
+    reads = sum(rates.r_s or 0.0 for rates in s.seconds) / len(s.seconds)
+    busy = "" if s.busy is None else f", at least one in flight {s.busy:.0f} % of the time"
+    yield (
+        f"{s.disk}: {units.number(reads)} reads/s, {units.number(max(0.0, s.ios_s - reads))} "
+        f"writes/s, {units.size(s.bytes_s)}/s, {units.number(s.in_flight)} in flight{busy}"
+    )
+    if s.p99_ns is not None and s.mean_ms is not None:
+        yield (
+            f"latency of single requests: p99 {units.latency(s.p99_ns)} in the device; on average "
+            f"{units.milliseconds(s.mean_ms)} with the queue"
+        )
+    for name in s.lower.get(s.disk, ()):
+        rates = [frame.disks[name] for frame in s.frames if name in frame.disks]
+        if rates:
+            held = sum(one.aqu_sz or 0.0 for one in rates) / len(rates)
+            yield f"{name} below it: {units.number(held)} in flight"
+    if s.waited_percent is not None:
+        yield f"tasks waited for I/O of any disk {s.waited_percent:.0f} % of the time"
+    who = ", ".join(who_rows(s.shares))
+    if who:
+        yield f"who: {who}"
+    blocked = [task for task in (s.use.blocked if s.use is not None else ()) if not task.kernel]
+    if blocked:
+        names = ", ".join(f"{task.comm} ({task.pid})" for task in blocked[:3])
+        yield f"blocked most of the time: {names}"
+    usual = s.use.boot_ms.get(s.disk) if s.use is not None else None
+    if usual is not None and s.use is not None and s.use.up_s is not None:
+        yield (
+            f"its requests took {units.milliseconds(usual)} on average since boot "
+            f"({units.duration(60 * (s.use.up_s // 60))})"
+        )
+
+
+def excluded(s: Situation, answer: Answer) -> list[str]:
+    """Other causes that were looked at and are not there."""
+    causes = []
+    if s.cpu_idle is not None and s.cpu_idle >= CPU_IDLE and answer.rule != "cpu":
+        causes.append(f"full CPUs ({s.cpu_idle:.0f} % idle)")
+    if s.memory_percent is not None and s.memory_percent < LITTLE:
+        causes.append("short memory")
+    if s.use is not None and not s.use.limits:
+        causes.append("cgroup limits")
+    if s.use is not None and s.other_in_flight < 1.0:
+        causes.append("other disks")
+    return causes
+
+
+def not_seen(s: Situation, no_probe: str = "") -> list[str]:
+    """What could not be looked at, and what would allow it."""
+    missing = []
+    if s.use is not None and s.use.hidden and not s.use.as_root:
+        hidden = units.counted(s.use.hidden, "process", "processes")
+        missing.append(f"the I/O of {hidden} of other users (root sees it)")
+    if s.waited_percent is None:
+        missing.append("pressure (the kernel needs CONFIG_PSI, or psi=1)")
+    if no_probe:
+        missing.append(no_probe)
+    return missing

@@ -1,0 +1,102 @@
+"""Answers on all disks of a target: one for each, the worst first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from iopstui.model.answer.answer import GOOD, RANKS, UNKNOWN, WAITS, Answer
+from iopstui.model.answer.situation import MIN_INTERVAL_S, Situation
+from iopstui.model.answer.table import decide
+from iopstui.model.answer.use import DiskUse
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.target import Target
+from iopstui.model.findings.conditions import Conditions
+from iopstui.model.findings.evidence import NO_CONDITIONS
+from iopstui.model.findings.finding import Finding
+from iopstui.model.metrics.frame import Frame
+
+OF_THE_MACHINE = ("ring", "pressure", "cpu", "above", "memory")
+"""Rows that say the same of every disk."""
+Pair = tuple[Situation, Answer]
+_VERDICT_RANKS = {WAITS: 0, UNKNOWN: 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What was seen of a target in some seconds. ``usual`` has (text, how many times) by disk."""
+
+    target: Target
+    frames: Sequence[Frame]
+    devices: Mapping[str, BlockDevice]
+    conditions: Conditions = NO_CONDITIONS
+    use: DiskUse | None = None
+    findings: Sequence[Finding] = ()
+    usual: Mapping[str, tuple[str, float]] = field(default_factory=dict)
+
+
+def judge(seen: Seen) -> list[Pair]:
+    """A situation and its answer for each disk of the target, the one that needs attention first.
+    Where a disk below another is at fault, it stands for both."""
+    stacks = seen.target.stacks
+    by_name = {}
+    for name in seen.target.tree:
+        situation = _situation(name, stacks, seen)
+        by_name[name] = situation, decide(situation)
+    chosen: dict[str, Pair] = {}
+    for top in seen.target.devices_below:
+        for pair in _from_below(top, stacks.get(top, ()), by_name):
+            chosen.setdefault(pair[1].disk, pair)
+    return list(_once(sorted(chosen.values(), key=_rank)))
+
+
+def _situation(name: str, stacks: Mapping[str, Sequence[str]], seen: Seen) -> Situation:
+    lower = {link.name: link.below for link in seen.target.links}
+    below = [name, *stacks[name]] if name in stacks else _below(name, lower)
+    device = seen.devices.get(name)
+    if device is not None and device.disk:
+        below = [*below, device.disk]
+    usual, times = seen.usual.get(name, ("", None))
+    frames = [frame for frame in seen.frames if (frame.seconds or 0.0) >= MIN_INTERVAL_S]
+    return Situation(
+        name, frames, tuple(dict.fromkeys(below)), seen.devices, lower, seen.conditions, seen.use,
+        seen.findings, usual, times,
+    )  # fmt: skip
+
+
+def _below(name: str, lower: Mapping[str, Sequence[str]]) -> list[str]:
+    found, waiting = [], [name]
+    while waiting:
+        current = waiting.pop(0)
+        if current not in found:
+            found.append(current)
+            waiting += lower.get(current, ())
+    return found
+
+
+def _from_below(top: str, stack: Sequence[str], by_name: Mapping[str, Pair]) -> Iterator[Pair]:
+    """The lowest devices that are at fault; the top one where none is."""
+    faults = [by_name[name] for name in reversed((top, *stack))
+              if name in by_name and by_name[name][1].state != GOOD]  # fmt: skip
+    below = [pair for pair in faults
+             if pair[1].disk != top and pair[1].rule not in OF_THE_MACHINE]  # fmt: skip
+    if below:
+        lowest = below[0][1].rule
+        yield from (pair for pair in below if pair[1].rule == lowest)
+    elif top in by_name:
+        yield by_name[top]
+
+
+def _rank(pair: Pair) -> tuple[float, ...]:
+    situation, answer = pair
+    return (RANKS[answer.state], _VERDICT_RANKS.get(answer.verdict, 2), -situation.in_flight,
+            -situation.ios_s)  # fmt: skip
+
+
+def _once(pairs: Sequence[Pair]) -> Iterator[Pair]:
+    said: set[str] = set()
+    for pair in pairs:
+        rule = pair[1].rule
+        if rule not in said or rule not in OF_THE_MACHINE:
+            yield pair
+        said.add(rule)

@@ -1,0 +1,257 @@
+"""The facts on one disk that the table of answers decides with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from iopstui.model.answer.use import DiskUse
+from iopstui.model.answer.who import Share, shares
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.findings.conditions import Conditions
+from iopstui.model.findings.evidence import NO_CONDITIONS
+from iopstui.model.findings.finding import Finding
+from iopstui.model.histogram import merge, percentiles
+from iopstui.model.means import fmean
+from iopstui.model.metrics.frame import Frame
+from iopstui.model.rates import DiskRates
+
+ENOUGH_SECONDS = 3
+MIN_INTERVAL_S = 0.5
+"""Shorter intervals say nothing: of an I/O that takes long, hardly any completes in them."""
+
+MOST_SECONDS, FEW_SECONDS = 0.6, 0.3
+"""What is true in this share of the seconds is so; in fewer than the second, it is not. Between
+them nobody can tell."""
+FEW, FEW_SHARE = 5, 0.5
+"""Of fewer seconds than these it must be true in all."""
+
+DEEP_QUEUE, VERY_DEEP_QUEUE = 4.0, 16.0
+SLOW_MS = {"disk": 20.0, "flash": 2.0, "unknown": 5.0}
+"""With a queue, requests that take longer wait for it: about 10 times what one alone takes."""
+VERY_DEEP_FACTOR = 0.2
+"""With so many in flight, most of a shorter time is waiting, too."""
+VERY_SLOW_FACTOR = 4.0
+"""Without a queue a device that takes so many times as long as that is slow itself."""
+TRANSFER_BYTES_S = 200 << 20
+"""Large requests may take longer: what a disk needs to move them at this speed."""
+MIN_IOS_S = 1.0
+WAITED_PERCENT = 10.0
+"""Tasks that wait so much of the time (PSI) wait for something that matters."""
+DIRECT_SHARE = 0.5
+"""Write-back of less than this part of what is in flight: somebody writes directly."""
+
+
+@dataclass(frozen=True)
+class Situation:
+    """All that is known of one disk. ``frames`` are the last measured seconds, oldest first;
+    ``below`` the disk and all devices below it. ``findings`` hold now."""
+
+    disk: str
+    frames: Sequence[Frame]
+    below: Sequence[str]
+    devices: Mapping[str, BlockDevice] = field(default_factory=dict)
+    lower: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    conditions: Conditions = NO_CONDITIONS
+    use: DiskUse | None = None
+    findings: Sequence[Finding] = ()
+    usual: str = ""
+    """"6× its median at this load (last 2 h)"; "" without such a history."""
+    times_usual: float | None = None
+
+    @cached_property
+    def seconds(self) -> list[DiskRates]:
+        """What was measured of the disk in each of these seconds."""
+        return [frame.disks[self.disk] for frame in self.frames if self.disk in frame.disks]
+
+    @property
+    def is_gone(self) -> bool:
+        """The last frames have no such disk, while others were measured."""
+        return bool(self.frames) and self.disk not in self.frames[-1].disks
+
+    @cached_property
+    def kind(self) -> str:
+        """ "disk" (it turns), "flash" or "unknown" (a key of SLOW_MS)."""
+        lowest = [name for name in self.below if not self.lower.get(name)]
+        kinds = {_kind(self.devices.get(name)) for name in lowest or [self.disk]}
+        return kinds.pop() if len(kinds) == 1 else "unknown"
+
+    @property
+    def layer(self) -> str:
+        """What a stacked device is ("LVM"), with a blank before it; "" of a plain disk."""
+        device = self.devices.get(self.disk)
+        return f" ({device.layer})" if device is not None and device.layer else ""
+
+    @cached_property
+    def in_flight(self) -> float:
+        """Requests in flight on average."""
+        return _mean([rates.aqu_sz for rates in self.seconds])
+
+    @cached_property
+    def ios_s(self) -> float:
+        """Requests completed per second."""
+        return _mean([rates.ios_s for rates in self.seconds])
+
+    @cached_property
+    def bytes_s(self) -> float:
+        """Bytes per second."""
+        return _mean([rates.bytes_s for rates in self.seconds])
+
+    @cached_property
+    def busy(self) -> float | None:
+        """Percent of the time with a request in flight (util)."""
+        utils = [rates.util for rates in self.seconds if rates.util is not None]
+        return fmean(utils) if utils else None
+
+    @cached_property
+    def mean_ms(self) -> float | None:
+        """Mean of all reads and writes of these seconds, each counted once."""
+        waited = count = 0.0
+        for rates in self.seconds:
+            for letter in ("r", "w"):
+                number, ms = getattr(rates, f"{letter}_s"), getattr(rates, f"{letter}_await")
+                if number and ms is not None:
+                    waited, count = waited + number * ms, count + number
+        return waited / count if count else None
+
+    @cached_property
+    def p99_ns(self) -> float | None:
+        """The probe's 99th percentile over these seconds; ``None`` where it did not count in all of
+        them."""
+        bins = []
+        for frame in self.frames:
+            stats = frame.probe.combined([self.disk]) if frame.probe is not None else None
+            if stats is None or frame.probe is None or frame.probe.doubtful:
+                return None
+            bins.append(stats.device.bins)
+        return percentiles(merge(bins), [99.0]).get(99.0) if bins else None
+
+    @cached_property
+    def waited_percent(self) -> float | None:
+        """Percent of the time in which a task waited for I/O of any disk (PSI)."""
+        return self._pressure("pressure")
+
+    @cached_property
+    def memory_percent(self) -> float | None:
+        """The same of memory."""
+        return self._pressure("memory")
+
+    def _pressure(self, source: str) -> float | None:
+        values = [frame.more.get(source, {}).get("some") for frame in self.frames]
+        known = [value for value in values if value is not None]
+        return fmean(known) if known else None
+
+    @cached_property
+    def cpu_idle(self) -> float | None:
+        """Percent of all CPUs that was left, in the second with most."""
+        idle = []
+        for frame in self.frames:
+            loads = [cpu.load for cpu in frame.cpus.values() if cpu.load is not None]
+            if loads:
+                idle.append(fmean([load.idle + load.iowait for load in loads]))
+        return max(idle) if idle else None
+
+    @cached_property
+    def silent_s(self) -> float:
+        """For how long, up to now, requests were in flight and none completed."""
+        seconds = 0.0
+        for frame in reversed(self.frames):
+            rates = frame.disks.get(self.disk)
+            if rates is None or rates.ios_s or rates.f_s or not rates.in_flight:
+                break
+            seconds += frame.seconds or 0.0
+        return seconds
+
+    @cached_property
+    def now_in_flight(self) -> int:
+        """Requests in flight at the end of the last second."""
+        return (self.seconds[-1].in_flight or 0) if self.seconds else 0
+
+    @cached_property
+    def slow_ms(self) -> float:
+        """From which mean on requests of this size wait for this kind of device."""
+        size = self.bytes_s / self.ios_s if self.ios_s else 0.0
+        return SLOW_MS[self.kind] + 1e3 * size / TRANSFER_BYTES_S
+
+    @cached_property
+    def queue_share(self) -> float:
+        """Part of the seconds in which requests waited behind others."""
+        return self._share(self._waits_in_queue)
+
+    @cached_property
+    def slow_share(self) -> float:
+        """Part of the seconds in which the device took very long for few requests."""
+        return self._share(self._is_slow_alone)
+
+    def _share(self, is_so: Callable[[DiskRates], bool]) -> float:
+        share = fmean([is_so(rates) for rates in self.seconds]) if self.seconds else 0.0
+        return share if len(self.seconds) >= FEW or share == 1.0 else min(share, FEW_SHARE)
+
+    def _waits_in_queue(self, rates: DiskRates) -> bool:
+        in_flight = rates.aqu_sz or 0.0
+        least_ms = self.slow_ms
+        if in_flight >= VERY_DEEP_QUEUE:
+            least_ms -= (1 - VERY_DEEP_FACTOR) * SLOW_MS[self.kind]
+        return in_flight >= DEEP_QUEUE and self._waited_ms(rates) >= least_ms
+
+    def _is_slow_alone(self, rates: DiskRates) -> bool:
+        few = (rates.aqu_sz or 0.0) < 2 * DEEP_QUEUE and (rates.ios_s or 0.0) >= MIN_IOS_S
+        return few and self._waited_ms(rates) >= VERY_SLOW_FACTOR * self.slow_ms
+
+    def _waited_ms(self, rates: DiskRates) -> float:
+        """How long somebody waited for the slower direction; writes that the kernel makes from the
+        page cache keep nobody waiting."""
+        waits = [rates.r_await or 0.0] if rates.r_s else [0.0]
+        if rates.w_s and self.writes_are_waited_for:
+            waits.append(rates.w_await or 0.0)
+        return max(waits)
+
+    @cached_property
+    def writes_are_waited_for(self) -> bool:
+        """Whether a program waits for the writes: tasks wait for I/O, or the writes in flight are
+        not the page cache's."""
+        if (self.waited_percent or 0.0) >= WAITED_PERCENT:
+            return True
+        if self.use is None or self.use.write_back is None:
+            return False
+        sizes = [rates.wareq_size or 0.0 for rates in self.seconds]
+        in_flight = sum(
+            (rates.w_s or 0.0) * (rates.w_await or 0.0) / 1e3 for rates in self.seconds
+        ) / max(1, len(self.seconds))
+        return self.use.write_back < DIRECT_SHARE * in_flight * _mean(list(sizes))
+
+    @cached_property
+    def writes_only(self) -> bool:
+        """Whether nearly all requests are writes."""
+        reads = _mean([rates.r_s for rates in self.seconds])
+        return reads < 0.05 * self.ios_s
+
+    @cached_property
+    def shares(self) -> tuple[Share, ...]:
+        """The processes that use this disk, the one with most first."""
+        return shares(self.disk, set(self.below), self.use)
+
+    @cached_property
+    def other_in_flight(self) -> float:
+        """Requests in flight on all other disks of the machine."""
+        if self.use is None:
+            return 0.0
+        others = [row[2] for name, row in self.use.disks.items() if name not in self.below]
+        return sum(others)
+
+
+def _kind(device: BlockDevice | None) -> str:
+    """A virtual disk says that it turns, or not, as its host pleases."""
+    if device is None or device.queue is None:
+        return "unknown"
+    if device.kind == "nvme":
+        return "flash"
+    if device.kind != "scsi" or device.transport not in ("sata", "sas", "ata", "usb"):
+        return "unknown"
+    return {True: "disk", False: "flash"}.get(bool(device.queue.rotational), "unknown")
+
+
+def _mean(values: Sequence[float | None]) -> float:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else 0.0

@@ -1,0 +1,418 @@
+"""Which sentence wins: the first row of ``TABLE`` whose function returns an answer.
+
+Each row may say only what was measured, and must exclude what the rows below it say. A program is
+never at fault: it does so much of the I/O. Where the figures contradict each other, nobody can
+tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from iopstui import format as units
+from iopstui.model.answer.answer import (
+    CRITICAL,
+    GOOD,
+    NOTHING,
+    UNKNOWN,
+    WAITS,
+    WARNING,
+    Answer,
+)
+from iopstui.model.answer.next_steps import NEXT
+from iopstui.model.answer.situation import (
+    DEEP_QUEUE,
+    ENOUGH_SECONDS,
+    FEW_SECONDS,
+    MOST_SECONDS,
+    WAITED_PERCENT,
+    Situation,
+)
+from iopstui.model.answer.who import MAIN_SHARE, who_text
+from iopstui.model.findings.headlines import CRITICAL as CRITICAL_FINDING
+from iopstui.model.findings.headlines import severity_of
+
+SILENT_S = 2.0
+MUCH_PRESSURE = 20.0
+"""Percent of the time in which a task waited for I/O that must have a place."""
+NO_IO_SHARE = 0.1
+"""Tasks that wait so much more than requests are in flight wait for something else."""
+LITTLE_IDLE, MUCH_CPU_WAIT = 3.0, 50.0
+MEMORY_PERCENT = 10.0
+SWAPPED_PAGES_S = 50.0
+BUSY, IN_USE = 80.0, 1.0
+LOWER_SHARE = 0.25
+"""A layer holds the requests if the devices below it have less than this part of them."""
+MUCH_SLOWER, SLOWER_MS = 4.0, 1.0
+"""So many times the usual, and at least so long, is worth a warning."""
+SPECIFIC = ("io-errors", "scsi-errors", "media-errors", "paths", "thermal", "nfs-stalled",
+            "smb-stalled", "nfs-retrans", "nfs-server", "nfs-queue", "smb-server", "net-loss",
+            "net-window", "net-full", "iostats", "hot")  # fmt: skip
+"""Findings that say more than any row below theirs."""
+
+
+def decide(situation: Situation) -> Answer:
+    """The answer of the first row that applies; the last one always does."""
+    return next(filter(None, (row(situation) for row in TABLE)))
+
+
+def gone(s: Situation) -> Answer | None:
+    """The disk was taken away."""
+    if not s.is_gone:
+        return None
+    return Answer(s.disk, "gone", WARNING, f"{s.disk} is gone: the kernel has no such disk any "
+                  "more", UNKNOWN, next=NEXT["gone"])  # fmt: skip
+
+
+def too_short(s: Situation) -> Answer | None:
+    """Not enough was measured to judge."""
+    if len(s.seconds) >= ENOUGH_SECONDS:
+        return None
+    measured = units.counted(len(s.seconds), "second")
+    return Answer(s.disk, "short", GOOD, f"{s.disk}: {measured} measured, too short to tell",
+                  UNKNOWN)  # fmt: skip
+
+
+def suspended(s: Situation) -> Answer | None:
+    """A device-mapper device lets nothing pass."""
+    for name in s.below:
+        state = s.conditions.devices.get(name)
+        if state is not None and state.suspended and not s.ios_s:
+            device = s.devices.get(name)
+            node = (device.dm_name if device is not None else None) or name
+            blocked = _blocked_text(s)
+            return Answer(
+                s.disk, "suspended", CRITICAL,
+                f"{name} ({node}) is suspended: nothing passes{blocked and f'; {blocked}'}",
+                WAITS if blocked or s.now_in_flight else NOTHING, next=NEXT["resume"].format(node),
+            )  # fmt: skip
+    return None
+
+
+def lost_count(s: Situation) -> Answer | None:
+    """The counter of requests in flight says that some are, and nothing else does."""
+    counts = {rates.in_flight for rates in s.seconds}
+    if s.silent_s < SILENT_S or len(counts) > 1 or not s.lower.get(s.disk):
+        return None
+    below = [frame.disks[name] for frame in s.frames for name in s.lower[s.disk]
+             if name in frame.disks]  # fmt: skip
+    if any(rates.in_flight or rates.ios_s for rates in below) or _tasks_wait(s):
+        return None
+    return Answer(
+        s.disk, "counter", GOOD,
+        f"{s.disk}: its counter says {s.now_in_flight} in flight, but no task waits and the "
+        "devices below have none", UNKNOWN, next=NEXT["counter"].format(s.disk),
+    )  # fmt: skip
+
+
+def silent(s: Situation) -> Answer | None:
+    """Requests are in flight and none completes."""
+    if s.silent_s < SILENT_S or not s.now_in_flight:
+        return None
+    count = units.counted(s.now_in_flight, "request is", "requests are")
+    return Answer(
+        s.disk, "silent", CRITICAL,
+        f"{s.disk} has answered nothing for {s.silent_s:.1f} s; {count} in flight",
+        WAITS, next=NEXT["silent"],
+    )  # fmt: skip
+
+
+def finding(s: Situation) -> Answer | None:
+    """A finding that no figure of a disk shows."""
+    for found in s.findings:
+        if found.rule in SPECIFIC:
+            state = CRITICAL if severity_of(found) == CRITICAL_FINDING else WARNING
+            waits = found.rule not in ("iostats", "hot", "media-errors")
+            return Answer(
+                s.disk, f"finding-{found.rule}", state, found.text, WAITS if waits else UNKNOWN,
+                next=NEXT["finding"].format(found.advice),
+            )  # fmt: skip
+    return None
+
+
+def limit(s: Situation) -> Answer | None:
+    """A cgroup does all that its limit lets it do, while the disk has no queue of its own."""
+    if s.use is None or s.queue_share >= MOST_SECONDS:
+        return None
+    for reached in s.use.limits:
+        if reached.disk in s.below:
+            return Answer(
+                s.disk, "limit", WARNING,
+                f"Not the disk: {reached.group} waits for its limit of {reached.text} on "
+                f"{reached.disk} ({reached.file})", WAITS,
+                next=NEXT["limit"].format(f"{reached.file} of {reached.group}"),
+            )  # fmt: skip
+    return None
+
+
+def memory(s: Situation) -> Answer | None:
+    """The machine is short of memory, and swaps on this disk."""
+    swaps = s.use is not None and (s.use.swap_s or 0.0) >= SWAPPED_PAGES_S
+    if not swaps or (s.memory_percent or 0.0) < MEMORY_PERCENT or s.in_flight < IN_USE:
+        return None
+    if not any(_is_swap(s, name) for name in s.below):
+        return None
+    return Answer(
+        s.disk, "memory", WARNING,
+        f"Memory is short, and {s.disk} is swapped on: tasks wait for memory "
+        f"{s.memory_percent or 0.0:.0f} % of the time", WAITS, next=NEXT["memory"],
+    )  # fmt: skip
+
+
+def full_queue(s: Situation) -> Answer | None:
+    """Requests wait behind others in this disk."""
+    if s.queue_share < MOST_SECONDS:
+        return None
+    who, step = _who(s), NEXT["who"].format(s.disk)
+    if s.shares and s.shares[0].share >= MAIN_SHARE:
+        step = NEXT["hog"].format(s.shares[0].pid)
+    held, layer_step = _held_by_layer(s)
+    resync = _resync(s)
+    if resync:
+        who, step = resync
+    return Answer(
+        s.disk, "queue", WARNING,
+        f"{s.disk}{s.layer} is busy: I/Os take {_mean(s)} with {_count(s.in_flight)} in flight"
+        f"{_usual(s)}{held}", WAITS, who, layer_step or step,
+    )  # fmt: skip
+
+
+def slow_device(s: Situation) -> Answer | None:
+    """The device takes very long though few requests are in flight."""
+    if s.slow_share < MOST_SECONDS:
+        return None
+    held, step = _held_by_layer(s)
+    return Answer(
+        s.disk, "slow", WARNING,
+        f"{s.disk}{s.layer} answers slowly: {_mean(s)} with {_count(s.in_flight)} in flight"
+        f"{_usual(s)}{held}", WAITS, _who(s), step or NEXT["slow"].format(s.disk),
+    )  # fmt: skip
+
+
+def pressure_alone(s: Situation) -> Answer | None:
+    """Tasks count as waiting for I/O, and no disk has a request: they sleep in io_uring."""
+    if not is_pressure_alone(s):
+        return None
+    waiters = s.use.ring_waiters if s.use is not None else ()
+    pressure = f"{s.waited_percent:.0f} % I/O pressure, but no disk has a request in flight"
+    if not waiters:
+        return Answer(s.disk, "pressure", GOOD, f"Pressure without I/O: {pressure}", NOTHING)
+    names = ", ".join(f"{one.comm} ({one.pid})" for one in waiters[:3])
+    verb = "sleep" if len(waiters) > 1 else "sleeps"
+    return Answer(
+        s.disk, "ring", GOOD, f"Pressure without I/O: {names} {verb} in io_uring; {pressure}",
+        NOTHING, next=NEXT["ring"],
+    )  # fmt: skip
+
+
+def is_pressure_alone(s: Situation) -> bool:
+    """Whether the machine's I/O pressure can't be of a disk, a server or a limit."""
+    waited = s.waited_percent or 0.0
+    if waited < MUCH_PRESSURE or s.use is None or s.use.remote or not s.use.disks:
+        return False
+    if any(not task.kernel for task in s.use.blocked) or s.use.limits:
+        return False
+    in_flight = s.other_in_flight + s.in_flight
+    return in_flight < NO_IO_SHARE * waited / 100 and (s.memory_percent or 0.0) < MEMORY_PERCENT
+
+
+def waits_elsewhere(s: Situation) -> Answer | None:
+    """Tasks wait for I/O, and neither a disk nor a limit that we can see has it."""
+    waited = s.waited_percent or 0.0
+    if s.use is None or waited < MUCH_PRESSURE or s.use.remote:
+        return None
+    if s.other_in_flight + s.in_flight >= NO_IO_SHARE * waited / 100:
+        return None
+    blocked = _blocked_text(s)
+    if not blocked:
+        return None
+    return Answer(
+        s.disk, "above", WARNING,
+        f"Tasks wait for I/O {waited:.0f} % of the time, but no disk has their requests: {blocked}",
+        UNKNOWN, next=NEXT["who"].format(s.disk),
+    )  # fmt: skip
+
+
+def cpus_full(s: Situation) -> Answer | None:
+    """Tasks wait for a CPU, not for the disk."""
+    waited = s.use.cpu_some if s.use is not None else None
+    if s.cpu_idle is None or s.cpu_idle >= LITTLE_IDLE or (waited or 0.0) < MUCH_CPU_WAIT:
+        return None
+    if s.in_flight >= IN_USE:
+        return None
+    return Answer(
+        s.disk, "cpu", WARNING,
+        f"Not the disk: the CPUs are full, and tasks wait for one {waited:.0f} % of the time; "
+        f"{_quiet_text(s)}", who=_who(s), next=NEXT["cpu"],
+    )  # fmt: skip
+
+
+def unsteady(s: Situation) -> Answer | None:
+    """Requests waited in some of the seconds."""
+    share = max(s.queue_share, s.slow_share)
+    if not FEW_SECONDS < share < MOST_SECONDS:
+        return None
+    count = round(share * len(s.seconds))
+    return Answer(
+        s.disk, "unsteady", GOOD,
+        f"{s.disk} comes and goes: I/Os waited in {count} of {len(s.seconds)} s, {_mean(s)} "
+        "over all", UNKNOWN, _who(s), NEXT["longer"].format(s.disk),
+    )  # fmt: skip
+
+
+def slower_than_usual(s: Situation) -> Answer | None:
+    """The disk takes much longer than it does at such a load."""
+    if s.times_usual is None or s.times_usual < MUCH_SLOWER or (s.mean_ms or 0.0) < SLOWER_MS:
+        return None
+    return Answer(
+        s.disk, "usual", WARNING, f"{s.disk} answers slower than usual: {_mean(s)}{_usual(s)}",
+        WAITS if s.in_flight >= IN_USE else NOTHING, _who(s), NEXT["slow"].format(s.disk),
+    )  # fmt: skip
+
+
+def write_back(s: Situation) -> Answer | None:
+    """The kernel writes the page cache back, and no program waits for that."""
+    if not s.writes_only or s.in_flight < DEEP_QUEUE or s.writes_are_waited_for:
+        return None
+    return Answer(
+        s.disk, "flush", GOOD,
+        f"{s.disk} is busy with write-back: {units.size(s.bytes_s)}/s, {_mean(s)} with "
+        f"{_count(s.in_flight)} in flight; no program waits for it", NOTHING, _who(s),
+    )  # fmt: skip
+
+
+def busy(s: Situation) -> Answer | None:
+    """Much I/O that is answered as fast as such a disk does."""
+    if (s.busy or 0.0) < BUSY and s.in_flight < IN_USE:
+        return None
+    waits = "no long queue" if s.in_flight < DEEP_QUEUE else "none of them waits long"
+    resync = _resync(s)
+    return Answer(
+        s.disk, "busy", GOOD,
+        f"{s.disk}{s.layer} is in use and quick: {_mean(s)}, {units.size(s.bytes_s)}/s, "
+        f"{_count(s.in_flight)} in flight, {waits}{_usual(s)}", NOTHING,
+        resync[0] if resync else _who(s),
+    )  # fmt: skip
+
+
+def quiet(s: Situation) -> Answer:
+    """Nothing to report: what was looked at."""
+    who = _who(s) if (s.busy or 0.0) >= 1.0 else ""
+    return Answer(s.disk, "quiet", GOOD, _quiet_text(s), NOTHING, who)
+
+
+Row = Callable[[Situation], "Answer | None"]
+TABLE: Sequence[Row] = (
+    gone,
+    too_short,
+    suspended,
+    lost_count,
+    silent,
+    finding,
+    limit,
+    memory,
+    full_queue,
+    slow_device,
+    pressure_alone,
+    waits_elsewhere,
+    cpus_full,
+    unsteady,
+    slower_than_usual,
+    write_back,
+    busy,
+    quiet,
+)
+
+
+def _quiet_text(s: Situation) -> str:
+    if not s.ios_s:
+        seconds = sum(rates.seconds for rates in s.seconds)
+        return f"{s.disk} is idle: no I/O for {seconds:.0f} s; nothing waits"
+    busy = "" if s.busy is None else f" at {units.percent(s.busy)} % busy"
+    return f"{s.disk}{s.layer} answers in {_latency(s)}{busy}{_usual(s)}; {_nothing_waits(s)}"
+
+
+def _nothing_waits(s: Situation) -> str:
+    if (s.waited_percent or 0.0) < WAITED_PERCENT and s.in_flight < IN_USE:
+        return "nothing waits"
+    return f"no queue ({units.number(s.in_flight)} in flight)"
+
+
+def _latency(s: Situation) -> str:
+    """A percentile only where single requests were measured; that is the device's part alone, so
+    only where there is no queue before it."""
+    if s.p99_ns is not None and s.in_flight < IN_USE:
+        return f"{units.latency(s.p99_ns)} (p99)"
+    return _mean(s)
+
+
+def _mean(s: Situation) -> str:
+    return f"{units.milliseconds(s.mean_ms)} on average"
+
+
+def _count(value: float) -> str:
+    return units.number(round(value) if value >= 2 else round(value, 1))
+
+
+def _usual(s: Situation) -> str:
+    return f", {s.usual}" if s.usual else ""
+
+
+def _who(s: Situation) -> str:
+    text = who_text(s.shares, s.conditions.groups, s.disk)
+    hidden = s.use is not None and s.use.hidden and not s.use.as_root
+    seen = sum(one.share for one in s.shares)
+    if not text and hidden and seen < MAIN_SHARE and s.in_flight >= IN_USE:
+        return "by programs of other users (root sees which)"
+    return text
+
+
+def _tasks_wait(s: Situation) -> bool:
+    return (s.waited_percent or 0.0) >= WAITED_PERCENT or bool(s.use and s.use.blocked)
+
+
+def _blocked_text(s: Situation) -> str:
+    blocked = [task for task in (s.use.blocked if s.use is not None else ()) if not task.kernel]
+    if not blocked:
+        return ""
+    first = blocked[0]
+    more = f" and {len(blocked) - 1} more" if len(blocked) > 1 else ""
+    verb = "wait" if more else "waits"
+    place = f" in {first.place}" if first.place else ""
+    return f"{first.comm} ({first.pid}){more} {verb}{place}"
+
+
+def _held_by_layer(s: Situation) -> tuple[str, str]:
+    """Which devices below have nothing to do with it, in words, and how to look at the layer."""
+    lower = [name for name in s.lower.get(s.disk, ())]
+    rates = [frame.disks[name] for frame in s.frames for name in lower if name in frame.disks]
+    if not rates:
+        return "", ""
+    frames = max(1, len(s.seconds))
+    below = sum(one.aqu_sz or 0.0 for one in rates) / frames
+    if below >= LOWER_SHARE * s.in_flight:
+        return "", ""
+    device = s.devices.get(s.disk)
+    step = NEXT["layer"].format(device.dm_name or s.disk) if device and device.dm_name else ""
+    return f"; they are in {s.disk}, not in {' or '.join(lower)} below it", step
+
+
+def _resync(s: Situation) -> tuple[str, str] | None:
+    """(who, what to do) where md rebuilds or checks an array that has this disk."""
+    for name, state in s.conditions.devices.items():
+        array = state.array
+        if array is None or array.action in ("idle", "frozen", "none", ""):
+            continue
+        if name in s.below or s.disk in s.lower.get(name, ()):
+            return f"{array.action} of {name} (md) reads and writes it", NEXT["resync"].format(
+                name, "20000"
+            )
+    return None
+
+
+def _is_swap(s: Situation, name: str) -> bool:
+    device = s.devices.get(name)
+    if device is None:
+        return False
+    return device.swap or any(s.devices[part].swap for part in device.partitions
+                              if part in s.devices)  # fmt: skip

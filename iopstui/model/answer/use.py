@@ -1,0 +1,151 @@
+"""Who uses which disk, as read beside the samples: processes, tasks that wait, io_uring, limits."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from iopstui.model.means import fmean
+
+
+@dataclass(frozen=True, slots=True)
+class DiskUser:
+    """A process and what it reads and writes, in bytes per second over all disks. ``devices`` are
+    the block devices of its open files with all devices below them (empty: none was seen).
+    ``group`` is its unit, container or pod. ``children``: what its ended children did is in it."""
+
+    pid: int
+    comm: str
+    command: str = ""
+    user: str = ""
+    read_s: float = 0.0
+    write_s: float = 0.0
+    devices: frozenset[str] = frozenset()
+    group: str = ""
+    children: bool = False
+    kernel: bool = False
+
+    @property
+    def name(self) -> str:
+        """ "fio --name=hog (965)", "bash (812) with its children"."""
+        return f"{self.command or self.comm} ({self.pid}){' with its children' * self.children}"
+
+
+@dataclass(frozen=True, slots=True)
+class BlockedTask:
+    """A task in state D; ``place`` is the kernel function it waits in ("": not readable)."""
+
+    pid: int
+    comm: str
+    place: str = ""
+    kernel: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RingWaiter:
+    """A process that sleeps in io_uring until one of its requests completes."""
+
+    pid: int
+    comm: str
+
+
+@dataclass(frozen=True, slots=True)
+class LimitUse:
+    """A cgroup that does at least nearly all that a limit lets it do on a disk. ``text`` says the
+    limit ("1,000 reads/s"), ``file`` where it is set."""
+
+    disk: str
+    group: str
+    text: str
+    file: str
+
+
+@dataclass(frozen=True, slots=True)
+class DiskUse:
+    """One reading: rates are over the ``seconds`` before ``t`` (the session's clock). ``hidden``
+    counts processes that did not let us look. ``disks`` has (bytes read, written, requests in
+    flight) per second of every disk of the machine. ``remote``: network file systems or such of
+    programs are mounted, whose waits count as I/O pressure, too. ``write_back``: bytes that the
+    kernel is writing from the page cache at this moment, ``swap_s`` pages swapped in and out.
+    ``cpu_some`` is percent of the time in which a task waited for a CPU (PSI)."""
+
+    t: float
+    seconds: float
+    users: tuple[DiskUser, ...] = ()
+    hidden: int = 0
+    as_root: bool = False
+    disks: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
+    blocked: tuple[BlockedTask, ...] = ()
+    ring_waiters: tuple[RingWaiter, ...] = ()
+    limits: tuple[LimitUse, ...] = ()
+    remote: bool = False
+    write_back: float | None = None
+    swap_s: float | None = None
+    cpu_some: float | None = None
+    boot_ms: Mapping[str, float] = field(default_factory=dict)
+    """Mean milliseconds of all requests since boot, by disk."""
+    up_s: float | None = None
+
+
+OFTEN = 0.6
+"""What is seen in this part of the readings is so; once may be chance."""
+
+
+def mean_use(uses: Sequence[DiskUse]) -> DiskUse | None:
+    """Several readings as one: means of rates, and what was seen in most of them."""
+    if len(uses) < 2:
+        return uses[0] if uses else None
+    last, seconds = uses[-1], sum(use.seconds for use in uses)
+    names = {name for use in uses for name in use.disks}
+    return replace(
+        last, seconds=seconds, users=_mean_users(uses, seconds),
+        disks={name: _mean_rates(name, uses, seconds) for name in names},
+        blocked=_often([use.blocked for use in uses]),
+        ring_waiters=_often([use.ring_waiters for use in uses]),
+        limits=_often([use.limits for use in uses]),
+        write_back=_mean_known([use.write_back for use in uses]),
+        swap_s=_mean_known([use.swap_s for use in uses]),
+        cpu_some=_mean_known([use.cpu_some for use in uses]),
+    )  # fmt: skip
+
+
+def _mean_users(uses: Sequence[DiskUse], seconds: float) -> tuple[DiskUser, ...]:
+    sums: dict[int, DiskUser] = {}
+    for use in uses:
+        for user in use.users:
+            before = sums.get(user.pid)
+            sums[user.pid] = replace(
+                user,
+                read_s=user.read_s * use.seconds + (before.read_s if before else 0.0),
+                write_s=user.write_s * use.seconds + (before.write_s if before else 0.0),
+                devices=user.devices | (before.devices if before else frozenset()),
+                children=user.children or bool(before and before.children),
+            )
+    users = [
+        replace(user, read_s=user.read_s / seconds, write_s=user.write_s / seconds)
+        for user in sums.values()
+    ]
+    return tuple(sorted(users, key=lambda user: -user.read_s - user.write_s))
+
+
+def _mean_rates(name: str, uses: Sequence[DiskUse], seconds: float) -> tuple[float, float, float]:
+    sums = [0.0, 0.0, 0.0]
+    for use in uses:
+        for index, value in enumerate(use.disks.get(name, ())):
+            sums[index] += value * use.seconds
+    return sums[0] / seconds, sums[1] / seconds, sums[2] / seconds
+
+
+_Item = TypeVar("_Item", bound=Hashable)
+
+
+def _often(readings: Sequence[Sequence[_Item]]) -> tuple[_Item, ...]:
+    counts = Counter(item for reading in readings for item in set(reading))
+    return tuple(item for item, count in counts.items() if count >= OFTEN * len(readings))
+
+
+def _mean_known(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None

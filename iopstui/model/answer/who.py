@@ -1,0 +1,96 @@
+"""Who uses a disk. A process is named for a disk only if it has something open there: /proc/PID/io
+counts all disks together, so a share is what must be on this disk, at least."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from iopstui import format as units
+from iopstui.model.answer.use import DiskUse, DiskUser
+from iopstui.model.cgroups.rates import GroupRates
+
+MAIN_SHARE = 0.5
+ALL = 0.995
+READS, WRITES = 0, 1
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """At least ``share`` (0..1) of a disk's bytes are of ``name``."""
+
+    name: str
+    share: float
+    bytes_s: float
+    pid: int | None = None
+
+
+def shares(disk: str, below: Collection[str], use: DiskUse | None) -> tuple[Share, ...]:
+    """The processes that use ``disk``, the one with most first. ``below`` are ``disk`` and all
+    devices below it."""
+    if use is None:
+        return ()
+    moved = _moved(disk, below, use)
+    if not sum(moved):
+        return ()
+    users = [user for user in use.users if disk in user.devices and not user.kernel]
+    sides = [[_at_least(user, side, moved[side], below, use) for user in users]
+             for side in (READS, WRITES)]  # fmt: skip
+    # the page cache takes more than the disk is given in the same second
+    factors = [min(1.0, moved[side] / sum(rates)) if sum(rates) else 0.0
+               for side, rates in enumerate(sides)]  # fmt: skip
+    found = []
+    for user, read_s, write_s in zip(users, *sides, strict=True):
+        bytes_s = read_s * factors[READS] + write_s * factors[WRITES]
+        if bytes_s:
+            found.append(Share(user.name, bytes_s / sum(moved), bytes_s, user.pid))
+    return tuple(sorted(found, key=lambda one: (-one.share, one.pid or 0)))
+
+
+def _moved(disk: str, below: Collection[str], use: DiskUse) -> tuple[float, float]:
+    rates = use.disks.get(disk)
+    if rates is None:  # dm, md and partitions: what is directly counted below them
+        known = [use.disks[name] for name in below if name in use.disks]
+        return sum(row[READS] for row in known), sum(row[WRITES] for row in known)
+    return rates[READS], rates[WRITES]
+
+
+def _at_least(
+    user: DiskUser, side: int, moved: float, below: Collection[str], use: DiskUse
+) -> float:
+    """Bytes per second in one direction that this process must do on the disk: what is left when
+    the other disks on which it has files open did all that they did for it alone."""
+    rate = user.write_s if side == WRITES else user.read_s
+    elsewhere = sum(
+        rates[side] for name, rates in use.disks.items()
+        if name in user.devices and name not in below
+    )  # fmt: skip
+    return max(0.0, min(rate, moved) - elsewhere)
+
+
+def who_text(found: Sequence[Share], groups: Sequence[GroupRates] | None, disk: str) -> str:
+    """ "fio --name=hog (965) does 64 % of its bytes"; "" if nobody is known to do half of them."""
+    if found and found[0].share >= MAIN_SHARE:
+        top = found[0]
+        verb = "does all" if top.share >= ALL else f"does {100 * top.share:.0f} %"
+        return f"{top.name} {verb} of its bytes"
+    return _group_text(groups, disk)
+
+
+def _group_text(groups: Sequence[GroupRates] | None, disk: str) -> str:
+    by_name: dict[str, float] = {}
+    for group in groups or ():
+        if disk in group.disks:
+            name = group.name.text
+            by_name[name] = by_name.get(name, 0.0) + group.disks[disk].bytes_s
+    total = sum(by_name.values())
+    top = max(by_name, key=lambda name: by_name[name], default="")
+    if not total or by_name[top] < MAIN_SHARE * total or top == "/":
+        return ""
+    return f"{top} does {100 * by_name[top] / total:.0f} % of its bytes"
+
+
+def who_rows(found: Sequence[Share], most: int = 3) -> Iterator[str]:
+    """The users of a disk with their rates, for the evidence."""
+    for one in found[:most]:
+        yield f"{one.name} {units.size(one.bytes_s)}/s ({100 * one.share:.0f} %)"

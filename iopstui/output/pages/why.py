@@ -1,0 +1,132 @@
+"""The page of `iopstui why`: sentences, then what they rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from iopstui.model.answer.answer import GOOD, SIGNS, UNKNOWN, WARNING
+from iopstui.model.answer.evidence import evidence, excluded, not_seen
+from iopstui.model.answer.judge import Pair
+from iopstui.model.answer.process import WAITS_PERCENT, ProcessWaits, process_text
+from iopstui.text import printable
+
+MAX_DISKS = 3
+"""Disks that keep nobody waiting and are named nevertheless."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The answers, the one that needs attention first; ``waits`` of a process."""
+
+    pairs: Sequence[Pair]
+    verdict: str
+    seconds: int
+    waits: ProcessWaits | None = None
+    no_probe: str = ""
+
+    @property
+    def sentences(self) -> list[str]:
+        """The process first; all disks at fault, else the busiest ones."""
+        sentences = []
+        if self.waits is not None:
+            sentences.append(f"{SIGNS[_state(self.waits)]} {_process_sentence(self)}")
+        faults = [pair for pair in self.pairs if pair[1].state != GOOD]
+        quiet = [pair for pair in self.pairs if pair[1].state == GOOD]
+        idle = [pair for pair in quiet if not pair[0].ios_s and pair[1].verdict != UNKNOWN]
+        shown = [pair for pair in quiet if pair not in idle][: max(1, MAX_DISKS - len(faults))]
+        if not faults and not shown:
+            shown, idle = idle[:1], idle[1:]
+        sentences += [printable(answer.sentence) for _, answer in [*faults, *shown]]
+        if len(idle) > 0 and len(self.pairs) > 1:
+            sentences.append(f"{SIGNS[GOOD]} idle: {_names(idle)}")
+        return sentences
+
+
+def _state(waits: ProcessWaits) -> str:
+    return WARNING if waits.for_disk >= WAITS_PERCENT else GOOD
+
+
+def _names(pairs: Sequence[Pair], most: int = 6) -> str:
+    names = [answer.disk for _, answer in pairs]
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def _process_sentence(report: Report) -> str:
+    waits = report.waits
+    assert waits is not None
+    if not waits.state:
+        return f"{waits.name} has ended while it was looked at"
+    known = [answer.disk for _, answer in report.pairs if answer.disk in waits.devices]
+    active = [s.disk for s, _ in report.pairs if s.disk in known and s.ios_s]
+    disk = active[0] if len(active) == 1 else (known[0] if len(known) == 1 else "")
+    return printable(process_text(waits, disk))
+
+
+def why_lines(report: Report) -> Iterator[str]:
+    """The text, a line at a time."""
+    yield from report.sentences
+    details = _details(report)
+    for line in details["evidence"]:
+        yield f"  {printable(line)}"
+    for name in ("excluded", "not seen"):
+        if details[name]:
+            yield f"  {name}: {printable('; '.join(details[name]))}"
+    if details["next"]:
+        yield f"  next: {printable(details['next'][0])}"
+
+
+def _details(report: Report) -> dict[str, list[str]]:
+    """Evidence, what was excluded, what could not be seen, and the next step."""
+    lines: list[str] = []
+    waits = report.waits
+    hidden = []
+    if waits is not None:
+        if waits.places:
+            lines.append(f"seen waiting in: {', '.join(waits.places)}")
+        if not waits.readable and not waits.kernel and waits.state != "Z":
+            hidden.append("what it waits in, and its files (its user or root sees them)")
+    if not report.pairs:
+        return {"evidence": lines, "excluded": [], "not seen": hidden, "next": []}
+    situation, answer = report.pairs[0]
+    return {
+        "evidence": [*lines, *evidence(situation, answer)][:5],
+        "excluded": excluded(situation, answer),
+        "not seen": [*hidden, *not_seen(situation, report.no_probe)],
+        "next": [answer.next] if answer.next else [],
+    }
+
+
+def why_json(report: Report, host: str, code: int) -> dict[str, object]:
+    """The same as one object."""
+    details = _details(report)
+    return {
+        "host": host,
+        "seconds": report.seconds,
+        "verdict": report.verdict,
+        "exit_code": code,
+        "sentences": report.sentences,
+        "process": None if report.waits is None else _process_json(report.waits),
+        "answers": [
+            {
+                "disk": answer.disk, "rule": answer.rule, "state": answer.state,
+                "verdict": answer.verdict, "text": answer.text, "who": answer.who,
+                "next": answer.next,
+            }
+            for _, answer in report.pairs
+        ],
+        "evidence": details["evidence"],
+        "excluded": details["excluded"],
+        "not_seen": details["not seen"],
+        "next": details["next"][0] if details["next"] else "",
+    }  # fmt: skip
+
+
+def _process_json(waits: ProcessWaits) -> dict[str, object]:
+    return {
+        "pid": waits.pid, "comm": waits.comm, "command": waits.command, "state": waits.state,
+        "waits_percent": dict(waits.percents), "running_percent": waits.running,
+        "ready_percent": waits.ready, "places": list(waits.places),
+        "devices": sorted(waits.devices),
+    }  # fmt: skip

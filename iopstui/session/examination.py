@@ -1,0 +1,126 @@
+"""Look at disks for some seconds, without a job: counters, who uses them, what waits.
+
+Writes nothing. Loads BPF programs only where that is allowed, and only to count latencies.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from iopstui.linux.activity.disk_use import DiskUseReader
+from iopstui.linux.counters.sampler import KernelSampler
+from iopstui.linux.devices.usage.mounts import distinct_file_systems
+from iopstui.linux.machine.conditions import ConditionsFiles
+from iopstui.linux.process.clock import Clock
+from iopstui.linux.roots import Roots
+from iopstui.model.answer.judge import Seen
+from iopstui.model.answer.use import DiskUse, mean_use
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.target import Target
+from iopstui.model.findings.conditions import Conditions
+from iopstui.model.findings.diagnosis import diagnose
+from iopstui.model.findings.evidence import Evidence
+from iopstui.model.metrics.frame import Frame, FrameBuilder
+from iopstui.model.samples import RawSample
+
+if TYPE_CHECKING:
+    from iopstui.linux.probe.bpf_probe import BpfProbe
+
+INTERVAL_S = 1.0
+MAX_PROBED_IOPS = 100_000
+"""Above this the programs would cost more than their percentile is worth."""
+
+
+@dataclass
+class Examination:
+    """``seconds`` yields after each one; ``seen`` is what is known by then. ``no_probe`` says why
+    single requests are not measured; "" if they are."""
+
+    target: Target
+    devices: Mapping[str, BlockDevice]
+    roots: Roots
+    frames: list[Frame] = field(default_factory=list)
+    uses: list[DiskUse] = field(default_factory=list)
+    no_probe: str = ""
+    probe: bool = True
+
+    def seconds(self, count: int, meanwhile: Callable[[float], None]) -> Iterator[int]:
+        """Measure for ``count`` seconds. ``meanwhile`` fills the time until a monotonic moment."""
+        target, clock = self.target, Clock()
+        sampler = KernelSampler(
+            self.roots, target.tree, (), shares=distinct_file_systems(target.shares, self.roots)
+        )
+        builder = FrameBuilder(opened=target.opened, links=target.links)
+        users, conditions = DiskUseReader(self.roots), ConditionsFiles(self.roots)
+        probe = self._probe(clock)
+        try:
+            start = time.monotonic()
+            for number in range(count + 1):
+                raw = RawSample(
+                    number, clock.monotonic_ns(), clock.wall_ms(), sampler.sample(), None, False,
+                    0, INTERVAL_S, probe=probe.take() if probe is not None else None,
+                )  # fmt: skip
+                frame = builder.feed(raw)
+                use = users.read(frame.t, self.devices, tasks=True)
+                self._conditions = conditions.read(self.devices, target.tree, frame.t)
+                if number:
+                    self.frames.append(frame)
+                    self.uses += [use] if use is not None else []
+                    yield number
+                if number < count:
+                    meanwhile(start + (number + 1) * INTERVAL_S)
+        finally:
+            sampler.close()
+            if probe is not None:
+                probe.close()
+
+    _conditions: Conditions = field(default_factory=Conditions)
+
+    @property
+    def seen(self) -> Seen:
+        """All that was seen so far."""
+        names = self.target.devices_below
+        devices = [self.devices[name] for name in names if name in self.devices]
+        tree = [self.devices[name] for name in self.target.tree if name in self.devices]
+        evidence = Evidence(
+            self.frames, devices=devices, conditions=self._conditions,
+            start_conditions=self._conditions, tree=tree, links=self.target.links,
+        )  # fmt: skip
+        return Seen(
+            self.target,
+            self.frames,
+            self.devices,
+            self._conditions,
+            mean_use(self.uses),
+            diagnose(evidence) if self.frames else (),
+        )
+
+    def _probe(self, clock: Clock) -> BpfProbe | None:
+        if not self.target.tree:
+            return None
+        if not self.probe:
+            self.no_probe = "percentiles of single requests: --no-probe"
+            return None
+        if os.geteuid():
+            self.no_probe = "percentiles of single requests: only root may load the kernel probe"
+            return None
+        from iopstui.linux.probe.bpf_probe import BpfProbe, ProbeUnusable
+        from iopstui.linux.probe.regions import regions
+
+        followed = [
+            region
+            for region in regions(self.target.tree, self.devices, self.roots)
+            if not region.bios
+        ]
+        if not followed:
+            self.no_probe = "percentiles: no device below has requests of its own"
+            return None
+        try:
+            return BpfProbe(followed, 1, clock, self.roots)
+        except ProbeUnusable as error:
+            self.no_probe = f"percentiles of single requests: {error}"
+            return None

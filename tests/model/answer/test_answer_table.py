@@ -1,0 +1,230 @@
+"""The sentence that wins in known situations, and that innocent loads accuse nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from watch_frames import frame, rates
+
+from iopstui.model.answer.answer import GOOD, NOTHING, UNKNOWN, WAITS, Answer
+from iopstui.model.answer.judge import Seen, judge
+from iopstui.model.answer.next_steps import NEXT
+from iopstui.model.answer.use import BlockedTask, DiskUse, DiskUser, LimitUse, RingWaiter, mean_use
+from iopstui.model.answer.who import shares
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.target import DEVICE, DeviceLinks, Target
+from iopstui.model.findings.conditions import Array, Conditions, DeviceState
+from iopstui.model.metrics.frame import Frame
+from iopstui.model.rates import DiskRates
+
+MIB = 1 << 20
+ONE = Target(DEVICE, "/dev/vda", "vda", ("vda",), links=(DeviceLinks("vda"),))
+STACK = Target(DEVICE, "/dev/dm-0", "dm-0", ("dm-0", "vda"),
+               links=(DeviceLinks("dm-0", ("vda",), "LVM"), DeviceLinks("vda")))  # fmt: skip
+DEVICES = {
+    "vda": BlockDevice("vda", "/dev/vda", 254, 0, "virtio-blk", 1 << 30, swap=True),
+    "dm-0": BlockDevice("dm-0", "/dev/dm-0", 252, 0, "dm", 1 << 30, dm_name="data"),
+}
+IDLE = rates()
+HOG = replace(rates(4000, 4000, 4), aqu_sz=32.0, util=100.0)
+SLOW = replace(rates(10, 0, 100), aqu_sz=1.0, util=100.0)
+
+
+def frames(
+    disks: Sequence[Mapping[str, DiskRates]], pressure: float | None = None, memory: float = 0.0
+) -> list[Frame]:
+    more = {} if pressure is None else {"pressure": {"some": pressure}, "memory": {"some": memory}}
+    return [replace(frame(n + 1.0, one), more=more) for n, one in enumerate(disks)]
+
+
+def use(**given: object) -> DiskUse:
+    facts: dict[str, object] = {"disks": {"vda": (0.0, 0.0, 0.0)}, "as_root": True} | given
+    return DiskUse(t=5.0, seconds=5.0, **facts)  # type: ignore[arg-type]
+
+
+def first(
+    disks: Sequence[DiskRates], seen_use: DiskUse | None = None, pressure: float | None = None,
+    memory: float = 0.0, conditions: Conditions | None = None,
+) -> Answer:  # fmt: skip
+    seconds = frames([{"vda": one} for one in disks], pressure, memory)
+    seen = Seen(ONE, seconds, DEVICES, conditions or Conditions(), seen_use)
+    return judge(seen)[0][1]
+
+
+def test_a_deep_queue_is_waited_for_and_its_program_is_named() -> None:
+    hog = DiskUser(965, "fio", "fio --name=hog", write_s=50 * MIB, devices=frozenset({"vda"}))
+    answer = first([HOG] * 5, use(users=(hog,), disks={"vda": (0.0, 60 * MIB, 32.0)}))
+    assert answer.sentence == (
+        "▲ vda is busy: I/Os take 4.00 ms on average with 32 in flight · fio --name=hog (965) "
+        "does 83 % of its bytes"
+    )
+    assert answer.verdict == WAITS and "965" in answer.next
+
+
+@pytest.mark.parametrize(
+    ("disks", "pressure"),
+    [
+        ([IDLE] * 5, 0.0),
+        ([rates(50, 20, 1)] * 5, 3.0),
+        # a reader that does one request after another, and one that reads ahead
+        ([replace(rates(5000, 0, 0), aqu_sz=0.9, util=90.0)] * 5, 90.0),
+        ([replace(rates(900, 0, 2, kib=512), aqu_sz=1.8, util=100.0)] * 5, 95.0),
+        # many quick ones at a time
+        ([replace(rates(60000, 0, 0), r_await=0.4, aqu_sz=24.0, util=100.0)] * 5, 0.0),
+        # a burst of a second among quiet ones
+        ([IDLE, HOG, IDLE, IDLE, IDLE], 20.0),
+    ],
+)
+def test_innocent_loads_accuse_nobody(disks: list[DiskRates], pressure: float) -> None:
+    answer = first(disks, use(write_back=0.0), pressure)
+    assert (answer.state, answer.verdict) == (GOOD, NOTHING), answer
+
+
+def test_write_back_that_nobody_waits_for_is_no_trouble() -> None:
+    flush = replace(rates(0, 500, 200, kib=512), aqu_sz=100.0, util=100.0)
+    quiet = first([flush] * 5, use(write_back=100.0 * 512 * 1024), 2.0)
+    assert (quiet.rule, quiet.verdict) == ("flush", NOTHING)
+    throttled = first([flush] * 5, use(write_back=100.0 * 512 * 1024), 80.0)
+    assert throttled.verdict == WAITS
+    direct = first([flush] * 5, use(write_back=0.0), 2.0)
+    assert direct.verdict == WAITS, "writes that are not the page cache's"
+
+
+def test_a_slow_device_and_the_layer_that_holds_the_requests() -> None:
+    assert first([SLOW] * 5).rule == "slow"
+    seconds = frames([{"dm-0": SLOW, "vda": rates(10, 0, 0)}] * 5)
+    answer = judge(Seen(STACK, seconds, DEVICES))[0][1]
+    assert answer.disk == "dm-0" and answer.text.endswith("they are in dm-0, not in vda below it")
+    assert answer.next == "dmsetup table data"
+    below = frames([{"dm-0": SLOW, "vda": SLOW}] * 5)
+    assert [one.disk for _, one in judge(Seen(STACK, below, DEVICES))] == ["vda"]
+
+
+def test_nothing_completes() -> None:
+    stuck = replace(IDLE, in_flight=16, aqu_sz=16.0)
+    answer = first([HOG, stuck, stuck, stuck])
+    assert answer.text == "vda has answered nothing for 3.0 s; 16 requests are in flight"
+    assert answer.verdict == WAITS
+
+
+def test_a_counter_of_a_stacked_device_that_nothing_confirms_is_no_stall() -> None:
+    stuck = replace(IDLE, in_flight=3, aqu_sz=3.0)
+    seconds = frames([{"dm-0": stuck, "vda": IDLE}] * 5, 0.0)
+    answer = judge(Seen(STACK, seconds, DEVICES, use=use()))[0][1]
+    assert (answer.rule, answer.verdict) == ("counter", UNKNOWN)
+    waits = use(blocked=(BlockedTask(7, "dd"),))
+    assert judge(Seen(STACK, seconds, DEVICES, use=waits))[0][1].rule == "silent"
+
+
+def test_a_suspended_device() -> None:
+    held = Conditions(devices={"dm-0": DeviceState(suspended=True)})
+    seconds = frames([{"dm-0": IDLE, "vda": IDLE}] * 5, 50.0)
+    blocked = use(blocked=(BlockedTask(7, "dd", "io_schedule"),))
+    answer = judge(Seen(STACK, seconds, DEVICES, held, blocked))[0][1]
+    assert answer.text == ("dm-0 (data) is suspended: nothing passes; dd (7) waits in io_schedule")
+    assert (answer.verdict, answer.next) == (WAITS, "dmsetup resume data")
+
+
+def test_a_limit_is_not_the_disk_s_fault() -> None:
+    limit = LimitUse("vda", "/work", "1,000 reads/s", "io.max")
+    answer = first([rates(1000, 0, 0)] * 5, use(limits=(limit,)), 95.0)
+    assert answer.text == (
+        "Not the disk: /work waits for its limit of 1,000 reads/s on vda (io.max)"
+    )
+    assert answer.verdict == WAITS
+
+
+def test_pressure_without_io() -> None:
+    ring = use(ring_waiters=(RingWaiter(812, "dragonfly"),))
+    answer = first([IDLE] * 5, ring, 50.0)
+    assert answer.sentence == (
+        "● Pressure without I/O: dragonfly (812) sleeps in io_uring; 50 % I/O pressure, but no "
+        "disk has a request in flight"
+    )
+    assert answer.verdict == NOTHING
+    # a server's answers are waited for, too; and so is another disk
+    assert first([IDLE] * 5, replace(ring, remote=True), 50.0).rule == "quiet"
+    busy = replace(ring, disks={"vdb": (1e6, 0.0, 0.9)})
+    assert first([IDLE] * 5, busy, 50.0).rule == "quiet"
+
+
+def test_tasks_that_wait_while_no_disk_has_anything_are_not_explained() -> None:
+    answer = first([IDLE] * 5, use(blocked=(BlockedTask(7, "dd"),)), 90.0)
+    assert (answer.rule, answer.verdict) == ("above", UNKNOWN)
+
+
+def test_memory_that_is_short() -> None:
+    swap = replace(rates(500, 500, 3), aqu_sz=3.0)
+    answer = first([swap] * 5, use(swap_s=4000.0), 60.0, memory=40.0)
+    assert answer.text.startswith("Memory is short, and vda is swapped on")
+
+
+def test_a_resync_is_named() -> None:
+    array = Conditions(devices={"vda": DeviceState(array=Array("resync", 0, 2))})
+    assert "resync of vda (md)" in first([HOG] * 5, conditions=array).who
+
+
+def test_too_short_unsteady_and_gone() -> None:
+    assert first([HOG] * 2).verdict == UNKNOWN
+    assert first([HOG, IDLE] * 5).rule == "unsteady"
+    gone = [*frames([{"vda": IDLE}] * 3), frame(4.0, {"vdb": IDLE})]
+    assert judge(Seen(ONE, gone, DEVICES))[0][1].rule == "gone"
+
+
+def test_all_disks_at_fault_are_named_the_worst_first() -> None:
+    both = Target(DEVICE, "/dev/vda:/dev/dm-0", "vda", ("vda", "dm-0"), parts=(
+        replace_target("vda"), replace_target("dm-0")))  # fmt: skip
+    seconds = frames([{"vda": SLOW, "dm-0": HOG}] * 5)
+    assert [one.disk for _, one in judge(Seen(both, seconds, DEVICES))] == ["dm-0", "vda"]
+
+
+def replace_target(name: str) -> Target:
+    return Target(DEVICE, f"/dev/{name}", name, (name,), links=(DeviceLinks(name),))
+
+
+BYTES = st.floats(0, 1e9)
+
+
+@given(
+    st.lists(st.tuples(BYTES, BYTES, st.sets(st.sampled_from(["vda", "vdb"]))), max_size=6),
+    BYTES, BYTES, BYTES,
+)  # fmt: skip
+def test_no_process_does_more_than_the_disk(
+    users: list[tuple[float, float, set[str]]], read: float, write: float, other: float
+) -> None:
+    found = use(
+        users=tuple(DiskUser(n, "x", read_s=r, write_s=w, devices=frozenset(on))
+                    for n, (r, w, on) in enumerate(users)),
+        disks={"vda": (read, write, 1.0), "vdb": (other, other, 1.0)},
+    )  # fmt: skip
+    seen = shares("vda", {"vda"}, found)
+    assert sum(one.share for one in seen) <= 1.0 + 1e-9
+    assert sum(one.bytes_s for one in seen) <= (read + write) * (1 + 1e-9)
+    assert all("vda" in users[one.pid or 0][2] for one in seen), "only of what is open there"
+
+
+def test_a_process_with_files_on_two_busy_disks_is_not_named() -> None:
+    user = DiskUser(7, "x", read_s=9e6, devices=frozenset({"vda", "vdb"}))
+    both = use(users=(user,), disks={"vda": (9e6, 0.0, 1.0), "vdb": (9e6, 0.0, 1.0)})
+    assert not shares("vda", {"vda"}, both)
+    only = replace(both, disks={"vda": (9e6, 0.0, 1.0), "vdb": (0.0, 0.0, 0.0)})
+    assert shares("vda", {"vda"}, only)[0].share == 1.0
+
+
+def test_several_readings_are_one() -> None:
+    limit = LimitUse("vda", "/a", "5 reads/s", "io.max")
+    readings = [use(users=(DiskUser(7, "x", read_s=4.0 * n),), limits=(limit,) * (n > 0))
+                for n in range(3)]  # fmt: skip
+    mean = mean_use(readings)
+    assert mean is not None and mean.users[0].read_s == pytest.approx(4.0)
+    assert mean.limits == (limit,) and mean.seconds == 15.0
+    once = mean_use([*readings[:1], *readings[:1], readings[1]])
+    assert once is not None and not once.limits, "reached once in three is chance"
+
+
+def test_next_steps_are_few() -> None:
+    assert len(NEXT) <= 25

@@ -1,0 +1,86 @@
+"""The page of `iopstui why`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from watch_frames import frame, rates
+
+from iopstui.cli.program import main
+from iopstui.errors import EXIT_USAGE
+from iopstui.model.answer.answer import NOTHING, WAITS
+from iopstui.model.answer.judge import Seen, judge
+from iopstui.model.answer.process import DISK, LOCK, UNKNOWN_WAIT, ProcessWaits, place_kind
+from iopstui.model.answer.use import DiskUse
+from iopstui.model.block.target import DEVICE, DeviceLinks, TargetPath, combine_targets
+from iopstui.output.pages.why import Report, why_json, why_lines
+
+HOG = replace(rates(4000, 4000, 4), aqu_sz=32.0, util=100.0)
+DISKS = ("vda", "vdb", "vdc", "vdd")
+TARGET = combine_targets(
+    [TargetPath(DEVICE, f"/dev/{n}", n, (n,), links=(DeviceLinks(n),)) for n in DISKS]
+)
+
+
+def report(waits: ProcessWaits | None = None) -> Report:
+    seconds = {"vda": rates(), "vdb": HOG, "vdc": rates(), "vdd": HOG}
+    use = DiskUse(5.0, 5.0, disks={"vdb": (0.0, 0.0, 32.0), "vdd": (0.0, 0.0, 32.0)}, hidden=3)
+    more = {"pressure": {"some": 40.0}}
+    frames = [replace(frame(n + 1.0, seconds), more=more) for n in range(5)]
+    pairs = judge(Seen(TARGET, frames, {}, use=use))
+    return Report(pairs, pairs[0][1].verdict, 5, waits, "percentiles: only root")
+
+
+def test_all_disks_at_fault_are_named_and_the_idle_ones_in_a_line() -> None:
+    lines = list(why_lines(report()))
+    assert [line[:12] for line in lines[:3]] == ["▲ vdb is bus", "▲ vdd is bus", "● idle: vda,"]
+    assert "  not seen: the I/O of 3 processes of other users (root sees it); percentiles: only "\
+           "root" in lines  # fmt: skip
+    evidence = [line for line in lines[3:] if not line.strip().startswith(("excluded", "not seen",
+                                                                           "next"))]  # fmt: skip
+    assert len(evidence) <= 5 and lines[-1].startswith("  next: ")
+
+
+def test_the_same_as_json() -> None:
+    document = json.loads(json.dumps(why_json(report(), "db1", 4)))
+    assert (document["exit_code"], document["verdict"]) == (4, WAITS)
+    assert [one["verdict"] for one in document["answers"]] == [WAITS, WAITS, NOTHING, NOTHING]
+    assert document["sentences"] == report().sentences
+
+
+WAITING = ProcessWaits(812, "postgres", "", 200, "D", {DISK: 83.0, LOCK: 2.0}, 12.0, 1.0,
+                       devices=frozenset({"vdb"}))  # fmt: skip
+
+
+@pytest.mark.parametrize(("waits", "text"), [
+    (WAITING, "▲ postgres (812) waits for vdb 83 % of its time, runs 12 %"),
+    (replace(WAITING, percents={UNKNOWN_WAIT: 60.0}, readable=False, devices=frozenset()),
+     "▲ postgres (812) waits in state D, most likely for a disk, 60 % of its time, runs 12 %"),
+    (replace(WAITING, percents={LOCK: 90.0}, running=0.0),
+     "● postgres (812) waits for a lock or another thread 90 %"),
+    (replace(WAITING, percents={}, running=0.0),
+     "● postgres (812) waits for no disk, lock or CPU: it sleeps until something happens"),
+    (replace(WAITING, state="Z", parent=7, percents={}),
+     "● postgres (812) has ended: its parent (7) has not asked for its exit code; it does no I/O"),
+    (replace(WAITING, state="", percents={}), "● postgres (812) has ended while it was looked at"),
+])  # fmt: skip
+def test_a_process(waits: ProcessWaits, text: str) -> None:
+    assert report(waits).sentences[0] == text
+
+
+@pytest.mark.parametrize(("place", "blocked", "kind"), [
+    ("folio_wait_bit_common", True, DISK), ("jbd2_log_wait_commit", True, DISK),
+    ("futex_wait_queue", False, LOCK), ("ep_poll", False, "event"),
+    ("rpc_wait_bit_killable", True, "server"), ("", True, UNKNOWN_WAIT),
+    ("read_events", False, DISK), ("balance_dirty_pages", True, DISK),
+    ("io_cqring_wait", False, "event"), ("mem_cgroup_handle_over_high", True, "memory"),
+])  # fmt: skip
+def test_what_a_kernel_function_waits_for(place: str, blocked: bool, kind: str) -> None:
+    assert place_kind(place, blocked) == kind
+
+
+def test_a_process_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["why", "4999999"]) == EXIT_USAGE
+    assert "There is no process 4999999." in capsys.readouterr().err
