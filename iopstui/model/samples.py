@@ -186,7 +186,8 @@ class JobStatus:
     latencies. ``in_flight`` is the most I/Os that can be under way (depth x jobs), ``members`` the
     number of jobs in the row; ``None``: the job file is not known, so ``options`` are those of a
     group's last section alone. ``failed`` is fio's total_err. ``changing`` is the option by which
-    its load changes by itself ("thinktime"; "": none)."""
+    its load changes by itself ("thinktime"; "": none). ``block_sizes`` are those of the directions
+    in which all I/Os have one size, where ``block_size`` is ``None``."""
 
     name: str
     group: int
@@ -209,6 +210,7 @@ class JobStatus:
     members: int | None = None
     failed: int | None = None
     changing: str = ""
+    block_sizes: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

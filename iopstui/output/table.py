@@ -49,6 +49,8 @@ _FLAG_NAMES = (
     (flags.LATE, "late"),
     (flags.NO_FIO, "no fio"),
     (flags.PARTIAL, "partial"),
+    (flags.APPROX_IOPS, "~IOPS"),
+    (flags.APPROX_BW, "~MiB/s"),
 )
 EXPLAINED = (
     (
@@ -63,6 +65,16 @@ EXPLAINED = (
     (
         flags.SUBMITTED,
         "fio does not report completed I/Os here; submitted ones are shown",
+    ),
+    (
+        flags.APPROX_IOPS,
+        "~IOPS: fio copied the bytes that count these I/Os clearly before the end of the second, "
+        "while it waited for its slowest job",
+    ),
+    (
+        flags.APPROX_BW,
+        "~MiB/s: fio copied these bytes clearly before the end of the second, while it waited for "
+        "its slowest job, and block sizes vary",
     ),
     (
         flags.WRONG_LATENCY,

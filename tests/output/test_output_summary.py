@@ -255,7 +255,9 @@ def test_a_group_of_different_sections_uses_only_common_counters(
     built = [frame for frame in frames(name, text) if frame.fio]
     for frame in built:
         assert frame.fio is not None
-        assert frame.fio.total.iops == pytest.approx(10_000, rel=0.06)
+        # without one size of all I/Os nothing shows how long the first interval was
+        if frame is not built[0] or verdict == EXACT:
+            assert frame.fio.total.iops == pytest.approx(10_000, rel=0.06)
         assert flag in frame.flags
         assert (SUBMITTED in frame.flags) is (verdict == UNCHECKED)
     assert certificate_with(name, text).verdict == verdict

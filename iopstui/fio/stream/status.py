@@ -11,7 +11,7 @@ from typing import Any
 from iopstui.model.fio.jobfile import Section
 from iopstui.model.fio.ramp import duration_s
 from iopstui.model.fio.rows import Row, changing_option, flag, rows_of
-from iopstui.model.fio.sizes import fixed_block_size
+from iopstui.model.fio.sizes import fixed_block_size, fixed_block_sizes
 from iopstui.model.samples import (
     DIRECTIONS,
     DirectionStatus,
@@ -60,6 +60,7 @@ class _RowOptions:
 
     options: dict[str, str]
     block_size: int | None
+    block_sizes: Mapping[str, int]
     has_ramp: bool
     timed: tuple[bool, ...]
     in_flight: int | None
@@ -108,15 +109,33 @@ class _SharedValues:
 def _row_options(options: dict[str, str], section_row: Row | None, counts: bool) -> _RowOptions:
     jobs = [section.options for section in section_row.sections] if section_row else [options]
     sizes = {fixed_block_size(job) for job in jobs}
+    block_size = next(iter(sizes)) if len(sizes) == 1 else None
     return _RowOptions(
         options=options,
-        block_size=sizes.pop() if len(sizes) == 1 else None,
+        block_size=block_size,
+        block_sizes={} if block_size else _sizes_by_direction(jobs),
         has_ramp=any(duration_s(job.get("ramp_time", "0")) for job in jobs),
         timed=tuple(_measures_latency(job, counts) for job in jobs),
         in_flight=section_row.in_flight if section_row else None,
         members=section_row.members if section_row else None,
         changing=changing_option(jobs),
     )
+
+
+def _sizes_by_direction(jobs: Sequence[Mapping[str, str]]) -> dict[str, int]:
+    """The directions in which all I/Os of all ``jobs`` have one size."""
+    sizes: dict[str, set[int | None]] = {}
+    for job in jobs:
+        fixed = fixed_block_sizes(job)
+        if not fixed:
+            return {}
+        for name, size in fixed.items():
+            sizes.setdefault(name, set()).add(size)
+    return {
+        name: size
+        for name, found in sizes.items()
+        if len(found) == 1 and (size := next(iter(found))) is not None
+    }
 
 
 def _job(
@@ -152,6 +171,7 @@ def _job(
         members=row_options.members,
         changing=row_options.changing,
         failed=_int(row["total_err"]) if "total_err" in row else None,
+        block_sizes=row_options.block_sizes,
     )
 
 

@@ -28,6 +28,8 @@ _SHOWN_FLAGS = (
     flags.SUBMITTED,
     flags.SOME_LATENCY,
     flags.WRONG_LATENCY,
+    flags.APPROX_IOPS,
+    flags.APPROX_BW,
 )
 
 
@@ -98,6 +100,8 @@ def _fio(
         counts_submissions=flags.SUBMITTED in flag_names,
         times_all=flags.SOME_LATENCY not in flag_names,
         latency_possible=flags.WRONG_LATENCY not in flag_names,
+        ios_elsewhere=flags.APPROX_IOPS in flag_names,
+        bytes_elsewhere=flags.APPROX_BW in flag_names,
     )
 
 

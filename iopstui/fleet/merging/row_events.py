@@ -220,6 +220,8 @@ def _fio(row: Mapping[str, Any], flag_names: Collection[str]) -> FioInterval:
         counts_submissions=flags.SUBMITTED in flag_names,
         times_all=flags.SOME_LATENCY not in flag_names,
         latency_possible=flags.WRONG_LATENCY not in flag_names,
+        ios_elsewhere=flags.APPROX_IOPS in flag_names,
+        bytes_elsewhere=flags.APPROX_BW in flag_names,
     )
 
 

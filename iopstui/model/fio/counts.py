@@ -37,7 +37,8 @@ def counted_by(job: JobStatus, direction: DirectionStatus) -> str:
     unless sizes differ. Both are held against the submissions, which exceed them by what is under
     way and what failed. Where neither agrees only the submissions are left; with
     io_submit_mode=offload fio adds these up at the end, so until then bytes are all there is."""
-    if direction.io_bytes and not direction.issued and not direction.completed:
+    unsampled = not (direction.completed and job.measures_latency)
+    if direction.io_bytes and not direction.issued and unsampled:
         return BYTES if job.block_size else NOTHING
     least = direction.issued - _max_uncompleted(job, direction)
     samples = direction.completed
@@ -56,6 +57,37 @@ def _max_uncompleted(job: JobStatus, direction: DirectionStatus) -> int:
     """The most I/Os that may have been issued and not be completed."""
     copied = int(direction.issued * COPYING_SHARE)
     return max_in_flight(job) + copied + (job.failed or 0) + (1 if job.error else 0)
+
+
+def is_single(job: JobStatus) -> bool:
+    """Whether a row is surely one job: then ``job_runtime_ms`` is its clock, whatever it does."""
+    return _members(job) == 1
+
+
+def _members(job: JobStatus) -> int:
+    """The jobs of a row. Where the job file is not known, as their times in relation to the longest
+    one show; fio lists no group_reporting before 3.42."""
+    if job.members is not None:
+        return job.members
+    return max(1, round(job.job_runtime_ms / (longest_runtime(job) or job.job_runtime_ms or 1)))
+
+
+def sure_size(job: JobStatus, direction: str) -> int | None:
+    """The size of every I/O of a row's direction; ``None`` if sizes vary, or it is not sure: of a
+    group whose job file is not known only the last section's options are."""
+    if job.members is None and _members(job) not in (1, _number(job.options.get("numjobs"))):
+        return None
+    return job.block_size or job.block_sizes.get(direction)
+
+
+def bytes_by_count(job: JobStatus, name: str, direction: DirectionStatus) -> int | None:
+    """The bytes of a direction by its samples, where all I/Os have one size; ``None`` where they
+    don't, as the bytes that fio copied shortly before may show."""
+    size, samples = sure_size(job, name), direction.completed or 0
+    if not size or direction.io_bytes % size:
+        return None
+    copied = direction.io_bytes // size
+    return samples * size if copied <= samples + max_in_flight(job) else None
 
 
 def max_in_flight(job: JobStatus) -> int:

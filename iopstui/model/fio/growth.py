@@ -6,24 +6,46 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from iopstui.model import histogram
-from iopstui.model.fio.counts import EVIDENCE, NOTHING, SAMPLES, count, counted_by
+from iopstui.model.fio.counts import (
+    BYTES,
+    EVIDENCE,
+    NOTHING,
+    SAMPLES,
+    bytes_by_count,
+    count,
+    counted_by,
+)
 from iopstui.model.fio.interval import DirectionInterval
-from iopstui.model.fio.interval_time import RowPair
+from iopstui.model.fio.interval_time import RowPair, Windows
 from iopstui.model.fio.packed_bins import PackedBins
 from iopstui.model.histogram import Bins
 from iopstui.model.samples import MIXED, DirectionStatus, LatencySum
 
-ChosenCounters = dict[tuple[int, str], str]
-"""By which of fio's counters a row's direction is counted, by the row's index and its name."""
+
+@dataclass(slots=True)
+class CountsSoFar:
+    """By the index of a row and the name of its direction: the counter of fio's that its I/Os are
+    counted by, and how many bytes its intervals have in all."""
+
+    chosen: dict[tuple[int, str], str] = field(default_factory=dict)
+    bytes: dict[tuple[int, str], int] = field(default_factory=dict)
+
+    @property
+    def state(self) -> tuple[object, ...]:
+        """Return its complete state."""
+        return sorted(self.chosen.items()), sorted(self.bytes.items())
 
 
 @dataclass(slots=True)
 class Growth:
-    """Increase of one direction's counters over one or more rows. ``own_bins``: its
-    ``bins``, where no other object shares them."""
+    """Increase of one direction's counters over one or more rows. ``copied_ios`` and
+    ``copied_bytes`` of them are of the window in which fio copied them (interval_time.py).
+    ``own_bins``: its ``bins``, where no other object shares them."""
 
     ios: int = 0
     bytes: int = 0
+    copied_ios: int = 0
+    copied_bytes: int = 0
     slat: LatencySum | None = None
     clat: LatencySum | None = None
     lat: LatencySum | None = None
@@ -38,6 +60,8 @@ class Growth:
         """``bins=False``: all but the histogram, which is added otherwise."""
         self.ios += other.ios
         self.bytes += other.bytes
+        self.copied_ios += other.copied_ios
+        self.copied_bytes += other.copied_bytes
         self.slat = _join(self.slat, other.slat)
         self.clat = _join(self.clat, other.clat)
         self.lat = _join(self.lat, other.lat)
@@ -59,12 +83,18 @@ class Growth:
             self.bins = self.own_bins = dict(self.bins)
         histogram.add(self.own_bins, bins)
 
-    def iops(self, seconds: float | None) -> float | None:
+    def iops(self, windows: Windows) -> float | None:
         """``None`` where fio does not say how many I/Os there were."""
-        return self.ios / seconds if seconds and self.counted_by != NOTHING else None
+        if self.counted_by == NOTHING:
+            return None
+        return windows.rate(self.ios, self.copied_ios)
+
+    def bw(self, windows: Windows) -> float | None:
+        """Return bytes per second."""
+        return windows.rate(self.bytes, self.copied_bytes)
 
     def interval(
-        self, seconds: float | None, percentiles: Mapping[str, int] | None = None
+        self, windows: Windows, percentiles: Mapping[str, int] | None = None
     ) -> DirectionInterval:
         """``percentiles``: those of ``bins``, where they are known."""
         if percentiles is None:
@@ -75,8 +105,8 @@ class Growth:
         return DirectionInterval(
             ios=self.ios,
             bytes=self.bytes,
-            iops=self.iops(seconds),
-            bw=self.bytes / seconds if seconds else None,
+            iops=self.iops(windows),
+            bw=self.bw(windows),
             slat_ns=mean_of(self.slat),
             clat_ns=mean_of(self.clat),
             lat_ns=mean_of(self.lat),
@@ -116,29 +146,43 @@ def total_of(parts: list[Growth]) -> Growth:
 
 
 def row_growth(
-    pair: RowPair, chosen_counters: ChosenCounters, packed: Mapping[str, PackedBins]
+    pair: RowPair,
+    counts: CountsSoFar,
+    packed: Mapping[str, PackedBins],
+    bytes_first: bool,
+    final: bool,
 ) -> dict[str, Growth]:
-    """Growth of one row since the document before, by direction. ``chosen_counters`` keeps which
-    counter it is read from; ``packed`` subtracts the histograms of many rows."""
+    """Growth of one row since the document before, by direction. ``counts`` keeps which counter it
+    is read from; ``packed`` subtracts the histograms of many rows. ``bytes_first``: fio copied the
+    bytes before it counted the I/Os; in the ``final`` document both are complete."""
     growths = {}
     for name, now in pair.now.directions.items():
         if not (now.issued or now.io_bytes):
             continue
+        key = pair.index, name
         old = pair.old.directions.get(name) if pair.old else None
         by = counted_by(pair.now, now)
         if old is not None:
             # once a counter was no evidence it stays so: another one is a little ahead or behind
-            by = max(by, chosen_counters.get((pair.index, name), by), key=EVIDENCE.index)
-        chosen_counters[pair.index, name] = by
+            by = max(by, counts.chosen.get(key, by), key=EVIDENCE.index)
+        counts.chosen[key] = by
+        sized = bytes_by_count(pair.now, name, now) if by == SAMPLES and bytes_first else None
+        if sized is not None and final and sized != now.io_bytes:
+            sized = None
+        before = counts.bytes.get(key, 0) if old is not None else 0
         growth = Growth(
             ios=max(0, count(pair.now, now, by) - (count(pair.now, old, by) if old else 0)),
-            bytes=now.io_bytes - (old.io_bytes if old else 0),
+            bytes=max(0, (now.io_bytes if sized is None else sized) - before),
             slat=_sum_growth(now.slat, old.slat if old else None),
             clat=_sum_growth(now.clat, old.clat if old else None),
             lat=_sum_growth(now.lat, old.lat if old else None),
             bins_of=now.bins_of,
             counted_by=by,
         )
+        counts.bytes[key] = before + growth.bytes
+        if bytes_first and sized is None:
+            growth.copied_bytes = growth.bytes
+            growth.copied_ios = growth.ios if by == BYTES else 0
         highest = _grow_bins(growth, pair.index, now, old, packed.get(name))
         growth.max_ns = _max_growth(highest, now, old)
         growths[name] = growth

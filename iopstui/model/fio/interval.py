@@ -64,7 +64,8 @@ class FioInterval:
     0..1. Unknown is ``None``. ``times_all`` is False if latencies are of some of the I/Os only (a
     group of which some sections take none). ``latency_possible`` is False if the latencies would
     need many more I/Os under way than the jobs can have (N = X·R). ``failed`` I/Os ended with an
-    error, and the job went on (continue_on_error)."""
+    error, and the job went on (continue_on_error). ``ios_elsewhere`` and ``bytes_elsewhere``: the
+    rates of I/Os and of bytes are of clearly other seconds than the rest (interval_time.py)."""
 
     seconds: float | None
     directions: Mapping[str, DirectionInterval]
@@ -85,3 +86,5 @@ class FioInterval:
     times_all: bool = True
     latency_possible: bool = True
     failed: int = 0
+    ios_elsewhere: bool = False
+    bytes_elsewhere: bool = False

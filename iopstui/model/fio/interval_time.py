@@ -1,16 +1,33 @@
-"""Compute how long an interval between fio documents lasted.
+"""Find the windows of an interval between two fio documents: each of its parts has its own clock.
 
-Its ``runtime`` stands still while a job is stuck and differs between group members, its
-``timestamp_ms`` is the wall clock, and its last document is written up to a quarter of a second
-after the jobs have ended (measured, fio 3.1 to 3.42).
+fio takes a document at two moments, which all its rows share (its stat.c):
+
+copied   It reads the clock that ``runtime`` and ``job_runtime`` are made of and, before 3.42,
+         copies each job's io_bytes. Then it waits until every job has added up its CPU time and
+         context switches: a busy job does so at once, a sleeping one when it wakes.
+counted  It adds up I/Os, latencies and submissions (from 3.42 on io_bytes, too), and
+         reads the wall clock for ``timestamp_ms``.
+
+They are as far apart as the slowest job sleeps: 2 ms, or seconds. So CPU time, context switches
+and bytes are of the window between the copied moments, everything else of the one between the
+counted moments. The last document is different: its counters end with the jobs, but it is written
+up to a quarter of a second later.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from iopstui.model.fio.counts import active, longest_runtime
+from iopstui.model.fio.counts import (
+    SAMPLES,
+    active,
+    counted_by,
+    is_single,
+    longest_runtime,
+    sure_size,
+)
 from iopstui.model.fio.job_rules import PREFIX_LOGS
 from iopstui.model.fio.ramp import Ramps, duration_s, was_reset
 from iopstui.model.fio.rows import OFF_VALUES
@@ -20,10 +37,44 @@ CLOCK_TOLERANCE = 0.25
 """Seconds, and of a longer interval the share of it, that fio's wall clock may be off."""
 AGREEMENT_S = 0.03
 """The runtime and the arrivals agree if they differ by less."""
-STALLED_S = 0.5
 DELAY_S = 0.02
 MAX_LAG_S = 10.0
 """No more is added up: a row that is over stands still for hours."""
+SAME_WINDOW = 0.05
+"""Two windows are called the same if they differ by no more than this share."""
+MIN_BLOCKS = 100
+"""The lag is found by I/Os that came between the two moments if so many set their rate."""
+_COPIES_BYTES_LATE = (3, 42)
+_VERSION = re.compile(r"fio-(\d+)\.(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """The lengths in seconds of an interval's window of ``counted`` and of ``copied`` figures;
+    ``None``: not known, or too short to give rates. ``lag_s`` is how far the two moments of the
+    document are apart, ``shift_s`` the most by which an end of one window is off the other's
+    (``None``: not known). ``sure``: False if ``counted_s`` is a guess."""
+
+    counted_s: float | None
+    copied_s: float | None
+    lag_s: float | None = None
+    shift_s: float | None = None
+    sure: bool = True
+
+    def rate(self, number: int, copied: int) -> float | None:
+        """``number`` per second, of which ``copied`` are of the copied figures' window."""
+        if not self.counted_s or (copied and not self.copied_s):
+            return None
+        rate = (number - copied) / self.counted_s
+        return rate + copied / self.copied_s if copied and self.copied_s else rate
+
+    @property
+    def differ(self) -> bool:
+        """Whether they are not the same seconds."""
+        if not self.counted_s or not self.copied_s or not self.sure:
+            return True
+        off = max(abs(self.copied_s - self.counted_s), self.shift_s or 0.0)
+        return off > SAME_WINDOW * self.counted_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,48 +124,125 @@ def _counters(job: JobStatus) -> dict[str, tuple[int, int, int | None]]:
     }
 
 
-def first_interval_seconds(
-    status: FioStatus, pairs: list[RowPair], runtime_s: float, waited_s: float | None
-) -> float:
-    """How long the run has worked when its first document with I/O comes.
-
-    fio reads its clock, then waits for every job; one that hangs in an I/O holds the document up,
-    which then has counters of now and a runtime of before.
-    """
-    begins = [pair.now.job_start for pair in pairs if pair.now.job_start and active(pair.now)]
-    if begins:
-        least = elapsed = (status.timestamp_ms - min(begins)) / 1000
-    elif waited_s is not None:
-        least = elapsed = runtime_s + waited_s
-    else:
-        # whole seconds, rounded up, since 0.1 s before the jobs began: somewhere between
-        least = max((pair.now.elapsed_s or 0 for pair in pairs), default=0) - 1.0
-        elapsed = least + 0.4
-    return elapsed if least > runtime_s + STALLED_S else runtime_s
+def copies_bytes_first(status: FioStatus) -> bool:
+    """Whether this version of fio copies io_bytes before it waits for its jobs."""
+    match = _VERSION.match(status.version)
+    return match is None or (int(match[1]), int(match[2])) < _COPIES_BYTES_LATE
 
 
-def interval_seconds(
+def first_windows(
+    status: FioStatus,
+    pairs: list[RowPair],
+    final: bool,
+    waited_s: float | None = None,
+    first_io_ms: float | None = None,
+) -> Windows:
+    """The windows of rows that begin from zero: both begin with the first job. ``waited_s`` is how
+    late the document came after one in which nothing had begun, ``first_io_ms`` when the kernel saw
+    their first I/O (wall clock); ``None`` where that isn't known."""
+    copied_s = max((ran_ms(pair.now) for pair in pairs), default=0) / 1000
+    if final:
+        return Windows(copied_s or None, copied_s or None)
+    lag_s = document_lag_s(status, pairs)
+    begins = [begin for pair in pairs if active(pair.now) and (begin := _began_ms(pair.now))]
+    since_s = (status.timestamp_ms - min(begins)) / 1000 if begins else 0.0
+    if since_s > copied_s - AGREEMENT_S:
+        return Windows(since_s or None, copied_s or None, lag_s, lag_s)
+    if lag_s is None and waited_s is not None:
+        lag_s = max(0.0, waited_s)
+    if lag_s is None and first_io_ms is not None:
+        since_s = max((status.timestamp_ms - first_io_ms) / 1000, copied_s)
+        # what the kernel saw may have been another program's
+        sure = since_s <= (1 + SAME_WINDOW) * copied_s
+        return Windows(since_s or None, copied_s or None, sure=sure)
+    counted_s = copied_s + lag_s if lag_s is not None else None
+    return Windows(counted_s or None, copied_s or None, lag_s, lag_s)
+
+
+def next_windows(
     status: FioStatus,
     previous: FioStatus,
     pairs: list[RowPair],
     arrival_s: float,
     final: bool,
     row_seconds: Mapping[int, float],
-) -> float | None:
-    """The length of the interval between two documents. ``arrival_s`` is the same by the
-    monotonic clock, ``row_seconds`` how long each row had run by the intervals so far."""
-    runtime_s = runtime_growth(pairs)
+    lag_before_s: float | None,
+) -> Windows:
+    """The windows between two documents. ``arrival_s`` is the same by the monotonic clock,
+    ``row_seconds`` how long each row had run when it was last counted, ``lag_before_s`` the lag of
+    ``previous``."""
+    copied_s = runtime_growth(pairs)
     clock = (status.timestamp_ms - previous.timestamp_ms) / 1000
-    if not _plausible(clock, runtime_s, arrival_s):
+    if not _plausible(clock, copied_s, arrival_s):
         clock = max(arrival_s, 0.0)
-    fresh = all(pair.old is None for pair in pairs if pair.has_grown)
-    any_fresh = any(pair.old is None and pair.has_grown for pair in pairs)
-    if any_fresh and fresh and 0 < runtime_s < clock:
-        return runtime_s
-    remaining_s = _remaining_s(pairs, row_seconds) if final else 0.0
-    if not 0 < remaining_s < clock:
-        remaining_s = clock
-    return remaining_s or None
+    grown = [pair for pair in pairs if pair.has_grown]
+    if grown and all(pair.old is None for pair in grown):
+        windows = first_windows(status, grown, final)
+        counted_s = windows.counted_s or windows.copied_s or clock
+        return replace(windows, counted_s=min(counted_s, clock) or None)
+    if final:
+        remaining_s = min(_remaining_s(previous, pairs, row_seconds), clock)
+        return Windows(max(remaining_s, 0.0) or None, copied_s or None, 0.0, lag_before_s)
+    copied_s = _by_job_clocks(pairs, copied_s, clock)
+    lag_s = document_lag_s(status, pairs)
+    known = [lag for lag in (lag_before_s, lag_s) if lag is not None]
+    return Windows(clock or None, copied_s or None, lag_s, max(known, default=None))
+
+
+def document_lag_s(status: FioStatus, pairs: list[RowPair]) -> float | None:
+    """How far a document's two moments are apart; ``None`` if nothing shows it. The least distance
+    of ``timestamp_ms`` and ``runtime`` does not: it can be the same in all documents."""
+    lags = [
+        (status.timestamp_ms - began - pair.now.job_runtime_ms) / 1000
+        for pair in pairs
+        if (began := _began_ms(pair.now)) and active(pair.now) and is_single(pair.now)
+    ]
+    if lags and min(lags) > -AGREEMENT_S:
+        return max(0.0, min(lags))
+    if not copies_bytes_first(status):
+        return None
+    return _lag_by_bytes_s(pairs)
+
+
+def _lag_by_bytes_s(pairs: list[RowPair]) -> float | None:
+    """The I/Os of a row exceed its bytes by those that came between the two moments."""
+    ahead = grown = rate = 0.0
+    for pair in pairs:
+        old_ran_s = ran_ms(pair.old) / 1000 if pair.old else 0.0
+        ran_s = ran_ms(pair.now) / 1000 - old_ran_s
+        for name, now in pair.now.directions.items():
+            size = sure_size(pair.now, name)
+            if not size or ran_s <= 0 or counted_by(pair.now, now) != SAMPLES:
+                continue
+            old = pair.old.directions.get(name) if pair.old else None
+            blocks = (now.io_bytes - (old.io_bytes if old else 0)) / size
+            ahead += (now.completed or 0) - now.io_bytes / size
+            grown += blocks
+            rate += blocks / ran_s
+    return max(0.0, ahead / rate) if grown >= MIN_BLOCKS else None
+
+
+def _began_ms(job: JobStatus) -> int | None:
+    """When a row's first job began, by the clock of ``timestamp_ms`` (fio 3.36)."""
+    if not job.job_start or job.options.get("job_start_clock_id", "0").strip() != "0":
+        return None
+    return job.job_start
+
+
+def _by_job_clocks(pairs: list[RowPair], copied_s: float, clock: float) -> float:
+    """``copied_s`` where the jobs' own clocks show it better than the runtime of their I/O: that
+    is the longest of a group's jobs, of which one may have taken over from another."""
+    for pair in pairs:
+        busy_s = (pair.now.job_runtime_ms - (pair.old.job_runtime_ms if pair.old else 0)) / 1000
+        if busy_s <= copied_s:
+            continue
+        jobs = 1 if is_single(pair.now) else max(1, round(busy_s / clock)) if clock else 1
+        share_s = busy_s / jobs
+        if is_single(pair.now) or (
+            jobs <= (pair.now.members or jobs) and abs(share_s - clock) <= DELAY_S
+        ):
+            copied_s = max(copied_s, share_s)
+    return copied_s
 
 
 def io_end_s(job: JobStatus) -> float | None:
@@ -129,31 +257,37 @@ def io_end_s(job: JobStatus) -> float | None:
     return most + slowest / 1e9 if most and slowest else None
 
 
-def seconds_without_logs(
-    pairs: list[RowPair], row_seconds: Mapping[int, float], seconds: float
-) -> float:
-    """``seconds`` without those in which fio wrote its logs. Only if its own runtime goes on behind
-    the end of all I/O that this interval may have had."""
+def windows_without_logs(
+    pairs: list[RowPair], row_seconds: Mapping[int, float], windows: Windows
+) -> Windows:
+    """``windows`` without the seconds in which fio wrote its logs, but for the jobs' CPU time. Only
+    if its own runtime goes on behind the end of all I/O that this interval may have had."""
     remaining = []
     for pair in pairs:
         if pair.old is None or not pair.has_grown:
             continue
         ends = io_end_s(pair.now)
         if ends is None or ran_ms(pair.now) / 1000 <= ends:
-            return seconds
+            return windows
         remaining.append(ends - row_seconds.get(pair.index, ran_ms(pair.old) / 1000))
-    return min(seconds, max(remaining)) if remaining and max(remaining) > 0 else seconds
+    if not windows.counted_s or not remaining or not 0 < max(remaining) < windows.counted_s:
+        return windows
+    copied_s = max(windows.copied_s or 0.0, windows.counted_s)
+    return replace(windows, counted_s=max(remaining), copied_s=copied_s)
 
 
-def _remaining_s(pairs: list[RowPair], row_seconds: Mapping[int, float]) -> float:
-    """How long the jobs still ran after the document before the last. That one's runtime may be
-    of before a job held it up, and so the growth longer than what was left."""
-    growths = []
+def _remaining_s(
+    previous: FioStatus, pairs: list[RowPair], row_seconds: Mapping[int, float]
+) -> float:
+    """How long the jobs still ran after the document before the last was counted."""
+    remaining = []
     for pair in pairs:
-        before = ran_ms(pair.old) / 1000 if pair.old else 0.0
-        late = row_seconds.get(pair.index, before) - before if pair.old else 0.0
-        growths.append(ran_ms(pair.now) / 1000 - before - (late if late > DELAY_S else 0.0))
-    return round(max(growths, default=0.0), 6)
+        began = _began_ms(pair.now)
+        before = row_seconds.get(pair.index, ran_ms(pair.old) / 1000 if pair.old else 0.0)
+        if pair.old is not None and began and is_single(pair.now):
+            before = (previous.timestamp_ms - began) / 1000
+        remaining.append(ran_ms(pair.now) / 1000 - (before if pair.old is not None else 0.0))
+    return round(max(remaining, default=0.0), 6)
 
 
 def runtime_growth(pairs: list[RowPair]) -> float:
@@ -178,6 +312,9 @@ def ran_ms(job: JobStatus) -> float:
 
 
 def _verifies(job: JobStatus) -> bool:
+    # with a backlog it reads while it writes
+    if "verify_backlog" in job.options:
+        return False
     return "verify" in job.options and job.options.get("do_verify", "1").strip() not in OFF_VALUES
 
 

@@ -1,24 +1,27 @@
 """Turn fio's cumulative documents into figures for single intervals.
 
-Which clock divides what, and why, is measured: fio's ``runtime`` stands still while a job is
-stuck and differs between group members, so an interval is the difference of the documents'
-timestamps. Only the last document is different: its counters end with the jobs, but it is
-written up to a quarter of a second later, so there the growth of ``runtime`` is used.
+Which clock divides what is decided in interval_time.py. I/Os and latencies are over the window in
+which fio counted them. Bytes are too where all I/Os have one size (I/Os times the size), and from
+fio 3.42 on; else they are over the window in which fio copied them, which may be other seconds:
+then the interval says so (``bytes_elsewhere``, ``ios_elsewhere``). CPU time and context switches
+are always of that window.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from iopstui.model import histogram
 from iopstui.model.fio.counts import (
     SAMPLES,
     SUBMISSIONS,
     active,
+    is_single,
     longest_runtime,
 )
 from iopstui.model.fio.growth import (
-    ChosenCounters,
+    CountsSoFar,
     Growth,
     mean_of,
     parts_of,
@@ -30,18 +33,21 @@ from iopstui.model.fio.interval import DirectionInterval, FioInterval, JobInterv
 from iopstui.model.fio.interval_time import (
     DELAY_S,
     MAX_LAG_S,
+    SAME_WINDOW,
     RowPair,
-    first_interval_seconds,
-    interval_seconds,
+    Windows,
+    copies_bytes_first,
+    first_windows,
     io_end_s,
     is_repetition,
+    next_windows,
     pair_rows,
     ran_ms,
     runtime_growth,
-    seconds_without_logs,
+    windows_without_logs,
 )
 from iopstui.model.fio.packed_bins import PackedBins
-from iopstui.model.fio.ramp import Ramps, in_ramp
+from iopstui.model.fio.ramp import Ramps, duration_s, in_ramp
 from iopstui.model.samples import (
     DIRECTIONS,
     MIXED,
@@ -51,6 +57,9 @@ from iopstui.model.samples import (
 
 DUPLICATE_BELOW_S = 0.05
 PARTIAL_BELOW = 0.8
+PARTIAL_S = 0.05
+# counts of another window matter from this share of all on
+ELSEWHERE_SHARE = 0.01
 # so many times as many I/Os under way as can be: no error of clocks or counts
 IMPOSSIBLE_FACTOR = 4
 # fewer rows are subtracted bucket by bucket
@@ -65,14 +74,21 @@ class FioIntervals:
         self._arrived_ns = 0
         self._idle_ms: int | None = None
         self._ramps = Ramps()
-        self._chosen_counters: ChosenCounters = {}
+        self._counts = CountsSoFar()
+        self._lag_s: float | None = None
         self._row_seconds: dict[int, float] = {}
         self._packed: dict[str, PackedBins] = {}
 
     def feed(
-        self, status: FioStatus, arrived_ns: int, interval_s: float, final: bool
+        self,
+        status: FioStatus,
+        arrived_ns: int,
+        interval_s: float,
+        final: bool,
+        first_io_ms: float | None = None,
     ) -> FioInterval | None:
-        """The interval that ends with ``status``.
+        """The interval that ends with ``status``. ``first_io_ms``: when the kernel saw the run's
+        first I/O (wall clock), if it did.
 
         ``None`` before any job has started (fio is still laying out files) and for the second
         of two documents that say the same (fio repeats itself at the end of a run).
@@ -87,37 +103,53 @@ class FioIntervals:
         if repeated and not runtime_growth(pairs):
             return None
         if previous is None:
-            seconds = self._first_seconds(status, pairs, interval_s, final)
+            idle_s = self._idle_s(status, interval_s)
+            windows = first_windows(status, pairs, final, idle_s, first_io_ms)
         else:
-            seconds = interval_seconds(status, previous, pairs, arrival_s, final, self._row_seconds)
-        worked_s = seconds
-        if previous is not None and seconds:
-            seconds = seconds_without_logs(pairs, self._row_seconds, seconds)
-        self._update_row_seconds(pairs, seconds)
-        too_short = previous is not None and (seconds or 0) < DUPLICATE_BELOW_S
+            windows = next_windows(
+                status, previous, pairs, arrival_s, final, self._row_seconds, self._lag_s
+            )
+            windows = windows_without_logs(pairs, self._row_seconds, windows)
+        ended = previous is not None and self._job_ended(pairs, windows, final)
+        self._update_row_seconds(pairs, windows)
         first = previous is None and self._idle_ms is None
         ramp = any([self._ramps.feed(p.index, p.now, p.reset, interval_s, first) for p in pairs])
-        packed = self._pack_histograms(pairs)
-        interval = _interval(
-            pairs, None if too_short else seconds, interval_s, ramp, self._chosen_counters, packed,
-            None if too_short else worked_s,
-        )  # fmt: skip
-        if too_short and not interval.total.bytes:
+        growths = _Growths(
+            pairs, self._counts, self._pack_histograms(pairs), copies_bytes_first(status), final
+        )
+        windows = growths.windows(windows)
+        if final and not growths.total.ios and growths.total.counted_by == SAMPLES:
+            # bytes that are left belong to I/Os that were counted before
+            windows = replace(windows, counted_s=None) if growths.total.bytes else windows
+        if previous is not None and (windows.counted_s or 0) < DUPLICATE_BELOW_S:
+            windows = replace(windows, counted_s=None)
+        interval = _interval(pairs, growths, windows, interval_s, ramp, ended)
+        # a job that did nothing more is shown only if that took its time
+        is_short = not interval.seconds or (final and interval.partial)
+        if is_short and not interval.total.bytes and not interval.total.ios:
             return None
         self._previous = status
         self._arrived_ns = arrived_ns
+        self._lag_s = windows.lag_s
         return interval
 
-    def _first_seconds(
-        self, status: FioStatus, pairs: list[RowPair], interval_s: float, final: bool
-    ) -> float | None:
-        """How long the first interval is."""
-        seconds = runtime_growth(pairs)
-        if not final:
-            seconds = first_interval_seconds(
-                status, pairs, seconds or 0.0, self._idle_s(status, interval_s)
-            )
-        return seconds or None
+    def _job_ended(self, pairs: Sequence[RowPair], windows: Windows, final: bool) -> bool:
+        """Whether a job's I/O ended clearly before the interval did."""
+        counted_s, copied_s = windows.counted_s or 0.0, windows.copied_s or 0.0
+        tolerance = max(PARTIAL_S, SAME_WINDOW * counted_s)
+        for pair in pairs:
+            if pair.old is None or not active(pair.old) or not pair.has_grown:
+                continue
+            if pair.now.has_ramp and not self._ramps.is_over(pair.index, pair.now):
+                continue
+            stood_s = copied_s - (ran_ms(pair.now) - ran_ms(pair.old)) / 1000
+            if stood_s > tolerance and is_single(pair.now):
+                return True
+            most = duration_s(pair.now.options.get("runtime", "")) or 0.0
+            over_s = self._row_seconds.get(pair.index, 0.0) + counted_s - most
+            if most and not final and tolerance < over_s < counted_s:
+                return True
+        return False
 
     def writes_logs(self, wall_ms: float) -> bool:
         """Whether all jobs have done their last I/O by then, and fio writes its logs."""
@@ -139,8 +171,7 @@ class FioIntervals:
         has_started = self._previous is not None
         return (
             self._previous, self._arrived_ns, None if has_started else self._idle_ms,
-            self._ramps.state, sorted(self._chosen_counters.items()),
-            sorted(self._row_seconds.items()),
+            self._ramps.state, self._counts.state, sorted(self._row_seconds.items()), self._lag_s,
         )  # fmt: skip
 
     def _pack_histograms(self, pairs: list[RowPair]) -> Mapping[str, PackedBins]:
@@ -163,15 +194,17 @@ class FioIntervals:
             )
         return self._packed
 
-    def _update_row_seconds(self, pairs: Iterable[RowPair], seconds: float | None) -> None:
-        """Note how long each row has run by the intervals so far."""
+    def _update_row_seconds(self, pairs: Iterable[RowPair], windows: Windows) -> None:
+        """Note how long each row had run when it was counted."""
         for pair in pairs:
             by_fio = ran_ms(pair.now) / 1000
-            ran_s = self._row_seconds.get(pair.index, 0.0) + (seconds or 0.0)
+            ran_s = self._row_seconds.get(pair.index, 0.0) + (windows.counted_s or 0.0)
             fresh = pair.old is None or not active(pair.old)
+            if windows.lag_s is not None and active(pair.now):
+                ran_s = by_fio + windows.lag_s
             # two clocks drift apart: over a day by seconds, and nothing held the row up; less than
             # fio itself says it can't have run
-            if fresh or ran_s - by_fio <= DELAY_S:
+            elif fresh or ran_s - by_fio <= DELAY_S:
                 ran_s = by_fio
             self._row_seconds[pair.index] = min(ran_s, by_fio + MAX_LAG_S)
 
@@ -189,14 +222,16 @@ class _Growths:
     def __init__(
         self,
         pairs: list[RowPair],
-        chosen_counters: ChosenCounters,
+        counts: CountsSoFar,
         packed: Mapping[str, PackedBins],
+        bytes_first: bool,
+        final: bool,
     ) -> None:
         self.by_row: list[Growth] = []
         self.by_direction: dict[str, Growth] = {}
         parts: list[Growth] = []
         for pair in pairs:
-            growths = row_growth(pair, chosen_counters, packed)
+            growths = row_growth(pair, counts, packed, bytes_first, final)
             row_parts = parts_of(growths)
             parts += row_parts
             growth = total_of(row_parts)
@@ -214,62 +249,69 @@ class _Growths:
         summed = parts if MIXED in self.by_direction else self.by_direction.values()
         self.total = _total(self.by_row, self.by_direction, summed)
 
-    def intervals(
-        self, seconds: float | None
-    ) -> tuple[dict[str, DirectionInterval], DirectionInterval]:
+    def windows(self, windows: Windows) -> Windows:
+        """``windows``, or the one in which all was copied: where bytes alone count the I/Os."""
+        total = self.total
+        if total.bytes and total.copied_bytes == total.bytes and total.copied_ios == total.ios:
+            return replace(windows, counted_s=windows.copied_s, shift_s=None)
+        return windows
+
+    def intervals(self, windows: Windows) -> tuple[dict[str, DirectionInterval], DirectionInterval]:
         """Intervals of the directions, and of the total."""
         percentiles = percentiles_of(self.total.bins)
         # a single direction is the whole
         shared = percentiles if len(self.by_direction) == 1 else None
         directions = {
-            name: self.by_direction[name].interval(seconds, shared)
+            name: self.by_direction[name].interval(windows, shared)
             for name in DIRECTIONS
             if name in self.by_direction
         }
         alone = next(
             (name for name, growth in self.by_direction.items() if growth is self.total), ""
         )
-        return directions, directions.get(alone) or self.total.interval(seconds, percentiles)
+        return directions, directions.get(alone) or self.total.interval(windows, percentiles)
 
 
 def _interval(
     pairs: list[RowPair],
-    seconds: float | None,
+    growths: _Growths,
+    windows: Windows,
     interval_s: float,
     ramp: bool,
-    chosen_counters: ChosenCounters,
-    packed: Mapping[str, PackedBins],
-    worked_s: float | None,
+    ended: bool,
 ) -> FioInterval:
-    """``worked_s`` is the time in which the jobs used their CPUs: ``seconds``, and those in which
-    they wrote logs."""
-    growths = _Growths(pairs, chosen_counters, packed)
+    total = growths.total
+    seconds = windows.counted_s
+    cpu_s = windows.copied_s if (windows.copied_s or 0) >= DUPLICATE_BELOW_S else None
     rows = list(zip(pairs, growths.by_row, strict=True))
-    jobs = [_job_interval(pair, growth, seconds) for pair, growth in rows]
-    directions, total = growths.intervals(seconds)
+    jobs = [_job_interval(pair, growth, windows) for pair, growth in rows]
+    directions, total_interval = growths.intervals(windows)
     eta = _maximum(pair.now.eta_s for pair in pairs)
     elapsed = _maximum(pair.now.elapsed_s for pair in pairs)
     working = [pair.now for pair in pairs if active(pair.now)]
     return FioInterval(
         seconds=seconds,
         directions=directions,
-        total=total,
+        total=total_interval,
         jobs=tuple(jobs),
         iodepth_level=_iodepth(pairs),
-        usr_cpu=_cpu(pairs, "usr_cpu", worked_s),
-        sys_cpu=_cpu(pairs, "sys_cpu", worked_s),
-        ctx_s=_context_switches(pairs, worked_s),
+        usr_cpu=_cpu(pairs, "usr_cpu", cpu_s),
+        sys_cpu=_cpu(pairs, "sys_cpu", cpu_s),
+        ctx_s=_context_switches(pairs, cpu_s),
         elapsed_s=elapsed,
         eta_s=eta,
         progress=_progress(elapsed, eta),
         ramp=ramp,
         reset=any(pair.reset for pair in pairs),
-        partial=(seconds or 0) < PARTIAL_BELOW * interval_s,
+        partial=ended or (seconds or 0) < PARTIAL_BELOW * interval_s,
         measures_latency=any(job.measures_latency for job in working),
-        counts_submissions=growths.total.counted_by == SUBMISSIONS,
+        counts_submissions=total.counted_by == SUBMISSIONS,
         times_all=_times_all(pairs, jobs),
         latency_possible=not any(_impossible(pair.now, growth, seconds) for pair, growth in rows),
         failed=sum(map(_failed, pairs)),
+        ios_elsewhere=not windows.sure
+        or (windows.differ and total.copied_ios > ELSEWHERE_SHARE * total.ios),
+        bytes_elsewhere=windows.differ and total.copied_bytes > ELSEWHERE_SHARE * total.bytes,
     )
 
 
@@ -321,13 +363,13 @@ def _impossible(job: JobStatus, growth: Growth, seconds: float | None) -> bool:
     )
 
 
-def _job_interval(pair: RowPair, growth: Growth, seconds: float | None) -> JobInterval:
+def _job_interval(pair: RowPair, growth: Growth, windows: Windows) -> JobInterval:
     return JobInterval(
         index=pair.index,
         name=pair.now.name,
         error=pair.now.error,
-        iops=growth.iops(seconds),
-        bw=growth.bytes / seconds if seconds else None,
+        iops=growth.iops(windows),
+        bw=growth.bw(windows),
         clat_ns=mean_of(growth.clat),
         ios=growth.ios,
         bytes=growth.bytes,

@@ -6,7 +6,10 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
+from iopstui.model.samples import READ, TRIM, WRITE
+
 DEFAULT = "4k"
+_NAMES = (READ, WRITE, TRIM)
 _BS_POSITIONS = {"read": (0,), "write": (1,), "trim": (2,), "rw": (0, 1), "readwrite": (0, 1),
            "trimwrite": (1, 2)}  # fmt: skip
 """Which of bs= count, by rw= without its "rand"."""
@@ -18,25 +21,31 @@ _VARYING_SIZES = {"bsrange", "blocksize_range", "bssplit", "bs_unaligned", "bloc
 def fixed_block_size(options: Mapping[str, str]) -> int | None:
     """The size in bytes of every I/O of a job, or ``None`` if sizes vary (fio(1), "bs") or an I/O
     moves no bytes. One that only reads doesn't have those of writes."""
+    sizes = set(fixed_block_sizes(options).values())
+    return sizes.pop() if len(sizes) == 1 else None
+
+
+def fixed_block_sizes(options: Mapping[str, str]) -> dict[str, int | None]:
+    """The size of every I/O of a job by direction, of those that its ``rw`` has; ``None`` for one
+    that is no number."""
     if not _VARYING_SIZES.isdisjoint(options) or options.get("ioengine") == _ENGINE_WITHOUT_IO:
-        return None
+        return {}
     text = options.get("bs", options.get("blocksize", DEFAULT))
     rw = options.get("rw", options.get("readwrite", "read"))
-    return _common_size(text, rw, options.get("kb_base", ""))
+    return dict(_sizes(text, rw, options.get("kb_base", "")))
 
 
 @lru_cache(256)
-def _common_size(text: str, rw: str, kb_base: str) -> int | None:
+def _sizes(text: str, rw: str, kb_base: str) -> tuple[tuple[str, int | None], ...]:
     """``text`` has the sizes of reads, writes and trims: one that is not given is that of the one
     before, one that is empty the default."""
     listed = [part.partition("/")[0] for part in text.split(",")][:3]
     by_direction = [*listed, *listed[-1:] * (3 - len(listed))]
     kind = rw.partition(":")[0].strip().removeprefix("rand")
-    positions = _BS_POSITIONS.get(kind, (0, 1, 2))
-    sizes = {
-        size_bytes(by_direction[place] or DEFAULT, {"kb_base": kb_base}) for place in positions
-    }
-    return sizes.pop() if len(sizes) == 1 else None
+    return tuple(
+        (_NAMES[place], size_bytes(by_direction[place] or DEFAULT, {"kb_base": kb_base}))
+        for place in _BS_POSITIONS.get(kind, (0, 1, 2))
+    )
 
 
 _UNITS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}

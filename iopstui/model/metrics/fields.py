@@ -86,11 +86,13 @@ def _frame_fields() -> Iterator[Field]:
         yield Field((name,), title, unit, FRAME, meaning)
     yield Field(
         ("flags", ANY), "flags", "", FRAME,
-        "RAMP fio warms up; PARTIAL short interval; LATE no status of fio in time; RESET fio's "
-        "counters began again; NO_FIO no job; NO_LATENCY the job measures none; "
-        "SOME_LATENCY only some of its I/Os have one; FINAL fio's last status; "
-        " SUBMITTED I/Os are submissions, completions are not known; WRONG_LATENCY fio's latencies"
-        " would need many more I/Os in flight than the job has",
+        "RAMP fio warms up; PARTIAL short interval, or a job ended in it; "
+        "LATE no status of fio in time; RESET fio's counters began again; NO_FIO no job; "
+        "NO_LATENCY the job measures none; SOME_LATENCY only some of its I/Os have one; "
+        "FINAL fio's last status; SUBMITTED I/Os are submissions, completions are not known; "
+        "WRONG_LATENCY fio's latencies would need many more I/Os in flight than the job has; "
+        "APPROX_IOPS and APPROX_BW I/Os or bytes per second are of clearly other seconds "
+        "than the rest of the row",
     )  # fmt: skip
 
 

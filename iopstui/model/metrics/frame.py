@@ -8,7 +8,7 @@ distance is kept as ``skew_ms``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from functools import partial
 
 from iopstui.model import rates, sources
@@ -42,8 +42,16 @@ FINAL = "FINAL"
 SUBMITTED = "SUBMITTED"
 SOME_LATENCY = "SOME_LATENCY"
 WRONG_LATENCY = "WRONG_LATENCY"
+APPROX_IOPS = "APPROX_IOPS"
+APPROX_BW = "APPROX_BW"
+"""The I/Os or bytes per second are of clearly other seconds than the rest of the row."""
 SOME_HOSTS = "SOME_HOSTS"
 """Of totals of many hosts: not all that take part are in them."""
+
+# the reading that shows a run's first I/O came soon after it if it shows no more I/Os than this,
+# or than this share of those that follow
+MANY_FIRST_IOS = 16
+EARLY_SHARE = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +131,31 @@ class Frame:
         return rates.sum_rates(disks) if len(disks) == len(names) else None
 
 
+@dataclass(slots=True)
+class FirstIo:
+    """When the kernel saw a run's first I/O: ``wall_ms`` of the reading that shows it, ``None``
+    where that reading may have come late, or there is none before fio's first document. ``ios``
+    are those that it shows."""
+
+    wall_ms: float | None = None
+    ios: int = 0
+
+    def feed(
+        self, current: KernelSample, previous: KernelSample | None, opened: Sequence[str]
+    ) -> None:
+        """Take a reading into account that came no later than the run's first document."""
+        ios = sum(
+            now.reads + now.writes - before.reads - before.writes
+            for name in opened
+            if (now := current.disks.get(name))
+            and (before := previous.disks.get(name) if previous is not None else None)
+        )
+        if self.ios == 0:
+            self.wall_ms, self.ios = (current.wall_ms if ios else None), ios
+        elif self.ios > max(MANY_FIRST_IOS, EARLY_SHARE * ios):
+            self.wall_ms = None
+
+
 class FrameBuilder:
     """Folds raw samples into frames. The first sample is a baseline and gives no kernel rates.
 
@@ -142,6 +175,7 @@ class FrameBuilder:
         self._kernel: KernelSample | None = None
         self._ipi: KernelSample | None = None
         self._fio = FioIntervals()
+        self._first_io = FirstIo()
         self._fio_arrived_ns: int | None = None
         self._step = 0
         self._last_t = 0.0
@@ -156,6 +190,9 @@ class FrameBuilder:
         if raw.step != self._step:
             self._start_step(raw.step)
         flags: set[str] = set()
+        before_fio = raw.step and self._fio_arrived_ns is None
+        if before_fio and raw.kernel is not None and (raw.fio is None or self._first_io.ios):
+            self._first_io.feed(raw.kernel, self._kernel, self._opened)
         fio = self._fio_interval(raw, flags)
         previous, self._kernel = self._kernel, raw.kernel or self._kernel
         seconds, disks, cpus, irqs = _kernel_rates(raw.kernel, previous, self._ipi)
@@ -193,6 +230,7 @@ class FrameBuilder:
     def _start_step(self, step: int) -> None:
         self._step = step
         self._fio = FioIntervals()
+        self._first_io = FirstIo()
         self._fio_arrived_ns = None
 
     @property
@@ -200,7 +238,8 @@ class FrameBuilder:
         """Return all state that the next frames depend on: two builders with equal states continue
         equally."""
         return (
-            self._origin_ns, self._kernel, self._ipi, self._fio.state, self._fio_arrived_ns,
+            self._origin_ns, self._kernel, self._ipi, self._fio.state, astuple(self._first_io),
+            self._fio_arrived_ns,
             self._step, self._last_t, self._jobs, self._own_busy, self._probe.previous,
         )  # fmt: skip
 
@@ -262,7 +301,9 @@ class FrameBuilder:
             late = raw.step and self._fio_arrived_ns is not None
             flags.add(LATE if late and not self._fio.writes_logs(raw.wall_ms) else NO_FIO)
             return None
-        interval = self._fio.feed(raw.fio, raw.arrived_ns, raw.interval_s, raw.final)
+        interval = self._fio.feed(
+            raw.fio, raw.arrived_ns, raw.interval_s, raw.final, self._first_io.wall_ms
+        )
         self._fio_arrived_ns = raw.arrived_ns
         if interval is None:
             # fio's last document may only repeat the one before it
@@ -277,6 +318,8 @@ class FrameBuilder:
             (SOME_LATENCY, not interval.times_all),
             (SUBMITTED, interval.counts_submissions),
             (WRONG_LATENCY, not interval.latency_possible),
+            (APPROX_IOPS, interval.ios_elsewhere),
+            (APPROX_BW, interval.bytes_elsewhere),
         ):
             if present:
                 flags.add(name)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from fio_recordings import NAMES, frames, samples, statuses
+from fio_recordings import NAMES, OFF, frames, samples, statuses
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -74,7 +74,7 @@ def unmixed(directions: Mapping[str, DirectionStatus]) -> list[DirectionStatus]:
 
 
 def document(timestamp_ms: int, *jobs: JobStatus) -> FioStatus:
-    return FioStatus("fio-3.42", timestamp_ms, jobs)
+    return FioStatus("fio-3.33", timestamp_ms, jobs)
 
 
 def intervals(
@@ -101,7 +101,8 @@ def test_the_frames_of_every_recording_sum_to_fio_final_count(name: str) -> None
     for frame in frames(name):
         total.add(frame.fio)
     directions = [d for job_ in statuses(name)[-1].jobs for d in unmixed(job_.directions)]
-    assert total.bytes == sum(d.io_bytes for d in directions)
+    off = 4096 * abs(OFF.get(name, 0))
+    assert abs(total.bytes - sum(d.io_bytes for d in directions)) <= off
     assert total.ios == sum(d.completed for d in directions if d.completed) or any(
         not d.completed or d.completed != d.issued for d in directions
     )
@@ -245,14 +246,16 @@ def test_what_is_known_of_a_run_is_known_from_its_last_half_minute() -> None:
 
 
 def test_after_a_document_that_was_held_up_the_last_interval_is_what_was_left() -> None:
-    """The second one came 0.7 s late, with a runtime of before; 0.2 s later the job ended."""
+    """The second one came 0.7 s late, with a runtime and bytes of before; 0.2 s later the job
+    ended."""
+    held_up = direction(2600, 1900, io_bytes=1900 * 4096)
     documents = [
-        document(10_000, job(900, 900)), document(11_700, job(2600, 1900)),
+        document(10_000, job(900, 900)), document(11_700, job(2600, 1900, read=held_up)),
         document(12_100, job(2800, 2800)),
     ]  # fmt: skip
-    assert [i.seconds for i in intervals(documents, [0.0, 1.7, 2.1], final=True) if i] == [
-        0.9, 1.7, 0.2,
-    ]  # fmt: skip
+    built = [i for i in intervals(documents, [0.0, 1.7, 2.1], final=True) if i]
+    assert [i.seconds for i in built] == pytest.approx([0.9, 1.7, 0.2])
+    assert [i.total.bw for i in built] == pytest.approx([4096e3] * 3), "bytes are of the I/Os"
 
 
 def test_completions_count_not_submissions() -> None:
@@ -488,25 +491,24 @@ def test_a_verify_phase_takes_the_time_it_takes() -> None:
     """fio tells the reading's time in its last document alone: 0.09 s more than the writing's, but
     the jobs worked for 0.389 s."""
     final = [frame.fio for frame in frames("3.33-q-verify-at-the-end") if frame.fio][-1]
-    assert final.seconds == pytest.approx(1.282 - 0.893)
+    assert final.seconds == pytest.approx(1.282 - 0.893, abs=0.001)
     whole = frames("3.33-q-verify-short")[0].fio
     assert whole is not None
     assert whole.seconds == pytest.approx(0.704)
 
 
-@pytest.mark.parametrize(("version", "seconds"), [("3.33", 5.7), ("3.42", 5.762)])
-def test_a_first_document_that_a_job_held_up(version: str, seconds: float) -> None:
-    """The job was stopped from 0.5 to 6 s. fio's runtime is of before, its counters of after."""
+@pytest.mark.parametrize(("version", "seconds"), [("3.33", None), ("3.42", 5.762)])
+def test_a_first_document_that_a_job_held_up(version: str, seconds: float | None) -> None:
+    """The job was stopped from 0.5 to 6 s. fio's runtime is of before, its counters of after;
+    before 3.36 nothing shows how long after."""
     first = next(frame.fio for frame in frames(f"{version}-q-first-held-up") if frame.fio)
-    assert first.seconds == pytest.approx(seconds, abs=0.5)
+    assert first.seconds == (seconds and pytest.approx(seconds, abs=0.5))
 
 
 def test_three_ios_of_six_seconds_took_six_seconds() -> None:
     slow = job(3, 860, job_start=4_000, elapsed_s=7)
     assert last([document(10_020, slow)]).seconds == 6.02
-    assert last([document(10_020, replace(slow, job_start=None))]).seconds == pytest.approx(6, 0.1)
-    quick = replace(slow, job_start=None, elapsed_s=2)
-    assert last([document(10_020, quick)]).seconds == 0.86
+    assert last([document(10_020, replace(slow, job_start=None))]).total.iops is None
 
 
 def test_a_stage_whose_first_document_is_late_began_when_the_stage_did() -> None:
@@ -567,7 +569,7 @@ def test_however_it_grew_the_intervals_sum_to_the_whole(steps: list[tuple[int, i
     documents, arrivals = [], []
     for grown, passed in steps:
         ios, time = ios + grown, time + passed
-        documents.append(document(1_000_000 + time, job(ios, time)))
+        documents.append(document(1_000_000 + time, job(ios, time, job_start=1_000_000)))
         arrivals.append(time / 1000)
     built = [interval for interval in intervals(documents, arrivals) if interval]
     assert sum(interval.total.ios for interval in built) == ios

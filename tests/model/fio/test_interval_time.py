@@ -18,9 +18,12 @@ from iopstui.model.fio.counts import (
 )
 from iopstui.model.fio.interval_time import (
     RowPair,
-    first_interval_seconds,
-    interval_seconds,
+    Windows,
+    copies_bytes_first,
+    document_lag_s,
+    first_windows,
     is_repetition,
+    next_windows,
     pair_rows,
     ran_ms,
 )
@@ -59,9 +62,8 @@ def seconds(
     since: dict[int, float] | None = None,
 ) -> float | None:  # fmt: skip
     first, second = status(10_000, before), status(10_000 + clock_ms, now)
-    return interval_seconds(
-        second, first, pair_rows(second, first, Ramps()), arrival, final, since or {}
-    )
+    pairs = pair_rows(second, first, Ramps())
+    return next_windows(second, first, pairs, arrival, final, since or {}, None).counted_s
 
 
 @pytest.mark.parametrize(
@@ -93,13 +95,17 @@ def test_a_row_that_begins_has_its_own_runtime() -> None:
     old = job(direction(5000, 5))
     first, second = status(0, before), status(1000, now)
     pairs = [RowPair(0, now, None, True)]
-    assert interval_seconds(second, first, pairs, 1.0, False, {}) == 0.4
+
+    def length(pairs: list[RowPair]) -> float | None:
+        return next_windows(second, first, pairs, 1.0, False, {}, None).counted_s
+
+    assert length(pairs) == 0.4
     grew_too = [*pairs, RowPair(1, job(direction(5400, 6)), old, False)]
-    assert interval_seconds(second, first, grew_too, 1.0, False, {}) == 1.0
+    assert length(grew_too) == 1.0
     stood = [*pairs, RowPair(1, old, old, False)]
-    assert interval_seconds(second, first, stood, 1.0, False, {}) == 0.4
+    assert length(stood) == 0.4
     longer = [RowPair(0, job(direction(1400, 5)), None, True)]
-    assert interval_seconds(second, first, longer, 1.0, False, {}) == 1.0
+    assert length(longer) == 1.0
 
 
 def test_the_last_interval_ends_with_the_jobs() -> None:
@@ -108,28 +114,75 @@ def test_the_last_interval_ends_with_the_jobs() -> None:
     assert seconds(800, before, now, 0.8) == 0.8
     # by the intervals so far it had run 0.1 s more than it said
     assert seconds(800, before, now, 0.8, final=True, since={0: 5.1}) == 0.5
-    assert seconds(800, before, now, 0.8, final=True, since={0: 5.02}) == 0.6
-    assert seconds(800, before, now, 0.8, final=True, since={0: 5.021}) == 0.579
+    assert seconds(800, before, now, 0.8, final=True, since={0: 5.6}) is None
+    started = {"job_start": 4900}
+    before, now = job(direction(5000, 5), **started), job(direction(5600, 6), **started)
+    assert seconds(800, before, now, 0.8, final=True) == 0.5, "by the job's own clock"
     assert seconds(500, before, now, 0.5, final=True) == 0.5, "no longer than the clock says"
-    assert seconds(800, before, before, 0.8, final=True) == 0.8
+    assert seconds(800, before, before, 0.8, final=True) is None
 
 
-def test_the_first_document_may_have_been_held_up() -> None:
-    """fio reads its clock, then waits for a job that hangs."""
+def test_the_first_document_is_counted_after_its_runtime() -> None:
+    """fio reads its clock, then waits for the slowest job, then counts."""
 
-    def held(waited: float | None = None, ran: float = 1.0, **row: Any) -> float:
-        now = job(direction(1000, 5), **row)
-        document = status(10_000, now)
-        return first_interval_seconds(document, [RowPair(0, now, None, False)], ran, waited)
+    def first(version: str = "fio-3.33", since: dict[str, float] | None = None, **row: Any
+              ) -> Windows:  # fmt: skip
+        read = direction(800, 500, io_bytes=400 * 4096)
+        now = job(row.pop("read", read), **row)
+        document = FioStatus(version, 10_000, (now,))
+        return first_windows(document, [RowPair(0, now, None, False)], False, **(since or {}))
 
-    assert held(job_start=7000) == 3.0
-    assert held(job_start=8500) == 1.0 and held(job_start=8499) == 1.501
-    assert held(waited=0.5) == 1.0 and held(waited=0.6) == 1.6
-    assert held(elapsed_s=4) == 3.4 and held(elapsed_s=2) == 1.0 and held() == 1.0
-    idle = RowPair(0, job(job_start=1000), None, False)
-    assert first_interval_seconds(status(10_000), [idle], 1.0, 2.0) == 3.0, (
-        "one that did nothing tells nothing"
+    assert first(job_start=8900).counted_s == 1.1, "since the job began"
+    assert first(job_start=8900, options={"job_start_clock_id": "1"}).counted_s == 1.0
+    assert first().counted_s == pytest.approx(1.0), "100 of its 500 I/Os came in the lag"
+    few = direction(800, 50, io_bytes=40 * 4096)
+    assert first(read=few).counted_s is None, "too few I/Os to tell"
+    assert first(read=few, since={"waited_s": 0.3}).counted_s == 1.1
+    assert first(read=few, since={"first_io_ms": 9190.0}) == Windows(0.81, 0.8)
+    doubtful = first(read=few, since={"first_io_ms": 8000.0})
+    assert doubtful.counted_s == 2.0 and not doubtful.sure, "it may be another program's I/O"
+    assert first("fio-3.42").counted_s is None, "it copies the bytes late"
+    assert first(job_runtime_ms=1600).counted_s is None, "of sections that are not known"
+    assert first(block_size=None).counted_s is None
+    assert first(block_size=None, block_sizes={"read": 4096}).counted_s == pytest.approx(1.0)
+
+
+def test_the_two_moments_of_a_document() -> None:
+    def pair(ran: int, lag_ios: int, **row: Any) -> RowPair:
+        old = job(direction(1000, 1000), **row)
+        new = direction(1000 + ran, 2000 + lag_ios, io_bytes=2000 * 4096)
+        return RowPair(0, job(new, **row), old, False)
+
+    def lag(pairs: list[RowPair], version: str = "fio-3.33") -> float | None:
+        return document_lag_s(FioStatus(version, 10_000, tuple(p.now for p in pairs)), pairs)
+
+    assert lag([pair(1000, 300)]) == pytest.approx(0.3)
+    assert lag([pair(1000, 300)], "fio-3.42-135-gf5344") is None
+    clock = {"job_start": 7700, "job_runtime_ms": 2000}
+    assert lag([pair(1000, 0, **clock)], "fio-3.42") == 0.3
+    assert lag([pair(1000, 300, **{**clock, "job_start": 8100})]) == pytest.approx(0.3), (
+        "the wall clock was set back"
     )
+    assert copies_bytes_first(status(0)) and copies_bytes_first(FioStatus("", 0, ()))
+    assert not copies_bytes_first(FioStatus("fio-4.0", 0, ()))
+
+
+def test_a_groups_clock_when_its_jobs_take_turns() -> None:
+    """The longest runtime of its two jobs grew by 0.1 s, that of both together by a second."""
+    turns = {"members": 2, "options": {"group_reporting": "1"}}
+    before = job(direction(3000, 5), job_runtime_ms=3000, **turns)
+    now = job(direction(3100, 6), job_runtime_ms=4002, **turns)
+    first, second = status(0, before), status(1000, now)
+    pairs = [RowPair(0, now, before, False)]
+    assert next_windows(second, first, pairs, 1.0, False, {}, None).copied_s == 1.002
+
+
+def test_rates_of_two_windows() -> None:
+    windows = Windows(1.0, 0.5)
+    assert windows.rate(30, 0) == 30.0 and windows.rate(30, 10) == 40.0 and windows.differ
+    assert Windows(None, 1.0).rate(1, 0) is None and Windows(1.0, None).rate(1, 1) is None
+    assert Windows(1.0, 1.04).differ is False and Windows(1.0, 1.06).differ is True
+    assert Windows(1.0, 1.0, 0.3, 0.3).differ, "as long, but other seconds"
 
 
 @pytest.mark.parametrize(
@@ -150,6 +203,8 @@ def test_the_first_document_may_have_been_held_up() -> None:
              job_runtime_ms=300), 500),
         (job(direction(300), direction(200), options={"verify": "1"}, job_runtime_ms=900,
              members=3), 300),
+        (job(direction(300), direction(200), options={"verify": "1", "rw": "write",
+                                                      "verify_backlog": "8"}), 300),
     ],
 )  # fmt: skip
 def test_with_verify_the_reading_follows_the_writing(row: JobStatus, ms: float) -> None:

@@ -170,8 +170,10 @@ def _interval_note(
         return "IOPS counts submissions: block sizes vary, and there is no latency", False
     if flags.RESET in frame_flags:
         return "fio reset its counters (end of the ramp)", False
+    if {flags.APPROX_IOPS, flags.APPROX_BW} & frame_flags:
+        return "I/Os or bytes are of other seconds: fio waited for its slowest job", False
     if flags.PARTIAL in frame_flags:
-        return "a short interval: fio reported early", False
+        return "a short interval, or a job ended in it", False
     if fio.total.bins_of == "lat" and fio.total.clat_ns is None:
         return "clat is off in this job: column and percentiles show lat", False
     if 0 < fio.total.ios < RARE_IOS:
