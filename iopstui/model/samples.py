@@ -231,7 +231,7 @@ class JobThread:
     ``workers_wait_ns`` the same for its other threads (io_uring's workers, each of which carries
     out one I/O at a time) added up; ``None``: it has none. Older recordings have the sum of both in
     ``cpu_wait_ns``. ``nice`` and ``policy`` are the scheduler's (sched(7); policy 0: SCHED_OTHER,
-    5: SCHED_IDLE)."""
+    5: SCHED_IDLE). ``state`` is the letter of /proc/PID/stat: "D" waits in the kernel."""
 
     index: int
     pid: int
@@ -242,6 +242,7 @@ class JobThread:
     workers_wait_ns: int | None = None
     nice: int | None = None
     policy: int | None = None
+    state: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,10 +39,11 @@ def device(
     kind: str = "virtio-blk",
     irqs: Sequence[IrqVector] | None = None,
     slaves: tuple[str, ...] = (),
+    tags: int = 128,
     **queue: object,
 ) -> BlockDevice:
     """A disk with these CPUs in its hardware queues, each with an interrupt from 40 on."""
-    hctxs = tuple(Hctx(n, tuple(cpus), 128, 0) for n, cpus in enumerate(queues))
+    hctxs = tuple(Hctx(n, tuple(cpus), tags, 0) for n, cpus in enumerate(queues))
     own = [IrqVector(40 + n, f"virtio1-req.{n}", n, False, hctxs[n].cpus[:1], 0)
            for n in range(len(queues))] if irqs is None else irqs  # fmt: skip
     return BlockDevice(

@@ -108,6 +108,19 @@ def test_a_finished_run_keeps_its_last_findings() -> None:
     assert "CPU 1 runs" in text(live_state)
 
 
+def test_a_finding_is_not_active_after_its_run_or_at_the_end_of_a_replay() -> None:
+    def listed(live_state: LiveState) -> str:
+        return "".join(p for row in finding_line.list_rows(live_state, 80, UTF8) for p, _ in row)
+
+    running_state = state(STARTED, FindingReported(9.0, ONE_CPU))
+    assert "active now" in listed(running_state)
+    finished = state(STARTED, FindingReported(9.0, ONE_CPU), StepFinished(11.0, 1, 0, "", False))
+    assert "active now" not in listed(finished)
+    running_state.ended = True
+    running_state.t = 30.0
+    assert "active now" not in listed(running_state)
+
+
 def test_control_characters_in_findings_are_removed() -> None:
     live_state = state(STARTED, FindingReported(9.0, Finding("x", "a\x1b[2Jb", "c\x07d")))
     listed = finding_line.list_rows(live_state, 80, UTF8)

@@ -15,7 +15,8 @@ OWN_THREADS = 2
 TICKS = os.sysconf("SC_CLK_TCK")
 # threads that io_uring starts in a job's process: workers, and the one that polls the queue
 _IO_URING = b"iou-"
-# of /proc/PID/stat, counted from behind the name: utime, stime ... processor, policy
+# of /proc/PID/stat, counted from behind the name: state, utime, stime ... processor, policy
+_STATE = 0
 _UTIME, _STIME, _NICE, _THREADS, _PROCESSOR, _POLICY = 11, 12, 16, 17, 36, 38
 
 
@@ -100,6 +101,7 @@ class JobThreads:
         return JobThread(
             index, pid, int(fields[_PROCESSOR]), allowed, busy_s, waited,
             self._workers_wait_ns(pid, workers), int(fields[_NICE]), int(fields[_POLICY]),
+            fields[_STATE].decode("ascii", "replace"),
         )  # fmt: skip
 
     def _workers_wait_ns(self, pid: int, workers: list[str]) -> int | None:

@@ -19,7 +19,7 @@ class DeviceWatch:
     def __init__(self, devices: Sequence[str]) -> None:
         self._devices = tuple(devices)
         self._seen: set[str] = set()
-        self._before: tuple[int, int, int] | None = None
+        self._before: tuple[int, int, int, int] | None = None
         self._empty = 0
 
     def feed(self, raw: RawSample) -> str:
@@ -45,8 +45,11 @@ class DeviceWatch:
         before, self._before = self._before, _fio_counts(fio)
         if before is None:
             return ""
-        issued, completed, moved = (now - earlier for now, earlier in zip(self._before, before,
-                                                                   strict=True))  # fmt: skip
+        issued, completed, moved, failed = (
+            now - earlier for now, earlier in zip(self._before, before, strict=True)
+        )
+        # errors that fio counts and goes on with are a finding, and may be over soon
+        issued, completed = issued - failed, completed - failed
         empty = moved == 0 and max(issued, completed) >= MANY_IOS
         self._empty = self._empty + 1 if empty else 0
         if not empty or (completed < MANY_IOS and self._empty < 2):
@@ -58,11 +61,12 @@ class DeviceWatch:
         )
 
 
-def _fio_counts(fio: FioStatus) -> tuple[int, int, int]:
-    """(submitted, completed, bytes) so far, all jobs and directions."""
+def _fio_counts(fio: FioStatus) -> tuple[int, int, int, int]:
+    """(submitted, completed, bytes, failed) so far, all jobs and directions."""
     statuses = [direction for job in fio.jobs for direction in job.directions.values()]
     return (
         sum(status.issued for status in statuses),
         sum(status.completed or 0 for status in statuses),
         sum(status.io_bytes for status in statuses),
+        sum(job.failed or 0 for job in fio.jobs),
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from iopstui.model.findings.claims import without_double_claims
 from iopstui.model.findings.evidence import Evidence, frame_start_s, recent_frames
 from iopstui.model.findings.finding import Finding
 from iopstui.model.findings.rules.cgroups import cgroup_limit_reached, dominant_cgroup
@@ -56,6 +57,7 @@ from iopstui.model.findings.rules.job import (
 from iopstui.model.findings.rules.layers import (
     first_writes,
     parity_reads,
+    slow_direction,
     starved_direction,
     write_back,
 )
@@ -117,6 +119,7 @@ RULES: tuple[Rule, ...] = (
     write_back,
     tag_shortage,
     starved_direction,
+    slow_direction,
     depth_not_reached,
     one_cpu_completes,
     interrupts_fill_a_cpu,
@@ -142,14 +145,13 @@ RULES: tuple[Rule, ...] = (
     busy_device,
     io_before_run,
 )
-# a rule, and those that say more of the same
+# a rule, and those that say more of the same; claims.py has those that explain the same I/Os
 _WAIT_RULES = ("above", "tags", "stalled", "layer", "neighbour", "cpu-wait", "more-jobs-than-cpus")
 MORE_SPECIFIC_RULES: Mapping[str, tuple[str, ...]] = {
     "saturated": ("cap", *_WAIT_RULES),
     "cap": _WAIT_RULES,
     "disagree": ("neighbour", "parity", "first-write"),
-    "layer": ("parity", "first-write", "above", "stalled"),
-    "cpu-wait": ("throttled", "more-jobs-than-cpus"),
+    "layer": ("stalled",),
     "burst": ("stalled", "neighbour", "above", "cpu-wait", "throttled", "memory"),
     "depth": ("stalled",),
     "hot": ("thermal",),
@@ -174,7 +176,9 @@ def reported_findings(findings: Sequence[Finding], evidence: Evidence) -> list[F
         for finding in findings
         if not names & set(MORE_SPECIFIC_RULES.get(finding.rule, ()))
     ]
-    return [_with_period(finding, evidence) for finding in reported]
+    return [
+        _with_period(finding, evidence) for finding in without_double_claims(reported, evidence)
+    ]
 
 
 def _with_period(finding: Finding, evidence: Evidence) -> Finding:

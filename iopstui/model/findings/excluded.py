@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 EXCLUDED_CAUSES: Mapping[str, str] = {
-    "above": "jobs that wait for a CPU, busy CPUs, tags",
+    "above": "jobs that wait for a CPU, busy CPUs, tags, limits that are near and do not bind",
     "amplification": "runs that write less than 1 GiB",
     "background": "writes left by an earlier run",
     "burst": "other programs; busy CPUs; memory; page cache; sections that end or change; jobs "
@@ -26,7 +26,7 @@ EXCLUDED_CAUSES: Mapping[str, str] = {
     "irq-moved": "interrupts spread over several CPUs",
     "irq-outside": "queues whose CPUs are offline",
     "job-cpu": "polling jobs; a device that is full as well, or in write-back",
-    "layer": "cgroup limits (above), busy CPUs",
+    "layer": "cgroup limits that bind (above); jobs that use the CPUs themselves",
     "link": "links with spare capacity",
     "media-errors": "errors before the run",
     "misaligned": "reads, buffered writes",
@@ -45,15 +45,18 @@ EXCLUDED_CAUSES: Mapping[str, str] = {
     "saturated": "queues that are not filled",
     "scheduler": "spinning disks",
     "scsi-errors": "errors before the run",
+    "slow-direction": "schedulers that may hold requests; syncs; swapping",
     "smb-rsize": "buffered I/O",
     "smb-server": "fewer than 10 answers a second, whose times in ticks are no mean",
     "smb-stalled": "jobs that pause themselves; other servers' requests",
     "softirq-cpu": "CPUs with jobs, other devices' interrupts",
-    "stalled": "stopped jobs, which have no request in a device",
-    "starved": "disks without a queue",
+    "stalled": "seconds before the first I/O; stopped jobs, which neither have a request in a "
+    "device nor wait in the kernel",
+    "starved": "disks without a queue; drivers with free tags, which leave mq-deadline nothing to "
+    "hold; swapping",
     "steal": "CPUs without a job",
     "tags": "queues that the jobs do not reach",
     "thermal": "throttling before the run",
-    "write-back": "jobs that use or wait for a CPU",
+    "write-back": "jobs that use a CPU, or mostly wait for one",
 }
 """By rule; the others exclude nothing."""

@@ -57,6 +57,7 @@ HEADLINES: Mapping[str, tuple[str, str]] = {
     "saturated": (INFO, "The queue is deep enough"),
     "scheduler": (WARNING, "The I/O scheduler may cost CPU time"),
     "scsi-errors": (CRITICAL, "The device reports I/O errors"),
+    "slow-direction": (INFO, "The device answers one direction far more slowly"),
     "smb-reconnect": (CRITICAL, "The connection to an SMB server was lost"),
     "smb-rsize": (WARNING, "I/Os are split into small SMB requests"),
     "smb-server": (WARNING, "SMB reads and writes take long"),

@@ -9,6 +9,7 @@ RULE_NAMES = (
     "disagree", "flush", "misaligned", "job-cpu", "scheduler", "more-jobs-than-cpus", "burst",
     "cap", "saturated", "link", "cpu-sleep", "busy", "background", "moved", "answer", "stalled",
     "io-errors", "cpu-wait", "layer", "neighbour", "memory", "parity", "first-write", "starved",
+    "slow-direction",
     "write-back", "nfs-retrans", "nfs-server", "nfs-queue", "nfs-rsize", "nfs-attributes",
     "nfs-stalled", "smb-stalled", "smb-reconnect", "smb-server", "smb-rsize",
     "net-loss", "net-window", "net-full",

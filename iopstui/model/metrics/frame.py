@@ -61,7 +61,7 @@ class JobFrame:
     process's or thread's number. ``cpu_wait`` is the percentage of the interval in which it was
     ready to run and had no CPU (``None``: not known), ``workers_wait`` the sum of the same
     percentages of its workers (``None``: it has none). ``nice`` and ``policy`` are the scheduler's
-    (JobThread)."""
+    (JobThread), and so is the ``state`` at its end."""
 
     index: int
     cpu: int
@@ -72,6 +72,7 @@ class JobFrame:
     workers_wait: float | None = None
     nice: int | None = None
     policy: int | None = None
+    state: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +270,16 @@ class FrameBuilder:
             pinned = job.allowed == (job.cpu,)
             frames.append(
                 JobFrame(
-                    job.index, job.cpu, pinned, busy, job.pid, waited, workers, job.nice, job.policy
+                    job.index,
+                    job.cpu,
+                    pinned,
+                    busy,
+                    job.pid,
+                    waited,
+                    workers,
+                    job.nice,
+                    job.policy,
+                    job.state,
                 )
             )
         return tuple(frames)

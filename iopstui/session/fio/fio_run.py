@@ -23,6 +23,7 @@ from iopstui.fio.layout import LayoutWork
 from iopstui.fio.process import DEADLINE_S, OUTPUT, FioProcess
 from iopstui.fio.stream.framing import BrokenDocument, Document, Framer, LogLine
 from iopstui.fio.stream.status import parse_status
+from iopstui.linux.process.oom import oom_kills, oom_text
 from iopstui.linux.process.packages import missing_package_error
 from iopstui.linux.process.private import remove
 from iopstui.linux.process.processes import cpu_s, state, stored_bytes, written_bytes
@@ -171,6 +172,7 @@ class FioRun:
         self._framer = Framer()
         self._written_bytes = 0
         self._threads: JobThreads | None = None
+        self._oom_kills: int | None = None
         self._watch = DeviceWatch(devices)
         self._sections = _expanded_sections(prepared.text)
         # they look at the job's file system, whose server may be gone
@@ -209,6 +211,7 @@ class FioRun:
             )
         self._framer = Framer()
         self._exit_code = GUARD_DIED
+        self._oom_kills = oom_kills()
         guard = self.prepared.guard
         self._process = FioProcess(
             self.command,
@@ -424,10 +427,11 @@ class FioRun:
                 f"{os.strerror(number)} (errno {number})" for number in sorted(errors)
             )
             return f"fio's job failed: {names}" + (f": {reason}" if reason else "")
+        ended_by = oom_text(self._oom_kills) if code == -9 or "=9" in (killed or "") else ""
         if killed is not None:
-            return f"one of fio's jobs was killed: {killed}"
+            return f"one of fio's jobs was killed: {killed}{ended_by}"
         if code < 0:
-            return f"fio was killed by signal {-code}" + (f": {reason}" if reason else "")
+            return f"fio was killed by signal {-code}" + (f": {reason}" if reason else ended_by)
         return f"fio ended with exit code {code}" + (f": {reason}" if reason else "")
 
     def _reason_from_log(self) -> str:

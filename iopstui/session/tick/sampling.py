@@ -247,8 +247,12 @@ class Sampling:
             self._conditions_due_at = frame.t + (CHECK_EVERY_S if often else IDLE_CHECK_EVERY_S)
             cpus = sorted({job.cpu for job in frame.jobs})
             job_pids = frozenset(job.pid for job in frame.jobs if job.pid) if processes else None
-            tree = self._context.target.tree
-            self._conditions.ask(frame.t, self._context.devices, tree, cpus, job_pids, groups)
+            tree, devices = self._context.target.tree, self._context.devices
+            # an array that a disk is a member of works on it, too
+            arrays = [holder for name in tree if name in devices for holder in devices[name].holders
+                      if holder in devices and devices[holder].kind == "md"]  # fmt: skip
+            names = tuple(dict.fromkeys((*tree, *arrays)))
+            self._conditions.ask(frame.t, devices, names, cpus, job_pids, groups)
 
     def _pinning_warnings(self, jobs: tuple[JobThread, ...]) -> Iterator[str]:
         if self._pinning[0] != self._current.step:

@@ -224,7 +224,8 @@ def list_rows(state: LiveState, width: int, charset: Charset) -> list[Row]:
             "figures only). Findings are listed here with their numbers."
         )
         return verdicts + wrap(width, charset, text)
-    now = {id(entry) for entry in state.current_findings()}
+    over_at = state.t if state.ended else state.finished.t if state.finished is not None else -1.0
+    now = {id(entry) for entry in state.current_findings() if entry.t > over_at}
     page = verdicts
     for entry in sorted(state.findings.entries, key=lambda entry: -entry.t):
         page += _entry_rows(entry, id(entry) in now, width, charset)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from iopstui.model.block.device_watch import DeviceWatch
 from iopstui.model.samples import (
     DirectionStatus,
@@ -44,6 +46,15 @@ def test_a_row_that_never_was() -> None:
 def test_completions_without_bytes() -> None:
     said = words(raw(status(10, 10, 4096)), raw(status(9000, 9000, 4096)))
     assert "without data" in said[1]
+
+
+def test_errors_that_fio_counts_and_goes_on_with_are_not_a_device_that_is_gone() -> None:
+    def erred(count: int, failed: int) -> RawSample:
+        now = status(count, count, 4096)
+        return raw(replace(now, jobs=(replace(now.jobs[0], failed=failed),)))
+
+    assert words(erred(10, 0), erred(9000, 8990)) == ["", ""]
+    assert "without data" in words(erred(10, 0), erred(9000, 10))[1]
 
 
 def test_submissions_without_bytes_may_be_a_full_queue_once() -> None:

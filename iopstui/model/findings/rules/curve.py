@@ -262,7 +262,8 @@ def _has_step_down(iops: Sequence[float]) -> bool:
 
 def is_same_workload(before: Sequence[Frame], after: Sequence[Frame]) -> bool:
     """Whether the same jobs do the same I/O: their processes, the sections that do anything, the
-    size, the part of reads, and the devices. A job that changes its own phase does not."""
+    size, the part of reads, and the devices, also those below: a job that reaches another disk of a
+    linear volume does not, nor one that changes its own phase."""
     pids = [{job.pid for job in f.jobs if job.pid is not None} for f in (*before, *after) if f.jobs]
     if any(process_ids != pids[0] for process_ids in pids[1:]):
         return False
@@ -287,7 +288,7 @@ class _Workload:
         ios = sum(fio.total.ios for fio in fios)
         reads = sum(fio.directions["read"].ios for fio in fios if "read" in fio.directions)
         rows = frozenset(job.index for fio in fios for job in fio.jobs if job.ios)
-        names = {name for frame in frames for name in frame.opened}
+        names = {name for f in frames for name in (*f.opened, *(f.waits.layers if f.waits else ()))}
         ios_s = {name: sum((f.disks[name].ios_s or 0.0) for f in frames if name in f.disks)
                 for name in names}  # fmt: skip
         total_ios_s = sum(ios_s.values())

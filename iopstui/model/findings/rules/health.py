@@ -113,10 +113,11 @@ def memory_pressure(evidence: Evidence) -> Finding | None:
     waited = [wait_figures.memory_wait_percent(frame) for frame in frames]
     if len(waited) < ENOUGH_SECONDS or min(waited) < MEMORY_WAIT_PERCENT:
         return None
+    victim = "the job" if frames[0].fio is not None else "other programs"
     return Finding(
         "memory",
         f"tasks waited for memory {fmean(waited):.0f} % of the time (PSI): the kernel reclaims "
-        "pages or swaps, which takes CPU time and disk I/O from the job",
+        f"pages or swaps, which takes CPU time and disk I/O from {victim}",
         "free memory or raise memory.high and memory.max; vmstat 1 shows swapping (si, so)",
     )
 
@@ -134,6 +135,10 @@ def degraded_array(evidence: Evidence) -> Finding | None:
         of_members = f" of {md.members}" if md.members else ""
         missing = f"{md.degraded}{of_members} members missing (degraded)" if md.degraded else ""
         doing = f"{md.action} under way" if md.action not in IDLE_STATES else ""
+        # one that lies above what is measured is named with its member
+        member = next((device.name for device in evidence.tree if name in device.holders), "")
+        if member and all(device.name != name for device in evidence.tree):
+            name = f"{name}, of which {member} is a member"
         return Finding(
             "array",
             f"{name}: {' and '.join(filter(None, (missing, doing)))}: its figures are those of a "

@@ -3,9 +3,10 @@ scheduler that keeps one direction waiting."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from iopstui import format as units
+from iopstui.model.block.device import BlockDevice
 from iopstui.model.findings.evidence import (
     ENOUGH_SECONDS,
     Evidence,
@@ -15,7 +16,12 @@ from iopstui.model.findings.evidence import (
 )
 from iopstui.model.findings.figures import busy_by_job, device_figures
 from iopstui.model.findings.finding import Finding, device_names_text
-from iopstui.model.findings.wait_figures import cpu_wait_share, devices_below, frame_waits
+from iopstui.model.findings.wait_figures import (
+    cpu_wait_share,
+    devices_below,
+    frame_waits,
+    memory_wait_percent,
+)
 from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.waits import PARITY_RAID
@@ -34,6 +40,9 @@ STARVED_FACTOR = 5.0
 CROWDED_QUEUE = 3.0
 """aqu-sz of each disk: with less, the scheduler has nothing to choose from."""
 STARVED_FRAMES = 8
+FULL_SHARE = 0.9
+SLOW_DIRECTION_MS = 100.0
+MEMORY_WAIT_PERCENT = 10.0
 DIRECTION_NOUNS = {"w": "writes", "r": "reads"}
 SCHEDULERS = ("kyber", "bfq", "mq-deadline")
 # a job whose writes wait for write-back: its CPU time, the device's utilisation
@@ -133,26 +142,84 @@ def _bytes_above_and_below(
 
 def starved_direction(evidence: Evidence) -> Finding | None:
     """A scheduler that lets one direction wait far longer than the other."""
-    frames = recent_frames(evidence, STARVED_FRAMES) or recent_frames(evidence)
-    for device in (*evidence.devices, *evidence.tree):
+    for device, slow, fast, aqu in _uneven_directions(evidence, STARVED_MS):
         scheduler = device.queue.scheduler if device.queue is not None else None
+        if scheduler not in SCHEDULERS or aqu < CROWDED_QUEUE:
+            continue
+        room = _room_below(device, evidence)
+        # the driver takes all that it has tags for: mq-deadline has nothing to choose from
+        if scheduler == "mq-deadline" and (room is None or aqu < FULL_SHARE * room):
+            continue
+        return Finding(
+            "starved",
+            f"{device.name}: {_directions_text(slow, fast)}: the scheduler {scheduler} may let "
+            f"{slow[0]} wait",
+            "compare with scheduler none", "s",
+        )  # fmt: skip
+    return None
+
+
+def slow_direction(evidence: Evidence) -> Finding | None:
+    """One direction that the device itself answers far more slowly than the other."""
+    if evidence.shape.syncs:
+        return None
+    for device, slow, fast, aqu in _uneven_directions(evidence, SLOW_DIRECTION_MS):
+        scheduler = device.queue.scheduler if device.queue is not None else None
+        room = _room_below(device, evidence)
+        if room is None or aqu >= FULL_SHARE * room or scheduler in ("kyber", "bfq"):
+            continue
+        return Finding(
+            "slow-direction",
+            f"{device.name}: {_directions_text(slow, fast)}. They wait in {device.name} itself: "
+            f"{aqu:.1f} requests are in it, it takes {room} at once, so none waits in a scheduler",
+            f"compare with the same job with {slow[0]} alone: a limit or a slow path for "
+            f"{slow[0]} shows in their rate",
+        )
+    return None
+
+
+Direction = tuple[str, float]
+"""What it is called, and the mean time of a request in ms."""
+
+
+def _directions_text(slow: Direction, fast: Direction) -> str:
+    times = units.latency(slow[1] * 1e6), units.latency(fast[1] * 1e6)
+    return f"{slow[0]} take {times[0]}, {fast[0]} {times[1]}"
+
+
+def _uneven_directions(
+    evidence: Evidence, least_ms: float
+) -> Iterator[tuple[BlockDevice, Direction, Direction, float]]:
+    """Devices of which one direction takes at least so long and much longer than the other, with
+    the slow and the fast one and the requests in the device at a time. Bursts of swapping are left
+    out: all of their pages wait for each other."""
+    frames = recent_frames(evidence, STARVED_FRAMES) or recent_frames(evidence)
+    if any(memory_wait_percent(frame) >= MEMORY_WAIT_PERCENT for frame in frames):
+        return
+    for device in dict.fromkeys((*evidence.devices, *evidence.tree)):
         disks = [frame.disks[device.name] for frame in frames if device.name in frame.disks]
-        if scheduler not in SCHEDULERS or len(disks) < ENOUGH_SECONDS:
+        if len(disks) < ENOUGH_SECONDS or (device.swap and not evidence.measured):
             continue
-        if any((disk.aqu_sz or 0.0) < CROWDED_QUEUE for disk in disks):
-            continue
+        aqu = min(disk.aqu_sz or 0.0 for disk in disks)
         for slow, fast in (("w", "r"), ("r", "w")):
             waits = _mean_await(disks, slow), _mean_await(disks, fast)
-            if waits[0] < STARVED_MS or not waits[1] or waits[0] < STARVED_FACTOR * waits[1]:
+            each = [wait for disk in disks if (wait := getattr(disk, f"{slow}_await")) is not None]
+            if waits[0] < least_ms or not waits[1] or waits[0] < STARVED_FACTOR * waits[1]:
                 continue
-            return Finding(
-                "starved",
-                f"{device.name}: {DIRECTION_NOUNS[slow]} take {units.latency(waits[0] * 1e6)}, "
-                f"{DIRECTION_NOUNS[fast]} {units.latency(waits[1] * 1e6)}"
-                f": the scheduler {scheduler} may let {DIRECTION_NOUNS[slow]} wait",
-                "compare with scheduler none", "s",
-            )  # fmt: skip
-    return None
+            if min(each) >= least_ms / 2:
+                names = DIRECTION_NOUNS[slow], DIRECTION_NOUNS[fast]
+                yield device, (names[0], waits[0]), (names[1], waits[1]), aqu
+
+
+def _room_below(device: BlockDevice, evidence: Evidence) -> int | None:
+    """How many requests the driver takes at once: what is beyond waits in the scheduler."""
+    cpus = {job.cpu for frame in recent_frames(evidence) for job in frame.jobs}
+    reached = [hctx for hctx in device.hctxs if cpus & set(hctx.cpus)] or list(device.hctxs)
+    tags = [hctx.nr_tags for hctx in reached if hctx.nr_tags is not None]
+    if not reached or len(tags) < len(reached):
+        return None
+    depth = device_state(device, evidence).queue_depth
+    return sum(tags) if depth is None else min(sum(tags), depth)
 
 
 def _mean_await(disks: Sequence[DiskRates], side: str) -> float:
@@ -181,7 +248,7 @@ def write_back(evidence: Evidence) -> Finding | None:
         device_io is None
         or not busy
         or max(busy) > COPYING_PERCENT
-        or max(map(cpu_wait_share, waits_by_frame)) > HELD_SHARE
+        or max(map(cpu_wait_share, waits_by_frame)) > 1 - HELD_SHARE
     ):
         return None
     if any(d is None or not d.w_s or (d.util or 0.0) < FULL_UTIL for d in disks):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from iopstui import format as units
 from iopstui.model.block.device import BlockDevice
@@ -14,8 +15,13 @@ from iopstui.model.findings.conditions import (
     WRITE_IOPS,
     IoLimit,
 )
-from iopstui.model.findings.evidence import Evidence, device_state, recent_job_frames
-from iopstui.model.findings.figures import busy_by_job, device_figures, ios_in_flight
+from iopstui.model.findings.evidence import (
+    SYNCHRONOUS,
+    Evidence,
+    device_state,
+    recent_job_frames,
+)
+from iopstui.model.findings.figures import busy_by_job, device_figures, fio_iops, ios_in_flight
 from iopstui.model.findings.finding import Finding, device_names_text
 from iopstui.model.findings.wait_figures import (
     devices_above,
@@ -23,6 +29,7 @@ from iopstui.model.findings.wait_figures import (
     ios_outside,
     jobs_wait_for_cpus,
     layers_down_from,
+    mean_waits,
 )
 from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import Frame
@@ -36,7 +43,12 @@ MANY_WAITING = 4.0
 MANY_WAITING_SHARE = 0.5
 """At least ``MANY_WAITING`` I/Os and this share of those in flight: most of them wait."""
 NEAR_LIMIT = 0.85
+HALF_FULL = 0.6
 NEAR_LIMIT_EACH_SECOND = 0.6
+BINDING_SHARE, BINDING_SECONDS = 0.95, 5
+"""A limit binds where the median of the last seconds reaches this part of it."""
+BLOCKED_SHARE = 0.3
+"""Jobs that spend this part of the time waiting in io_submit submit as if they were synchronous."""
 COST_ADVICE = "see io.cost.qos and io.weight of the cgroup"
 GAIN_FACTOR = 1.15
 BUSY_JOB_PERCENT = 60.0
@@ -49,7 +61,7 @@ def waits_above_device(evidence: Evidence) -> Finding | None:
     waits_by_frame = frame_waits(frames)
     if not waits_by_frame or evidence.uncounted_targets:
         return None
-    limit = limit_reached(frames, evidence)
+    limit = binding_limit(frames, evidence)
     if limit is not None:
         return _waits_for_limit(limit, waits_by_frame, evidence)
     waiting = [waits.above or 0.0 for waits in waits_by_frame]
@@ -64,7 +76,9 @@ def waits_above_device(evidence: Evidence) -> Finding | None:
     ):
         return None
     most_wait = min(waiting) >= MANY_WAITING and min(parts) >= MANY_WAITING_SHARE
-    why = _iocost_cause(evidence) or (_possible_cause(evidence, frames) if most_wait else None)
+    why = _iocost_cause(evidence)
+    if why is None and most_wait:
+        why = _blocked_submission(evidence, frames) or _possible_cause(evidence, frames)
     if why is None:
         return None
     names = device_names_text(evidence.devices)
@@ -125,6 +139,32 @@ def _iocost_cause(evidence: Evidence) -> tuple[str, str] | None:
     )
 
 
+def _blocked_submission(evidence: Evidence, frames: Sequence[Frame]) -> tuple[str, str] | None:
+    """The same where the jobs wait inside the system call that submits."""
+    shape = evidence.shape
+    totals = [frame.fio.total for frame in frames if frame.fio is not None]
+    slat_s = [t.iops * t.slat_ns / 1e9 for t in totals if t.iops and t.slat_ns is not None]
+    used = [(job.busy or 0.0) + (job.cpu_wait or 0.0) for f in frames for job in f.jobs]
+    if len(slat_s) < len(frames) or not used or shape.engine in SYNCHRONOUS:
+        return None
+    if tag_shortage(evidence) is not None:
+        return None
+    inside = fmean(slat_s) / shape.jobs
+    blocked = inside - fmean(used) / 100
+    if blocked < BLOCKED_SHARE:
+        return None
+    on_file = shape.writes and any(device.mounts for device in evidence.devices)
+    return (
+        f": their submission blocks; each job spends {100 * min(inside, 1.0):.0f} % of the time in "
+        f"the call that submits (slat {units.latency(1e9 * fmean(slat_s) / fio_iops(frames))}) and "
+        f"waits there without using a CPU"
+        + (", as for writes that extend a file or fill its holes" if on_file else ""),
+        "compare with overwrite=1: fio writes the file before the run, and no write extends it"
+        if on_file
+        else "more jobs submit at once: try numjobs with a smaller iodepth",
+    )
+
+
 def _possible_cause(evidence: Evidence, frames: Sequence[Frame]) -> tuple[str, str] | None:
     """The same where nothing counts it; ``None`` where something else may be the cause."""
     # what waits for a job's own fsync waits in fio
@@ -163,6 +203,18 @@ def limit_reached(frames: Sequence[Frame], evidence: Evidence) -> ReachedLimit |
                 reached.append((rate / limit.value, (name, limit, rate)))
     # a partition has its disk's limits and figures that are no larger: the layer is named
     return max(reached, key=lambda entry: round(entry[0], 3), default=(0.0, None))[1]
+
+
+def binding_limit(frames: Sequence[Frame], evidence: Evidence) -> ReachedLimit | None:
+    """The same if the limit binds: a rate that something else sets may stand near one as well, but
+    not at it in most seconds."""
+    limit = limit_reached(frames, evidence)
+    if limit is None:
+        return None
+    name, io_limit, _ = limit
+    disks = [f.disks[name] for f in evidence.measured[-BINDING_SECONDS:] if name in f.disks]
+    rates = [_limited_rate(disk, io_limit.kind) or 0.0 for disk in disks]
+    return limit if median(rates) >= BINDING_SHARE * io_limit.value else None
 
 
 def _near_limit(frames: Sequence[Frame], evidence: Evidence) -> bool:
@@ -240,18 +292,22 @@ def tag_shortage(evidence: Evidence) -> Finding | None:
     rooms = [_reached_tags(device, frames) for device in devices]
     reachable = [tags for tags in rooms if tags is not None]
     capacity = sum(tags.capacity for tags in reachable)
+    # a job without a CPU can't keep a queue full
+    least = HALF_FULL if jobs_wait_for_cpus(frames) else NEAR_LIMIT
     if (
         len(reachable) < len(rooms)
         or expected < GAIN_FACTOR * capacity
-        or device_io.aqu_sz < NEAR_LIMIT * capacity
+        or device_io.aqu_sz < least * capacity
     ):
         return None
     pairs = zip(reachable, devices, strict=True)
+    waits = mean_waits(frames)
+    waiting = "" if waits is None or waits.above is None else f" ({waits.above:.1f})"
     beside = any(tags.queue_count < len(device.hctxs) for tags, device in pairs)
     return Finding(
         "tags",
         f"the job wants {shape.depth} I/Os in flight and has {device_io.aqu_sz:.1f} (aqu-sz): "
-        f"{'; '.join(tags.text for tags in reachable)}; the rest waits for a tag",
+        f"{'; '.join(tags.text for tags in reachable)}; the rest{waiting} waits for a tag",
         "jobs on other CPUs (cpus_allowed) reach its other queues; or use a smaller depth"
         if beside
         else "raise nr_requests if the device has the tags, or use a smaller depth",

@@ -4,9 +4,9 @@ completes nothing, or behind another program's I/O."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from iopstui import format as units
+from iopstui.model.block.device import BlockDevice
 from iopstui.model.findings.accounts import (
     WRITES,
     Account,
@@ -22,10 +22,10 @@ from iopstui.model.findings.evidence import (
     newest_frames_while,
     recent_job_frames,
 )
-from iopstui.model.findings.figures import cpus_have_time
+from iopstui.model.findings.figures import cpus_have_time, idle_percents
 from iopstui.model.findings.finding import Finding, cpus_text, device_names_text
 from iopstui.model.findings.rules.counts import FIND_PROGRAM_ADVICE
-from iopstui.model.findings.rules.queues import jobs_have_cpu_time, limit_reached
+from iopstui.model.findings.rules.queues import binding_limit, jobs_have_cpu_time
 from iopstui.model.findings.wait_figures import (
     cpu_wait_percent,
     cpu_wait_share,
@@ -34,7 +34,7 @@ from iopstui.model.findings.wait_figures import (
 )
 from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import FINAL, RAMP, Frame
-from iopstui.model.metrics.waits import PARITY_RAID
+from iopstui.model.metrics.waits import CACHED, PARITY_RAID
 
 # of all I/Os in flight, and percent of the time for each job
 CPU_WAIT_SHARE = 0.15
@@ -60,8 +60,10 @@ IDLE_POLICY, BATCH_POLICY = 5, 3
 ADVICE_BY_KIND = {
     "dm": "dmsetup table {0} shows what that layer does",
     "md": "see /proc/mdstat",
-    "loop": "try losetup --direct-io=on {0}: a loop device works for all jobs in a few threads",
+    "loop": "compare with losetup --direct-io=on {0}: it may be faster, or slower",
 }
+BLOCKED = "D"
+"""State of a process that waits in the kernel (proc(5))."""
 
 
 def waits_for_cpu(evidence: Evidence) -> Finding | None:
@@ -116,10 +118,9 @@ def waits_in_layer(evidence: Evidence) -> Finding | None:
     """Most I/Os are in one layer of the stack and not below it."""
     frames = recent_job_frames(evidence)
     waits_by_frame = frame_waits(frames)
-    if not waits_by_frame or limit_reached(frames, evidence):
+    if not waits_by_frame or binding_limit(frames, evidence):
         return None
-    # a layer's own worker may fill one CPU; where all are full, its I/Os may wait for them
-    if not jobs_have_cpu_time(frames) or not cpus_have_time(evidence):
+    if not jobs_have_cpu_time(frames) and (cpus_have_time(evidence) or _jobs_fill_cpus(evidence)):
         return None
     for name in waits_by_frame[-1].layers:
         lower = [
@@ -133,38 +134,86 @@ def waits_in_layer(evidence: Evidence) -> Finding | None:
         if device is not None and device.layer in PARITY_RAID:
             continue
         layer = f" ({device.layer})" if device is not None and device.layer else ""
-        kind = device.kind if device is not None else ""
+        why, advice = _layer_cause(device, lower, frames, evidence)
         return Finding(
             "layer",
             f"{fmean(held_ios):.1f} of {fmean(w.ios for w in waits_by_frame):.1f} I/Os in flight "
-            f"are in {name}{layer} and not in {' or '.join(lower)} below it: it holds them back",
-            ADVICE_BY_KIND.get(kind, "").format(device.path if device is not None else name),
+            f"are in {name}{layer} and not in {' or '.join(lower)} below it: {why}",
+            advice,
         )
     return None
 
 
+def _layer_cause(
+    device: BlockDevice | None, lower: Sequence[str], frames: Sequence[Frame], evidence: Evidence
+) -> tuple[str, str]:
+    """Why a layer holds I/Os, as far as that is known, and what to do."""
+    if not cpus_have_time(evidence):
+        busy, jobs = _busy_percents(evidence)
+        why = (
+            f"the CPUs are {busy:.0f} % busy (the jobs use {jobs:.0f} % of one), and its own work "
+            "may need or wait for them"
+        )
+        if device is not None and device.layer == "dm-crypt":
+            return f"{why}: encryption", "cryptsetup benchmark shows what a CPU encrypts"
+        return why, "top shows what uses the CPUs"
+    if device is None:
+        return "it holds them back", ""
+    # what the page cache of a loop's file answers gets slower without it
+    cached = device.kind == "loop" and not all(
+        _passes_all_on(frame, device.name, lower) for frame in frames
+    )
+    advice = "" if cached else ADVICE_BY_KIND.get(device.kind, "").format(device.path)
+    return "it holds them back", advice
+
+
+def _busy_percents(evidence: Evidence) -> tuple[float, float]:
+    """How busy all CPUs together are, in percent, and what the jobs use, in percent of one."""
+    jobs = [sum(job.busy or 0.0 for job in f.jobs) for f in recent_job_frames(evidence)]
+    return 100 - fmean(idle_percents(evidence) or [0.0]), fmean(jobs)
+
+
+def _jobs_fill_cpus(evidence: Evidence) -> bool:
+    busy, jobs = _busy_percents(evidence)
+    return jobs >= busy * len(evidence.online) / 2
+
+
+def _passes_all_on(frame: Frame, name: str, lower: Sequence[str]) -> bool:
+    """Whether the devices below move about all bytes that a layer does."""
+    below = [frame.disks[layer].bytes_s or 0.0 for layer in lower if layer in frame.disks]
+    return name in frame.disks and sum(below) >= CACHED * (frame.disks[name].bytes_s or 0.0)
+
+
 def no_completions(evidence: Evidence) -> Finding | None:
-    """A run in which nothing has completed for some seconds."""
-    quiet = newest_frames_while(evidence, partial(_is_idle, evidence))
+    """A run in which nothing has completed for some seconds, though I/Os are waiting."""
+    suspended = [name for name, state in evidence.conditions.devices.items() if state.suspended]
+    quiet = newest_frames_while(
+        evidence, lambda frame: _is_idle(evidence, frame) and (
+            bool(suspended) or _in_flight(evidence, frame) > 0 or _is_blocked(evidence, frame)
+        )
+    )  # fmt: skip
     seconds = sum(frame.seconds or 0.0 for frame in quiet)
     if len(quiet) < ENOUGH_SECONDS or seconds < ENOUGH_SECONDS - 0.5:
         return None
-    disks = [quiet[-1].disks.get(device.name) for device in evidence.devices]
-    in_flight = sum(disk.in_flight or 0 for disk in disks if disk is not None)
-    suspended = [name for name, state in evidence.conditions.devices.items() if state.suspended]
-    # without a request in a device nothing tells a stall from a job that is stopped
-    if not in_flight and not suspended:
-        return None
+    in_flight = _in_flight(evidence, quiet[-1])
     names = device_names_text(evidence.devices) or "the target"
-    why, advice = ": it does not answer", "see the kernel's log: dmesg"
+    text = f"no completions for {seconds:.0f} s, {in_flight} requests in flight in {names}"
     if suspended:
-        why = f": {suspended[0]} is suspended (dmsetup)"
-        advice = f"dmsetup resume /dev/{suspended[0]}"
+        why, advice = (
+            f"{suspended[0]} is suspended (dmsetup)",
+            f"dmsetup resume /dev/{suspended[0]}",
+        )
+    elif in_flight:
+        why, advice = "it does not answer", "see the kernel's log: dmesg"
+    else:
+        why = (
+            "the job waits in the kernel (state D) before its I/O reaches a device; a file system "
+            "may be frozen (fsfreeze), or its journal may be stuck"
+        )
+        advice = "see the kernel's log (dmesg); fsfreeze -u MOUNTPOINT ends a freeze"
     return Finding(
-        "stalled",
-        f"no completions for {seconds:.0f} s, {in_flight} requests in flight in {names}{why}",
-        advice, since=frame_start_s(quiet[0]), until=quiet[-1].t,
-    )  # fmt: skip
+        "stalled", f"{text}: {why}", advice, since=frame_start_s(quiet[0]), until=quiet[-1].t
+    )
 
 
 def _is_idle(evidence: Evidence, frame: Frame) -> bool:
@@ -174,6 +223,19 @@ def _is_idle(evidence: Evidence, frame: Frame) -> bool:
         return False
     disks = [frame.disks[d.name] for d in evidence.devices if d.name in frame.disks]
     return bool(disks) and all(disk.ios_s == 0 and not disk.f_s for disk in disks)
+
+
+def _in_flight(evidence: Evidence, frame: Frame) -> int:
+    """Requests in the job's devices at the end of a frame."""
+    disks = (frame.disks.get(device.name) for device in evidence.devices)
+    return sum(disk.in_flight or 0 for disk in disks if disk is not None)
+
+
+def _is_blocked(evidence: Evidence, frame: Frame) -> bool:
+    """Whether every job waits in the kernel. One that pauses itself or is stopped does not, and a
+    job that has not done any I/O yet may still open its files."""
+    has_begun = any(one.fio is not None and one.fio.total.ios for one in evidence.frames)
+    return has_begun and bool(frame.jobs) and all(job.state == BLOCKED for job in frame.jobs)
 
 
 def other_program(evidence: Evidence) -> Finding | None:

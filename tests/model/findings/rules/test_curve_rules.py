@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iopstui.catalog.library import read_catalog
+from iopstui.model.block.target import DeviceLinks
 from iopstui.model.findings.conditions import Conditions, DeviceState, IoLimit
 from iopstui.model.findings.evidence import Evidence, JobShape, SteadyRun
 from iopstui.model.findings.rules.curve import (
@@ -202,6 +203,26 @@ def lower_disk(evidence: Evidence, ios: float) -> Evidence:
     frames = [replace(f, disks={**f.disks, "vdz": disk(ios)}) for f in evidence.frames]
     tree = (*evidence.devices, device(name="vdz"))
     return replace(evidence, frames=tuple(frames), tree=tree)
+
+
+def test_a_job_that_reaches_a_slower_disk_of_a_linear_volume_spends_no_credit() -> None:
+    links = (DeviceLinks("dm-0", ("vda", "vdb")), DeviceLinks("vda"), DeviceLinks("vdb"))
+
+    def crossing(second: str) -> Evidence:
+        fast = {"dm-0": disk(3_000, aqu=31.0), "vda": disk(3_000, aqu=31.0), "vdb": disk(0)}
+        slow = {"dm-0": disk(1_000, aqu=31.0), "vda": disk(0), "vdb": disk(0),
+                second: disk(1_000, aqu=31.0)}  # fmt: skip
+        frames = [
+            frame(1.0 + n, fio(x, lat_ns=32 / x * 1e9), jobs=((0, 30.0),), links=links,
+                  disks=fast if x == 3_000 else slow)
+            for n, x in enumerate([3_000] * 8 + [1_000] * 6)
+        ]  # fmt: skip
+        tree = [device(name=name) for name in ("dm-0", "vda", "vdb")]
+        return Evidence(tuple(frames), devices=tree[:1], tree=tree, links=links, shape=SHAPE,
+                        online=(0, 1, 2, 3))  # fmt: skip
+
+    assert end_of_burst(crossing("vda")) is not None
+    assert end_of_burst(crossing("vdb")) is None
 
 
 def _step_by_trying_all(each: list[float]) -> int | None:

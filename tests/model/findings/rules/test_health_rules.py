@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from evidence_frames import device, disk, fired, seconds
+from evidence_frames import device, disk, fio, fired, seconds
 
 from iopstui.model.findings.conditions import Array, Conditions, DeviceState, Link, Temperature
 from iopstui.model.findings.evidence import Evidence
@@ -66,6 +66,24 @@ def test_old_errors_and_unknown_ones_are_no_finding() -> None:
     assert health_rules.scsi_errors(ailing(DeviceState(errors=15))) is None
     assert health_rules.scsi_errors(ailing(DeviceState(errors=15), DeviceState())) is None
     assert health_rules.scsi_errors(ailing(DeviceState(errors=1), DeviceState(errors=9))) is None
+
+
+def test_an_array_above_a_member_that_is_watched_is_named() -> None:
+    evidence = ailing(DeviceState())
+    member = replace(device(), holders=("md0",))
+    states = {"vda": DeviceState(), "md0": DeviceState(array=Array("resync", 0, 2))}
+    watched = replace(evidence, tree=[member], conditions=Conditions(9.0, states))
+    found = fired(health_rules.degraded_array(watched))
+    assert found.text.startswith("md0, of which vda is a member: resync under way")
+    on_the_array = replace(watched, tree=[device(name="md0"), member])
+    assert fired(health_rules.degraded_array(on_the_array)).text.startswith("md0: resync")
+
+
+def test_without_a_job_memory_takes_nothing_from_one() -> None:
+    idle = Evidence(tuple(seconds(3, step=0, memory=40.0)))
+    assert "from other programs" in fired(health_rules.memory_pressure(idle)).text
+    running = Evidence(tuple(seconds(3, interval=fio(900), memory=40.0)))
+    assert "from the job" in fired(health_rules.memory_pressure(running)).text
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from iopstui.model.findings.rules.job import cpu_bound_jobs
 from iopstui.model.findings.rules.layers import (
     first_writes,
     parity_reads,
+    slow_direction,
     starved_direction,
     write_back,
 )
@@ -88,6 +89,35 @@ def test_a_scheduler_that_lets_writes_wait() -> None:
     found = fired(starved_direction(mixed(200.0)))
     assert "vda: writes take 200 ms, reads 2.00 ms: the scheduler kyber may" in found.text
     assert found.key == "s"
+
+
+def test_mq_deadline_holds_nothing_while_the_driver_has_tags() -> None:
+    """A hypervisor lets 30 writes a second through: they wait in the device."""
+    evidence = mixed(520.0, "mq-deadline")
+    assert starved_direction(evidence) is None
+    found = fired(slow_direction(evidence))
+    assert "writes take 520 ms, reads 2.00 ms. They wait in vda itself" in found.text
+    assert "20.0 requests are in it, it takes 128 at once" in found.text and not found.key
+    assert slow_direction(mixed(520.0, "none")) is not None
+    # more than the driver takes: the rest is in the scheduler
+    full = replace(evidence, devices=[device(scheduler="mq-deadline", tags=16)])
+    assert starved_direction(full) is not None and slow_direction(full) is None
+    assert slow_direction(mixed(520.0, "bfq")) is None
+    assert slow_direction(mixed(40.0, "none")) is None
+    assert slow_direction(replace(evidence, shape=replace(WRITES, syncs=True))) is None
+
+
+def test_bursts_of_swapping_starve_nobody() -> None:
+    evidence = mixed(200.0)
+    short = [replace(one, more={"memory": {"some": 30.0}}) for one in evidence.frames]
+    assert starved_direction(replace(evidence, frames=tuple(short))) is None
+    idle = [replace(one, fio=None, step=0) for one in evidence.frames]
+    swap = replace(evidence, frames=tuple(idle), devices=[replace(evidence.devices[0], swap=True)])
+    assert starved_direction(swap) is None
+    # one second of three is a burst
+    frames = list(evidence.frames)
+    frames[1] = replace(frames[1], disks={"vda": disk(900, 100, wait=2.0, aqu=20.0)})
+    assert starved_direction(replace(evidence, frames=tuple(frames))) is None
 
 
 def test_writes_that_wait_so_long_that_few_complete() -> None:

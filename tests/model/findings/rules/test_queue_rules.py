@@ -8,12 +8,14 @@ from evidence_frames import device, disk, fio, fired, load, seconds
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.device import BlockDevice, Mount
 from iopstui.model.block.target import DeviceLinks
 from iopstui.model.findings.conditions import Conditions, DeviceState, IoLimit
+from iopstui.model.findings.diagnosis import diagnose
 from iopstui.model.findings.evidence import Evidence, JobShape
 from iopstui.model.findings.rules.queues import tag_shortage, waits_above_device
 from iopstui.model.findings.rules.waits import waits_in_layer
+from iopstui.model.metrics.waits import Waits
 
 DEEP = JobShape(jobs=1, iodepth=32, engine="libaio", direct=True)
 LIMIT = IoLimit("/work", "io.max", "riops", 1_000)
@@ -77,6 +79,33 @@ def test_nothing_is_guessed_above_the_device_while_jobs_wait_for_a_cpu() -> None
         assert (waits_above_device(replace(evidence, frames=tuple(frames))) is None) is silent
 
 
+def test_a_job_whose_submission_blocks_is_told_also_beside_waiting_for_a_cpu() -> None:
+    """io_submit takes all of the time, a fifth of it on a CPU: extending writes."""
+    evidence = waiting(iops=5_000, inside=32.0, aqu=0.5, shape=replace(DEEP, writes=True))
+    mount = Mount("/mnt", "ext4")
+
+    def blocked(slat_ns: float, cpu_wait: float = 20.0) -> Evidence:
+        frames = [
+            replace(
+                one,
+                fio=fio(5_000, lat_ns=6.4e6, slat_ns=slat_ns),
+                jobs=tuple(replace(job, cpu_wait=cpu_wait) for job in one.jobs),
+            )
+            for one in evidence.frames
+        ]
+        on = [replace(device(), mounts=(mount,))]
+        return replace(evidence, frames=tuple(frames), devices=on)
+
+    found = fired(waits_above_device(blocked(195e3)))
+    assert "their submission blocks; each job spends 98 % of the time" in found.text
+    assert "overwrite=1" in found.advice
+    raw = replace(blocked(195e3), devices=[device()])
+    assert "numjobs" in fired(waits_above_device(raw)).advice
+    # it submits quickly, or what it waits for is a CPU
+    assert waits_above_device(blocked(5e3)) is None
+    assert waits_above_device(blocked(80e3, cpu_wait=40.0)) is None
+
+
 LOOPS = (DeviceLinks("loop2", ("loop1",)), DeviceLinks("loop1"))
 
 
@@ -122,7 +151,31 @@ def test_where_no_limit_is_known_the_layer_that_holds_them_is_named() -> None:
 def test_a_worker_of_the_layer_may_fill_one_cpu() -> None:
     one_full = {**IDLE, 2: 100.0}
     assert fired(waits_in_layer(stacked(loads=one_full)))
-    assert waits_in_layer(stacked(loads=dict.fromkeys(IDLE, 97.0))) is None, "all are full"
+    full = dict.fromkeys(IDLE, 97.0)
+    found = fired(waits_in_layer(stacked(loads=full)))
+    assert "the CPUs are 97 % busy (the jobs use 10 % of one)" in found.text
+    assert "losetup" not in found.advice
+    encrypted = stacked(loads=full)
+    crypt = replace(encrypted.tree[0], kind="dm", layer="dm-crypt")
+    encrypted = replace(encrypted, devices=[crypt], tree=[crypt, encrypted.tree[1]])
+    assert "loop2 (dm-crypt)" in fired(waits_in_layer(encrypted)).text
+    assert "encryption" in fired(waits_in_layer(encrypted)).text
+
+
+def test_a_limit_that_is_near_but_not_reached_is_not_the_cause() -> None:
+    """A dm-delay of 40 ms at depth 9 makes 225 I/Os a second, and 240 are allowed."""
+    states = {"loop1": DeviceState(limits=(replace(LIMIT, value=440),))}
+    near = stacked(conditions=Conditions(1.0, states))
+    assert waits_above_device(near) is None
+    assert "in loop2 and not in loop1" in fired(waits_in_layer(near)).text
+
+
+def test_direct_io_is_no_advice_where_the_page_cache_answers() -> None:
+    assert "--direct-io=on" in fired(waits_in_layer(stacked())).advice
+    cached = [
+        replace(one, disks={**one.disks, "loop1": disk(20, aqu=0.0)}) for one in stacked().frames
+    ]
+    assert fired(waits_in_layer(replace(stacked(), frames=tuple(cached)))).advice == ""
 
 
 def test_at_depth_1_a_known_limit_is_enough() -> None:
@@ -244,6 +297,22 @@ def test_one_queue_that_is_full() -> None:
     assert "vda has one queue, which holds 16 requests" in found.text
     assert tag_shortage(waiting(inside=32.0, aqu=4.0, on=device(nr_requests=16))) is None
     assert tag_shortage(waiting(inside=32.0, aqu=16.0, on=device(nr_requests=None))) is None
+
+
+def test_a_queue_that_a_job_without_a_cpu_can_not_keep_full() -> None:
+    """16 I/Os on 4 tags, which are full while the job has a CPU: 2.6 on average."""
+    evidence = waiting(
+        inside=16.0, aqu=2.6, on=device(nr_requests=4), shape=replace(DEEP, iodepth=16)
+    )
+    assert tag_shortage(evidence) is None
+    frames = [
+        replace(one, jobs=tuple(replace(job, cpu_wait=30.0) for job in one.jobs),
+                waits=Waits(16.0, 4.7, 8.7, {"vda": 2.6}, None, None, 0.0))
+        for one in evidence.frames
+    ]  # fmt: skip
+    hungry = replace(evidence, frames=tuple(frames))
+    assert "the rest (8.7) waits for a tag" in fired(tag_shortage(hungry)).text
+    assert [one.rule for one in diagnose(hungry)][:2] == ["tags", "cpu-wait"]
 
 
 def test_a_scsi_disk_takes_no_more_than_its_queue_depth() -> None:

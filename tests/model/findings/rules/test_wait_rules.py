@@ -16,7 +16,7 @@ from iopstui.model.findings.rules.waits import (
     other_program,
     waits_for_cpu,
 )
-from iopstui.model.metrics.frame import FINAL, LATE, Frame
+from iopstui.model.metrics.frame import FINAL, LATE, Frame, JobFrame
 
 DIRECT = JobShape(jobs=1, iodepth=4, engine="libaio", direct=True)
 
@@ -124,6 +124,34 @@ def test_a_suspended_device_holds_them_where_nobody_counts() -> None:
     states = {"dm-0": DeviceState(suspended=True)}
     found = fired(no_completions(stuck(in_flight=0, conditions=Conditions(1.0, states))))
     assert "dm-0 is suspended" in found.text and "dmsetup resume" in found.advice
+
+
+def held_by(state: str | None, worked: int = 3, shape: JobShape = DIRECT) -> Evidence:
+    """Nothing completes and no request is in the device, while the job is in this state."""
+    evidence = stuck(in_flight=0, worked=worked, shape=shape)
+    job = JobFrame(0, 0, False, 0.0, 42, 0.0, state=state)
+    return replace(evidence, frames=tuple(replace(one, jobs=(job,)) for one in evidence.frames))
+
+
+def test_a_frozen_file_system_holds_them_above_the_device() -> None:
+    found = fired(no_completions(held_by("D")))
+    assert "no completions for 4 s, 0 requests in flight in vda" in found.text
+    assert "may be frozen (fsfreeze)" in found.text and "fsfreeze -u" in found.advice
+    for state in ("S", "T", "R", None):
+        assert no_completions(held_by(state)) is None, f"a job in state {state} is not held"
+    assert no_completions(held_by("D", worked=0)) is None, "it may still open its files"
+
+
+def test_seconds_before_the_first_request_do_not_count() -> None:
+    """fio needs 4 s to start, then its first I/Os are in a slow disk for a second."""
+    waiting = replace(stuck(seconds_stuck=4, worked=0, in_flight=0))
+    last = replace(waiting.frames[-1], disks={"vda": replace(disk(0), in_flight=2)})
+    starting = replace(waiting, frames=(*waiting.frames[:-1], last))
+    assert no_completions(starting) is None
+    two_later = replace(
+        starting, frames=(*starting.frames, *(replace(last, t=last.t + n) for n in (1, 2)))
+    )
+    assert "no completions for 3 s" in fired(no_completions(two_later)).text
 
 
 @pytest.mark.parametrize(
