@@ -200,8 +200,8 @@ def two_limits(below: Recipe, riops: int, rbps: int) -> Recipe:
     return make
 
 
-def limited_below(upper: Recipe) -> Recipe:
-    """A stack of two whose lower device has a limit of 100 reads/s for the session's group, by
+def limited_below(upper: Recipe, riops: int = 100) -> Recipe:
+    """A stack of two whose lower device has a limit of so many reads/s for the session's group, by
     whichever version there is."""
 
     def make(bench: Bench) -> str:
@@ -212,10 +212,10 @@ def limited_below(upper: Recipe) -> Recipe:
         bench.node = f"/dev/{name}"
         try:
             group = _group1(bench, "blkio")
-            bench.limits, limit = group / "blkio.throttle.read_iops_device", "100"
+            bench.limits, limit = group / "blkio.throttle.read_iops_device", f"{riops}"
         except Absent:
             group = group2(bench, "io")
-            bench.limits, limit = group / "io.max", "riops=100"
+            bench.limits, limit = group / "io.max", f"riops={riops}"
         set_limit(limit)(bench)
         bench.groups.append(group)
         bench.node = node

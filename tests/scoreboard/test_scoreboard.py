@@ -211,7 +211,7 @@ RULES = {
     "saturated", "background", "above", "tags", "cap", "burst", "flush", "softirq-cpu",
     "irq-outside", "irq-moved", "numa-remote", "scsi-errors", "array", "paths", "scheduler",
     "misaligned", "busy", "cpu-wait", "layer", "neighbour", "stalled", "io-errors", "memory",
-    "parity", "first-write", "starved", "write-back",
+    "parity", "first-write", "starved", "write-back", "slow-direction",
 }  # fmt: skip
 
 
@@ -223,7 +223,7 @@ def test_every_rule_that_can_be_provoked_has_a_scenario() -> None:
     rules = {rule for scenario in ALL for rule in (*scenario.expected, *scenario.allowed)}
     assert rules <= RULES, "a name that no rule has"
     expected = {rule for scenario in ALL for rule in scenario.expected}
-    assert expected == RULES - {"saturated", "irq-outside"}
+    assert expected == RULES - {"saturated", "irq-outside", "slow-direction"}
     silent = [scenario for scenario in ALL if not scenario.expected]
     assert len(silent) >= 20, "what is said though nothing is wrong"
     assert {scenario.place for scenario in ALL} == set(PLACES)

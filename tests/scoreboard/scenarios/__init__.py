@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from scenario import Scenario
 
-from scenarios import counts, cpus, health, limits, nothing, queues
+from scenarios import accounts, counts, cpus, health, limits, nothing, queues
 
 ALL: tuple[Scenario, ...] = (
     *nothing.SCENARIOS, *limits.SCENARIOS, *queues.SCENARIOS, *counts.SCENARIOS, *cpus.SCENARIOS,
-    *health.SCENARIOS,
+    *health.SCENARIOS, *accounts.SCENARIOS,
 )  # fmt: skip

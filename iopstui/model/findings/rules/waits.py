@@ -76,7 +76,7 @@ def waits_for_cpu(evidence: Evidence) -> Finding | None:
     if min(map(cpu_wait_share, waits_by_frame)) < CPU_WAIT_SHARE:
         return None
     waiting, ios = fmean(w.cpu or 0.0 for w in waits_by_frame), fmean(w.ios for w in waits_by_frame)
-    why, advice = _cpu_wait_cause(frames)
+    why, advice = _cpu_wait_cause(frames, any(link.below for link in evidence.links))
     # fast I/Os are hardly ever in flight
     prefix = (
         f"{waiting:.1f} of {ios:.1f} I/Os in flight wait for a CPU: " if waiting >= FEW_IOS else ""
@@ -88,13 +88,15 @@ def waits_for_cpu(evidence: Evidence) -> Finding | None:
     )
 
 
-def _cpu_wait_cause(frames: Sequence[Frame]) -> tuple[str, str]:
-    """Why jobs get no CPU, and what to do."""
+def _cpu_wait_cause(frames: Sequence[Frame], layered: bool) -> tuple[str, str]:
+    """Why jobs get no CPU, and what to do. ``layered``: the devices' layers may have threads of
+    their own, as for encryption."""
     jobs = [job for frame in frames for job in frame.jobs]
     cpus = sorted({job.cpu for job in jobs})
     job_percent = fmean(sum(job.busy or 0.0 for job in frame.jobs) for frame in frames)
     other_percent = max(0.0, _cpu_use_percent(frames, cpus) - job_percent)
-    usage = f"other programs use {other_percent:.0f} % of a CPU on {cpus_text(cpus)}"
+    others = "other programs or the threads of a layer" if layered else "other programs"
+    usage = f"{others} use {other_percent:.0f} % of a CPU on {cpus_text(cpus)}"
     if any(job.policy == IDLE_POLICY for job in jobs):
         return f"the job has policy SCHED_IDLE, and {usage}", "run the job without chrt --idle"
     nice = max((job.nice or 0 for job in jobs), default=0)
@@ -104,7 +106,7 @@ def _cpu_wait_cause(frames: Sequence[Frame]) -> tuple[str, str]:
         return "its own jobs share the CPUs", "try fewer jobs with a deeper queue (iodepth)"
     if jobs and all(job.pinned for job in jobs):
         return f"it is pinned, and {usage}", "pin it to another CPU (cpus_allowed), or to none"
-    return usage, "find the other program: top, or pidstat 1"
+    return usage, "find what uses the CPUs: top, or pidstat 1"
 
 
 def _cpu_use_percent(frames: Sequence[Frame], cpus: Sequence[int]) -> float:
