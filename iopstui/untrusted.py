@@ -9,21 +9,24 @@ The only user of orjson, which is an extra (`iopstui[fast]`).
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from iopstui.errors import UsageError
 from iopstui.text import printable, safe_text
 
+PairsHook: TypeAlias = "Callable[[list[tuple[str, Any]]], Any]"
 ORJSON_FROM_BYTES = 1 << 18
 """Loading orjson takes 10 ms, and reading as much with Python's own 3 ms."""
 MAX_MEMORY = 160 << 20
 """Bytes that the parsed data of one file or line may take."""
 ITEM_BYTES = 160
 """Bytes that Python needs for a list, an object, or an item of one, with its key and its value."""
+_BRACKET = re.compile(r"[\[{]")
 MAX_EXPANSION = 4
 """Bytes of a character, of text with any beyond ASCII."""
 
@@ -55,7 +58,7 @@ def parse_json(
     strict: bool = True,
     is_large: bool = True,
     exact: bool = False,
-    pairs_hook: Callable[[list[tuple[str, Any]]], Any] | None = None,
+    pairs_hook: PairsHook | None = None,
 ) -> Any:
     """The value of a JSON text whose strings are safe to print. ValueError for anything else.
 
@@ -72,6 +75,26 @@ def parse_json(
         return value if exact or (strict and is_plain(data)) else safe_value(value)
     except RecursionError:
         raise ValueError("nested too deeply") from None
+
+
+def json_values(data: bytes, pairs_hook: PairsHook | None = None) -> Iterator[Any]:
+    """The JSON objects and lists that stand in a text one after another, whatever is between them.
+    ``TooLarge`` for more than ``MAX_MEMORY`` has room for."""
+    check_memory(data)
+    text = data.decode("utf-8", "replace")
+    decoder = json.JSONDecoder(strict=False, object_pairs_hook=pairs_hook)
+    at, failed_chars = 0, 0
+    # what looks like JSON and is cut off may be read again from each of its brackets
+    while failed_chars <= 4 * len(text) and (match := _BRACKET.search(text, at)):
+        try:
+            value, at = decoder.raw_decode(text, match.start())
+        except json.JSONDecodeError as error:
+            at = match.end()
+            failed_chars += max(1, error.pos - match.start())
+        except (ValueError, RecursionError):
+            return
+        else:
+            yield safe_value(value)
 
 
 def is_plain(data: bytes) -> bool:

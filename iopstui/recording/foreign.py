@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
-import json
 import os
+import pickle
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import zlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 from iopstui.errors import UsageError
-from iopstui.fio.stream.framing import BrokenDocument, Document, Framer, LogLine, decode
+from iopstui.fio.stream.framing import BrokenDocument, Document
 from iopstui.fio.stream.status import parse_status
 from iopstui.model.fio.log_lines import FioLog, LogName, is_log_line, log_name, read_log
 from iopstui.model.samples import FioStatus
 from iopstui.recording import layout as form
+from iopstui.recording.result_documents import ResultReader, has_document, text_blocks, text_head
+from iopstui.recording.result_rows import (
+    client_labels,
+    continues,
+    newest_of_clients,
+    without_older_units,
+)
 from iopstui.text import printable
-from iopstui.untrusted import MAX_MEMORY
 
 RECORDING, JSON, LOG, NORMAL, OTHER = "recording", "json", "log", "normal", "other"
-HEAD_BYTES = 1 << 18
-MAX_RESULT_BYTES = 512 << 20
-MAX_PARTS, MIN_PART_BYTES = 1_000_000, 32
-"""Of so many objects and lists in fio's JSON each takes so many bytes at least, by far."""
-ALL_CLIENTS = "All clients"
+MAX_RUNS, MAX_MESSAGES = 100, 100
+MAX_KEPT_BYTES = 48 << 20
+"""Of fio's JSON of last documents, and of packed documents in between."""
 JSON_ADVICE = "To get JSON from fio: fio --output-format=json+ --output=RESULT.json JOB.fio"
-_JSON = re.compile(rb'\{\s*"fio version"')
 _NORMAL = re.compile(rb"^(?:\d;)?fio-\d[\w.\-]*(?:;|\s*$)", re.MULTILINE)
 _FIO_PREFIX = re.compile(r"(?:<[^>]{1,80}> )?fio: ")
 
@@ -38,12 +42,12 @@ def detect_file_kind(path: Path) -> str:
         if not os.path.isfile(path):
             return OTHER
         with open(path, "rb") as file:
-            head = file.read(HEAD_BYTES)
-    except (OSError, ValueError):
+            if file.read(len(form.NAME)) == form.NAME:
+                return RECORDING
+        head = text_head(path)
+    except (OSError, ValueError, UsageError):
         return OTHER
-    if head.startswith(form.NAME):
-        return RECORDING
-    if _JSON.search(head) or _FIO_PREFIX.match(head[:200].decode("utf-8", "replace")):
+    if has_document(head) or _FIO_PREFIX.match(head[:200].decode("utf-8", "replace")):
         return JSON
     lines = [line for line in head.decode("utf-8", "replace").split("\n")[:4] if line.strip()]
     if lines and all(is_log_line(line) for line in lines[:3]):
@@ -51,25 +55,69 @@ def detect_file_kind(path: Path) -> str:
     return NORMAL if _NORMAL.search(head) else OTHER
 
 
-@dataclass(frozen=True, slots=True)
+class Statuses(Sequence[FioStatus]):
+    """The states that a fio told one after another. All but the first and last are kept packed: an
+    hour of them takes hundreds of megabytes."""
+
+    def __init__(self, first: FioStatus) -> None:
+        self._first = self._last = first
+        self._between: list[bytes] = []
+        self.packed_bytes = 0
+
+    def append(self, status: FioStatus) -> None:
+        """Add the next one."""
+        if self._last is not self._first:
+            packed = zlib.compress(pickle.dumps(self._last, pickle.HIGHEST_PROTOCOL), 1)
+            self._between.append(packed)
+            self.packed_bytes += len(packed)
+        self._last = status
+
+    def __len__(self) -> int:
+        return len(self._between) + (1 if self._last is self._first else 2)
+
+    @overload
+    def __getitem__(self, index: int) -> FioStatus: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[FioStatus]: ...
+    def __getitem__(self, index: int | slice) -> FioStatus | Sequence[FioStatus]:
+        if isinstance(index, slice):
+            return [self[number] for number in range(*index.indices(len(self)))]
+        number = range(len(self))[index]
+        if number == 0 or number == len(self) - 1:
+            return self._last if number else self._first
+        # of our own memory
+        status: FioStatus = pickle.loads(zlib.decompress(self._between[number - 1]))
+        return status
+
+
+@dataclass(slots=True)
 class FioResult:
-    """A file with fio's JSON: its documents, of which several are those of --status-interval, the
-    last one as it stands there, the ``options`` of all jobs by the job's name ("": global ones).
-    ``messages`` are fio's errors around them, ``broken_documents`` counts broken documents."""
+    """One run of fio by its JSON: its documents, of which several are those of --status-interval,
+    the last one as it stands there, the ``options`` of all jobs by the job's name ("": global
+    ones). ``messages`` are fio's errors around them, ``broken_documents`` counts broken documents,
+    ``notes`` say what of the file was read otherwise than it stands there."""
 
     path: Path
-    statuses: tuple[FioStatus, ...]
+    statuses: Statuses
     document: Mapping[str, Any]
-    options: Mapping[str, Mapping[str, str]]
     messages: tuple[str, ...] = ()
     broken_documents: int = 0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def options(self) -> dict[str, dict[str, str]]:
+        """Options of all jobs by the job's name ("": global ones)."""
+        return _options(self.document)
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The machines of a ``fio --client``, with their ports where one has several servers."""
+        return tuple(sorted(set(client_labels(self.document.get("jobs")).values())))
 
     @property
     def host(self) -> str:
-        """The machines of a ``fio --client``; "" where fio does not say."""
-        hosts = {str(row["hostname"]) for row in self.document.get("jobs") or ()
-                 if isinstance(row, Mapping) and row.get("hostname")}  # fmt: skip
-        return ", ".join(sorted(hosts))
+        """The machines in one text; "" where fio does not say."""
+        return ", ".join(self.hosts)
 
     @property
     def disks(self) -> tuple[Mapping[str, Any], ...]:
@@ -100,73 +148,55 @@ class FioResult:
 _LOGS = ("write_bw_log", "write_iops_log", "write_lat_log")
 
 
-def read_result(path: Path) -> FioResult:
-    """Read fio's JSON, ignoring other output around it. UsageError if it has no whole document."""
-    try:
-        if path.stat().st_size > MAX_RESULT_BYTES:
-            raise UsageError(f"{_name(path)} is larger than {MAX_RESULT_BYTES >> 20} MiB, too "
-                             "large for a fio result.")  # fmt: skip
-        content = path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"Cannot read {_name(path)}: {error.strerror}.") from error
-    parts = content.count(b"{") + content.count(b"[")
-    if parts > MAX_PARTS and parts * MIN_PART_BYTES > len(content):
-        # Python makes a hundred bytes of each
-        raise UsageError(f"{_name(path)} has {parts} empty parts, so it is not a fio "
-                         "result.")  # fmt: skip
-    framer = Framer()
-    items = [*framer.feed(content), *framer.close()]
-    documents = [item.data for item in items if isinstance(item, Document)]
-    if not documents:
-        documents = list(_loose_json(content))
-    valid = [(data, status) for data in map(_merge_clients, documents)
-             if (status := parse_status(data)) is not None and status.jobs]  # fmt: skip
-    if not valid:
+def read_results(path: Path) -> list[FioResult]:
+    """Read the runs in fio's JSON, ignoring other output around it. UsageError if it has no whole
+    document."""
+    reader = ResultReader(path)
+    results: list[FioResult] = []
+    messages: list[str] = []
+    broken = kept_bytes = 0
+    for item in reader.items():
+        if isinstance(item, Document):
+            document = without_older_units(newest_of_clients(item.data))
+            status = parse_status(document)
+            if status is None or not status.jobs:
+                continue
+            if results and continues(results[-1].last, status):
+                results[-1].statuses.append(status)
+                results[-1].document = document
+            else:
+                results.append(FioResult(path, Statuses(status), document))
+                kept_bytes += item.size
+            if len(results) > MAX_RUNS or kept_bytes + _packed_bytes(results) > MAX_KEPT_BYTES:
+                raise UsageError(f"{_name(path)} holds more runs and documents of fio than can be "
+                                 "read at once.", "Split it into several files.")  # fmt: skip
+        elif isinstance(item, BrokenDocument):
+            broken += 1
+        elif _FIO_PREFIX.match(item.text) and len(messages) < MAX_MESSAGES:
+            messages.append(item.text)
+    if not results:
+        message = f" It said: {printable(messages[0])}" if messages else ""
         raise UsageError(
             f"{_name(path)} contains no complete fio JSON. It was cut off, or fio ended "
-            "before it measured anything." + _first_message(items), JSON_ADVICE,
+            "before it measured anything." + message, JSON_ADVICE,
         )  # fmt: skip
-    last = valid[-1][0]
-    messages = [
-        item.text for item in items if isinstance(item, LogLine) and _FIO_PREFIX.match(item.text)
-    ]
-    broken = sum(isinstance(item, BrokenDocument) for item in items)
-    return FioResult(
-        path, tuple(status for _, status in valid), last, _options(last),
-        tuple(dict.fromkeys(messages)), broken,
-    )  # fmt: skip
+    last = results[-1]
+    last.messages, last.broken_documents = tuple(dict.fromkeys(messages)), broken
+    last.notes = tuple(reader.notes)
+    return results
 
 
-def _first_message(items: Sequence[object]) -> str:
-    messages = [i.text for i in items if isinstance(i, LogLine) and _FIO_PREFIX.match(i.text)]
-    return f" It said: {printable(messages[0])}" if messages else ""
+def read_result(path: Path) -> FioResult:
+    """Read the only run of a file. UsageError if it has none, or several."""
+    results = read_results(path)
+    if len(results) > 1:
+        raise UsageError(f"{_name(path)} holds {len(results)} runs of fio; this needs a file with "
+                         "one.", f"iopstui report {_name(path)} shows all of them.")  # fmt: skip
+    return results[0]
 
 
-def _loose_json(content: bytes) -> Iterator[Mapping[str, Any]]:
-    """JSON that another program has put on one line, or indented otherwise."""
-    match = _JSON.search(content)
-    text = content[match.start() :].decode("utf-8", "replace") if match else ""
-    decoder = json.JSONDecoder(strict=False)
-    try:
-        data, _ = decoder.raw_decode(text)
-    except (ValueError, RecursionError):
-        return
-    if isinstance(data, dict):
-        yield from (document.data for document in decode(json.dumps(data).encode(), MAX_MEMORY)
-                    if isinstance(document, Document))  # fmt: skip
-
-
-def _merge_clients(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A document of ``fio --client`` as one of a fio: its rows but the sum of all."""
-    rows = data.get("client_stats")
-    if "jobs" in data or not isinstance(rows, list):
-        return data
-    client_rows = [row for row in rows if isinstance(row, Mapping)]
-    hosts = {row.get("hostname") for row in client_rows}
-    jobs = [row for row in client_rows if row.get("jobname") != ALL_CLIENTS]
-    if len(hosts) > 1:
-        jobs = [{**row, "jobname": f"{row.get('hostname')}: {row.get('jobname')}"} for row in jobs]
-    return {**data, "jobs": jobs}
+def _packed_bytes(results: Sequence[FioResult]) -> int:
+    return sum(result.statuses.packed_bytes for result in results)
 
 
 def _options(data: Mapping[str, Any]) -> dict[str, dict[str, str]]:
@@ -204,11 +234,12 @@ def named_log(path: Path) -> LogFile:
 
 def read_log_file(file: LogFile) -> LogFile:
     """Read a log file with its lines. UsageError if it can't be read."""
-    try:
-        with open(file.path, encoding="utf-8", errors="replace") as lines:
-            file.log = read_log(file.name.kind, lines)
-    except OSError as error:
-        raise UsageError(f"Cannot read {_name(file.path)}: {error.strerror}.") from error
+    lines = (
+        line
+        for block in text_blocks(file.path)
+        for line in block.decode("utf-8", "replace").split("\n")
+    )
+    file.log = read_log(file.name.kind, lines)
     return file
 
 

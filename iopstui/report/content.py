@@ -129,7 +129,7 @@ def _promised(data: ReportData, figures: PromisedFigures) -> Iterator[Block]:
             Text(promised_volume.NOTE, "dim"),
         )
     else:
-        yield Text("No run did any I/O.")
+        yield Text(promised_volume.why_no_rows(data))
 
 
 def _folded(data: ReportData, blocks: Sequence[Block]) -> Sequence[Block]:
@@ -202,7 +202,8 @@ def _runs(data: ReportData) -> Iterator[Block]:
         return
     for run in data.runs:
         if run.all_bins:
-            yield Text(words.all_latencies(run))
+            of_run = f"Run {run.step}: " if len(data.runs) > 1 else ""
+            yield Text(of_run + words.all_latencies(run))
             table = Table(words.HISTOGRAM_HEAD, [*words.histogram_rows(run)])
             yield FoldedBlocks("The histogram as a table", [table])
 

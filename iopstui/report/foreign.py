@@ -3,7 +3,7 @@ such a file does not say."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from iopstui.report.report_data import ReportData, add_block, add_row
 from iopstui.report.sources import Source
 from iopstui.text import printable
 
+MAX_GAP_S = 86400.0
 UNNAMED_TARGET = "a target that the file does not name"
 SINGLE_DOCUMENT = (
     "The file has one document for the whole run, so there are no seconds to check it against."
@@ -37,36 +38,59 @@ def load_foreign_report(source: Source, redact: bool = False) -> ReportData:
     nothing."""
     files = [read_log_file(log) for log in source.logs]
     logs = Logs([file.log for file in files])
-    if source.result is None and not any(file.log.lines for file in files):
+    if not source.results and not any(file.log.lines for file in files):
         name = printable(str(source.path))
         raise UsageError(f"{name} has no log lines: nothing to report.")
-    result = source.result
+    results = source.results
     private = Redactor() if redact else None
-    if private is not None and result is not None:
-        private.learn([{"filename": _target(result), "host": result.host}, result.options])
-    data = _begun(source, result, logs)
-    run = Run(1)
-    data.runs.append(run)
-    if result is not None:
-        _of_result(data, run, result)
+    if private is not None:
+        for result in results:
+            private.learn([{"filename": _target(result), "host": result.host}, result.options])
+    begins = _begins(results)
+    data = _begun(source, begins, logs)
+    for number, (result, begin) in enumerate(zip(results, begins, strict=True), 1):
+        run = Run(number)
+        data.runs.append(run)
+        _of_result(data, run, result, begin)
     if files:
-        _of_logs(data, run, logs, result)
-    data.missing_facts = [*_missing_facts(result, logs, files, redact)]
-    data.disks = [_disk(disk) for disk in result.disks] if result else []
-    data.foreign = " and ".join(_of_what(result, logs))
+        if not results:
+            data.runs.append(Run(1))
+        _of_logs(data, data.runs[0], logs, results)
+    data.missing_facts = [*dict.fromkeys(_missing_facts(results, logs, files, redact))]
+    data.disks = [_disk(disk) for result in results for disk in result.disks]
+    data.foreign = " and ".join(_of_what(results, logs))
     return data if private is None else _redacted(data, private)
 
 
-def _begun(source: Source, result: FioResult | None, logs: Logs) -> ReportData:
-    duration = max(logs.end, _seconds(result.last) if result else 0.0, 1e-3)
-    ended_ms = result.last.timestamp_ms if result else 0
+def _begins(results: Sequence[FioResult]) -> list[float]:
+    """When each run began, in seconds after the first one began; runs that overlap, or are more
+    than a day apart, are put one behind the other."""
+    begins: list[float] = []
+    end = 0.0
+    for result in results:
+        begin = _began_ms(result) / 1000 - _began_ms(results[0]) / 1000
+        begins.append(begin if begins and end <= begin <= end + MAX_GAP_S else end)
+        end = begins[-1] + _seconds(result.last)
+    return begins
+
+
+def _began_ms(result: FioResult) -> float:
+    ended_ms = result.last.timestamp_ms
+    return max(0.0, ended_ms - 1000 * _seconds(result.last)) if ended_ms else 0.0
+
+
+def _begun(source: Source, begins: Sequence[float], logs: Logs) -> ReportData:
+    results = source.results
+    ends = [begin + _seconds(result.last) for begin, result in zip(begins, results, strict=True)]
+    duration = max(logs.end, 1e-3, *ends)
+    hosts = dict.fromkeys(result.host for result in results if result.host)
+    targets = dict.fromkeys(map(_target, results))
     header = form.Header(
-        "", result.host if result else "", "", "",
-        max(0.0, ended_ms - 1000 * duration) if ended_ms else 0.0,
-        Target(FILE, _target(result) if result else UNNAMED_TARGET, None),
+        "", ", ".join(hosts), "", "", _began_ms(results[0]) if results else 0.0,
+        Target(FILE, ", ".join(targets) or UNNAMED_TARGET, None),
     )  # fmt: skip
     path = source.path
-    if result is None:
+    if not results:
         path = source.logs[0].path.with_name(source.logs[0].name.prefix or source.path.name)
     return ReportData(path, header, duration, Heat(duration))
 
@@ -91,38 +115,42 @@ def _target(result: FioResult) -> str:
     return ", ".join(dict.fromkeys(names)) or UNNAMED_TARGET
 
 
-def _of_result(data: ReportData, run: Run, result: FioResult) -> None:
-    final = result.last
+def _of_result(data: ReportData, run: Run, result: FioResult, begin: float) -> None:
+    final, step = result.last, run.step
+    end = begin + max(_seconds(final), 1e-3)
     summary = fio_summary(final)
-    _fill_means(summary, result.document)
+    _fill_in(summary, result.document)
     failed = [row["name"] for row in summary["rows"] if row["error"]]
     error = "; ".join(result.messages) or (f"fio reports failed jobs: {', '.join(failed)}" if failed
                                        else "")  # fmt: skip
     names = ", ".join(dict.fromkeys(job.name for job in final.jobs))
-    run.started = events.StepStarted(0.0, 1, names, _title(final), (), True, "run", final.version)
-    run.job_run = form.JobRun(1, "", {}, None, False, _job_file(result.options))
+    run.started = events.StepStarted(
+        begin, step, names, _title(final), (), True, "run", final.version
+    )
+    run.job_run = form.JobRun(step, "", {}, None, False, _job_file(result.options))
     run.finished = events.StepFinished(
-        data.duration, 1, 1 if failed else 0, error if failed else "", False, summary
+        end, step, 1 if failed else 0, error if failed else "", False, summary
     )
     if not failed:
         data.notices += [events.Notice(0.0, "warning", message) for message in result.messages]
     builder, block = FrameBuilder(), Block(data.header, data.duration)
     for number, status in enumerate(result.statuses):
-        frame = builder.feed(_sample(number, status, number == len(result.statuses) - 1))
+        is_last = number == len(result.statuses) - 1
+        frame = builder.feed(_sample(step, number, status, is_last))
         if len(result.statuses) > 1:
-            at = max(0.0, data.duration - (final.timestamp_ms - status.timestamp_ms) / 1000)
+            at = max(begin, end - (final.timestamp_ms - status.timestamp_ms) / 1000)
             block.add(replace(frame, t=at))
             data.samples += 1
         else:
             run.add(frame, data.header.target.tree)
     add_block(data, block)
-    run.begin, run.end = 0.0, data.duration
+    run.begin, run.end = begin, end
     run.note = SINGLE_DOCUMENT if len(result.statuses) == 1 else ""
 
 
-def _sample(number: int, status: FioStatus, final: bool) -> RawSample:
+def _sample(step: int, number: int, status: FioStatus, final: bool) -> RawSample:
     at = status.timestamp_ms
-    return RawSample(number, at * 1_000_000, at, None, status, final, 1)
+    return RawSample(number, at * 1_000_000, at, None, status, final, step)
 
 
 def _disk(disk: Mapping[str, Any]) -> tuple[str, str]:
@@ -133,21 +161,34 @@ def _disk(disk: Mapping[str, Any]) -> tuple[str, str]:
     )
 
 
-def _fill_means(summary: dict[str, Any], document: Mapping[str, Any]) -> None:
-    """Means that fio states without saying of how many (before 3.19, without histograms)."""
+def _fill_in(summary: dict[str, Any], document: Mapping[str, Any]) -> None:
+    """Means that fio states without saying of how many (before 3.19, without histograms); no counts
+    where the document has none."""
     rows = [row for row in document.get("jobs") or () if isinstance(row, Mapping)]
+    uncounted = set()
     for row, raw in zip(summary["rows"], rows, strict=False):
         for name, figures in row["directions"].items():
-            block = raw[name].get("clat_ns")
-            has_value = isinstance(block, Mapping) and block.get("max")
-            if figures["clat_mean_ns"] is None and has_value:
-                figures["clat_mean_ns"] = float(block["mean"])
-                figures["lat_max_ns"] = figures["lat_max_ns"] or int(block["max"])
-                percentiles = block.get("percentile")
-                if not figures["percentiles"] and isinstance(percentiles, Mapping):
-                    figures["percentiles"] = {
-                        f"p{float(p):g}": int(v) for p, v in percentiles.items()
-                    }
+            _fill_means(figures, raw[name].get("clat_ns"))
+            if "total_ios" not in raw[name]:
+                uncounted.add(name)
+                figures["total_ios"] = figures["completed"] = None
+    for sums in (summary["total"], *(group["directions"] for group in summary["sums"])):
+        for name in uncounted & sums.keys():
+            sums[name]["total_ios"] = sums[name]["completed"] = None
+
+
+def _fill_means(figures: dict[str, Any], block: Any) -> None:
+    if figures["clat_mean_ns"] is not None or not isinstance(block, Mapping):
+        return
+    mean = block.get("mean")
+    if not block.get("max") or not isinstance(mean, (int, float)):
+        return
+    figures["clat_mean_ns"] = float(mean)
+    figures["lat_max_ns"] = figures["lat_max_ns"] or int(block["max"])
+    percentiles = block.get("percentile")
+    if not figures["percentiles"] and isinstance(percentiles, Mapping):
+        ranks = {float(p): int(v) for p, v in percentiles.items() if v}
+        figures["percentiles"] = {f"p{rank:g}": value for rank, value in ranks.items() if rank}
 
 
 def _title(status: FioStatus) -> str:
@@ -177,7 +218,7 @@ def _job_file(options: Mapping[str, Mapping[str, str]]) -> str:
     return "\n\n".join(parts)
 
 
-def _of_logs(data: ReportData, run: Run, logs: Logs, result: FioResult | None) -> None:
+def _of_logs(data: ReportData, run: Run, logs: Logs, results: Sequence[FioResult]) -> None:
     data.from_logs = True
     for row in logs.rows():
         data.samples += 1
@@ -189,8 +230,7 @@ def _of_logs(data: ReportData, run: Run, logs: Logs, result: FioResult | None) -
             run.add_bins(direction, buckets)
         run.total_bins.add(histogram.merge(bins.values()))
         run.max_ns = max((f["lat_max_ns"] or 0 for f in logs.directions().values()), default=None)
-    if result is not None:
-        run.note = run.note or ""
+    if results:
         return
     directions = logs.directions()
     name = data.path.name
@@ -204,11 +244,16 @@ def _of_logs(data: ReportData, run: Run, logs: Logs, result: FioResult | None) -
     run.note = "From fio's logs, which do not contain fio's final figures."
 
 
-def _of_what(result: FioResult | None, logs: Logs) -> Iterator[str]:
-    if result is not None:
-        kind = "JSON with histograms (json+)" if result.has_histogram else "JSON"
-        count = len(result.statuses)
-        yield f"fio's {kind}" + (f", {count} documents (--status-interval)" if count > 1 else "")
+def _of_what(results: Sequence[FioResult], logs: Logs) -> Iterator[str]:
+    if results:
+        has_histogram = all(result.has_histogram for result in results)
+        kind = "JSON with histograms (json+)" if has_histogram else "JSON"
+        runs = f", {len(results)} runs" if len(results) > 1 else ""
+        count = sum(len(result.statuses) for result in results)
+        has_seconds = count > len(results)
+        yield f"fio's {kind}{runs}" + (
+            f", {count} documents (--status-interval)" if has_seconds else ""
+        )
     for averaged in (False, True):
         kinds = sorted({log.kind for log in logs.logs if log.lines and log.averaged == averaged})
         if kinds:
@@ -218,7 +263,7 @@ def _of_what(result: FioResult | None, logs: Logs) -> Iterator[str]:
 
 
 def _missing_facts(
-    result: FioResult | None, logs: Logs, files: list[LogFile], redact: bool
+    results: Sequence[FioResult], logs: Logs, files: list[LogFile], redact: bool
 ) -> Iterator[str]:
     """Facts missing in the files."""
 
@@ -226,7 +271,7 @@ def _missing_facts(
         return f"a log of {file.name.kind}" if redact else file.path.name
 
     yield "kernel data (device counters, CPUs, interrupts): only recordings have it"
-    if result is not None:
+    for result in results:
         yield from _lacking_in_json(result, logs)
     if files and not logs.bins_of:
         yield (
@@ -242,9 +287,9 @@ def _missing_facts(
             yield f"{named(file)}: {file.log.unparsed_lines} lines are not lines of such a log"
         if not file.log.lines:
             yield f"{named(file)}: it is empty"
-    if result is None and not any(log.kind == "bw" or log.seconds for log in logs.logs):
+    if not results and not any(log.kind == "bw" or log.seconds for log in logs.logs):
         yield "bandwidth: no such log (write_bw_log)"
-    if result is None and not any(log.kind == "iops" or log.seconds for log in logs.logs):
+    if not results and not any(log.kind == "iops" or log.seconds for log in logs.logs):
         yield "IOPS: no such log (write_iops_log)"
 
 
@@ -260,6 +305,7 @@ def _lacking_in_json(result: FioResult, logs: Logs) -> Iterator[str]:
         yield f"{result.broken_documents} documents of the file, which are cut off or damaged"
     if not result.options:
         yield "the jobs' options"
+    yield from result.notes
 
 
 def _redacted(data: ReportData, private: Redactor) -> ReportData:

@@ -18,28 +18,28 @@ from iopstui.recording.foreign import (
     LogFile,
     detect_file_kind,
     named_log,
-    read_result,
+    read_results,
 )
 from iopstui.text import printable
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A recording (``path``), or a result of fio, or ``logs`` of one run, or both."""
+    """A recording (``path``), or the runs in a result of fio, or ``logs`` of one run, or both."""
 
     path: Path
-    result: FioResult | None = None
+    results: tuple[FioResult, ...] = ()
     logs: tuple[LogFile, ...] = ()
 
     @property
     def recorded(self) -> bool:
         """Whether it is a recording of ours."""
-        return self.result is None and not self.logs
+        return not self.results and not self.logs
 
     @property
     def paths(self) -> tuple[Path, ...]:
         """All its files."""
-        first = () if self.result is None and self.logs else (self.path,)
+        first = () if self.logs and not self.results else (self.path,)
         return (*first, *(log.path for log in self.logs))
 
 
@@ -66,14 +66,14 @@ def sources(paths: Sequence[Path]) -> list[Source]:
             log = named_log(path)
             logs.setdefault((path.parent, log.name.prefix), []).append(log)
         else:
-            result.append(Source(path, read_result(path) if kind == JSON else None))
+            result.append(Source(path, tuple(read_results(path)) if kind == JSON else ()))
     for (_, prefix), several in logs.items():
         place = _owner(result, prefix)
         if place is None:
-            result.append(Source(several[0].path, None, tuple(several)))
+            result.append(Source(several[0].path, (), tuple(several)))
         else:
             source = result[place]
-            result[place] = Source(source.path, source.result, (*source.logs, *several))
+            result[place] = Source(source.path, source.results, (*source.logs, *several))
     return result
 
 
@@ -82,7 +82,7 @@ def _owner(known_sources: Sequence[Source], prefix: str) -> int | None:
     owners = [
         n
         for n, source in enumerate(known_sources)
-        if source.result and source.result.names_log(prefix)
+        if len(source.results) == 1 and source.results[0].names_log(prefix)
     ]
     return owners[0] if len(owners) == 1 else None
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from iopstui.fio.stream.interleaved_output import remove_interleaved_text
 from iopstui.text import safe_text
-from iopstui.untrusted import ORJSON_FROM_BYTES, TooLarge, check_memory, parse_json
+from iopstui.untrusted import ORJSON_FROM_BYTES, PairsHook, TooLarge, check_memory, parse_json
 
 MAX_DOCUMENT_BYTES = 64 << 20
 MAX_LIVE_MEMORY = 1 << 30
@@ -63,8 +64,8 @@ class Framer:
     memory (bytes) that a document may take: more for a fio of our own than for a file.
     """
 
-    def __init__(self, limit: int = MAX_LIVE_MEMORY) -> None:
-        self._limit = limit
+    def __init__(self, limit: int = MAX_LIVE_MEMORY, pairs_hook: PairsHook | None = None) -> None:
+        self._decode = partial(decode, limit=limit, pairs_hook=pairs_hook)
         self._buffer = bytearray()
         self._in_document = False
         self._scanned = 0
@@ -83,7 +84,7 @@ class Framer:
         buffer, self._buffer = bytes(self._buffer), bytearray()
         if self._in_document:
             self._in_document = False
-            yield from decode(buffer, self._limit)
+            yield from self._decode(buffer)
 
     def _items(self, last: bool) -> Iterator[Item]:
         at = 0
@@ -136,15 +137,15 @@ class Framer:
         next_start = _opening(buffer, max(at + 1, start - 2 * len(_VERSION)), end)
         if next_start is not None:
             self._in_document = False
-            return decode(_copy_range(buffer, at, next_start), self._limit), next_start
+            return self._decode(_copy_range(buffer, at, next_start)), next_start
         if match is None:
             # a brace and the end of its line may still come in pieces
             self._scanned = max(start, len(buffer) - 4)
             return (), None
         self._in_document = False
         if match[1] == b"{":
-            return decode(_copy_range(buffer, at, match.start() + 1), self._limit), match.start(1)
-        return decode(_copy_range(buffer, at, match.end(1)), self._limit), match.end()
+            return self._decode(_copy_range(buffer, at, match.start() + 1)), match.start(1)
+        return self._decode(_copy_range(buffer, at, match.end(1))), match.end()
 
 
 def _copy_range(buffer: bytearray, begin: int, end: int) -> bytes:
@@ -198,27 +199,30 @@ def _message(line: bytes) -> Iterable[Item]:
     return (LogLine(text),) if text else ()
 
 
-def decode(body: bytes, limit: int) -> Iterator[Item]:
+def decode(body: bytes, limit: int, pairs_hook: PairsHook | None = None) -> Iterator[Item]:
     """The document in ``body``, and the messages that had got into it."""
     try:
         check_memory(body, limit)
     except TooLarge as error:
         yield BrokenDocument(len(body), str(error))
         return
-    data = _loads(body, limit, strict=True)
+    data = _loads(body, limit, True, pairs_hook)
     if data is None:
         cleaned = remove_interleaved_text(body)
         if cleaned is not None:
-            data = _loads(cleaned[0], limit, strict=False) or None
+            data = _loads(cleaned[0], limit, False, pairs_hook) or None
             for line in b"\n".join(cleaned[1]).split(b"\n") if data is not None else ():
                 yield from _message(line)
     yield BrokenDocument(len(body)) if data is None else Document(data, len(body))
 
 
-def _loads(body: bytes, limit: int, strict: bool) -> dict[str, Any] | None:
+def _loads(
+    body: bytes, limit: int, strict: bool, pairs_hook: PairsHook | None
+) -> dict[str, Any] | None:
     # not strict: fio writes tabs and control characters of job names as they are
     try:
-        data = parse_json(body, limit, strict, is_large=len(body) >= ORJSON_FROM_BYTES)
+        is_large = len(body) >= ORJSON_FROM_BYTES
+        data = parse_json(body, limit, strict, is_large, pairs_hook=pairs_hook)
     except ValueError:
         return None
     return data if isinstance(data, dict) else None

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from iopstui import format as units
-from iopstui.model.metrics.run_history import RunRow
+from iopstui.model.samples import MIXED
 from iopstui.model.volumes.promised import INSTANCE_BW, VOLUME_BW, Limit, PromisedFigures
 from iopstui.model.volumes.volume import READ, WRITE
+from iopstui.report.folding.run import Run
 from iopstui.report.report_data import ReportData
 from iopstui.text import printable
 
@@ -28,12 +30,11 @@ def title(promised: PromisedFigures) -> str:
 
 def rows(data: ReportData, promised: PromisedFigures) -> Iterator[Row]:
     """A row for each run and limit, the tightest limit first; runs without I/O have none."""
-    writes = {run.step: _writes(data, run.step) for run in data.runs}
-    for run in data.rows:
+    for run in _measured(data):
         if not run.iops or not run.bw:
             continue
         size = max(1, round(run.bw / run.iops))
-        direction = WRITE if writes.get(run.step) else READ
+        direction = WRITE if run.writes else READ
         base = promised.limits(direction, size)
         for limit in base:
             yield _row(run, size, limit)
@@ -42,7 +43,51 @@ def rows(data: ReportData, promised: PromisedFigures) -> Iterator[Row]:
                 yield _row(run, size, limit, burst=True)
 
 
-def _row(run: RunRow, size: int, limit: Limit, burst: bool = False) -> Row:
+def why_no_rows(data: ReportData) -> str:
+    """Why there is nothing to compare."""
+    missing = {
+        name
+        for run in _measured(data)
+        for name, value in (("IOPS", run.iops), ("bandwidth", run.bw))
+        if value is None
+    }
+    if not missing:
+        return "No run did any I/O."
+    return f"No comparison: the file does not state the run's {' and '.join(sorted(missing))}."
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """A run's rates (``None``: unknown), and whether it wrote more I/Os than it read."""
+
+    step: int
+    what: str
+    iops: float | None
+    bw: float | None
+    writes: bool
+
+
+def _measured(data: ReportData) -> Iterator[_Measured]:
+    """The rates of a recording's seconds; of a result of fio those that it states."""
+    if not data.foreign:
+        writes = {run.step: _writes(run) for run in data.runs}
+        for row in data.rows:
+            yield _Measured(row.step, row.what, row.iops, row.bw, writes.get(row.step, False))
+        return
+    for run in data.runs:
+        figures = {name: part for name, part in run.figures().items() if name != MIXED}
+        parts = list((figures or run.figures()).values())
+        reads, writes_ = (figures.get(name, {}).get("iops") or 0.0 for name in (READ, WRITE))
+        iops, bw = (_sum([part[name] for part in parts]) for name in ("iops", "bw_bytes"))
+        yield _Measured(run.step, run.name, iops, bw, writes_ > reads)
+
+
+def _sum(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None
+
+
+def _row(run: _Measured, size: int, limit: Limit, burst: bool = False) -> Row:
     of_bytes = limit.name in (VOLUME_BW, INSTANCE_BW)
 
     def shown(rate: float) -> str:
@@ -56,8 +101,7 @@ def _row(run: RunRow, size: int, limit: Limit, burst: bool = False) -> Row:
     )  # fmt: skip
 
 
-def _writes(data: ReportData, step: int) -> bool:
+def _writes(run: Run) -> bool:
     """Whether a run wrote more I/Os than it read."""
-    run = next(run for run in data.runs if run.step == step)
     counts = {name: sum(bins.values()) for name, bins in run.bins.items()}
     return counts.get("write", 0) > counts.get("read", 0)

@@ -88,7 +88,7 @@ def _foreign_facts(data: ReportData) -> Iterator[tuple[str, str]]:
     if header.host:
         yield "host", printable(header.host)
     yield "target", printable(header.target.path)
-    versions = [run.started.fio_version for run in data.runs if run.started]
+    versions = dict.fromkeys(run.started.fio_version for run in data.runs if run.started)
     if any(versions):
         yield "fio", ", ".join(map(printable, versions))
     yield from ((f"disk {printable(name)}, fio's count", value) for name, value in data.disks)

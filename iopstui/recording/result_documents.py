@@ -1,0 +1,286 @@
+"""Find the documents of fio in a file, whatever other programs have made of it.
+
+fio's own layout is read as a stream. The file may also be compressed, be UTF-16 (PowerShell), have
+a prefix in each line (kubectl, docker, CI), decimal commas or figures without a value (NaN), and
+hold the documents as JSON of another layout: in an array, one a line, or inside other objects.
+"""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import os
+import re
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any, cast
+
+from iopstui.errors import UsageError
+from iopstui.fio.stream.framing import BrokenDocument, Document, Framer, Item
+from iopstui.text import printable
+from iopstui.untrusted import (
+    MAX_MEMORY,
+    PairsHook,
+    TooLarge,
+    json_values,
+    parse_json,
+    reading,
+)
+
+HEAD_BYTES = 1 << 18
+MAX_BYTES = 512 << 20
+MAX_RATIO, MIN_INFLATED = 64, 64 << 20
+"""Compressed, fio's JSON has a thirtieth of its size; what is far smaller is no result."""
+MAX_OTHER_LAYOUT = 32 << 20
+"""Bytes; JSON in another layout than fio's is parsed as a whole."""
+MAX_PREFIXES = 64
+LONGEST_LINE = 1 << 20
+_STEP = 1 << 18
+_GZIP = b"\x1f\x8b"
+_VERSION = re.compile(rb'"fio version"')
+_MESSAGES_OF_DOCKER = re.compile(rb'\{"log":"(?:[^"\\]|\\.)*","stream":"')
+_TIME = re.compile(
+    rb"(?:\d{4}-\d\d-\d\d[T ]|[A-Z][a-z]{2} +\d+ )?\d\d:\d\d:\d\d(?:[.,]\d+)?"
+    rb"(?:Z|[+-]\d\d:?\d\d)?|\d+[.,]\d{3,}"
+)
+_DECIMAL_COMMA = re.compile(rb"(:\s*-?\d+),(\d+)(?=\s*[,}\r\n])")
+_NO_NUMBER = re.compile(rb"(:\s*)-?(?:nan|inf(?:inity)?)\b(?=\s*[,}\r\n])", re.IGNORECASE)
+
+
+def text_blocks(path: Path) -> Iterator[bytes]:
+    """The file's text in blocks that end with a line, as UTF-8. UsageError if it cannot be read,
+    or is too large."""
+    try:
+        with reading(path), open(path, "rb") as file:
+            yield from _lines_together(_chunks(path, file))
+    except (EOFError, zlib.error) as error:
+        raise UsageError(f"{_name(path)} is cut off or damaged: it cannot be unpacked.") from error
+
+
+def _chunks(path: Path, file: IO[bytes]) -> Iterator[bytes]:
+    begin = file.read(4)
+    file.seek(0)
+    limit, source = MAX_BYTES, file
+    if begin.startswith(_GZIP):
+        size = os.fstat(file.fileno()).st_size
+        limit = min(limit, MIN_INFLATED + MAX_RATIO * size)
+        source = cast("IO[bytes]", gzip.GzipFile(fileobj=file))
+    decoder = None
+    while data := source.read(_STEP):
+        limit -= len(data)
+        if limit < 0:
+            raise UsageError(f"{_name(path)} is too large for a fio result.")
+        if begin and data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            decoder = codecs.getincrementaldecoder("utf-16")("replace")
+        begin = b""
+        yield data if decoder is None else decoder.decode(data).encode()
+
+
+def _lines_together(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    rest, first = b"", True
+    for chunk in chunks:
+        block = rest + chunk
+        if first:
+            block, first = block.removeprefix(codecs.BOM_UTF8), False
+        end = block.rfind(b"\n") + 1
+        if not end and len(block) > LONGEST_LINE:
+            end = len(block)
+        if end:
+            yield block[:end]
+        rest = block[end:]
+    if rest:
+        yield rest
+
+
+def text_head(path: Path) -> bytes:
+    """The beginning of the file's text. UsageError as ``text_blocks``."""
+    head = b""
+    for block in text_blocks(path):
+        head += block
+        if len(head) >= HEAD_BYTES:
+            break
+    return head[:HEAD_BYTES]
+
+
+def has_document(head: bytes) -> bool:
+    """Whether a document of fio begins there, in whatever wrapping."""
+    match = _VERSION.search(head)
+    if match is not None:
+        return b"{" in head[: match.start()]
+    return _MESSAGES_OF_DOCKER.match(head) is not None and rb"\"fio version\"" in head
+
+
+class ResultReader:
+    """The documents of a file, and the text between them. ``notes``: what had to be read otherwise
+    than it stands there, in words."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.notes: list[str] = []
+        self._head = text_head(path)
+        repeated = self._head.count(b'"filename"') > 1
+        self._pairs_hook = _join_filenames if repeated else None
+        self._no_numbers = 0
+
+    def items(self) -> Iterator[Item]:
+        """Documents, messages and broken documents in order. UsageError for what is too large."""
+        sources: dict[str, _Framed] = {}
+        for label, block in self._labelled():
+            source = sources.get(label)
+            if source is None:
+                if len(sources) >= MAX_PREFIXES:
+                    raise UsageError(f"{_name(self.path)} has lines of more than {MAX_PREFIXES} "
+                                     "prefixes.", "Give each a file of its own.")  # fmt: skip
+                source = sources[label] = _Framed(self.path, self._pairs_hook)
+            yield from source.feed(self._repaired(block))
+        for source in sources.values():
+            yield from source.close()
+        if self._no_numbers:
+            self.notes.append(f"{self._no_numbers} figures, which fio states as nan or inf")
+
+    def _repaired(self, block: bytes) -> bytes:
+        """Numbers as JSON has them."""
+        if _DECIMAL_COMMA.search(self._head):
+            block = _DECIMAL_COMMA.sub(rb"\1.\2", block)
+        if b"nan" in block or b"inf" in block or b"NaN" in block or b"Inf" in block:
+            block, count = _NO_NUMBER.subn(rb"\1null", block)
+            self._no_numbers += count
+        return block
+
+    def _labelled(self) -> Iterator[tuple[str, bytes]]:
+        """The text without prefixes, by them."""
+        blocks = text_blocks(self.path)
+        if _MESSAGES_OF_DOCKER.match(self._head):
+            yield from (("", b"".join(map(_message_of_docker, block.splitlines(keepends=True))))
+                        for block in blocks)  # fmt: skip
+            return
+        patterns = _prefix_patterns(self._head)
+        if not patterns:
+            yield from (("", block) for block in blocks)
+            return
+        for block in blocks:
+            # other containers may begin later
+            patterns |= _prefix_patterns(block)
+            yield from _without_prefixes(block, patterns)
+
+
+def _without_prefixes(
+    block: bytes, patterns: Mapping[bytes, re.Pattern[bytes]]
+) -> Iterator[tuple[str, bytes]]:
+    parts: dict[bytes, list[bytes]] = {}
+    last = b""
+    for line in block.splitlines(keepends=True):
+        match = patterns[last].match(line) if last in patterns else None
+        if match is None:
+            for label, pattern in patterns.items():
+                match = pattern.match(line)
+                if match is not None:
+                    last = label
+                    break
+        if match is not None:
+            parts.setdefault(last, []).append(line[match.end() :])
+    for label, lines in parts.items():
+        yield label.decode("utf-8", "replace"), b"".join(lines)
+
+
+def _prefix_patterns(text: bytes) -> dict[bytes, re.Pattern[bytes]]:
+    """The prefixes of lines with a document's first name, each with times in it left open."""
+    patterns: dict[bytes, re.Pattern[bytes]] = {}
+    for match in _VERSION.finditer(text):
+        begin = text.rfind(b"\n", 0, match.start()) + 1
+        prefix = text[begin : match.start()].rstrip(b"[{ \t")
+        if not prefix or b'"' in prefix or b"{" in prefix or len(prefix) > 256:
+            continue
+        parts = _TIME.split(prefix)
+        label = b"<time>".join(parts)
+        if label not in patterns and len(patterns) <= MAX_PREFIXES:
+            times = rb"(?:%s)" % _TIME.pattern
+            patterns[label] = re.compile(
+                times.join(map(re.escape, parts)) + rb"(?:[ \t]|(?=\r?\n))"
+            )
+    return patterns
+
+
+def _message_of_docker(line: bytes) -> bytes:
+    try:
+        row = parse_json(line, is_large=False, exact=True)
+    except ValueError:
+        return b""
+    text = row.get("log") if isinstance(row, dict) else None
+    return text.encode("utf-8", "replace") if isinstance(text, str) else b""
+
+
+class _Framed:
+    """The documents of a text: in fio's own layout, or in any other if there is none of those."""
+
+    def __init__(self, path: Path, pairs_hook: PairsHook | None):
+        self._path = path
+        self._pairs_hook = pairs_hook
+        self._framer = Framer(MAX_MEMORY, pairs_hook)
+        self._text = bytearray()
+        self._is_framed = False
+
+    def feed(self, block: bytes) -> Iterator[Item]:
+        """Documents that ``block`` completes."""
+        if not self._is_framed and len(self._text) <= MAX_OTHER_LAYOUT:
+            self._text += block
+        yield from self._checked(self._framer.feed(block))
+
+    def close(self) -> Iterator[Item]:
+        """The rest."""
+        yield from self._checked(self._framer.close())
+        if self._is_framed:
+            return
+        if len(self._text) > MAX_OTHER_LAYOUT:
+            raise UsageError(
+                f"{_name(self._path)} is not in fio's own layout, in which more than "
+                f"{MAX_OTHER_LAYOUT >> 20} MiB can be read.",
+                "Split it, or keep fio's own output.",
+            )
+        try:
+            for value in json_values(bytes(self._text), self._pairs_hook):
+                yield from (Document(found, 0) for found in _documents_in(value))
+        except TooLarge as error:
+            raise _too_large(self._path, str(error)) from error
+
+    def _checked(self, items: Iterator[Item]) -> Iterator[Item]:
+        for item in items:
+            if isinstance(item, BrokenDocument) and item.reason:
+                raise _too_large(self._path, item.reason)
+            if isinstance(item, Document):
+                for found in _documents_in(item.data):
+                    self._is_framed = True
+                    self._text.clear()
+                    yield Document(found, item.size)
+            else:
+                yield item
+
+
+def _documents_in(value: Any, depth: int = 8) -> Iterator[Mapping[str, Any]]:
+    """A document of fio, or those inside of it."""
+    if isinstance(value, dict) and (
+        isinstance(value.get("jobs"), list) or isinstance(value.get("client_stats"), list)
+    ):
+        yield value
+    elif isinstance(value, (dict, list)) and depth:
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _documents_in(part, depth - 1)
+
+
+def _join_filenames(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object in which a repeated ``filename`` has all values: fio uses each of them."""
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        names = [name for key, name in pairs if key == "filename" and isinstance(name, str)]
+        if len(names) > 1:
+            value["filename"] = ":".join(names)
+    return value
+
+
+def _too_large(path: Path, reason: str) -> UsageError:
+    return UsageError(f"{_name(path)} has a document that is {reason}.")
+
+
+def _name(path: Path) -> str:
+    return printable(str(path))
