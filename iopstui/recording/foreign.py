@@ -14,10 +14,23 @@ from typing import Any, overload
 from iopstui.errors import UsageError
 from iopstui.fio.stream.framing import BrokenDocument, Document
 from iopstui.fio.stream.status import parse_status
-from iopstui.model.fio.log_lines import FioLog, LogName, is_log_line, log_name, read_log
+from iopstui.model.fio.log_lines import (
+    FioLog,
+    LogName,
+    is_log_line,
+    log_epoch_ms,
+    log_name,
+    read_log,
+)
 from iopstui.model.samples import FioStatus
 from iopstui.recording import layout as form
-from iopstui.recording.result_documents import ResultReader, has_document, text_blocks, text_head
+from iopstui.recording.result_documents import (
+    GZIP,
+    ResultReader,
+    has_document,
+    text_blocks,
+    text_head,
+)
 from iopstui.recording.result_rows import (
     client_labels,
     continues,
@@ -42,10 +55,14 @@ def detect_file_kind(path: Path) -> str:
         if not os.path.isfile(path):
             return OTHER
         with open(path, "rb") as file:
-            if file.read(len(form.NAME)) == form.NAME:
-                return RECORDING
+            begin = file.read(len(form.NAME))
+        if begin == form.NAME:
+            return RECORDING
         head = text_head(path)
-    except (OSError, ValueError, UsageError):
+    except UsageError:
+        # whoever reads it says what is wrong
+        return JSON if begin.startswith(GZIP) else OTHER
+    except (OSError, ValueError):
         return OTHER
     if has_document(head) or _FIO_PREFIX.match(head[:200].decode("utf-8", "replace")):
         return JSON
@@ -232,14 +249,41 @@ def named_log(path: Path) -> LogFile:
     return LogFile(path, name)
 
 
-def read_log_file(file: LogFile) -> LogFile:
-    """Read a log file with its lines. UsageError if it can't be read."""
+def log_bases_ms(files: Sequence[LogFile], result: FioResult | None) -> list[int | None]:
+    """The times that the logs' times are to count from, so that their jobs stand where they were:
+    by the logs' own wall clocks, or by the starts of the jobs in fio's JSON."""
+    epochs = [log_epoch_ms(_first_line(file.path)) for file in files]
+    first = min((epoch for epoch in epochs if epoch is not None), default=None)
+    starts = [job.job_start or 0 for job in result.last.jobs] if result else []
+    earliest = min(starts, default=0)
+    bases: list[int | None] = []
+    for file, epoch in zip(files, epochs, strict=True):
+        if epoch is None and earliest and 0 < file.name.job <= len(starts):
+            bases.append(earliest - starts[file.name.job - 1])
+        else:
+            bases.append(None if epoch is None else first)
+    return bases
+
+
+def _first_line(path: Path) -> str:
+    return text_head(path).partition(b"\n")[0].decode("utf-8", "replace")
+
+
+def read_log_file(file: LogFile, base_ms: int | None = None) -> LogFile:
+    """Read a log file with its lines, whose times count from ``base_ms``. UsageError if it can't be
+    read."""
     lines = (
         line
         for block in text_blocks(file.path)
         for line in block.decode("utf-8", "replace").split("\n")
     )
-    file.log = read_log(file.name.kind, lines)
+    try:
+        file.log = read_log(file.name.kind, lines, base_ms)
+    except ValueError as error:
+        raise UsageError(
+            f"{_name(file.path)} is too large: {error}.",
+            "Log averages instead: log_avg_msec=1000",
+        ) from error
     return file
 
 

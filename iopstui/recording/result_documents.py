@@ -37,7 +37,7 @@ MAX_OTHER_LAYOUT = 32 << 20
 MAX_PREFIXES = 64
 LONGEST_LINE = 1 << 20
 _STEP = 1 << 18
-_GZIP = b"\x1f\x8b"
+GZIP = b"\x1f\x8b"
 _VERSION = re.compile(rb'"fio version"')
 _MESSAGES_OF_DOCKER = re.compile(rb'\{"log":"(?:[^"\\]|\\.)*","stream":"')
 _TIME = re.compile(
@@ -62,7 +62,7 @@ def _chunks(path: Path, file: IO[bytes]) -> Iterator[bytes]:
     begin = file.read(4)
     file.seek(0)
     limit, source = MAX_BYTES, file
-    if begin.startswith(_GZIP):
+    if begin.startswith(GZIP):
         size = os.fstat(file.fileno()).st_size
         limit = min(limit, MIN_INFLATED + MAX_RATIO * size)
         source = cast("IO[bytes]", gzip.GzipFile(fileobj=file))

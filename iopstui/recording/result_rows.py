@@ -123,7 +123,9 @@ def continues(before: FioStatus, status: FioStatus) -> bool:
     if _identity(before) != _identity(status):
         return False
     begins = _started_s(before), _started_s(status)
-    if begins[0] is not None and begins[1] is not None:
+    # fio counts from anew when it has laid out its files
+    laid_out = not _ios(before) and not any(job.error for job in before.jobs)
+    if begins[0] is not None and begins[1] is not None and not laid_out:
         rounding = 0 if before.timestamp_ms % 1000 and status.timestamp_ms % 1000 else 1
         if abs(begins[1] - begins[0]) > ROUNDING_S + rounding:
             return False

@@ -13,11 +13,12 @@ from iopstui.errors import UsageError
 from iopstui.model import histogram
 from iopstui.model.block.target import FILE, Target
 from iopstui.model.fio.log_lines import Logs
+from iopstui.model.fio.rows import flag
 from iopstui.model.metrics.frame import FrameBuilder
 from iopstui.model.metrics.summary import fio_summary
 from iopstui.model.samples import FioStatus, RawSample
 from iopstui.recording import layout as form
-from iopstui.recording.foreign import FioResult, LogFile, read_log_file
+from iopstui.recording.foreign import FioResult, LogFile, log_bases_ms, read_log_file
 from iopstui.report.folding.block import Block
 from iopstui.report.folding.heat import Heat
 from iopstui.report.folding.run import Run
@@ -36,8 +37,9 @@ SINGLE_DOCUMENT = (
 def load_foreign_report(source: Source, redact: bool = False) -> ReportData:
     """The report data of a result, of logs, or of both. UsageError if a log can't be read, or says
     nothing."""
-    files = [read_log_file(log) for log in source.logs]
-    logs = Logs([file.log for file in files])
+    bases = log_bases_ms(source.logs, source.results[0] if source.results else None)
+    files = [read_log_file(log, base) for log, base in zip(source.logs, bases, strict=True)]
+    logs = Logs([file.log for file in files], any(map(_logs_maxima, source.results)))
     if not source.results and not any(file.log.lines for file in files):
         name = printable(str(source.path))
         raise UsageError(f"{name} has no log lines: nothing to report.")
@@ -86,7 +88,7 @@ def _begun(source: Source, begins: Sequence[float], logs: Logs) -> ReportData:
     hosts = dict.fromkeys(result.host for result in results if result.host)
     targets = dict.fromkeys(map(_target, results))
     header = form.Header(
-        "", ", ".join(hosts), "", "", _began_ms(results[0]) if results else 0.0,
+        "", ", ".join(hosts), "", "", _began_ms(results[0]) if results else logs.began_ms,
         Target(FILE, ", ".join(targets) or UNNAMED_TARGET, None),
     )  # fmt: skip
     path = source.path
@@ -244,6 +246,14 @@ def _of_logs(data: ReportData, run: Run, logs: Logs, results: Sequence[FioResult
     run.note = "From fio's logs, which do not contain fio's final figures."
 
 
+def _logs_maxima(result: FioResult) -> bool:
+    """Whether the lines of its averaged logs are maxima."""
+    return any(
+        flag(options, "log_max_value") or options.get("log_window_value", "").strip() == "max"
+        for options in result.options.values()
+    )
+
+
 def _of_what(results: Sequence[FioResult], logs: Logs) -> Iterator[str]:
     if results:
         has_histogram = all(result.has_histogram for result in results)
@@ -257,8 +267,9 @@ def _of_what(results: Sequence[FioResult], logs: Logs) -> Iterator[str]:
     for averaged in (False, True):
         kinds = sorted({log.kind for log in logs.logs if log.lines and log.averaged == averaged})
         if kinds:
+            windows = "maxima" if logs.maxima else "averages"
             yield f"fio's logs of {', '.join(kinds)}, " + (
-                "averages over time windows" if averaged else "every I/O"
+                f"{windows} over time windows" if averaged else "every I/O"
             )
 
 
@@ -280,7 +291,10 @@ def _missing_facts(
                "percentiles (without log_avg_msec they hold every I/O)" if logs.mean_of
                else "no such log (write_lat_log)")
         )  # fmt: skip
-    if len({file.name.job for file in files}) > 1:
+    if logs.maxima:
+        yield "rates and means over time: the logs hold the maxima of windows (log_max_value)"
+    has_starts = all(file.log.epoch or file.log.base_ms for file in files[1:])
+    if len({file.name.job for file in files}) > 1 and not has_starts:
         yield "when the jobs began: each log counts from its own job's start"
     for file in files:
         if file.log.unparsed_lines:

@@ -244,8 +244,11 @@ def _latency_sum(block: object, bin_total: int | None) -> LatencySum | None:
     if not isinstance(block, dict):
         return None
     count = _int(block["N"]) if "N" in block else bin_total
+    # nan, in a result that was read from a file
+    if count is None or block.get("mean", 0.0) is None:
+        return None
     mean = _float(block.get("mean"))
-    if count is None or (count > 0 and mean == 0.0 and not _int(block.get("max"))):
+    if count > 0 and mean == 0.0 and not _int(block.get("max")):
         return None
     return LatencySum(mean, count)
 

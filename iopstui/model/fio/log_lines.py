@@ -1,15 +1,19 @@
 """Parse the lines of fio's logs (write_lat_log= and similar) into seconds, without I/O.
 
 A line is ``time, value, direction, block size, offset, ...`` (fio HOWTO, "Log File Formats"): ms
-since the job began; ns (latencies), KiB/s (bw) or I/Os (iops). With log_avg_msec a line stands for
-a window that ends at its time, and has no block size; otherwise it is one I/O.
+since the job began (with log_unix_epoch since 1970); ns (latencies), KiB/s (bw) or I/Os (iops).
+With log_avg_msec a line stands for a window that ends at its time, and has no block size; otherwise
+it is one I/O. With per_job_logs=0 the lines of each job follow those of the one before, so that the
+time jumps back.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import sub
 from typing import Any
 
 from iopstui.model.histogram import bucket_key, merge, percentile_name, percentiles
@@ -18,12 +22,18 @@ from iopstui.model.samples import READ, TRIM, WRITE
 KINDS = ("clat", "lat", "slat", "iops", "bw")
 """What is logged; of several logs of single I/Os the first tells the most."""
 LATENCIES = KINDS[:3]
-_NAME = re.compile(r"(.*?)_?(clat|slat|lat|iops|bw)(?:\.(\d+))?\.log", re.DOTALL)
+_NAME = re.compile(r"(.*?)_?(clat|slat|lat|iops|bw)(?:\.(\d{1,9}))?\.log(?:\.gz)?", re.DOTALL)
 _DIRECTIONS = {"0": READ, "1": WRITE, "2": TRIM}
 _PERCENTILES = (50.0, 95.0, 99.0, 99.9, 99.99)
 EPOCH_MS = 10**11
 SHORT_SHARE = 0.2
+LENGTHS_EXAMINED = 1000
+MAX_CUT_SHARE = 1.1
 LONGEST_S = 30 * 86400.0
+MAX_WINDOWS = 2_000_000
+MAX_BUCKETS = 1_000_000
+"""Of all seconds of a log together."""
+MAX_INTERVALS = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,24 +71,65 @@ class SecondIos:
 
 
 @dataclass(slots=True)
+class Windows:
+    """The windows of one job and direction: each begins where the one before ended, the first at
+    ``begin`` (``None``: nothing says when; as long as the others)."""
+
+    begin: float | None
+    ends: array[float] = field(default_factory=lambda: array("d"))
+    values: array[float] = field(default_factory=lambda: array("d"))
+
+    def until(self, run_end: float) -> Iterator[tuple[float, float, float]]:
+        """Begin, end and value of each. fio writes no line for a window that the job's end cuts
+        short, so the last value counts to the run's end if that is no more than a window away."""
+        begin, last = self.first_begin, self.ends[-1]
+        missing = run_end - last
+        for end, value in zip(self.ends, self.values, strict=True):
+            yield begin, end, value
+            begin = end
+        if 0 < missing <= MAX_CUT_SHARE * self.length:
+            yield last, run_end, self.values[-1]
+
+    @property
+    def length(self) -> float:
+        """The usual length of a window, in seconds."""
+        ends = self.ends[:LENGTHS_EXAMINED]
+        lengths: list[float] = sorted(map(sub, ends[1:], ends))
+        if lengths:
+            return lengths[len(lengths) // 2]
+        return 1.0 if self.begin is None else max(0.0, self.ends[0] - self.begin)
+
+    @property
+    def first_begin(self) -> float:
+        """When the first window began."""
+        return self.ends[0] - self.length if self.begin is None else self.begin
+
+
+@dataclass(slots=True)
 class FioLog:
     """A parsed log. ``seconds`` holds single I/Os by second and direction, ``windows`` the lines of
-    an averaged log: (begin, end, direction, value). ``lines`` were parsed,
-    ``unparsed_lines`` not;
-    ``epoch``: its times are those of the wall clock (log_unix_epoch), counted from the first."""
+    an averaged log by job (of one log for all jobs) and direction. ``lines`` were parsed,
+    ``unparsed_lines`` not; ``epoch``: its times are those of the wall clock (log_unix_epoch),
+    counted from ``base_ms``."""
 
     kind: str
     seconds: dict[int, dict[str, SecondIos]] = field(default_factory=dict)
-    windows: list[tuple[float, float, str, float]] = field(default_factory=list)
+    windows: dict[tuple[int, str], Windows] = field(default_factory=dict)
     end: float = 0.0
     lines: int = 0
     unparsed_lines: int = 0
     epoch: bool = False
+    base_ms: int = 0
 
     @property
     def averaged(self) -> bool:
         """Whether its lines are windows."""
         return bool(self.windows)
+
+    @property
+    def window_count(self) -> int:
+        """How many windows it has."""
+        return sum(len(windows.ends) for windows in self.windows.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +155,18 @@ def _is_count(cell: str) -> bool:
     return cell.isascii() and cell.isdecimal() and len(cell) <= 19
 
 
-def read_log(kind: str, lines: Iterable[str]) -> FioLog:
-    """Fold a log's lines, in memory that grows with its seconds alone."""
-    log = FioLog(kind)
-    first, before = 0, dict[str, float]()
+def log_epoch_ms(line: str) -> int | None:
+    """The time of a log's first line, if it is that of the wall clock."""
+    at = int(line.partition(",")[0]) if is_log_line(line) else 0
+    return at if at > EPOCH_MS else None
+
+
+def read_log(kind: str, lines: Iterable[str], base_ms: int | None = None) -> FioLog:
+    """Fold a log's lines, in memory that grows with its seconds alone. Its times count from
+    ``base_ms`` (``None``: the job's start, or the first line's). ValueError for a log of more
+    seconds, windows or different latencies than can be kept."""
+    log = FioLog(kind, base_ms=base_ms or 0)
+    reader = _Reader(log)
     for line in lines:
         if not is_log_line(line):
             log.unparsed_lines += bool(line.strip())
@@ -115,18 +174,54 @@ def read_log(kind: str, lines: Iterable[str]) -> FioLog:
         cells = [cell.strip() for cell in line.split(",")]
         at, value, direction = int(cells[0]), int(cells[1]), _DIRECTIONS[cells[2]]
         if not log.lines and at > EPOCH_MS:
-            first, log.epoch = at, True
+            log.epoch = True
+            log.base_ms = at if base_ms is None else base_ms
         log.lines += 1
-        at = max(0, at - first)
+        at = max(0, at - log.base_ms)
         log.end = max(log.end, at / 1000)
         size = int(cells[3]) if _is_count(cells[3]) else 0
         if size:
-            second = log.seconds.setdefault(at // 1000, {})
-            _add_io(second.setdefault(direction, SecondIos()), kind, value, size)
+            reader.add_io(at, direction, value, size)
         else:
-            log.windows.append((before.get(direction, 0.0), at / 1000, direction, float(value)))
-            before[direction] = at / 1000
+            reader.add_window(at, direction, value)
     return log
+
+
+class _Reader:
+    """Puts the lines of a log where they belong."""
+
+    def __init__(self, log: FioLog) -> None:
+        self._log = log
+        self._job = self._windows = self._buckets = 0
+        self._last: dict[str, int] = {}
+
+    def add_io(self, at: int, direction: str, value: int, size: int) -> None:
+        """Add a line that is one I/O."""
+        second = self._log.seconds.setdefault(at // 1000, {})
+        ios = second.setdefault(direction, SecondIos())
+        known = len(ios.bins)
+        _add_io(ios, self._log.kind, value, size)
+        self._buckets += len(ios.bins) - known + (ios.count == 1)
+        if self._buckets > MAX_BUCKETS:
+            raise ValueError(f"more than {MAX_BUCKETS:,} seconds and different latencies")
+
+    def add_window(self, at: int, direction: str, value: int) -> None:
+        """Add a line of an averaged log."""
+        log = self._log
+        if at < self._last.get(direction, at):
+            # the next job's lines
+            self._job += 1
+            self._last.clear()
+        self._last[direction] = at
+        windows = log.windows.get((self._job, direction))
+        if windows is None:
+            begin = None if log.epoch else max(0, -log.base_ms) / 1000
+            windows = log.windows[self._job, direction] = Windows(begin)
+        windows.ends.append(at / 1000)
+        windows.values.append(value)
+        self._windows += 1
+        if self._windows > MAX_WINDOWS:
+            raise ValueError(f"more than {MAX_WINDOWS:,} windows")
 
 
 def _add_io(ios: SecondIos, kind: str, value: int, size: int) -> None:
@@ -140,15 +235,21 @@ def _add_io(ios: SecondIos, kind: str, value: int, size: int) -> None:
 
 
 class Logs:
-    """Logs of one run together: of several jobs, of several kinds."""
+    """Logs of one run together: of several jobs, of several kinds. ``maxima``: lines of averaged
+    logs are the highest values of their windows (log_max_value), from which no rate or mean is
+    made."""
 
-    def __init__(self, logs: Sequence[FioLog]) -> None:
+    def __init__(self, logs: Sequence[FioLog], maxima: bool = False) -> None:
         self.logs = tuple(logs)
-        self.end = max((log.end for log in logs), default=0.0)
+        self.maxima = maxima
+        begins = [w.first_begin for log in logs if log.epoch for w in log.windows.values()]
+        # the first window of all began before the time from which all count
+        self._lead = max(0.0, -min(begins, default=0.0))
+        self.end = max((log.end for log in logs), default=0.0) + self._lead
         single = [log for log in logs if log.seconds]
         self.kind = min((log.kind for log in single), key=KINDS.index, default="")
         self._single = [log for log in single if log.kind == self.kind]
-        means = [log for log in logs if log.averaged]
+        means = [log for log in logs if log.averaged and not maxima]
         self._windows = {
             kind: [log for log in means if log.kind == kind]
             for kind in KINDS
@@ -188,19 +289,66 @@ class Logs:
             mean = sums.total_ns / sums.count if sums.count and self.bins_of else None
             yield LogRow(end, length, sums.count / length, sums.bytes / length, mean, sums.bins)
 
+    @property
+    def began_ms(self) -> float:
+        """When its times begin, since 1970; 0 if the logs do not say."""
+        bases = [log.base_ms for log in self.logs if log.epoch]
+        return min(bases) - 1000 * self._lead if bases else 0.0
+
+    @property
+    def _width(self) -> float:
+        """The length of a row of averages."""
+        lengths = sorted(windows.length for logs in self._windows.values()
+                         for log in logs for windows in log.windows.values())  # fmt: skip
+        return max(1.0, lengths[len(lengths) // 2]) if lengths else 1.0
+
     def _averaged(self) -> Iterator[LogRow]:
-        lengths = sorted(end - begin for logs in self._windows.values()
-                         for log in logs for begin, end, _, _ in log.windows)  # fmt: skip
-        width = max(1.0, lengths[len(lengths) // 2]) if lengths else 1.0
-        iops, bw = (
-            _mean_by_interval(self._windows.get(kind, ()), width) for kind in ("iops", "bw")
+        width = self._width
+        iops, bw, mean = (
+            {index: total / seconds for index, (total, seconds) in sums.items()}
+            for sums in (self._sums(kind, width) for kind in ("iops", "bw", self.mean_of))
         )
-        mean = _mean_by_interval(self._windows.get(self.mean_of, ()), width, joined=True)
         for index in sorted({*iops, *bw, *mean}):
+            if index and self.end - index * width < SHORT_SHARE * width:
+                continue
             end = min((index + 1) * width, max(self.end, index * width + 1e-3))
             speed = bw.get(index)
             yield LogRow(end, end - index * width, iops.get(index),
                          None if speed is None else 1024 * speed, mean.get(index))  # fmt: skip
+
+    def _sums(self, kind: str, width: float, direction: str = "") -> dict[int, tuple[float, float]]:
+        """By the number of each interval of ``width`` seconds: what the logs of a kind say of each
+        job and direction, times the seconds of that, and the seconds that any of them covers (of
+        latencies: that all of them cover together)."""
+        totals: dict[int, list[float]] = {}
+        covered: dict[int, float] = {}
+        reached = 0
+        for windows in self._windows_of(kind, direction):
+            own: dict[int, float] = {}
+            for begin, end, value in windows.until(self.end - self._lead):
+                for index, seconds in _intervals_reached(
+                    begin + self._lead, end + self._lead, width
+                ):
+                    sums = totals.setdefault(index, [0.0, 0.0])
+                    sums[0] += value * seconds
+                    sums[1] += seconds
+                    own[index] = own.get(index, 0.0) + seconds
+                    reached += 1
+                    if reached > MAX_INTERVALS:
+                        raise ValueError("its windows are far longer than most of them")
+            for index, seconds in own.items():
+                covered[index] = max(covered.get(index, 0.0), seconds)
+        joined = kind in LATENCIES
+        return {
+            index: (total, seconds if joined else covered[index])
+            for index, (total, seconds) in totals.items()
+        }
+
+    def _windows_of(self, kind: str, direction: str) -> Iterator[Windows]:
+        for log in self._windows.get(kind, ()):
+            for (_, name), windows in log.windows.items():
+                if not direction or name == direction:
+                    yield windows
 
     def directions(self) -> dict[str, dict[str, Any]]:
         """Figures of the whole by direction, named as in ``fio_summary``."""
@@ -209,14 +357,7 @@ class Logs:
             return {name: self._figures(name) for name in (READ, WRITE, TRIM) if name in present}
         figures = {}
         for name in (READ, WRITE, TRIM):
-            means = {
-                kind: _mean_by_interval(
-                    [_of_direction(log, name) for log in logs],
-                    max(self.end, 1e-3),
-                    joined=kind in LATENCIES,
-                ).get(0)
-                for kind, logs in self._windows.items()
-            }
+            means = {kind: _mean(self._sums(kind, self._width, name)) for kind in self._windows}
             if any(value is not None for value in means.values()):
                 figures[name] = self._mean_figures(means)
         return figures
@@ -269,30 +410,9 @@ _EMPTY: dict[str, Any] = {
 }  # fmt: skip
 
 
-def _of_direction(log: FioLog, name: str) -> FioLog:
-    return FioLog(log.kind, windows=[window for window in log.windows if window[2] == name])
-
-
-def _mean_by_interval(
-    logs: Sequence[FioLog], width: float, joined: bool = False
-) -> dict[int, float]:
-    """Mean over each interval of ``width`` seconds, by its number: of what a log says of one
-    direction over time, and the sum of these; ``joined``: their mean."""
-    streams: dict[tuple[int, str], dict[int, list[float]]] = {}
-    covered: dict[int, float] = {}
-    for number, log in enumerate(logs):
-        for begin, end, name, value in log.windows:
-            for index, seconds in _intervals_reached(begin, end, width):
-                sums = streams.setdefault((number, name), {}).setdefault(index, [0.0, 0.0])
-                sums[0] += value * seconds
-                sums[1] += seconds
-                covered[index] = max(covered.get(index, 0.0), sums[1])
-    means = {}
-    for index, covered_s in covered.items():
-        parts = [stream[index] for stream in streams.values() if index in stream]
-        total_s = sum(seconds for _, seconds in parts) if joined else covered_s
-        means[index] = sum(value for value, _ in parts) / total_s
-    return means
+def _mean(sums: Mapping[int, tuple[float, float]]) -> float | None:
+    seconds = sum(part for _, part in sums.values())
+    return sum(total for total, _ in sums.values()) / seconds if seconds else None
 
 
 def _intervals_reached(begin: float, end: float, width: float) -> Iterator[tuple[int, float]]:

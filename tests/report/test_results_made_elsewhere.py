@@ -1,0 +1,321 @@
+"""Results of fio as others keep them: several in a file, wrapped, of other versions, from logs."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fio_recordings import NAMES, unpacked
+
+from iopstui.errors import UsageError
+from iopstui.model.fio.log_lines import Logs, read_log
+from iopstui.recording.foreign import read_result, read_results
+from iopstui.report.files import rendered
+from iopstui.report.report_options import ReportOptions
+
+BEGAN_MS = 1_795_731_763_855
+OPTIONS = {"name": "a", "filename": "/data/f1", "rw": "randread", "bs": "4k"}
+
+
+def direction(ios: int, ms: int) -> dict[str, Any]:
+    latency = {"min": 1000, "max": 90_000, "mean": 5000.0, "stddev": 1.0, "N": ios}
+    return {
+        "io_bytes": 4096 * ios, "io_kbytes": 4 * ios, "bw_bytes": 4096 * ios * 1000 // ms,
+        "bw": 4 * ios * 1000 // ms, "iops": ios * 1000 / ms, "runtime": ms, "total_ios": ios,
+        "clat_ns": {**latency, "percentile": {"50.000000": 4000, "99.000000": 9000}},
+        "lat_ns": latency,
+    }  # fmt: skip
+
+
+def document(
+    name: str = "a", ios: int = 2000, ms: int = 2000, began_ms: int = BEGAN_MS, **options: str
+) -> dict[str, Any]:
+    ended_ms = began_ms + ms
+    row = {
+        "jobname": name, "groupid": 0, "error": 0, "eta": 0, "elapsed": -(-ms // 1000),
+        "job options": {**OPTIONS, "name": name, **options}, "read": direction(ios, ms),
+    }  # fmt: skip
+    return {
+        "fio version": "fio-3.33", "timestamp": ended_ms // 1000, "timestamp_ms": ended_ms,
+        "jobs": [row],
+    }  # fmt: skip
+
+
+def fio_layout(value: object) -> str:
+    return json.dumps(value, indent=2, separators=(",", " : ")) + "\n"
+
+
+def report(path: Path, *more: Path, **options: Any) -> dict[str, Any]:
+    data: dict[str, Any] = json.loads(rendered([path, *more], "json", ReportOptions(**options)))
+    return data
+
+
+def rows(path: Path) -> list[tuple[int, str, int]]:
+    """Run, job and I/Os of each row of a report."""
+    return [
+        (run["step"], row["name"], row["directions"]["read"]["total_ios"])
+        for run in report(path)["recordings"][0]["runs"]
+        for row in run["summary"]["rows"]
+    ]
+
+
+TWO = [document("a"), document("b", 600, began_ms=BEGAN_MS + 4000)]
+SAME = [document("a"), document("a", began_ms=BEGAN_MS + 3000)]
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda documents: "".join(map(fio_layout, documents)),
+        lambda documents: json.dumps(documents),
+        lambda documents: json.dumps(documents, indent=2),
+        lambda documents: json.dumps(documents, indent=0),
+        lambda documents: "\n".join(map(json.dumps, documents)),
+        lambda documents: json.dumps({"results": [{"fio": d} for d in documents]}, indent=4),
+    ],
+)
+@pytest.mark.parametrize("documents", [TWO, SAME])
+def test_each_result_of_a_file_is_a_run(
+    write: Callable[[list[dict[str, Any]]], str], documents: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    path = tmp_path / "out.json"
+    path.write_text(write(documents))
+    ios = [2000, 600 if documents is TWO else 2000]
+    assert rows(path) == [(1, "a", ios[0]), (2, documents[1]["jobs"][0]["jobname"], ios[1])]
+    text = rendered([path], "md")
+    assert "2 runs" in text and "Verified" not in text and "--status-interval)" not in text
+    with pytest.raises(UsageError, match="holds 2 runs"):
+        read_result(path)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_documents_of_one_fio_are_one_run(name: str, tmp_path: Path) -> None:
+    assert len(read_results(unpacked(name, tmp_path))) == 1
+
+
+def test_runs_stand_where_they_were_in_time(tmp_path: Path) -> None:
+    path = tmp_path / "out.json"
+    path.write_text("".join(map(fio_layout, TWO)))
+    runs = report(path)["recordings"][0]["runs"]
+    assert [(run["begin"], run["end"]) for run in runs] == [(0, 2), (4, 6)]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda line, n: f"2026-01-01T00:00:00.{n:09}Z {line}",
+        lambda line, n: f"2026-01-01T00:00:{n % 60:02}.{n:09}+01:00 stdout F {line}",
+        lambda line, n: f"[pod/fio-x7k2p/fio] {line}",
+        lambda line, n: f"fio-1  | {line}",
+        lambda line, n: f"Nov {n % 9 + 1:2} 10:00:{n % 60:02} host fio[77]: {line}",
+        lambda line, n: f"0: {line}",
+        lambda line, n: json.dumps({"log": f"{line}\n", "stream": "stdout", "time": "x"},
+                                   separators=(",", ":")),
+    ],
+)  # fmt: skip
+def test_the_prefix_of_each_line_is_taken_off(
+    change: Callable[[str, int], str], tmp_path: Path
+) -> None:
+    path = tmp_path / "log.txt"
+    lines = ["fio: starting", *fio_layout(document()).splitlines(), ""]
+    path.write_text("".join(f"{change(line, n)}\n" for n, line in enumerate(lines)))
+    assert rows(path) == [(1, "a", 2000)]
+
+
+def test_lines_of_two_pods_are_told_apart(tmp_path: Path) -> None:
+    path = tmp_path / "log.txt"
+    pods = [fio_layout(each).splitlines() for each in TWO]
+    mixed = [f"[pod/{n}/fio] {line}\n" for lines in zip(*pods, strict=True)
+             for n, line in enumerate(lines)]  # fmt: skip
+    path.write_text("".join(mixed))
+    assert rows(path) == [(1, "a", 2000), (2, "b", 600)]
+
+
+@pytest.mark.parametrize(
+    "encode",
+    [
+        lambda text: text.encode("utf-16"),
+        lambda text: b"\xff\xfe" + text.replace("\n", "\r\n").encode("utf-16-le"),
+        lambda text: text.encode("utf-8-sig"),
+        lambda text: gzip.compress(text.encode()),
+        lambda text: gzip.compress(text.encode("utf-16")),
+    ],
+)
+def test_other_encodings_are_read(encode: Callable[[str], bytes], tmp_path: Path) -> None:
+    path = tmp_path / "out.json"
+    path.write_bytes(encode(fio_layout(document())))
+    assert rows(path) == [(1, "a", 2000)]
+
+
+def test_a_compressed_file_that_is_cut_off(tmp_path: Path) -> None:
+    path = tmp_path / "out.json.gz"
+    path.write_bytes(gzip.compress(fio_layout(TWO).encode())[:-20])
+    with pytest.raises(UsageError, match="cut off or damaged"):
+        rendered([path], "md")
+
+
+@pytest.mark.parametrize("word", ["nan", "-nan", "NaN", "inf"])
+def test_a_figure_without_a_value_is_unknown(word: str, tmp_path: Path) -> None:
+    path = tmp_path / "out.json"
+    text = fio_layout(document()).replace('"mean" : 5000.0', f'"mean" : {word}')
+    path.write_text(text)
+    figures = report(path)["recordings"][0]["runs"][0]["summary"]["rows"][0]["directions"]["read"]
+    assert figures["clat_mean_ns"] is None and figures["total_ios"] == 2000
+    assert "2 figures, which fio states as nan or inf" in rendered([path], "md")
+
+
+def test_decimal_commas_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "out.json"
+    path.write_text(
+        fio_layout(document()).replace("1000.0", "1000,250000").replace("5000.0", "5000,5")
+    )
+    figures = report(path)["recordings"][0]["runs"][0]["summary"]["rows"][0]["directions"]["read"]
+    assert (figures["iops"], figures["clat_mean_ns"]) == (1000.25, 5000.5)
+
+
+# -- clients
+
+
+def client_row(host: str, ios: int, port: int = 8765, **options: str) -> dict[str, Any]:
+    [row] = document("w1", ios, ios)["jobs"]
+    del row["elapsed"]
+    return {**row, "job options": {**OPTIONS, **options}, "hostname": host, "port": port}
+
+
+def of_clients(*client_rows: Mapping[str, Any]) -> dict[str, Any]:
+    return {"fio version": "fio-3.33", "timestamp": 1795732304, "client_stats": list(client_rows)}
+
+
+def test_the_newest_rows_of_each_client_count(tmp_path: Path) -> None:
+    path = tmp_path / "out.json"
+    interim = [client_row(host, ios) for ios in (900, 1900, 3000) for host in ("host-b", "host-a")]
+    total = {**client_row("host-a", 5000), "jobname": "All clients"}
+    path.write_text(fio_layout(of_clients(*interim[:4], total, *interim[4:])))
+    assert rows(path) == [(1, "host-b: w1", 3000), (1, "host-a: w1", 3000)]
+
+
+def test_clones_of_a_client_are_no_older_rows(tmp_path: Path) -> None:
+    path = tmp_path / "out.json"
+    clones = [client_row("host-a", ios, numjobs="2") for ios in (900, 901, 3000, 3001)]
+    path.write_text(fio_layout(of_clients(*clones)))
+    assert rows(path) == [(1, "w1", 3000), (1, "w1", 3001)]
+
+
+def test_two_servers_of_one_host_keep_their_ports(tmp_path: Path) -> None:
+    path = tmp_path / "out.json"
+    path.write_text(fio_layout(of_clients(client_row("n1", 10), client_row("n1", 20, 8766))))
+    assert rows(path) == [(1, "n1:8765: w1", 10), (1, "n1:8766: w1", 20)]
+
+
+# -- fio 2, repeated options
+
+
+def test_fio_2_counts_kib_and_microseconds(tmp_path: Path) -> None:
+    path = tmp_path / "out.json"
+    clat = {"min": 39, "max": 12000, "mean": 245.5, "percentile": {"50.000000": 96, "0.00": 0}}
+    read = {"io_bytes": 1_280_000, "bw": 128_000, "iops": 8000.0, "runtime": 10_000, "clat": clat,
+            "slat": {"mean": 1.5}}  # fmt: skip
+    job = {"jobname": "r", "error": 0, "job options": {"bs": "16k"}, "read": read}
+    old = {"fio version": "fio-2.17", "timestamp": 1_500_000_000, "jobs": [job]}
+    path.write_text(fio_layout(old))
+    [run] = report(path)["recordings"][0]["runs"]
+    figures = run["summary"]["rows"][0]["directions"]["read"]
+    assert figures["io_bytes"] == 1_310_720_000 and figures["bw_bytes"] == 131_072_000
+    assert figures["clat_mean_ns"] == 245_500 and figures["lat_max_ns"] == 12_000_000
+    assert figures["percentiles"] == {"p50": 96_000}
+    # the file has no count of I/Os
+    assert figures["total_ios"] is None and figures["completed"] is None
+    assert "| 1 | r | read | – | 8000.0 |" in rendered([path], "md")
+
+
+def test_all_file_names_of_a_job_count(tmp_path: Path) -> None:
+    path = tmp_path / "out.json"
+    more = '"filename" : "f1",\n "size" : "4m",\n "filename" : "f2"'
+    path.write_text(fio_layout(document()).replace('"filename" : "/data/f1"', more))
+    text = rendered([path], "md")
+    assert "| target | f1:f2 |" in text and "\nfilename=f1:f2\n" in text
+
+
+# -- against a volume
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_one_document_is_compared_with_a_volume(missing: bool, tmp_path: Path) -> None:
+    from iopstui.cli.volume_options import parse_volume
+
+    volume = parse_volume("aws/gp3,size=500g", "--against")
+    path = tmp_path / ("x_iops.1.log" if missing else "out.json")
+    path.write_text("500, 1000, 0, 0\n1000, 1000, 0, 0\n" if missing else fio_layout(document()))
+    text = rendered([path], "md", ReportOptions(against=volume))
+    assert "No run did any I/O" not in text
+    if missing:
+        assert "the file does not state the run's bandwidth" in text
+    else:
+        assert "| volume IOPS | 3,000 IOPS | 1,000 IOPS | 33 % |" in text
+
+
+# -- logs
+
+
+def csv_rows(*paths: Path) -> list[tuple[float, float]]:
+    """Time and IOPS of each row."""
+    table = list(csv.reader(rendered(list(paths), "csv").splitlines()))[1:]
+    return [(float(row[0]), float(row[2])) for row in table]
+
+
+def test_jobs_in_one_log_are_added_up(tmp_path: Path) -> None:
+    path = tmp_path / "h_iops.log"
+    block = "".join(f"{at}, 1000, 0, 0, 0\n" for at in range(500, 3001, 500))
+    path.write_text(3 * block)
+    assert csv_rows(path) == [(1, 3000), (2, 3000), (3, 3000)]
+    assert "| 1 | h | read | – | 3000.0 |" in rendered([path], "md")
+
+
+def test_the_wall_clock_of_logs_places_jobs_in_time(tmp_path: Path) -> None:
+    paths = [tmp_path / f"ep_iops.{job}.log" for job in (1, 2)]
+    for path, second in zip(paths, (0, 4), strict=True):
+        begin = 1_700_000_000_000 + 1000 * second
+        path.write_text("".join(f"{begin + at}, 1000, 0, 0, 0\n" for at in range(500, 3001, 500)))
+    assert csv_rows(*paths) == [(t, 1000) for t in (1, 2, 3, 5, 6, 7)]
+    text = rendered(paths, "md")
+    assert "| 1 | ep | read | – | 1000.0 |" in text and "when the jobs began" not in text
+
+
+def test_the_times_of_json_place_jobs_in_time(tmp_path: Path) -> None:
+    result = document("a", write_iops_log="ep")
+    result["jobs"].append({**result["jobs"][0], "jobname": "b"})
+    for number, row in enumerate(result["jobs"]):
+        row["job_start"] = BEGAN_MS + 4000 * number
+    (tmp_path / "out.json").write_text(fio_layout(result))
+    paths = [tmp_path / f"ep_iops.{job}.log" for job in (1, 2)]
+    for path in paths:
+        path.write_text("".join(f"{at}, 1000, 0, 0, 0\n" for at in range(500, 3001, 500)))
+    assert csv_rows(tmp_path / "out.json", *paths) == [(t, 1000) for t in (1, 2, 3, 5, 6, 7)]
+
+
+def test_maxima_are_no_means(tmp_path: Path) -> None:
+    (tmp_path / "out.json").write_text(fio_layout(document(write_lat_log="m", log_max_value="1")))
+    log = tmp_path / "m_clat.1.log"
+    log.write_text("1000, 900000, 0, 0\n2000, 800000, 0, 0\n")
+    text = rendered([tmp_path / "out.json", log], "md")
+    assert "maxima of windows (log_max_value)" in text and "maxima over time windows" in text
+    assert Logs([read_log("clat", log.read_text().splitlines())], maxima=True).rows() == []
+
+
+@pytest.mark.parametrize("size", [0, 4096])
+def test_a_log_of_too_many_seconds_is_refused(
+    size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from iopstui.model.fio import log_lines
+
+    monkeypatch.setattr(log_lines, "MAX_WINDOWS", 1000)
+    monkeypatch.setattr(log_lines, "MAX_BUCKETS", 1000)
+    path = tmp_path / "x_clat.1.log"
+    path.write_text("".join(f"{at * 1000}, 7, 0, {size}\n" for at in range(2000)))
+    with pytest.raises(UsageError, match=r"is too large: more than 1,000 .*"):
+        rendered([path], "md")
