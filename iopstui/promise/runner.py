@@ -27,6 +27,7 @@ from iopstui.model.promise.verdict import (
     judge_drained,
     rate_interval,
     untested_rows,
+    without_refuted_limits,
 )
 from iopstui.preflight.shared_scratch import SharedScratch
 from iopstui.promise.setup import (
@@ -95,6 +96,7 @@ class PromiseRunner:
                     self._single_latencies[check.rw] = measured.latency_ns
             for check in self.setup.todo:
                 self._check(check, scratch)
+                self.verdicts = without_refuted_limits(self.verdicts, self.setup.tolerance)
             for check, reason in self.setup.skipped.items():
                 self.verdicts += untested_rows(check, reason)
         finally:

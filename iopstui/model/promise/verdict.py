@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from iopstui.model.experiment.baseline import batch_spread
 from iopstui.model.metrics.statistics.student_t import t_quantile
 from iopstui.model.promise.checks import LATENCY, Check, QueueDepth
-from iopstui.model.volumes.promised import Limit
+from iopstui.model.volumes.promised import INSTANCE_BW, INSTANCE_IOPS, VOLUME_BW, Limit
 
 PASS, FAIL, UNDECIDED = "PASS", "FAIL", "can't tell"
 BATCHES = 5
@@ -30,6 +30,7 @@ MAX_ABOVE_SHARE = 0.5
 """Share of the I/Os in flight; if the device holds less than half of them, it need not be it."""
 MAX_OTHER_SHARE = 0.05
 """Share of the device's bytes; a file system's own are less."""
+_REFUTED = "near a limit that another row exceeds, so that it is not the reason; measure again"
 _LIMIT_BY_RULE = {
     "job-cpu": CPU_LIMIT, "softirq-cpu": CPU_LIMIT, "cpu-wait": CPU_LIMIT,
     "more-jobs-than-cpus": CPU_LIMIT, "throttled": "a cgroup's CPU limit",
@@ -258,6 +259,38 @@ def _judge_latency(check: Check, measured: Measurement, tolerance: float) -> Ver
     if round(measured.seconds) < MIN_SECONDS:
         return replace(row, result=UNDECIDED, why=WHY_TOO_SHORT)
     return replace(row, result=FAIL, binding="latency of the volume")
+
+
+def without_refuted_limits(rows: Sequence[Verdict], tolerance: float) -> list[Verdict]:
+    """Drop binding limits that other rows exceed: a rate near such a limit is chance."""
+    return [
+        replace(row, binding="", why=_REFUTED if row.result == UNDECIDED else row.why)
+        if any(_exceeds_limit_of(other, row, tolerance) for other in rows)
+        else row
+        for row in rows
+    ]
+
+
+def _exceeds_limit_of(other: Verdict, row: Verdict, tolerance: float) -> bool:
+    """Whether another row measured more than the limit that a row names allows."""
+    if other.measured is None or LATENCY in (other.check.kind, row.check.kind):
+        return False
+    limit, named = _limit_named(other.check, row.binding), _limit_named(row.check, row.binding)
+    if limit is None or named is None:
+        return False
+    # reads and writes of a volume may have a limit each
+    sizes = other.check.block_size, row.check.block_size
+    is_shared = limit.name in (INSTANCE_IOPS, INSTANCE_BW) or (
+        limit.name == VOLUME_BW and math.isclose(limit.rate * sizes[0], named.rate * sizes[1])
+    )
+    is_shared |= other.check.direction == row.check.direction
+    return is_shared and other.measured > limit.rate * (1 + max(tolerance, MAX_OTHER_SHARE))
+
+
+def _limit_named(check: Check, name: str) -> Limit | None:
+    """The limit of this name, while a burst lasts if there is one."""
+    limits = check.limits if check.burst is None else check.burst_limits
+    return next((limit for limit in limits if limit.name == name), None)
 
 
 def is_promise_met(rows: Sequence[Verdict]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from iopstui.format import clock
@@ -33,7 +34,8 @@ class VolumeGauge:
     """Follows the credits of one kind (``kind``: IOPS or THROUGHPUT) of a promised volume.
 
     How many there were at first cannot be seen, so ``level`` is what is left at most, until the
-    rate falls to the baseline: then it is ``known`` to have been 0.
+    rate falls to the baseline: then it is ``known`` to have been 0. A burst that goes on without
+    any credits left is ``refuted``: the volume is not the one that was promised.
     """
 
     promised: PromisedFigures
@@ -41,9 +43,11 @@ class VolumeGauge:
     level: float = 0.0
     known: bool = False
     rate: float | None = None
+    refuted: bool = False
     _recent: deque[bool] = field(default_factory=lambda: deque(maxlen=BASELINE_SECONDS))
     _was_above: bool = False
     _burst_seconds: int = 0
+    _empty_seconds: int = 0
 
     def __post_init__(self) -> None:
         bucket = self.bucket
@@ -69,6 +73,8 @@ class VolumeGauge:
         in_burst = rate > BURST_FACTOR * bucket.refill
         self._was_above |= in_burst
         self._burst_seconds = self._burst_seconds + 1 if in_burst else 0
+        self._empty_seconds = self._empty_seconds + 1 if in_burst and not self.level else 0
+        self.refuted |= self._empty_seconds >= BASELINE_SECONDS
         at_base = abs(rate - bucket.refill) <= NEAR_BASELINE * bucket.refill
         self._recent.append(at_base and (disk.aqu_sz or 0.0) >= MIN_QUEUE)
         if self._was_above and len(self._recent) == BASELINE_SECONDS and all(self._recent):
@@ -89,7 +95,7 @@ class VolumeGauge:
     def text(self) -> str:
         """Remaining credits in a few words; "" if they are unknown."""
         bucket, rate = self.bucket, self.rate
-        if bucket is None or rate is None:
+        if bucket is None or rate is None or self.refuted:
             return ""
         lasts = bucket.lasts_s(rate, self.level)
         if self._burst_seconds == 1:
@@ -142,9 +148,17 @@ def fitting_limit(
     rate: float,
     burst: bool = False,
     volumes: int = 1,
+    other_rates: Sequence[tuple[int, float]] = (),
 ) -> Limit | None:
     """The limit that a flat rate of such I/Os stands at, on so many ``volumes`` together; ``None``:
-    none is so near."""
+    none is so near. Other runs of this direction had ``other_rates`` of (block size, I/Os per
+    second): a limit that one of them exceeds is not reached."""
+    exceeded = {
+        limit.name
+        for size, other_rate in other_rates
+        for limit in figures.limits(direction, size, burst)
+        if other_rate > (1 + NEAR_LIMIT) * _combined_rate(limit, volumes)
+    }
     rated_limits = [
         (_combined_rate(limit, volumes), limit)
         for limit in figures.limits(direction, block_size, burst)
@@ -152,6 +166,6 @@ def fitting_limit(
     candidates = [
         (abs(rate - most), limit)
         for most, limit in rated_limits
-        if abs(rate - most) <= NEAR_LIMIT * most
+        if abs(rate - most) <= NEAR_LIMIT * most and limit.name not in exceeded
     ]
     return min(candidates, key=lambda pair: pair[0], default=(0.0, None))[1]

@@ -26,6 +26,7 @@ from iopstui.model.promise.verdict import (
     judge_drained,
     rate_interval,
     untested_rows,
+    without_refuted_limits,
 )
 from iopstui.model.volumes.promised import INSTANCE_IOPS, VOLUME_BW, VOLUME_IOPS, promised_figures
 
@@ -90,6 +91,39 @@ def one(check: Check, found: Measurement, tolerance: float = SOFT) -> tuple[str,
 )
 def test_a_flat_promise(found: Measurement, expected: tuple[str, str]) -> None:
     assert one(PLAIN, found) == expected
+
+
+SEVERAL = list_checks(promised_figures(CATALOG.volume("azure/p40")))
+RANDOM, RANDOM_WRITES, READS, WRITES = (check for check in SEVERAL if check.kind != LATENCY)
+
+
+def test_a_limit_binds_only_if_no_other_row_exceeds_it() -> None:
+    by_bytes = {check.rw: _limit_rate(check, VOLUME_BW) for check in SEVERAL}
+    (near,) = judge(READS, at(by_bytes["read"]), SOFT)
+    (far,) = judge(WRITES, at(10 * by_bytes["write"]), SOFT)
+    assert near.binding == VOLUME_BW
+    assert [row.binding for row in without_refuted_limits([near, far], SOFT)] == ["", ""]
+    assert without_refuted_limits([near, far], SOFT)[0].result == PASS
+    (as_near,) = judge(WRITES, at(by_bytes["write"]), SOFT)
+    assert without_refuted_limits([near, as_near], SOFT) == [near, as_near]
+    # IOPS are limited for reads and for writes, each by itself
+    (iops,) = judge(RANDOM, at(_limit_rate(RANDOM, VOLUME_IOPS)), SOFT)
+    (others,) = judge(RANDOM_WRITES, at(10 * _limit_rate(RANDOM_WRITES, VOLUME_IOPS)), SOFT)
+    assert without_refuted_limits([iops, others], SOFT)[0].binding == VOLUME_IOPS
+    assert without_refuted_limits([iops, replace(others, check=READS)], SOFT)[0].binding == ""
+
+
+def test_an_instance_s_limit_is_one_for_reads_and_writes() -> None:
+    (row,) = judge(ON_SMALL, at(_limit_rate(ON_SMALL, INSTANCE_IOPS)), SOFT)
+    assert (row.result, row.binding) == (UNDECIDED, INSTANCE_IOPS)
+    writes = replace(ON_SMALL, direction="write", rw="randwrite")
+    (more,) = judge(writes, at(2 * _limit_rate(writes, INSTANCE_IOPS)), SOFT)
+    (first, _) = without_refuted_limits([row, more], SOFT)
+    assert first.binding == "" and "another row exceeds" in first.why
+
+
+def _limit_rate(check: Check, name: str) -> float:
+    return next((limit.rate for limit in check.limits if limit.name == name), 0.0)
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,19 @@ def test_an_empty_bucket_at_most_is_an_empty_bucket() -> None:
     assert not gauge.known and gauge.text() == "burst credits used up"
 
 
+def test_a_burst_without_credits_refutes_the_promise() -> None:
+    gauge = fed(3000, 3000, 310, 295, 300, 3000, 3000, 3000, 3000)
+    assert gauge.refuted and gauge.text() == ""
+    assert not fed(3000, 3000, 310, 295, 300, 3000, 3000, 300).refuted
+
+
+def test_a_limit_that_another_run_exceeds_is_not_the_one_reached() -> None:
+    bought = promised_figures(CATALOG.volume("aws/gp2"), 1000)
+    assert fitting_limit(bought, "read", 4096, 3000) is not None
+    assert fitting_limit(bought, "read", 4096, 3000, other_rates=[(16384, 2900)]) is not None
+    assert fitting_limit(bought, "read", 4096, 3000, other_rates=[(16384, 9000)]) is None
+
+
 def test_large_ios_take_as_many_credits_as_the_provider_counts() -> None:
     (gauge,) = gauges(GP2)
     assert gauge.used(disk(10, size=256 << 10)) == 10

@@ -159,8 +159,10 @@ def _limit_text(evidence: Evidence, now: SteadyRun) -> str:
     from iopstui.model.volumes.gauge import fitting_limit
 
     direction, count = "write" if now.shape.writes else "read", max(1, len(evidence.devices))
+    others = [(run.shape.block_size, run.iops) for run in evidence.earlier_runs
+              if run.shape.block_size and run.shape.writes == now.shape.writes]  # fmt: skip
     for burst, more in ((False, ""), (True, " in a burst")):
-        limit = fitting_limit(volume, direction, size, now.iops, burst, count)
+        limit = fitting_limit(volume, direction, size, now.iops, burst, count, others)
         if limit is not None and limit.name.startswith("instance") and volume.instance is not None:
             suffix = " to all volumes together" if count > 1 else ""
             return f", which is what {volume.instance.id} allows{suffix} ({limit.name}{more})"
