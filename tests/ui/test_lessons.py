@@ -77,7 +77,7 @@ async def test_a_lesson_from_the_list_to_its_end() -> None:
         assert isinstance(app.screen, Dashboard) and app.screen.tab == 2
         assert session.requests[-1].overrides["iodepth"] == "1"
         assert shows(app, "run 1 of 2: One at a time")
-        assert shows(app, "3 Device (iostat): aqu-sz stays below 1")
+        assert shows(app, "3 Numbers: aqu-sz stays below 1")
         assert shows(app, "1 IOPS: the line")
         session.tick(3)
         await settle(pilot)

@@ -11,19 +11,23 @@ from iopstui.lesson.page import READY, SKIPPED, AnswerVerdict, ShownPage, Table
 from iopstui.model.lesson.pages import RUN_STEP
 from iopstui.text import printable
 from iopstui.ui.draw.style import Charset
-from iopstui.ui.lesson.rows import PANES
+from iopstui.ui.lesson.rows import pane_name
 
 PagePart = str | Table
 """Markdown, or a table of figures."""
 
 
 def page_parts(
-    page: ShownPage, verdicts: Sequence[AnswerVerdict], charset: Charset, repeatable: str = ""
+    page: ShownPage,
+    verdicts: Sequence[AnswerVerdict],
+    charset: Charset,
+    repeatable: str = "",
+    tabbed: bool = False,
 ) -> list[PagePart]:
     """Parts of the page, without the choices of a question. ``repeatable`` names a run that failed
-    or was disturbed."""
+    or was disturbed, ``tabbed``: the dashboard shows one pane at a time."""
     parts: list[PagePart] = []
-    for part in _page_parts(page, verdicts, repeatable):
+    for part in _page_parts(page, verdicts, repeatable, tabbed):
         if isinstance(part, Table):
             parts.append(part)
         elif parts and isinstance(parts[-1], str):
@@ -34,7 +38,7 @@ def page_parts(
 
 
 def _page_parts(
-    page: ShownPage, verdicts: Sequence[AnswerVerdict], repeatable: str
+    page: ShownPage, verdicts: Sequence[AnswerVerdict], repeatable: str, tabbed: bool
 ) -> Iterator[PagePart]:
     yield f"# {printable(page.title)}"
     if page.state == SKIPPED:
@@ -52,7 +56,8 @@ def _page_parts(
     if page.look and page.state == READY:
         yield "### Look at"
         yield "\n".join(
-            f"- **{PANES[pane][0]}**: {printable(sentence)}" for pane, sentence in page.look
+            f"- **{pane_name(pane, tabbed)}**: {printable(sentence)}"
+            for pane, sentence in page.look
         )
     if page.kind == RUN_STEP and page.state == READY:
         yield "*Enter starts the run.*"

@@ -22,6 +22,7 @@ from iopstui.model.lesson.pages import ASK
 from iopstui.text import printable
 from iopstui.ui.core.modal import Hint, KeyLine
 from iopstui.ui.dashboard.side_charts import SideCharts
+from iopstui.ui.draw.layout import large
 from iopstui.ui.draw.style import BOLD, DIM, KEY, WARNING, Charset
 from iopstui.ui.lesson.markdown import page_parts
 from iopstui.ui.lesson.rows import end_page
@@ -149,7 +150,11 @@ class LessonPage(Screen[None]):
             if isinstance(part, Table)
             else PageText(part, parser_factory=_parser, open_links=False)
             for part in page_parts(
-                page, self._progress.verdicts(page), self._charset, self._progress.repeatable
+                page,
+                self._progress.verdicts(page),
+                self._charset,
+                self._progress.repeatable,
+                not large(*self.app.size),
             )
         ]
         if page.choices:

@@ -11,7 +11,8 @@ from iopstui.format import counted, latency, number
 from iopstui.lesson.page import ShownPage
 from iopstui.model.lesson.text import VisibleParagraph
 from iopstui.text import printable, with_breaks, without_breaks
-from iopstui.ui.draw.rows import Line, Piece, Row, pad, rule
+from iopstui.ui.draw.layout import TABS
+from iopstui.ui.draw.rows import Line, Piece, Row, capital, pad, rule
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, FINDING, KEY, SELECTED, WARNING, Charset
 from iopstui.ui.lesson.state import END, LessonProgress
 
@@ -83,6 +84,12 @@ def end_page(progress: LessonProgress) -> ShownPage:
 # -- the strip
 
 
+def pane_name(pane: str, tabbed: bool) -> str:
+    """The title of a pane; with tabs that of the tab that shows it, and its key."""
+    name, tab = PANES[pane]
+    return f"{tab + 1} {capital(TABS[tab])}" if tabbed and tab is not None else name
+
+
 def strip_rows(
     progress: LessonProgress, tabbed: bool, layout: bool, width: int, height: int, charset: Charset
 ) -> list[Row]:
@@ -130,10 +137,7 @@ def _look_rows(
     run = progress.run_page
     looks: list[list[StyledText]] = []
     for pane, sentence in run.look if run is not None else ():
-        name, tab = PANES[pane]
-        if tabbed and tab is not None:
-            name = f"{tab + 1} {name.removesuffix(', this second')}"
-        looks.append([(f"{name}: ", BOLD), (printable(sentence), None)])
+        looks.append([(f"{pane_name(pane, tabbed)}: ", BOLD), (printable(sentence), None)])
     if not looks:
         return [[("measuring", DIM)]]
     rows = [row for look in looks for row in _wrap(look, width - 2)]
