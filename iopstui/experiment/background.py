@@ -54,7 +54,7 @@ class BackgroundExperiments:
         setup = preview_setup(
             plan, session.target, self._job_target, session.devices, conditions, find_fio(), Roots()
         )
-        setup = replace(setup, write_budget=session.budget.most)
+        setup = replace(setup, write_budget=session.budget.most, write_rate=session.budget.rate)
         lines = [*form_lines(setup)]
         try:
             progress = setup.progress(None, session.interval_s)

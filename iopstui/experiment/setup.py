@@ -50,6 +50,8 @@ class ExperimentSetup:
     """Must be unchanged to resume an interrupted run: fio, the kernel, the target (name: value)."""
     requested_seed: int | None = None
     write_budget: int | None = None
+    write_rate: float | None = None
+    """Bytes/s that such a job wrote before (``None``: not known)."""
 
     @property
     def kind(self) -> str:
@@ -75,7 +77,9 @@ class ExperimentSetup:
         """Return the plan in the order in which the interrupted run began it."""
         if progress is None or not progress.points:
             return self
-        return replace(self, plan=replace(self.plan, seed=progress.seed))
+        rates = [point.write_bw for point in progress.points.values() if point.write_bw]
+        rate = sum(rates) / len(rates) if rates else self.write_rate
+        return replace(self, plan=replace(self.plan, seed=progress.seed), write_rate=rate)
 
 
 def preview_setup(
@@ -238,7 +242,9 @@ def writes_text(setup: ExperimentSetup) -> str:
     return max_writes_text(*_write_bounds(setup))
 
 
-def _write_bounds(setup: ExperimentSetup) -> tuple[int, bool, float | None, int | None, int | None]:
+def _write_bounds(
+    setup: ExperimentSetup,
+) -> tuple[int, bool, float | None, int | None, int | None, float | None]:
     """The arguments of ``max_writes_text``."""
     job_target, preview = setup.job_target, setup.preview
     uses_scratch = job_target is not None and job_target.kind == kinds.DIRECTORY
@@ -251,7 +257,7 @@ def _write_bounds(setup: ExperimentSetup) -> tuple[int, bool, float | None, int 
         if preview.writes and setup.plan.points <= MAX_BOUNDED_STEPS
         else None
     )
-    return (scratch, preview.writes, seconds, setup.write_budget, bound)
+    return (scratch, preview.writes, seconds, setup.write_budget, bound, setup.write_rate)
 
 
 def _bytes_at_rate(plan: Plan) -> int | None:

@@ -33,7 +33,7 @@ from iopstui.session.fio.fio_run import (
     ReadyToStart,
     hanging_text,
 )
-from iopstui.session.fio.write_budget import bytes_written
+from iopstui.session.fio.write_budget import bytes_written, written_per_s
 from iopstui.session.own_cpus import OwnCpus
 from iopstui.session.run_preparation import RunPreparation, recheck_writes
 from iopstui.session.session_options import RunPolicy
@@ -391,7 +391,8 @@ class Runs:
         run = self.run
         assert run is not None
         self._release(final=True)
-        self._budget.end(run.bytes_written_in(finished.phase), finished.phase == LAYOUT)
+        rate = written_per_s(run.last_status)
+        self._budget.end(run.bytes_written_in(finished.phase), finished.phase == LAYOUT, rate)
         if finished.phase == LAYOUT and run.phase == RUN:
             self._start_phase()
             return

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fio_recordings import statuses
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +17,7 @@ from iopstui.session.fio.write_budget import (
     WriteBudget,
     max_writes_text,
     short_budget_text,
+    written_per_s,
 )
 
 MIB = 1 << 20
@@ -67,6 +69,10 @@ def test_without_a_budget_everything_goes_and_a_read_costs_nothing() -> None:
             "writes: for 1 min 30 s at full speed (83.8 GiB at 1 GB/s), no limit set",
         ),
         (
+            (0, True, 90.0, None, None, 1.5 * MIB),
+            "writes: for 1 min 30 s at full speed (135 MiB at the last run's 1.5 MiB/s), no limit",
+        ),
+        (
             (0, True, None, None),
             "writes: at full speed, no limit set (--write-budget 200g sets one)",
         ),
@@ -91,10 +97,27 @@ def test_it_is_said_before(arguments: tuple[int, bool, float, int | None], words
         ((MIB, True, 9.0, MIB, 2 * MIB), "writes up to 1 MiB"),
         ((0, True, None, None), "writes without a limit"),
         ((0, True, 2.0, None), "writes about 1.86 GiB at 1 GB/s, no limit set"),
+        (
+            (0, True, 2.0, None, None, 3.0 * MIB),
+            "writes about 6 MiB at the last run's 3 MiB/s, no limit set",
+        ),
     ],
 )
 def test_the_same_in_a_few_words(arguments: tuple[Any, ...], words: str) -> None:
     assert short_budget_text(*arguments) == words
+
+
+def test_a_run_s_own_rate_is_kept_for_the_next_estimate() -> None:
+    budget = WriteBudget()
+    budget.end(MIB, True, 5.0)
+    assert budget.rate is None, "laying out files is no measure of the job"
+    status = statuses("3.42-b-randrw-gtod")[-1]
+    budget.end(MIB, False, written_per_s(status))
+    parts = [job.directions["write"] for job in status.jobs]
+    longest = max(part.runtime_ms for part in parts)
+    assert budget.rate == pytest.approx(1000 * sum(p.io_bytes for p in parts) / longest)
+    budget.end(0, False, written_per_s(statuses("3.42-a-randread-grp")[-1]))
+    assert budget.rate, "a run that only reads does not change it"
 
 
 def test_what_was_said_of_a_job_is_held_against_what_fio_counts() -> None:

@@ -96,6 +96,13 @@ class Point:
         return None if self.latency_ns is None else self.iops * self.latency_ns / 1e9
 
     @property
+    def write_bw(self) -> float | None:
+        """Bytes written per second, if reads and writes are of one size; ``None``: not known."""
+        if self.write_iops is None or not self.iops:
+            return None
+        return self.bw * self.write_iops / self.iops
+
+    @property
     def ios_per_joule(self) -> float | None:
         """I/Os for each joule that the CPU packages used, idle power included."""
         return ratio(self.iops, self.watts)

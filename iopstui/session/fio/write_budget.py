@@ -29,13 +29,14 @@ EXAMPLE = 1_000_000_000
 class WriteBudget:
     """A limit on writes. ``most`` is in bytes, over all runs of a session (``None``: no limit).
     ``used`` counts written bytes, scratch files included. ``exceeded``: a run was ended or refused
-    for it."""
+    for it. ``rate`` is what the session's last writing run wrote per second (``None``: none)."""
 
     def __init__(self, most: int | None = None, announce: bool = False) -> None:
         self.most = most
         self.announce = announce
         self.used = 0
         self.exceeded = False
+        self.rate: float | None = None
         self._largest_run = 0
         self._run_bytes = 0
         self._rate_start: tuple[float, int] | None = None
@@ -54,7 +55,9 @@ class WriteBudget:
         from iopstui.fio.write_bound import run_seconds
 
         bound = self._bound.total if self._bound is not None else None
-        return max_writes_text(layout, not job.read_only, run_seconds(job.text), self.most, bound)
+        return max_writes_text(
+            layout, not job.read_only, run_seconds(job.text), self.most, bound, self.rate
+        )
 
     def exceeded_count(self, written: int) -> str:
         """Why the run has to end: fio has ``written`` more than announced. "" if it may go on."""
@@ -125,9 +128,10 @@ class WriteBudget:
             bound.nominal <= remaining and self._run_bytes <= bound.total
         )
 
-    def end(self, written: int, layout: bool = False) -> None:
-        """Record that the run is over and how many bytes it wrote; ``layout``: bytes laid out
-        once."""
+    def end(self, written: int, layout: bool = False, rate: float | None = None) -> None:
+        """Record that the run is over and how many bytes it wrote, ``rate`` per second; ``layout``:
+        bytes laid out once."""
+        self.rate = self.rate if layout or not rate else rate
         self._run_bytes = max(self._run_bytes, written)
         self.used += self._run_bytes
         self._largest_run = self._largest_run if layout else max(self._largest_run, self._run_bytes)
@@ -157,12 +161,29 @@ def bytes_written(status: FioStatus | None) -> int:
     return sum(job.directions["write"].io_bytes for job in status.jobs if "write" in job.directions)
 
 
+def written_per_s(status: FioStatus | None) -> float | None:
+    """Bytes per second that the jobs wrote; ``None`` if they wrote nothing."""
+    jobs = status.jobs if status is not None else ()
+    writes = [job.directions["write"] for job in jobs if "write" in job.directions]
+    seconds = max((part.runtime_ms for part in writes), default=0) / 1000
+    return bytes_written(status) / seconds if seconds and bytes_written(status) else None
+
+
+def _written_text(seconds: float, rate: float | None) -> str:
+    """ "12.1 GiB at the last run's 41.4 MiB/s", or for 1 GB/s where no rate is known."""
+    if rate is None:
+        return f"{size(round(seconds * EXAMPLE))} at 1 GB/s"
+    return f"{size(round(seconds * rate))} at the last run's {size(round(rate))}/s"
+
+
 def max_writes_text(
-    scratch: int, writes: bool, seconds: float | None, most: int | None, bound: int | None = None
-) -> str:
+    scratch: int, writes: bool, seconds: float | None, most: int | None, bound: int | None = None,
+    rate: float | None = None,
+) -> str:  # fmt: skip
     """How much will be written at most, in words: ``scratch`` bytes of scratch files, and what
     jobs that write do in ``seconds`` (``None``: not known), ``bound`` bytes at most (``None``: they
-    go on as long as there is time)."""
+    go on as long as there is time). Such a job wrote ``rate`` bytes/s before (``None``: not
+    known)."""
     files = f"{size(scratch)} of scratch files" if scratch else ""
     first = f"{files}, then " if files else ""
     if not writes:
@@ -175,14 +196,15 @@ def max_writes_text(
     if seconds is None:
         return f"writes: {first}at full speed, no limit set (--write-budget 200g sets one)"
     return (
-        f"writes: {first}for {duration(seconds)} at full speed ({size(round(seconds * EXAMPLE))} "
-        "at 1 GB/s), no limit set (--write-budget 200g sets one)"
+        f"writes: {first}for {duration(seconds)} at full speed ({_written_text(seconds, rate)}), "
+        "no limit set (--write-budget 200g sets one)"
     )
 
 
 def short_budget_text(
-    scratch: int, writes: bool, seconds: float | None, most: int | None, bound: int | None = None
-) -> str:
+    scratch: int, writes: bool, seconds: float | None, most: int | None, bound: int | None = None,
+    rate: float | None = None,
+) -> str:  # fmt: skip
     """Return the budget in a few words, without options of the command line."""
     if not writes:
         return f"reads only, after writing {size(scratch)}" if scratch else "reads only"
@@ -192,4 +214,4 @@ def short_budget_text(
         return f"writes up to {size(most)}"
     if seconds is None:
         return "writes without a limit"
-    return f"writes about {size(round(seconds * EXAMPLE))} at 1 GB/s, no limit set"
+    return f"writes about {_written_text(seconds, rate)}, no limit set"
