@@ -394,7 +394,9 @@ class RawSample:
     ``final`` marks fio's last document. ``step`` numbers the fio runs of a session: counters
     are never subtracted across two of them; 0 = no run. ``own_busy_s`` is iopstui's own CPU time,
     that of the process which guards fio included. ``probe`` is what the probe printed last, if
-    that is new. ``nvme`` has the drives' own counters by controller, likewise.
+    that is new. ``nvme`` has the drives' own counters by controller, likewise. ``read_bytes`` and
+    ``written_bytes`` are what fio's processes have had block devices read and write so far
+    (/proc/PID/io; buffered writes count when they dirty a page); ``None``: not read.
     """
 
     seq: int
@@ -409,3 +411,5 @@ class RawSample:
     own_busy_s: float | None = None
     probe: ProbeSample | None = None
     nvme: Mapping[str, DriveReading] = field(default_factory=dict)
+    read_bytes: int | None = None
+    written_bytes: int | None = None

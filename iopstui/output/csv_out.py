@@ -23,7 +23,7 @@ from iopstui.text import printable
 
 _FIRST_COLUMNS = ("t", "wall_ms", "utc", "step", "seconds", "flags.*")
 _FORMULA = ("=", "+", "-", "@")
-_WAITS = ("ios", "cpu", "above", "queue", "device", "unknown")
+_WAITS = ("ios", "cpu", "above", "queue", "device", "unknown", "cache", "unsent")
 _OMITTED = {"ios", "bytes", "n", "bins_of", "bins"}
 
 

@@ -235,6 +235,8 @@ def wait_data(waits: Waits | None) -> Object | None:
         "ios": waits.ios,
         "cpu": waits.cpu,
         "above": waits.above,
+        "cache": waits.cache,
+        "unsent": waits.unsent,
         "layers": waits.layers,
         "queue": waits.queue,
         "device": waits.device,

@@ -10,7 +10,7 @@ from iopstui.model.findings.finding import Finding
 from iopstui.model.fio.interval import DirectionInterval, FioInterval
 from iopstui.model.metrics.cpus.cpu_frames import CpuFrame
 from iopstui.model.metrics.frame import Frame, JobFrame
-from iopstui.model.metrics.waits import JobLoad, Stack, Waits, place_waits
+from iopstui.model.metrics.waits import DirectionLoad, JobLoad, Stack, Waits, place_waits
 from iopstui.model.rates import CpuLoad, DiskRates
 
 PER_CPU = Mapping[int, float]
@@ -167,7 +167,9 @@ def _waits(
         total = interval.total
         if total.iops is None or total.lat_ns is None:
             return None
-        load = JobLoad(total.iops * total.lat_ns / 1e9, total.iops, total.bw, waited)
+        ios = total.iops * total.lat_ns / 1e9
+        direct = DirectionLoad("", total.iops, total.bw, direct=True, ios=ios)
+        load = JobLoad(ios, total.iops, waited, directions=(direct,))
     return place_waits(stack, disks, load)
 
 

@@ -7,7 +7,9 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
+import psutil
 import pytest
 
 from iopstui.linux.process import job_threads
@@ -205,3 +207,15 @@ def test_how_the_scheduler_treats_a_job() -> None:
         niced = os.getpriority(os.PRIO_PROCESS, 0) + 7
         for job in JobThreads(pid).sample():
             assert (job.nice, job.policy) == (min(niced, 19), os.SCHED_IDLE)
+
+
+def test_bytes_on_block_devices_are_those_of_all_processes() -> None:
+    with played(FORKS) as (pid, said):
+        jobs = JobThreads(pid)
+        counted = jobs.block_io()
+        if not Path(f"/proc/{pid}/io").exists():
+            assert counted is None
+            return
+        each = [psutil.Process(one).io_counters() for one in (pid, *map(int, said.split()))]
+        assert counted == (sum(io.read_bytes for io in each), sum(io.write_bytes for io in each))
+    assert jobs.block_io() is None

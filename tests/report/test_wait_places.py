@@ -145,7 +145,9 @@ def test_a_series_has_a_column_for_each_wait_place() -> None:
     figures = [None] * 11
     append(series, 1.0, 1.0, 1.0, *figures, *wait_values(waits, ("dm-0", "vda")))
     append(series, 1.0, 2.0, 1.0, *figures)
-    assert [series[name][0] for name in wait_names(("dm-0", "vda"))[1:]] == [1.0, 1.0, 2.0, 0.0]
+    assert [series[name][0] for name in wait_names(("dm-0", "vda"))[1:]] == [
+        1.0, 0.0, 0.0, 1.0, 2.0, 0.0
+    ]  # fmt: skip
     assert str(series["wait.cpu"][0]) == str(series["wait.unknown"][1]) == "nan"
 
 

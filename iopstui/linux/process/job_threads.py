@@ -10,6 +10,7 @@ from iopstui.model.samples import JobThread
 
 MAX_THREADS = 64
 MAX_WORKERS = 64
+MAX_PROCESSES = 256
 # fio's own: its main thread and the helper that prints the status
 OWN_THREADS = 2
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -39,6 +40,25 @@ class JobThreads:
         self._indexes: dict[int, int] = {}
         self._workers: dict[int, _Workers] = {}
         self._workers_left = MAX_WORKERS
+
+    def block_io(self) -> tuple[int, int] | None:
+        """Bytes that all of fio's processes have had block devices read and write so far; ``None``
+        where that can't be read, or of more than ``MAX_PROCESSES``.
+
+        A process that has ended counts in its parent from then on (wait(2)), which is therefore
+        read first; if a job ends in between, all is read again.
+        """
+        for _ in range(2):
+            try:
+                with open(f"/proc/{self.fio_pid}/task/{self.fio_pid}/children") as file:
+                    children = file.read().split()
+                if len(children) > MAX_PROCESSES:
+                    return None
+                counts = [_block_io(pid) for pid in (str(self.fio_pid), *children)]
+                return sum(read for read, _ in counts), sum(written for _, written in counts)
+            except (OSError, ValueError, IndexError):
+                continue
+        return None
 
     def sample(self) -> tuple[JobThread, ...]:
         """The jobs that run now; empty before they start and when fio is gone."""
@@ -119,6 +139,16 @@ class JobThreads:
         before.total_ns += increase * len(workers) // max(1, len(now))
         before.last = now
         return before.total_ns
+
+
+def _block_io(pid: str) -> tuple[int, int]:
+    """read_bytes and write_bytes of a process and its threads (proc_pid_io(5))."""
+    fd = os.open(f"/proc/{pid}/io", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        words = os.read(fd, 500).split()
+    finally:
+        os.close(fd)
+    return int(words[words.index(b"read_bytes:") + 1]), int(words[words.index(b"write_bytes:") + 1])
 
 
 def _cpu_wait_ns(place: str) -> int | None:

@@ -12,6 +12,7 @@ from iopstui.model.metrics.figures import Meter, RunWaits
 from iopstui.model.metrics.frame import FINAL, PARTIAL, RAMP, Frame
 from iopstui.model.metrics.load_series import LoadSeries, overall
 from iopstui.model.metrics.paths import TOTAL
+from iopstui.model.metrics.waits import CACHE, UNSENT
 from iopstui.model.rates import ratio
 from iopstui.model.sources import POWER
 
@@ -34,13 +35,14 @@ class Point:
     device's. ``fio_cpu`` is percent of one CPU, ``ctx_s`` fio's context switches per second.
     ``device_p50_ns``, ``device_p99_ns`` and ``stayed`` (the share, 0..1, of the requests that were
     completed on the CPU that allocated them) are the probe's. ``wait_cpu``, ``wait_above``,
-    ``wait_devices`` and ``wait_unknown`` divide the I/Os in flight by the place where they wait
-    (model/metrics/waits.py), ``wait_layers`` the third by device. ``watts`` is the mean power of
-    the CPU packages. ``runs`` is of how many runs this is the mean
-    (model/experiment/repeated_points.py), ``iops_within`` and ``latency_within`` (ns) are then 95 %
-    intervals of it. ``others`` is the share (0..1) of the device's I/O that was not the job's,
-    ``disturbed`` are sentences on what spoiled the figures, ``irq_cpus`` has the CPU that served
-    each of the device's interrupts (model/experiment/disturbance.py). Unknown is ``None``."""
+    ``wait_devices``, ``wait_cache``, ``wait_unsent`` and ``wait_unknown`` divide the I/Os in flight
+    by the place where they wait (model/metrics/waits.py), ``wait_layers`` the third by device.
+    ``watts`` is the mean power of the CPU packages. ``runs`` is of how many runs this is the
+    mean (model/experiment/repeated_points.py), ``iops_within`` and ``latency_within`` (ns) are
+    then 95 % intervals of it. ``others`` is the share (0..1) of the device's I/O that was not the
+    job's, ``disturbed`` are sentences on what spoiled the figures, ``irq_cpus`` has the CPU that
+    served each of the device's interrupts (model/experiment/disturbance.py). Unknown is
+    ``None``."""
 
     seconds: float
     ios: int
@@ -81,6 +83,8 @@ class Point:
     wait_above: float | None = None
     wait_devices: float | None = None
     wait_unknown: float | None = None
+    wait_cache: float | None = None
+    wait_unsent: float | None = None
     wait_layers: Mapping[str, float] = field(default_factory=dict)
     watts: float | None = None
     runs: int = 1
@@ -111,8 +115,8 @@ class Point:
     def most_waits(self) -> tuple[str, float] | None:
         """The place where most I/Os wait, and how many; ``None`` where that is not known."""
         places = {
-            "CPU": self.wait_cpu, "above": self.wait_above, **self.wait_layers,
-            "unknown": self.wait_unknown,
+            "CPU": self.wait_cpu, "above": self.wait_above, CACHE: self.wait_cache,
+            UNSENT: self.wait_unsent, **self.wait_layers, "unknown": self.wait_unknown,
         }  # fmt: skip
         waits = [(name, value) for name, value in places.items() if value]
         return max(waits, key=lambda entry: entry[1], default=None)
@@ -320,8 +324,10 @@ class PointMeter:
             stayed=self._stayed / self._moved if self._moved else None,
             wait_cpu=waits.cpu if waits else None,
             wait_above=waits.above if waits else None,
-            wait_devices=sum(waits.layers.values()) if waits and waits.layers else None,
+            wait_devices=waits.in_devices if waits and waits.layers else None,
             wait_unknown=waits.unknown if waits else None,
+            wait_cache=waits.cache if waits else None,
+            wait_unsent=waits.unsent if waits else None,
             wait_layers=waits.layers if waits else {},
             watts=self._value("package"),
             others=found.others,

@@ -139,8 +139,10 @@ def _wait_fields() -> Iterator[Field]:
          "that the watched devices hold"),
         ("cpu", "of them, waiting because the job or its worker had no CPU (/proc/PID/schedstat); "
          "null without a job"),
-        ("above", "of them, above the block layer: page cache, file system, cgroup limit, the "
-         "job's own work; null without a job"),
+        ("above", "of them, above the block layer: file system, locks, cgroup limit, the job's own "
+         "work; null without a job"),
+        ("cache", "of them, in the page cache: reads that it answers, and buffered writes"),
+        ("unsent", "of them, of engines that send nothing to a disk (null)"),
         ("queue", "of those in the lowest devices, waiting in the I/O scheduler (probe)"),
         ("device", "of those in the lowest devices, issued and not completed (probe)"),
         ("unknown", "of them, in a place that no counter shows"),

@@ -25,7 +25,7 @@ KIB = 1024
 LATENCIES = ("slat", "clat", "lat")
 _PERCENTILES = {percentile_name(p): p for p in PERCENTILES}
 
-_WAITS = ("ios", "cpu", "above", "queue", "device", "unknown")
+_WAITS = ("ios", "cpu", "above", "queue", "device", "unknown", "cache", "unsent")
 
 _REQUEST_FIGURES = {"iops", "mean", "max", *_PERCENTILES}
 

@@ -20,7 +20,7 @@ from iopstui.model.fio.intervals import FioIntervals
 from iopstui.model.lazy_dict import LazyDict
 from iopstui.model.metrics.cpus.cpu_frames import CpuFrame, CpuFrames, CpuInterval
 from iopstui.model.metrics.cpus.irq_rates import IrqRates
-from iopstui.model.metrics.cpus.job_load import job_load
+from iopstui.model.metrics.cpus.job_load import Sent, SentBytes, job_load
 from iopstui.model.metrics.probe import ProbeInterval, ProbeIntervals
 from iopstui.model.metrics.shares.share import SOURCE as NFS
 from iopstui.model.metrics.shares.share import Share, share_rates
@@ -183,6 +183,7 @@ class FrameBuilder:
         self._jobs: dict[int, tuple[int, JobThread]] = {}
         self._own_busy: tuple[int, float] | None = None
         self._probe = ProbeIntervals()
+        self._sent = SentBytes()
 
     def feed(self, raw: RawSample) -> Frame:
         """The frame that this sample ends."""
@@ -201,6 +202,7 @@ class FrameBuilder:
             self._ipi = raw.kernel
         jobs, probe = self._job_frames(raw), self._probe.feed(raw.probe, raw.arrived_ns)
         share = _share(raw.kernel, previous, seconds)
+        sent = self._sent.feed(raw, seconds)
         return Frame(
             seq=raw.seq,
             step=raw.step,
@@ -221,7 +223,7 @@ class FrameBuilder:
             opened=self._opened,
             more=_more_figures(raw.kernel, previous, seconds),
             probe=probe,
-            waits=self._waits(raw, seconds, disks, fio, jobs, probe, share),
+            waits=self._waits(raw, seconds, disks, fio, jobs, probe, share, sent),
             nvme=raw.nvme,
             share=share,
             groups=_groups(raw.kernel, previous, seconds),
@@ -233,6 +235,7 @@ class FrameBuilder:
         self._fio = FioIntervals()
         self._first_io = FirstIo()
         self._fio_arrived_ns = None
+        self._sent = SentBytes()
 
     @property
     def state(self) -> tuple[object, ...]:
@@ -242,6 +245,7 @@ class FrameBuilder:
             self._origin_ns, self._kernel, self._ipi, self._fio.state, astuple(self._first_io),
             self._fio_arrived_ns,
             self._step, self._last_t, self._jobs, self._own_busy, self._probe.previous,
+            self._sent.previous,
         )  # fmt: skip
 
     def _own_cpu(self, raw: RawSample) -> float | None:
@@ -293,12 +297,13 @@ class FrameBuilder:
         jobs: Sequence[JobFrame],
         probe: ProbeInterval | None,
         share: Share | None,
+        sent: Sent | None,
     ) -> Waits | None:
         load = None
         if raw.fio is not None:
             waited = [job.cpu_wait for job in jobs if job.cpu_wait is not None]
             workers = sum(job.workers_wait for job in jobs if job.workers_wait is not None)
-            load = job_load(raw.fio, fio, waited, workers, seconds)
+            load = job_load(raw.fio, fio, waited, workers, seconds, sent)
         if raw.kernel is None or (raw.step and load is None and self._fio_arrived_ns is not None):
             return None
         # the SMB client counts no times of a share, only of connections

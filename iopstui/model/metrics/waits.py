@@ -5,13 +5,17 @@ IOPS times its mean latency); without a job it is what the top devices hold. The
 N exactly: what no counter explains is ``unknown``.
 
 What a layer holds follows from iostat's figures. A device holds ``requests per second * await``
-requests, in each direction. The job's part of them is the part of the bytes that it moved, and one
-request holds as many I/Os as fit into its size. A layer's own share is what it holds less what the
-devices below it hold of its requests.
+requests, in each direction. The job's part of them is what its processes had block devices read and
+write (/proc/PID/io) of the bytes that the device moved, and one request holds as many I/Os as fit
+into its size. A layer's own share is what it holds less what the devices below it hold of its
+requests. I/Os that are not sent to a device are in the page cache (buffered), or of an engine that
+sends none.
 
 Limits of the method:
 
 - A neighbour's requests on the same device count as slow as ours.
+- Recordings without those counters: direct I/O counts as sent, and buffered I/O only where the
+  device moved about as many bytes as fio; else its place is unknown.
 - Parts of one I/O that are in several devices at once (stripes, mirrors) count once; a mirrored
   write takes as long as the slowest mirror does on average.
 - RAID 4, 5 and 6 read before they write: those two times are added up.
@@ -19,13 +23,13 @@ Limits of the method:
 - A cache between two layers (page cache of a loop device, dm-cache) lets a share of the requests
   pass: they are weighted by the bytes that reach the lower device.
 - Buffered writes return before the device has them. The kernel writes them later, so all of them
-  wait above the block layer.
+  are in the page cache.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from iopstui.model.block.target import DeviceLinks
 from iopstui.model.rates import DiskRates
@@ -45,6 +49,9 @@ UNSURE_SHARE = 0.5
 MIRRORED = 1.5
 """At least this many bytes are written below for each one above: several devices get a copy."""
 DIRECTIONS = ("r", "w", "d")
+SENT_SHARE = 0.02
+"""A job that sends less than this share of its bytes to a device has them answered elsewhere."""
+CACHE, UNSENT = "page cache", "not sent to a disk"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +90,8 @@ class Waits:
     those I/Os then). ``layers`` are devices from the top down. ``queue`` and ``device`` divide what
     the lowest devices hold (in the scheduler; issued and not completed); ``None`` without the
     probe. ``unknown`` is what no counter explains. ``stalled``: nothing completed, so these are the
-    counts at the interval's end."""
+    counts at the interval's end. ``cache`` are reads that the page cache answers, and buffered
+    writes; ``unsent`` those of engines that send nothing to a disk (null)."""
 
     ios: float
     cpu: float | None
@@ -93,36 +101,47 @@ class Waits:
     device: float | None
     unknown: float
     stalled: bool = False
+    cache: float = 0.0
+    unsent: float = 0.0
+
+    @property
+    def in_devices(self) -> float:
+        """How many the devices hold."""
+        return sum(self.layers.values())
 
 
 @dataclass(frozen=True, slots=True)
 class DirectionLoad:
     """I/Os a job completed in one direction: ``letter`` "r", "w" or "d" as in iostat, "" for all
     together. ``in_cache``: fio does not wait until the device has it (buffered writes); ``direct``:
-    none of it can be answered by the page cache."""
+    none of it can be answered by the page cache. ``ios`` are in flight (``None``: not known),
+    ``sent_s`` bytes per second the job's processes had block devices move (``None``: not known)."""
 
     letter: str
     iops: float
     bytes_s: float | None
     in_cache: bool = False
     direct: bool = False
+    ios: float | None = None
+    sent_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class JobLoad:
-    """The job's side of an interval: ``ios`` in flight (N = X * R), ``iops`` and ``bytes_s``
+    """The job's side of an interval: ``ios`` in flight (N = X * R), ``iops``
     completed, and ``cpu_wait``, the mean share (0..1) of the interval in which a job was ready to
     run and had no CPU (``None``: not known). ``workers_wait`` is the mean number of its workers
-    that waited for a CPU, each with one I/O. ``directions`` are its parts (empty: not known).
-    ``aligned``: fio's interval is about the kernel's, so their rates may be compared."""
+    that waited for a CPU, each with one I/O. ``directions`` are its parts.
+    ``aligned``: fio's interval is about the kernel's, so their rates may be compared. ``unsent``
+    I/Os in flight are of engines that send none to a disk."""
 
     ios: float
     iops: float
-    bytes_s: float | None
     cpu_wait: float | None
     workers_wait: float = 0.0
     directions: tuple[DirectionLoad, ...] = ()
     aligned: bool = True
+    unsent: float = 0.0
 
     @property
     def waiting_for_cpu(self) -> float:
@@ -155,54 +174,106 @@ def place_waits(
     in_flight = _sum(tops, "aqu_sz")
     if in_flight is None or (job is not None and _bypasses_counters(tops, job)):
         return _waits_without_device(job)
-    total, in_devices = in_flight, in_flight
-    if job is not None:
-        total, in_devices = job.ios, min(job.ios, _job_in_flight(tops, job))
+    in_devices = in_flight if job is None else min(job.ios - job.unsent, _placed(tops, job).held)
     layers: dict[str, float] = {}
     for name in stack.tops:
         share = (disks[name].aqu_sz or 0.0) / in_flight if in_flight else 0.0
         _divide(name, in_devices * share, stack, disks, layers)
-    above = cpu = None
-    if job is not None:
-        if job.cpu_wait is not None:
-            cpu = min(total - in_devices, job.waiting_for_cpu)
-        above = total - in_devices - (cpu or 0.0)
     queue, device = _divide_lowest(stack, disks, layers, times)
-    return Waits(total, cpu, above, layers, queue, device, 0.0)
+    if job is None:
+        return Waits(in_flight, None, None, layers, queue, device, 0.0)
+    return _with_rest(Waits(job.ios, None, None, layers, queue, device, 0.0), job, tops)
+
+
+def _with_rest(waits: Waits, job: JobLoad, tops: Sequence[DiskRates]) -> Waits:
+    """Divide what no device holds. What is limited comes first; all that is left is above."""
+    placed = _placed(tops, job)
+    rest = max(0.0, job.ios - waits.in_devices)
+    parts = []
+    for most in (job.waiting_for_cpu, job.unsent, placed.unknown, placed.cache):
+        parts.append(min(rest, most))
+        rest -= parts[-1]
+    cpu, unsent, unknown, cache = parts
+    return replace(
+        waits, cpu=None if job.cpu_wait is None else cpu, above=rest,
+        unsent=unsent, unknown=unknown, cache=cache,
+    )  # fmt: skip
 
 
 def _waits_without_device(job: JobLoad | None) -> Waits | None:
-    """No device is measured: all but the waiting for a CPU is unknown."""
+    """No device is measured: all but the waiting for a CPU is unknown, if it is sent at all."""
     if job is None:
         return None
     cpu = None if job.cpu_wait is None else min(job.ios, job.waiting_for_cpu)
-    return Waits(job.ios, cpu, None, {}, None, None, job.ios - (cpu or 0.0))
+    rest = job.ios - (cpu or 0.0)
+    unsent = min(rest, job.unsent)
+    return Waits(job.ios, cpu, None, {}, None, None, rest - unsent, unsent=unsent)
 
 
 def _bypasses_counters(tops: Sequence[DiskRates], job: JobLoad) -> bool:
     """The job's direct I/O went by the device's counters (iostats=0)."""
-    return any(
+    return not job.unsent and any(
         part.direct and part.iops and not _flow(tops, part.letter)[0] for part in job.directions
     )
 
 
-def _job_in_flight(tops: Sequence[DiskRates], job: JobLoad) -> float:
-    """How many of the job's I/Os the top devices hold."""
-    parts = job.directions or (DirectionLoad("", job.iops, job.bytes_s),)
-    return sum(_direction_in_flight(tops, part, job.aligned) for part in parts if not part.in_cache)
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """I/Os of a job in flight: ``held`` by the devices, in the ``cache``, or ``unknown``."""
+
+    held: float = 0.0
+    cache: float = 0.0
+    unknown: float = 0.0
 
 
-def _direction_in_flight(tops: Sequence[DiskRates], load: DirectionLoad, aligned: bool) -> float:
+def _placed(tops: Sequence[DiskRates], job: JobLoad) -> _Placed:
+    """The places of a job's I/Os, which may be more than there are: fio and the kernel count
+    apart."""
+    parts = [_place_direction(tops, part, job) for part in job.directions]
+    return _Placed(
+        sum(part.held for part in parts),
+        sum(part.cache for part in parts),
+        sum(part.unknown for part in parts),
+    )
+
+
+def _place_direction(tops: Sequence[DiskRates], load: DirectionLoad, job: JobLoad) -> _Placed:
+    ios = job.ios if load.ios is None else load.ios
     requests, in_flight, moved = _flow(tops, load.letter)
-    if not requests or not load.iops:
+    if not load.iops:
+        return _Placed()
+    if load.in_cache:
+        return _Placed(cache=ios)
+    if not load.bytes_s or (requests and not moved):
+        return _Placed(held=load.iops * in_flight / requests if requests else 0.0)
+    if load.sent_s is not None and load.sent_s < SENT_SHARE * load.bytes_s:
+        return _Placed(unknown=ios) if load.direct else _Placed(cache=ios)
+    held = _held(load, job.aligned, requests, in_flight, moved)
+    if load.sent_s is not None or (load.direct and not job.unsent) or load.letter == "d":
+        return _Placed(held)
+    least = CACHED if job.aligned else UNSURE_SHARE
+    if least <= moved / load.bytes_s <= 1 / least and not job.unsent:
+        return _Placed(held)
+    # the page cache may answer it while somebody else uses the device
+    return _Placed(unknown=held, cache=ios if moved < SENT_SHARE * load.bytes_s else 0.0)
+
+
+def _held(
+    load: DirectionLoad, aligned: bool, requests: float, in_flight: float, moved: float
+) -> float:
+    """How many I/Os of one direction the devices hold, if they hold any."""
+    if not requests or not load.bytes_s:
         return 0.0
-    if not moved or not load.bytes_s:
-        return load.iops * in_flight / requests
-    if moved < (CACHED if aligned else UNSURE_SHARE) * load.bytes_s:
-        return in_flight  # a cache answers most I/Os: at most one waits for each request
-    share = load.bytes_s / moved
-    share = 1.0 if share >= (EXCLUSIVE_SHARE if aligned else UNSURE_SHARE) else share
-    return in_flight * share * (moved / requests) / (load.bytes_s / load.iops)
+    close = CACHED if aligned else UNSURE_SHARE
+    sent_s = min(load.bytes_s, moved) if load.sent_s is None else load.sent_s
+    share = sent_s / moved
+    share = 1.0 if share >= (EXCLUSIVE_SHARE if load.sent_s is not None else close) else share
+    per_request = (moved / requests) / (load.bytes_s / load.iops)
+    if sent_s < close * load.bytes_s:
+        per_request = min(1.0, per_request)  # a cache answers most I/Os: one waits for each request
+    elif sent_s * close > load.bytes_s:
+        per_request *= load.bytes_s / sent_s  # more is read ahead than was asked for
+    return in_flight * share * per_request
 
 
 def _flow(disks: Sequence[DiskRates], letter: str) -> tuple[float, float, float]:
@@ -353,7 +424,7 @@ class MeanWaits:
         if waits is None or not seconds or waits.stalled:
             return
         self._seconds += seconds
-        for name in ("ios", "unknown", "cpu", "above", "queue", "device"):
+        for name in ("ios", "unknown", "cpu", "above", "queue", "device", "cache", "unsent"):
             value = getattr(waits, name)
             if value is not None:
                 self._sums[name] = self._sums.get(name, 0.0) + value * seconds
@@ -396,12 +467,16 @@ class MeanWaits:
             queue=means.get("queue"),
             device=means.get("device"),
             unknown=means.get("unknown", 0.0),
+            cache=means.get("cache", 0.0),
+            unsent=means.get("unsent", 0.0),
         )
 
 
 def wait_parts(waits: Waits) -> list[tuple[str, float]]:
     """The parts with their names, from the top down; parts that are not known are left out."""
     parts = [("waiting for a CPU", waits.cpu), ("above the device", waits.above)]
+    elsewhere = ((CACHE, waits.cache), (UNSENT, waits.unsent))
+    parts += [(name, value) for name, value in elsewhere if value > 0]
     parts += list(waits.layers.items())
     if waits.unknown > 0:
         parts.append(("unknown", waits.unknown))

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from iopstui import format as units
+from iopstui.model.metrics.waits import CACHE, UNSENT
 from iopstui.report.drawing.svg import (
     Curve,
     Scale,
@@ -19,13 +20,22 @@ from iopstui.report.drawing.svg import (
 from iopstui.report.drawing.xy import XYCurve, scaled, xy_chart
 from iopstui.report.folding.heat import HEAT_COLUMNS, HEAT_ROWS_PER_DECADE
 from iopstui.report.folding.run import Run
-from iopstui.report.folding.series import WAIT_ABOVE, WAIT_CPU, WAIT_LAYERS, WAIT_UNKNOWN, points
+from iopstui.report.folding.series import (
+    WAIT_ABOVE,
+    WAIT_CACHE,
+    WAIT_CPU,
+    WAIT_LAYERS,
+    WAIT_UNKNOWN,
+    WAIT_UNSENT,
+    points,
+)
 from iopstui.report.report_data import ReportData
 
 LATENCIES = (("p99.9", "p999"), ("p99", "p99"), ("p50", "p50"))
 IOPS, BUSY = ("fio", "device"), ("busiest", "busy", "job_cpu")
 OTHER_PLACES = {
     WAIT_CPU: ("CPU", "p999"), WAIT_ABOVE: ("above", "fio"), WAIT_UNKNOWN: ("unknown", "other"),
+    WAIT_CACHE: (CACHE, "p99"), WAIT_UNSENT: (UNSENT, "other"),
 }  # fmt: skip
 DIRECTION_STYLES = {"read": "fio", "write": "device", "trim": "p50", "mixed": "sixth"}
 FINE = 20

@@ -13,6 +13,7 @@ from iopstui.model.metrics.waits import Waits
 SERIES = ("t", "seconds", "fio", "device", "p50", "p99", "p99.9", "aqu-sz", "busy", "busiest",
           "job_cpu", "mean", "bw")  # fmt: skip
 WAIT_CPU, WAIT_ABOVE, WAIT_UNKNOWN = "wait.cpu", "wait.above", "wait.unknown"
+WAIT_CACHE, WAIT_UNSENT = "wait.cache", "wait.unsent"
 WAIT_LAYERS = "wait.layers."
 MAX_POINTS = 500
 GAP_FACTOR = 0.5
@@ -30,14 +31,16 @@ def empty(layers: Sequence[str] = ()) -> Series:
 
 def wait_names(layers: Sequence[str]) -> tuple[str, ...]:
     """The names of the places."""
-    return (WAIT_CPU, WAIT_ABOVE, *(WAIT_LAYERS + name for name in layers), WAIT_UNKNOWN)
+    in_layers = (WAIT_LAYERS + name for name in layers)
+    return (WAIT_CPU, WAIT_ABOVE, WAIT_CACHE, WAIT_UNSENT, *in_layers, WAIT_UNKNOWN)
 
 
 def wait_values(waits: Waits | None, layers: Sequence[str]) -> tuple[float | None, ...]:
     """A value for each of ``wait_names``."""
     if waits is None:
         return (None,) * len(wait_names(layers))
-    return (waits.cpu, waits.above, *map(waits.layers.get, layers), waits.unknown)
+    above = (waits.cpu, waits.above, waits.cache, waits.unsent)
+    return (*above, *map(waits.layers.get, layers), waits.unknown)
 
 
 def append(

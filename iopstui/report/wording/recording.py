@@ -15,6 +15,7 @@ from iopstui.model.findings.finding import period_text
 from iopstui.model.metrics.run_history import RunRow
 from iopstui.model.metrics.shares.share import NFS_PROTOCOL, SMB_PROTOCOL
 from iopstui.model.metrics.summary import is_final
+from iopstui.model.metrics.waits import CACHE, UNSENT
 from iopstui.model.rates import MIB
 from iopstui.model.samples import DIRECTIONS
 from iopstui.output.summary import interruption, reconciliation
@@ -207,14 +208,17 @@ def wait_table(data: ReportData) -> tuple[Row, list[Row]]:
     ]
     layers = list(dict.fromkeys(name for _, waits in measured for name in waits.layers))
     divided = any(waits.device is not None for _, waits in measured)
-    unknown = any(waits.unknown > 0 for _, waits in measured)
+    # parts that most runs don't have
+    more = {"cache": CACHE, "unsent": UNSENT, "unknown": "unknown"}
+    more = {name: title for name, title in more.items()
+            if any(getattr(waits, name) > 0 for _, waits in measured)}  # fmt: skip
     head = ("run", "in flight", "waiting for a CPU", "above the device", *map(printable, layers),
-            *(("unknown",) if unknown else ()),
+            *more.values(),
             *(("of these: queue", "issued") if divided else ()))  # fmt: skip
     rows = []
     for name, waits in measured:
         values = [waits.ios, waits.cpu, waits.above, *map(waits.layers.get, layers)]
-        values += [waits.unknown] if unknown else []
+        values += [getattr(waits, name) for name in more]
         values += [waits.queue, waits.device] if divided else []
         rows.append((name, *(units.or_dash(value, "{:.1f}") for value in values)))
     return head, rows

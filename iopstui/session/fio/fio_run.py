@@ -249,13 +249,23 @@ class FioRun:
 
     def jobs(self) -> tuple[JobThread, ...]:
         """fio's jobs and the CPUs they are on; empty while files are laid out."""
+        threads = self._job_threads()
+        return threads.sample() if threads is not None else ()
+
+    def block_io(self) -> tuple[int, int] | None:
+        """Bytes that fio's processes have had block devices read and write so far; ``None`` while
+        files are laid out, or where the kernel does not say."""
+        threads = self._job_threads()
+        return threads.block_io() if threads is not None else None
+
+    def _job_threads(self) -> JobThreads | None:
         if self.phase != RUN or self.pid is None:
-            return ()
+            return None
         if self._threads is None or self._threads.fio_pid != self.pid:
             from iopstui.linux.process.job_threads import JobThreads
 
             self._threads = JobThreads(self.pid)
-        return self._threads.sample()
+        return self._threads
 
     def work(self) -> LayoutWork:
         """Work done by its processes so far."""

@@ -57,6 +57,7 @@ class Reading:
     wall_ms: float
     jobs: tuple[JobThread, ...]
     probe: ProbeSample | None = None
+    block_io: tuple[int, int] | None = None
 
 
 class Sampling:
@@ -167,8 +168,9 @@ class Sampling:
         sample = self._sampler.sample() if kernel else None
         run = self._current.fio
         jobs = run.jobs() if run is not None and kernel else ()
+        block_io = run.block_io() if run is not None and kernel else None
         probe = self.probe.take() if kernel else None
-        return Reading(status, sample, now, wall, jobs, probe)
+        return Reading(status, sample, now, wall, jobs, probe, block_io)
 
     def sample(self, reading: Reading, final: bool) -> None:
         """Record what was read, and make a frame of it. ``final``: fio's last document."""
@@ -188,6 +190,8 @@ class Sampling:
             own_busy_s=context.clock.own_busy_s() + self._guards.total(guard_s),
             probe=reading.probe,
             nvme=self._read_drives(final and measuring),
+            read_bytes=reading.block_io[0] if reading.block_io else None,
+            written_bytes=reading.block_io[1] if reading.block_io else None,
         )
         if self._seq == 0:
             context.count_from(reading.arrived_ns)

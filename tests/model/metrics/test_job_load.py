@@ -9,8 +9,8 @@ from fio_recordings import statuses
 
 from iopstui.model.fio.interval import FioInterval
 from iopstui.model.fio.intervals import FioIntervals
-from iopstui.model.metrics.cpus.job_load import job_load, writes_in_cache
-from iopstui.model.samples import FioStatus
+from iopstui.model.metrics.cpus.job_load import SentBytes, job_load, writes_in_cache
+from iopstui.model.samples import FioStatus, RawSample
 
 READS_AND_WRITES = "3.42-p-latpct"
 
@@ -60,10 +60,12 @@ def measured(name: str) -> tuple[FioStatus, FioInterval]:
 
 
 @pytest.mark.parametrize("name", ["3.33-p-mixed", "3.42-p-both", "3.33-q-unified-beside"])
-def test_where_reads_and_writes_are_reported_as_one_there_are_no_parts(name: str) -> None:
+def test_where_reads_and_writes_are_reported_as_one_there_is_one_part(name: str) -> None:
     status, interval = measured(name)
     load = job_load(status, interval, [], 0.0, interval.seconds)
-    assert load is not None and load.directions == () and load.iops > 0
+    assert load is not None
+    (one,) = load.directions
+    assert (one.letter, one.iops, one.ios) == ("", load.iops, load.ios) and load.iops > 0
 
 
 def test_the_parts_are_fio_s_directions() -> None:
@@ -73,6 +75,25 @@ def test_the_parts_are_fio_s_directions() -> None:
     assert (load.cpu_wait, load.workers_wait) == pytest.approx((0.75, 2.5))
     assert {one.letter for one in load.directions} == {"r", "w"}
     assert sum(one.iops for one in load.directions) == pytest.approx(load.iops)
-    assert sum(one.bytes_s or 0.0 for one in load.directions) == pytest.approx(load.bytes_s)
+    assert sum(one.ios or 0.0 for one in load.directions) == pytest.approx(load.ios)
     other = job_load(status, interval, [], 0.0, (interval.seconds or 0.0) * 1.2)
     assert other is not None and not other.aligned and other.cpu_wait is None
+
+
+def test_bytes_sent_are_rates_over_the_kernel_s_interval() -> None:
+    sample = RawSample(0, 0, 0.0, None, None, False, 1, read_bytes=4096, written_bytes=100)
+    sent = SentBytes()
+    assert sent.feed(sample, 2.0) == (2048.0, 50.0), "all since the run began"
+    assert sent.feed(replace(sample, read_bytes=8192), 1.0) == (4096.0, 0.0)
+    assert sent.feed(replace(sample, read_bytes=None), 1.0) is None
+    assert sent.feed(replace(sample, read_bytes=8191), 1.0) is None
+
+
+def test_an_engine_that_does_no_io_sends_nothing() -> None:
+    status, interval = measured(READS_AND_WRITES)
+    jobs = tuple(replace(job, options={**job.options, "ioengine": "null"}) for job in status.jobs)
+    load = job_load(replace(status, jobs=jobs), interval, [], 0.0, 1.0, (0.0, 0.0))
+    assert load is not None and load.unsent == load.ios > 0
+    load = job_load(status, interval, [], 0.0, 1.0, (10.0, 20.0))
+    assert load is not None and load.unsent == 0
+    assert {one.letter: one.sent_s for one in load.directions} == {"r": 10.0, "w": 20.0}

@@ -127,7 +127,7 @@ def test_the_places_of_a_job_s_ios_on_a_share() -> None:
     """8 reads of 64 KiB under way in fio, 100/s; each RPC takes 40 ms, 10 of them in the queue."""
     read = OperationRates(1.0, 100, 100 * 65536, 0, 900, 3000, 4000, 0)
     found = Share(1.0, 100, 0, (100,), {"read": read})
-    load = JobLoad(8.0, 100, 100 * 65536.0, None,
+    load = JobLoad(8.0, 100, None,
                    directions=(DirectionLoad("r", 100, 100 * 65536.0, direct=True),))  # fmt: skip
     waits = place_on_share(found, load)
     assert waits is not None
@@ -140,7 +140,7 @@ def test_the_places_of_a_job_s_ios_on_a_share() -> None:
 def test_one_io_that_is_split_into_small_rpcs_counts_once() -> None:
     read = OperationRates(1.0, 400, 400 * 16384, 0, 0, 16000, 16000, 0)
     found = Share(1.0, 400, 0, (400,), {"read": read})
-    load = JobLoad(8.0, 100, 100 * 65536.0, None,
+    load = JobLoad(8.0, 100, None,
                    directions=(DirectionLoad("r", 100, 100 * 65536.0, direct=True),))  # fmt: skip
     waits = place_on_share(found, load)
     assert waits is not None

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -39,12 +42,20 @@ def disk(
     )  # fmt: skip
 
 
-def job(ios: float, iops: float, cpu_wait: float | None = 0.0, size: float = 4096) -> JobLoad:
-    return JobLoad(ios, iops, iops * size, cpu_wait)
+def job(
+    ios: float, iops: float, cpu_wait: float | None = 0.0, size: float = 4096, **load: Any
+) -> JobLoad:
+    """A job that reads, with O_DIRECT if nothing else is said."""
+    direction = DirectionLoad("", iops, iops * size, ios=ios, **{"direct": True, **load})
+    return JobLoad(ios, iops, cpu_wait, directions=(direction,))
 
 
-def parts(found: Waits) -> float:
-    return (found.cpu or 0.0) + (found.above or 0.0) + sum(found.layers.values()) + found.unknown
+def parts(found: Waits) -> list[float]:
+    """All parts, which add up to ``found.ios``."""
+    return [
+        found.cpu or 0.0, found.above or 0.0, *found.layers.values(), found.unknown, found.cache,
+        found.unsent,
+    ]  # fmt: skip
 
 
 ALONE = Stack(("vda",), {"vda": ()})
@@ -78,7 +89,7 @@ def test_no_more_waits_for_a_cpu_than_is_outside_the_device() -> None:
 
 
 def test_each_worker_without_a_cpu_holds_up_one_io() -> None:
-    load = JobLoad(16.0, 1000, 4096e3, 0.125, workers_wait=5.0)
+    load = replace(job(16.0, 1000, 0.125), workers_wait=5.0)
     found = place_waits(ALONE, {"vda": disk(1000, 4.0)}, load)
     assert found is not None and found.cpu == pytest.approx(7.0)
     assert found.above == pytest.approx(5.0)
@@ -139,29 +150,33 @@ def test_each_direction_takes_its_own_time_below() -> None:
     }  # fmt: skip
 
 
-def test_buffered_writes_wait_above_the_device_that_writes_them_back() -> None:
-    parts = (DirectionLoad("r", 500, 500 * 4096.0), DirectionLoad("w", 4000, 4000 * 4096.0, True))
-    load = JobLoad(6.0, 4500, 4500 * 4096.0, 0.0, directions=parts)
+def test_buffered_writes_are_in_the_page_cache_not_in_the_device_that_writes_them_back() -> None:
+    parts = (
+        DirectionLoad("r", 500, 500 * 4096.0, False, True, 1.0),
+        DirectionLoad("w", 4000, 4000 * 4096.0, True, ios=5.0, sent_s=4000 * 4096.0),
+    )
+    load = JobLoad(6.0, 4500, 0.0, directions=parts)
     found = place_waits(ALONE, {"vda": disk(500, 2.0, 4000, 50.0)}, load)
     assert found is not None and found.layers["vda"] == pytest.approx(1.0)
-    assert found.above == pytest.approx(5.0)
+    assert (found.cache, found.above) == pytest.approx((5.0, 0.0))
 
 
 @pytest.mark.parametrize("direct", [True, False])
 def test_direct_reads_that_no_counter_saw_are_in_an_unknown_place(direct: bool) -> None:
     """iostats=0; buffered reads may come from the page cache."""
     parts = (DirectionLoad("r", 1000, 4096e3, direct=direct),)
-    found = place_waits(ALONE, {"vda": disk()}, JobLoad(4.0, 1000, 4096e3, 0.25, directions=parts))
+    found = place_waits(ALONE, {"vda": disk()}, JobLoad(4.0, 1000, 0.25, directions=parts))
     assert found is not None and found.cpu == pytest.approx(1.0)
-    assert (found.above, found.unknown) == ((None, 3.0) if direct else (3.0, 0.0))
+    expected = (None, 3.0, 0.0) if direct else (0.0, 0.0, 3.0)
+    assert (found.above, found.unknown, found.cache) == expected
 
 
 def test_a_neighbour_that_only_writes_does_not_slow_our_reads() -> None:
-    parts = (DirectionLoad("r", 1000, 1000 * 4096.0),)
+    parts = (DirectionLoad("r", 1000, 1000 * 4096.0, direct=True),)
     found = place_waits(
         ALONE,
         {"vda": disk(1000, 1.0, 100, 500.0)},
-        JobLoad(4.0, 1000, 1000 * 4096.0, 0.0, directions=parts),
+        JobLoad(4.0, 1000, 0.0, directions=parts),
     )
     assert found is not None and found.layers["vda"] == pytest.approx(1.0)
 
@@ -170,7 +185,7 @@ def test_a_neighbour_that_only_writes_does_not_slow_our_reads() -> None:
 def test_a_difference_of_the_intervals_is_no_neighbour(iops: float, aligned: bool) -> None:
     """fio's figures are of other seconds than the kernel's: what the device holds is known from the
     kernel's alone."""
-    load = JobLoad(8.0, iops, iops * 4096.0, 0.0, aligned=aligned)
+    load = replace(job(8.0, iops), aligned=aligned)
     found = place_waits(ALONE, {"vda": disk(1000, 5.0)}, load)
     assert found is not None and found.layers["vda"] == pytest.approx(5.0)
 
@@ -194,10 +209,53 @@ def test_a_page_cache_between_two_layers_lets_a_share_pass() -> None:
     assert found is not None and found.layers["loop1"] == pytest.approx(4.0)
 
 
-def test_reads_that_the_page_cache_answers_do_not_wait_in_the_device() -> None:
-    found = place_waits(ALONE, {"vda": disk(100, 1.0)}, job(1.0, 100_000))
-    assert found is not None and found.layers["vda"] == pytest.approx(0.1)
-    assert found.above == pytest.approx(0.9)
+NEIGHBOUR = {"vda": disk(4000, 2.0)}
+"""A device that holds 8 requests of somebody, in a job's seconds."""
+
+
+def test_reads_that_the_page_cache_answers_are_not_in_a_neighbour_s_device() -> None:
+    found = place_waits(ALONE, NEIGHBOUR, job(1.0, 100_000, direct=False, sent_s=0.0))
+    assert found is not None and found.layers == {"vda": 0.0} and found.cache == 1.0
+
+
+def test_an_engine_that_sends_nothing_is_in_no_device() -> None:
+    for sent_s in (0.0, None):
+        load = replace(job(1.0, 100_000, sent_s=sent_s, direct=False), unsent=1.0)
+        found = place_waits(ALONE, NEIGHBOUR, load)
+        assert found is not None and found.layers == {"vda": 0.0} and found.unsent == 1.0
+        assert waits_line(found).endswith("not sent to a disk 1.0, vda 0.0")
+    found = place_waits(Stack(), {}, replace(job(1.0, 1000), unsent=1.0))
+    assert found is not None and (found.unsent, found.unknown) == (1.0, 0.0)
+
+
+def test_direct_ios_that_were_not_sent_are_in_an_unknown_place() -> None:
+    found = place_waits(ALONE, NEIGHBOUR, job(3.0, 4000, sent_s=0.0))
+    assert found is not None and found.layers == {"vda": 0.0} and found.unknown == 3.0
+
+
+@pytest.mark.parametrize(("iops", "unknown"), [(4000, 0.0), (100_000, 8.0), (1000, 2.0)])
+def test_old_recordings_place_buffered_reads_only_if_fio_and_the_device_agree(
+    iops: float, unknown: float
+) -> None:
+    found = place_waits(ALONE, NEIGHBOUR, job(20.0, iops, direct=False))
+    assert found is not None and found.unknown == pytest.approx(unknown)
+    assert found.layers["vda"] == pytest.approx(0.0 if unknown else 8.0)
+
+
+def test_half_of_the_reads_come_from_the_page_cache_while_a_neighbour_reads() -> None:
+    """1,000 of the device's 4,000 requests are the job's: they hold a quarter of its 8."""
+    found = place_waits(ALONE, NEIGHBOUR, job(3.0, 2000, direct=False, sent_s=1000 * 4096.0))
+    assert found is not None and found.layers["vda"] == pytest.approx(2.0)
+    assert found.above == pytest.approx(1.0)
+
+
+def test_reading_ahead_makes_no_more_ios_of_a_request() -> None:
+    """Each read of 4 KiB makes the kernel read 128 KiB."""
+    found = place_waits(
+        ALONE, {"vda": disk(100, 5.0, size=131072)},
+        job(1.0, 100, direct=False, sent_s=100 * 131072.0),
+    )  # fmt: skip
+    assert found is not None and found.layers["vda"] == pytest.approx(0.5)
 
 
 def test_a_neighbour_on_the_device_does_not_make_ours_more() -> None:
@@ -264,6 +322,9 @@ AWAITS = st.floats(0.001, 1e4)
     st.floats(0, 1e7),
     st.one_of(st.none(), st.floats(0, 1)),
     st.sampled_from(["", "raid5"]),
+    st.one_of(st.none(), st.floats(0, 1e11)),
+    st.booleans(),
+    st.floats(0, 1),
 )
 def test_the_parts_add_up_and_none_is_below_zero(
     each: list[tuple[float, float, float, float]],
@@ -271,18 +332,21 @@ def test_the_parts_add_up_and_none_is_below_zero(
     iops: float,
     cpu_wait: float | None,
     level: str,
+    sent_s: float | None,
+    direct: bool,
+    unsent: float,
 ) -> None:
     names = ("dm", "md", "a", "b")
     stack = Stack(
         ("dm",), {"dm": ("md",), "md": ("a", "b"), "a": (), "b": ()}, {"md": level} if level else {}
     )
     disks = {name: disk(*one) for name, one in zip(names, each, strict=True)}
-    for load in (None, job(ios, iops, cpu_wait)):
+    one = job(ios, iops, cpu_wait, direct=direct, sent_s=sent_s)
+    for load in (None, replace(one, unsent=ios * unsent)):
         found = place_waits(stack, disks, load)
         assert found is not None
-        assert parts(found) == pytest.approx(found.ios, rel=1e-6, abs=1e-6)
-        every = [found.cpu or 0.0, found.above or 0.0, found.unknown, *found.layers.values()]
-        assert min(every) >= -1e-6 * max(1.0, found.ios)
+        assert sum(parts(found)) == pytest.approx(found.ios, rel=1e-6, abs=1e-6)
+        assert min(parts(found)) >= -1e-6 * max(1.0, found.ios)
 
 
 def test_means_are_weighted_by_time_and_leave_out_what_some_seconds_lack() -> None:

@@ -256,7 +256,7 @@ def cpu_sleeps(evidence: Evidence) -> Finding | None:
     if latency is None or shape.depth != 1 or shape.polls or not frames[-1].jobs:
         return None
     waits = mean_waits(frames)
-    if waits is not None and sum(waits.layers.values()) < waits.ios / 2:
+    if waits is not None and waits.in_devices < waits.ios / 2:
         return None  # the page cache answers without an interrupt: no CPU is woken up
     cpu = frames[-1].jobs[0].cpu
     state = evidence.conditions.cpus.get(cpu)

@@ -19,13 +19,22 @@ _MOUNT = "mount"
 
 def place_on_share(share: Share, job: JobLoad | None = None) -> Waits | None:
     """Compute the places of an interval's I/Os; ``None`` if nothing is known of them."""
-    waits = place_waits(Stack((_MOUNT,)), {_MOUNT: _as_device(share)}, job)
+    waits = place_waits(Stack((_MOUNT,)), {_MOUNT: _as_device(share)}, _without_counters(job))
     if waits is None or _MOUNT not in waits.layers:
         return waits
     inside = waits.layers[_MOUNT]
     exe = share.data.exe_ms or 0
     sent = inside * min(1.0, (share.data.rtt_ms or 0) / exe) if exe else 0.0
     return replace(waits, layers={RPC_QUEUE: inside - sent, SENT: sent})
+
+
+def _without_counters(job: JobLoad | None) -> JobLoad | None:
+    """What a process sends to a share is counted differently from kernel to kernel, if it is
+    direct; then all of it is sent in any case."""
+    if job is None:
+        return None
+    directions = (replace(d, sent_s=None) if d.direct else d for d in job.directions)
+    return replace(job, directions=tuple(directions))
 
 
 def _as_device(share: Share) -> DiskRates:

@@ -10,7 +10,7 @@ from rich.style import Style
 from iopstui import format as f
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.shares.share_waits import RPC_QUEUE, SENT
-from iopstui.model.metrics.waits import MeanWaits, Waits
+from iopstui.model.metrics.waits import CACHE, UNSENT, MeanWaits, Waits
 from iopstui.model.network.connections import Connection
 from iopstui.ui.dashboard.pages import connections_view
 from iopstui.ui.dashboard.panels import waits_bar
@@ -32,7 +32,9 @@ EXPLANATION = (
 )
 LAYER_MEANINGS = {
     "CPU": "ready to run, but no CPU is free",
-    "above": "page cache, file system, cgroup limit, the job's own work",
+    "above": "file system, locks, cgroup limit, the job's own work",
+    CACHE: "reads that it answers, and buffered writes",
+    UNSENT: "of an engine that only pretends to do I/O (null)",
     "queue": "I/O scheduler, or waiting for a tag",
     "device": "issued to the device, not completed",
     "unknown": "no counter shows where",

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from rich.style import Style
 
 from iopstui import format as f
-from iopstui.model.metrics.waits import Waits
+from iopstui.model.metrics.waits import CACHE, UNSENT, Waits
 from iopstui.text import printable
 from iopstui.ui.draw.rows import Line, Piece, Row, cells
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, MARK, P50, P99, P999, WARNING, Charset
@@ -24,6 +24,8 @@ def parts(waits: Waits) -> list[Part]:
     places: list[Part] = []
     if waits.cpu is not None or waits.above is not None:
         places += [("CPU", waits.cpu, WARNING), ("above", waits.above, P99)]
+    elsewhere = ((CACHE, waits.cache, P50), (UNSENT, waits.unsent, DIM))
+    places += [part for part in elsewhere if part[1] > 0]
     names = list(waits.layers)
     for number, name in enumerate(names):
         lowest = number == len(names) - 1
