@@ -95,8 +95,10 @@ def errors(run: Run) -> Iterator[Error]:
     """Every error of one run."""
     truth = Truth(run)
     for number, (row, begin, end) in enumerate(windows(run.rows, truth.last_s)):
-        if not marked(row) and end > begin:
-            yield from _row_errors(truth, row, begin, end, f"row {number}")
+        if end > begin:
+            for error in _row_errors(truth, row, begin, end, f"row {number}"):
+                if not marked(row, error.figure):
+                    yield error
     if run.job.logs and not run.job.ramps:
         yield from _run_errors(run, truth)
 
@@ -126,9 +128,15 @@ class Truth:
         return all(kind in kinds for kinds in self.sections.values())
 
 
-def marked(row: Object) -> bool:
-    """Whether the row says itself that it is not like the others."""
-    return bool(set(row["flags"]) - NO_MARKS)
+def marked(row: Object, figure: str = "") -> bool:
+    """Whether the row says itself that this figure (I/Os, bytes, mean ...), or any, may be of other
+    seconds."""
+    flags = set(row["flags"]) - NO_MARKS
+    if figure and not figure.endswith("bytes"):
+        flags.discard("APPROX_BW")
+    if figure and not figure.endswith("I/Os"):
+        flags.discard("APPROX_IOPS")
+    return bool(flags)
 
 
 def windows(rows: Sequence[Object], last_s: float) -> Iterator[tuple[Object, float, float]]:

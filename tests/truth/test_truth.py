@@ -87,8 +87,11 @@ def test_errors_of_sections_starts_and_histograms_are_found() -> None:
 def test_marked_rows_are_counted_and_not_judged() -> None:
     run = made_run()
     run.rows[2]["fio"]["total"]["iops"] = 9.0
-    run.rows[2]["flags"] = ["PARTIAL"]
-    assert not wrong_figures(run)
+    for flag in ("PARTIAL", "APPROX_IOPS"):
+        run.rows[2]["flags"] = [flag]
+        assert not wrong_figures(run)
+    run.rows[2]["flags"] = ["APPROX_BW"]
+    assert wrong_figures(run) == {"I/Os"}
     possible = oracle.could_be_true(run.rows, run)
     assert [oracle.marked(row) for row in possible] == [False, False, True, False, False]
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from iopstui.model.fio.interval import JobInterval
-from iopstui.model.metrics.frame import LATE, PARTIAL, RAMP, RESET, Frame
+from iopstui.model.metrics.frame import APPROX_IOPS, LATE, PARTIAL, RAMP, RESET, Frame
 from iopstui.model.metrics.statistics.steadiness import Steadiness, steadiness
 
 MIN_SHARE = 0.05
 """A section with less than this share of the I/Os does not make a stage."""
-_UNSURE = frozenset({LATE, PARTIAL, RAMP, RESET})
+_UNSURE = frozenset({APPROX_IOPS, LATE, PARTIAL, RAMP, RESET})
 
 
 @dataclass(frozen=True, slots=True)
