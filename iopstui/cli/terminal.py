@@ -10,6 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 from iopstui.errors import Interrupted, UsageError
 
+MAX_WIDTH = 1000
+"""Columns of a line of text at most, whatever COLUMNS says."""
+
 
 def in_browser() -> bool:
     """Whether a web server shows the screen (`iopstui serve`, textual-serve)."""
@@ -69,7 +72,7 @@ def width() -> int:
     """Columns of the terminal; 80 where there is none."""
     with contextlib.suppress(ValueError):
         if (columns := int(os.environ.get("COLUMNS", ""))) > 0:
-            return columns
+            return min(columns, MAX_WIDTH)
     # as shutil.get_terminal_size; the command line is read with every start, and shutil loads the
     # packers of four kinds of archives
     with contextlib.suppress(AttributeError, ValueError, OSError):

@@ -7,13 +7,21 @@ import traceback
 from iopstui import __version__
 from iopstui.safety.journal import write_text
 
+PREFIX = "crash-"
+MAX_MESSAGE, MAX_DETAILS = 500, 1 << 16
+
 
 def crash_sentence(error: BaseException) -> str:
-    """Write the traceback to the state directory; return a one-line message for the user."""
+    """Write the traceback to the state directory; return a one-line message for the user. What was
+    being read may be in both, so their sizes are limited."""
     message = f"iopstui: internal error: {type(error).__name__}: {error}".replace("\n", " ")
+    message = message[:MAX_MESSAGE]
     details = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    if len(details) > MAX_DETAILS:
+        half = MAX_DETAILS // 2
+        details = f"{details[:half]}\n[...]\n{details[-half:]}"
     try:
-        name = write_text("crash-", f"iopstui {__version__}\n{details}")
+        name = write_text(PREFIX, f"iopstui {__version__}\n{details}")
     except OSError:
         return f"{message}. Please report it."
     return f"{message}. Please report it with {name}"

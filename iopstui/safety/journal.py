@@ -19,6 +19,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from iopstui.linux.process.private import check_place
 from iopstui.linux.process.processes import start_time
 
 MAX_NOTE = 1 << 20
+MAX_TEXTS = 20
 _UNFINISHED_SUFFIX = ".new-"
 _STALE_AFTER_S = 3600.0
 # PID_MAX_LIMIT of 64-bit kernels (proc(5))
@@ -155,14 +157,23 @@ def write_note(kind: str, content: Mapping[str, Any]) -> Note:
 
 
 def write_text(prefix: str, text: str) -> Path:
-    """Write a new file in the state directory, for people to read. Raises OSError."""
+    """Write a new file in the state directory, for people to read. Of those with this ``prefix``
+    only the newest are kept. Raises OSError."""
     name = f"{prefix}{os.urandom(4).hex()}.txt"
-    with (
-        _open_directory() as directory,
-        open(_create_file(directory, name), "w", errors="replace") as file,
-    ):
-        file.write(text)
+    with _open_directory() as directory:
+        earlier = [found for found in os.listdir(directory) if found.startswith(prefix)]
+        for old in sorted(earlier, key=partial(_changed_s, directory))[: 1 - MAX_TEXTS]:
+            with contextlib.suppress(OSError):
+                os.unlink(old, dir_fd=directory)
+        with open(_create_file(directory, name), "w", errors="replace") as file:
+            file.write(text)
     return _state_path() / name
+
+
+def _changed_s(directory: int, name: str) -> float:
+    with contextlib.suppress(OSError):
+        return os.stat(name, dir_fd=directory, follow_symlinks=False).st_mtime
+    return 0.0
 
 
 def _create_file(directory: int, name: str) -> int:

@@ -1,4 +1,4 @@
-"""Find the remains of a killed iopstui: scratch files and changed tunables."""
+"""Find the remains of a killed iopstui: scratch files, changed tunables, a null_blk device."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from iopstui.linux.process.private import abandoned_directories, remove
 from iopstui.linux.roots import Roots
+from iopstui.safety import null_block
 from iopstui.safety.scratch import abandoned_scratches, pop_silent_messages
 from iopstui.safety.tunables import restore_abandoned
 
@@ -14,6 +15,10 @@ from iopstui.safety.tunables import restore_abandoned
 def clean_up(roots: Roots) -> tuple[list[str], list[str]]:
     """Undo it; return (actions done, actions failed), in words."""
     completed, failed = restore_abandoned(roots)
+    for words, more in zip(
+        (completed, failed), null_block.remove_abandoned(roots.sys / "kernel/config"), strict=True
+    ):
+        words += more
     for scratch in abandoned_scratches():
         existed = scratch.path.exists()
         scratch.close()

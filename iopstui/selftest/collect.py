@@ -23,7 +23,7 @@ from iopstui.linux.roots import Roots
 from iopstui.preflight.shared_scratch import SharedScratch
 from iopstui.safety.scratch import supports_direct
 from iopstui.selftest import counters, devices
-from iopstui.selftest.commands import IOPSTUI, MAX_S, run_command
+from iopstui.selftest.commands import IOPSTUI, MAX_S, run_command, run_guarded_fio
 from iopstui.selftest.evidence import Evidence
 from iopstui.selftest.iostat_log import IostatLog
 
@@ -98,13 +98,12 @@ def _log_fio(evidence: Evidence, fio: Fio, scratch: Path, direct: bool) -> None:
         f"direct={int(direct)}\nruntime={FIO_S}\ntime_based\nrate_iops={MAX_IOPS}\nwrite_lat_log=lat\nrandseed=1\n"
     )
     (scratch / "selftest.fio").write_text(evidence.job)
-    result = run_command(
-        fio.path, "--status-interval=1", "--output-format=json+", "--eta=never",
-        "--output=out.json", "selftest.fio", cwd=scratch, timeout=MAX_S,
+    code, messages = run_guarded_fio(
+        [fio.path, "--status-interval=1", "--output-format=json+", "--eta=never",
+         "--output=out.json", "selftest.fio"], scratch,
     )  # fmt: skip
-    if result.returncode:
-        lines = (result.stderr or result.stdout).strip().splitlines()
-        raise JobFailed(f"fio failed: {lines[-1] if lines else result.returncode}")
+    if code:
+        raise JobFailed(f"fio failed: {messages[-1] if messages else code}")
     evidence.stream = (scratch / "out.json").read_text()
     for path in scratch.glob("lat_clat.*.log"):
         if _LOG.fullmatch(path.name):

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import subprocess
 import time
 from pathlib import Path
 
-from iopstui.linux.process.programs import which
+from iopstui.linux.process.tied import tied_process
+from iopstui.linux.roots import Roots
+from iopstui.safety.null_block import null_block
 from iopstui.selftest.commands import IOPSTUI, run_command
 from iopstui.selftest.evidence import Evidence
+from iopstui.selftest.loop_device import read_only_loop
 
 LOOP_BYTES = 32 << 20
 TUNABLE = "read_ahead_kb"
-NULL_BLK = Path("/sys/kernel/config/nullb")
-NULL_NAME = "iopstui-selftest"
 LATENCY_NS = 10_000_000
 """Long against what fio and the kernel themselves take for an I/O."""
 NOT_ROOT = "needs root"
@@ -34,36 +34,36 @@ def disk_below(directory: Path) -> str:
 
 def try_restore(evidence: Evidence, scratch: Path) -> None:
     """Run a job that changes a tunable of a loop device, and see what is left afterwards."""
-    losetup = which("losetup")
-    if os.geteuid() != 0 or not losetup:
-        evidence.missing["restore"] = NOT_ROOT if os.geteuid() else "losetup is not installed"
+    if os.geteuid() != 0:
+        evidence.missing["restore"] = NOT_ROOT
         return
     backing = scratch / "loop"
     backing.write_bytes(bytes(LOOP_BYTES))
-    loop = run_command(losetup, "--find", "--show", "--read-only", str(backing)).stdout.strip()
-    if not loop:
-        evidence.missing["restore"] = "no loop device can be set up here"
-        return
-    path = Path("/sys/block", os.path.basename(loop), "queue", TUNABLE)
     try:
-        before = path.read_text().strip()
-        new = "64" if before != "64" else "32"
-        child = subprocess.Popen(
-            [*IOPSTUI, "run", loop, "--job", "randread-4k", "--set", "runtime=2", "--knob",
-             f"{TUNABLE}={new}"],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-        during = before
+        with read_only_loop(backing) as loop:
+            evidence.restore = _change_tunable(loop)
+    except OSError as error:
+        evidence.missing["restore"] = f"no loop device can be set up here ({error.strerror})"
+
+
+def _change_tunable(loop: str) -> dict[str, object]:
+    path = Path("/sys/block", os.path.basename(loop), "queue", TUNABLE)
+    before = path.read_text().strip()
+    new = "64" if before != "64" else "32"
+    during = before
+    with tied_process(
+        [*IOPSTUI, "run", loop, "--job", "randread-4k", "--set", "runtime=2", "--knob",
+         f"{TUNABLE}={new}"],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    ) as child:  # fmt: skip
         while child.poll() is None:
             now = path.read_text().strip()
             during = now if now != before else during
             time.sleep(0.05)
-        evidence.restore = {
-            "before": before, "wanted": new, "during": during,
-            "after": path.read_text().strip(), "code": child.returncode,
-        }  # fmt: skip
-    finally:
-        run_command(losetup, "--detach", loop)
+    return {
+        "before": before, "wanted": new, "during": during,
+        "after": path.read_text().strip(), "code": child.returncode,
+    }  # fmt: skip
 
 
 def try_known_latency(evidence: Evidence) -> None:
@@ -71,45 +71,14 @@ def try_known_latency(evidence: Evidence) -> None:
     if os.geteuid() != 0:
         evidence.missing["latency"] = NOT_ROOT
         return
-    modprobe = which("modprobe")
-    loaded = modprobe if modprobe and not NULL_BLK.is_dir() else None
-    if loaded:
-        run_command(loaded, "null_blk", "nr_devices=0")
     try:
-        if NULL_BLK.is_dir():
-            _measure_null_blk(evidence)
-        else:
-            evidence.missing["latency"] = "this kernel has no null_blk (configfs)"
-    finally:
-        if loaded:
-            run_command(loaded, "--remove", "null_blk")
-
-
-def _measure_null_blk(evidence: Evidence) -> None:
-    directory = NULL_BLK / NULL_NAME
-    try:
-        directory.mkdir()
-    except OSError as error:
-        evidence.missing["latency"] = f"no null_blk can be made here ({error.strerror})"
-        return
-    try:
-        for name, value in (("size", 64), ("irqmode", 2), ("completion_nsec", LATENCY_NS),
-                            ("power", 1)):  # fmt: skip
-            (directory / name).write_text(str(value))
-        number = (directory / "index").read_text().strip()
-        disk = next((path for path in (f"/dev/{NULL_NAME}", f"/dev/nullb{number}")
-                     if os.path.exists(path)), "")  # fmt: skip
-        if disk:
-            evidence.known_latency = {"expected_ns": LATENCY_NS} | _measure_latency(disk)
-        else:
-            evidence.missing["latency"] = "the null_blk did not appear below /dev"
+        with null_block(Roots().sys / "kernel/config", LATENCY_NS) as disk:
+            if disk:
+                evidence.known_latency = {"expected_ns": LATENCY_NS} | _measure_latency(disk)
+            else:
+                evidence.missing["latency"] = "the null_blk did not appear below /dev"
     except OSError as error:
         evidence.missing["latency"] = f"no null_blk can be set up here ({error.strerror})"
-    finally:
-        with contextlib.suppress(OSError):
-            (directory / "power").write_text("0")
-        with contextlib.suppress(OSError):
-            directory.rmdir()
 
 
 def _measure_latency(disk: str) -> dict[str, float]:

@@ -8,6 +8,7 @@ import threading
 import time
 
 from iopstui.linux.process.programs import which
+from iopstui.linux.process.tied import tied_command
 
 WAIT_S = 5.0
 
@@ -23,8 +24,9 @@ class IostatLog(threading.Thread):
         self._process: subprocess.Popen[str] | None = None
         if program := which("iostat"):
             self._process = subprocess.Popen(
-                [program, "-dxky", disk, "1"], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL, text=True, env={**os.environ, "LC_ALL": "C"},
+                tied_command([program, "-dxky", disk, "1"]), stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                env={**os.environ, "LC_ALL": "C"},
             )  # fmt: skip
 
     def run(self) -> None:

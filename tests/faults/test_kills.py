@@ -43,6 +43,24 @@ def test_sigkill_at_a_random_moment(seed: int, here: Path) -> None:
         assert _affinity(node) == before, done.stdout
 
 
+@pytest.mark.parametrize("message", ["fio for", "iopstui for", "the kernel probe", "queue map"])
+def test_a_killed_selftest(message: str, here: Path) -> None:
+    place, loops = here / "place", sh("losetup", "--list", "--noheadings", "-O", "NAME")
+    place.mkdir()
+    process = start("selftest", str(place), cwd=here)
+    assert process.stderr is not None
+    while message not in process.stderr.readline():
+        assert process.poll() is None
+    time.sleep(random.Random(message).uniform(0.5, 3.0))
+    below = _below(process.pid)
+    process.kill()
+    process.communicate(timeout=15)
+    assert survivors(below, 2.5) == []
+    iopstui("doctor", cwd=here)
+    assert list(place.iterdir()) == []
+    assert sh("losetup", "--list", "--noheadings", "-O", "NAME") == loops
+
+
 def test_the_guard_killed(here: Path) -> None:
     with loop(here / "disk.img") as node:
         process = start("run", node, *LONG, cwd=here)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from iopstui.linux.roots import Roots
 from iopstui.safety import journal, tunables
+from iopstui.safety.crash import crash_sentence
 from iopstui.safety.leftovers import clean_up
 
 
@@ -239,3 +240,18 @@ def test_a_note_of_a_process_that_can_not_be_is_passed_over() -> None:
         note.path.write_text(json.dumps(content))
         assert len(list(journal.abandoned_notes("odd"))) == found, pid
         note.remove()
+
+
+def test_only_the_newest_texts_are_kept(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = iter(range(1 << 16))
+    monkeypatch.setattr(os, "urandom", lambda count: next(names).to_bytes(count, "big"))
+    for number in range(journal.MAX_TEXTS + 9):
+        path = journal.write_text("crash-", str(number))
+        os.utime(path, (number, number))
+    texts = {int(path.read_text()) for path in state.iterdir()}
+    assert texts == set(range(9, journal.MAX_TEXTS + 9))
+
+
+def test_the_details_of_an_internal_error_are_limited(state: Path) -> None:
+    sentence = crash_sentence(ValueError("x" * (1 << 20)))
+    assert len(sentence) < 1000 and max(path.stat().st_size for path in state.iterdir()) < 1 << 17

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from iopstui.errors import JobFailed, UsageError
+from iopstui.errors import UsageError
 from iopstui.selftest.collect import NEEDED_BYTES, collect
-from iopstui.selftest.commands import run_command
+from iopstui.selftest.commands import run_command, run_guarded_fio
 
 
 def test_a_directory_without_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -23,5 +23,6 @@ def test_a_directory_without_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_a_program_that_cannot_be_started(tmp_path: Path) -> None:
     (tmp_path / "fio").write_text("no program")
-    with pytest.raises(JobFailed, match="fio: Permission denied"):
-        run_command(str(tmp_path / "fio"))
+    code, messages = run_guarded_fio([str(tmp_path / "fio")], tmp_path)
+    assert code and "fio: Permission denied" in messages[-1]
+    assert "fio: Permission denied" in run_command(str(tmp_path / "fio")).stderr

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_app import WIDE, make, running, settle
 from textual import events
+from textual.geometry import Size
 from textual.message import Message
 from textual.messages import TerminalSupportsSynchronizedOutput
 from textual.pilot import Pilot
@@ -20,7 +21,7 @@ from textual.widgets import Input
 
 from iopstui.fio import options
 from iopstui.ui.app import IopstuiApp
-from iopstui.ui.core.terminal.terminal_input import MetaKey, TerminalInput
+from iopstui.ui.core.terminal.terminal_input import MAX_COLUMNS, MAX_ROWS, MetaKey, TerminalInput
 from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.dialogs.prompt import Prompt
 from iopstui.ui.dialogs.text import TextScreen
@@ -242,3 +243,57 @@ def test_the_script_is_split_between_any_two_bytes() -> None:
 
 def test_the_fakes_have_what_the_script_needs() -> None:
     assert {"mixed-4k", "seqread-1m"} <= {job.name for job in fakes.JOBS}
+
+
+@pytest.mark.parametrize(
+    ("chunks", "expected"),
+    [
+        ([b"\x1b[M qqr"], ["r"]),
+        ([b"\x1b[M q", b"qr"], ["r"]),
+        # beyond column 95 a byte is no text; decoded, two may be one character
+        ([b"\x1b[M \xc3\x84r"], ["r"]),
+        ([b"\x1b[M \xc3\x84\x1b[M!\xe2\x82r"], ["r"]),
+        ([b"\x1b[M \xff", b"\xffr"], ["r"]),
+        # beyond column 223 xterm sends NUL
+        ([b"\x1b[M \x00\x00r"], ["r"]),
+        # cut off: the next sequence begins before the third byte
+        ([b"\x1b[M !\x1b[M !!r"], ["r"]),
+        ([b"\x1b[M\x1b[A"], ["up"]),
+        ([b"\x1b", b"[", b"M", b" ", b"\x1b", b"[M !!r"], ["r"]),
+        ([b"\x1b[M !\x03"], ["ctrl+c"]),
+    ],
+)
+def test_bytes_of_an_old_mouse_report_are_no_keys(
+    chunks: Sequence[bytes], expected: list[str]
+) -> None:
+    arriving = TerminalInput(lambda: 0.0)
+    assert [describe(m) for chunk in chunks for m in arriving.feed_bytes(chunk)] == expected
+    text = TerminalInput(lambda: 0.0)
+    pieces = [chunk.decode("latin-1") for chunk in chunks]
+    assert [describe(m) for piece in pieces for m in text.feed(piece)] == expected
+
+
+def test_an_old_mouse_report_that_never_ends_is_dropped() -> None:
+    now = [0.0]
+    arriving = TerminalInput(lambda: now[0])
+    assert list(arriving.feed_bytes(b"\x1b[M !")) == [] and arriving.has_pending
+    now[0] = 2.0
+    assert list(arriving.tick()) == [] and not arriving.has_pending
+    assert [describe(message) for message in arriving.feed_bytes(b"q")] == ["q"]
+
+
+@pytest.mark.parametrize("size", [
+    "20000;20000;1;1", "40;20000;1;1", "0;80;1;1", "24;0;1;1", "24;80;0;0", "24;80;9;0",
+    "9999999999;80;1;1", "24:1;80;1;1",
+])  # fmt: skip
+def test_sizes_that_no_terminal_has_are_ignored(size: str) -> None:
+    assert messages([f"\x1b[48;{size}tq"]) == ["q"]
+    assert messages(["\x1b[48;24;80;480;640tq"]) == ["Resize", "q"]
+
+
+async def test_a_screen_is_not_larger_than_any_terminal() -> None:
+    app = make(fakes.FakeController())
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.post_message(events.Resize(Size(65535, 65535), Size(65535, 65535)))
+        await pilot.pause()
+        assert app.size == Size(MAX_COLUMNS, MAX_ROWS)

@@ -14,7 +14,7 @@ from pathlib import Path
 import aiohttp
 import psutil
 import pytest
-from served_pages import Served, Start, open_page, status
+from served_pages import SIZE, Served, Start, open_page, status
 
 from iopstui.recording.reader import Recording
 
@@ -99,6 +99,49 @@ async def test_a_page_of_another_site_gets_no_screen(replayed: Served, origin: s
         async with open_page(replayed.viewers, Origin=origin):
             pass
     assert refused.value.status == 403
+
+
+async def test_malformed_requests_are_refused_and_leave_no_file(
+    serve: Start, tmp_path: Path
+) -> None:
+    served = serve("replay", "demo", cwd=tmp_path)
+    for origin in ("http://[", "http://[::1", "http://\u2100", "//[x]"):
+        with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+            async with open_page(served.viewers, Origin=origin):
+                pass
+        assert refused.value.status in (400, 403)
+    assert (await status(f"{served.viewers}ws{SIZE}", headers={"Origin": served.origin}))[0] == 400
+    assert not list(tmp_path.parent.rglob("crash-*"))
+    assert "internal error" not in served.end()[1]
+
+
+async def test_a_page_that_does_not_read_delays_no_end(serve: Start, idle_dir: Path) -> None:
+    served = serve("live", ".", "--job", "randread-4k", "--size", "1m", cwd=idle_dir, pages=2)
+    async with open_page(served.addresses[0]) as page:
+        await page.wait_for_text("randread-4k")
+        transport = page.socket._response.connection.transport  # type: ignore[union-attr]
+        transport.pause_reading()
+        for width in range(100, 300):
+            await page.send("resize", {"width": width, "height": 120})
+        below = served.child_processes()
+        served.process.send_signal(signal.SIGTERM)
+        assert await asyncio.to_thread(served.process.wait, 30) == 130
+        assert have_ended(below) and list(idle_dir.iterdir()) == []
+
+
+async def test_keys_do_not_change_the_size_of_a_page(replayed: Served) -> None:
+    async with open_page(replayed.viewers) as page:
+        await page.wait_for_text("REPLAY 0:0")
+        below = served_memory(replayed)
+        await page.press(f"{ESC}[48;20000;20000;1;1t{ESC}[48;400;1000;1;1t")
+        await page.press(" ")
+        await page.wait_for_text("paused")
+        assert served_memory(replayed) < below + (40 << 20)
+
+
+def served_memory(served: Served) -> int:
+    """Memory of all its processes, the largest one's."""
+    return max(process.memory_info().rss for process in served.child_processes())
 
 
 @pytest.mark.parametrize("size", ["", "?width=x&height=3", "?width=80"])

@@ -15,7 +15,7 @@ from iopstui.fio.fence_exec import landlock_abi
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = """
-import json, os, socket, sys
+import asyncio, json, os, socket, sys
 from pathlib import Path
 from iopstui.cli.web.viewer_host import ViewerHost
 
@@ -57,7 +57,7 @@ def show(fds):
     }), flush=True)
 
 host = ViewerHost(show)
-started = host.start(80, 24, Path(inside))
+started = asyncio.run(host.start(80, 24, Path(inside)))
 sys.stdout.write(os.fdopen(started.output).read())
 host.kill(os.getpid())
 host.close()

@@ -10,13 +10,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import IO, Any
 
 from iopstui.cli.capturing.disks import disk_regions, start_capture
 from iopstui.errors import Interrupted, JobFailed
 from iopstui.linux.capture.workload_capture import POLL_S, ProcessFilter, WorkloadCapture
 from iopstui.linux.devices.sysfs import read_devices
+from iopstui.linux.process.private import private_directory, remove, write_text
+from iopstui.linux.process.tied import tied_process
 from iopstui.linux.roots import Roots
 from iopstui.model.workload.fidelity import Distance, distances
 from iopstui.model.workload.job import job_text
@@ -25,7 +26,6 @@ from iopstui.model.workload.workload import Workload
 from iopstui.preflight.targets import choose_watch_target
 
 _IOPSTUI = (sys.executable, "-m", "iopstui")
-_END_TIMEOUT_S = 30.0
 
 
 def replay_and_compare(
@@ -34,27 +34,25 @@ def replay_and_compare(
 ) -> list[Distance]:  # fmt: skip
     """The distances between what was captured and its job in ``directory``. Raises JobFailed if
     the job fails, Interrupted if ``stop`` returns True."""
-    with TemporaryDirectory(prefix="iopstui-capture-") as private:
-        job = Path(private) / "captured.fio"
-        job.write_text(job_text(captured, loop, "", phases), encoding="utf-8")
+    private = private_directory()
+    try:
+        job = write_text(private, "captured.fio", job_text(captured, loop, "", phases))
         return distances(captured, _capture_run(job, directory, stop), loop)
+    finally:
+        remove(private)
 
 
 def _capture_run(job: Path, directory: Path, stop: Callable[[], bool]) -> Workload:
     target = choose_watch_target([str(directory)], read_devices(Roots()), Roots())
     regions, _ = disk_regions(target)
     command = [*_IOPSTUI, "run", str(directory), "--job", str(job), "--format", "jsonl"]
-    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                             stderr=subprocess.PIPE, text=True)  # fmt: skip
-    try:
+    with tied_process(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
         workload_capture = start_capture(", ".join(region.name for region in regions), regions,
                                          ProcessFilter((child.pid,)))  # fmt: skip
         try:
             return _capture_job(child, workload_capture, stop)
         finally:
             workload_capture.close()
-    finally:
-        _end_child(child)
 
 
 def _capture_job(
@@ -99,13 +97,3 @@ def _queued_lines(
 ) -> Iterator[dict[str, Any] | None]:
     while not lines.empty():
         yield lines.get()
-
-
-def _end_child(child: subprocess.Popen[str]) -> None:
-    """Wait for the child, or terminate it: then it removes its scratch files."""
-    if child.poll() is None:
-        try:
-            child.wait(_END_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            child.terminate()
-            child.wait()

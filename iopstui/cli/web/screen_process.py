@@ -21,8 +21,12 @@ END_TIMEOUT_S = 5.0
 class Page(Protocol):
     """An open WebSocket."""
 
-    async def send_bytes(self, data: bytes) -> None:
-        """Send what the terminal in the browser shows."""
+    def send(self, data: bytes) -> None:
+        """Send what the terminal in the browser shows, without waiting for it."""
+        ...
+
+    def drop(self) -> None:
+        """Cut the connection."""
         ...
 
 
@@ -66,14 +70,14 @@ class ScreenProcess:
             return False
         payload = await reader.readexactly(length)
         if head[:1] == b"D" and (page := self._page) is not None:
-            # a page that is closing has no connection any more
-            with contextlib.suppress(ConnectionError, RuntimeError):
-                await page.send_bytes(payload)
+            page.send(payload)
         # of other packets (a file to download, an address to open) nothing reaches the browser
         return not (head[:1] == b"M" and json.loads(payload).get("type") == "exit")
 
     def attach(self, page: Page, size: tuple[int, int]) -> None:
-        """Show it on this page, which has this size, from now on."""
+        """Show it on this page, which has this size, from now on, and on no other."""
+        if self._page is not None:
+            self._page.drop()
         self._page = page
         self._resize(size)
         self._send_meta({"type": "attach"})

@@ -16,11 +16,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from aiohttp import WSMsgType, web
 
 from iopstui.cli.terminal import print_message
 from iopstui.cli.web.access import PRESENTER, Access, is_same_origin
+from iopstui.cli.web.connections import BACKLOG, Connections
+from iopstui.cli.web.page import BrowserPage
 from iopstui.cli.web.screen_process import ScreenProcess, valid_size
 from iopstui.cli.web.viewer_host import ViewerHost
 from iopstui.errors import UsageError
@@ -79,10 +82,14 @@ class Server:
         self._state = state
         self._static = _static_files()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._pages: set[web.WebSocketResponse] = set()
+        self._pages: set[BrowserPage] = set()
+        self._opening = 0
+        self._runner: web.AppRunner | None = None
+        self._connections: Connections | None = None
+        self._listener: asyncio.Server | None = None
 
-    async def start(self, host: str, port: int) -> tuple[Callable[[], Awaitable[None]], int]:
-        """Listen; how to stop, and the port. UsageError if the address can't be used."""
+    async def start(self, host: str, port: int) -> int:
+        """Listen; return the port. UsageError if the address can't be used."""
         application = web.Application(middlewares=[_with_headers])
         application.router.add_get("/{token}/", self._page)
         application.router.add_get("/{token}/ws", self._websocket)
@@ -90,11 +97,19 @@ class Server:
         # aiohttp would write a traceback for each request that is none (a port scan)
         logger = logging.getLogger("iopstui.serve")
         logger.disabled = True
-        runner = web.AppRunner(application, access_log=None, handle_signals=False, logger=logger)
+        runner = self._runner = web.AppRunner(
+            application, access_log=None, handle_signals=False, logger=logger,
+            shutdown_timeout=SHUTDOWN_S,
+        )  # fmt: skip
         await runner.setup()
-        site = web.TCPSite(runner, host, port, shutdown_timeout=SHUTDOWN_S)
+        assert runner.server is not None
+        self._connections = Connections(runner.server)
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(_ignore_descriptor_limit)
         try:
-            await site.start()
+            self._listener = await loop.create_server(
+                self._connections, host, port, backlog=BACKLOG
+            )
         except OSError as error:
             await runner.cleanup()
             in_use = error.errno in (errno.EADDRINUSE, errno.EACCES)
@@ -107,13 +122,16 @@ class Server:
                 if in_use
                 else "Choose an address of this machine, or all: --host 0.0.0.0",
             ) from error
-        return runner.cleanup, int(runner.addresses[0][1])
+        return int(self._listener.sockets[0].getsockname()[1])
 
     async def close(self) -> None:
-        """End all pages and viewers."""
-        for page in tuple(self._pages):
-            await page.close()
+        """End all pages and viewers, and stop listening."""
+        if self._listener is not None:
+            self._listener.close()
+        await asyncio.gather(*(page.close() for page in tuple(self._pages)))
         await asyncio.gather(*(viewer.end() for viewer in tuple(self._state.viewers)))
+        if self._runner is not None:
+            await self._runner.cleanup()
 
     # -- requests
 
@@ -136,37 +154,49 @@ class Server:
         if self._role(request) != PRESENTER:
             if not state.is_ready():
                 return _notice(WAITING_TEXT, 1)
-            if len(state.viewers) >= state.max_viewers:
+            if not self._has_room():
                 return _notice(FULL_TEXT, 5, status=503)
         return web.Response(body=self._static["serve.html"][0], content_type="text/html")
 
+    def _has_room(self) -> bool:
+        return len(self._state.viewers) + self._opening < self._state.max_viewers
+
     async def _websocket(self, request: web.Request) -> web.WebSocketResponse:
         role = self._role(request)
-        if not is_same_origin(request.headers):
-            raise web.HTTPForbidden
-        size = valid_size(request.query)
-        if size is None:
-            raise web.HTTPBadRequest
+        size = _requested_size(request)
         state = self._state
-        if role != PRESENTER and (not state.is_ready() or len(state.viewers) >= state.max_viewers):
+        if role != PRESENTER and (not state.is_ready() or not self._has_room()):
             raise web.HTTPServiceUnavailable
-        page = web.WebSocketResponse(heartbeat=HEARTBEAT_S, max_msg_size=MAX_MESSAGE)
-        await page.prepare(request)
+        socket = web.WebSocketResponse(heartbeat=HEARTBEAT_S, max_msg_size=MAX_MESSAGE)
+        await socket.prepare(request)
+        if self._connections is not None:
+            self._connections.keep(request.transport)
+        page = BrowserPage(socket, request.transport)
         self._pages.add(page)
         try:
             if role == PRESENTER:
                 assert state.presenter is not None
-                await self._show(page, state.presenter, size)
+                await self._show(page, socket, state.presenter, size)
             else:
-                await self._view(page, size)
+                await self._view(page, socket, size)
         finally:
+            await page.close()
             self._pages.discard(page)
-        return page
+        return socket
 
-    async def _view(self, page: web.WebSocketResponse, size: tuple[int, int]) -> None:
+    async def _view(
+        self, page: BrowserPage, socket: web.WebSocketResponse, size: tuple[int, int]
+    ) -> None:
         """Show this page a viewer of its own, until either ends."""
         state = self._state
-        process = state.host.start(*size, state.recording)
+        self._opening += 1
+        try:
+            process = await state.host.start(*size, state.recording)
+        except OSError:
+            # no more descriptors or processes: the page closes
+            return
+        finally:
+            self._opening -= 1
         viewer = ScreenProcess(
             process.output, process.input, lambda: state.host.kill(process.pid)
         )  # fmt: skip
@@ -176,7 +206,7 @@ class Server:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         try:
-            await self._show(page, viewer, size)
+            await self._show(page, socket, viewer, size)
         finally:
             await asyncio.shield(self._end(viewer))
 
@@ -185,13 +215,14 @@ class Server:
         self._state.viewers.discard(viewer)
 
     async def _show(
-        self, page: web.WebSocketResponse, screen: ScreenProcess, size: tuple[int, int]
-    ) -> None:
+        self, page: BrowserPage, socket: web.WebSocketResponse, screen: ScreenProcess,
+        size: tuple[int, int],
+    ) -> None:  # fmt: skip
         """Pass messages between the page and the screen until one of them ends."""
         screen.attach(page, size)
         ending = asyncio.create_task(_close_with(screen, page))
         try:
-            async for message in page:
+            async for message in socket:
                 # a newer page of the presenter has taken over
                 if not screen.shows(page) or message.type != WSMsgType.TEXT:
                     break
@@ -200,10 +231,31 @@ class Server:
         finally:
             ending.cancel()
             screen.detach(page)
-            await page.close()
 
 
-async def _close_with(screen: ScreenProcess, page: web.WebSocketResponse) -> None:
+def _requested_size(request: web.Request) -> tuple[int, int]:
+    """The size of the page that requests a WebSocket. HTTPBadRequest; HTTPForbidden if the page is
+    another site's."""
+    try:
+        same_origin, size = is_same_origin(request.headers), valid_size(request.query)
+    except ValueError as error:
+        raise web.HTTPBadRequest from error
+    if not same_origin:
+        raise web.HTTPForbidden
+    if size is None:
+        raise web.HTTPBadRequest
+    return size
+
+
+def _ignore_descriptor_limit(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Where descriptors are used up, asyncio accepts connections a second later, and prints a
+    traceback for each."""
+    error = context.get("exception")
+    if not (isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE)):
+        loop.default_exception_handler(context)
+
+
+async def _close_with(screen: ScreenProcess, page: BrowserPage) -> None:
     await screen.ended.wait()
     await page.close()
 
@@ -217,6 +269,12 @@ async def _with_headers(
     except web.HTTPException as error:
         error.headers.update(HEADERS)
         raise
+    except ConnectionError:
+        # the browser has gone
+        raise
+    except OSError as error:
+        # no more descriptors or processes
+        raise web.HTTPServiceUnavailable(headers=HEADERS) from error
     except Exception as error:
         from iopstui.safety.crash import crash_sentence
 

@@ -6,27 +6,32 @@ import argparse
 import asyncio
 import contextlib
 import os
-import signal
 import socket
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import iopstui
 from iopstui.cli.terminal import print_message
 from iopstui.cli.volume_options import read_volume_option
 from iopstui.cli.web.access import Access, is_loopback, new_token
+from iopstui.cli.web.connections import viewer_limit
 from iopstui.cli.web.screen_process import ScreenProcess
 from iopstui.cli.web.viewer import ViewerOptions, show_viewer
 from iopstui.cli.web.viewer_host import ViewerHost, screen_environment
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED, EXIT_OK, UsageError
 from iopstui.linux.process.private import private_directory, remove
+from iopstui.output import streams
 from iopstui.output.fleet.labelled_rows import is_fleet
 from iopstui.recording.follow import wait_for_first_sample
 from iopstui.recording.reader import recording_path
+from iopstui.safety.signals import handling_stop_signals
+
+if TYPE_CHECKING:
+    from iopstui.cli.web.server import Server, ServeState
 
 FIRST_SIZE = (120, 40)
 END_TIMEOUT_S = 15.0
@@ -89,13 +94,23 @@ async def _serve(
 
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        loop.add_signal_handler(number, stopped.set)
-    state = ServeState(
-        Access(new_token() if command_line else ""), recording, host, options.max_viewers
-    )
-    server = Server(state)
-    stop, port = await server.start(options.host, options.port)
+
+    def stop_serving(number: int) -> None:
+        # a terminal that does not read must not keep messages, and so the end, waiting
+        streams.drop_stuck()
+        loop.call_soon_threadsafe(stopped.set)
+
+    access = Access(new_token() if command_line else "")
+    state = ServeState(access, recording, host, min(options.max_viewers, viewer_limit()))
+    with handling_stop_signals(stop_serving):
+        return await _serve_until(stopped, Server(state), state, options, command_line)
+
+
+async def _serve_until(
+    stopped: asyncio.Event, server: Server, state: ServeState, options: ServeOptions,
+    command_line: Sequence[str],
+) -> int:  # fmt: skip
+    port = await server.start(options.host, options.port)
     presenter = await _Presenter.start(command_line) if command_line else None
     state.presenter = presenter.screen if presenter else None
     _print_addresses(options, port, state.access)
@@ -108,7 +123,6 @@ async def _serve(
         return EXIT_INTERRUPTED if stopped.is_set() and command_line else code
     finally:
         await server.close()
-        await stop()
         print_message(f"ended; up to {state.most_viewers} viewers at a time")
 
 
@@ -146,8 +160,9 @@ class _Presenter:
 
     async def end(self) -> int:
         """End it: it stops fio and undoes its changes. Its exit code."""
-        if self._process.returncode is None:
-            await self.screen.end(END_TIMEOUT_S)
+        # not by a packet alone: during its start it does not read any
+        with contextlib.suppress(ProcessLookupError):
+            self._process.terminate()
         try:
             code = await asyncio.wait_for(self._process.wait(), END_TIMEOUT_S)
         except asyncio.TimeoutError:

@@ -8,6 +8,7 @@ server sends it the pipes and the open recording (``ViewerHost``), so it needs t
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import gc
 import json
@@ -60,24 +61,35 @@ class ViewerHost:
             finally:
                 os._exit(1)
         child_socket.close()
+        self._socket.setblocking(False)
+        # one request at a time: an answer does not say whose it is
+        self._turn = asyncio.Lock()
 
-    def start(self, width: int, height: int, recording: Path) -> ViewerProcess:
-        """Fork a viewer that plays ``recording``. OSError if the process is gone."""
-        with contextlib.ExitStack() as child_fds:
-            files = [os.open(recording, os.O_RDONLY | os.O_CLOEXEC) for _ in range(2)]
-            (keys, input_), (output, screen_out) = os.pipe(), os.pipe()
-            for fd in (*files, keys, screen_out):
-                child_fds.callback(os.close, fd)
-            request = {"width": width, "height": height, "recording": recording.name}
-            socket.send_fds(
-                self._socket, [json.dumps(request).encode()], [keys, screen_out, *files]
-            )
-            answer = self._socket.recv(MAX_REQUEST_BYTES)
-        if not answer:
-            os.close(input_)
-            os.close(output)
-            raise BrokenPipeError("the viewers' process has ended")
-        return ViewerProcess(int(json.loads(answer)["pid"]), output, input_)
+    async def start(self, width: int, height: int, recording: Path) -> ViewerProcess:
+        """Fork a viewer that plays ``recording``. OSError if that is not possible."""
+        request = {"width": width, "height": height, "recording": recording.name}
+        async with self._turn:
+            with contextlib.ExitStack() as child_fds, contextlib.ExitStack() as own_fds:
+                keys, input_ = os.pipe()
+                child_fds.callback(os.close, keys)
+                own_fds.callback(os.close, input_)
+                output, screen_out = os.pipe()
+                child_fds.callback(os.close, screen_out)
+                own_fds.callback(os.close, output)
+                files = []
+                for _ in range(2):
+                    files.append(os.open(recording, os.O_RDONLY | os.O_CLOEXEC))
+                    child_fds.callback(os.close, files[-1])
+                message = json.dumps(request).encode()
+                socket.send_fds(self._socket, [message], [keys, screen_out, *files])
+                answer = await asyncio.get_running_loop().sock_recv(self._socket, MAX_REQUEST_BYTES)
+                if not answer:
+                    raise BrokenPipeError("the viewers' process has ended")
+                pid = json.loads(answer)["pid"]
+                if pid is None:
+                    raise BlockingIOError("no process can be started")
+                own_fds.pop_all()
+        return ViewerProcess(int(pid), output, input_)
 
     def kill(self, pid: int) -> None:
         """End a viewer that does not end by itself."""
@@ -85,8 +97,9 @@ class ViewerHost:
             self._socket.send(json.dumps({"kill": pid}).encode())
 
     def close(self) -> None:
-        """End it and all viewers."""
+        """End it; its viewers end with it (``die_with_parent``)."""
         self._socket.close()
+        os.kill(self._pid, signal.SIGKILL)
         os.waitpid(self._pid, 0)
 
 
@@ -112,10 +125,7 @@ class _HostProcess:
             readable = select.select([self._server], [], [], REAP_S)[0]
             self._reap()
             if readable and not self._serve():
-                break
-        for pid in self._viewers:
-            os.kill(pid, signal.SIGKILL)
-        os._exit(0)
+                os._exit(0)
 
     def _load(self) -> None:
         """Import what viewers need, once for all of them."""
@@ -139,14 +149,17 @@ class _HostProcess:
             if request["kill"] in self._viewers:
                 os.kill(request["kill"], signal.SIGKILL)
             return True
-        pid = os.fork()
-        if pid == 0:
-            try:
-                self._server.close()
-                self._view(request, fds)
-            finally:
-                os._exit(0)
-        self._viewers.add(pid)
+        pid: int | None = None
+        # OSError: no more processes (ulimit -u, a cgroup's pids.max)
+        with contextlib.suppress(OSError):
+            pid = os.fork()
+            if pid == 0:
+                try:
+                    self._server.close()
+                    self._view(request, fds)
+                finally:
+                    os._exit(0)
+            self._viewers.add(pid)
         for fd in fds:
             os.close(fd)
         self._server.send(json.dumps({"pid": pid}).encode())

@@ -2,18 +2,20 @@
 
 The server (cli/web/) sets TEXTUAL_DRIVER to ``BROWSER_DRIVER``. Unlike Textual's own, this driver
 ends the screen when the server has gone, waits without waking up, leaves signals to the program,
-and can paint everything again for a page that was opened later.
+never waits for a server that does not read, and can paint everything again for a page that was
+opened later.
 """
 
 from __future__ import annotations
 
 import asyncio
 import codecs
-import contextlib
+import json
 import os
 import select
 import sys
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from textual import events
 from textual.drivers._byte_stream import ByteStream
@@ -22,6 +24,7 @@ from textual.geometry import Size
 from textual.message import Message
 
 from iopstui.ui.core.terminal.driver import INPUT_POLL_S
+from iopstui.ui.core.terminal.output import Output
 from iopstui.ui.core.terminal.terminal_input import TerminalInput
 
 CHUNK_BYTES = 4096
@@ -43,23 +46,33 @@ class BrowserDriver(WebDriver):
 
     # -- output
 
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._output = Output(self.fileno, self._on_output_drained)
+        self._output.start()
+
     def write(self, data: str) -> None:
         """Write text for the browser's terminal."""
         self._packet(b"D", data.encode("utf-8", "replace"))
 
+    def write_meta(self, data: dict[str, object]) -> None:
+        """Write a message for the server."""
+        self._packet(b"M", json.dumps(data).encode())
+
     def _packet(self, kind: bytes, payload: bytes) -> None:
-        unsent = memoryview(b"%s%s%s" % (kind, len(payload).to_bytes(4, "big"), payload))
-        # if the server has gone, the screen's input ends the screen
-        with contextlib.suppress(BrokenPipeError):
-            while unsent:
-                unsent = unsent[os.write(self.fileno, unsent) :]
+        self._output.write_bytes(b"%s%s%s" % (kind, len(payload).to_bytes(4, "big"), payload))
+
+    def _on_output_drained(self) -> None:
+        if self._output.lost:
+            self._output.lost = False
+            self._app.call_later(self._app.refresh)
 
     # -- start and end
 
     def start_application_mode(self) -> None:
         """Start the screen and the thread that reads keys."""
         self._wake_fd = os.eventfd(0, os.EFD_CLOEXEC)
-        os.write(self.fileno, READY)
+        self._output.write_bytes(READY)
         self.write(TERMINAL_MODES)
         asyncio.run_coroutine_threadsafe(self._begin(), asyncio.get_running_loop())
         self._key_thread.start()
@@ -81,8 +94,12 @@ class BrowserDriver(WebDriver):
     def stop_application_mode(self) -> None:
         """Tell the server that the screen has ended."""
         self.disable_input()
-        with contextlib.suppress(BrokenPipeError):
-            self.write_meta({"type": "exit"})
+        self.write_meta({"type": "exit"})
+
+    def close(self) -> None:
+        """Write what is still queued, if the server reads it soon."""
+        super().close()
+        self._output.stop()
 
     # -- input
 
@@ -107,7 +124,9 @@ class BrowserDriver(WebDriver):
 
     def _deliver(self, messages: Iterable[Message]) -> None:
         for message in messages:
-            self.process_message(message)
+            # the server limits the sizes that a page asks for; keys must not ask for others
+            if not isinstance(message, events.Resize):
+                self.process_message(message)
 
     def on_meta(self, packet_type: str, payload: dict[str, object]) -> None:
         """Handle a message of the server; files are never sent."""

@@ -8,7 +8,6 @@ as well. Here output is queued until the terminal takes it (output.py), and the 
 from __future__ import annotations
 
 import asyncio
-import codecs
 import contextlib
 import os
 import select
@@ -20,11 +19,12 @@ from typing import Any
 
 from textual.drivers.linux_driver import LinuxDriver
 from textual.events import MouseEvent
+from textual.geometry import Size
 from textual.message import Message
 from textual.messages import TerminalSupportsSynchronizedOutput
 
 from iopstui.ui.core.terminal.output import CHUNK_BYTES, Output
-from iopstui.ui.core.terminal.terminal_input import TerminalInput
+from iopstui.ui.core.terminal.terminal_input import TerminalInput, limit_size
 
 INPUT_POLL_S = 0.1
 SYNC_TIMEOUT_S = 10.0
@@ -49,6 +49,9 @@ class NonBlockingDriver(LinuxDriver):
         # a SIGTSTP has arrived, and no SIGCONT after it
         self._stop_requested = False
         super().__init__(*arguments, **options)
+        # Textual's first layout would take any size that the terminal or COLUMNS and LINES say
+        first = limit_size(Size(*self._get_terminal_size()))
+        self._size = self._size or (first.width, first.height)
         self._lag_s = 0.0
         self._answers_sync_query = False
         self._query_s: float | None = None
@@ -111,7 +114,6 @@ class NonBlockingDriver(LinuxDriver):
     def run_input_thread(self) -> None:
         """Reads the terminal until the screen ends, or the terminal does."""
         arriving = TerminalInput()
-        decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         while not self.exit_event.is_set():
             # a thread that wakes ten times a second costs a tenth of the whole screen's CPU time
             patience = INPUT_POLL_S if arriving.has_pending else None
@@ -121,7 +123,7 @@ class NonBlockingDriver(LinuxDriver):
                     self.hung_up = True
                     self.on_hangup()
                     return
-                self._deliver(arriving.feed(decode(data)))
+                self._deliver(arriving.feed_bytes(data))
             self._deliver(arriving.tick())
         # late answers of the terminal must not be typed into the shell
         while select.select([self.fileno], [], [], INPUT_POLL_S)[0] and self._read():

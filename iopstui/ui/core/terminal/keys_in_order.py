@@ -22,7 +22,7 @@ from textual.widget import Widget
 from textual.widgets import Input
 from textual.worker import WorkerState
 
-from iopstui.ui.core.terminal.terminal_input import KeyParser, MetaKey
+from iopstui.ui.core.terminal.terminal_input import KeyParser, MetaKey, limit_size
 
 KEY_TIMEOUT_S = 2.0
 """Limit for handling a key, whatever the reason; then the next key follows."""
@@ -61,9 +61,11 @@ class KeysInOrder(App[int]):
         return self._exit or not self._screen_stacks[self._current_mode]
 
     async def on_event(self, event: events.Event) -> None:
-        """Queue keys and pastes until the one before is handled."""
+        """Queue keys and pastes until the one before is handled; limit sizes."""
         if isinstance(event, events.InputEvent | events.Paste) and self._is_over:
             return
+        if isinstance(event, events.Resize):
+            event = _limited(event)
         if not isinstance(event, events.Key | events.Paste) or event.is_forwarded:
             await super().on_event(event)
             return
@@ -135,6 +137,11 @@ async def _wait_until_idle(node: MessagePump) -> None:
     if node.call_later(idle.set):
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(idle.wait(), REMOVAL_TIMEOUT_S)
+
+
+def _limited(event: events.Resize) -> events.Resize:
+    size = limit_size(event.size)
+    return event if size == event.size else events.Resize(size, size)
 
 
 def _key(character: str) -> events.Event:

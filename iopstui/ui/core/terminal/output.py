@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import stat
 import sys
 import termios
 import threading
@@ -44,8 +45,11 @@ class Output:
         self._thread.start()
 
     def write(self, text: str) -> None:
-        """Queue ``data`` for the terminal; never waits."""
-        data = text.encode(self._encoding, "replace")
+        """Queue text for the terminal; never waits."""
+        self.write_bytes(text.encode(self._encoding, "replace"))
+
+    def write_bytes(self, data: bytes) -> None:
+        """Queue ``data``, all of it or nothing; never waits."""
         with self._changed:
             if self.waiting + len(data) > MAX_WAITING:
                 self.lost = True
@@ -121,8 +125,10 @@ class Output:
 
 def open_nonblocking(fd: int) -> tuple[int, int]:
     """A descriptor that never blocks, and how much to write at once. O_NONBLOCK belongs to the open
-    file, which we share with the shell, so the terminal is opened again if possible."""
+    file, which we share with the shell, so the terminal is opened again if possible. A pipe that
+    ``select`` reports as writable takes PIPE_BUF bytes."""
     with contextlib.suppress(OSError):
         flags = os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC
         return os.open(os.ttyname(fd), flags), CHUNK_BYTES
-    return os.dup(fd), MIN_WRITE_BYTES
+    is_pipe = stat.S_ISFIFO(os.fstat(fd).st_mode)
+    return os.dup(fd), select.PIPE_BUF if is_pipe else MIN_WRITE_BYTES

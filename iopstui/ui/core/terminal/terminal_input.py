@@ -4,6 +4,7 @@ once. So the stream is cut into sequences first."""
 
 from __future__ import annotations
 
+import codecs
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -11,18 +12,28 @@ from collections.abc import Callable, Iterator
 from textual import constants, events
 from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
 from textual._xterm_parser import XTermParser
+from textual.geometry import Size
 from textual.message import Message
 
 ESC = "\x1b"
 PASTE, PASTE_ENDS = "\x1b[200~", "\x1b[201~"
 MOUSE = "\x1b[M"
-"""Three characters follow (an old kind of report, left on by another program)."""
+"""Three bytes follow (an old kind of report, left on by another program), none a control character
+but NUL. They are no text: decoding may merge them with what follows."""
 SEQUENCE_TIMEOUT_S, PASTE_TIMEOUT_S = 1.0, 5.0
 """Limit for the rest of a sequence, over a slow line."""
 LONGEST_PASTE, LONGEST_STRING = 1 << 16, 1 << 12
+MAX_COLUMNS, MAX_ROWS = 1000, 400
+"""Larger than any terminal: each cell takes memory."""
 _STRING_ENDS = re.compile(r"\x07|\x1b\\")
 _CSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 _PARTIAL_CSI = re.compile(r"\x1b\[[0-?]{0,256}[ -/]{0,16}")
+_RESIZE = re.compile(r"\x1b\[48;(\d{1,6});(\d{1,6});(\d{1,6});(\d{1,6})t", re.ASCII)
+"""A terminal's size in cells and in pixels (rows first), which it sends when it was asked to."""
+_MOUSE_BYTES = re.compile(rb"\x1b\[M(?:[^\x01-\x1f]{3}|[^\x01-\x1f]{0,2}(?=[\x01-\x1f]))")
+_PARTIAL_MOUSE_BYTES = re.compile(rb"\x1b\[M[^\x01-\x1f]{0,2}\Z")
+_MOUSE_TEXT = re.compile(r"\x1b\[M[^\x01-\x1f]{0,3}")
+_UNDECODABLE = "\ufffd"
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
@@ -40,15 +51,31 @@ class MetaKey(events.Key):
         self.follows = character
 
 
+def limit_size(size: Size) -> Size:
+    """The size of a terminal, or the largest that is used."""
+    return Size(min(size.width, MAX_COLUMNS), min(size.height, MAX_ROWS))
+
+
 class TerminalInput:
     """``feed`` takes text as it arrives; ``tick`` is called regularly, because an Escape without a
     successor is a key."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._parser = KeyParser()
+        self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        self._partial_report = b""
         self._pending = ""
         self._fed_s = 0.0
         self._now = now
+
+    def feed_bytes(self, data: bytes) -> Iterator[Message]:
+        """``feed`` for the bytes of a terminal."""
+        self._fed_s = self._now()
+        data = _MOUSE_BYTES.sub(b"", self._partial_report + data)
+        partial = _PARTIAL_MOUSE_BYTES.search(data)
+        end = partial.start() if partial else len(data)
+        self._partial_report = data[end:]
+        return self.feed(self._decode(data[:end]))
 
     def feed(self, text: str) -> Iterator[Message]:
         """The messages that are complete now."""
@@ -61,7 +88,7 @@ class TerminalInput:
             escape = text.find(ESC, at)
             if escape != at:
                 end = escape if escape >= 0 else len(text)
-                yield from self._parser.feed(text[at:end])
+                yield from self._parser.feed(text[at:end].replace(_UNDECODABLE, ""))
                 at = end
                 continue
             length = _length(text, at)
@@ -80,12 +107,14 @@ class TerminalInput:
     @property
     def has_pending(self) -> bool:
         """Whether an incomplete sequence waits for its rest; only then ``tick`` has work."""
-        return bool(self._pending)
+        return bool(self._pending or self._partial_report)
 
     def tick(self) -> Iterator[Message]:
         """Pass on an incomplete sequence whose rest did not arrive."""
-        pending = self._pending
-        if not pending or self._now() - self._fed_s < _timeout_s(pending):
+        pending, idle_s = self._pending, self._now() - self._fed_s
+        if idle_s >= SEQUENCE_TIMEOUT_S:
+            self._partial_report = b""
+        if not pending or idle_s < _timeout_s(pending):
             return
         self._pending = ""
         if pending.startswith(PASTE):
@@ -103,7 +132,7 @@ class TerminalInput:
             yield _paste(text[len(PASTE) : -len(PASTE_ENDS)])
         elif text[1] not in "[O]P" or len(text) == 2:
             yield MetaKey(text[1])
-        elif text[1] in "[O" and not text.startswith(MOUSE):
+        elif text[1] in "[O" and not text.startswith(MOUSE) and not _is_invalid_size(text):
             messages = list(self._parser.feed(text))
             yield from messages
             if not messages:
@@ -112,6 +141,15 @@ class TerminalInput:
                 if len(text) == len(ESC + "[]") and text not in ANSI_SEQUENCES_KEYS:
                     yield events.Key("escape", ESC)
                     yield from self._parser.feed(text[1:])
+
+
+def _is_invalid_size(text: str) -> bool:
+    """Whether this is a report of a size that no terminal has."""
+    if not (text.startswith("\x1b[48;") and text.endswith("t")):
+        return False
+    size = _RESIZE.fullmatch(text)
+    rows, columns, *pixels = map(int, size.groups()) if size else (0, 0)
+    return not (0 < rows <= MAX_ROWS and 0 < columns <= MAX_COLUMNS and all(pixels))
 
 
 def _length(text: str, at: int) -> int:
@@ -149,7 +187,10 @@ def _length_of_csi(text: str, at: int) -> int:
         length = partial.end() - at if partial else 2
         return 0 if at + length == len(text) else length
     if sequence[0] == MOUSE:
-        return 6 if len(text) >= at + 6 else 0
+        report = _MOUSE_TEXT.match(text, at)
+        # a report that was cut off ends where the next sequence begins
+        length = len(report[0]) if report else len(MOUSE)
+        return 0 if length < len(MOUSE) + 3 and at + length == len(text) else length
     return len(sequence[0])
 
 

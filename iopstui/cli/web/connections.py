@@ -1,0 +1,105 @@
+"""Limits for connections that have not shown a token yet: how many, how long, how much they send.
+
+aiohttp has no such limits: connections that send nothing would stay open until nobody else could
+connect.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+from collections.abc import Callable
+
+MAX_WAITING = 128
+MAX_WAITING_S = 60.0
+MAX_REQUEST_BYTES = 1 << 18
+"""All requests of a connection that is no page; a browser's first page takes some KiB."""
+BACKLOG = 16
+"""How many connections asyncio accepts before it does anything else."""
+RESERVED_DESCRIPTORS = 64
+DESCRIPTORS_OF_A_VIEWER = 4
+
+
+def waiting_limit() -> int:
+    """How many connections without a page may be open."""
+    return max(1, min(MAX_WAITING, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4))
+
+
+def viewer_limit() -> int:
+    """How many viewers the descriptor limit (ulimit -n) has room for."""
+    descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    room = descriptors - waiting_limit() - RESERVED_DESCRIPTORS
+    return max(1, room // DESCRIPTORS_OF_A_VIEWER)
+
+
+class Connections:
+    """All connections that are no page (yet). The oldest one makes room for a new one."""
+
+    def __init__(self, make_protocol: Callable[[], asyncio.Protocol]) -> None:
+        self._make_protocol = make_protocol
+        self._limit = waiting_limit()
+        # the oldest first
+        self._waiting: dict[asyncio.BaseTransport, asyncio.TimerHandle] = {}
+
+    def __call__(self) -> asyncio.Protocol:
+        """A protocol for a new connection."""
+        return _Connection(self._make_protocol(), self)
+
+    def add(self, transport: asyncio.Transport) -> None:
+        """A connection was opened."""
+        while len(self._waiting) >= self._limit:
+            self.abort(next(iter(self._waiting)))
+        timer = asyncio.get_running_loop().call_later(MAX_WAITING_S, self.abort, transport)
+        self._waiting[transport] = timer
+
+    def keep(self, transport: asyncio.BaseTransport | None) -> None:
+        """No limits for this connection from now on: it is a page, or it has ended."""
+        timer = self._waiting.pop(transport, None) if transport is not None else None
+        if timer is not None:
+            timer.cancel()
+
+    def is_waiting(self, transport: asyncio.BaseTransport) -> bool:
+        """Whether the limits apply to this connection."""
+        return transport in self._waiting
+
+    def abort(self, transport: asyncio.BaseTransport) -> None:
+        """Cut a connection."""
+        self.keep(transport)
+        if isinstance(transport, asyncio.Transport):
+            transport.abort()
+
+
+class _Connection(asyncio.Protocol):
+    """Counts what arrives, for the protocol that understands it."""
+
+    def __init__(self, protocol: asyncio.Protocol, connections: Connections) -> None:
+        self._protocol, self._connections = protocol, connections
+        self._transport: asyncio.BaseTransport | None = None
+        self._received = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
+        assert isinstance(transport, asyncio.Transport)
+        self._connections.add(transport)
+        self._protocol.connection_made(transport)
+
+    def data_received(self, data: bytes) -> None:
+        assert self._transport is not None
+        self._received += len(data)
+        if self._received > MAX_REQUEST_BYTES and self._connections.is_waiting(self._transport):
+            self._connections.abort(self._transport)
+        else:
+            self._protocol.data_received(data)
+
+    def eof_received(self) -> bool | None:
+        return self._protocol.eof_received()
+
+    def pause_writing(self) -> None:
+        self._protocol.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._protocol.resume_writing()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._connections.keep(self._transport)
+        self._protocol.connection_lost(error)
