@@ -7,7 +7,8 @@ import signal
 from collections.abc import Sequence
 from types import FrameType
 
-from iopstui.errors import EXIT_INTERRUPTED
+from iopstui.errors import EXIT_INTERRUPTED, EXIT_MISSING
+from iopstui.linux.process.limits import lacking_descriptors
 
 __all__ = ["main"]
 
@@ -20,6 +21,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             # what the parent process has told us to ignore stays ignored
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, _end)
+        if lacking := lacking_descriptors():
+            os.write(2, f"iopstui: {lacking}\n".encode())
+            return EXIT_MISSING
     from iopstui.cli.program import main as run
 
     return run(argv)

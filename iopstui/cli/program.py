@@ -20,6 +20,7 @@ from iopstui.cli.terminal import print_message
 from iopstui.errors import (
     EXIT_INTERRUPTED,
     EXIT_JOB_FAILED,
+    EXIT_MISSING,
     EXIT_OK,
     IopstuiError,
     Missing,
@@ -132,11 +133,12 @@ def _run_reporting_errors(argv: Sequence[str] | None, writable: bool) -> int:
         # before 3.12 Python makes another error of one that comes while a class is being made
         if isinstance(error.__cause__, KeyboardInterrupt):
             return _report_interrupt()
+        from iopstui.linux.process.limits import exhausted_limit
         from iopstui.safety.crash import crash_sentence
         from iopstui.text import printable
 
         print(printable(crash_sentence(error)), file=sys.stderr)
-        return EXIT_JOB_FAILED
+        return EXIT_MISSING if exhausted_limit(error) else EXIT_JOB_FAILED
 
 
 def _print_leftovers() -> None:

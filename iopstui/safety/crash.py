@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 
 from iopstui import __version__
+from iopstui.linux.process.limits import exhausted_limit
 from iopstui.safety.journal import write_text
 
 PREFIX = "crash-"
@@ -13,7 +14,10 @@ MAX_MESSAGE, MAX_DETAILS = 500, 1 << 16
 
 def crash_sentence(error: BaseException) -> str:
     """Write the traceback to the state directory; return a one-line message for the user. What was
-    being read may be in both, so their sizes are limited."""
+    being read may be in both, so their sizes are limited. An exhausted limit is no error of ours:
+    the message says how to raise it, and nothing is written."""
+    if limit := exhausted_limit(error):
+        return f"iopstui: {limit}"
     message = f"iopstui: internal error: {type(error).__name__}: {error}".replace("\n", " ")
     message = message[:MAX_MESSAGE]
     details = "".join(traceback.format_exception(type(error), error, error.__traceback__))

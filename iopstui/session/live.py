@@ -19,7 +19,7 @@ from iopstui import events
 from iopstui.errors import EXIT_JOB_FAILED, EXIT_MISSING, IopstuiError
 from iopstui.linux.machine.topology import read_topology
 from iopstui.linux.process.clock import Clock
-from iopstui.linux.process.limits import hint_for_limit
+from iopstui.linux.process.limits import exhausted_limit
 from iopstui.linux.process.processes import thread_cpu_s
 from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
@@ -457,15 +457,9 @@ def _no_sum_text(target: Target) -> str:
 
 def _exit_code(error: Exception) -> int:
     """Exit code of a failed session: a used-up limit is the same lack here as before the start."""
-    return (
-        EXIT_MISSING
-        if isinstance(error, OSError) and hint_for_limit(error, "")
-        else EXIT_JOB_FAILED
-    )
+    return EXIT_MISSING if exhausted_limit(error) else EXIT_JOB_FAILED
 
 
 def _error_text(error: Exception) -> str:
-    """A limit that is used up is nobody's mistake in here: it is told with what raises it."""
-    if isinstance(error, OSError) and (raised := hint_for_limit(error, "")):
-        return f"{error.strerror}. {raised}"
-    return f"internal error: {error!r}"
+    """An exhausted limit (files, processes) is not a bug; name the setting that raises it."""
+    return exhausted_limit(error) or f"internal error: {error!r}"

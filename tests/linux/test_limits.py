@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import errno
+import resource
 
 import pytest
 
-from iopstui.linux.process.limits import hint_for_limit
+from iopstui.linux.process.limits import exhausted_limit, hint_for_limit, lacking_descriptors
+from iopstui.safety.crash import crash_sentence
 
 
 @pytest.mark.parametrize(
@@ -24,3 +26,33 @@ def test_each_limit_has_its_own_mend(number: int, words: str) -> None:
 @pytest.mark.parametrize("error", [OSError(errno.EACCES, "x"), OSError(), OSError("only words")])
 def test_what_no_limit_has_caused(error: OSError) -> None:
     assert hint_for_limit(error, "otherwise") == "otherwise"
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (OSError(errno.EMFILE, "x"), "Too many open files. This shell limits the number"),
+        (RuntimeError("can't start new thread"), "ulimit -u"),
+        (MemoryError(), "ulimit -v"),
+        (RuntimeError("something else"), ""),
+        (OSError(errno.ENOENT, "x"), ""),
+    ],
+)
+def test_an_exhausted_limit_is_named(error: Exception, words: str) -> None:
+    assert words in exhausted_limit(error) and bool(exhausted_limit(error)) == bool(words)
+    assert ("internal error" in crash_sentence(error)) == (not words)
+
+
+@pytest.mark.parametrize(("soft", "hard", "raised", "refused"), [
+    (9, 9, None, True), (20, 20, None, True), (9, 30, 30, True), (20, 4096, 1024, False),
+    (20, 500, 500, False), (20, -1, 1024, False), (48, 48, None, False), (-1, -1, None, False),
+    (1024, 4096, None, False),
+])  # fmt: skip
+def test_few_descriptors_are_refused_before_anything_is_opened(
+    monkeypatch: pytest.MonkeyPatch, soft: int, hard: int, raised: int | None, refused: bool
+) -> None:
+    limits: list[tuple[int, int]] = []
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (soft, hard))
+    monkeypatch.setattr(resource, "setrlimit", lambda which, values: limits.append(values))
+    assert ("ulimit -n 1024" in lacking_descriptors()) == refused
+    assert limits == ([] if raised is None else [(raised, hard)])

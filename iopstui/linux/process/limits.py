@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 
 _HINTS = {
     errno.EFBIG: "This shell limits the size of files: ulimit -f unlimited",
@@ -13,6 +14,39 @@ _HINTS = {
 }
 
 
+MIN_DESCRIPTORS = 48
+"""How many open files a command needs; the screen needs the most."""
+DESCRIPTORS = 1024
+
+
 def hint_for_limit(error: OSError, otherwise: str) -> str:
     """The hint for an OSError that a limit has caused; ``otherwise`` for any other."""
     return _HINTS.get(error.errno or 0, otherwise)
+
+
+def exhausted_limit(error: BaseException) -> str:
+    """Which limit has caused an error, and how to raise it; "" for any other error."""
+    number = error.errno or 0 if isinstance(error, OSError) else 0
+    if isinstance(error, MemoryError):
+        number = errno.ENOMEM
+    # Python does not keep the kernel's reason
+    elif isinstance(error, RuntimeError) and str(error) == "can't start new thread":
+        number = errno.EAGAIN
+    return f"{os.strerror(number)}. {_HINTS[number]}" if number in _HINTS else ""
+
+
+def lacking_descriptors() -> str:
+    """Raise the limit of open files as far as allowed, if it is too low for any command; "", or
+    what is wrong and how to raise it. Near the limit every module and every file may fail."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < MIN_DESCRIPTORS and soft != hard:
+        soft = DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, DESCRIPTORS)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    if soft == resource.RLIM_INFINITY or soft >= MIN_DESCRIPTORS:
+        return ""
+    return (
+        f"At most {soft} files may be open, and iopstui needs {MIN_DESCRIPTORS}.\n"
+        f"  {_HINTS[errno.EMFILE]}"
+    )
