@@ -113,7 +113,7 @@ def _other(bench: Bench, on: Recipe) -> str:
 def _ios(node: str) -> tuple[int, ...]:
     with open("/proc/diskstats") as file:
         counters = parse_disk(file.read(), node.rpartition("/")[2])
-    return counters["reads"], counters["writes"]
+    return counters["reads"], counters["writes"], counters["discards"]
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

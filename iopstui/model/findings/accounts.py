@@ -341,13 +341,14 @@ class DeviceAccounts:
         """Their mean."""
         return Account(
             self.name,
-            _mean_flows([account.total for account in self.seconds]),
-            _mean_flows([account.job for account in self.seconds]),
-            _mean_flows([account.others for account in self.seconds]),
+            mean_flows([account.total for account in self.seconds]),
+            mean_flows([account.job for account in self.seconds]),
+            mean_flows([account.others for account in self.seconds]),
         )
 
 
-def _mean_flows(flows: Sequence[Flows]) -> Flows:
+def mean_flows(flows: Sequence[Flows]) -> Flows:
+    """The mean of these seconds, of which there must be one at least."""
     count = len(flows)
     means = {}
     for kind in KINDS:

@@ -178,6 +178,11 @@ def test_a_job_that_polls_is_always_busy_and_that_says_nothing() -> None:
     assert diagnosis.cpu_bound_jobs(Evidence(frames, shape=replace(LIBAIO, paced=True))) is None
 
 
+def test_a_job_whose_ios_fail_at_once_is_busy_with_that() -> None:
+    frames = tuple(seconds(3, interval=replace(fio(1), failed=9_000), jobs=((0, 100.0),)))
+    assert diagnosis.cpu_bound_jobs(Evidence(frames, shape=LIBAIO)) is None
+
+
 def test_a_job_with_one_idle_second_or_without_figures_is_not_the_limit() -> None:
     frames = seconds(3, interval=fio(50_000), jobs=((0, 99.0),))
     frames[1] = frame(2.0, fio(50_000), jobs=((0, 60.0),))
@@ -364,6 +369,8 @@ def test_what_splits_requests_is_checked_before_it_is_named() -> None:
 
     assert "max_sectors_kb of md0 allows 64 KiB" in split(262_144, 65_536, max_sectors_kb=64).text
     assert "at the chunks of md0 (4k)" in split(16_384, 4_096, chunk=4_096).text
+    # Linux 6.12: the queue of the array itself allows a chunk
+    assert "at the chunks" in split(16_384, 4_096, chunk=4_096, max_sectors_kb=4).text
     fragmented = split(65_536, 16_384, mounts=(Mount("/mnt", "ext4"),))
     assert "fragmented" in fragmented.text and "filefrag" in fragmented.advice
     assert "max_sectors_kb" not in fragmented.text

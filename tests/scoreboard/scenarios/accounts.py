@@ -4,11 +4,25 @@ from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import subprocess
 from pathlib import Path
 
 import loads
-from devices import delayed, ext4, linear, load, loop, loop_on, mirror, needs, null, sectors, sh
+from devices import (
+    delayed,
+    ext4,
+    linear,
+    load,
+    loop,
+    loop_on,
+    mirror,
+    needs,
+    null,
+    sectors,
+    settled,
+    sh,
+)
 from proofs import rate, request_size, steps_down, worked
 from scenario import HERE, LAB, Bench, Beside, Recipe, Scenario
 from settings import limited_below, queue
@@ -37,8 +51,18 @@ def shell(line: str) -> Beside:
 
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:
-    os.killpg(process.pid, 15)
+    os.killpg(process.pid, signal.SIGKILL)
     process.wait(20)
+    # its children write on until their last system call has ended
+    settled(lambda: not _has_members(process.pid))
+
+
+def _has_members(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def journaled(below: Recipe) -> Recipe:

@@ -9,10 +9,13 @@ from iopstui import format as units
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.findings.accounts import (
     FLUSHES,
+    LETTERS,
     READS,
     WRITES,
     device_accounts,
+    device_flows,
     kinds_text,
+    mean_flows,
 )
 from iopstui.model.findings.evidence import (
     ENOUGH_SECONDS,
@@ -33,7 +36,7 @@ from iopstui.model.findings.figures import (
 from iopstui.model.findings.finding import Finding, device_names_text
 from iopstui.model.fio.job_rules import PASSTHROUGH
 from iopstui.model.means import fmean
-from iopstui.model.metrics.frame import SUBMITTED, Frame
+from iopstui.model.metrics.frame import SUBMITTED
 from iopstui.model.rates import DiskRates
 from iopstui.model.samples import READ, WRITE
 from iopstui.model.sizes import size_text
@@ -247,71 +250,65 @@ def _device_does_more(
 
 def _split_finding(evidence: Evidence, head: str, size: float, request: float) -> Finding:
     """I/Os of so many bytes that became requests of so many: what may have split them."""
-    split = (
+    cause, advice = _split_cause(evidence, size, request)
+    return Finding(
+        "disagree",
         f"{head} with the same bytes: requests are split ({units.size(size)} became "
-        f"{units.size(request)} each)"
+        f"{units.size(request)} each){cause}",
+        advice,
     )
-    for device in evidence.devices:
-        most = device.queue.max_sectors_kb if device.queue is not None else None
-        if most is not None and request <= 1024 * most < size:
-            return Finding(
-                "disagree", f"{split}; max_sectors_kb of {device.name} allows {most} KiB",
-                f"raise /sys/block/{device.disk or device.name}/queue/max_sectors_kb, up to "
-                "max_hw_sectors_kb",
-            )  # fmt: skip
+
+
+def _split_cause(evidence: Evidence, size: float, request: float) -> tuple[str, str]:
+    """The end of the sentence, and the advice. An array's own max_sectors_kb may be its chunk."""
     for device in evidence.devices:
         array = device_state(device, evidence).array
         if array is not None and array.chunk and request <= 1.1 * array.chunk < size:
-            return Finding(
-                "disagree", f"{split}, at the chunks of {device.name} ({size_text(array.chunk)})",
-                f"I/Os of up to {size_text(array.chunk)} are not split",
-            )  # fmt: skip
+            chunk = size_text(array.chunk)
+            return (
+                f", at the chunks of {device.name} ({chunk})",
+                f"use I/Os of up to {chunk}",
+            )
+    for device in evidence.devices:
+        most = device.queue.max_sectors_kb if device.queue is not None else None
+        if most is not None and request <= 1024 * most < size:
+            return (
+                f"; max_sectors_kb of {device.name} allows {most} KiB",
+                f"raise /sys/block/{device.disk or device.name}/queue/max_sectors_kb, if "
+                "max_hw_sectors_kb there is larger",
+            )
     if any(device.mounts for device in evidence.devices):
-        return Finding(
-            "disagree", f"{split}; the file may be fragmented: no I/O crosses the end of an extent",
+        return (
+            "; the file may be fragmented: no I/O crosses the end of an extent",
             "filefrag -v shows the file's extents",
-        )  # fmt: skip
-    return Finding("disagree", f"{split}, maybe at the boundaries of a layer or by its driver")
+        )
+    return ", maybe at the boundaries of a layer or by its driver", ""
 
 
 def busy_device(evidence: Evidence) -> Finding | None:
     """Without a job: I/O of others waits on the device."""
     frames = recent_frames(evidence)
-    if not frames or any(frame.fio for frame in frames):
-        return None
-    return next(filter(None, (_busy_finding(device, frames) for device in evidence.devices)), None)
-
-
-def _busy_finding(device: BlockDevice, frames: Sequence[Frame]) -> Finding | None:
-    seconds = [frame.disks[device.name] for frame in frames if device.name in frame.disks]
-    if len(seconds) < ENOUGH_SECONDS or not all(_is_overloaded(rates) for rates in seconds):
-        return None
-    name, await_ms, each_s = _slower_direction(seconds)
-    aqu = fmean(rates.aqu_sz or 0.0 for rates in seconds)
-    util = min(rates.util or 0.0 for rates in seconds)
-    return Finding(
-        "busy",
-        f"{device.name}: {name}_await {units.latency(await_ms * 1e6)} at aqu-sz {aqu:.0f}, device "
-        f"util {util:.0f} %, {units.number(each_s)} {name}/s: I/O that is not the job's keeps its "
-        "queue full (another program, or write-back of an earlier one)",
-        FIND_PROGRAM_ADVICE,
-        "u",
-    )
+    for device in evidence.devices if not any(frame.fio for frame in frames) else ():
+        seconds = [frame.disks[device.name] for frame in frames if device.name in frame.disks]
+        if len(seconds) < ENOUGH_SECONDS or not all(map(_is_overloaded, seconds)):
+            continue
+        flows = mean_flows([device_flows(rates) for rates in seconds])
+        kind, flow = max(flows.items(), key=lambda pair: pair[1].queue)
+        letter = LETTERS[kind]
+        return Finding(
+            "busy",
+            f"{device.name}: {letter}_await {units.latency(flow.queue / flow.ios_s * 1e9)} at "
+            f"aqu-sz {fmean(rates.aqu_sz or 0.0 for rates in seconds):.0f}, device util "
+            f"{min(rates.util or 0.0 for rates in seconds):.0f} %, {units.number(flow.ios_s)} "
+            f"{letter}/s ({kind}): other programs keep its queue full (it may be "
+            "write-back of an earlier one)",
+            FIND_PROGRAM_ADVICE,
+            "u",
+        )
+    return None
 
 
 def _is_overloaded(rates: DiskRates) -> bool:
-    slow = max(rates.r_await or 0.0, rates.w_await or 0.0) >= LONG_AWAIT_MS
-    return slow and (rates.aqu_sz or 0.0) >= DEEP_QUEUE and (rates.util or 0.0) >= BUSY_UTIL
-
-
-def _slower_direction(seconds: Sequence[DiskRates]) -> tuple[str, float, float]:
-    """("r" or "w", its await in ms, its requests per second) of the direction that waits more."""
-    directions = []
-    for name in ("r", "w"):
-        counts = [getattr(rates, f"{name}_s") or 0.0 for rates in seconds]
-        waits = [getattr(rates, f"{name}_await") or 0.0 for rates in seconds]
-        total = sum(counts)
-        await_ms = sum(c * w for c, w in zip(counts, waits, strict=True)) / total if total else 0.0
-        directions.append((total * await_ms, name, await_ms, fmean(counts)))
-    _, name, await_ms, rate = max(directions)
-    return name, await_ms, rate
+    slow = max(getattr(rates, f"{letter}_await") or 0.0 for letter in LETTERS.values())
+    full = (rates.aqu_sz or 0.0) >= DEEP_QUEUE and (rates.util or 0.0) >= BUSY_UTIL
+    return slow >= LONG_AWAIT_MS and full

@@ -11,10 +11,10 @@ from itertools import accumulate
 from operator import lt
 
 from iopstui import format as units
+from iopstui.model.findings.accounts import device_accounts
 from iopstui.model.findings.evidence import Evidence, SteadyRun, frame_start_s, recent_job_frames
 from iopstui.model.findings.figures import (
     cpus_have_time,
-    device_figures,
     fio_bytes_s,
     fio_iops,
     fio_latency_ns,
@@ -44,6 +44,8 @@ MAX_STEP_SHARE = 0.75
 # standard deviations of the seconds on either side
 MIN_STEP_DEVIATIONS = 4.0
 SECONDS_PER_SIDE = 4
+OTHERS_SHARE = 0.15
+"""A part of a device's I/Os, bytes or queue."""
 
 
 def saturated_queue(evidence: Evidence) -> Finding | None:
@@ -188,7 +190,7 @@ def end_of_burst(evidence: Evidence) -> Finding | None:
         return None
     before, after = frames[:place], frames[place:]
     was, now = fio_iops(before), fio_iops(after)
-    if saturated_jobs(after)[1] or _is_used_by_others(before, after, evidence, now / was):
+    if saturated_jobs(after)[1] or _is_used_by_others(evidence, after):
         return None
     # a second in which it happened belongs to both
     late = after[1:]
@@ -350,20 +352,8 @@ def _device_took_longer(before: Sequence[Frame], after: Sequence[Frame]) -> bool
     return inside >= 0.5 * longer
 
 
-def _is_used_by_others(
-    before: Sequence[Frame], after: Sequence[Frame], evidence: Evidence, share: float
-) -> bool:
-    """Whether a device of the stack still does what fio does no longer: another program has it."""
-    earlier = device_figures(before, evidence.devices)
-    now = device_figures(after, evidence.devices)
-    if earlier is None or now is None or not earlier.ios_s:
-        return True
-    if now.ios_s / earlier.ios_s > share * 1.15:
-        return True
-    tops = {device.name for device in evidence.devices}
-    for name in (device.name for device in evidence.tree if device.name not in tops):
-        rates = [[f.disks[name].ios_s or 0.0 for f in frames if name in f.disks]
-                for frames in (before, after)]  # fmt: skip
-        if all(rates) and fmean(rates[0]) and fmean(rates[1]) / fmean(rates[0]) > share * 1.15:
-            return True
-    return False
+def _is_used_by_others(evidence: Evidence, after: Sequence[Frame]) -> bool:
+    """Whether others have a good part of a device of the stack, or that is not known."""
+    accounts = list(device_accounts(evidence, after))
+    shares = [account.mean.others_share.most for account in accounts]
+    return not shares or max(shares) >= OTHERS_SHARE

@@ -51,7 +51,8 @@ def cpu_bound_jobs(evidence: Evidence) -> Finding | None:
     if not frames or evidence.shape.polls or evidence.shape.paced:
         return None
     busy, full = saturated_jobs(frames)
-    if not full:
+    # a job whose I/Os fail at once is busy with that
+    if not full or any(frame.fio.failed for frame in frames if frame.fio is not None):
         return None
     jobs = max(len(busy), evidence.shape.jobs if len(busy) >= FOLLOWED_JOBS else 1)
     if _is_queue_full(evidence, frames) or _is_writing_back(evidence, frames):

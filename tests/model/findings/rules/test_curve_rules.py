@@ -201,8 +201,9 @@ def later(evidence: Evidence, place: int, **now: object) -> Evidence:
 def lower_disk(evidence: Evidence, ios: float) -> Evidence:
     """The same on a partition of vdz, which does so much all the time."""
     frames = [replace(f, disks={**f.disks, "vdz": disk(ios)}) for f in evidence.frames]
-    tree = (*evidence.devices, device(name="vdz"))
-    return replace(evidence, frames=tuple(frames), tree=tree)
+    part = replace(evidence.devices[0], kind="partition", disk="vdz")
+    tree = (part, device(name="vdz"))
+    return replace(evidence, frames=tuple(frames), devices=[part], tree=tree)
 
 
 def test_a_job_that_reaches_a_slower_disk_of_a_linear_volume_spends_no_credit() -> None:
