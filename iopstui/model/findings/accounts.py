@@ -98,7 +98,8 @@ class Account:
 
     @property
     def whole(self) -> Flow:
-        """All kinds together. A flush is among the requests already: as an empty write."""
+        """All kinds together. A flush is among the requests already, as an empty write, and a
+        discard moves no data."""
         return _together(self.total)
 
     @property
@@ -119,7 +120,8 @@ class Account:
 def _together(flows: Flows) -> Flow:
     whole = NOTHING
     for kind, flow in flows.items():
-        whole += Flow(0.0 if kind == FLUSHES else flow.ios_s, flow.bytes_s, flow.queue)
+        ios, moved = 0.0 if kind == FLUSHES else flow.ios_s, flow.bytes_s
+        whole += Flow(ios, 0.0 if kind == DISCARDS else moved, flow.queue)
     return whole
 
 
@@ -390,12 +392,14 @@ def kinds_text(flows: Flows) -> str:
     return ", ".join(texts)
 
 
-def others_share(evidence: Evidence, frames: Sequence[Frame] | None = None) -> Flow:
+def others_share(evidence: Evidence, frames: Sequence[Frame] | None = None) -> Flow | None:
     """The largest part (0..1) of each measure that is surely not the job's, on its devices and on
-    those below them: for whoever must know whether a measurement was disturbed."""
+    those below them; ``None`` if none of them is measured."""
     shares = [accounts.mean.others_share for accounts in device_accounts(evidence, frames)]
+    if not shares:
+        return None
     return Flow(
-        max((share.ios_s for share in shares), default=0.0),
-        max((share.bytes_s for share in shares), default=0.0),
-        max((share.queue for share in shares), default=0.0),
+        max(share.ios_s for share in shares),
+        max(share.bytes_s for share in shares),
+        max(share.queue for share in shares),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from iopstui.model.findings.accounts import device_accounts
+from iopstui.model.findings.accounts import others_share
 from iopstui.model.findings.evidence import Evidence, recent_job_frames
 from iopstui.model.findings.finding import Finding
 from iopstui.model.findings.wait_figures import devices_below, mean_waits
@@ -80,6 +80,5 @@ def _parts(waits: Waits, evidence: Evidence) -> dict[str, float]:
 
 def _others_queue_share(evidence: Evidence) -> float:
     """The largest part (0..1) that others have of a queue in which the job's I/Os wait."""
-    frames = recent_job_frames(evidence)
-    shares = (accounts.mean.others_share.queue for accounts in device_accounts(evidence, frames))
-    return min(1.0, max(shares, default=0.0))
+    share = others_share(evidence, recent_job_frames(evidence))
+    return 0.0 if share is None else min(1.0, share.queue)

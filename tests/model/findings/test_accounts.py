@@ -17,6 +17,7 @@ from iopstui.model.findings.accounts import (
     READS,
     WRITES,
     Account,
+    Flow,
     JobLimits,
     device_accounts,
     job_account,
@@ -42,6 +43,16 @@ def account(
     return found
 
 
+def shares_of(evidence: Evidence) -> Flow:
+    found = others_share(evidence)
+    assert found is not None
+    return found
+
+
+def test_of_devices_that_are_not_measured_nothing_is_known() -> None:
+    assert others_share(Evidence(tuple(seconds(3, interval=fio(9))), devices=[device()])) is None
+
+
 def test_without_a_job_all_of_it_is_others() -> None:
     found = account(disk(500, 300, d_s=20, f_s=100), None)
     assert found.others == found.total and found.others_share.most == 1.0
@@ -59,7 +70,7 @@ def test_what_the_job_does_not_do_is_others() -> None:
     assert found.others[READS].ios_s == 0
     assert found.others[WRITES].ios_s == 600
     assert found.others[DISCARDS].ios_s == 12_000
-    assert kinds_text(found.others) == "12.0k discards/s of 4 KiB"
+    assert kinds_text(found.others) == "600 writes/s of 4 KiB, 12.0k discards/s of 4 KiB"
 
 
 def test_large_writes_count_in_bytes_and_in_queue() -> None:
@@ -124,7 +135,7 @@ def test_written_back_is_no_more_than_was_written() -> None:
         now = seconds(3, before_s + 1.0, interval=fio(own, direction="write"),
                       disks={"vda": disk(0, written)})  # fmt: skip
         evidence = Evidence((*before, *now), devices=[device()], shape=BUFFERED)
-        return others_share(evidence).bytes_s
+        return shares_of(evidence).bytes_s
 
     # five seconds' pages are written in three
     assert share(5, 1_000, 2_500) == 0
@@ -139,13 +150,13 @@ def test_the_disk_below_is_compared_with_the_layer_above_it() -> None:
     evidence = Evidence(tuple(frames), devices=[dm], tree=[dm, device()], links=links, shape=DIRECT)
     shares = {one.name: one.mean.others_share.ios_s for one in device_accounts(evidence)}
     assert shares["dm-0"] == 0 and shares["vda"] == pytest.approx(0.74, abs=0.01)
-    assert others_share(evidence).ios_s == shares["vda"]
+    assert shares_of(evidence).ios_s == shares["vda"]
     # a loop device writes through a page cache: later, and as it likes
     loop = replace(evidence, devices=[replace(dm, kind="loop")])
     written = replace(loop, frames=tuple(
         seconds(3, interval=fio(500), links=links,
                 disks={"dm-0": disk(500), "vda": disk(0, 900)})))  # fmt: skip
-    assert others_share(written).most == 0
+    assert shares_of(written).most == 0
 
 
 RATE = st.floats(0, 1e6)

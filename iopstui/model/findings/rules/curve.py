@@ -11,7 +11,7 @@ from itertools import accumulate
 from operator import lt
 
 from iopstui import format as units
-from iopstui.model.findings.accounts import device_accounts
+from iopstui.model.findings.accounts import others_share
 from iopstui.model.findings.evidence import Evidence, SteadyRun, frame_start_s, recent_job_frames
 from iopstui.model.findings.figures import (
     cpus_have_time,
@@ -354,6 +354,5 @@ def _device_took_longer(before: Sequence[Frame], after: Sequence[Frame]) -> bool
 
 def _is_used_by_others(evidence: Evidence, after: Sequence[Frame]) -> bool:
     """Whether others have a good part of a device of the stack, or that is not known."""
-    accounts = list(device_accounts(evidence, after))
-    shares = [account.mean.others_share.most for account in accounts]
-    return not shares or max(shares) >= OTHERS_SHARE
+    share = others_share(evidence, after)
+    return share is None or share.most >= OTHERS_SHARE
