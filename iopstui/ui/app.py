@@ -124,7 +124,13 @@ class IopstuiApp(KeysInOrder):
         self._event_loop: asyncio.AbstractEventLoop | None = None
         self.charset = appearance.charset or charset_for()
         self.port = Port(
-            self, self.charset, self.refresh_footer, self.leave_with, self.open_help, replay
+            self,
+            self.charset,
+            self.refresh_footer,
+            self.leave_with,
+            self.open_help,
+            self.save_layout,
+            replay,
         )
         self.feed = Feed(self.port, appearance.refresh_s, self._wake, self.call_after_refresh)
         self._make_parts(backend, first, no_experiments)
@@ -200,16 +206,20 @@ class IopstuiApp(KeysInOrder):
     def _saved_layout(self, key: str) -> str:
         return str(getattr(PREFERENCES, key.replace("-", "_")))
 
-    def _save_layout(self) -> None:
-        """Save the layout of the dashboard being left, for the next one."""
+    def _keep_layout(self) -> tuple[str, str] | None:
+        """Keep the dashboard's layout for the next one of this process: its key and text."""
         dashboard = self.main_dashboard
         if dashboard is None or not dashboard.saves_layout or self.actions.mode == LESSON:
-            return
+            return None
         layout, key = str(dashboard.saved_layout), dashboard.layout_key
-        if layout != self._saved_layout(key):
-            setattr(PREFERENCES, key.replace("-", "_"), layout)
-            with contextlib.suppress(OSError):
-                PREFERENCES.remember(key, layout)
+        setattr(PREFERENCES, key.replace("-", "_"), layout)
+        return key, layout
+
+    def save_layout(self) -> None:
+        """Save the dashboard's layout for the next start."""
+        kept = self._keep_layout()
+        if kept is not None:
+            self.save_preference(*kept)
 
     # -- start and end
 
@@ -251,15 +261,18 @@ class IopstuiApp(KeysInOrder):
         state = LiveState(session.target.opened, volume=self._volume(session.target.opened))
         dashboard = self.make_dashboard(session, state)
         dashboard.has_controls = not self._is_replay
+        # viewers in browsers follow this target
+        dashboard.has_home = self.targets.leads_home and not self._in_browser
         if dashboard.saves_layout:
             dashboard.restore_layout(self._saved_layout(dashboard.layout_key))
+        is_first = not self._sessions
         self._sessions.append((session.target, state))
         self.experiments.forget()
         self.port.begin(session, state, dashboard)
         self.push_screen(dashboard)
         self.refresh_footer()
         session.start(self._sink)
-        if self._first_view.starts_job:
+        if self._first_view.starts_job and is_first:
             self.jobs.run_first()
         self.lessons.begin_first()
 
@@ -299,7 +312,7 @@ class IopstuiApp(KeysInOrder):
 
     def _close(self) -> None:
         """Close the session to make way for another."""
-        self._save_layout()
+        self._keep_layout()
         self.port.close_session()
         self._apply_last_events()
         self.lessons.forget()
@@ -346,7 +359,6 @@ class IopstuiApp(KeysInOrder):
         if self._leaving:
             return
         self._leaving = True
-        self._save_layout()
         session, failure = self.controller, self._failure_text()
         if session is not None:
             if session.running:

@@ -18,22 +18,28 @@ from iopstui.ui.dialogs.type_to_filter import TypeToFilter
 from iopstui.ui.draw.style import BOLD, KEY, Charset
 from iopstui.ui.help import Section, help_sections
 
-HINTS: tuple[Hint, ...] = (("/", "Search", ""), ("↑ ↓ PgUp PgDn", "Scroll", ""), CLOSE_HINT)
+HINTS: tuple[Hint, ...] = (("↑ ↓ PgUp PgDn", "Scroll", ""), CLOSE_HINT)
 NO_MATCH = "No entry of the help has all of these words."
 
 
 class HelpScreen(TypeToFilter, TextScreen):
-    """Sections of (term, meaning). ``/`` searches them; other letters do nothing."""
+    """Sections of (term, meaning). What is typed searches them at once, so that no word is taken
+    for keys."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
         Binding(pages.HELP.names, "leave", "Close"),
     ]
-    letters_filter = False
+    typing_from_start = _typing = True
 
     def __init__(self, about: str, sections: Sequence[Section], charset: Charset) -> None:
         self._about, self._sections = about, sections
         super().__init__("Help", _help_text(about, sections, charset), charset)
-        self.keys.show(HINTS)
+        self.keys.show(HINTS, self.filter_hint)
+
+    @property
+    def filter_hint(self) -> str:
+        """The typed words, for the line of keys."""
+        return f"Search: {self.filter_text}▏"
 
     def apply_filter(self) -> None:
         """Show the entries that match the filter, and all entries of a matching title."""

@@ -25,8 +25,8 @@ from iopstui.ui.parts.target import TargetKeys
 from iopstui.ui.parts.view import ViewKeys
 
 PARTS: tuple[type[Part], ...] = (
-    JobKeys, TargetKeys, ViewKeys, ExperimentKeys, LessonKeys, KernelKeys, RecordKeys,
-    PanelKeys, PictureKeys, LeaveKeys,
+    JobKeys, ViewKeys, ExperimentKeys, LessonKeys, KernelKeys, RecordKeys, PanelKeys,
+    PictureKeys, TargetKeys, LeaveKeys,
 )  # fmt: skip
 
 LIVE_ACTIONS = tuple(action for part in PARTS for action in part.ACTIONS)

@@ -34,12 +34,14 @@ class Port:
         refresh_footer: Callable[[], None],
         leave: Callable[[Exception], None],
         open_help: Callable[[], None],
+        save_layout: Callable[[], None],
         replay: bool = False,
     ) -> None:
         self.charset = charset
         self.refresh_footer = refresh_footer
         self.leave_with = leave
         self.open_help = open_help
+        self.save_layout = save_layout
         self.state = LiveState()
         self.session: Controller | None = None
         self.dashboard: Dashboard | None = None
@@ -50,6 +52,11 @@ class Port:
     def live(self) -> LiveSession | None:
         """The session, if it measures."""
         return None if self._replay else cast("LiveSession | None", self.session)
+
+    @property
+    def is_replay(self) -> bool:
+        """Whether a recording is played."""
+        return self._replay
 
     @property
     def replay_path(self) -> Path | None:

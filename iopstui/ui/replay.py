@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from textual.message import Message
 
 from iopstui.errors import EXIT_OK
@@ -39,10 +41,11 @@ class ReplayApp(IopstuiApp):
         charset: Charset | None = None,
         theme: str = "",
         volume: PromisedFigures | None = None,
+        on_home: Callable[[], None] | None = None,
     ) -> None:
         self.session = session
         super().__init__(
-            Backend(lambda paths: session, dict, (), volume=volume),
+            Backend(lambda paths: session, dict, (), volume=volume, on_home=on_home),
             FirstView(pick=False),
             Appearance(charset, theme),
             replay=True,
@@ -76,18 +79,22 @@ class ReplayApp(IopstuiApp):
 
 
 def run_replay(
-    name: str, speed: float, theme: str = "", volume: PromisedFigures | None = None
-) -> int:
+    name: str, speed: float, theme: str = "", volume: PromisedFigures | None = None,
+    on_home: Callable[[], None] | None = None,
+) -> int:  # fmt: skip
     """Plays a recording on the screen until it is left. Raises UsageError if it is none."""
-    return show_session(ReplaySession(recording_path(name), speed), theme, volume)
+    return show_session(ReplaySession(recording_path(name), speed), theme, volume, on_home)
 
 
 def show_session(
-    session: ReplaySession, theme: str = "", volume: PromisedFigures | None = None
-) -> int:
+    session: ReplaySession, theme: str = "", volume: PromisedFigures | None = None,
+    on_home: Callable[[], None] | None = None,
+) -> int:  # fmt: skip
     """Play ``session`` on the screen until it is left, then close it; the exit code. ``volume`` are
-    the promised figures: limits are drawn, and credits counted from the first second shown."""
-    app = ReplayApp(session, theme=theme, volume=volume)
+    the promised figures: limits are drawn, and credits counted from the first second shown.
+    ``on_home`` is called when
+    Esc has left it."""
+    app = ReplayApp(session, theme=theme, volume=volume, on_home=on_home)
     with handling_stop_signals(app.interrupt):
         try:
             return run_to_end(app)

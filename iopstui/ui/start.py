@@ -134,6 +134,7 @@ class _Sessions:
         from iopstui.ui.core.backend import Appearance, Backend, FirstView
 
         options, request = self._options, _RequestedReplay()
+        went_home: list[bool] = []
         first = FirstView(
             options.targets, options.job or first_job, options.overrides, pick,
             run_at_once=options.job is not None, lesson=lesson, first_run=_first_use(),
@@ -150,9 +151,12 @@ class _Sessions:
                 return code
             from iopstui.ui.replay import run_replay
 
-            code = run_replay(name, 1.0, theme)
-            if code != EXIT_OK:
+            went_home.clear()
+            code = run_replay(name, 1.0, theme, on_home=lambda: went_home.append(True))
+            if code != EXIT_OK or not went_home:
                 return code
+            # what the command line began with is not begun again
+            first = replace(first, targets=(), pick=True, run_at_once=False, lesson=None)
 
     def begin(self, paths: Sequence[str]) -> None:
         """Start the first session, before there is a screen."""

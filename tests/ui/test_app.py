@@ -18,6 +18,7 @@ from iopstui.ui.core.modal import Modal
 from iopstui.ui.core.picture import render_pictures
 from iopstui.ui.dashboard.screen import Dashboard
 from iopstui.ui.dialogs.choice import Choice
+from iopstui.ui.dialogs.confirm import Confirm
 from iopstui.ui.dialogs.jobs import JobChooser
 from iopstui.ui.dialogs.text import TextScreen
 from iopstui.ui.draw.lines import Lines
@@ -531,26 +532,60 @@ async def test_the_cursor_of_the_job_chooser_skips_headings() -> None:
         assert fake.calls[-1] == ("run", "azure-read", {})
 
 
-async def test_the_device_is_changed_only_between_jobs() -> None:
+async def go_home(app: IopstuiApp, pilot: Pilot[int]) -> None:
+    await pilot.press("escape")
+    await settle(pilot)
+    await app.workers.wait_for_complete()
+    await settle(pilot)
+    assert isinstance(app.screen, HomeScreen)
+
+
+async def test_a_running_job_goes_on_below_the_home_screen() -> None:
     app = make()
     async with app.run_test(size=WIDE) as pilot:
         fake = await running(app, pilot)
-        await pilot.press("d")
-        await settle(pilot)
-        assert shows(app, "stop it first (r)") and isinstance(app.screen, Dashboard)
-        fake.finish()
-        await settle(pilot)
-        await pilot.press("d")
-        await settle(pilot)
-        assert isinstance(app.screen, HomeScreen)
+        await go_home(app, pilot)
+        assert shows(app, "mixed-4k runs") and ("stop",) not in fake.calls
         await pilot.press("escape")
         await settle(pilot)
-        assert isinstance(app.screen, Dashboard) and ("close",) not in fake.calls
-        await pilot.press("d")
-        await settle(pilot)
-        await app.workers.wait_for_complete()
-        await settle(pilot)
+        assert isinstance(app.screen, HomeScreen), "home is the root: Esc does nothing"
+        fake.tick(1)
         await pilot.press("enter")
+        await settle(pilot)
+        assert isinstance(app.screen, Dashboard) and fake.calls[-1] == ("run", "mixed-4k", {})
+
+
+async def test_another_disk_is_opened_only_after_the_running_job_may_be_stopped() -> None:
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        fake = await running(app, pilot)
+        for key in ("enter", "escape"):
+            await go_home(app, pilot)
+            await pilot.press("down", "enter")
+            await settle(pilot)
+            assert isinstance(app.screen, Confirm) and shows(app, "Stop what is running?")
+            await pilot.press(key)
+            await settle(pilot)
+            assert isinstance(app.screen, HomeScreen) and ("close",) not in fake.calls
+            await pilot.press("enter")
+            await settle(pilot)
+            assert isinstance(app.screen, Dashboard)
+        await go_home(app, pilot)
+        await pilot.press("down", "enter")
+        await settle(pilot)
+        await pilot.press("y")
+        await settle(pilot)
+        assert fake.calls.count(("close",)) == 1 and fake.calls[-1] == ("start",)
+
+
+async def test_without_a_job_another_disk_is_opened_at_once() -> None:
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        fake = await running(app, pilot)
+        fake.finish()
+        await settle(pilot)
+        await go_home(app, pilot)
+        await pilot.press("down", "enter")
         await settle(pilot)
         assert fake.calls.count(("close",)) == 1 and fake.calls[-1] == ("start",)
         fake.tick(2)

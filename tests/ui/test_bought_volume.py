@@ -44,7 +44,7 @@ async def test_credits_are_in_the_first_line_and_limits_on_the_chart(
 
 async def test_without_credits_the_class_is_named() -> None:
     text = await render_volume((120, 36), "vng/nvme-5000", 100)
-    assert text.splitlines()[0].split()[0] == "nvme-5000"
+    assert text.splitlines()[0].split()[:3] == ["home", "›", "nvme-5000"]
 
 
 async def test_a_limit_far_above_all_values_does_not_flatten_them() -> None:

@@ -99,7 +99,7 @@ async def test_no_listener_remains_after_a_device_is_chosen() -> None:
         await pilot.press("enter")
         await settle(pilot)
         assert watch.calls == ["start", "stop"]
-        await pilot.press("d")
+        await pilot.press("escape")
         await settle(pilot)
         assert watch.calls == ["start", "stop", "start"]
 

@@ -150,22 +150,22 @@ async def test_a_asks_once_before_it_changes_a_tunable() -> None:
 
         screen = await opened(pilot, "a")
         assert "rq_affinity 1 → 2 on nvme0n1" in screen.heading
-        await pilot.press("escape", "a")
-        assert not changes(), "asked again: it was not agreed"
-        await pilot.press("enter")
+        await pilot.press("escape", "a", "enter", "a")
+        assert not changes(), "asked again: it was not agreed, and Enter cancels"
+        await pilot.press("y")
         assert len(changes()) == 1
         await pilot.press("a")
         assert len(changes()) == 2 and isinstance(app.screen, Dashboard)
 
 
-async def test_slash_searches_the_help() -> None:
+async def test_typing_searches_the_help_and_presses_no_key() -> None:
     app = lab.make(lab.FakeLaboratory())
     async with app.run_test(size=(120, 36)) as pilot:
         await settle(pilot)
         await pilot.press("question_mark")
         await settle(pilot)
         assert "iodepth: half, double" in render_pictures(app)[".txt"]
-        await pilot.press("slash", *"aqu-sz")
+        await pilot.press(*"aqu-sz")
         await settle(pilot)
         text = render_pictures(app)[".txt"]
         assert "mean number of requests in queue" in text and "iodepth: half" not in text

@@ -75,7 +75,7 @@ def test_the_device_line_is_updated_when_a_setting_changes() -> None:
     controller.devices = {**fakes.DEVICES, "nvme0n1": changed}
     assert "scheduler kyber" in text(dashboard.title_line(120)) and "kyber" not in text(first)
     assert text(dashboard.title_line(60)) == text(bars.device_line(
-        controller.target, controller.devices, 60, UTF8
+        controller.target, controller.devices, 60, UTF8, trail="home › "
     ))  # fmt: skip
 
 

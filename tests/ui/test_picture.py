@@ -53,11 +53,11 @@ async def test_an_open_dialog_is_in_the_picture(
     app = make()
     async with app.run_test(size=WIDE) as pilot:
         await running(app, pilot)
-        await pilot.press("question_mark")
+        await pilot.press("o")
         await settle(pilot)
         await take_picture(app, pilot)
     [txt] = tmp_path.glob("*.txt")
-    assert "run the job, or stop the running one" in txt.read_text()
+    assert "Queue map" in txt.read_text()
 
 
 async def test_the_key_is_a_letter_in_a_text_field(

@@ -111,9 +111,7 @@ async def test_the_picture_at_a_position_does_not_depend_on_the_way_there() -> N
     assert pictures[0] == pictures[1]
 
 
-@pytest.mark.parametrize(
-    "key", ["r", "j", "right_square_bracket", "b", "m", "d", "R", "colon", "B"]
-)
+@pytest.mark.parametrize("key", ["r", "j", "right_square_bracket", "b", "m", "R", "colon", "B"])
 async def test_keys_that_measure_say_that_this_is_a_recording(key: str) -> None:
     app = replay(paused=True)
     async with app.run_test(size=WIDE) as pilot:

@@ -44,7 +44,7 @@ async def test_a_changes_rq_affinity_and_s_the_scheduler() -> None:
     app = make()
     async with app.run_test(size=WIDE) as pilot:
         fake = await running(app, pilot)
-        await pilot.press("a", "enter")
+        await pilot.press("a", "y")
         assert fake.calls[-1] == ("tune", "rq_affinity", "2")
         await pilot.press("s")
         await settle(pilot)

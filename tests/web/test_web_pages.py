@@ -273,8 +273,6 @@ async def test_viewers_follow_the_presenter_and_change_nothing(
             assert "record" not in presenter_page.text
             await presenter_page.press("R")
             await presenter_page.wait_for_text(NOT_HERE)
-            await presenter_page.press("d")
-            await presenter_page.wait_for_text("viewers follow this target")
             # the presenter's page is opened again: the newest one has the screen
             async with open_page(presenter, "?width=100&height=30") as new_page:
                 await new_page.wait_for_text("iodepth")

@@ -31,7 +31,8 @@ class Backend:
     chosen devices (none: a scratch file in the current directory) and may raise ``IopstuiError``.
     ``loads`` returns the disks' rates, for the home screen. ``play`` notes which recording to play
     next; ``None`` if none can be played. ``recent`` returns the newest recordings. ``volume`` is
-    the bought volume (--volume). ``busiest`` finds the process with the most I/O."""
+    the bought volume (--volume). ``busiest`` finds the process with the most I/O. ``on_home``:
+    Esc leaves this application, calling it, for the home screen from which it was opened."""
 
     make_controller: MakeController
     discover: Discover
@@ -44,6 +45,7 @@ class Backend:
     recent: Recent | None = None
     volume: PromisedFigures | None = None
     busiest: BusiestProcess | None = None
+    on_home: Callable[[], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)

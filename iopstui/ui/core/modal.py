@@ -111,7 +111,9 @@ class Modal(ModalScreen[Result]):
     def set_title(self, title: str, note: str = "") -> None:
         """Set the title on the border, and a note at its lower right."""
         self.heading, self.note = title, note
-        self.box.border_title = Text(self.clean(title))
+        below = [screen.heading for screen in self.app.screen_stack if isinstance(screen, Modal)]
+        trail = below[: below.index(self.heading)] if self.heading in below else below
+        self.box.border_title = Text(self.clean(" › ".join([*trail, title])))
         self.box.border_subtitle = Text(self.clean(note))
 
     def clean(self, text: str) -> str:

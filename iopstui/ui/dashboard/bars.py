@@ -51,10 +51,11 @@ def device_line(
     charset: Charset,
     cpus: Sequence[int] = (),
     volume: str = "",
+    trail: str = "",
 ) -> Row:
     """The device and as many of its facts as fit. ``cpus`` are those online; ``volume`` describes
-    the bought volume and its credits."""
-    line = Line(width, charset).add(" ")
+    the bought volume and its credits; ``trail`` is what Esc leads to."""
+    line = Line(width, charset).add(" ").add(trail, DIM)
     if volume:
         line.add(printable(volume), MARK).add("  ")
     if target.has_several:

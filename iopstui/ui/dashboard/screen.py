@@ -40,6 +40,7 @@ from iopstui.ui.state.second_history import HistoryEntry
 MIN_DOT_S = 0.05
 TOOLTIP_S = 10.0
 """How long the values under a resting mouse are shown: the mouse may just have been left there."""
+HOME_TRAIL = "home › "
 JOB_WIDTH = 90
 """Columns of the job if it is in one line with the device."""
 ZOOMS = tuple(float(seconds) for seconds in DOT_SECONDS)
@@ -137,6 +138,8 @@ class Dashboard(CanvasScreen):
     _mouse_t: float | None = None
     """The time under the mouse."""
     _mouse_timer: Timer | None = None
+    has_home = True
+    """Whether the home screen is above it."""
     has_controls = True
     """Whether keys here run jobs and change settings of the disks."""
 
@@ -294,6 +297,11 @@ class Dashboard(CanvasScreen):
         """Show the newest second again."""
         self._frozen = self._shown_second = None
         self.heat_maps.cursor.clear()
+
+    @property
+    def has_something_open(self) -> bool:
+        """Whether a panel is zoomed, a span of time chosen, or the screen frozen."""
+        return self.fullscreen or self.span is not None or self._frozen is not None
 
     @property
     def chosen_cell(self) -> ChosenCell | None:
@@ -545,7 +553,10 @@ class Dashboard(CanvasScreen):
         of = (width, target, cpus, measured, volume)
         if of != self._title_key:
             self._title_key = of
-            self._title_row = bars.device_line(target, devices, width, self.charset, cpus, volume)
+            trail = HOME_TRAIL if self.has_home else ""
+            self._title_row = bars.device_line(
+                target, devices, width, self.charset, cpus, volume, trail
+            )
         return self._title_row
 
     def _frozen_frame(self) -> Frame | None:

@@ -20,6 +20,8 @@ class TypeToFilter:
     filter_text = ""
     letters_filter = True
     """Whether a letter that is no key begins it, as / does."""
+    typing_from_start = False
+    """Whether every letter is text from the start; Esc without text then closes the screen."""
     _typing = False
 
     def apply_filter(self) -> None:
@@ -39,10 +41,12 @@ class TypeToFilter:
     def on_key(self, event: events.Key) -> None:
         """Take text before it is looked up among the keys."""
         assert isinstance(self, Screen)
-        if event.key == "escape" and self._typing:
-            self._set_filter("", False)
+        if event.key == "escape" and self._typing and not self._is_empty_search:
+            self._set_filter("", self.typing_from_start)
         elif event.key == "backspace" and self._typing:
-            self._set_filter(self.filter_text[:-1], len(self.filter_text) > 1)
+            self._set_filter(
+                self.filter_text[:-1], self.typing_from_start or len(self.filter_text) > 1
+            )
         elif event.is_printable and event.character and self._is_text(event.key, event.character):
             begins = not self._typing and event.character == "/"
             self._set_filter(
@@ -53,7 +57,13 @@ class TypeToFilter:
         event.stop()
         event.prevent_default()
 
+    @property
+    def _is_empty_search(self) -> bool:
+        return self.typing_from_start and not self.filter_text
+
     def _is_text(self, key: str, character: str) -> bool:
+        if self._is_empty_search and key == "question_mark":
+            return False
         if self._typing or character == "/":
             # a leading blank separates nothing, and may be a key
             return bool(self.filter_text) or character != " "

@@ -38,7 +38,7 @@ COLUMNS = (
     Column("MOUNTED", 8, growth=16), Column("READ/s", 7, True), Column("WRITE/s", 7, True),
     Column("MiB/s", 6, True), Column("UTIL", 5, True), Column("LAST 60 s", 9, growth=21),
 )  # fmt: skip
-NAME, MOUNTED, LAST_TITLE = "NAME", "MOUNTED", "LAST 60 s"
+NAME, MODEL, MOUNTED, LAST_TITLE = "NAME", "MODEL", "MOUNTED", "LAST 60 s"
 LIVE = ("READ/s", "WRITE/s", "MiB/s", "UTIL", "LAST 60 s")
 LONGEST_NAME, WIDE_NAMES = 24, 100
 """From ``WIDE_NAMES`` columns on a tree has blanks between its lines and the names."""

@@ -30,7 +30,7 @@ from iopstui.ui.draw.style import BOLD, DIM, ERROR, KEY, Charset, load_style
 from iopstui.ui.home import disk_charts, rows
 from iopstui.ui.home.disk_charts import DiskCharts
 from iopstui.ui.home.recent import RecentRecordings
-from iopstui.ui.home.rows import COLUMNS, LIVE, NAME, PROGRAM_NAME, Activity
+from iopstui.ui.home.rows import COLUMNS, LIVE, MODEL, NAME, PROGRAM_NAME, Activity
 
 SETTLE_S, RESCAN_S, LIVE_S = 0.3, 3.0, 1.0
 CHART_INTERVAL_S = 2
@@ -68,26 +68,44 @@ FOOTER_HINTS = (
     ("space", "Mark", "screen.mark"), ("p", "Partitions", "screen.partitions"), FILTER_HINT,
     ("?", "Help", "app.do('help', 0)"),
 )  # fmt: skip
-QUIT, BACK = ("q", "Quit", "screen.leave"), ("Esc", "Back", "screen.leave")
+QUIT = ("q", "Quit", "app.quit")
+OPEN_ROW = "(open)"
+"""Key of the row of the open session."""
 
 
 @dataclass(frozen=True, slots=True)
 class HomeChoice:
-    """Devices in the order they were marked (none: a scratch file), and the action for them."""
+    """Devices in the order they were marked (none: a scratch file), and the action for them.
+    ``opened``: the session that is open already."""
 
     paths: tuple[str, ...]
     action: str = WATCH
+    opened: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSession:
+    """The session whose dashboard is below the home screen: its paths, its name, the device of its
+    row, and functions that say what runs in it now, in a word and in a sentence."""
+
+    paths: tuple[str, ...]
+    name: str
+    device: str
+    running: Callable[[], str]
+    describe: Callable[[], str]
 
 
 class DevicesChanged(Message):
     """A block device has come, gone or changed."""
 
 
-class HomeScreen(TypeToFilter, Screen["HomeChoice | None"]):
-    """Returns the chosen devices and an action; ``None`` to leave. ``loads`` returns the disks'
-    rates and is called each second. ``actions`` are those possible here. ``back``: leaving goes
-    back to a dashboard. ``error`` is shown at the top. ``open_dialog`` opens the dialogs of
-    ``DIALOG_ACTIONS``; ``busiest`` finds the busiest process and is called now and then."""
+class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
+    """The root of all screens: Esc does nothing here. Returns the chosen devices and an action.
+
+    ``loads`` returns the disks' rates and is called each second. ``actions`` are those possible
+    here. ``opened``: the session that goes on meanwhile, the first row of the list. ``error`` is
+    shown at the top. ``open_dialog`` opens the dialogs of ``DIALOG_ACTIONS``; ``busiest`` finds the
+    busiest process and is called now and then."""
 
     BINDINGS = [  # noqa: RUF012 (Textual's own form)
         Binding("f5,ctrl+r", "rescan", "Rescan"),
@@ -96,7 +114,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice | None"]):
         Binding("less_than_sign", "sort(-1)", "Sort by the column before"),
         Binding("greater_than_sign", "sort(1)", "Sort by the next column"),
         Binding("R", "reverse", "Reverse the order"),
-        Binding("q,escape", "leave", "Quit"),
+        Binding("q", "app.quit", "Quit"),
         *ACT_BINDINGS,
     ]
     letters_filter = False
@@ -105,14 +123,14 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice | None"]):
         "marked with space. A click on a column's title sorts by it, and so do < and >; R reverses "
         "the order. p shows partitions, / filters by words. Tab goes to the recent recordings, "
         "where Enter plays one. Jobs that write are refused on a disk in use; a scratch file is "
-        "safe anywhere."
+        "safe anywhere. A session that is open is the first row: Enter returns to it. q quits."
     )
 
     _sort = ""
     """Title of the column that the disks are sorted by; "": by activity."""
     _descending = True
     _show_partitions = False
-    _message = _busiest_process_text = ""
+    _message = _busiest_process_text = _open_text = ""
     _rescan_pending = _reading_processes = False
     _ticks = 0
 
@@ -126,7 +144,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice | None"]):
         actions: frozenset[str] = ALL_ACTIONS,
         first_run: bool = False,
         recent: Recent | None = None,
-        back: bool = False,
+        opened: OpenSession | None = None,
         open_dialog: Callable[[str], None] | None = None,
         busiest: BusiestProcess | None = None,
     ) -> None:
@@ -149,7 +167,8 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice | None"]):
         self._order: list[str] = []
         self._marked: list[str] = []
         self._charset = charset
-        self._footer_hints = (*FOOTER_HINTS, BACK if back else QUIT)
+        self._opened = opened
+        self._footer_hints = (*FOOTER_HINTS, QUIT)
         self._keys = KeyLine(self._footer_hints, charset)
         self._charts = DiskCharts(charset)
 
@@ -388,7 +407,8 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice | None"]):
         """Fill the table again; the cursor stays on its row, or near it."""
         table, visible = self._table(), self._visible_rows()
         selected, cursor = self._key(), table.cursor_row
-        self._fit_columns([self._label(depth, device) for depth, device in visible])
+        labels = [self._label(depth, device) for depth, device in visible]
+        self._fit_columns(labels + ([self._opened.name] if self._opened else []))
         self._order = [device.name for _, device in visible]
         placeholder = self.query_one("#home-none", Static)
         placeholder.display = not visible and not self.filter_hint
@@ -397,6 +417,9 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice | None"]):
         with self.app.batch_update():
             table.clear()
             self._table_cells = {}
+            if self._opened is not None and self.matches(self._opened.name):
+                self._table_cells[OPEN_ROW] = self._open_cells(self._opened)
+                table.add_row(*self._table_cells[OPEN_ROW].values(), key=OPEN_ROW)
             for depth, device in visible:
                 cells = self._cells(depth, device)
                 self._table_cells[device.path] = cells
@@ -423,6 +446,16 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice | None"]):
                 text = live.get(column.title) or Text(self._charset.text(value))
                 text.justify = "right" if column.right else "left"
                 cells[column.title] = text
+        return cells
+
+    def _open_cells(self, opened: OpenSession) -> dict[str, Text]:
+        live = self._live_cells(opened.device)
+        fixed = {NAME: f"▸ {opened.name}", MODEL: opened.running()}
+        cells = {}
+        for column in (column for column in COLUMNS if column.title in self._widths):
+            value = rows.shorten(fixed.get(column.title, ""), self._widths[column.title])
+            cells[column.title] = live.get(column.title) or Text(self._charset.text(value), BOLD)
+            cells[column.title].justify = "right" if column.right else "left"
         return cells
 
     def _live_cells(self, name: str) -> dict[str, Text]:
@@ -479,6 +512,10 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice | None"]):
                 return
         table = self._table()
         names_by_path = {device.path: device.name for device in (self._devices or {}).values()}
+        if self._opened is not None:
+            names_by_path[OPEN_ROW] = self._opened.device
+            if self._is_open_row and self._opened.describe() != self._open_text:
+                self._explain()
         for path, cells in self._table_cells.items():
             live = self._live_cells(names_by_path.get(path, ""))
             for title in LIVE:
@@ -538,12 +575,18 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice | None"]):
         box = self.query_one("#home-about")
         box.border_title = Text(printable(device.name) if device is not None else "Disk")
         about = rows.detail_rows(device, self._devices or {}) if device is not None else []
+        if self._opened is not None and self._is_open_row:
+            self._open_text = self._opened.describe()
+            box.border_title = Text(printable(self._opened.name))
+            about = [("Now", self._open_text), ("Enter", "returns to it")]
         about += (
             [("Busiest process", self._busiest_process_text)] if self._busiest_process_text else []
         )
         self.query_one("#home-facts", Static).update(self._facts_table(about))
         width = self.app.size.width - 2
         line = rows.summary_line(device, self._devices or {}, width) if device is not None else ""
+        if self._opened is not None and self._is_open_row:
+            line = f"{self._open_text}. Enter returns to it."
         text = Text(self._charset.text(printable(line)), style=DIM)
         self.query_one("#home-line", Static).update(text)
         self._paint_charts()
@@ -601,6 +644,10 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice | None"]):
             return None
         return table.coordinate_to_cell_key(table.cursor_coordinate).row_key.value
 
+    @property
+    def _is_open_row(self) -> bool:
+        return self._key() == OPEN_ROW
+
     def _selected(self) -> BlockDevice | None:
         path = self._key()
         return next(
@@ -619,14 +666,13 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice | None"]):
             self._open_dialog(name)
             return
         selected = self._key()
+        if self._opened is not None and self._is_open_row and not self._marked:
+            self.dismiss(HomeChoice(self._opened.paths, name, name in (*DISK_ACTIONS, LESSONS)))
+            return
         paths = tuple(self._marked) or ((selected,) if selected else ())
         if name in DISK_ACTIONS and not paths:
             return
         self.dismiss(HomeChoice(paths if name in DISK_ACTIONS else (), name))
-
-    def action_leave(self) -> None:
-        """Leave without choosing."""
-        self.dismiss(None)
 
 
 def _largest_first(title: str) -> bool:

@@ -21,13 +21,7 @@ class PanelKeys(Part):
         """Whether a panel is zoomed or the screen is frozen; a chosen cell is left first."""
         dashboard = self.port.dashboard
         return (
-            dashboard is not None
-            and dashboard.chosen_cell is None
-            and (
-                dashboard.fullscreen
-                or dashboard.frozen_at is not None
-                or dashboard.span is not None
-            )
+            dashboard is not None and dashboard.chosen_cell is None and dashboard.has_something_open
         )
 
     def open(self) -> None:

@@ -1,4 +1,4 @@
-"""Key d: choose the target, at the start or later."""
+"""Esc: the home screen, where the target is chosen, at the start or later."""
 
 from __future__ import annotations
 
@@ -7,16 +7,19 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from iopstui import format as f
 from iopstui.errors import EXIT_OK, IopstuiError, UsageError
+from iopstui.model.block.target import DEVICE
 from iopstui.text import printable
-from iopstui.ui.actions import EXPERIMENT, IDLE, LESSON, Action, Footer, Part
+from iopstui.ui.actions import IDLE, REPLAY, RUNNING, Action, Footer, Part
 from iopstui.ui.core.backend import Backend
 from iopstui.ui.core.key import Key
 from iopstui.ui.core.messages import Controller
 from iopstui.ui.port import Port
+from iopstui.ui.state.live import LiveState
 
 if TYPE_CHECKING:
-    from iopstui.ui.home.screen import HomeChoice
+    from iopstui.ui.home.screen import HomeChoice, OpenSession
 
 DEMO_NAME = "demo"
 MAX_RECENT = 8
@@ -62,11 +65,24 @@ class TargetKeys(Part):
         picker = HomeScreen(
             backend.discover, self.port.charset, reason, backend.watch, backend.loads,
             self._offered_actions(), self._first_run,
-            backend.recent if self.port.session is None else None,
-            self.port.session is not None,
-            self._open_over_home, backend.busiest,
+            backend.recent, self._open_session(), self._open_over_home, backend.busiest,
         )  # fmt: skip
         self.port.push(picker, self._picked)
+
+    def _open_session(self) -> OpenSession | None:
+        """The session that goes on below the home screen."""
+        from iopstui.ui.home.screen import OpenSession
+
+        session, state = self.port.session, self.port.state
+        if session is None:
+            return None
+        target = session.target
+        device = target.devices_below[0] if len(target.devices_below) == 1 else ""
+        paths = tuple(place.path for place in target.places)
+        name = printable(target.name if target.kind == DEVICE else target.path)
+        return OpenSession(
+            paths, name, device, lambda: running_text(state), lambda: activity_text(state)
+        )
 
     def _open_over_home(self, name: str) -> None:
         """Open a dialog over the home screen."""
@@ -80,25 +96,36 @@ class TargetKeys(Part):
             self._choose_recording()
 
     def _offered_actions(self) -> frozenset[str]:
-        """The offered actions; those without a device only before there is a session."""
+        """The offered actions: recordings and lessons only where they can be played."""
         from iopstui.ui.home import screen as home
 
         offered = {home.WATCH, home.RUN, home.SCRATCH, home.SWEEP, home.COMPARE}
-        if self.port.session is None:
-            offered |= {home.LESSONS} if self._backend.lessons is not None else set()
-            offered |= (
-                {home.OPEN, home.DEMO, home.CHECK} if self._backend.play is not None else set()
-            )
+        offered |= {home.LESSONS} if self._backend.lessons is not None else set()
+        offered |= {home.OPEN, home.DEMO, home.CHECK} if self._backend.play is not None else set()
         return frozenset(offered)
 
     def _picked(self, choice: HomeChoice | None) -> None:
-        """Open the choice: no paths are the scratch file; ``None`` leaves."""
+        """Open the choice; one that ends what runs is confirmed first."""
+        if choice is None:
+            return
+        if choice.opened:
+            self._begin_action(choice.action)
+            return
+        if not self.is_busy:
+            self._take(choice)
+            return
+        from iopstui.ui.dialogs.confirm import Confirm
+
+        text = f"{activity_text(self.port.state)}. It has to end before anything else is opened."
+        self.port.push(
+            Confirm("Stop what is running?", text, "Stop", self.port.charset),
+            lambda yes: self._take(choice) if yes else self.go_home(),
+        )
+
+    def _take(self, choice: HomeChoice) -> None:
+        """Open the choice: no paths are the scratch file."""
         from iopstui.ui.home import screen as home
 
-        if choice is None:
-            if self.port.session is None:
-                self.port.leave(EXIT_OK)
-            return
         if choice.action == home.DEMO:
             self._play(DEMO_NAME)
         elif choice.action == home.OPEN:
@@ -157,25 +184,60 @@ class TargetKeys(Part):
         self._on_open(session)
         return True
 
-    def choose_device(self) -> None:
-        """Choose another target on the home screen."""
-        if self.port.dashboard is None:
-            return
-        if self.port.state.running:
-            text = "a job is running: stop it first (r), then choose a device (d)"
-            self.port.show_message("info", text)
-            return
-        self._open_picker()
+    @property
+    def is_busy(self) -> bool:
+        """Whether a job, a sweep or a comparison runs."""
+        experiment = self.port.state.experiment
+        return self.port.state.running or (experiment is not None and experiment.active)
+
+    @property
+    def leads_home(self) -> bool:
+        """Whether there is a home screen: one to open, or one to go back to."""
+        return self._backend.on_home is not None or not self.port.is_replay
+
+    @property
+    def has_home(self) -> bool:
+        """Whether Esc leads to the home screen: nothing on the dashboard is left first."""
+        dashboard = self.port.dashboard
+        return dashboard is not None and dashboard.has_home and not dashboard.has_something_open
+
+    def go_home(self) -> None:
+        """Show the home screen; what runs goes on."""
+        if self._backend.on_home is not None:
+            self._backend.on_home()
+            self.port.leave(EXIT_OK)
+        elif self.port.dashboard is not None:
+            self._open_picker()
 
     ACTIONS = (
         Action(
-            "choose_device", (Key("d", "d"),), choose_device, title="Choose a device",
-            help="choose another device (not while a job runs); the list is live. "
-                 "space selects several, Enter opens them together", place=110,
-            footer=(Footer("device", {IDLE: 60}),), disturbs=frozenset({EXPERIMENT, LESSON}),
-            measures=True,
+            "home", (Key("escape", "Esc", on_dashboard=True),), go_home, title="Home: all disks",
+            help="one level up: from a page or a zoomed panel to the dashboard, from there to the "
+                 "home screen with all disks. A running job goes on", place=110,
+            footer=(Footer("home", {IDLE: 60, RUNNING: 60, REPLAY: 60}),),
+            applies=lambda targets: targets.has_home,
         ),
     )  # fmt: skip
+
+
+def running_text(state: LiveState) -> str:
+    """What runs in a session, in a word or two."""
+    experiment = state.experiment
+    if experiment is not None and experiment.active:
+        return experiment.noun
+    return printable(state.step.job or "job") if state.running and state.step else "watched"
+
+
+def activity_text(state: LiveState) -> str:
+    """What a session does now, for people."""
+    experiment = state.experiment
+    if experiment is not None and experiment.active:
+        return experiment.progress()
+    if not state.running:
+        return "Watched, no job runs"
+    fio = state.fio_now
+    rate = f", {f.number(fio.total.iops)} IOPS" if fio is not None else ""
+    return f"{running_text(state)} runs{rate}"
 
 
 def playable(text: str) -> None:

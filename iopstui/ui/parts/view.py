@@ -362,6 +362,10 @@ class ViewKeys(Part):
             lambda name: None if name is None else self.port.apply_theme(name),
         )
 
+    def save_layout(self) -> None:
+        """Save the layout for the next start."""
+        self.port.save_layout()
+
     def theme(self, name: str) -> None:
         """Show the screen in another theme."""
         self.port.apply_theme(name)
@@ -537,6 +541,10 @@ class ViewKeys(Part):
              Key("", "", "terminal", title="Theme: the terminal's 16 colours")), theme,
             note="now and for the next start", scope=ANYWHERE,
             offered_on=BOTH_SCREENS,
+        ),
+        Action(
+            "save_layout", (Key("", "", title="Layout: save this one"),), save_layout,
+            note="zoomed panel, heat map, length of the charts: for the next start",
         ),
         Action(
             # Textual itself opens it
