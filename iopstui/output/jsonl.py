@@ -121,6 +121,7 @@ def _event(event: Event) -> Object:
 
 
 def _frame(frame: Frame, is_full: bool = True) -> Object:
+    frame = frame.whole
     return {
         "event": "frame",
         "seq": frame.seq,

@@ -48,9 +48,10 @@ _FLAG_NAMES = (
     (flags.RAMP, "ramp"),
     (flags.LATE, "late"),
     (flags.NO_FIO, "no fio"),
-    (flags.PARTIAL, "partial"),
     (flags.APPROX_IOPS, "~IOPS"),
     (flags.APPROX_BW, "~MiB/s"),
+    (flags.APART, "~dev"),
+    (flags.PARTIAL, "partial"),
 )
 EXPLAINED = (
     (
@@ -75,6 +76,10 @@ EXPLAINED = (
         flags.APPROX_BW,
         "~MiB/s: fio copied these bytes clearly before the end of the second, while it waited for "
         "its slowest job, and block sizes vary",
+    ),
+    (
+        flags.APART,
+        "~dev: the device's columns are of clearly other seconds than fio's",
     ),
     (
         flags.WRONG_LATENCY,
@@ -168,7 +173,7 @@ class TableSink:
             self._rows = 0
             self._print(header(directions, self._target, _bins_of(frame)))
         self._rows += 1
-        self._print("\n".join(rows(frame, directions, self._target)))
+        self._print("\n".join(rows(frame.whole, directions, self._target)))
 
     def _all_seen(self, frame: Frame) -> tuple[str, ...]:
         now = frame.fio.directions if frame.fio else ()

@@ -72,8 +72,8 @@ class BatchMeans:
         self.frames = 0
 
     def add(self, frame: Frame) -> None:
-        """Count one frame."""
-        if self.whole.add(frame) is None:
+        """Count one frame, if its rates are those of the job."""
+        if not frame.holds or self.whole.add(frame) is None:
             return
         self.frames += 1
         if not self._held:

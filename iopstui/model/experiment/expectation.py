@@ -332,48 +332,73 @@ def _is_latency(path: Sequence[str]) -> bool:
     return path[0] == "fio" and len(path) > 3 and path[-2] in LATENCIES
 
 
+class _Tally:
+    """Counts the frames that an expectation is judged by."""
+
+    def __init__(self, expectation: Expectation) -> None:
+        self.meter = Meter(expectation.path)
+        self._met_by = expectation.met_by
+        self._met = self._seconds = 0.0
+
+    @property
+    def is_rate(self) -> bool:
+        """Whether it is a rate of fio, which only some frames hold (``Frame.holds``)."""
+        path = self.meter.path
+        return path[0] == "fio" and len(path) == 3
+
+    def add(self, frame: Frame) -> None:
+        """Count one frame."""
+        value = self.meter.add(frame)
+        fio_s = frame.fio.seconds if frame.fio else None
+        seconds = fio_s if self.meter.path[0] == "fio" else frame.seconds
+        if value is not None and seconds:
+            self._seconds += seconds
+            self._met += seconds * self._met_by(value)
+
+    @property
+    def share(self) -> float | None:
+        """The share of the time in which it was met."""
+        return self._met / self._seconds if self._seconds else None
+
+
 class ExpectationChecker:
-    """Follows one run and returns the outcome of each expectation at its end."""
+    """Follows one run and returns the outcome of each expectation at its end. A rate of fio is
+    judged by the frames that hold, or, if there is none, by the others."""
 
     def __init__(self, expectations: Sequence[Expectation]) -> None:
         self.expectations = tuple(expectations)
-        self._meters = [
-            None if expectation.of_job else Meter(expectation.path) for expectation in expectations
+        self._tallies = [
+            None if expectation.of_job else (_Tally(expectation), _Tally(expectation))
+            for expectation in expectations
         ]
         self._batches = [_create_batches(expectation) for expectation in expectations]
-        self._met = [0.0] * len(self._meters)
-        self._seconds = [0.0] * len(self._meters)
         self._wrong = False
 
     def add(self, frame: Frame) -> None:
         """Count one frame."""
         self._wrong |= WRONG_LATENCY in frame.flags
-        fio_s = frame.fio.seconds if frame.fio else None
         for batches in self._batches:
             if batches is not None:
                 batches.add(frame)
-        for index, meter in enumerate(self._meters):
-            if meter is None:
-                continue
-            value = meter.add(frame)
-            seconds = fio_s if meter.path[0] == "fio" else frame.seconds
-            if value is not None and seconds:
-                self._seconds[index] += seconds
-                self._met[index] += seconds * self.expectations[index].met_by(value)
+        for tallies in self._tallies:
+            if tallies is not None:
+                tally = tallies[0] if frame.holds or not tallies[0].is_rate else tallies[1]
+                tally.add(frame)
 
     def outcomes(self, final: Mapping[tuple[str, ...], float] | None = None) -> list[Outcome]:
         """``final`` has fio's own final figures by path, where the whole run is judged: rates
         by fio's clock are nearer the truth than the sum of our intervals."""
         results = []
-        for meter, batches, expectation, met, seconds in zip(
-            self._meters, self._batches, self.expectations, self._met, self._seconds, strict=True
+        for tallies, batches, expectation in zip(
+            self._tallies, self._batches, self.expectations, strict=True
         ):
             if self._wrong and _is_latency(expectation.path):
                 results.append(Outcome(expectation, None, None, why=WHY_IMPOSSIBLE_LATENCY))
                 continue
-            measured = meter.value if meter is not None else None
+            tally = next((each for each in tallies or () if each.meter.value is not None), None)
+            measured = tally.meter.value if tally is not None else None
             value = measured if final is None else final.get(expectation.path, measured)
-            share = met / seconds if seconds and value is not None else None
+            share = tally.share if tally is not None and value is not None else None
             low = high = None
             why = WHY_NO_DRIVE if value is None and expectation.path[0] == NVME else ""
             if expectation.base is not None and batches is not None and value is not None:

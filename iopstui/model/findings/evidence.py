@@ -11,6 +11,9 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DeviceLinks
 from iopstui.model.findings.conditions import Conditions, DeviceState
 from iopstui.model.metrics.frame import (
+    APART,
+    APPROX_BW,
+    APPROX_IOPS,
     FINAL,
     PARTIAL,
     RAMP,
@@ -105,17 +108,9 @@ class Evidence:
 
 
 def measured_frames(frames: Iterable[Frame]) -> list[Frame]:
-    """Frames whose figures stand for a whole interval, the kernel's as well: after a stall of
-    ours they may be of its last milliseconds."""
-    unfit = {RAMP, PARTIAL, RESET}
-    return [
-        f
-        for f in frames
-        if f.fio is not None
-        and f.fio.seconds
-        and not unfit & f.flags
-        and (f.seconds is None or f.seconds >= f.fio.seconds / 2)
-    ]
+    """Frames whose figures stand for a whole interval, the same one of fio and the kernel."""
+    unfit = {RAMP, PARTIAL, RESET, APPROX_IOPS, APPROX_BW, APART}
+    return [f.whole for f in frames if f.fio is not None and f.fio.seconds and not unfit & f.flags]
 
 
 def recent_job_frames(evidence: Evidence, count: int = ENOUGH_SECONDS) -> list[Frame]:

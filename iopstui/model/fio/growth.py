@@ -166,7 +166,7 @@ def row_growth(
             # once a counter was no evidence it stays so: another one is a little ahead or behind
             by = max(by, counts.chosen.get(key, by), key=EVIDENCE.index)
         counts.chosen[key] = by
-        sized = bytes_by_count(pair.now, name, now) if by == SAMPLES and bytes_first else None
+        sized = bytes_by_count(pair.now, name, now) if by == SAMPLES else None
         if sized is not None and final and sized != now.io_bytes:
             sized = None
         before = counts.bytes.get(key, 0) if old is not None else 0

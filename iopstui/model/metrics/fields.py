@@ -91,8 +91,9 @@ def _frame_fields() -> Iterator[Field]:
         "NO_LATENCY the job measures none; SOME_LATENCY only some of its I/Os have one; "
         "FINAL fio's last status; SUBMITTED I/Os are submissions, completions are not known; "
         "WRONG_LATENCY fio's latencies would need many more I/Os in flight than the job has; "
-        "APPROX_IOPS and APPROX_BW I/Os or bytes per second are of clearly other seconds "
-        "than the rest of the row",
+        "APPROX_IOPS I/Os per second are of clearly other seconds than the rest of the row; "
+        "APPROX_BW bytes per second likewise; "
+        "APART fio's and the kernel's figures are of clearly different seconds",
     )  # fmt: skip
 
 

@@ -278,7 +278,7 @@ class RunWaits:
         idle = has_idle_end(frame)
         if frame.fio is None or RAMP in frame.flags or (idle and not self._mean.empty):
             return
-        self._mean.add(frame.waits, frame.seconds)
+        self._mean.add(frame.waits, frame.whole.seconds)
         self._idle |= idle and not self._mean.empty
 
     def join(self, later: RunWaits) -> None:

@@ -8,7 +8,7 @@ distance is kept as ``skew_ms``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from functools import partial
 
 from iopstui.model import rates, sources
@@ -45,9 +45,13 @@ WRONG_LATENCY = "WRONG_LATENCY"
 APPROX_IOPS = "APPROX_IOPS"
 APPROX_BW = "APPROX_BW"
 """The I/Os or bytes per second are of clearly other seconds than the rest of the row."""
+APART = "APART"
+"""fio's and the kernel's figures are of clearly different seconds: they are not compared."""
+_UNSURE = frozenset({RAMP, PARTIAL, LATE, RESET, APPROX_IOPS})
 SOME_HOSTS = "SOME_HOSTS"
 """Of totals of many hosts: not all that take part are in them."""
 
+APART_SHARE = 0.1
 # the reading that shows a run's first I/O came soon after it if it shows no more I/Os than this,
 # or than this share of those that follow
 MANY_FIRST_IOS = 16
@@ -78,7 +82,8 @@ class JobFrame:
 @dataclass(frozen=True, slots=True)
 class Frame:
     """An interval of the session. ``t`` is seconds since the first raw sample (monotonic).
-    ``seconds`` is the kernel interval. ``fio`` is ``None`` when no document arrived; ``fio_age_s``
+    ``seconds`` is the kernel interval, ``whole`` the frame with the kernel's figures over fio's
+    interval. ``fio`` is ``None`` when no document arrived; ``fio_age_s``
     says how old fio's last one is then. ``skew_ms`` is kernel sampling time minus fio's timestamp.
     ``flags`` are the quality flags of this module. ``jobs`` are fio's jobs with the CPUs they are
     on; ``throttled`` percent of the interval in which a cgroup's CPU limit stopped us.
@@ -117,6 +122,20 @@ class Frame:
     share: Share | None = None
     groups: tuple[GroupRates, ...] | None = None
     connections: tuple[Connection, ...] | None = None
+    beside: Frame | None = None
+
+    @property
+    def holds(self) -> bool:
+        """Whether its rates are those of the job: not of a part of the interval, or of one that
+        fio did not measure alone."""
+        return not self.flags & _UNSURE
+
+    @property
+    def whole(self) -> Frame:
+        """The frame with the kernel's figures over fio's interval. They are over the last part of
+        it alone where the kernel was also read while fio's document was late. Successive frames
+        that are whole may overlap: add up the others."""
+        return self if self.beside is None else self.beside
 
     @property
     def total(self) -> rates.DiskRates | None:
@@ -177,6 +196,7 @@ class FrameBuilder:
         self._ipi: KernelSample | None = None
         self._fio = FioIntervals()
         self._first_io = FirstIo()
+        self._fio_kernel: KernelSample | None = None
         self._fio_arrived_ns: int | None = None
         self._step = 0
         self._last_t = 0.0
@@ -197,43 +217,73 @@ class FrameBuilder:
             self._first_io.feed(raw.kernel, self._kernel, self._opened)
         fio = self._fio_interval(raw, flags)
         previous, self._kernel = self._kernel, raw.kernel or self._kernel
-        seconds, disks, cpus, irqs = _kernel_rates(raw.kernel, previous, self._ipi)
+        ipi_before = self._ipi
         if raw.kernel is not None and raw.kernel.ipi is not None:
             self._ipi = raw.kernel
         jobs, probe = self._job_frames(raw), self._probe.feed(raw.probe, raw.arrived_ns)
-        share = _share(raw.kernel, previous, seconds)
-        sent = self._sent.feed(raw, seconds)
-        return Frame(
+        frame = Frame(
             seq=raw.seq,
             step=raw.step,
             t=self._time(raw),
             wall_ms=raw.wall_ms,
-            seconds=seconds,
+            seconds=None,
             flags=frozenset(flags),
             fio=fio,
             fio_age_s=self._fio_age(raw),
             skew_ms=_skew(raw),
+            own_cpu=self._own_cpu(raw),
+            jobs=jobs,
+            ipi_age_s=_ipi_age(raw),
+            opened=self._opened,
+            probe=probe,
+            nvme=raw.nvme,
+        )
+        began, self._fio_kernel = self._fio_kernel, self._kernel_at_fio(raw, fio)
+        over_fio = began if fio is not None and raw.kernel is not None and began else previous
+        sent = self._sent.feed(raw, _seconds(raw.kernel, over_fio)) if fio is not None else None
+        whole = _marked(self._with_kernel(frame, raw, over_fio, ipi_before, sent))
+        if over_fio is previous:
+            return whole
+        frame = self._with_kernel(frame, raw, previous, ipi_before, sent)
+        return replace(frame, flags=whole.flags, waits=whole.waits, beside=whole)
+
+    def _kernel_at_fio(self, raw: RawSample, fio: FioInterval | None) -> KernelSample | None:
+        """The reading with which fio's next interval begins; ``None`` if there is none."""
+        kernel = raw.kernel
+        is_first = raw.fio is None and kernel and kernel.wall_ms == self._first_io.wall_ms
+        return kernel if fio is not None or is_first else self._fio_kernel
+
+    def _with_kernel(
+        self,
+        frame: Frame,
+        raw: RawSample,
+        previous: KernelSample | None,
+        ipi_before: KernelSample | None,
+        sent: Sent | None,
+    ) -> Frame:
+        """``frame`` with the kernel's figures since ``previous``."""
+        kernel = raw.kernel
+        seconds, disks, cpus, irqs = _kernel_rates(kernel, previous, ipi_before)
+        share = _share(kernel, previous, seconds)
+        return replace(
+            frame,
+            seconds=seconds,
             disks=disks,
             cpus=cpus,
             irqs=irqs,
-            own_cpu=self._own_cpu(raw),
-            jobs=jobs,
-            throttled=_throttled(raw.kernel, previous, seconds),
-            ipi_age_s=_ipi_age(raw),
-            opened=self._opened,
-            more=_more_figures(raw.kernel, previous, seconds),
-            probe=probe,
-            waits=self._waits(raw, seconds, disks, fio, jobs, probe, share, sent),
-            nvme=raw.nvme,
+            throttled=_throttled(kernel, previous, seconds),
+            more=_more_figures(kernel, previous, seconds),
+            waits=self._waits(raw, seconds, disks, frame.fio, frame.jobs, frame.probe, share, sent),
             share=share,
-            groups=_groups(raw.kernel, previous, seconds),
-            connections=_connections(raw.kernel, previous, seconds),
+            groups=_groups(kernel, previous, seconds),
+            connections=_connections(kernel, previous, seconds),
         )
 
     def _start_step(self, step: int) -> None:
         self._step = step
         self._fio = FioIntervals()
         self._first_io = FirstIo()
+        self._fio_kernel = None
         self._fio_arrived_ns = None
         self._sent = SentBytes()
 
@@ -243,7 +293,7 @@ class FrameBuilder:
         equally."""
         return (
             self._origin_ns, self._kernel, self._ipi, self._fio.state, astuple(self._first_io),
-            self._fio_arrived_ns,
+            self._fio_arrived_ns, self._fio_kernel,
             self._step, self._last_t, self._jobs, self._own_busy, self._probe.previous,
             self._sent.previous,
         )  # fmt: skip
@@ -355,6 +405,21 @@ class FrameBuilder:
         return (raw.arrived_ns - self._fio_arrived_ns) / 1e9
 
 
+def _seconds(current: KernelSample | None, previous: KernelSample | None) -> float | None:
+    if current is None or previous is None:
+        return None
+    return (current.monotonic_ns - previous.monotonic_ns) / 1e9
+
+
+def _marked(frame: Frame) -> Frame:
+    """``frame`` with its flag where fio's and the kernel's seconds are different ones. In a partial
+    one the kernel's often go on when no job runs any more."""
+    fio_s = frame.fio.seconds if frame.fio is not None and PARTIAL not in frame.flags else None
+    if not fio_s or not frame.seconds or abs(frame.seconds - fio_s) <= APART_SHARE * fio_s:
+        return frame
+    return replace(frame, flags=frame.flags | {APART})
+
+
 def _request_times(probe: ProbeInterval | None, stack: Stack) -> RequestTimes | None:
     requests = probe.combined(stack.lowest) if probe is not None and stack.tops else None
     if requests is None or requests.device.mean_ns is None:
@@ -425,7 +490,7 @@ def _kernel_rates(
 ]:
     if current is None or previous is None:
         return None, {}, {}, {}
-    seconds = (current.monotonic_ns - previous.monotonic_ns) / 1e9
+    seconds = _seconds(current, previous) or 0.0
     if seconds <= 0:
         return None, {}, {}, {}
     disks = {}

@@ -12,12 +12,11 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from iopstui.model.fio.interval import JobInterval
-from iopstui.model.metrics.frame import APPROX_IOPS, LATE, PARTIAL, RAMP, RESET, Frame
+from iopstui.model.metrics.frame import RAMP, RESET, Frame
 from iopstui.model.metrics.statistics.steadiness import Steadiness, steadiness
 
 MIN_SHARE = 0.05
 """A section with less than this share of the I/Os does not make a stage."""
-_UNSURE = frozenset({APPROX_IOPS, LATE, PARTIAL, RAMP, RESET})
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +50,7 @@ class LoadSeries:
             return
         if RESET in frame.flags:
             self._intervals.clear()
-        holds = not frame.flags & _UNSURE
-        self._intervals.append(_Interval(fio.seconds, float(fio.total.ios), fio.jobs, holds))
+        self._intervals.append(_Interval(fio.seconds, float(fio.total.ios), fio.jobs, frame.holds))
 
     def add_interval(self, seconds: float, ios: float) -> None:
         """Count so many I/Os in so many seconds."""

@@ -19,6 +19,7 @@ from iopstui.events import (
 )
 from iopstui.format import latency, milliseconds
 from iopstui.model.metrics.load_series import LoadSeries
+from iopstui.model.metrics.summary import is_final
 from iopstui.model.rates import MIB
 from iopstui.model.samples import DIRECTIONS, MIXED
 from iopstui.session.tick.steady import SteadyStop, steady_event
@@ -103,7 +104,10 @@ class OutcomeTracker:
 
 def final_rates(summary: Mapping[str, Any]) -> dict[tuple[str, ...], float]:
     """fio's own final IOPS and bandwidth by field path; none where stages of a job followed
-    one another (there is then no rate of the whole)."""
+    one another (there is then no rate of the whole), or fio was killed: it divides I/Os that it
+    counted late by a run time of before."""
+    if not is_final(summary):
+        return {}
     from iopstui.model.experiment.job_figures import job_figures
     from iopstui.model.metrics.paths import TOTAL
 

@@ -25,8 +25,10 @@ from iopstui.model.experiment.expectation import (
 )
 from iopstui.model.experiment.plan import Plan, parse_axis
 from iopstui.model.fio.jobfile import effective_sections
+from iopstui.model.histogram import merge, percentiles
 from iopstui.model.metrics.fields import FIELDS, Field
 from iopstui.model.metrics.figures import Meter, is_measurable
+from iopstui.model.metrics.frame import PARTIAL
 from iopstui.model.metrics.paths import ANY
 from iopstui.model.metrics.summary import fio_summary
 from iopstui.output.csv_out import value_at
@@ -358,6 +360,23 @@ def test_the_final_rate_is_of_all_rows_however_they_report() -> None:
     assert rates["fio", "total", "iops"] == pytest.approx(10_000, rel=0.01)
     both = final_rates(fio_summary(statuses("3.42-p-both")[-1]))
     assert both["fio", "total", "iops"] == pytest.approx(both["fio", "mixed", "iops"], rel=0.01)
+
+
+def test_a_killed_run_is_judged_by_the_rows_that_hold() -> None:
+    """fio's own mean in a last report that is not final divides late I/Os by an early run time; and
+    a row in which a job ended is not the job's rate."""
+    name = "3.42-c-numjobs4-nogroup"
+    assert final_rates(fio_summary(statuses(name)[-1], final=False)) == {}
+    checker = ExpectationChecker([parse_expectation("iops>=1"), parse_expectation("clat.p99<=1s")])
+    whole, ended = frames(name)[1], replace(frames(name)[0], flags=frozenset({PARTIAL}))
+    checker.add(ended)
+    assert checker.outcomes()[0].measured is not None, "nothing else was measured"
+    checker.add(whole)
+    rate, latency = checker.outcomes()
+    assert whole.fio is not None and ended.fio is not None
+    assert rate.measured == whole.fio.total.iops
+    both = merge((ended.fio.total.bins, whole.fio.total.bins))
+    assert latency.measured == percentiles(both, (99.0,))[99.0], "no I/O is left out"
 
 
 def test_a_stonewalled_job_has_no_final_rate() -> None:

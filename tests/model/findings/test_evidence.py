@@ -19,7 +19,7 @@ from iopstui.model.findings.figures import (
     mean_by_cpu,
 )
 from iopstui.model.findings.finding import cpus_text, device_names_text
-from iopstui.model.metrics.frame import PARTIAL, RAMP, RESET
+from iopstui.model.metrics.frame import APART, APPROX_BW, APPROX_IOPS, PARTIAL, RAMP, RESET
 
 
 @pytest.mark.parametrize(
@@ -40,11 +40,12 @@ def test_names_of_cpus() -> None:
 
 def test_only_frames_of_a_whole_interval_are_measured() -> None:
     good = [frame(n, fio(100)) for n in range(3)]
-    bad = [frame(n, fio(100), flags=frozenset({flag}))
-           for n, flag in enumerate((RAMP, PARTIAL, RESET))]  # fmt: skip
+    unfit = (RAMP, PARTIAL, RESET, APART, APPROX_IOPS, APPROX_BW)
+    bad = [frame(n, fio(100), flags=frozenset({flag})) for n, flag in enumerate(unfit)]
     unknown = replace(fio(100), seconds=None)
-    stalled = replace(frame(11, fio(100)), seconds=0.4)
-    assert measured_frames([*bad, *good, frame(9), frame(10, unknown), stalled]) == good
+    assert measured_frames([*bad, *good, frame(9), frame(10, unknown)]) == good
+    late = replace(frame(11, fio(100)), seconds=0.4, beside=frame(11, fio(100)))
+    assert measured_frames([late]) == [late.beside]
     assert recent_job_frames(Evidence([*good, *bad])) == good
     assert recent_job_frames(Evidence([*good[1:], *bad])) == []
     assert recent_job_frames(Evidence(good), 2) == good[1:]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from fio_recordings import NAMES, frames, samples, statuses
 
+from iopstui.model.findings.evidence import measured_frames
 from iopstui.model.metrics import frame as flags
 from iopstui.model.metrics import frame as frame_module
 from iopstui.model.metrics.cpus.cpu_frames import CpuFrame, CpuFrames, busy_of, rate_of
@@ -259,9 +260,9 @@ def test_an_empty_document_is_no_job() -> None:
 
 def test_flags_are_the_words_that_the_reference_explains() -> None:
     words = ["RAMP", "PARTIAL", "LATE", "RESET", "NO_FIO", "NO_LATENCY", "SOME_LATENCY"]
-    words += ["FINAL", "SUBMITTED", "WRONG_LATENCY", "APPROX_IOPS", "APPROX_BW"]
+    words += ["FINAL", "SUBMITTED", "WRONG_LATENCY", "APPROX_IOPS", "APPROX_BW", "APART"]
     assert [getattr(frame_module, word) for word in words] == words
-    told = [part.split()[0] for part in BY_ID["flags.*"].meaning.replace(" and ", ";").split(";")]
+    told = [part.split()[0] for part in BY_ID["flags.*"].meaning.split(";")]
     assert sorted(told) == sorted(words)
 
 
@@ -315,3 +316,37 @@ def test_cpus_that_were_made_hold_no_sample() -> None:
     assert isinstance(cpus, CpuFrames) and cpus.unbuilt() is not None
     assert cpus[0].irq_s == 100
     assert cpus.unbuilt() is None
+
+
+def test_after_a_late_document_the_kernel_covers_fios_interval() -> None:
+    """fio's third document covers 2 s, of which the kernel was also read after 1.5 s."""
+    one, two, three = statuses("3.33-x-thinktime3s")[:3]
+    start = one.timestamp_ms / 1000 - 1000
+    at = [start, start + 1, start + 2, start + 3.5, start + 4]
+    documents = [None, replace(one, timestamp_ms=one.timestamp_ms + 1000),
+                 replace(two, timestamp_ms=one.timestamp_ms + 2000), None,
+                 replace(three, timestamp_ms=one.timestamp_ms + 4000)]  # fmt: skip
+    first, _, whole, late, after = build(
+        *(tick(t, fio=document, step=1) for t, document in zip(at, documents, strict=True))
+    )
+    assert first.seconds is None and whole.whole is whole
+    assert flags.LATE in late.flags and late.seconds == 1.5
+    assert after.seconds == 0.5, "readings follow one another"
+    assert after.fio is not None and after.fio.seconds == 2.0
+    assert after.whole.seconds == 2.0 and after.whole.disks["vda"].r_s == pytest.approx(100, 0.01)
+    assert flags.APART not in after.flags | after.whole.flags
+    assert after.whole.fio is after.fio
+
+
+def test_a_kernel_reading_of_other_seconds_is_marked() -> None:
+    """The second document was found 0.6 s late, the third at once."""
+    documents = statuses("3.42-a-randread-grp")[:3]
+    start = documents[0].timestamp_ms / 1000 - 1000
+    late, early = build(
+        *(
+            tick(start + t, fio=document, step=1)
+            for t, document in zip((0.0, 1.6, 2.0), documents, strict=True)
+        )
+    )[1:]
+    assert flags.APART in late.flags and flags.APART in early.flags
+    assert not measured_frames([late, early]), "so no finding compares them"
