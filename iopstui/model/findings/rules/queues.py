@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median
 
 from iopstui import format as units
 from iopstui.model.block.device import BlockDevice
@@ -31,7 +30,7 @@ from iopstui.model.findings.wait_figures import (
     layers_down_from,
     mean_waits,
 )
-from iopstui.model.means import fmean
+from iopstui.model.means import fmean, median
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.waits import Waits
 from iopstui.model.rates import DiskRates
