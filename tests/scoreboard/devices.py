@@ -224,12 +224,26 @@ def slow_down(ms: int) -> Action:
         load("dm_delay")
         old = subprocess.run(["dmsetup", "table", "scoreboard"], check=True, text=True,
                              capture_output=True).stdout.split()  # fmt: skip
-        table = f"0 {old[1]} delay {old[3]} 0 {ms}"
-        sh("dmsetup", "load", "scoreboard", "--table", table)
-        sh("dmsetup", "suspend", "--noudevsync", "scoreboard")
-        sh("dmsetup", "resume", "--noudevsync", "scoreboard")
+        _load_table(f"0 {old[1]} delay {old[3]} 0 {ms}")
 
     return do
+
+
+def failing_for(begin_s: float, end_s: float) -> tuple[tuple[float, Action], ...]:
+    """The device of ``linear`` fails every I/O between these seconds."""
+    below: list[str] = []
+
+    def fail(bench: Bench) -> None:
+        below.append(sh("dmsetup", "table", "scoreboard"))
+        _load_table(f"0 {below[0].split()[1]} error")
+
+    return (begin_s, fail), (end_s, lambda bench: _load_table(below[0]))
+
+
+def _load_table(table: str) -> None:
+    sh("dmsetup", "load", "scoreboard", "--table", table)
+    sh("dmsetup", "suspend", "--noudevsync", "scoreboard")
+    sh("dmsetup", "resume", "--noudevsync", "scoreboard")
 
 
 def delayed(below: Recipe, ms: int) -> Recipe:

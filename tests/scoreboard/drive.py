@@ -116,7 +116,10 @@ class _Driven:
         session.start(self._events.put)
         try:
             if scenario.job is None:
+                timers = self._timers(0)
                 spans = [self._idle(scenario.quiet + scenario.seconds)]
+                for timer in timers:
+                    timer.cancel()
             else:
                 self._idle(scenario.quiet)
                 spans = [self._run(session, number) for number in range(len(scenario.runs))]

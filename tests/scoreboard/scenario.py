@@ -69,7 +69,8 @@ def no_proof(effect: Effect) -> str:
 class Scenario:
     """One situation. ``what`` describes it in the table.
 
-    ``job`` are fio's options (``None``: the session runs none); ``runs`` are the options that each
+    ``job`` are fio's options (``None``: the session runs none, and ``during`` counts from its
+    beginning); ``runs`` are the options that each
     of its runs changes, all in one session, each ``seconds`` long after ``quiet`` seconds without a
     job. ``during`` are (seconds after the last run's first document of fio, what happens
     then).

@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from scenario import Scenario
 
-from scenarios import accounts, counts, cpus, health, limits, nothing, queues
+from scenarios import (
+    accounts,
+    counts,
+    cpus,
+    health,
+    limits,
+    nothing,
+    queues,
+    unusual,
+    without_job,
+)
 
 ALL: tuple[Scenario, ...] = (
     *nothing.SCENARIOS, *limits.SCENARIOS, *queues.SCENARIOS, *counts.SCENARIOS, *cpus.SCENARIOS,
-    *health.SCENARIOS, *accounts.SCENARIOS,
+    *health.SCENARIOS, *accounts.SCENARIOS, *unusual.SCENARIOS, *without_job.SCENARIOS,
 )  # fmt: skip
