@@ -38,14 +38,23 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
+from devices import disk, loop, null  # noqa: E402
 from judge import BROKEN, OUT, WRONG, Verdict, passes  # noqa: E402
 from outcome import Outcome, counted, from_json, left_out, lines, markdown, to_json  # noqa: E402
 from quiet import scenarios  # noqa: E402
 from run import outcome_of, run, warm_up  # noqa: E402
-from scenario import HERE, PLACES, Scenario  # noqa: E402
+from scenario import HERE, LAB, PLACES, Scenario  # noqa: E402
 from scenarios import ALL  # noqa: E402
 
+from lessons import play_beside_neighbours  # noqa: E402
+
 MAX_FALSE_SHARE = 0.01
+SHARES = (0.1, 0.3, 0.6, 0.0)
+LESSON_DEVICES = {
+    HERE: (("1", loop()), ("3", loop())),
+    LAB: (("1", null(completion_nsec=2_000_000)), ("3", disk("VBLK1Q"))),
+}
+"""The disks on which --lessons plays, by place."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -53,6 +62,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     if options.quiet_runs:
         return _quiet_runs(options)
+    if options.lessons:
+        return _lessons(options)
     chosen = [scenario for scenario in ALL if _is_selected(scenario, options)]
     if not chosen:
         raise SystemExit("scoreboard: no such scenario; see --list")
@@ -91,6 +102,21 @@ def _quiet_runs(options: argparse.Namespace) -> int:
     if not options.json:
         print(f"\n{ran} quiet runs (seed {options.seed}): {wrong} with a false alarm")
     return 1 if wrong > MAX_FALSE_SHARE * ran or not ran else 0
+
+
+def _lessons(options: argparse.Namespace) -> int:
+    """Play lessons 1 and 3 beside a neighbour of 0, 10, 30 and 60 % of the I/O."""
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    wrong = graded = played = 0
+    for name, device in LESSON_DEVICES[options.inside]:
+        for play, mistakes in play_beside_neighbours(name, device, SHARES, options.lessons // 2):
+            played, wrong = played + 1, wrong + bool(mistakes)
+            graded += sum(bool(right) for right in play.grades.values())
+            print(f"lesson {name}, {play.text}", flush=True)
+            for question in mistakes:
+                print(f"  WRONG: {question}", flush=True)
+    print(f"\n{played} plays, {graded} answers graded, {wrong} plays with a wrong grade")
+    return 1 if wrong or not played else 0
 
 
 def _is_selected(scenario: Scenario, options: argparse.Namespace) -> bool:
@@ -161,6 +187,9 @@ def _parser() -> argparse.ArgumentParser:
         help="run N ordinary jobs of 20 s each instead, on this machine, quiet and "
         "beside other load: at most 1 in 100 may be told anything wrong",
     )
+    parser.add_argument("--lessons", type=int, default=0, metavar="N",
+                        help="play lessons 1 and 3 N times in all instead, beside a neighbour of "
+                        "0 to 60 %% of the I/O: no answer may be graded wrong")  # fmt: skip
     parser.add_argument("--seed", type=int, default=1, metavar="S",
                         help="which jobs --quiet-runs takes (1)")  # fmt: skip
     parser.add_argument("--list", action="store_true", help="which there are")

@@ -95,6 +95,17 @@ def steps_up(least: float) -> Proof:
     return proof
 
 
+def gains(least: float) -> Proof:
+    """From the first run to the last, fio's IOPS grow by such a part: what was advised has
+    helped."""
+
+    def proof(effect: Effect) -> str:
+        first, last = effect.runs[0].iops, effect.last.iops
+        return "" if last >= (1 + least) * first else f"IOPS {first:.0f} → {last:.0f}"
+
+    return proof
+
+
 def pauses(effect: Effect) -> str:
     """For two seconds or more the disk completed nothing, and something before."""
     per_second = effect.last.each

@@ -30,6 +30,16 @@ def queue(below: Recipe, **values: object) -> Recipe:
     return make
 
 
+def set_queue(**values: object) -> Action:
+    """Write these files of the disk's /sys/block/X/queue in mid run; ``queue`` puts them back."""
+
+    def act(bench: Bench) -> None:
+        for name, value in values.items():
+            Path("/sys/block", bench.disk, "queue", name).write_text(str(value))
+
+    return act
+
+
 def dirty_bytes(below: Recipe, most: int) -> Recipe:
     """The device on a machine whose page cache takes so many dirty bytes."""
 

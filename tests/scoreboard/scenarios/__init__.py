@@ -6,6 +6,7 @@ from scenario import Scenario
 
 from scenarios import (
     accounts,
+    advice,
     counts,
     cpus,
     health,
@@ -19,4 +20,5 @@ from scenarios import (
 ALL: tuple[Scenario, ...] = (
     *nothing.SCENARIOS, *limits.SCENARIOS, *queues.SCENARIOS, *counts.SCENARIOS, *cpus.SCENARIOS,
     *health.SCENARIOS, *accounts.SCENARIOS, *unusual.SCENARIOS, *without_job.SCENARIOS,
+    *advice.SCENARIOS,
 )  # fmt: skip
