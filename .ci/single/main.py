@@ -1,8 +1,8 @@
 """The beginning of the single-file program: a zip archive with iopstui and all it needs.
 
 Its compiled modules, and the programs that iopstui starts from its own files, have to be files, so
-the first start of each version puts them into the user's cache. Written for any Python 3: an old
-one is told what it is.
+the first start of each version puts them into the user's cache. `why` writes nothing: its files are
+in memory and gone when it ends. Written for any Python 3: an old one is told what it is.
 """
 
 import atexit
@@ -18,6 +18,7 @@ import zipfile
 OLDEST = (3, 10)
 SITE = "site/"
 NAME = "name"
+MEMORY = "/dev/shm"
 
 
 def main():
@@ -28,30 +29,35 @@ def main():
             "  With another one: python3.12 {} ...\n".format(*sys.version_info[:2], sys.argv[0])
         )
         return 5
-    sys.path[0] = unpacked(os.path.abspath(sys.argv[0]))
+    writes = sys.argv[1:2] != ["why"]
+    sys.dont_write_bytecode = sys.dont_write_bytecode or not writes
+    sys.path[0] = unpacked(os.path.abspath(sys.argv[0]), writes)
     from iopstui.cli import main as iopstui
 
     return iopstui()
 
 
-def unpacked(program):
-    """The directory with everything, where nobody else can change it."""
+def unpacked(program, writes):
+    """The directory with everything, where nobody else can change it. Without ``writes`` it is in
+    memory, unless an earlier start has left one."""
     with zipfile.ZipFile(program) as archive:
         name = archive.read(NAME).decode("ascii")
         for cache in caches():
             place = os.path.join(cache, "iopstui", name)
             try:
-                os.makedirs(os.path.dirname(place), mode=0o700, exist_ok=True)
+                if writes:
+                    os.makedirs(os.path.dirname(place), mode=0o700, exist_ok=True)
                 if not safe(os.path.dirname(place)):
                     continue
-                if not os.path.isdir(place):
+                if writes and not os.path.isdir(place):
                     extract(archive, place)
                 if safe(place):
                     return place
             except OSError:
                 continue
         # no home, or one that is full or read-only: for this time only
-        place = tempfile.mkdtemp(prefix="iopstui-program-")
+        memory = None if writes or not os.access(MEMORY, os.W_OK | os.X_OK) else MEMORY
+        place = tempfile.mkdtemp(prefix="iopstui-program-", dir=memory)
         atexit.register(shutil.rmtree, place, True)
         members(archive, place)
         return place

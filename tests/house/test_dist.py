@@ -85,6 +85,17 @@ def home(tmp_path: Path) -> Path:
     return tmp_path / "home"
 
 
+def test_why_of_the_single_file_writes_nothing(program: Path, home: Path, root: Path) -> None:
+    page = (root / "docs/guide/why.md").read_text()
+    line = next(line for line in page.splitlines() if line.startswith("    ssh db1 "))
+    assert "cat >/dev/shm/iopstui && python3 /dev/shm/iopstui why" in line
+    before = sorted(Path("/dev/shm").glob("iopstui-program-*"))
+    result = run_program(program, home, "why", "4999999")
+    assert (result.returncode, "no process 4999999" in result.stderr) == (2, True), result
+    assert not list(home.iterdir())
+    assert sorted(Path("/dev/shm").glob("iopstui-program-*")) == before
+
+
 def test_the_single_file_program_runs(program: Path, home: Path) -> None:
     process = run_program(program, home, "--version")
     assert (process.returncode, process.stdout) == (0, f"iopstui {VERSION}\n"), process.stderr

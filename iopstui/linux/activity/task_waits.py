@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from iopstui.linux.activity.disk_use import command_of
 from iopstui.linux.devices.open_devices import OpenDevices
-from iopstui.linux.process.processes import task_stat
+from iopstui.linux.process.processes import children, task_stat
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import decode, list_names, read_text
-from iopstui.model.answer.process import EVENT, ProcessWaits, place_kind
+from iopstui.model.answer.process import ProcessWaits, place_kind
 from iopstui.model.block.device import BlockDevice
 from iopstui.text import printable
 
@@ -85,7 +85,7 @@ class TaskWaits:
         wchan = read_text(f"{place}/wchan") or "0"
         where = "" if wchan == "0" else wchan
         kind = place_kind(where, fields[0] == _BLOCKED)
-        if kind != EVENT and where:
+        if where:
             self._places[where] += 1
         return {kind}
 
@@ -104,8 +104,14 @@ class TaskWaits:
             {kind: 100 * count / looks for kind, count in self._kinds.items()},
             running, ready, tuple(name for name, _ in self._places.most_common(3)),
             os.access(f"{self._place}/fd", os.R_OK | os.X_OK), self._kernel,
-            frozenset(self._devices), self._parent,
+            frozenset(self._devices), self._parent, tuple(self._children()),
         )  # fmt: skip
+
+    def _children(self) -> Iterator[str]:
+        for pid in children(self.pid):
+            name = read_text(f"{os.path.dirname(self._place)}/{pid}/comm")
+            if name is not None:
+                yield f"{printable(name)} ({pid})"
 
     def _busiest(self) -> tuple[float | None, float | None]:
         """(percent on a CPU, percent ready without one) of the thread with most of both."""

@@ -41,6 +41,10 @@ def _lines(s: Situation, answer: Answer) -> Iterator[str]:
             yield f"{name} below it: {units.number(held)} in flight"
     if s.waited_percent is not None:
         yield f"tasks waited for I/O of any disk {s.waited_percent:.0f} % of the time"
+    if s.idle_rings and (s.waited_percent or 0.0) >= LITTLE:
+        first = s.idle_rings[0]
+        name = f"{first.comm} ({first.pid})"
+        yield f"{name} sleeps in io_uring without disk I/O, which counts as waiting"
     who = ", ".join(who_rows(s.shares))
     if who:
         yield f"who: {who}"

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-DISK, SERVER, MEMORY, LOCK, CPU, RUNS, EVENT, UNKNOWN_WAIT = (
-    "disk", "server", "memory", "lock", "cpu", "runs", "event", "unknown",
+DISK, SERVER, MEMORY, LOCK, CHILD, EVENT, UNKNOWN_WAIT = (
+    "disk", "server", "memory", "lock", "child", "event", "unknown",
 )  # fmt: skip
 MIN_PERCENT = 10.0
 WAITS_PERCENT = 30.0
@@ -16,14 +16,13 @@ WAITS_PERCENT = 30.0
 _PLACES: tuple[tuple[str, str], ...] = (
     (r"nfs|rpc_|cifs|smb|ceph|p9_|request_wait_answer|fuse", SERVER),
     (r"shrink|reclaim|mem_cgroup|oom|kswapd|congestion", MEMORY),
-    (r"futex|rwsem|mutex|percpu_down|rt_mutex|lock_page_maybe|flock|posix_lock", LOCK),
+    (r"futex|rwsem|mutex|percpu_down|rt_mutex|flock|posix_lock|locks_lock", LOCK),
+    (r"^do_wait|^wait4|^kernel_wait4", CHILD),
     (r"io_schedule|folio_wait|wait_on_page|wait_on_buffer|filemap|blk_|bio_|dio|iomap|jbd2|"
      r"do_get_write_access|wait_transaction|ext4|xfs|xlog|xlog_|btrfs|f2fs|rq_qos|wbt_|md_|raid|"
      r"read_events|balance_dirty|swap|dm_|loop|sync_inodes|writeback|submit_|zfs|zio|cv_wait|"
      r"bdev|__bread|d_alloc_parallel|lock_extent", DISK),
 )  # fmt: skip
-_EVENTS = r"poll|select|nanosleep|pipe|wait_woken|sk_wait|unix_|accept|do_wait|sigtimed|pause|" \
-          r"io_cqring_wait|tty|n_tty|do_sys|inotify|signal|recv|msg|sem"  # fmt: skip
 
 
 def place_kind(place: str, blocked: bool) -> str:
@@ -57,6 +56,7 @@ class ProcessWaits:
     kernel: bool = False
     devices: frozenset[str] = frozenset()
     parent: int = 0
+    children: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -88,6 +88,9 @@ def process_text(waits: ProcessWaits, disk: str) -> str:
     for kind, text in _TEXTS.items():
         if waits.percents.get(kind, 0.0) >= MIN_PERCENT:
             parts.append(f"waits {text} {waits.percents[kind]:.0f} %")
+    if waits.percents.get(CHILD, 0.0) >= MIN_PERCENT:
+        names = f" {', '.join(waits.children[:3])}" if waits.children else ""
+        parts.append(f"waits for its child{names} {waits.percents[CHILD]:.0f} %")
     if (waits.ready or 0.0) >= MIN_PERCENT:
         parts.append(f"waits for a CPU {waits.ready:.0f} %")
     if (waits.running or 0.0) >= MIN_PERCENT:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from iopstui.model.answer.use import DiskUse
+from iopstui.model.answer.use import DiskUse, RingWaiter
 from iopstui.model.answer.who import Share, shares
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.findings.conditions import Conditions
@@ -36,6 +36,8 @@ VERY_SLOW_FACTOR = 4.0
 """Without a queue a device that takes so many times as long as that is slow itself."""
 TRANSFER_BYTES_S = 200 << 20
 """Large requests may take longer: what a disk needs to move them at this speed."""
+MIN_REQUESTS = 100
+"""Of fewer requests the 99th percentile is just the slowest one."""
 MIN_IOS_S = 1.0
 WAITED_PERCENT = 10.0
 """Tasks that wait so much of the time (PSI) wait for something that matters."""
@@ -118,14 +120,17 @@ class Situation:
     @cached_property
     def p99_ns(self) -> float | None:
         """The probe's 99th percentile over these seconds; ``None`` where it did not count in all of
-        them."""
+        them, or too few requests."""
         bins = []
         for frame in self.frames:
             stats = frame.probe.combined([self.disk]) if frame.probe is not None else None
             if stats is None or frame.probe is None or frame.probe.doubtful:
                 return None
             bins.append(stats.device.bins)
-        return percentiles(merge(bins), [99.0]).get(99.0) if bins else None
+        merged = merge(bins)
+        if sum(merged.values()) < MIN_REQUESTS:
+            return None
+        return percentiles(merged, [99.0]).get(99.0)
 
     @cached_property
     def waited_percent(self) -> float | None:
@@ -211,7 +216,7 @@ class Situation:
     def writes_are_waited_for(self) -> bool:
         """Whether a program waits for the writes: tasks wait for I/O, or the writes in flight are
         not the page cache's."""
-        if (self.waited_percent or 0.0) >= WAITED_PERCENT:
+        if (self.waited_percent or 0.0) >= WAITED_PERCENT and not self.idle_rings:
             return True
         if self.use is None or self.use.write_back is None:
             return False
@@ -220,6 +225,15 @@ class Situation:
             (rates.w_s or 0.0) * (rates.w_await or 0.0) / 1e3 for rates in self.seconds
         ) / max(1, len(self.seconds))
         return self.use.write_back < DIRECT_SHARE * in_flight * _mean(list(sizes))
+
+    @property
+    def idle_rings(self) -> list[RingWaiter]:
+        """Processes that sleep in io_uring and do no I/O on any disk: they count as waiting for
+        I/O, so that pressure proves nothing."""
+        if self.use is None:
+            return []
+        active = {user.pid for user in self.use.users}
+        return [waiter for waiter in self.use.ring_waiters if waiter.pid not in active]
 
     @cached_property
     def writes_only(self) -> bool:

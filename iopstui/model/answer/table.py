@@ -193,7 +193,7 @@ def pressure_alone(s: Situation) -> Answer | None:
     """Tasks count as waiting for I/O, and no disk has a request: they sleep in io_uring."""
     if not is_pressure_alone(s):
         return None
-    waiters = s.use.ring_waiters if s.use is not None else ()
+    waiters = s.idle_rings
     pressure = f"{s.waited_percent:.0f} % I/O pressure, but no disk has a request in flight"
     if not waiters:
         return Answer(s.disk, "pressure", GOOD, f"Pressure without I/O: {pressure}", NOTHING)
@@ -241,7 +241,7 @@ def cpus_full(s: Situation) -> Answer | None:
     if s.in_flight >= IN_USE:
         return None
     return Answer(
-        s.disk, "cpu", WARNING,
+        s.disk, "cpu", GOOD,
         f"Not the disk: the CPUs are full, and tasks wait for one {waited:.0f} % of the time; "
         f"{_quiet_text(s)}", who=_who(s), next=NEXT["cpu"],
     )  # fmt: skip

@@ -17,12 +17,13 @@ READS, WRITES = 0, 1
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """At least ``share`` (0..1) of a disk's bytes are of ``name``."""
+    """At least ``share`` (0..1) of a disk's bytes are of ``name``. ``comm`` is the program's."""
 
     name: str
     share: float
     bytes_s: float
     pid: int | None = None
+    comm: str = ""
 
 
 def shares(disk: str, below: Collection[str], use: DiskUse | None) -> tuple[Share, ...]:
@@ -43,7 +44,7 @@ def shares(disk: str, below: Collection[str], use: DiskUse | None) -> tuple[Shar
     for user, read_s, write_s in zip(users, *sides, strict=True):
         bytes_s = read_s * factors[READS] + write_s * factors[WRITES]
         if bytes_s:
-            found.append(Share(user.name, bytes_s / sum(moved), bytes_s, user.pid))
+            found.append(Share(user.name, bytes_s / sum(moved), bytes_s, user.pid, user.comm))
     return tuple(sorted(found, key=lambda one: (-one.share, one.pid or 0)))
 
 
@@ -70,11 +71,24 @@ def _at_least(
 
 def who_text(found: Sequence[Share], groups: Sequence[GroupRates] | None, disk: str) -> str:
     """ "fio --name=hog (965) does 64 % of its bytes"; "" if nobody is known to do half of them."""
-    if found and found[0].share >= MAIN_SHARE:
-        top = found[0]
+    top = next((one for one in (*found[:1], *programs(found)[:1]) if one.share >= MAIN_SHARE), None)
+    if top is not None:
         verb = "does all" if top.share >= ALL else f"does {100 * top.share:.0f} %"
         return f"{top.name} {verb} of its bytes"
     return _group_text(groups, disk)
+
+
+def programs(found: Sequence[Share]) -> list[Share]:
+    """Several processes of one program as one: it may start a new one for each file."""
+    by_comm: dict[str, list[Share]] = {}
+    for one in found:
+        by_comm.setdefault(one.comm, []).append(one)
+    several = [
+        Share(f"{comm} ({len(ones)} processes)", sum(one.share for one in ones),
+              sum(one.bytes_s for one in ones), comm=comm)
+        for comm, ones in by_comm.items() if len(ones) > 1
+    ]  # fmt: skip
+    return sorted(several, key=lambda one: -one.share)
 
 
 def _group_text(groups: Sequence[GroupRates] | None, disk: str) -> str:
