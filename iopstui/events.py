@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, get_type_hints
 
+from iopstui.model.answer.answer import Answer
 from iopstui.model.findings.finding import Finding
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.slow.stalls import Stall
@@ -171,6 +172,17 @@ class FindingEnded:
     since: float
     until: float
     why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerGiven:
+    """The one sentence on the target's disk that needs attention first (model/answer/table.py):
+    when it is another one, and every few seconds while its figures change."""
+
+    kind: ClassVar[str] = "answer"
+
+    t: float
+    answer: Answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,6 +371,7 @@ Event = (
     | TunableChanged
     | FindingReported
     | FindingEnded
+    | AnswerGiven
     | StallFound
     | ExpectationChecked
     | SteadyState

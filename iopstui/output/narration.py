@@ -8,6 +8,7 @@ from typing import TextIO
 
 from iopstui.events import (
     LAYOUT,
+    AnswerGiven,
     Event,
     FindingEnded,
     FindingReported,
@@ -36,6 +37,7 @@ class Narrator:
         self._stream = stream
         self._measured = measured
         self._tenth = -1
+        self._answered: tuple[str, ...] = ()
         self._share = ProgressShare()
         self._recent_lines: deque[str] = deque(maxlen=10 * LOG_LINES)
         self.line = StatusLine(stream, out)
@@ -78,6 +80,10 @@ class Narrator:
                 yield f"finding{f' {when}' if when else ''}: {event.finding.text}{advice}"
             case FindingEnded():
                 yield f"finding {end_text(event.since, event.until, event.why)}: {event.text}"
+            case AnswerGiven(answer=answer) if answer.key != self._answered:
+                self._answered = answer.key
+                if not answer.repeats_finding:
+                    yield answer.sentence
             case StallFound():
                 yield f"stall: {event.stall.text}"
             case StepFinished():

@@ -13,6 +13,7 @@ from typing import TextIO
 from iopstui import format as units
 from iopstui.events import (
     LAYOUT,
+    AnswerGiven,
     Event,
     ExperimentFinished,
     ExperimentStarted,
@@ -29,6 +30,7 @@ from iopstui.events import (
     StepFinished,
     StepStarted,
 )
+from iopstui.model.answer.answer import CRITICAL, GOOD, WARNING, Answer
 from iopstui.model.block.target import Target
 from iopstui.model.findings.headlines import headline_of, severity_of
 from iopstui.model.metrics import frame as flags
@@ -190,6 +192,7 @@ class PlainSink:
         self._next_status_t: float | None = None
         self._quarter = 0
         self._flags: frozenset[str] = frozenset()
+        self._answered: tuple[str, ...] = ()
         self._log: list[str] = []
 
     def handle(self, event: Event) -> None:
@@ -222,6 +225,10 @@ class PlainSink:
                 yield event.text if event.level == "info" else f"{event.level}: {event.text}"
             case FindingReported() | FindingEnded():
                 yield _finding(event)
+            case AnswerGiven(answer=answer) if answer.key != self._answered:
+                self._answered = answer.key
+                if not answer.repeats_finding:
+                    yield answer_sentence(answer)
             case StallFound():
                 yield f"Stall: {event.stall.text}"
             case StepFinished():
@@ -283,6 +290,13 @@ class PlainSink:
             yield interruption(event.summary)
         if event.summary:
             yield reconciliation(event.summary, self._total)
+
+
+def answer_sentence(answer: Answer) -> str:
+    """The answer in words alone: signs are not read aloud."""
+    sign = {GOOD: "Answer", WARNING: "Warning", CRITICAL: "Critical"}[answer.state]
+    who = f". {answer.who[:1].upper()}{answer.who[1:]}" if answer.who else ""
+    return f"{sign}: {answer.text}{who}"
 
 
 def _finding(event: FindingReported | FindingEnded) -> str:

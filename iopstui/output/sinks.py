@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol, TextIO
 
-from iopstui.events import Event, FrameReady, StepFinished, StepStarted
+from iopstui.events import AnswerGiven, Event, FrameReady, StepFinished, StepStarted
 from iopstui.format import replace_unprintable
+from iopstui.model.answer.answer import Answer
 from iopstui.model.block.target import Target
 from iopstui.model.metrics.figures import RunWaits
 from iopstui.model.metrics.summary import FramesTotal
@@ -35,6 +36,7 @@ class NarratedSink:
         self._narrator = Narrator(err)
         self._total = FramesTotal()
         self._waits = RunWaits()
+        self._answer: Answer | None = None
 
     def handle(self, event: Event) -> None:
         """Pass the event to the data, and unless it is a frame, to the words."""
@@ -42,12 +44,14 @@ class NarratedSink:
         self._narrator.handle(event)
         match event:
             case StepStarted():
-                self._total, self._waits = FramesTotal(), RunWaits()
+                self._total, self._waits, self._answer = FramesTotal(), RunWaits(), None
+            case AnswerGiven():
+                self._answer = event.answer
             case FrameReady():
                 self._total.add(event.frame.fio)
                 self._waits.add(event.frame)
             case StepFinished() if event.summary:
-                text = summary_text(event.summary, self._total, self._waits.value)
+                text = summary_text(event.summary, self._total, self._waits.value, self._answer)
                 text = replace_unprintable(text, self._err.encoding)
                 self._err.write(f"\n{text}\n")
 

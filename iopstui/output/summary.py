@@ -17,6 +17,7 @@ from iopstui.format import (
     size,
     tick_milliseconds,
 )
+from iopstui.model.answer.answer import Answer
 from iopstui.model.metrics.energy import RunEnergy
 from iopstui.model.metrics.nvme import RunDrives
 from iopstui.model.metrics.probe import ProbeTotal
@@ -55,20 +56,24 @@ _SHOWN_PERCENTILES = ("p50", "p99", "p99.9")
 
 
 def summary_text(
-    summary: Mapping[str, Any], frames_total: FramesTotal | None, waits: Waits | None = None
+    summary: Mapping[str, Any],
+    frames_total: FramesTotal | None,
+    waits: Waits | None = None,
+    answer: Answer | None = None,
 ) -> str:
     """A table of at most 80 columns from ``model.summary.fio_summary``; exact figures.
 
     ``frames_total`` are the frames of the same run: the last lines then say whether they hold
     just as many I/Os and bytes as fio counted otherwise. ``waits`` are the run's means: where its
-    I/Os were in flight. Of many rows only the groups' sums are
+    I/Os were in flight, ``answer`` the last one given of it. Of many rows only the groups' sums are
     shown.
     """
     import textwrap
 
     rows = summary["rows"]
     by_device = len(rows) <= MAX_ROWS
-    lines = [_title(summary), _heading(rows)]
+    lines = textwrap.wrap(printable(answer.sentence), WIDTH) if answer is not None else []
+    lines += [_title(summary), _heading(rows)]
     if by_device:
         for row in rows:
             lines += _table_rows(printable(row["name"]) or "(no name)", row["directions"])

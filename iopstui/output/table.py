@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from typing import TextIO
 
 from iopstui import format as units
-from iopstui.events import Event, FrameReady, Notice, StepFinished, StepStarted
+from iopstui.events import AnswerGiven, Event, FrameReady, Notice, StepFinished, StepStarted
+from iopstui.model.answer.answer import Answer
 from iopstui.model.block.target import Layer, Target
 from iopstui.model.fio.interval import DirectionInterval
 from iopstui.model.metrics import frame as flags
@@ -129,6 +130,7 @@ class TableSink:
         self._drives, self._energy = RunDrives(), RunEnergy()
         self._slowest = SlowestTotal()
         self._share = RunShare()
+        self._answer: Answer | None = None
 
     def handle(self, event: Event) -> None:
         """Print the event."""
@@ -136,14 +138,18 @@ class TableSink:
             self._frame(event.frame)
             return
         self._narrator.handle(event)
-        if isinstance(event, StepStarted):
+        if isinstance(event, AnswerGiven):
+            self._answer = event.answer
+        elif isinstance(event, StepStarted):
+            self._answer = None
             self._rows, self._seen = 0, ()
             self._explained, self._total = set(), FramesTotal()
             self._probed, self._waits = ProbeTotal(), RunWaits()
             self._drives, self._energy = RunDrives(), RunEnergy()
             self._slowest, self._share = SlowestTotal(), RunShare()
         elif isinstance(event, StepFinished) and event.summary:
-            self._print("\n" + summary_text(event.summary, self._total, self._waits.value))
+            figures = self._total, self._waits.value, self._answer
+            self._print("\n" + summary_text(event.summary, *figures))
             more = (
                 probe_text(self._probed), slowest_text(self._slowest),
                 slow_ios_text(event.summary), drives_text(self._drives),

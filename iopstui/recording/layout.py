@@ -28,6 +28,7 @@ from functools import cache
 from typing import Any
 
 from iopstui import events
+from iopstui.model.answer.answer import Answer
 from iopstui.model.block.binding import Binding
 from iopstui.model.block.device import BlockDevice, Hctx, IrqVector, Mount, QueueLimits
 from iopstui.model.block.kernel import Kernel
@@ -103,6 +104,7 @@ EVENT_KINDS: dict[str, type] = {
     "TunableChanged": events.TunableChanged,
     "Found": events.FindingReported,
     "Ceased": events.FindingEnded,
+    "Answer": events.AnswerGiven,
     "StallFound": events.StallFound,
     "Judged": events.ExpectationChecked,
     "SteadyState": events.SteadyState,
@@ -138,6 +140,7 @@ _PARTS: dict[str, type] = {
     "Exemplar": Exemplar,
     "DriveReading": DriveReading,
     "Finding": Finding,
+    "AnswerText": Answer,
     "Stall": Stall,
     "Plan": Plan,
     "Axis": Axis,

@@ -401,7 +401,7 @@ class ReplaySession:
 
 _CONTEXT = (
     events.StepStarted, events.StepFinished, events.Mark, events.FindingReported,
-    events.FindingEnded, events.StallFound,
+    events.FindingEnded, events.AnswerGiven, events.StallFound,
     events.ExpectationChecked, events.SteadyState, events.ExperimentStarted, events.PointStarted,
     events.PointFinished, events.PointFailed, events.ExperimentFinished,
     form.JobRun, form.RecordedDevices,

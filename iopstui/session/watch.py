@@ -6,7 +6,7 @@ import queue
 from collections.abc import Sequence
 from time import monotonic
 
-from iopstui.events import Event, FindingEnded, FindingReported, FrameReady, Notice
+from iopstui.events import AnswerGiven, Event, FindingEnded, FindingReported, FrameReady, Notice
 from iopstui.model.block.target import Target
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.slow.common_properties import slow_requests_text
@@ -57,6 +57,8 @@ class Watch:
                 self._frame(event.frame)
             case FindingReported():
                 self.totals.found(event.t, event.finding)
+            case AnswerGiven():
+                self.totals.answers.add(event.t, event.answer)
             case FindingEnded():
                 self.totals.note_end(event.rule, event.since, event.until)
         self._forward(event)

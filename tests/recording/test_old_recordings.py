@@ -26,7 +26,7 @@ NAMES_IN_FILES = [
     "DiskCounters", "CpuTimes", "FioStatus", "JobStatus", "DirectionStatus", "LatencySum",
     "JobThread", "StepStarted", "Planned", "Armed", "Executed", "Progress",
     "Mark", "Notice", "TunableChanged", "Found", "Ceased",
-    "Finding", "Judged", "SteadyState", "ExperimentStarted", "Plan", "Axis", "Base", "Spread",
+    "Answer", "AnswerText", "Finding", "Judged", "SteadyState", "ExperimentStarted", "Plan", "Axis", "Base", "Spread",
     "Variant", "Setting", "PointStarted", "PointFailed", "PointFinished", "Point", "Little",
     "Outcome", "Expectation", "ExperimentFinished", "StepFinished", "Ended", "JobRun",
     "Binding", "DeviceLinks", "Devices",
@@ -35,7 +35,7 @@ NAMES_IN_FILES = [
 ]  # fmt: skip
 KINDS_IN_JSON = [
     "step_started", "planned", "armed", "executed", "progress", "frame",
-    "mark", "notice", "tunable_changed", "found", "ceased", "stall",
+    "mark", "notice", "tunable_changed", "found", "ceased", "answer", "stall",
     "judged", "steady_state", "experiment_started", "point_started", "point_finished",
     "point_failed", "experiment_finished", "step_finished", "ended",
 ]  # fmt: skip

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 GOOD, WARNING, CRITICAL = "good", "warning", "critical"
 SIGNS = {GOOD: "●", WARNING: "▲", CRITICAL: "■"}
 RANKS = {CRITICAL: 0, WARNING: 1, GOOD: 2}
+FINDING = "finding-"
+"""Rules of answers that are a finding's words begin so."""
 WAITS, NOTHING, UNKNOWN = "waits", "nothing", "unknown"
 """Whether I/Os wait for the disk or for a limit on the way to it."""
 
@@ -32,6 +34,33 @@ class Answer:
         return f"{SIGNS[self.state]} {self.text}{who}"
 
     @property
-    def key(self) -> tuple[str, str, str, str]:
-        """What makes it another answer: figures alone do not."""
-        return self.disk, self.rule, self.state, self.verdict
+    def repeats_finding(self) -> bool:
+        """Whether a finding has said the same."""
+        return self.rule.startswith(FINDING)
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What makes it news: figures alone do not, and neither do two ways to be well."""
+        if self.state == GOOD:
+            return self.state, self.verdict
+        return self.state, self.verdict, self.disk, self.rule
+
+
+@dataclass
+class AnswerTotal:
+    """The last answer of some time, and the worst one before it, with the seconds they are of."""
+
+    last: tuple[float, Answer] | None = None
+    worst: tuple[float, Answer] | None = None
+
+    def add(self, t: float, answer: Answer) -> None:
+        """An answer was given at second ``t``."""
+        self.last = t, answer
+        if self.worst is None or RANKS[answer.state] <= RANKS[self.worst[1].state]:
+            self.worst = t, answer
+
+    @property
+    def answers(self) -> list[tuple[float, Answer]]:
+        """The worst one first, then the last one if that is another."""
+        both = [pair for pair in (self.worst, self.last) if pair is not None]
+        return both[:1] if len(both) == 2 and both[0][1].key == both[1][1].key else both

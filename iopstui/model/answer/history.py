@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from math import log2
 
 from iopstui import format as units
@@ -33,13 +34,16 @@ class DiskHistory:
             load = _load(rates)
             self._by_load.setdefault(load, deque(maxlen=MAX_SECONDS)).append((t, ms))
 
-    def times_usual(self, t: float, rates: DiskRates, mean_ms: float) -> tuple[float, float] | None:
-        """(how many times the median at this load, the age in seconds of the oldest second that it
-        is of); ``None`` without enough seconds."""
-        seconds = [(at, ms) for at, ms in self._by_load.get(_load(rates), ())
+    def times_usual(self, t: float, now: Sequence[DiskRates]) -> tuple[float, float] | None:
+        """(how many times the median at this load these last seconds take, the age in seconds of
+        the oldest second that it is of); ``None`` without enough seconds."""
+        seconds = [(at, ms) for at, ms in self._by_load.get(_load(now[-1]), ())
                    if at < t - RECENT_SECONDS]  # fmt: skip
-        usual = median([ms for _, ms in seconds]) if len(seconds) >= MIN_SECONDS else 0.0
-        return (mean_ms / usual, t - seconds[0][0]) if usual else None
+        last = [ms for ms in map(_mean_ms, now) if ms is not None]
+        if not last or len(seconds) < MIN_SECONDS:
+            return None
+        usual = median([past for _, past in seconds])
+        return (median(last) / usual, t - seconds[0][0]) if usual else None
 
 
 def usual_text(times: float, age_s: float) -> str:

@@ -68,6 +68,11 @@ class Situation:
         return [frame.disks[self.disk] for frame in self.frames if self.disk in frame.disks]
 
     @property
+    def has_job(self) -> bool:
+        """Whether a run of fio is measured."""
+        return bool(self.frames) and self.frames[-1].step > 0
+
+    @property
     def is_gone(self) -> bool:
         """The last frames have no such disk, while others were measured."""
         return bool(self.frames) and self.disk not in self.frames[-1].disks

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from iopstui import format as units
 from iopstui.model.answer.answer import (
     CRITICAL,
+    FINDING,
     GOOD,
     NOTHING,
     UNKNOWN,
@@ -30,7 +31,7 @@ from iopstui.model.answer.situation import (
 )
 from iopstui.model.answer.who import MAIN_SHARE, who_text
 from iopstui.model.findings.headlines import CRITICAL as CRITICAL_FINDING
-from iopstui.model.findings.headlines import severity_of
+from iopstui.model.findings.headlines import INFO, headline_of, severity_of
 
 SILENT_S = 2.0
 MUCH_PRESSURE = 20.0
@@ -53,7 +54,8 @@ SPECIFIC = ("io-errors", "scsi-errors", "media-errors", "paths", "thermal", "nfs
 
 def decide(situation: Situation) -> Answer:
     """The answer of the first row that applies; the last one always does."""
-    return next(filter(None, (row(situation) for row in TABLE)))
+    table = JOB_TABLE if situation.has_job else TABLE
+    return next(filter(None, (row(situation) for row in table)))
 
 
 def gone(s: Situation) -> Answer | None:
@@ -124,7 +126,7 @@ def finding(s: Situation) -> Answer | None:
             state = CRITICAL if severity_of(found) == CRITICAL_FINDING else WARNING
             waits = found.rule not in ("iostats", "hot", "media-errors")
             return Answer(
-                s.disk, f"finding-{found.rule}", state, found.text, WAITS if waits else UNKNOWN,
+                s.disk, f"{FINDING}{found.rule}", state, found.text, WAITS if waits else UNKNOWN,
                 next=NEXT["finding"].format(found.advice),
             )  # fmt: skip
     return None
@@ -301,6 +303,37 @@ def quiet(s: Situation) -> Answer:
     return Answer(s.disk, "quiet", GOOD, _quiet_text(s), NOTHING, who)
 
 
+def job_finding(s: Situation) -> Answer | None:
+    """What the rules found of the run, the most telling first."""
+    for found in s.findings:
+        severity = severity_of(found)
+        if severity != INFO:
+            state = CRITICAL if severity == CRITICAL_FINDING else WARNING
+            return Answer(s.disk, f"{FINDING}{found.rule}", state,
+                          f"{headline_of(found)}: {found.text}",
+                          WAITS if found.rule in _WAIT_RULES else NOTHING,
+                          next=NEXT["finding"].format(found.advice))  # fmt: skip
+    return None
+
+
+def job(s: Situation) -> Answer:
+    """Nothing to report of the run: fio's figures and the disk's."""
+    fio, waits = s.frames[-1].fio, s.frames[-1].waits
+    total = fio.total if fio is not None else None
+    if total is None or total.iops is None:
+        return Answer(s.disk, "job", GOOD, f"fio runs on {s.disk}: {_quiet_text(s)}")
+    parts = [f"fio gets {units.number(total.iops)} IOPS from {s.disk}"]
+    if total.lat_ns is not None:
+        parts.append(f"{units.latency(total.lat_ns)} on average")
+    if total.percentiles.get("p99") is not None:
+        parts.append(f"p99 {units.latency(total.percentiles['p99'])}")
+    text = ", ".join(parts)
+    if waits is not None and waits.above is not None and waits.ios:
+        held = min(waits.ios, sum(waits.layers.values()))
+        text += f"; {_count(held)} of its {_count(waits.ios)} I/Os are in the device"
+    return Answer(s.disk, "job", GOOD, text)
+
+
 Row = Callable[[Situation], "Answer | None"]
 TABLE: Sequence[Row] = (
     gone,
@@ -322,6 +355,10 @@ TABLE: Sequence[Row] = (
     busy,
     quiet,
 )
+
+
+JOB_TABLE: Sequence[Row] = (gone, too_short, suspended, silent, job_finding, job)
+_WAIT_RULES = ("above", "neighbour", "layer", "tags", "busy", "starved")
 
 
 def _quiet_text(s: Situation) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from iopstui.model.answer.answer import AnswerTotal
 from iopstui.model.cgroups.rates import NO_USE, DiskUse, GroupRates, sum_uses
 from iopstui.model.findings.finding import Finding
 from iopstui.model.metrics.frame import Frame
@@ -120,6 +121,7 @@ class WatchTotals:
     def __init__(self, names: Sequence[str], interval_s: float) -> None:
         self.disks = {name: DiskTotal() for name in names}
         self.findings: dict[str, FindingCount] = {}
+        self.answers = AnswerTotal()
         self.fired: dict[str, int] = {}
         self._share = ShareTotal()
         self.groups: dict[str, GroupTotal] = {}

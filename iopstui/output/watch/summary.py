@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from iopstui import format as units
 from iopstui.model.metrics.shares.share import OperationRates
 from iopstui.model.watch.totals import DiskTotal, FindingCount, WatchTotals
+from iopstui.output.plain import answer_sentence
 from iopstui.output.watch.share_table import columns_of
 from iopstui.tables import Column, head_line, row_line
 from iopstui.text import printable
@@ -30,6 +31,8 @@ def watch_sentences(totals: WatchTotals) -> Iterator[str]:
     """Return the summary without a table: a sentence for each disk, trigger and finding."""
     gaps = f", {totals.gap_s:.1f} s of it without samples" if totals.gap_s else ""
     yield f"Watched for {units.duration(totals.watched_s)}{gaps}."
+    for t, answer in totals.answers.answers:
+        yield f"At {units.clock(t)}, {printable(answer_sentence(answer))}."
     for name, disk in totals.disks.items():
         means = (
             f"{units.number(disk.r_s.value)} reads/s (at most {units.number(disk.r_s.most)})",
@@ -58,6 +61,8 @@ def _lines(totals: WatchTotals) -> Iterator[str]:
     if totals.gap_s:
         gaps = f"{totals.gap_s:.1f} s of it without samples"
     yield f"watched for {units.clock(totals.watched_s)}, {gaps}"
+    for t, answer in totals.answers.answers:
+        yield from _wrapped(f"{units.clock(t)} {printable(answer.sentence)}")
     yield from _disks(totals)
     operations, columns = totals.share.operations, columns_of(totals.share.protocol)
     if operations:

@@ -189,6 +189,16 @@ class FindingTracker:
         if finding is not None:
             yield from self._report([finding], evidence, frame.t)
 
+    @property
+    def conditions(self) -> Conditions:
+        """The last readings of the devices and CPUs."""
+        return self._conditions
+
+    @property
+    def active(self) -> list[Finding]:
+        """Findings that hold now."""
+        return self._active.findings
+
     def ended_findings(self) -> list[EndedFinding]:
         """Return, after ``feed``, reported findings that have ended, each once."""
         ended, self._ended = self._ended, []

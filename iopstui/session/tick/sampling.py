@@ -13,6 +13,7 @@ from iopstui.linux.counters.cgroup_reader import CgroupReader
 from iopstui.linux.counters.sampler import KernelSampler
 from iopstui.linux.devices.usage.mounts import distinct_file_systems
 from iopstui.linux.machine.topology import online_cpus
+from iopstui.model.answer.tracker import AnswerTracker
 from iopstui.model.cgroups.rates import SOURCE as GROUPS
 from iopstui.model.findings.tunable_effect import SECONDS_COMPARED
 from iopstui.model.metrics.frame import Frame, FrameBuilder
@@ -31,6 +32,7 @@ from iopstui.model.sources import Counters
 from iopstui.session.fio.current_run import CurrentRun
 from iopstui.session.tick.conditions import ConditionsReader
 from iopstui.session.tick.context import Context
+from iopstui.session.tick.disk_use import UseWatch
 from iopstui.session.tick.drives import DriveReader
 from iopstui.session.tick.findings import FindingTracker
 from iopstui.session.tick.overhead import GuardTime, OverheadMonitor
@@ -94,6 +96,8 @@ class Sampling:
         self._seq = 0
         self._conditions = ConditionsReader(context.roots)
         self._drives = DriveReader(context.roots)
+        self._answers = AnswerTracker(context.target)
+        self._use = UseWatch(context.roots)
         self._conditions_due_at = 0.0
         self._io_counts: dict[str, tuple[int, int]] | None = None
         self.probe = SessionProbe(context, interval_s)
@@ -128,6 +132,7 @@ class Sampling:
             self._context.emit(events.StallFound(self._context.now(), stall))
         self._conditions.close()
         self._drives.close()
+        self._use.close()
         self.probe.close()
         sampler = self.__dict__.get("_sampler")
         if sampler is not None:
@@ -237,6 +242,20 @@ class Sampling:
                 ended_finding.why,
             )
             context.emit(event)
+        self._answer(frame)
+
+    def _answer(self, frame: Frame) -> None:
+        """Emit the answer of the last seconds where it has changed; without a job also have read
+        who uses the disks."""
+        context, answers, findings = self._context, self._answers, self.findings
+        use = self._use.take()
+        if use is not None:
+            answers.note_use(use)
+        answer = answers.feed(frame, context.devices, findings.conditions, findings.active)
+        if answers.needs_use and not frame.step:
+            self._use.ask(frame.t, context.devices, answers.needs_tasks)
+        if answer is not None:
+            context.emit(events.AnswerGiven(frame.t, answer))
 
     def _read_conditions(self, frame: Frame, measuring: bool) -> None:
         """Have the device's health and limits, and how the jobs' CPUs sleep, read beside the

@@ -1,0 +1,97 @@
+"""Follows a target's seconds and says its answer again when it has changed."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+
+from iopstui.model.answer.answer import GOOD, Answer
+from iopstui.model.answer.history import DiskHistory, usual_text
+from iopstui.model.answer.judge import Pair, Seen, judge
+from iopstui.model.answer.situation import WAITED_PERCENT
+from iopstui.model.answer.use import DiskUse, mean_use
+from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.target import Target
+from iopstui.model.findings.conditions import Conditions
+from iopstui.model.findings.evidence import ENOUGH_SECONDS
+from iopstui.model.findings.finding import Finding
+from iopstui.model.metrics.frame import Frame
+
+WINDOW = 5
+"""Seconds that are judged together."""
+AGAIN_S = 5.0
+"""The same answer with other figures is said again after so many seconds."""
+MAX_USE_AGE_S = 8.0
+IN_USE_PERCENT = 10.0
+
+
+class AnswerTracker:
+    """Fed with every frame. ``needs_use``: it is worth reading who uses the disks, ``needs_tasks``
+    also which tasks wait."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._frames: deque[Frame] = deque(maxlen=WINDOW)
+        self._uses: deque[DiskUse] = deque(maxlen=WINDOW)
+        self._history = {name: DiskHistory() for name in target.tree}
+        self._last: Answer | None = None
+        self._said_at = 0.0
+        self._step = 0
+        self.needs_use = self.needs_tasks = False
+
+    def note_use(self, use: DiskUse) -> None:
+        """Another reading of who uses the disks; one over a long pause is of another time."""
+        if use.seconds <= MAX_USE_AGE_S:
+            self._uses.append(use)
+
+    def feed(
+        self, frame: Frame, devices: Mapping[str, BlockDevice], conditions: Conditions,
+        findings: Sequence[Finding],
+    ) -> Answer | None:  # fmt: skip
+        """The answer of the last seconds if it is another one, or was said a while ago."""
+        if not frame.seconds:
+            return None
+        if frame.step != self._step:
+            self._step = frame.step
+            self._frames.clear()
+            self._uses.clear()
+        self._frames.append(frame)
+        while self._uses and self._uses[0].t < frame.t - MAX_USE_AGE_S:
+            self._uses.popleft()
+        for name, rates in frame.disks.items():
+            if not frame.step and name in self._history:
+                self._history[name].feed(frame.t, rates)
+        if len(self._frames) < ENOUGH_SECONDS:
+            return None
+        seen = Seen(
+            self._target, list(self._frames), devices, conditions, mean_use(self._uses), findings,
+            self._usual(frame),
+        )  # fmt: skip
+        pairs = judge(seen)
+        return self._changed(pairs, frame.t) if pairs else None
+
+    def _changed(self, pairs: Sequence[Pair], t: float) -> Answer | None:
+        situation, answer = pairs[0]
+        if answer.rule == "short":
+            return None
+        waited = (situation.waited_percent or 0.0) >= WAITED_PERCENT
+        busy = any((one.busy or 0.0) >= IN_USE_PERCENT for one, _ in pairs)
+        self.needs_use = busy or waited or answer.state != GOOD
+        self.needs_tasks = waited or answer.state != GOOD
+        last = self._last
+        same = last is not None and last.key == answer.key
+        if same and (t - self._said_at < AGAIN_S or last == answer):
+            return None
+        self._last, self._said_at = answer, t
+        return answer
+
+    def _usual(self, frame: Frame) -> dict[str, tuple[str, float]]:
+        usual = {}
+        for name, history in self._history.items():
+            now = [one.disks[name] for one in self._frames if name in one.disks]
+            if not now or frame.step:
+                continue
+            found = history.times_usual(frame.t, now)
+            if found is not None:
+                usual[name] = usual_text(*found), found[0]
+        return usual

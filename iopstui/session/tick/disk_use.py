@@ -1,0 +1,66 @@
+"""Read who uses the disks in the background, as often as its cost allows."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from iopstui.linux.roots import Roots
+from iopstui.model.answer.use import DiskUse
+from iopstui.model.block.device import BlockDevice
+
+if TYPE_CHECKING:
+    from iopstui.linux.activity.disk_use import DiskUseReader
+
+MAX_CPU_SHARE = 0.0025
+"""Of a CPU: a reading that takes 5 ms is made every 2 s."""
+MIN_INTERVAL_S = 1.0
+
+
+class UseWatch:
+    """For one thread, which never blocks. Nothing is read before it is asked for."""
+
+    def __init__(self, roots: Roots) -> None:
+        self._roots = roots
+        self._reader: DiskUseReader | None = None
+        self._thread: threading.Thread | None = None
+        self._results: deque[DiskUse] = deque(maxlen=1)
+        self._due_at = 0.0
+        self._closed = False
+
+    def ask(self, t: float, devices: Mapping[str, BlockDevice], tasks: bool) -> None:
+        """Begin a reading if one is due at ``t`` (the session's clock)."""
+        busy = self._thread is not None and self._thread.is_alive()
+        if self._closed or busy or t < self._due_at:
+            return
+        self._due_at = t + MIN_INTERVAL_S * 0.9
+        self._thread = threading.Thread(
+            target=self._read, args=(t, dict(devices), tasks), name="disk use", daemon=True
+        )
+        with contextlib.suppress(RuntimeError):  # no more threads are allowed: perhaps next time
+            self._thread.start()
+
+    def take(self) -> DiskUse | None:
+        """The newest reading, once."""
+        return self._results.pop() if self._results and not self._closed else None
+
+    def close(self) -> None:
+        """Begin no further reading. One that is under way is not waited for."""
+        self._closed = True
+
+    def _read(self, t: float, devices: Mapping[str, BlockDevice], tasks: bool) -> None:
+        began = time.thread_time()
+        with contextlib.suppress(OSError):  # no more files may be open: perhaps next time
+            if self._reader is None:
+                # loaded by the first reading, which nobody waits for
+                from iopstui.linux.activity.disk_use import DiskUseReader
+
+                self._reader = DiskUseReader(self._roots)
+            use = self._reader.read(t, devices, tasks)
+            if use is not None:
+                self._results.append(use)
+        self._due_at = t + max(MIN_INTERVAL_S * 0.9, (time.thread_time() - began) / MAX_CPU_SHARE)

@@ -1,0 +1,71 @@
+"""When an answer is given again, and what it is compared with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from watch_frames import frame, rates
+
+from iopstui.model.answer.answer import GOOD, WAITS, WARNING, Answer, AnswerTotal
+from iopstui.model.answer.tracker import AGAIN_S, AnswerTracker
+from iopstui.model.answer.use import DiskUse
+from iopstui.model.block.target import DEVICE, DeviceLinks, Target
+from iopstui.model.findings.conditions import Conditions
+from iopstui.model.rates import DiskRates
+
+TARGET = Target(DEVICE, "/dev/vda", "vda", ("vda",), links=(DeviceLinks("vda"),))
+QUIET = rates(50, 0, 1)
+HOG = replace(rates(4000, 4000, 4), aqu_sz=32.0, util=100.0)
+
+
+def answers(seconds: list[DiskRates], tracker: AnswerTracker | None = None) -> list[Answer]:
+    tracker = tracker or AnswerTracker(TARGET)
+    fed = (
+        tracker.feed(frame(n, {"vda": one}), {}, Conditions(), ())
+        for n, one in enumerate(seconds, 1)
+    )
+    return [answer for answer in fed if answer is not None]
+
+
+def test_an_answer_is_given_when_it_changes_and_not_each_second() -> None:
+    assert [one.rule for one in answers([QUIET] * 30)] == ["quiet"]
+    told = answers([QUIET] * 10 + [HOG] * 10)
+    assert [one.state for one in told][-1] == WARNING
+    assert [one.rule for one in told].count("queue") <= 10 / AGAIN_S
+
+
+def test_a_burst_of_a_second_is_no_news() -> None:
+    assert {one.state for one in answers([QUIET] * 10 + [HOG] + [QUIET] * 10)} == {GOOD}
+
+
+def test_who_is_read_only_while_a_disk_is_used() -> None:
+    tracker = AnswerTracker(TARGET)
+    answers([rates()] * 5, tracker)
+    assert not tracker.needs_use and not tracker.needs_tasks
+    answers([HOG] * 5, tracker)
+    assert tracker.needs_use and tracker.needs_tasks
+
+
+def test_a_reading_over_a_long_pause_is_of_another_time() -> None:
+    tracker = AnswerTracker(TARGET)
+    tracker.note_use(DiskUse(1.0, 500.0))
+    assert not tracker._uses
+
+
+def test_a_disk_is_compared_with_its_own_past_at_this_load() -> None:
+    slow = replace(QUIET, r_await=9.0)
+    assert "median" not in answers([QUIET] * 60 + [slow] * 10)[-1].text, "too short a past"
+    last = answers([QUIET] * 200 + [slow] * 10)[-1]
+    assert last.text.startswith("vda answers slower than usual: ")
+    assert "9× its median at this load (last 3 min)" in last.text
+
+
+def test_of_a_watch_the_worst_and_the_last_answer_stay() -> None:
+    total = AnswerTotal()
+    bad = Answer("vda", "queue", WARNING, "vda is busy", WAITS)
+    for t, answer in ((3.0, Answer("vda", "quiet", GOOD, "a")), (9.0, bad),
+                      (20.0, Answer("vda", "busy", GOOD, "b"))):  # fmt: skip
+        total.add(t, answer)
+    assert [(t, answer.text) for t, answer in total.answers] == [(9.0, "vda is busy"), (20.0, "b")]
+    total.add(30.0, bad)
+    assert [t for t, _ in total.answers] == [30.0]
