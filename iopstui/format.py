@@ -216,6 +216,12 @@ def ascii_arrows(text: str) -> str:
     return text.replace("→", "->").replace("←", "<-")
 
 
+def ascii_look_alike(character: str) -> str:
+    """ASCII that looks like a character of ours; "" if there is none."""
+    plain = _plain(character)
+    return plain if plain.isascii() else ""
+
+
 def _plain(text: str) -> str:
     return ascii_arrows(text).translate(_ASCII)
 

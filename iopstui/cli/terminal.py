@@ -61,13 +61,6 @@ def require_for_screen(arguments: argparse.Namespace) -> None:
     PREFERENCES.fleet_layout = getattr(arguments, "fleet_layout", "")
 
 
-def require_for_runs() -> None:
-    """Raises Missing if a package that a run needs is not installed."""
-    from iopstui.linux.process.packages import RUN_PACKAGES, require_packages
-
-    require_packages(*RUN_PACKAGES)
-
-
 def width() -> int:
     """Columns of the terminal; 80 where there is none."""
     with contextlib.suppress(ValueError):

@@ -7,6 +7,7 @@ output ends the command in a sentence; what can't be written to standard error i
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import io
 import os
@@ -61,9 +62,9 @@ def prepare() -> bool:
     if sys.stdin is None:
         sys.stdin = os.fdopen(0, closefd=False)
     if sys.stdout is None or sys.stdout is sys.__stdout__:
-        sys.stdout = _text(_Stdout(1, "w", closefd=False), sys.__stdout__, "strict")
+        sys.stdout = _text(_Stdout(1, "w", closefd=False), sys.__stdout__)
     if sys.stderr is None or sys.stderr is sys.__stderr__:
-        sys.stderr = _text(_Stderr(2, "w", closefd=False), sys.__stderr__, "backslashreplace")
+        sys.stderr = _text(_Stderr(2, "w", closefd=False), sys.__stderr__)
         sys.stderr.reconfigure(line_buffering=True)
     return descriptors[1]
 
@@ -92,13 +93,30 @@ def _open(number: int) -> bool:
     return True
 
 
-def _text(raw: io.FileIO, before: TextIO | None, errors: str) -> io.TextIOWrapper:
+def _text(raw: io.FileIO, before: TextIO | None) -> io.TextIOWrapper:
     return io.TextIOWrapper(
         io.BufferedWriter(raw),
         encoding=getattr(before, "encoding", None),
-        errors=getattr(before, "errors", None) or errors,
+        errors=LOOK_ALIKES,
         line_buffering=raw.isatty(),
     )
+
+
+def _look_alikes(error: UnicodeError) -> tuple[str | bytes, int]:
+    """Replace what an encoding cannot express: by ASCII that looks like it, or by its number."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    from iopstui.format import ascii_look_alike
+
+    characters = error.object[error.start : error.end]
+    return "".join(
+        ascii_look_alike(character) or character.encode("ascii", "backslashreplace").decode()
+        for character in characters
+    ), error.end
+
+
+LOOK_ALIKES = "iopstui-look-alikes"
+codecs.register_error(LOOK_ALIKES, _look_alikes)
 
 
 def drop(number: int = 1) -> None:

@@ -15,7 +15,6 @@ from iopstui.cli.options import (
     experiment_options,
     run_options,
 )
-from iopstui.cli.terminal import require_for_runs
 from iopstui.errors import UsageError
 
 REPEATS, MAX_REPEATS = 5, 30
@@ -61,7 +60,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run all variants in turn."""
-    require_for_runs()
     from iopstui.cli.runs.experiment import run_experiment
     from iopstui.model.experiment.comparison import PRIMARY_FIGURES
     from iopstui.model.experiment.plan import Plan, check_variants, parse_variant

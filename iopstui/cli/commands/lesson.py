@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from iopstui.cli.command import Command
 from iopstui.cli.options import EPILOG, add_probe, add_theme, probe_parts
-from iopstui.cli.terminal import has_screen, require_for_runs, require_for_screen, show
+from iopstui.cli.terminal import has_screen, require_for_screen, show
 from iopstui.errors import EXIT_OK
 
 if TYPE_CHECKING:
@@ -78,7 +78,6 @@ def _default_target(targets: Sequence[str]) -> tuple[Target, TargetFacts]:
 
 
 def _play(lesson: Lesson, arguments: argparse.Namespace, targets: tuple[str, ...]) -> int:
-    require_for_runs()
     from iopstui.model.experiment.options import RunOptions
 
     options = RunOptions(

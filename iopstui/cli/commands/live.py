@@ -18,7 +18,7 @@ from iopstui.cli.options import (
     run_options,
     with_expectations,
 )
-from iopstui.cli.terminal import require_for_runs, require_for_screen, require_terminal
+from iopstui.cli.terminal import require_for_screen, require_terminal
 from iopstui.cli.volume_options import add_volume
 from iopstui.errors import UsageError
 
@@ -63,7 +63,6 @@ def run(arguments: argparse.Namespace) -> int:
 def _run_plain(arguments: argparse.Namespace) -> int:
     """Run without a screen: a job to its end, or show the disks until Ctrl-C."""
     refuse_theme(arguments)
-    require_for_runs()
     options = with_expectations(run_options(arguments, arguments.job), arguments)
     if options.job is not None:
         from iopstui.cli.runs.run_job import run_job

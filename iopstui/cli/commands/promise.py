@@ -6,7 +6,6 @@ import argparse
 
 from iopstui.cli import values
 from iopstui.cli.command import Command
-from iopstui.cli.terminal import require_for_runs
 from iopstui.cli.volume_options import add_volume_details
 
 EPILOG = """\
@@ -68,7 +67,6 @@ def _add_measurement(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Test the promise."""
-    require_for_runs()
     from iopstui.cli.runs.promise import run_promise
 
     return run_promise(arguments)

@@ -19,7 +19,6 @@ from iopstui.cli.options import (
     run_options,
     with_expectations,
 )
-from iopstui.cli.terminal import require_for_runs
 from iopstui.cli.volume_options import add_volume
 from iopstui.errors import UsageError
 
@@ -60,7 +59,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the job to its end."""
-    require_for_runs()
     # with --diskspd or --replay a job can only be the configuration file's
     runs_job = arguments.diskspd is None and arguments.replay is None
     job = arguments.job if runs_job else None

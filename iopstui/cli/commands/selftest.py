@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 from iopstui.cli.command import Command
-from iopstui.cli.terminal import print_message, require_for_runs, show, width
+from iopstui.cli.terminal import print_message, show, width
 from iopstui.errors import EXIT_JOB_FAILED, EXIT_OK, Interrupted, UsageError
 
 EPILOG = """\
@@ -54,7 +54,6 @@ def run(arguments: argparse.Namespace) -> int:
                              "iopstui selftest --read FILE")  # fmt: skip
         checks, evidence = judge_bundle(Path(arguments.read))
     else:
-        require_for_runs()
         from iopstui.safety.signals import STOP_SIGNALS
         from iopstui.selftest.collect import collect
 

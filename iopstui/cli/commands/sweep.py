@@ -18,7 +18,6 @@ from iopstui.cli.options import (
     run_options,
     with_expectations,
 )
-from iopstui.cli.terminal import require_for_runs
 from iopstui.errors import UsageError
 
 
@@ -49,7 +48,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run all points, one after another."""
-    require_for_runs()
     from iopstui.cli.runs.experiment import run_experiment
     from iopstui.model.experiment.plan import Plan, check_axes, parse_axis
 

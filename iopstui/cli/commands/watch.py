@@ -14,7 +14,6 @@ from iopstui.cli.options import (
     add_probe,
     probe_parts,
 )
-from iopstui.cli.terminal import require_for_runs
 from iopstui.cli.volume_options import add_volume, read_volume_option
 from iopstui.errors import UsageError
 
@@ -69,7 +68,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Watch until it is over."""
-    require_for_runs()
     from iopstui.cli.runs.watch_disks import watch
     from iopstui.model.experiment.options import RunOptions
     from iopstui.model.watch.options import AFTER_S, BEFORE_S, WatchOptions

@@ -7,8 +7,7 @@ import sys
 
 from iopstui.errors import Missing
 
-RUN_PACKAGES = ("psutil",)
-SCREEN_PACKAGES = ("psutil", "pyudev", "textual", "rich")
+SCREEN_PACKAGES = ("pyudev", "textual", "rich")
 
 
 def require_packages(*names: str) -> None:

@@ -1,7 +1,7 @@
 """A small HTTP server on the loopback address for Prometheus and compatible scrapers.
 
-One connection at a time, each for a short time only: whoever asks, or does not go on asking, costs
-what is measured next to nothing.
+A few connections at a time, each for a short time only: clients that ask often, or say nothing,
+cost what is measured next to nothing, and delay no other client.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterable
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from socketserver import ThreadingMixIn
 from typing import Any
 
 from iopstui.errors import UsageError
@@ -25,6 +27,7 @@ from iopstui.output.export.exposition import (
 LOOPBACK = "127.0.0.1"
 PATH = "/metrics"
 REQUEST_TIMEOUT_S = 2.0
+MAX_OPEN = 16
 LOCAL_NAMES = ("127.0.0.1", "localhost")
 """What a request may call us: a name that somebody else's page has given the loopback address is
 none of these."""
@@ -60,8 +63,11 @@ class Listener:
         self._server.server_close()
 
 
-class _Server(HTTPServer):
-    _open_request: socket.socket | None = None
+class _Server(ThreadingMixIn, HTTPServer):
+    """A thread for each connection; the oldest one makes room for a new one."""
+
+    daemon_threads = True
+    block_on_close = False
     _is_closing = False
 
     def server_bind(self) -> None:
@@ -70,25 +76,47 @@ class _Server(HTTPServer):
         self.socket.bind(self.server_address)
         self.server_address = self.socket.getsockname()
         self.server_name, self.server_port = LOOPBACK, self.server_address[1]
+        # when each open connection began, the oldest first
+        self._open: dict[socket.socket, float] = {}
+        self._changing = threading.Lock()
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """A timeout of the socket would be one for each of the bytes that it sends."""
-        self._open_request = request
+        """Answer in a thread. Without one (ulimit -u) the client is disconnected."""
+        with self._changing:
+            self._open[request] = time.monotonic()
+            surplus = [*self._open][:-MAX_OPEN]
+            for oldest in surplus:
+                del self._open[oldest]
+                _shut_down(oldest)
         if self._is_closing:
             _shut_down(request)
-        patience = threading.Timer(REQUEST_TIMEOUT_S, _shut_down, (request,))
-        patience.daemon = True
-        patience.start()
         try:
             super().process_request(request, client_address)
-        finally:
-            patience.cancel()
+        except RuntimeError:
+            self.shutdown_request(request)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Forget a connection, and close it."""
+        with self._changing:
+            self._open.pop(request, None)
+        super().shutdown_request(request)
+
+    def service_actions(self) -> None:
+        """Disconnect slow clients (called twice a second). A timeout of the socket would be one
+        for each of the bytes that a client sends."""
+        began = time.monotonic() - REQUEST_TIMEOUT_S
+        self._disconnect(lambda since: since < began)
 
     def hang_up(self) -> None:
-        """Disconnect the current client, and every later one at once."""
+        """Disconnect all clients, and every later one at once."""
         self._is_closing = True
-        if self._open_request is not None:
-            _shut_down(self._open_request)
+        self._disconnect(lambda since: True)
+
+    def _disconnect(self, condition: Callable[[float], bool]) -> None:
+        with self._changing:
+            requests = [request for request, since in self._open.items() if condition(since)]
+        for request in requests:
+            _shut_down(request)
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Whoever hangs up is not told of on the screen."""
@@ -101,6 +129,7 @@ def _shut_down(connection: socket.socket) -> None:
 
 class _Handler(BaseHTTPRequestHandler):
     families: Callable[[], Iterable[Family]]
+    asking = threading.Lock()
 
     def do_GET(self) -> None:
         self._answer(body=True)
@@ -114,10 +143,14 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(403, TEXT_TYPE, "served only on this machine\n", body)
         elif self.path.partition("?")[0] != PATH:
             self._send(404, TEXT_TYPE, f"the metrics are at {PATH}\n", body)
-        elif self._wants_text():
-            self._send(200, TEXT_TYPE, text_format(self.families()), body)
         else:
-            self._send(200, OPENMETRICS_TYPE, openmetrics(self.families()), body)
+            # one at a time: several cost no more than one
+            with self.asking:
+                families = tuple(self.families())
+            if self._wants_text():
+                self._send(200, TEXT_TYPE, text_format(families), body)
+            else:
+                self._send(200, OPENMETRICS_TYPE, openmetrics(families), body)
 
     def _wants_text(self) -> bool:
         """Return whether the client accepts only the older text format."""

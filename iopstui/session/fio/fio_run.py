@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import importlib
 import os
 import re
 import resource
@@ -24,7 +23,6 @@ from iopstui.fio.process import DEADLINE_S, OUTPUT, FioProcess
 from iopstui.fio.stream.framing import BrokenDocument, Document, Framer, LogLine
 from iopstui.fio.stream.status import parse_status
 from iopstui.linux.process.oom import oom_kills, oom_text
-from iopstui.linux.process.packages import missing_package_error
 from iopstui.linux.process.private import remove
 from iopstui.linux.process.processes import cpu_s, state, stored_bytes, written_bytes
 from iopstui.model.block.device_watch import DeviceWatch
@@ -181,11 +179,6 @@ class FioRun:
 
     def start_phase(self) -> None:
         """Start fio for the current phase. Raises IopstuiError if that is not possible."""
-        # now, not while the screen opens: psutil takes 12 ms, and no job is measured yet
-        try:
-            importlib.import_module("iopstui.linux.process.job_threads")
-        except ImportError as error:
-            raise missing_package_error("psutil") from error
         if self.phase != LAYOUT:
             # both may refuse; then nothing must be left
             self.prepared.finish_layout()
