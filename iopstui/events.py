@@ -28,6 +28,8 @@ class StepStarted:
     """A fio run begins. ``command`` is the exact argument list; ``title`` a short description
     such as "randread 4k  QD 32 × 2 jobs". ``phase`` is LAYOUT or RUN. ``options`` are those
     that all sections of the job have, as asked for: without the place and what follows from it.
+    ``overlap_s``: the run replaced another one without a pause, and both did I/O for so long
+    (below 0: neither did).
     """
 
     kind: ClassVar[str] = "step_started"
@@ -41,6 +43,7 @@ class StepStarted:
     phase: str = RUN
     fio_version: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
+    overlap_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,13 +127,15 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something that the user should know. ``level`` is "info", "warning" or "error"."""
+    """Something that the user should know. ``level`` is "info", "warning" or "error". ``refused``:
+    it is why the requested run is not made; the running one goes on."""
 
     kind: ClassVar[str] = "notice"
 
     t: float
     level: str
     text: str
+    refused: bool = False
 
 
 @dataclass(frozen=True, slots=True)

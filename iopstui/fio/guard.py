@@ -22,7 +22,8 @@ command that needs no fence. Lines on its standard output: ``started PID``, ``ex
 (negative: the signal), ``stuck PID...`` (could not be killed yet), ``deadline`` (fio is stopped for
 it). Lines on its standard input: ``stop`` (SIGINT first), ``kill``. With ``--hold`` everything is
 made ready and ``held`` is said; fio is started after ``go WHEN`` (ns of CLOCK_MONOTONIC), at that
-instant, and ``started PID WHEN`` says when that was.
+instant, and ``started PID WHEN`` says when that was. After ``stop`` or ``kill`` instead it ends
+and leaves the DIRECTORIES alone: iopstui removes them, or another run uses them.
 """
 
 from __future__ import annotations
@@ -128,9 +129,9 @@ class Fence:
             self._module.enter(self._spec)
 
 
-def wait_for_start() -> int | None:
-    """The instant at which to start; ``None``: it is not to be started. ``stop`` and ``kill`` are
-    obeyed until then, and the end of the input means the same."""
+def wait_for_start() -> tuple[int | None, bool]:
+    """The instant at which to start, or ``None`` if it is not to be started: after ``stop``,
+    ``kill`` or the end of the input. The second value is true if the input has ended."""
     at: int | None = None
     buffer = b""
     while at is None or time.monotonic_ns() < at:
@@ -140,12 +141,12 @@ def wait_for_start() -> int | None:
             continue
         data = os.read(0, 4096)
         if not data or b"stop" in data or b"kill" in data:
-            return None
+            return None, not data
         *lines, buffer = (buffer + data).split(b"\n")
         for line in lines:
             if line.startswith(b"go "):
                 at = int(line[3:])
-    return at
+    return at, False
 
 
 def start(command: list[str], private: str, fence: Fence) -> int:
@@ -346,10 +347,12 @@ def main(argv: list[str]) -> None:
     prctl(PR_SET_PDEATHSIG, signal.SIGCONT)
     if hold:
         report_line("held")
-        if wait_for_start() is None:
+        at, orphaned = wait_for_start()
+        if at is None:
+            if orphaned:
+                # iopstui is gone: nobody needs what was made for this run
+                remove([private, *scratch])
             report_line("over")
-            # iopstui may be gone: nobody needs what was made for this run
-            remove([private, *scratch])
             return
     began_ns = time.monotonic_ns()
     fio = start(command, private, fence)

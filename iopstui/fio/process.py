@@ -238,6 +238,11 @@ class FioProcess:
         full = space.f_blocks and space.f_bavail * space.f_frsize < MIN_FREE_BYTES
         return str(self.private.parent) if full else ""
 
+    @property
+    def guard_pid(self) -> int:
+        """PID of the guard, which all processes of this run are below."""
+        return self._guard.pid
+
     def guard_busy_s(self) -> float | None:
         """CPU time of the guard so far, fio's not included; ``None`` once it is gone."""
         return cpu_s(self._guard.pid)

@@ -397,6 +397,7 @@ class RawSample:
     that is new. ``nvme`` has the drives' own counters by controller, likewise. ``read_bytes`` and
     ``written_bytes`` are what fio's processes have had block devices read and write so far
     (/proc/PID/io; buffered writes count when they dirty a page); ``None``: not read.
+    ``handover``: another run of the session was being laid out or did I/O in this interval, too.
     """
 
     seq: int
@@ -413,3 +414,4 @@ class RawSample:
     nvme: Mapping[str, DriveReading] = field(default_factory=dict)
     read_bytes: int | None = None
     written_bytes: int | None = None
+    handover: bool = False

@@ -49,6 +49,7 @@ _FLAG_NAMES = (
     (flags.RAMP, "ramp"),
     (flags.LATE, "late"),
     (flags.NO_FIO, "no fio"),
+    (flags.HANDOVER, "handover"),
     (flags.APPROX_IOPS, "~IOPS"),
     (flags.APPROX_BW, "~MiB/s"),
     (flags.APART, "~dev"),

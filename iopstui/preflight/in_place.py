@@ -55,7 +55,8 @@ def prepare_in_place(examined: LoadedRequest, devices: Mapping[str, BlockDevice]
     )
     try:
         guarded = CheckedJob(facts, files, cwd)
-        prepared.guard = WriteGuard(guarded, examined.request.destroy_data, examined.roots)
+        prepared.guard = WriteGuard(guarded, examined.request.destroy_data, examined.roots,
+                                    examined.active)  # fmt: skip
         prepared.guard.check(devices)
         refuse_unfenced(examined, prepared)
         if examined.target is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from iopstui.errors import UsageError
@@ -25,6 +26,7 @@ from iopstui.preflight.passthrough import passthrough_options
 from iopstui.preflight.prepared_job import PreparedJob
 from iopstui.preflight.queues import bind_jobs
 from iopstui.preflight.target_area import check_part
+from iopstui.safety.active_run import ActiveRun
 
 
 def prepare(
@@ -34,11 +36,13 @@ def prepare(
     private: Path,
     devices: Mapping[str, BlockDevice],
     roots: Roots,
+    active: ActiveRun | None = None,
 ) -> PreparedJob:
     """Everything short of starting fio. ``target`` is ``None`` if the job names its own files.
 
-    ``private`` is the run's private directory. Raises UsageError, Refused or Missing; then
-    nothing was created and nothing is left, except on a mount whose server has gone away.
+    ``private`` is the run's private directory, ``active`` the run that this one replaces.
+    Raises UsageError, Refused or Missing; then nothing was created and nothing is left, except on
+    a mount whose server has gone away.
     """
     cwd = Path.cwd()
     places = [cwd / request.job, *(Path(place.path) for place in (target.places if target else ()))]
@@ -51,21 +55,19 @@ def prepare(
         require_target(path, text, target)
         if target is None:
             places.extend(cwd / name for name in named_paths(text))
-        return _prepare(request, path, text, target, fio, private, devices, roots)
+        overrides = _checked_overrides(request, text, target, roots)
+        examined = LoadedRequest(
+            request, target, path, text, overrides, fio, private, roots, active
+        )
+        return _prepare(examined, devices)
 
     return call_with_timeout(places, work, PreparedJob.close, roots)
 
 
-def _prepare(
-    request: JobRequest,
-    path: Path,
-    text: str,
-    target: Target | None,
-    fio: Fio,
-    private: Path,
-    devices: Mapping[str, BlockDevice],
-    roots: Roots,
-) -> PreparedJob:
+def _checked_overrides(
+    request: JobRequest, text: str, target: Target | None, roots: Roots
+) -> dict[str, str]:
+    """The options to change in the job. Raises UsageError for those that must not be."""
     _check_replay(request, target)
     check_part(request.part, target)
     overrides = {**_without_verify_state(text), **_implied_options(request.overrides)}
@@ -78,12 +80,19 @@ def _prepare(
     refuse_dangerous_values(
         jobfile.effective_sections(jobfile.with_overrides(text, overrides)), read_memory(roots)
     )
-    binding = bind_jobs(text, overrides, target, devices) if request.bind else None
+    return overrides
+
+
+def _prepare(examined: LoadedRequest, devices: Mapping[str, BlockDevice]) -> PreparedJob:
+    request, target, text = examined.request, examined.target, examined.text
+    binding = bind_jobs(text, examined.overrides, target, devices) if request.bind else None
     if binding is not None:
-        overrides |= {"cpus_allowed": binding.option, "cpus_allowed_policy": "split"}
-    examined = LoadedRequest(request, target, path, text, overrides, fio, private, roots)
+        bound = {"cpus_allowed": binding.option, "cpus_allowed_policy": "split"}
+        examined = replace(examined, overrides={**examined.overrides, **bound})
     if target is not None and target.kind == kinds.DIRECTORY:
-        passthrough_options(jobfile.with_overrides(text, overrides), target, roots)
+        passthrough_options(
+            jobfile.with_overrides(text, examined.overrides), target, examined.roots
+        )
         prepared = prepare_in_directories(examined, target, devices)
     else:
         prepared = prepare_in_place(examined, devices)

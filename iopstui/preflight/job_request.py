@@ -19,7 +19,9 @@ class JobRequest:
 
     ``part``: the part of the target that is used. ``plan``: report first what would be laid out,
     and wait for permission. ``trace``: requests that fio replays on a scratch file, as an iolog
-    written by iopstui. ``io_log``: fio logs each I/O for the list of the slowest. For the points
+    written by iopstui. ``io_log``: fio logs each I/O for the list of the slowest. ``hand_over``: a
+    running job goes on until this one has done its first I/O, where that is safe. ``mark`` is put
+    on all charts when the run begins. For the points
     of an experiment: ``knobs`` are the tunables of the device during the run; ``scratch`` is a
     scratch directory whose files are reused and whose owner removes it; ``max_scratch_bytes``
     limits each file without ``size``, so that a point with more jobs has files of the same
@@ -38,6 +40,8 @@ class JobRequest:
     part: TargetPart | None = None
     trace: str = ""
     io_log: bool = False
+    hand_over: bool = False
+    mark: str = ""
 
 
 def recorded_job(

@@ -17,6 +17,7 @@ from iopstui.model.fio import jobfile
 from iopstui.preflight.inspection import inspect_text
 from iopstui.preflight.job_request import JobRequest
 from iopstui.preflight.prepared_job import PreparedJob
+from iopstui.safety.active_run import ActiveRun
 
 ROWS_BEFORE_GROUPING = 16
 
@@ -24,7 +25,8 @@ ROWS_BEFORE_GROUPING = 16
 @dataclass(frozen=True, slots=True)
 class LoadedRequest:
     """A request after a first look: the job file ``path`` with its ``text``, and the options that
-    are changed in it. ``target`` is ``None`` if the job names its own files."""
+    are changed in it. ``target`` is ``None`` if the job names its own files. ``active``: the run
+    that this one replaces without a pause."""
 
     request: JobRequest
     target: Target | None
@@ -34,6 +36,7 @@ class LoadedRequest:
     fio: Fio
     private: Path
     roots: Roots
+    active: ActiveRun | None = None
 
     @property
     def label(self) -> str:

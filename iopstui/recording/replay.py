@@ -198,7 +198,7 @@ class ReplaySession:
         self._thread = threading.Thread(target=self._main, name="replay", daemon=True)
         self._thread.start()
 
-    def run_job(self, job: str, overrides: Mapping[str, str]) -> None:
+    def run_job(self, job: str, overrides: Mapping[str, str], *, mark: str = "") -> None:
         """Refuse: a recording can't be measured in or changed."""
         self._notice(NOT_IN_RECORDING.format("running a job"))
 

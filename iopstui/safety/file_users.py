@@ -14,6 +14,7 @@ from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import decode, read_bytes, read_count
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.stack import Backing
+from iopstui.safety.active_run import ActiveRun
 
 SECTOR = 512
 _DELETED = " (deleted)"
@@ -21,11 +22,14 @@ _DELETED = " (deleted)"
 
 class FileUsers:
     """Users of files at the time of the first query. Programs are scanned once for all files, as
-    a job may have hundreds of thousands."""
+    a job may have hundreds of thousands. Processes of the ``active`` run are no users."""
 
-    def __init__(self, devices: Mapping[str, BlockDevice], roots: Roots) -> None:
+    def __init__(
+        self, devices: Mapping[str, BlockDevice], roots: Roots, active: ActiveRun | None = None
+    ) -> None:
         self._devices = devices
         self._roots = roots
+        self.active = active
 
     def users_of(self, real: str, info: os.stat_result) -> list[str]:
         """Describe who uses the file ``info``, whose path is ``real``, under any name and through
@@ -51,7 +55,7 @@ class FileUsers:
 
     @cached_property
     def _writers(self) -> Writers:
-        return Writers(self._roots)
+        return Writers(self._roots, self.active.owns if self.active is not None else None)
 
     @cached_property
     def _swaps(self) -> tuple[tuple[str, ...], set[File]]:

@@ -14,6 +14,8 @@ import fcntl
 import os
 import stat
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from iopstui.errors import IopstuiError, Missing, Refused
@@ -25,6 +27,24 @@ from iopstui.text import printable
 # udev holds a shared lock for a moment while it looks at a disk
 _TIMEOUT_S = 1.0
 _POLL_S = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class HeldLock:
+    """A lock that this process holds: the open descriptor, and whether it is a shared lock."""
+
+    fd: int
+    shared: bool
+
+
+def same_file(fd: int, other_fd: int) -> bool:
+    """Whether both are open on the same device, inode and device number."""
+    return identity(os.fstat(fd)) == identity(os.fstat(other_fd))
+
+
+def identity(info: os.stat_result) -> tuple[int, int, int]:
+    """Device, inode and device number: what a path names, whatever it is called."""
+    return info.st_dev, info.st_ino, info.st_rdev
 
 
 def require_rights(path: str, *, write: bool) -> None:
@@ -41,17 +61,24 @@ def require_rights(path: str, *, write: bool) -> None:
         raise _no_right(path, PermissionError(errno.EACCES, "Permission denied"), "write")
 
 
-def lock(path: str, roots: Roots, *, shared: bool = False) -> int:
+def lock(path: str, roots: Roots, *, shared: bool = False, adopted: Sequence[HeldLock] = ()) -> int:
     """An open descriptor that locks ``path`` until it is closed, also by children.
 
-    ``shared``: for the disk of a partition. Raises Refused if somebody else has it, Missing if
-    this user may not read it. Where a file system knows no locks nothing is locked.
+    ``shared``: for the disk of a partition. ``adopted``: locks of the run that is replaced; one on
+    the same file is duplicated, so it is never released in between. Raises Refused if somebody
+    else has it, Missing if this user may not read it. Where a file system knows no locks nothing
+    is locked.
     """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError as error:
         raise _no_right(path, error, "read") from error
     try:
+        for held in adopted:
+            if held.shared == shared and same_file(held.fd, fd):
+                own_fd = os.dup(held.fd)
+                os.close(fd)
+                return own_fd
         _acquire(fd, path, fcntl.LOCK_SH if shared else fcntl.LOCK_EX, roots)
     except BaseException:
         os.close(fd)
@@ -59,7 +86,9 @@ def lock(path: str, roots: Roots, *, shared: bool = False) -> int:
     return fd
 
 
-def lock_node(device: BlockDevice, roots: Roots, *, shared: bool = False) -> int | None:
+def lock_node(
+    device: BlockDevice, roots: Roots, *, shared: bool = False, adopted: Sequence[HeldLock] = ()
+) -> int | None:
     """Lock a device by its number: at the kernel's own node, where everybody meets whatever node
     they have opened; where there is none (a container's /dev) at the device's file in sysfs.
 
@@ -75,7 +104,7 @@ def lock_node(device: BlockDevice, roots: Roots, *, shared: bool = False) -> int
         node = roots.sys / "class/block" / device.name.replace("/", "!") / "dev"
         if not node.is_file():
             return None
-    return lock(str(node), roots, shared=shared)
+    return lock(str(node), roots, shared=shared, adopted=adopted)
 
 
 def _acquire(fd: int, path: str, kind: int, roots: Roots) -> None:

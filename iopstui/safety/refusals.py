@@ -28,9 +28,11 @@ from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.stack import Backings, Stack, backing_files
 from iopstui.model.block.target import DEVICE, FILE, Target
 from iopstui.model.block.usage import uses_of_device
+from iopstui.safety.active_run import ActiveRun
 from iopstui.safety.destroy_paths import DestroyPath, bind_paths
 from iopstui.safety.exported_devices import exporter_pid_text, users_of_backing
 from iopstui.safety.file_users import FileUsers
+from iopstui.safety.locks import identity
 from iopstui.text import printable
 
 Devices = Mapping[str, BlockDevice]
@@ -61,13 +63,19 @@ class WriteVerdict:
 
 
 def write_reasons(
-    device: str, devices: Devices, roots: Roots, *, path: str | None = None, reserved: bool = False
+    device: str,
+    devices: Devices,
+    roots: Roots,
+    *,
+    path: str | None = None,
+    reserved: bool = False,
+    active: ActiveRun | None = None,
 ) -> WriteVerdict:
     """Everything that speaks against writing to a block device. Only reads.
 
     ``path`` is the node to open (default: the device's own). ``reserved``: this process holds the
     device exclusively already (``hold``), so that isn't tried. What can't be examined counts
-    as in use. ``devices`` should be fresh.
+    as in use. ``devices`` should be fresh. Processes of the ``active`` run are no other programs.
     """
     block_device = devices.get(device)
     if block_device is None:
@@ -84,7 +92,7 @@ def write_reasons(
         for lower in lower_loops(device, stack):
             in_use += _exclusive_open_errors(str(roots.dev / lower.name), lower)
     carries, more = _check_contents(block_device, node, devices, roots)
-    in_use += [*more, *_other_writers(device, node, stack, backings, roots)]
+    in_use += [*more, *_other_writers(device, node, stack, backings, roots, active)]
     return WriteVerdict(
         path=node,
         in_use=tuple(dict.fromkeys(in_use)),
@@ -117,7 +125,8 @@ def check_write(
         return WriteVerdict(target.path)
     # a generic device has no exclusive open and no content that can be read as a file
     node = None if target.passthrough else target.path
-    verdict = write_reasons(target.device or "", devices, roots, path=node, reserved=reserved)
+    verdict = write_reasons(target.device or "", devices, roots, path=node, reserved=reserved,
+                            active=users.active if users is not None else None)  # fmt: skip
     path = printable(target.path)
     _check_unused(path, verdict)
     device = devices[target.device or ""]
@@ -229,14 +238,19 @@ class ExclusiveHold:
 
 
 @contextmanager
-def open_exclusively(path: str, device: BlockDevice, roots: Roots) -> Iterator[ExclusiveHold]:
+def open_exclusively(
+    path: str, device: BlockDevice, roots: Roots, active: ActiveRun | None = None
+) -> Iterator[ExclusiveHold]:
     """Hold the block device at ``path`` exclusively and verify that it still is ``device``.
 
     Opens O_RDONLY|O_EXCL: ordinary opens (fio's) go on working, mount(2), swapon(2) and mkfs
-    are refused. Raises Refused if it is in use, gone, or another device.
+    are refused. What the ``active`` run holds is duplicated instead. Raises Refused if it is in
+    use, gone, or another device.
     """
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC | os.O_NONBLOCK)
+        fd = adopted_hold(path, active)
+        if fd is None:
+            fd = os.open(path, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:
         why = _open_error_text(error)
         raise Refused(f"Refusing to write to {printable(path)}: {why}.", _CHOOSE_ANOTHER) from error
@@ -248,6 +262,30 @@ def open_exclusively(path: str, device: BlockDevice, roots: Roots) -> Iterator[E
         yield hold
     finally:
         os.close(fd)
+
+
+def adopted_hold(path: str, active: ActiveRun | None) -> int | None:
+    """A duplicate of the active run's exclusive descriptor of the device at ``path``; ``None`` if
+    it has none. Raises OSError."""
+    held = active.holds if active is not None else ()
+    info = identity(os.stat(path)) if held else None
+    return next((os.dup(fd) for fd in held if identity(os.fstat(fd)) == info), None)
+
+
+def is_held(path: str, device: BlockDevice, roots: Roots, active: ActiveRun) -> bool:
+    """Whether the active run holds the device at ``path`` exclusively. Raises Refused if that is
+    not ``device`` any more."""
+    try:
+        fd = adopted_hold(path, active)
+    except OSError:
+        return False
+    if fd is None:
+        return False
+    try:
+        ExclusiveHold(fd, path, device, roots).verify()
+    finally:
+        os.close(fd)
+    return True
 
 
 def _ioctl_diskseq(fd: int) -> int | None:
@@ -327,7 +365,12 @@ def _loss_text(verdict: WriteVerdict, path: str) -> str:
 
 
 def _other_writers(
-    device: str, node: str, stack: Stack, backings: Backings, roots: Roots
+    device: str,
+    node: str,
+    stack: Stack,
+    backings: Backings,
+    roots: Roots,
+    active: ActiveRun | None,
 ) -> Iterator[str]:
     """Other programs that have it open for writing, or anything below, above or beside it, or a
     file that a loop device among these is made of.
@@ -345,7 +388,8 @@ def _other_writers(
     files = backing_files(names, backings)
     servers = tuple(filter(None, (exporter_pid_text(name, roots) for name in names)))
     generic = {generic_number(roots, name) for name in names} - {None}
-    for writer in writers(nodes, roots, numbers, files, filter(None, generic)):
+    for writer in writers(nodes, roots, numbers, files, filter(None, generic),
+                          active.owns if active is not None else None):  # fmt: skip
         # mdmon(8) keeps the metadata of an array on its disks, and writes to nothing else of them
         if writer.startswith("mdmon (") and any(stack.devices[n].kind == "md" for n in names):
             continue

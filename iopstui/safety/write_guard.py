@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,9 +27,10 @@ from iopstui.model.block.stack import Stack
 from iopstui.model.block.target import DEVICE, DIRECTORY, Target
 from iopstui.model.fio import job_rules
 from iopstui.safety import refusals as safety
+from iopstui.safety.active_run import ActiveRun
 from iopstui.safety.destroy_paths import bind_paths
 from iopstui.safety.file_users import FileUsers
-from iopstui.safety.locks import lock, lock_node, require_rights
+from iopstui.safety.locks import HeldLock, identity, lock, lock_node, require_rights
 from iopstui.text import printable
 
 Devices = Mapping[str, BlockDevice]
@@ -48,16 +49,23 @@ class CheckedJob:
 
 class WriteGuard:
     """Guards the files of one job. ``close`` releases the reserved devices and may be called
-    twice."""
+    twice. ``active``: the run of this session that the job replaces. Its locks and reserved devices
+    are adopted (duplicated), and its processes are no other users; every other check is that of a
+    first run."""
 
-    def __init__(self, job: CheckedJob, destroy_data: Sequence[str], roots: Roots) -> None:
+    def __init__(
+        self, job: CheckedJob, destroy_data: Sequence[str], roots: Roots,
+        active: ActiveRun | None = None,
+    ) -> None:  # fmt: skip
         self._job = job
+        self._active = active
         self._writes = job.facts.writes
         self._removes = job_rules.removes_files(job.facts.options)
         self._destroy_data = tuple(destroy_data)
         self._roots = roots
         self._resources = ExitStack()
-        self._fds: list[int] = []
+        self._locks: list[HeldLock] = []
+        self._holds: list[int] = []
         self._read_grants: list[Grant] = []
         self._write_grants: list[Grant] = []
         # the file or device behind each path when it was first looked at
@@ -80,7 +88,12 @@ class WriteGuard:
     @property
     def fds(self) -> tuple[int, ...]:
         """Locks and reserved devices, to be kept open until the run's last process has ended."""
-        return tuple(self._fds)
+        return (*(held.fd for held in self._locks), *self._holds)
+
+    def active_run(self, guard_pid: int) -> ActiveRun:
+        """What a run that replaces this one adopts; ``guard_pid`` is the process above this one's
+        fio."""
+        return ActiveRun(self._locks, self._holds, guard_pid)
 
     @property
     def is_needed(self) -> bool:
@@ -90,19 +103,20 @@ class WriteGuard:
     def check(self, devices: Devices) -> None:
         """Raises UsageError or Refused unless this job may run on these files."""
         self._check_rules()
-        users = FileUsers(devices, self._roots)
+        users = FileUsers(devices, self._roots, self._active)
         for target in self._targets(devices):
             require_rights(target.path, write=self._writes)
             if self._writes:
                 info = self._stat(target.path)
-                self._examined[target.path] = _identity(info)
-                self._check_target(target, devices, info, users, reserved=False)
+                self._examined[target.path] = identity(info)
+                reserved = self._is_held_already(target, devices)
+                self._check_target(target, devices, info, users, reserved=reserved)
 
     def engage(self, devices: Devices) -> None:
         """Check again with the current devices, and reserve them until ``close``."""
         self.close()
         try:
-            users = FileUsers(devices, self._roots)
+            users = FileUsers(devices, self._roots, self._active)
             stack = Stack(devices, read_backings(devices, self._roots)) if devices else Stack({})
             for target in self._targets(devices):
                 open_stat = self._lock(target, stack)
@@ -131,8 +145,8 @@ class WriteGuard:
             granted = grant(path)
         except OSError as error:
             raise self._cannot_examine(path, error) from error
-        examined = self._examined.get(path, _identity(open_stat))
-        if not (granted.device, granted.inode, granted.number) == _identity(open_stat) == examined:
+        examined = self._examined.get(path, identity(open_stat))
+        if not (granted.device, granted.inode, granted.number) == identity(open_stat) == examined:
             raise Refused(
                 f"{printable(path)} was replaced by another file during the check.",
                 "Try again.",
@@ -146,24 +160,42 @@ class WriteGuard:
         if target.kind != DEVICE or device is None:
             self._check_target(target, stack.devices, open_stat, users, reserved=False)
             return
-        node = str(self._roots.dev / device.name) if target.passthrough else target.path
-        device_hold = self._hold_exclusively(node, device)
-        # nobody may mount what lies below meanwhile, either
-        lower = [self._hold_exclusively(str(self._roots.dev / lower_device.name), lower_device)
-                 for lower_device in safety.lower_loops(device.name, stack)]  # fmt: skip
+        holds = [self._hold_exclusively(path, held_device)
+                 for path, held_device in self._exclusive_nodes(target, device, stack)]  # fmt: skip
         self._check_target(target, stack.devices, open_stat, users, reserved=True)
-        for hold in (device_hold, *lower):
+        for hold in holds:
             hold.verify()
 
+    def _exclusive_nodes(
+        self, target: Target, device: BlockDevice, stack: Stack
+    ) -> Iterator[tuple[str, BlockDevice]]:
+        yield str(self._roots.dev / device.name) if target.passthrough else target.path, device
+        # nobody may mount what lies below meanwhile, either
+        for lower in safety.lower_loops(device.name, stack):
+            yield str(self._roots.dev / lower.name), lower
+
+    def _is_held_already(self, target: Target, devices: Devices) -> bool:
+        """Whether the active run holds all that would be opened exclusively. Raises Refused if it
+        is another device by now."""
+        device = devices.get(target.device or "")
+        if self._active is None or target.kind != DEVICE or device is None:
+            return False
+        stack = Stack(devices, read_backings(devices, self._roots))
+        nodes = self._exclusive_nodes(target, device, stack)
+        return all(safety.is_held(path, held, self._roots, self._active) for path, held in nodes)
+
     def _hold_exclusively(self, path: str, device: BlockDevice) -> safety.ExclusiveHold:
-        hold = self._resources.enter_context(safety.open_exclusively(path, device, self._roots))
-        self._fds.append(hold.fd)
+        hold = self._resources.enter_context(
+            safety.open_exclusively(path, device, self._roots, self._active)
+        )
+        self._holds.append(hold.fd)
         return hold
 
     def close(self) -> None:
         """Release the reserved devices."""
         self._resources.close()
-        self._fds.clear()
+        self._locks.clear()
+        self._holds.clear()
         self._read_grants.clear()
         self._write_grants.clear()
 
@@ -194,7 +226,7 @@ class WriteGuard:
             for name in reversed(stack.below(device.name)):
                 self._lock_node(stack.devices[name], shared=True)
             self._lock_node(device, besides=target.path)
-        fd = lock(target.path, self._roots)
+        fd = lock(target.path, self._roots, adopted=self._adoptable_locks)
         self._keep_open(fd)
         if kind := kernel_file_system(fd):
             raise Refused(f"{printable(target.path)} is a file of {kind}, which no job may use.")
@@ -206,13 +238,18 @@ class WriteGuard:
             return
         # a user who may not read it can't conflict with anybody on it
         with contextlib.suppress(Missing):
-            fd = lock_node(device, self._roots, shared=shared)
+            adopted = self._adoptable_locks
+            fd = lock_node(device, self._roots, shared=shared, adopted=adopted)
             if fd is not None:
-                self._keep_open(fd)
+                self._keep_open(fd, shared)
 
-    def _keep_open(self, fd: int) -> None:
+    @property
+    def _adoptable_locks(self) -> Sequence[HeldLock]:
+        return self._active.locks if self._active is not None else ()
+
+    def _keep_open(self, fd: int, shared: bool = False) -> None:
         self._resources.callback(os.close, fd)
-        self._fds.append(fd)
+        self._locks.append(HeldLock(fd, shared))
 
     def _targets(self, devices: Devices) -> list[Target]:
         targets = []
@@ -256,10 +293,6 @@ class WriteGuard:
                 f"another program may have {printable(target.path)} open for writing: "
                 f"{verdict.unseen}"
             )
-
-
-def _identity(info: os.stat_result) -> tuple[int, int, int]:
-    return info.st_dev, info.st_ino, info.st_rdev
 
 
 def _same_node(path: str, other_path: str) -> bool:

@@ -141,9 +141,12 @@ class LiveSession:
         """Return, after ``close``, the processes that hang in the kernel, in words."""
         return self._runs.left_behind or self._hang_message
 
-    def run_job(self, job: str, overrides: Mapping[str, str], plan: bool = False) -> None:
-        """Run this job; a running one is stopped first. Failures arrive as events. ``plan``:
-        ``RunPlanned`` comes first; ``lay_out`` continues."""
+    def run_job(
+        self, job: str, overrides: Mapping[str, str], plan: bool = False, mark: str = ""
+    ) -> None:
+        """Run this job; a running one is replaced without a pause where that is safe, or stopped
+        first. Failures arrive as events. ``plan``: ``RunPlanned`` comes first; ``lay_out``
+        continues. ``mark`` is put on all charts when the run begins."""
         from iopstui.preflight.job_request import JobRequest
 
         self.run_request(
@@ -158,6 +161,8 @@ class LiveSession:
                 plan=plan,
                 trace=self._policy.trace,
                 io_log=self._policy.io_log,
+                hand_over=not plan,
+                mark=mark,
             )
         )
 

@@ -19,11 +19,22 @@ from iopstui.model.block.target import Target
 from iopstui.preflight.job import prepare
 from iopstui.preflight.job_request import JobRequest
 from iopstui.preflight.prepared_job import PreparedJob
-from iopstui.session.fio.session_scratch import SessionScratch
+from iopstui.safety.active_run import ActiveRun
+from iopstui.session.fio.session_scratch import SessionScratch, StopFirst
 from iopstui.session.fio.write_budget import WriteBudget
 from iopstui.session.tick.context import Context
 
 NOTICE_AFTER_S = 5.0
+# they check data, keep state between runs, lock or remove files, or delay the first I/O
+_ALONE = (
+    "verify", "do_verify", "unlink", "create_on_open", "exitall", "exit_what", "lockfile",
+    "file_lock", "startdelay", "write_", "read_iolog", "replay", "wait_for", "fill_device",
+)  # fmt: skip
+# I/O that is not counted for its process, commands past the block layer; huge pages may be few
+_UNSURE = frozenset({
+    "cpuio", "filecreate", "filestat", "mmap", "null", "splice", "io_uring_cmd",
+    "mmaphuge", "shmhuge", "cudamalloc",
+})  # fmt: skip
 
 
 class RunPreparation:
@@ -35,7 +46,7 @@ class RunPreparation:
     ) -> None:
         self._context = context
         self._job_target = job_target
-        self._budget = budget
+        self.budget = budget
         self._privates: list[Path] = []
         directories = job_target is not None and job_target.kind == kinds.DIRECTORY
         self.scratch = SessionScratch(
@@ -51,7 +62,26 @@ class RunPreparation:
                 job = self.scratch.prepared(
                     request, lambda job_request: self._prepare(job_request, fio)
                 )
-            self._check_budget(job)
+            self.check_budget(job)
+            self.announce_writes(job)
+            return job
+        finally:
+            self._remove_privates()
+
+    def prepared_beside(
+        self, request: JobRequest, fio: Fio, running: PreparedJob, active: ActiveRun
+    ) -> PreparedJob:
+        """The job, which is to replace the one that runs. In a thread of its own; the budget is not
+        checked yet. Raises IopstuiError or StopFirst; then its files may be left
+        (``scratch.take_beside``)."""
+        try:
+            with self._notice_if_slow():
+                job = self.scratch.prepared_beside(
+                    request, lambda job_request: self._prepare(job_request, fio, active), running
+                )
+            if not can_take_over(job):
+                job.close()
+                raise StopFirst
             return job
         finally:
             self._remove_privates()
@@ -61,10 +91,12 @@ class RunPreparation:
         self.scratch.close()
         self._remove_privates()
 
-    def _prepare(self, request: JobRequest, fio: Fio) -> PreparedJob:
+    def _prepare(
+        self, request: JobRequest, fio: Fio, active: ActiveRun | None = None
+    ) -> PreparedJob:
         context = self._context
         return prepare(
-            request, self._job_target, fio, self._private(), context.devices, context.roots
+            request, self._job_target, fio, self._private(), context.devices, context.roots, active
         )
 
     def _private(self) -> Path:
@@ -76,15 +108,33 @@ class RunPreparation:
         while self._privates:
             remove(self._privates.pop())
 
-    def _check_budget(self, prepared: PreparedJob) -> None:
-        """Say what it may write. Raises JobFailed for a run that would go beyond the budget."""
-        layout = prepared.layout_bytes or 0 if prepared.layout_text is not None else 0
-        why = self._budget.refusal(layout)
+    def can_hand_over(self, request: JobRequest, running: PreparedJob) -> bool:
+        """Whether the requested run may begin while the other one still works, as far as that is
+        known before it is prepared."""
+        alone = request.plan or request.trace or request.io_log or request.knobs
+        zoned = any(
+            disk.queue is not None and disk.queue.zoned not in (None, "none")
+            for disk in self._context.disks()
+        )
+        return (
+            self._job_target is not None
+            and not (alone or zoned)
+            and request.scratch is None
+            and can_take_over(running)
+        )
+
+    def check_budget(self, prepared: PreparedJob, running: int = 0) -> None:
+        """Raises JobFailed for a run that would go beyond the budget, beside one that has written
+        ``running`` bytes so far."""
+        why = self.budget.refusal(_layout_bytes(prepared), running)
         if why:
             prepared.close()
             raise JobFailed(why[0].upper() + why[1:] + ".", "Give a larger --write-budget.")
-        message = self._budget.forecast(prepared, layout, self._context.devices)
-        if self._budget.announce:
+
+    def announce_writes(self, prepared: PreparedJob) -> None:
+        """Say how much the run may write; it is held to that."""
+        message = self.budget.forecast(prepared, _layout_bytes(prepared), self._context.devices)
+        if self.budget.announce:
             self._context.notice("info", message)
 
     @contextmanager
@@ -102,6 +152,26 @@ class RunPreparation:
             yield
         finally:
             timer.cancel()
+
+
+def _layout_bytes(prepared: PreparedJob) -> int:
+    return prepared.layout_bytes or 0 if prepared.layout_text is not None else 0
+
+
+def can_take_over(prepared: PreparedJob) -> bool:
+    """Whether a job may work beside another one of the same session for a moment: nothing that it
+    does may depend on being alone. Otherwise the other one is stopped first."""
+    logs = prepared.logs
+    return (
+        prepared.staging is None
+        and not prepared.trace
+        and (logs is None or not logs.options)
+        and not any(
+            name.startswith(_ALONE) or (name in ("ioengine", "mem", "iomem") and value in _UNSURE)
+            or (name == "zonemode" and value != "none")
+            for name, value in prepared.facts.options
+        )
+    )  # fmt: skip
 
 
 def recheck_writes(prepared: PreparedJob, roots: Roots) -> None:

@@ -1,4 +1,5 @@
-"""The runs of a session: prepare a job, start fio, follow its documents, report its end."""
+"""The runs of a session: prepare a job, start fio, follow its documents, report its end. Where one
+may replace another without a pause, handovers.py prepares and starts it."""
 
 from __future__ import annotations
 
@@ -20,11 +21,13 @@ from iopstui.model.block.binding import Binding
 from iopstui.model.block.target import Target
 from iopstui.model.metrics.summary import fio_summary, without_bins
 from iopstui.preflight.job_request import JobRequest, recorded_job
+from iopstui.preflight.prepared_job import PreparedJob
 from iopstui.session.fio.current_run import CurrentRun
 from iopstui.session.fio.final_document import is_repeated, without_repeats
 from iopstui.session.fio.fio_run import (
     ENDED,
     LAST_FRAME_DELAY_S,
+    FioEvent,
     FioMessage,
     FioRun,
     FioStarted,
@@ -34,6 +37,7 @@ from iopstui.session.fio.fio_run import (
     hanging_text,
 )
 from iopstui.session.fio.write_budget import bytes_written, written_per_s
+from iopstui.session.handovers import Handover, Handovers, overlap_s
 from iopstui.session.own_cpus import OwnCpus
 from iopstui.session.run_preparation import RunPreparation, recheck_writes
 from iopstui.session.session_options import RunPolicy
@@ -51,10 +55,10 @@ SPACE_CHECK_S = 0.3
 
 
 class Runs:
-    """Runs one job at a time; a request while one runs stops it first. Never blocks, but for what
-    preparing a job takes. Used in the session's thread alone. ``job_target`` is the target handed
-    to jobs; ``None`` if they name their own files. ``exit_code`` is the last run's; ``left_behind``
-    says what hangs in the kernel."""
+    """Runs one job at a time; a request while one runs replaces it, or stops it first. Never
+    blocks, but for what preparing a job takes. Used in the session's thread alone. ``job_target``
+    is the target handed to jobs; ``None`` if they name their own files. ``exit_code`` is the last
+    run's; ``left_behind`` says what hangs in the kernel."""
 
     def __init__(
         self,
@@ -79,6 +83,7 @@ class Runs:
         self._budget = policy.budget
         self._preparation = RunPreparation(context, job_target, self._budget, policy.keep_scratch)
         self._next_request: JobRequest | None = None
+        self._mark = ""
         self._start_signal: StartSignal | None = None
         self._planning = False
         # held back while its document may be fio's last one: until fio ends, goes on, or
@@ -92,6 +97,16 @@ class Runs:
         # set from any thread before ``stop`` is asked for: a job that is being looked at can take
         # a while, if fio hangs
         self.given_up = given_up or SignalFlag()
+        self._handovers = Handovers(
+            context,
+            sampling,
+            current,
+            self._preparation,
+            own_cpus,
+            policy,
+            self.given_up,
+            self._stop_first,
+        )
 
     @property
     def run(self) -> FioRun | None:
@@ -99,13 +114,20 @@ class Runs:
         return self._current.fio
 
     def request(self, request: JobRequest) -> None:
-        """Run this job; a running one is stopped first."""
+        """Run this job; a running one is replaced, or stopped first."""
         if self._planning:
             self._cancel()
+        if self._handovers.request(request):
+            return
         if self.run is None:
             self._begin(request)
         else:
-            self._next_request = request
+            self._stop_first(request)
+
+    def _stop_first(self, request: JobRequest) -> None:
+        """Run this job after the end of the running one."""
+        self._next_request = request
+        if self.run is not None:
             self.run.stop()
 
     def lay_out(self) -> None:
@@ -124,6 +146,7 @@ class Runs:
 
     def stop(self, hard: bool = False) -> None:
         """Stop the running job; ``hard``: without its last document."""
+        self._handovers.stop(hard)
         self.given_up.clear()
         self._next_request = None
         if self._planning:
@@ -138,6 +161,7 @@ class Runs:
 
     def close(self) -> None:
         """Whatever is left of a run is ended, and no private directory is left."""
+        self._handovers.close()
         if self.run is not None:
             self.run.close()
             self._preparation.scratch.release_run(self.run, False)
@@ -152,6 +176,7 @@ class Runs:
         if self.run is None:
             return None
         patience = START_POLL_S if self._awaiting_jobs else self._poll_s(self.run)
+        patience = min(patience, self._handovers.poll_s or patience)
         if self._pending is not None:
             held_s = (self._context.clock.monotonic_ns() - self._pending.arrived_ns) / 1e9
             patience = min(patience, LAST_FRAME_DELAY_S - held_s)
@@ -171,7 +196,8 @@ class Runs:
 
     def _begin(self, request: JobRequest) -> None:
         context = self._context
-        step = self._current.begin()
+        self._current.begin()
+        self._mark = request.mark
         cancel_when(self.given_up)
         try:
             fio = find_fio(self._policy.fio_path)
@@ -181,10 +207,8 @@ class Runs:
         except IopstuiError as error:
             self._not_started(error)
             return
-        context.recording.job(
-            recorded_job(step, request, prepared.text, prepared.files, prepared.binding)
-        )
         self._adopt(
+            request,
             FioRun(
                 fio,
                 prepared,
@@ -194,7 +218,7 @@ class Runs:
                 context.target.devices_below,
                 self._policy.hold,
                 self._policy.deadline_s,
-            )
+            ),
         )
         self._planning = request.plan
         if request.plan:
@@ -202,7 +226,11 @@ class Runs:
         else:
             self._start_phase()
 
-    def _adopt(self, run: FioRun) -> None:
+    def _adopt(self, request: JobRequest, run: FioRun) -> None:
+        prepared, step = run.prepared, self._current.step
+        self._context.recording.job(
+            recorded_job(step, request, prepared.text, prepared.files, prepared.binding)
+        )
         self._current.started(run)
         self._stall_timeouts = StallTimeouts(self._context)
 
@@ -251,8 +279,8 @@ class Runs:
         if message:
             context.notice("info", message)
 
-    def _report_start(self, run: FioRun) -> None:
-        """fio works from now on."""
+    def _report_start(self, run: FioRun, overlap_s: float | None = None) -> None:
+        """fio works from now on; ``overlap_s``: beside the run that it replaces so far."""
         context, findings = self._context, self._sampling.findings
         if run.phase == RUN:
             self.began_ns = context.clock.monotonic_ns()
@@ -262,6 +290,9 @@ class Runs:
                 self._report_binding(binding)
         else:
             findings.note_layout()
+        if self._mark:
+            context.emit(events.Mark(context.now(), printable(self._mark)))
+            self._mark = ""
         context.emit(
             events.StepStarted(
                 context.now(),
@@ -273,6 +304,7 @@ class Runs:
                 run.phase,
                 run.fio.banner,
                 run.prepared.options,
+                overlap_s,
             )
         )
 
@@ -287,20 +319,33 @@ class Runs:
 
     def follow(self) -> None:
         """Process fio's output since the last call."""
+        self._handovers.follow()
         run = self.run
         if run is None:
             return
         if self._awaiting_jobs and run.jobs_alive():
             self._await_first_io()
         self._check_written(run)
+        self._process(run, run.poll())
+        pending = self._pending
+        if (
+            pending
+            and self._context.clock.monotonic_ns() - pending.arrived_ns > LAST_FRAME_DELAY_S * 1e9
+        ):
+            # some versions of fio take their time to end after the last document
+            self._release(final=self._pending_repeated)
+        if run.hanging and run.stopping and self.run is run:
+            self.leave_behind()
+
+    def _process(self, run: FioRun, news: Sequence[FioEvent]) -> None:
         documents: list[NewDocument] = []
-        for event in run.poll():
+        for event in news:
             if isinstance(event, NewDocument):
                 self._awaiting_jobs = False
                 documents.append(event)
             elif isinstance(event, FioMessage):
                 self._context.notice("info", event.text)
-            elif isinstance(event, ReadyToStart):
+            elif isinstance(event, ReadyToStart) and self._policy.hold:
                 self._context.emit(ready_event(self._context, self._current.step, run.prepared))
             elif isinstance(event, FioStarted) and self._start_signal is not None:
                 self._report_start(run)
@@ -312,28 +357,24 @@ class Runs:
                 documents = []
                 self._finish_phase(event)
         self._documents(documents)
-        pending = self._pending
-        if (
-            pending
-            and self._context.clock.monotonic_ns() - pending.arrived_ns > LAST_FRAME_DELAY_S * 1e9
-        ):
-            # some versions of fio take their time to end after the last document
-            self._release(final=self._pending_repeated)
-        if run.hanging and run.stopping and self.run is run:
-            self.leave_behind()
+        if documents and self.run is run:
+            self._handovers.document_read()
 
     def _check_written(self, run: FioRun) -> None:
         now = self._context.clock.monotonic_ns()
         if now - self._space_checked_ns > SPACE_CHECK_S * 1e9:
             self._space_checked_ns = now
             run.check_space()
+            self._handovers.check_space()
         # what is laid out is nearly always known beforehand
         layout_known = run.phase != RUN and run.prepared.layout_bytes is not None
         if layout_known or run.failure or run.stopping:
             return
         run.failure = self._budget.exceeded_count(bytes_written(run.last_status))
         if self._budget.most is not None and not run.failure:
-            run.failure = self._budget.check(now / 1e9, run.bytes_written())
+            run.failure = self._budget.check(
+                now / 1e9, run.bytes_written(), self._handovers.bytes_written()
+            )
         if run.failure:
             run.stop()
 
@@ -399,10 +440,35 @@ class Runs:
         interrupted = run.stopping and not self._context.outcomes.steady
         error = finished.error or run.failure
         code = EXIT_JOB_FAILED if error else EXIT_INTERRUPTED if interrupted else EXIT_OK
-        self._finished(run, code, error, interrupted and not run.failure)
+        handover = self._handovers.active_ended(failed=bool(error))
+        next_run = handover.run if handover is not None else None
+        self._finished(
+            run, code, error, interrupted and not run.failure,
+            next_run.prepared if next_run is not None else None,
+        )  # fmt: skip
         following, self._next_request = self._next_request, None
-        if following is not None:
+        if handover is not None and next_run is not None:
+            self._take_over(run, handover, next_run)
+        elif following is not None:
             self._begin(following)
+
+    def _take_over(self, before: FioRun, handover: Handover, run: FioRun) -> None:
+        """``run`` is the active one from now on; its documents are read from now on, too."""
+        works = handover.first_io_ms is not None
+        self._current.begin()
+        self._mark = handover.request.mark
+        self._adopt(handover.request, run)
+        self._preparation.announce_writes(run.prepared)
+        run.hold = False
+        self._start_signal = None
+        self._awaiting_jobs = run.phase == RUN and not works
+        self._stall_timeouts.begin_phase()
+        self._quiet_since_ns = 0
+        self._sampling.await_first_io()
+        self._report_start(run, overlap_s(before, handover.first_io_ms))
+        if works:
+            self._sampling.wait_for_document(self._context.clock.monotonic_ns())
+        self._process(run, handover.events)
 
     @property
     def ending(self) -> bool:
@@ -414,6 +480,7 @@ class Runs:
         guard waits for that, nobody else."""
         run = self.run
         assert run is not None
+        self._handovers.drop()
         run.hanging = run.hanging or ((run.pid,) if run.pid else ())
         self.left_behind = hanging_text(run.hanging)
         if run.stopping and not run.failure:
@@ -422,13 +489,20 @@ class Runs:
         else:
             self._finished(run, EXIT_JOB_FAILED, run.failure or self.left_behind, False)
 
-    def _finished(self, run: FioRun, code: int, error: str, interrupted: bool) -> None:
+    def _finished(
+        self,
+        run: FioRun,
+        code: int,
+        error: str,
+        interrupted: bool,
+        following: PreparedJob | None = None,
+    ) -> None:
         self.exit_code = code
         slow = run.prepared.slow_ios()
         for why in [] if run.hanging else run.prepared.publish():
             self._context.warn(why)
         run.close()
-        self._preparation.scratch.release_run(run, laid_out=self.began_ns is not None)
+        self._preparation.scratch.release_run(run, self.began_ns is not None, following)
         self._current.end()
         self.began_ns = None
         summary = (

@@ -331,7 +331,7 @@ def test_events_that_are_small_in_the_file_and_large_together_are_not_kept(
     made.write(path)
     monkeypatch.setattr(form, "MAX_CHUNK_BYTES", 1 << 20)
     monkeypatch.setattr(form, "MAX_EVENTS", 4 << 20)
-    notice = b'["Notice",[0.1,"info","%s"]]' % (b"a" * (900 << 10))
+    notice = b'["Notice",[0.1,"info","%s",false]]' % (b"a" * (900 << 10))
     with open(path, "ab") as file:
         file.write(_chunk(b"E", notice) * 10)
     samples, others, damage = made.read(path)

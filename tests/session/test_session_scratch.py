@@ -21,7 +21,7 @@ from iopstui.preflight.job_request import JobRequest
 from iopstui.preflight.prepared_job import PreparedJob
 from iopstui.safety import journal
 from iopstui.safety.scratch import make_scratch
-from iopstui.session.fio.session_scratch import SessionScratch
+from iopstui.session.fio.session_scratch import SessionScratch, StopFirst
 from iopstui.session.live import LiveSession
 from iopstui.session.session_options import RunPolicy, SamplingOptions
 
@@ -56,6 +56,10 @@ def run(kept: SessionScratch, size: int = 4096, **more: Any) -> PreparedJob:
     fio: Any = SimpleNamespace(prepared=one, hanging=more.get("hanging", ()))
     kept.release_run(fio, more.get("laid_out", True))
     return one
+
+
+def ended(one: PreparedJob) -> Any:
+    return SimpleNamespace(prepared=one, hanging=())
 
 
 def names(here: Path) -> list[str]:
@@ -117,6 +121,51 @@ def test_files_of_a_process_that_hangs_are_left_to_the_guards(here: Path) -> Non
     assert names(here) == ["a"]
     kept._hanging[0].close()
     assert list(here.iterdir()) == []
+
+
+@pytest.mark.parametrize("writes", [True, False])
+def test_a_run_that_replaces_another_works_on_its_files(writes: bool, here: Path) -> None:
+    kept = SessionScratch([here])
+    first = kept.prepared(REQUEST, lambda asked: prepared(asked, writes=writes))
+    Path(first.files[0]).write_bytes(b"x" * 4096)
+    second = kept.prepared_beside(REQUEST, prepared, first)
+    assert second.files == first.files and second.layout_text is None
+    kept.release_run(ended(first), True, second)
+    assert names(here) == ["a"]
+    kept.release_run(ended(second), True)
+    assert names(here) == ([] if writes else ["a"]), "a run that writes may have changed them"
+    kept.close()
+    assert list(here.iterdir()) == []
+
+
+def test_a_run_that_needs_other_files_gets_them_beside_those_in_use(here: Path) -> None:
+    kept = SessionScratch([here])
+    first = kept.prepared(REQUEST, prepared)
+    Path(first.files[0]).write_bytes(b"x" * 4096)
+    second = kept.prepared_beside(REQUEST, lambda asked: prepared(asked, 8192), first)
+    Path(second.files[0]).write_bytes(b"x" * 8192)
+    assert second.files != first.files and names(here) == ["a", "a"]
+    kept.release_run(ended(first), True, second)
+    assert names(here) == ["a"] and Path(second.files[0]).exists()
+    kept.release_run(ended(second), True)
+    assert run(kept, 8192).files == second.files
+    kept.close()
+    assert list(here.iterdir()) == []
+
+
+def test_without_room_for_both_the_running_job_is_stopped_first(here: Path) -> None:
+    def make(asked: JobRequest) -> PreparedJob:
+        if asked.scratch is not None and asked.scratch.path != Path(first.files[0]).parent:
+            raise UsageError("no room")
+        return prepared(asked, 8192)
+
+    kept = SessionScratch([here])
+    first = kept.prepared(REQUEST, prepared)
+    Path(first.files[0]).write_bytes(b"x" * 4096)
+    with pytest.raises(StopFirst):
+        kept.prepared_beside(REQUEST, make, first)
+    assert names(here) == ["a"] and kept.take_beside() is None
+    kept.close()
 
 
 def test_a_job_that_is_refused_leaves_nothing(here: Path) -> None:

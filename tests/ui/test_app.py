@@ -310,12 +310,12 @@ async def test_changed_options_restart_the_job_after_a_pause_with_a_mark() -> No
         fake = await running(app, pilot)
         before = len(fake.calls)
         await pilot.press("right_square_bracket", "right_square_bracket")
-        assert shows(app, "iodepth 128: restarting the job")
+        assert shows(app, "iodepth 128: preparing the next run")
         assert len(fake.calls) == before
         app.jobs.restart_with_changes()
         await settle(pilot)
         assert fake.calls[before:] == [
-            ("mark", "QD 128"), ("run", "mixed-4k", {"iodepth": "128"}),
+            ("mark", "QD 32 → 128"), ("run", "mixed-4k", {"iodepth": "128"}),
         ]  # fmt: skip
         await pilot.press("left_curly_bracket")
         app.jobs.restart_with_changes()
@@ -653,7 +653,7 @@ async def test_a_changed_option_is_shown_until_a_run_uses_it() -> None:
         fake.finish(interrupted=True)
         fake.begin("randrw 4k QD 128 × 4 jobs")
         await settle(pilot)
-        assert shows(app, "QD 128 × 4 jobs") and not shows(app, "→ ")
+        assert shows(app, "QD 128 × 4 jobs") and not shows(app, "→ iodepth")
         assert fake.calls[-1] == ("run", "mixed-4k", {"iodepth": "128", "numjobs": "4"})
 
 
@@ -667,7 +667,7 @@ async def test_an_option_changed_between_two_runs_applies_to_the_next() -> None:
         fake.finish(interrupted=True)
         await settle(pilot)
         await pilot.press("right_square_bracket")
-        assert shows(app, "iodepth 128: restarting the job")
+        assert shows(app, "iodepth 128: preparing the next run")
         app.jobs.restart_with_changes()
         fake.begin("randrw 4k QD 64 × 2 jobs")
         await settle(pilot)

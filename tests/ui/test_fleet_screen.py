@@ -374,7 +374,7 @@ async def test_keys_act_on_all_hosts() -> None:
         await settle(pilot)
         await pilot.press("right_square_bracket")
         await pilot.pause(0.8)
-        assert runs.ran[-1] == (JOB, {"iodepth": "64"}) and runs.marks == ["QD 64"]
+        assert runs.ran[-1] == (JOB, {"iodepth": "64"}) and runs.marks == ["QD 32 → 64"]
         await pilot.press("r")
         await settle(pilot)
         assert shows(app, "run 1 stopped: 34.0k IOPS")

@@ -38,7 +38,7 @@ async def test_a_wrong_option_is_corrected_in_the_same_field() -> None:
         await pilot.press("up", "down", "ctrl+u")
         assert "fio has no option" not in prompt_message(app)
         await enter(pilot, "iodepth=8")
-        assert app.jobs.overrides == {"iodepth": "8"} and shows(app, "iodepth=8: restarting")
+        assert app.jobs.overrides == {"iodepth": "8"} and shows(app, "iodepth=8: preparing")
 
 
 async def test_names_are_completed_and_earlier_input_comes_back() -> None:

@@ -83,7 +83,7 @@ def test_unmeasurable_figures_are_refused_on_reading(
 @pytest.mark.parametrize("t", [1e9, -1e9, 1e20])
 def test_an_event_of_an_impossible_time_is_refused(t: float, tmp_path: Path) -> None:
     path = write_recording(tmp_path / "odd.iops", made.raws(made.RUN)[:3])
-    payload = zlib.compress(form.pack(["Notice", [t, "info", "from nowhere"]]))
+    payload = zlib.compress(form.pack(["Notice", [t, "info", "from nowhere", False]]))
     with open(path, "ab") as file:
         file.write(form.head(form.EVENT, 3.0, payload) + payload)
     assert "a Notice at" in refused_headless(path)

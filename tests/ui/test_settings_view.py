@@ -228,7 +228,7 @@ async def test_an_option_changed_while_a_run_starts_applies_to_it() -> None:
         await pilot.press("right_square_bracket")
         fake.sink = sink
         await settle(pilot)
-        assert shows(app, "iodepth 64: restarting the job")
+        assert shows(app, "iodepth 64: preparing the next run")
         app.jobs.restart_with_changes()
         assert fake.calls[-1] == ("run", "mixed-4k", {"iodepth": "64"})
 

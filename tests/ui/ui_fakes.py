@@ -197,6 +197,7 @@ class FakeController:
     probe: tuple[str, ...] = ()
     kept: Path | None = None
     """A recording of what was measured before."""
+    _next_mark: str = ""
     slow: bool = False
     """A run that is asked for begins when the test says so."""
 
@@ -204,7 +205,10 @@ class FakeController:
         self.sink = sink
         self.calls.append(("start",))
 
-    def run_job(self, job: str, overrides: Mapping[str, str]) -> None:
+    def run_job(self, job: str, overrides: Mapping[str, str], *, mark: str = "") -> None:
+        if mark:
+            self.calls.append(("mark", mark))
+        self._next_mark = mark
         self.calls.append(("run", job, dict(overrides)))
         self.job, self.overrides = job, dict(overrides)
         if not self.slow:
@@ -214,6 +218,8 @@ class FakeController:
         """Start the run that was requested last."""
         job, self.title, self.running = self.job or "", title, True
         self.step += 1
+        if self._next_mark:
+            self.sink(Mark(self.second, self._next_mark))
         self.sink(StepStarted(self.second, self.step, job, self.title, ("fio", "--x", job), False))
 
     def stop_job(self) -> None:

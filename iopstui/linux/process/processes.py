@@ -34,6 +34,12 @@ def thread_cpu_s(thread: threading.Thread) -> float:
         return 0.0
 
 
+def parent(pid: int) -> int:
+    """PID of a process's parent; 0 if it has none or is gone."""
+    fields = _stat(pid)
+    return int(fields[1]) if fields else 0
+
+
 def state(pid: int) -> str:
     """R, S, D, T, Z ... (proc(5)); "" if it is gone."""
     return b"".join(_stat(pid)[:1]).decode("ascii", "replace")
@@ -56,6 +62,17 @@ def stored_bytes(pid: int) -> int | None:
             return next(int(line.split()[1]) for line in file if line.startswith("write_bytes"))
     except (OSError, ValueError, IndexError, StopIteration):
         return None
+
+
+def moved_bytes(place: str) -> int:
+    """Bytes that the process or thread whose directory in /proc this is had a device read or write,
+    or passed to read(2), write(2) and the like, so far (proc_pid_io(5)); 0 if unknown."""
+    counters = ("rchar:", "wchar:", "read_bytes:", "write_bytes:")
+    try:
+        with open(f"{place}/io") as file:
+            return sum(int(line.split()[1]) for line in file if line.startswith(counters))
+    except (OSError, ValueError, IndexError):
+        return 0
 
 
 def waits_for_cpu(pid: int) -> bool:

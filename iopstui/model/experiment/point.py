@@ -9,7 +9,7 @@ from typing import Any
 from iopstui.model import histogram
 from iopstui.model.experiment.disturbance import Disturbance, DisturbanceMeter
 from iopstui.model.metrics.figures import Meter, RunWaits
-from iopstui.model.metrics.frame import FINAL, PARTIAL, RAMP, Frame
+from iopstui.model.metrics.frame import FINAL, PARTIAL, UNCOUNTED, Frame
 from iopstui.model.metrics.load_series import LoadSeries, overall
 from iopstui.model.metrics.paths import TOTAL
 from iopstui.model.metrics.waits import CACHE, UNSENT
@@ -162,7 +162,7 @@ class SettlingFilter:
 
     def counts(self, frame: Frame) -> bool:
         """Count one frame; True if it is measured."""
-        if frame.fio is None or not frame.fio.seconds or RAMP in frame.flags:
+        if frame.fio is None or not frame.fio.seconds or UNCOUNTED & frame.flags:
             return False
         began, self.elapsed = self.elapsed, self.elapsed + frame.fio.seconds
         tolerance = 0.1 * min(frame.fio.seconds, 1.0)

@@ -87,6 +87,7 @@ def _frame_fields() -> Iterator[Field]:
     yield Field(
         ("flags", ANY), "flags", "", FRAME,
         "RAMP fio warms up; PARTIAL short interval, or a job ended in it; "
+        "HANDOVER another run worked in it, too (in no mean); "
         "LATE no status of fio in time; RESET fio's counters began again; NO_FIO no job; "
         "NO_LATENCY the job measures none; SOME_LATENCY only some of its I/Os have one; "
         "FINAL fio's last status; SUBMITTED I/Os are submissions, completions are not known; "

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from iopstui.model import histogram
 from iopstui.model.fio.interval import DirectionInterval
 from iopstui.model.histogram import PERCENTILES, percentile_name
-from iopstui.model.metrics.frame import FINAL, NO_FIO, PARTIAL, RAMP, Frame
+from iopstui.model.metrics.frame import FINAL, NO_FIO, PARTIAL, UNCOUNTED, Frame
 from iopstui.model.metrics.nvme import BY_NAME as DRIVE_FIGURES
 from iopstui.model.metrics.nvme import NVME, WORST, combined_figure
 from iopstui.model.metrics.paths import DEVICE, TOTAL, WAIT
@@ -129,7 +129,7 @@ def has_idle_end(frame: Frame) -> bool:
 class Meter:
     """Adds frames up to one figure. ``add`` returns the frame's own value of it.
 
-    Frames of fio's ramp are left out.
+    Frames of fio's ramp and around a handover are left out.
     ``value`` is ``None`` where nothing was measured.
     """
 
@@ -149,7 +149,7 @@ class Meter:
         if self.path[0] == NVME:
             return self._add_drives(frame)
         idle = self.path[0] != "fio" and has_idle_end(frame)
-        if RAMP in frame.flags or (idle and self._weight):
+        if UNCOUNTED & frame.flags or (idle and self._weight):
             return None
         value = self._count(frame)
         self._idle |= idle and self._weight > 0
@@ -276,7 +276,7 @@ class RunWaits:
     def add(self, frame: Frame) -> None:
         """Count one frame."""
         idle = has_idle_end(frame)
-        if frame.fio is None or RAMP in frame.flags or (idle and not self._mean.empty):
+        if frame.fio is None or UNCOUNTED & frame.flags or (idle and not self._mean.empty):
             return
         self._mean.add(frame.waits, frame.whole.seconds)
         self._idle |= idle and not self._mean.empty

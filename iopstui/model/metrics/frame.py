@@ -50,6 +50,10 @@ APART = "APART"
 _UNSURE = frozenset({RAMP, PARTIAL, LATE, RESET, APPROX_IOPS})
 SOME_HOSTS = "SOME_HOSTS"
 """Of totals of many hosts: not all that take part are in them."""
+HANDOVER = "HANDOVER"
+"""Around a change from one run to the next without a pause: another run worked in it, too."""
+UNCOUNTED = frozenset({RAMP, HANDOVER})
+"""Intervals that are drawn, but are in no figure of a whole run."""
 
 APART_SHARE = 0.1
 # the reading that shows a run's first I/O came soon after it if it shows no more I/Os than this,
@@ -362,6 +366,8 @@ class FrameBuilder:
         return place_waits(self._stack, disks, load, _request_times(probe, self._stack))
 
     def _fio_interval(self, raw: RawSample, flags: set[str]) -> FioInterval | None:
+        if raw.handover:
+            flags |= {HANDOVER, PARTIAL}
         if raw.fio is None:
             late = raw.step and self._fio_arrived_ns is not None
             flags.add(LATE if late and not self._fio.writes_logs(raw.wall_ms) else NO_FIO)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from iopstui.model.fio.interval import JobInterval
-from iopstui.model.metrics.frame import RAMP, RESET, Frame
+from iopstui.model.metrics.frame import RESET, UNCOUNTED, Frame
 from iopstui.model.metrics.statistics.steadiness import Steadiness, steadiness
 
 MIN_SHARE = 0.05
@@ -38,7 +38,7 @@ class _Span:
 
 
 class LoadSeries:
-    """A run's completed I/Os over time, without fio's ramp."""
+    """A run's completed I/Os over time, without fio's ramp and what is around a handover."""
 
     def __init__(self) -> None:
         self._intervals: list[_Interval] = []
@@ -46,7 +46,7 @@ class LoadSeries:
     def add(self, frame: Frame) -> None:
         """Count one frame."""
         fio = frame.fio
-        if fio is None or RAMP in frame.flags or not fio.seconds or fio.total.iops is None:
+        if fio is None or UNCOUNTED & frame.flags or not fio.seconds or fio.total.iops is None:
             return
         if RESET in frame.flags:
             self._intervals.clear()

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from iopstui.model import histogram
 from iopstui.model.histogram_columns import BinsTotal
-from iopstui.model.metrics.frame import RAMP, Frame
+from iopstui.model.metrics.frame import UNCOUNTED, Frame
 
 BEGIN = "from the beginning"
 RESTART_S = 5.0
@@ -69,8 +69,8 @@ class IntervalFigures:
     bins: BinsTotal = field(default_factory=BinsTotal)
 
     def add(self, frame: Frame, devices: Sequence[str]) -> None:
-        """Add an interval; those of fio's ramp do not count."""
-        if RAMP in frame.flags:
+        """Add an interval; those of fio's ramp and around a handover do not count."""
+        if UNCOUNTED & frame.flags:
             return
         fio, self.end = frame.fio, frame.t
         disk = frame.combined(devices)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from iopstui.model import histogram
 from iopstui.model.histogram_columns import BinsTotal
 from iopstui.model.metrics.figures import Meter
-from iopstui.model.metrics.frame import RAMP, SOME_HOSTS, Frame
+from iopstui.model.metrics.frame import SOME_HOSTS, UNCOUNTED, Frame
 from iopstui.model.metrics.paths import TOTAL
 from iopstui.model.metrics.shares.share import RunShare
 
@@ -91,7 +91,7 @@ class RunFigures:
 
     def add(self, frame: Frame) -> None:
         """Add an interval."""
-        fio = None if RAMP in frame.flags else frame.fio
+        fio = None if UNCOUNTED & frame.flags else frame.fio
         seconds = None if fio is None else fio.seconds
         self._share.add(frame.share, reported=bool(seconds))
         if fio is None or not seconds:

@@ -11,7 +11,7 @@ from iopstui.model import histogram
 from iopstui.model.histogram_columns import BinsTotal
 from iopstui.model.metrics.energy import RunEnergy
 from iopstui.model.metrics.figures import RunWaits, has_idle_end
-from iopstui.model.metrics.frame import RAMP, Frame
+from iopstui.model.metrics.frame import UNCOUNTED, Frame
 from iopstui.model.metrics.nvme import RunDrives
 from iopstui.model.metrics.probe import ProbeTotal
 from iopstui.model.metrics.shares.share import RunShare
@@ -162,7 +162,7 @@ class Run:
         self.probe.add(frame.probe, frame.opened)
         self.waits.add(frame)
         self.energy.add(frame)
-        ramp, idle = RAMP in frame.flags, has_idle_end(frame)
+        ramp, idle = bool(UNCOUNTED & frame.flags), has_idle_end(frame)
         self.device.add(frame.total, ramp, idle)
         for name in tree:
             device = self.devices.get(name)

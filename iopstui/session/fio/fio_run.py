@@ -24,7 +24,15 @@ from iopstui.fio.stream.framing import BrokenDocument, Document, Framer, LogLine
 from iopstui.fio.stream.status import parse_status
 from iopstui.linux.process.oom import oom_kills, oom_text
 from iopstui.linux.process.private import remove
-from iopstui.linux.process.processes import cpu_s, state, stored_bytes, written_bytes
+from iopstui.linux.process.processes import (
+    children,
+    cpu_s,
+    moved_bytes,
+    state,
+    stored_bytes,
+    written_bytes,
+)
+from iopstui.linux.sysattr import list_names
 from iopstui.model.block.device_watch import DeviceWatch
 from iopstui.model.fio import jobfile
 from iopstui.model.fio.jobfile import Section
@@ -42,6 +50,8 @@ LAST_FRAME_DELAY_S = 0.3
 MAX_MESSAGES = 200
 GUARD_DIED = -9
 CUT_SHORT_TIMEOUT_S = 10.0
+MIN_IO_BYTES = 512
+"""Before its first I/O a job passes a few bytes to read(2)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +163,7 @@ class FioRun:
         self.hanging: tuple[int, ...] = ()
         self.messages: list[str] = []
         self.last_status: FioStatus | None = None
+        self.status_before: FioStatus | None = None
         self.document: Mapping[str, object] = {}
         self.command: list[str] = []
         self.broken_documents = 0
@@ -231,6 +242,22 @@ class FioRun:
     def pid(self) -> int | None:
         """PID of fio's main process, once the guard has reported it."""
         return self._process.pid if self._process else None
+
+    @property
+    def guard_pid(self) -> int | None:
+        """PID of fio's guard, which all processes of the run are below; ``None`` without one."""
+        return self._process.guard_pid if self._process else None
+
+    def has_done_io(self) -> bool:
+        """Whether one of fio's jobs has done an I/O, as the kernel counts them for its process."""
+        if not self.jobs_alive() or self.pid is None:
+            return False
+        places = [f"/proc/{pid}" for pid in children(self.pid)]
+        if not places:
+            # with the option `thread` jobs are threads of fio's main process
+            tasks = f"/proc/{self.pid}/task"
+            places = [f"{tasks}/{tid}" for tid in list_names(Path(tasks)) if int(tid) != self.pid]
+        return any(moved_bytes(place) >= MIN_IO_BYTES for place in places)
 
     def guard_busy_s(self) -> float | None:
         """CPU time that fio's guard, a process of iopstui's, has had; ``None`` without one."""
@@ -376,7 +403,8 @@ class FioRun:
         status = parse_status(item.data, self._sections)
         if status is None or self.phase == LAYOUT:
             return ()
-        self.last_status, self.document = status, item.data
+        self.status_before, self.last_status = self.last_status, status
+        self.document = item.data
         assert self._process is not None
         return (NewDocument(status, self._process.jobs_alive() is not True),)
 

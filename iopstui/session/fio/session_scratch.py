@@ -2,7 +2,9 @@
 
 Whoever turns queue depth live restarts a job that reads: its files are the same each time, and
 writing a gibibyte anew for it would take longer than the run. Files that a run may have changed
-are removed with it, as are those that the next run can't use exactly as they are.
+are removed with it, as are those that the next run can't use exactly as they are. A run that
+replaces another one without a pause works on the same files, or on files of its own that are made
+beside the running job.
 """
 
 from __future__ import annotations
@@ -11,12 +13,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from iopstui.errors import IopstuiError
 from iopstui.preflight.job_request import JobRequest
 from iopstui.preflight.prepared_job import PreparedJob
 from iopstui.preflight.shared_scratch import SharedScratch
 from iopstui.session.fio.fio_run import FioRun
 
 Make = Callable[[JobRequest], PreparedJob]
+
+
+class StopFirst(Exception):
+    """The active run has to end before the next one can be prepared."""
 
 
 class SessionScratch:
@@ -28,6 +35,10 @@ class SessionScratch:
         self._places = tuple(places)
         self._shared: SharedScratch | None = None
         self._sizes: Mapping[str, int] = {}
+        # whether a run that writes has used the files
+        self._changed = False
+        # made for a run that is prepared beside the active one
+        self._beside: SharedScratch | None = None
         # files that a process which hangs in the kernel works on: their guards wait for it
         self._hanging: list[SharedScratch] = []
 
@@ -51,23 +62,67 @@ class SessionScratch:
             self.close()
             raise
 
-    def release_run(self, run: FioRun, laid_out: bool) -> None:
+    def prepared_beside(self, request: JobRequest, make: Make, active: PreparedJob) -> PreparedJob:
+        """Prepare a request while the job ``active`` runs: with its files if they have the right
+        sizes and all of them is allocated, else with files of its own. Raises the errors of
+        ``make``, and StopFirst if there is no room for both."""
+        if not self._places:
+            return make(request)
+        if self._shared is None or active.scratch is not self._shared.scratch:
+            raise StopFirst
+        job = make(replace(request, scratch=self._shared.scratch))
+        if job.layout_text is None and job.file_sizes == active.file_sizes:
+            return job
+        job.close()
+        self._beside = SharedScratch(self._places)
+        try:
+            return make(replace(request, scratch=self._beside.scratch))
+        except IopstuiError as error:
+            self._drop_beside()
+            raise StopFirst from error
+        except BaseException:
+            self._drop_beside()
+            raise
+
+    def take_beside(self) -> SharedScratch | None:
+        """The files of the run that was prepared beside the active one, if it has its own: the
+        caller removes them."""
+        beside, self._beside = self._beside, None
+        return beside
+
+    def _drop_beside(self) -> None:
+        beside = self.take_beside()
+        if beside is not None:
+            beside.close()
+
+    def release_run(
+        self, run: FioRun, laid_out: bool, following: PreparedJob | None = None
+    ) -> None:
         """A run has ended, and its fio with it unless that hangs: keep its files, or remove them.
-        ``laid_out``: they were complete."""
+        ``laid_out``: they were complete. ``following`` replaces it and was prepared beside it."""
         shared_scratch = self._shared
-        if shared_scratch is None or run.prepared.scratch is not shared_scratch.scratch:
-            return
-        if run.hanging:
-            self._hanging.append(shared_scratch)
-            self._shared = None
-        elif laid_out and not run.prepared.makes_files:
-            self._sizes = run.prepared.file_sizes
-        else:
-            self.close()
+        if shared_scratch is not None and run.prepared.scratch is shared_scratch.scratch:
+            self._changed |= run.prepared.makes_files
+            if run.hanging:
+                self._hanging.append(shared_scratch)
+                self._shared = None
+            elif following is not None and following.scratch is shared_scratch.scratch:
+                return
+            elif laid_out and not self._changed and following is None:
+                self._sizes = run.prepared.file_sizes
+            else:
+                self._close_shared()
+        if following is not None:
+            self._shared, self._beside = self._beside, None
+            self._sizes, self._changed = {}, False
 
     def close(self) -> None:
         """Remove the kept files. May be called twice."""
+        self._drop_beside()
+        self._close_shared()
+
+    def _close_shared(self) -> None:
         shared_scratch, self._shared = self._shared, None
-        self._sizes = {}
+        self._sizes, self._changed = {}, False
         if shared_scratch is not None:
             shared_scratch.close()

@@ -38,7 +38,9 @@ class WriteBudget:
         self.exceeded = False
         self.rate: float | None = None
         self._largest_run = 0
+        self._own_bytes = 0
         self._run_bytes = 0
+        """With those of the run beside it."""
         self._rate_start: tuple[float, int] | None = None
         self._rate = 0.0
         self._bound: WriteBound | None = None
@@ -68,12 +70,12 @@ class WriteBudget:
             f"{size(self._bound.total)}"
         )
 
-    def refusal(self, layout_bytes: int) -> str:
+    def refusal(self, layout_bytes: int, running: int = 0) -> str:
         """Why the next run is not begun: its scratch files, or what runs before it wrote, would
-        go beyond. "" if it may be begun."""
+        go beyond; ``running`` bytes are of one that still runs. "" if it may be begun."""
         if self.most is None:
             return ""
-        remaining = self.most - self.used
+        remaining = self.most - self.used - running
         if layout_bytes > remaining:
             self.exceeded = True
             return (
@@ -89,11 +91,13 @@ class WriteBudget:
             )
         return ""
 
-    def check(self, now_s: float, written: int) -> str:
-        """Why the run has to end now, ``written`` bytes into it; "" if it may go on."""
+    def check(self, now_s: float, written: int, beside: int = 0) -> str:
+        """Why the run has to end now, ``written`` bytes into it; "" if it may go on. ``beside``:
+        what the next run has written so far, which is about to replace this one."""
         if self.most is None:
             return ""
-        self._run_bytes = max(self._run_bytes, written)
+        self._own_bytes = max(self._own_bytes, written)
+        self._run_bytes = max(self._run_bytes, self._own_bytes + beside)
         if self._rate_start is None:
             self._rate_start = now_s, self._run_bytes
         # over a shorter time a burst would pass for a rate
@@ -132,10 +136,15 @@ class WriteBudget:
         """Record that the run is over and how many bytes it wrote, ``rate`` per second; ``layout``:
         bytes laid out once."""
         self.rate = self.rate if layout or not rate else rate
-        self._run_bytes = max(self._run_bytes, written)
-        self.used += self._run_bytes
-        self._largest_run = self._largest_run if layout else max(self._largest_run, self._run_bytes)
-        self._run_bytes, self._rate_start = 0, None
+        self._own_bytes = max(self._own_bytes, written)
+        self.used += self._own_bytes
+        self._largest_run = self._largest_run if layout else max(self._largest_run, self._own_bytes)
+        self._own_bytes = self._run_bytes = 0
+        self._rate_start = None
+
+    def end_beside(self, written: int) -> None:
+        """Record bytes written for the next run while another one runs."""
+        self.used += written
 
 
 def _existing_size(job: PreparedJob, path: str, devices: Mapping[str, BlockDevice]) -> int | None:

@@ -18,6 +18,7 @@ from iopstui.events import (
     StepStarted,
 )
 from iopstui.format import latency, milliseconds
+from iopstui.model.metrics.frame import HANDOVER
 from iopstui.model.metrics.load_series import LoadSeries
 from iopstui.model.metrics.summary import is_final
 from iopstui.model.rates import MIB
@@ -52,6 +53,7 @@ class OutcomeTracker:
     def _begin(self) -> None:
         self._checker = self._new_checker()
         self._series = LoadSeries()
+        self._shared_seconds = False
         if self._steady_stop is not None:
             self._steady_stop.begin()
 
@@ -90,11 +92,13 @@ class OutcomeTracker:
                 if self._checker is not None:
                     self._checker.add(event.frame)
                 self._series.add(event.frame)
+                self._shared_seconds |= HANDOVER in event.frame.flags
                 if self._steady_stop is not None and (why := self._steady_stop.check(self._series)):
                     yield Notice(event.t, "info", why)
             case StepFinished() if event.summary:
                 judge = self._checker
-                self.outcomes = [] if judge is None else judge.outcomes(final_rates(event.summary))
+                final = final_rates(event.summary, self._shared_seconds)
+                self.outcomes = [] if judge is None else judge.outcomes(final)
                 for outcome in self.outcomes:
                     yield outcome_event(event.t, event.step, outcome)
                 steadiness = self._steady_stop.steadiness if self._steady_stop is not None else None
@@ -102,17 +106,20 @@ class OutcomeTracker:
                 yield steady_event(event.t, event.step, stages)
 
 
-def final_rates(summary: Mapping[str, Any]) -> dict[tuple[str, ...], float]:
+def final_rates(
+    summary: Mapping[str, Any], shared_seconds: bool = False
+) -> dict[tuple[str, ...], float]:
     """fio's own final IOPS and bandwidth by field path; none where stages of a job followed
-    one another (there is then no rate of the whole), or fio was killed: it divides I/Os that it
-    counted late by a run time of before."""
+    one another (there is then no rate of the whole), where another run worked in some of its
+    seconds (``shared_seconds``), or fio was killed: it divides I/Os that it counted late by a run
+    time of before."""
     if not is_final(summary):
         return {}
     from iopstui.model.experiment.job_figures import job_figures
     from iopstui.model.metrics.paths import TOTAL
 
     rates: dict[tuple[str, ...], float] = {}
-    for name in DIRECTIONS:
+    for name in () if shared_seconds else DIRECTIONS:
         part = summary["total"].get(name)
         for figure, key in (("iops", "iops"), ("bw", "bw_bytes")):
             if part is not None and part[key] is not None:

@@ -100,6 +100,7 @@ class Sampling:
         self._use = UseWatch(context.roots)
         self._conditions_due_at = 0.0
         self._io_counts: dict[str, tuple[int, int]] | None = None
+        self._handover = self._handover_ends = False
         self.probe = SessionProbe(context, interval_s)
 
     @cached_property
@@ -197,7 +198,10 @@ class Sampling:
             nvme=self._read_drives(final and measuring),
             read_bytes=reading.block_io[0] if reading.block_io else None,
             written_bytes=reading.block_io[1] if reading.block_io else None,
+            handover=self._handover,
         )
+        if self._handover_ends and (fio is not None or not measuring):
+            self._handover = self._handover_ends = False
         if self._seq == 0:
             context.count_from(reading.arrived_ns)
         self._seq += 1
@@ -286,6 +290,14 @@ class Sampling:
         """A tunable of the disks ``names`` was changed: look closely at what that moves."""
         self.findings.note_tunable_change(self._context.now(), names, name, before, now)
         self._sampler.follow_interrupts(SECONDS_COMPARED + 2)
+
+    def begin_handover(self) -> None:
+        """From now on the next run works beside the active one."""
+        self._handover, self._handover_ends = True, False
+
+    def end_handover(self) -> None:
+        """Only one run works from now on: the next document's interval is the last with both."""
+        self._handover_ends = self._handover
 
     def await_first_io(self) -> None:
         """Begin to watch for the device's first I/O (see ``device_completed_io``), and

@@ -52,8 +52,9 @@ class Controller(Protocol):
         """Starts its thread; ``sink`` is called from that thread for every event."""
         ...
 
-    def run_job(self, job: str, overrides: Mapping[str, str]) -> None:
-        """Runs a shipped job or a job file; a running one is stopped first."""
+    def run_job(self, job: str, overrides: Mapping[str, str], *, mark: str = "") -> None:
+        """Runs a shipped job or a job file in place of a running one; ``mark`` is put on every
+        chart when it begins."""
         ...
 
     def stop_job(self) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 BLOCK_SIZES = ("512", "4k", "8k", "16k", "32k", "64k", "128k", "256k", "512k", "1m", "4m")
 MAX_IODEPTH, MAX_NUMJOBS = 4096, 512
+NONE: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +38,19 @@ def title_value(knob: OptionKey, title: str) -> str | None:
     return match[1].lower() if match else None
 
 
-def mark_text(option: str, change: str) -> str:
+def mark_text(option: str, change: str, title: str = "", options: Mapping[str, str] = NONE) -> str:
     """Text of a mark for a changed option: changed by a key ("block size 8k"), typed ("bs=8k"), or
-    reset ("bs as the job has it")."""
+    reset ("bs as the job has it"). ``title`` and ``options`` are those of the run before, which may
+    say what it was."""
     knob = BY_OPTION.get(option)
-    if knob is None:
-        return change
-    for begin in (f"{option}=", f"{knob.name} "):
+    before = options.get(option) or (title_value(knob, title) if knob is not None else None)
+    for begin in (f"{option}=", f"{knob.name} " if knob is not None else "="):
         value = change.removeprefix(begin)
         if value != change and " " not in value:
-            return f"{knob.mark_name} {value}"
+            name = knob.mark_name if knob is not None else option
+            if before is not None and before != value:
+                return f"{name} {before} → {value}"
+            return f"{name} {value}" if knob is not None else change
     return change
 
 

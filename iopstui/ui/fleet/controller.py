@@ -156,9 +156,11 @@ class FleetController:
         self._sink = sink
         self.runs.start(self._take_event)
 
-    def run_job(self, job: str, overrides: Mapping[str, str]) -> None:
+    def run_job(self, job: str, overrides: Mapping[str, str], *, mark: str = "") -> None:
         """Run on all hosts; a current run is stopped first."""
         self.job, self.overrides = job, dict(overrides)
+        if mark:
+            self.runs.mark(mark)
         self.runs.run(job, overrides)
 
     def sweep(self, counts: Sequence[int], job: str, overrides: Mapping[str, str]) -> None:

@@ -41,7 +41,7 @@ class HostController:
     def start(self, sink: Callable[[Event], None]) -> None:
         """Do nothing: it runs already."""
 
-    def run_job(self, job: str, overrides: Mapping[str, str]) -> None:
+    def run_job(self, job: str, overrides: Mapping[str, str], *, mark: str = "") -> None:
         """Do nothing: only all hosts run a job."""
 
     def stop_job(self) -> None:

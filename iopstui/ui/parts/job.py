@@ -16,7 +16,7 @@ from iopstui.ui.core import options as knobs
 from iopstui.ui.core.key import Key
 from iopstui.ui.port import Port
 
-RESTART_DELAY_S = 0.6
+RESTART_DELAY_S = 0.3
 DEFAULT_JOB = "mixed-4k"
 READING_JOB = "randread-4k"
 BUSY = frozenset({EXPERIMENT, LESSON})
@@ -32,6 +32,10 @@ class JobKeys(Part):
         self.jobs = list(jobs)
         self.overrides = dict(overrides)
         self._job = job
+        # job and options of the last request and of the one before it, which still runs if the
+        # last one is refused
+        self._requests = [(job, dict(overrides))] * 2
+        self._refusals = 0
         self._restart_timer: Timer | None = None
 
     @property
@@ -71,10 +75,29 @@ class JobKeys(Part):
 
     def override(self, option: str, value: str) -> bool:
         """Change an option; an empty ``value`` undoes it. False if there was nothing to undo."""
+        self._take_refusals()
         if value:
             self.overrides[option] = value
             return True
         return self.overrides.pop(option, None) is not None
+
+    def _request_run(self, mark: str = "") -> None:
+        """Run the job with the changed options; ``mark`` is put on the charts when it begins."""
+        session = self.port.session
+        if session is None:
+            return
+        self._requests = [self._requests[1], (self._job, dict(self.overrides))]
+        self.port.state.request_run()
+        session.run_job(self.job, self.overrides, mark=mark)
+
+    def _take_refusals(self) -> None:
+        """The last request was refused while the job before it goes on: so do that one's
+        options."""
+        refusals = self.port.state.next_run.refusals
+        if refusals > self._refusals:
+            self._job, overrides = self._requests[0]
+            self.overrides, self._requests[1] = dict(overrides), self._requests[0]
+        self._refusals = refusals
 
     def run_or_stop(self) -> None:
         """Stop the running or requested job, else run the job."""
@@ -90,17 +113,14 @@ class JobKeys(Part):
 
     def run_first(self) -> None:
         """Run the job of the command line, without a message."""
-        if self.port.session is not None:
-            self.port.state.request_run()
-            self.port.session.run_job(self.job, self.overrides)
+        self._request_run()
 
     def run(self, job: str) -> None:
-        """Start ``job`` with the changed options; a running one is stopped first."""
+        """Start ``job`` with the changed options in place of a running one."""
         if self.port.session is None:
             return
         self._job = job
-        self.port.state.request_run()
-        self.port.session.run_job(job, self.overrides)
+        self._request_run()
         self.port.refresh_footer()
         changed = " ".join(f"{key}={value}" for key, value in self.overrides.items())
         self.port.show_message("info", f"starting {job}" + (f" with {changed}" if changed else ""))
@@ -125,11 +145,11 @@ class JobKeys(Part):
             self.run(name)
 
     def iodepth(self, up: bool) -> None:
-        """Double or halve the option, and restart a running job with it."""
+        """Double or halve the option; a running job goes on with it."""
         self._double(knobs.IODEPTH, up)
 
     def numjobs(self, up: bool) -> None:
-        """Double or halve the option, and restart a running job with it."""
+        """Double or halve the option; a running job goes on with it."""
         self._double(knobs.NUMJOBS, up)
 
     def _double(self, knob: knobs.OptionKey, up: bool) -> None:
@@ -158,37 +178,40 @@ class JobKeys(Part):
             self._change_option(knobs.BLOCK_SIZE, value)
 
     def _current(self, knob: knobs.OptionKey) -> str:
+        self._take_refusals()
         step = self.port.state.step
         text = next((job.text for job in self.jobs if job.name == self.job), "")
         return knobs.current_value(knob, self.overrides, step.title if step else "", text)
 
     def _change_option(self, knob: knobs.OptionKey, value: str) -> None:
-        """Take the new value; a running job restarts once the key is released."""
+        """Take the new value; a running job goes on with it once the key is released."""
+        self._take_refusals()
         self.overrides[knob.option] = value
         self.option_changed(knob.option, f"{knob.name} {value}")
 
     def option_changed(self, option: str, change: str) -> None:
-        """Restart the job with ``change``, a new value of ``option``; without a running job it
-        applies to the next run."""
+        """Run the job with ``change``, a new value of ``option``; without a running job it applies
+        to the next run."""
         state = self.port.state
         if not state.running and not state.next_run.requested:
             self.port.show_message("info", f"{change} applies to the next run (r runs {self.job})")
             return
         state.next_run.note_change(option, change)
-        self.port.show_message("info", f"{change}: restarting the job")
+        self.port.show_message("info", f"{change}: preparing the next run")
         if self._restart_timer is not None:
             self._restart_timer.stop()
         self._restart_timer = self.port.call_after(RESTART_DELAY_S, self.restart_with_changes)
 
     def restart_with_changes(self) -> None:
-        """Restart the job with the changed options, and add a mark to the charts."""
-        state, session = self.port.state, self.port.session
-        text = ", ".join(knobs.mark_text(*changed) for changed in state.next_run.changes.items())
-        if not text or session is None:
-            return
-        state.request_run()
-        session.mark(text)
-        session.run_job(self.job, self.overrides)
+        """Run the job with the changed options, and add a mark to the charts."""
+        state = self.port.state
+        step = state.step
+        before = (step.title, step.options) if step is not None and state.running else ("", {})
+        text = ", ".join(
+            knobs.mark_text(*changed, *before) for changed in state.next_run.changes.items()
+        )
+        if text:
+            self._request_run(text)
 
     def decide(self) -> None:
         """Run the job with the options that decide an active finding."""
@@ -200,9 +223,7 @@ class JobKeys(Part):
             return
         live.ask(finding)
         self.overrides.update(finding.test)
-        self.port.state.request_run()
-        live.mark(f"test: {finding.options}")
-        live.run_job(self.job, self.overrides)
+        self._request_run(f"test: {finding.options}")
         self.port.show_message(
             "info", f"{finding.options}: this run tests the finding ({finding.rule})"
         )
@@ -212,7 +233,7 @@ class JobKeys(Part):
         return next((finding for finding in findings if finding.test), None)
 
     def forget_pending(self) -> None:
-        """An option that was changed just now no longer restarts the job."""
+        """An option that was changed just now no longer gets a run."""
         self.port.state.next_run.forget_changes()
 
     ACTIONS = (
@@ -234,19 +255,19 @@ class JobKeys(Part):
             "iodepth",
             (Key("left_square_bracket", "[", False, "iodepth: halve"),
              Key("right_square_bracket", "]", True, "iodepth: double")), iodepth,
-            help="iodepth: half, double. A running job is restarted with it", place=30,
+            help="iodepth: half, double. A running job goes on with it", place=30,
             footer=(Footer("iodepth", {IDLE: 70, RUNNING: 70}),), disturbs=BUSY, measures=True,
         ),
         Action(
             "numjobs",
             (Key("left_curly_bracket", "{", False, "numjobs: halve"),
              Key("right_curly_bracket", "}", True, "numjobs: double")), numjobs,
-            help="numjobs: half, double. A running job is restarted with it", place=40,
+            help="numjobs: half, double. A running job goes on with it", place=40,
             footer=(Footer("numjobs", {IDLE: 80, RUNNING: 80}),), disturbs=BUSY, measures=True,
         ),
         Action(
             "block_size", (Key("b", "b"),), block_size, title="Block size",
-            help="block size: choose one; a running job is restarted with it", place=50,
+            help="block size: choose one; a running job goes on with it", place=50,
             footer=(Footer("block size", {IDLE: 90, RUNNING: 90}),), disturbs=BUSY, measures=True,
         ),
         Action(

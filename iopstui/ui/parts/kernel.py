@@ -33,12 +33,12 @@ PROBES = {
 }
 OPTION_HELP = (
     "Any fio option: rw=randrw, rwmixread=70, ioengine=io_uring, rate_iops=1000, ... It is set in "
-    "every section, and the job restarts. An empty value resets it."
+    "every section, and the job goes on with it. An empty value resets it."
 )
 
 
 class KernelKeys(Part):
-    """Tunables of the disks act at once; a changed option restarts the job."""
+    """Tunables of the disks act at once; a changed option needs another run."""
 
     def __init__(self, port: Port, jobs: JobKeys, experiments: ExperimentKeys) -> None:
         super().__init__(port)
@@ -241,8 +241,8 @@ class KernelKeys(Part):
             "option", (Key("colon", ":"),), option, title="fio option",
             note="any option of the job: rw, rwmixread, ioengine, rate_iops ...",
             help="any option of the fio job, such as rwmixread=70, ioengine=io_uring "
-                 "or rate_iops=1000; an empty value resets it. A running job is "
-                 "restarted", place=180,
+                 "or rate_iops=1000; an empty value resets it. A running job goes "
+                 "on with it", place=180,
             footer=(Footer("option", {IDLE: 150, RUNNING: 150}),), disturbs=BUSY, measures=True,
         ),
         Action(

@@ -256,6 +256,8 @@ class LiveState:
             case Notice():
                 self.log.add_line(event.t, event.level, event.text)
                 self._last_notice_t = event.t
+                if event.refused:
+                    self.next_run.refuse()
             case StallFound():
                 stall = event.stall
                 self.history.band(stall.start, stall.start + stall.seconds, printable(stall.flag))
@@ -432,7 +434,9 @@ class LiveState:
         if new_run:
             self.next_run.mark_applied(event.step, event.title)
         self.step, self.finished, self.progress = event, None, None
-        self.fio, self.total_s = None, None
+        self.total_s = None
+        if event.overlap_s is None:
+            self.fio = None
         self.outcomes, self.steady = [], None
         if event.phase == RUN and self.point is not None:
             self.history.mark(event.t, printable(self.point.label))
@@ -448,6 +452,8 @@ class LiveState:
         if new_run and not ending and not fresh:
             self.log.forget_notice()
         text = f"run {event.step}, {event.phase}: {event.job}, {event.title}, {event.fio_version}"
+        if event.overlap_s is not None:
+            text += f", in place of the run before: {_overlap_text(event.overlap_s)}"
         self.log.add(event.t, "info", text)
 
     def _end_session(self, event: SessionEnded) -> None:
@@ -471,6 +477,12 @@ class LiveState:
             self.log.add_line(event.t, "info", self._outcome_text(event), ending=True)
         for line in event.fio_log[-5:] if event.error else ():
             self.log.add(event.t, "info", line)
+
+
+def _overlap_text(seconds: float) -> str:
+    if seconds >= 0:
+        return f"both did I/O for {seconds:.2f} s"
+    return f"no I/O for {-seconds:.2f} s"
 
 
 def missing_devices_text(names: Sequence[str]) -> str:

@@ -12,6 +12,8 @@ class NextRun:
 
     def __init__(self, requested: bool = False, after: int | None = None) -> None:
         self.requested = requested
+        self.refusals = 0
+        """Number of requests that were refused while the running job went on."""
         self.changes: dict[str, str] = {}
         """Changes for which no run was requested yet, as text by option."""
         self._sent_changes: dict[str, str] = {}
@@ -57,6 +59,11 @@ class NextRun:
         self.requested = False
         self.changes.clear()
         self._sent_changes.clear()
+
+    def refuse(self) -> None:
+        """The requested run was refused; the running job goes on."""
+        self.refusals += 1
+        self._drop_request()
 
     def mark_applied(self, step: int, title: str) -> None:
         """Mark the requested changes as applied, unless the run's title shows other values: then

@@ -261,6 +261,7 @@ def test_an_empty_document_is_no_job() -> None:
 def test_flags_are_the_words_that_the_reference_explains() -> None:
     words = ["RAMP", "PARTIAL", "LATE", "RESET", "NO_FIO", "NO_LATENCY", "SOME_LATENCY"]
     words += ["FINAL", "SUBMITTED", "WRONG_LATENCY", "APPROX_IOPS", "APPROX_BW", "APART"]
+    words += ["HANDOVER"]
     assert [getattr(frame_module, word) for word in words] == words
     told = [part.split()[0] for part in BY_ID["flags.*"].meaning.split(";")]
     assert sorted(told) == sorted(words)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,14 +55,14 @@ class Writers:
     """Everything that other programs have open or mapped for writing now.
 
     Only processes this user may look into are seen: an empty answer proves nothing (``unseen`` says
-    why).
+    why). ``is_own``: whether a process belongs to a run of ours, which is no other program.
     """
 
-    def __init__(self, roots: Roots) -> None:
+    def __init__(self, roots: Roots, is_own: Callable[[int], bool] | None = None) -> None:
         own_pid = str(os.getpid())
         self._writables: list[Writable] = []
         for pid in list_names(roots.proc):
-            if pid.isdecimal() and pid != own_pid:
+            if pid.isdecimal() and pid != own_pid and not (is_own and is_own(int(pid))):
                 self._writables += _process_writables(roots.proc / pid)
         self._writables += exported_files(read_exports(roots), roots)
         self._by_file: dict[File, list[Writable]] = {}
@@ -105,9 +105,10 @@ def writers(
     numbers: Iterable[tuple[int, int]] = (),
     files: Iterable[File] = (),
     characters: Iterable[tuple[int, int]] = (),
+    is_own: Callable[[int], bool] | None = None,
 ) -> tuple[str, ...]:
     """Return the current writers, like ``Writers.of_device``."""
-    return Writers(roots).of_device(nodes, numbers, files, characters)
+    return Writers(roots, is_own).of_device(nodes, numbers, files, characters)
 
 
 def hidden_programs_reason(roots: Roots) -> str:

@@ -170,6 +170,8 @@ def _interval_note(
         return "IOPS counts submissions: block sizes vary, and there is no latency", False
     if flags.RESET in frame_flags:
         return "fio reset its counters (end of the ramp)", False
+    if flags.HANDOVER in frame_flags:
+        return "change of runs: both did I/O in this second; it is in no mean", False
     if {flags.APPROX_IOPS, flags.APPROX_BW} & frame_flags:
         return "I/Os or bytes are of other seconds: fio waited for its slowest job", False
     if flags.PARTIAL in frame_flags:

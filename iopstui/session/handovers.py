@@ -1,0 +1,463 @@
+"""Replace the running job by the next one without a pause.
+
+A thread prepares the next run while the active one works and is read: all checks, missing files,
+the guard with the fio that waits for its start. Right after a document of the active run the next
+one is started, and when that has done its first I/O the active one is told to end. Its events come
+first: its last document, its end, then the start of the next one, whose documents are not read
+before.
+Whatever is unsure is done the other way round: stop, then start.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from iopstui import events
+from iopstui.errors import IopstuiError, JobFailed
+from iopstui.events import LAYOUT, RUN
+from iopstui.fio.inspect import cancel_when, find_fio
+from iopstui.format import size
+from iopstui.linux.counters.signal_flag import SignalFlag
+from iopstui.linux.process.private import private_directory
+from iopstui.model.samples import FioStatus
+from iopstui.preflight.job_request import JobRequest
+from iopstui.preflight.shared_scratch import SharedScratch
+from iopstui.safety.active_run import ActiveRun
+from iopstui.session.fio.current_run import CurrentRun
+from iopstui.session.fio.fio_run import (
+    FioEvent,
+    FioRun,
+    NewDocument,
+    PhaseFinished,
+    ReadyToStart,
+)
+from iopstui.session.fio.session_scratch import StopFirst
+from iopstui.session.own_cpus import OwnCpus
+from iopstui.session.run_preparation import RunPreparation, recheck_writes
+from iopstui.session.session_options import RunPolicy
+from iopstui.session.stall_timeouts import StallTimeouts
+from iopstui.session.tick.context import Context
+from iopstui.session.tick.sampling import LATE_FACTOR, Sampling
+
+PREPARING, LAYING_OUT, WAITING, STARTED, TAKING_OVER = (
+    "preparing", "laying out", "waiting", "started", "taking over",
+)  # fmt: skip
+POLL_S, FIRST_IO_POLL_S = 0.03, 0.01
+# so long is the next run's first I/O waited for; then the active one is stopped all the same
+FIRST_IO_TIMEOUT_S = 10.0
+
+
+class Handover:
+    """One request: from its preparation, in a thread, until its run is the active one. ``events``
+    are those of its fio so far, unread."""
+
+    def __init__(self, request: JobRequest, prepare: Callable[[], FioRun], now_ns: int) -> None:
+        self.request = request
+        self.state = PREPARING
+        self.since_ns = now_ns
+        self.run: FioRun | None = None
+        self.error: Exception | None = None
+        self.is_held = False
+        self.first_io_ms: float | None = None
+        self.events: list[FioEvent] = []
+        self._prepare = prepare
+        self.thread = threading.Thread(target=self._work, name="next run", daemon=True)
+        self.thread.start()
+
+    def _work(self) -> None:
+        try:
+            self.run = self._prepare()
+        except Exception as error:
+            self.error = error
+
+    def enter(self, state: str, now_ns: int) -> None:
+        """Go on to the next state."""
+        self.state, self.since_ns = state, now_ns
+
+
+class Handovers:
+    """Prepares and starts the run that replaces the active one. Used in the session's thread.
+    ``stop_first`` is called with a request that has to wait for the active run's end."""
+
+    def __init__(
+        self,
+        context: Context,
+        sampling: Sampling,
+        current: CurrentRun,
+        preparation: RunPreparation,
+        own_cpus: OwnCpus,
+        policy: RunPolicy,
+        given_up: SignalFlag,
+        stop_first: Callable[[JobRequest], None],
+    ) -> None:
+        self._context = context
+        self._sampling = sampling
+        self._current = current
+        self._preparation = preparation
+        self._own_cpus = own_cpus
+        self._policy = policy
+        self._given_up = given_up
+        self._stop_first = stop_first
+        self._next: Handover | None = None
+        # asked for while another one could not be dropped
+        self._later: JobRequest | None = None
+        # with the files that were made for them alone
+        self._dropped: list[tuple[FioRun, SharedScratch | None]] = []
+        self._timeouts = StallTimeouts(context)
+
+    @property
+    def poll_s(self) -> float | None:
+        """How soon to look again; ``None``: whenever."""
+        if self._next is not None and self._next.state == STARTED:
+            return FIRST_IO_POLL_S
+        return POLL_S if self._next is not None or self._dropped else None
+
+    def bytes_written(self) -> int:
+        """Bytes that the next run's jobs have written so far."""
+        handover = self._next
+        working = handover is not None and handover.state in (STARTED, TAKING_OVER)
+        return handover.run.bytes_written() if working and handover and handover.run else 0
+
+    def check_space(self) -> None:
+        """End the next run if its files grow beyond what was planned."""
+        if self._next is not None and self._next.run is not None:
+            self._next.run.check_space()
+
+    def send_heartbeat(self) -> None:
+        """Tell the guard of the next run's fio that we still run; from any thread."""
+        handover = self._next
+        if handover is not None and handover.run is not None and handover.state != PREPARING:
+            handover.run.send_heartbeat()
+
+    # -- requests
+
+    def request(self, request: JobRequest) -> bool:
+        """Begin to replace the active run; of several requests the last one wins. False if it has
+        to be stopped first."""
+        run = self._current.fio
+        if run is None or not self._is_possible(request, run):
+            self.drop()
+            return False
+        self._later = request
+        if self._next is not None and self._next.state in (LAYING_OUT, WAITING):
+            self._drop_next()
+        self._begin_later()
+        return True
+
+    def _is_possible(self, request: JobRequest, run: FioRun) -> bool:
+        return (
+            request.hand_over
+            and run.phase == RUN
+            and not (run.stopping and not self._is_taking_over)
+            and not run.failure
+            and not self._policy.hold
+            and self._preparation.can_hand_over(request, run.prepared)
+        )
+
+    @property
+    def _is_taking_over(self) -> bool:
+        return self._next is not None and self._next.state == TAKING_OVER
+
+    def _begin_later(self) -> None:
+        """Begin with the newest request, once there is no other."""
+        run = self._current.fio
+        if self._next is not None or self._later is None or run is None:
+            return
+        request, self._later = self._later, None
+        guard, guard_pid = run.prepared.guard, run.guard_pid
+        if run.stopping or guard is None or guard_pid is None:
+            self._stop_first(request)
+            return
+        active = guard.active_run(guard_pid)
+        self._next = Handover(request, lambda: self._prepare(request, run, active), self._now())
+
+    def _prepare(self, request: JobRequest, running: FioRun, active: ActiveRun) -> FioRun:
+        """In the thread of a handover: the next run, whose fio waits for its start unless files are
+        to be laid out first. Raises IopstuiError or StopFirst; then nothing is left."""
+        context = self._context
+        try:
+            cancel_when(self._given_up)
+            fio = find_fio(self._policy.fio_path)
+            prepared = self._preparation.prepared_beside(request, fio, running.prepared, active)
+            run = FioRun(
+                fio,
+                prepared,
+                private_directory,
+                self._sampling.interval_s,
+                lambda: recheck_writes(prepared, context.roots),
+                context.target.devices_below,
+                True,
+                self._policy.deadline_s,
+            )
+            if run.phase == RUN:
+                self._start(run)
+            return run
+        finally:
+            active.close()
+
+    def _start(self, run: FioRun) -> None:
+        """Start the guard and what it runs. Raises IopstuiError; then the run is gone."""
+        try:
+            with self._own_cpus.unpinned():
+                run.start_phase()
+        except BaseException:
+            run.close()
+            raise
+
+    # -- following
+
+    def follow(self) -> None:
+        """Take the next step, if it is due."""
+        for dropped in [entry for entry in self._dropped if _has_ended(entry[0])]:
+            self._dropped.remove(dropped)
+            _close(*dropped)
+        handover = self._next
+        if handover is None:
+            self._begin_later()
+        elif handover.state == PREPARING:
+            if not handover.thread.is_alive():
+                self._take_prepared(handover)
+        elif handover.state == TAKING_OVER:
+            self.send_heartbeat()
+            self._check_budget(handover)
+        elif handover.run is not None:
+            self._poll(handover, handover.run)
+
+    def _take_prepared(self, handover: Handover) -> None:
+        """The thread has ended: go on with what it has prepared."""
+        run, error = handover.run, handover.error
+        if self._later is not None:
+            # another one was asked for meanwhile
+            self._drop_next()
+            self._begin_later()
+        elif isinstance(error, StopFirst):
+            self._next = None
+            self._stop_first(handover.request)
+        elif isinstance(error, IopstuiError):
+            self._refuse(error)
+        elif error is not None:
+            raise error
+        elif run is not None:
+            try:
+                self._preparation.check_budget(run.prepared, self._written_by_active())
+            except IopstuiError as refusal:
+                self._refuse(refusal)
+                return
+            if run.phase == LAYOUT:
+                self._lay_out(handover, run)
+            else:
+                handover.enter(WAITING, self._now())
+
+    def _check_budget(self, handover: Handover) -> None:
+        """The active run, which is ending, is not looked at any more."""
+        run, budget = handover.run, self._preparation.budget
+        if budget.most is None or run is None or run.failure:
+            return
+        written = self._written_by_active()
+        run.failure = budget.check(self._now() / 1e9, written, run.bytes_written())
+        if run.failure:
+            run.stop()
+
+    def _written_by_active(self) -> int:
+        run = self._current.fio
+        return run.bytes_written() if run is not None else 0
+
+    def _refuse(self, error: IopstuiError) -> None:
+        """Nothing else changes: the active run goes on."""
+        self._drop_next()
+        text = f"{error.message} {error.hint}".strip()
+        goes_on = " The running job goes on." if self._current.fio is not None else ""
+        self._context.emit(
+            events.Notice(self._context.now(), "error", f"{text}{goes_on}", refused=True)
+        )
+
+    def _lay_out(self, handover: Handover, run: FioRun) -> None:
+        text = f"creating {size(run.prepared.layout_bytes or 0)} of files for the next run"
+        self._context.notice("info", f"{text}: that loads the disk beside the running job")
+        self._timeouts.begin_phase()
+        self._sampling.begin_handover()
+        handover.enter(LAYING_OUT, self._now())
+        try:
+            self._start(run)
+        except IopstuiError as error:
+            self._refuse(error)
+
+    def _poll(self, handover: Handover, run: FioRun) -> None:
+        new_events = run.poll()
+        if any(isinstance(event, ReadyToStart) for event in new_events):
+            handover.is_held, handover.since_ns = True, self._now()
+        handover.events += [event for event in new_events if not isinstance(event, ReadyToStart)]
+        ended = next((e for e in handover.events if isinstance(e, PhaseFinished)), None)
+        if ended is not None:
+            self._phase_finished(handover, run, ended)
+        elif handover.state == LAYING_OUT:
+            self._timeouts.check_layout(run, self._current.step + 1)
+        elif handover.state == WAITING:
+            self._check_document_is_late()
+        else:
+            self._check_first_io(handover, run)
+
+    def _phase_finished(self, handover: Handover, run: FioRun, ended: PhaseFinished) -> None:
+        if run.phase == RUN and not ended.error:
+            self._preparation.budget.end_beside(run.bytes_written_in(LAYOUT))
+            self._sampling.end_handover()
+            handover.events.clear()
+            try:
+                self._start(run)
+            except IopstuiError as error:
+                self._refuse(error)
+                return
+            handover.enter(WAITING, self._now())
+            return
+        if any(isinstance(event, NewDocument) and _has_ios(event) for event in handover.events):
+            # all of its I/O was done at once
+            self._take_over(handover)
+            return
+        why = ended.error or "fio ended before its first I/O"
+        self._refuse(JobFailed(f"The next run failed: {why}."))
+
+    def _check_document_is_late(self) -> None:
+        """An active run that does not report is stopped before the next one starts."""
+        handover = self._next
+        patience_s = LATE_FACTOR * max(1.0, self._sampling.interval_s)
+        if handover is not None and handover.is_held and self._waited_s(handover) > patience_s:
+            self._drop_next()
+            self._stop_first(handover.request)
+
+    def _check_first_io(self, handover: Handover, run: FioRun) -> None:
+        reported = any(isinstance(e, NewDocument) and _has_ios(e) for e in handover.events)
+        if reported or run.has_done_io():
+            handover.first_io_ms = self._context.clock.wall_ms()
+            self._take_over(handover)
+        elif self._waited_s(handover) > FIRST_IO_TIMEOUT_S:
+            self._take_over(handover)
+
+    def _take_over(self, handover: Handover) -> None:
+        active = self._current.fio
+        handover.enter(TAKING_OVER, self._now())
+        if active is not None:
+            active.stop()
+
+    def _waited_s(self, handover: Handover) -> float:
+        return (self._now() - handover.since_ns) / 1e9
+
+    def document_read(self) -> None:
+        """A document of the active run was read just now: the moment to start the next one."""
+        handover, active = self._next, self._current.fio
+        if active is None or active.stopping or handover is None:
+            return
+        if handover.state == WAITING and handover.is_held:
+            self._go(handover)
+
+    def _go(self, handover: Handover) -> None:
+        run = handover.run
+        assert run is not None
+        message = self._own_cpus.for_job(run.prepared.text, self._context.disks())
+        if message:
+            self._context.notice("info", message)
+        self._sampling.begin_handover()
+        run.start_run(self._now())
+        handover.enter(STARTED, self._now())
+
+    # -- ending
+
+    def active_ended(self, failed: bool) -> Handover | None:
+        """The active run has ended: the handover whose run is the active one from now on."""
+        handover = self._next
+        if handover is None:
+            return None
+        if handover.state == PREPARING:
+            handover.thread.join()
+            self._take_prepared(handover)
+            handover = self._next
+        if handover is None or handover.state == PREPARING:
+            return None
+        if failed and handover.state in (LAYING_OUT, WAITING):
+            self.drop()
+            return None
+        if handover.state == WAITING:
+            self._go(handover)
+        self._next = None
+        self._sampling.end_handover()
+        return handover
+
+    def stop(self, hard: bool) -> None:
+        """Stop the next run, too; what has done no I/O yet is dropped."""
+        self._later = None
+        handover = self._next
+        if handover is not None and handover.state == TAKING_OVER and handover.run is not None:
+            handover.run.stop(hard)
+        else:
+            self.drop()
+
+    def drop(self) -> None:
+        """Forget the next run. One that is being prepared is forgotten at the end of that."""
+        self._later = None
+        handover = self._next
+        if handover is not None and handover.state == PREPARING:
+            handover.thread.join()
+        self._drop_next()
+
+    def _drop_next(self) -> None:
+        """End the next run's processes without a word; its files go, the active one's stay."""
+        handover, self._next = self._next, None
+        if handover is None:
+            return
+        self._sampling.end_handover()
+        run, files = handover.run, self._preparation.scratch.take_beside()
+        if run is None:
+            if files is not None:
+                files.close()
+            return
+        if handover.state == LAYING_OUT:
+            self._preparation.budget.end_beside(run.bytes_written_in(LAYOUT))
+        elif handover.state in (STARTED, TAKING_OVER):
+            self._preparation.budget.end_beside(run.bytes_written())
+        if run.guard_pid is None:
+            _close(run, files)
+        else:
+            # its guard, told to end by the closed pipe, would remove files that others use
+            run.stop(hard=True)
+            self._dropped.append((run, files))
+
+    def close(self) -> None:
+        """Nothing of a next run is left."""
+        self.drop()
+        while self._dropped:
+            _close(*self._dropped.pop())
+
+    def _now(self) -> int:
+        return self._context.clock.monotonic_ns()
+
+
+def _close(run: FioRun, files: SharedScratch | None) -> None:
+    run.close()
+    if files is not None:
+        files.close()
+
+
+def _has_ended(run: FioRun) -> bool:
+    return any(isinstance(event, PhaseFinished) for event in run.poll())
+
+
+def _has_ios(event: NewDocument) -> bool:
+    return any(part.issued for job in event.status.jobs for part in job.directions.values())
+
+
+def overlap_s(before: FioRun, first_io_ms: float | None) -> float | None:
+    """For how long both did I/O: from the next run's first I/O, which was noticed at
+    ``first_io_ms`` of the wall clock (``None``: not yet), to the last one of the run ``before`` by
+    fio's figures. Below 0: neither did. ``None``: not known."""
+    last, earlier = before.last_status, before.status_before
+    if first_io_ms is None or last is None or earlier is None:
+        return None
+    worked_ms = _runtime_ms(last) - _runtime_ms(earlier)
+    end_ms = earlier.timestamp_ms + worked_ms if worked_ms >= 0 else last.timestamp_ms
+    return (min(end_ms, last.timestamp_ms) - first_io_ms) / 1000
+
+
+def _runtime_ms(status: FioStatus) -> int:
+    return max(
+        (part.runtime_ms for job in status.jobs for part in job.directions.values()), default=0
+    )
