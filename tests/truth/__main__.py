@@ -97,6 +97,7 @@ class Worst:
         self._found: dict[str, tuple[float, str, int]] = {}
         self._failed: list[str] = []
         self._jobs = self._rows = self._possible = self._marked = self._wrong = 0
+        self._marked_bytes = 0
 
     def take(self, job: jobs.Job, outcome: fio_runs.Run | str) -> None:
         """Compare one run."""
@@ -105,10 +106,11 @@ class Worst:
             self._failed.append(f"{job.name}: {outcome}")
             return
         possible = oracle.could_be_true(outcome.rows, outcome)
-        marked = [row for row in possible if oracle.marked(row)]
+        marked = [row for row in possible if oracle.marked(row, "I/Os")]
         self._rows += len(outcome.rows)
         self._possible += len(possible)
         self._marked += len(marked)
+        self._marked_bytes += sum(map(oracle.marked, possible)) - len(marked)
         above: dict[str, oracle.Error] = {}
         for error in oracle.errors(outcome):
             worst, of, count = self._found.get(error.figure, (-1.0, "", 0))
@@ -129,7 +131,7 @@ class Worst:
         share = self._marked / max(1, self._possible)
         print(f"\n{version}: {self._jobs} jobs, {self._rows} rows; {self._wrong} jobs have a wrong "
               f"figure; marked {self._marked} of {self._possible} rows that could be true "
-              f"({100 * share:.1f} %)\n")  # fmt: skip
+              f"({100 * share:.1f} %), {self._marked_bytes} more in bytes alone\n")  # fmt: skip
         print(f"{'figure':<15} {'compared':>8} {'worst':>9} {'bound':>7}  where")
         bad = share > MARKED_SHARE
         for figure, check in oracle.CHECKS.items():

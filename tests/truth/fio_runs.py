@@ -36,11 +36,12 @@ class Io:
 
 @dataclass(slots=True)
 class Run:
-    """What one job gave: iopstui's rows and message, each section's logs by kind of latency."""
+    """What one job gave: iopstui's rows, its word on the steady state, and each section's logs by
+    kind of latency."""
 
     job: Job
     rows: list[Object]
-    message: str
+    steady: Object
     logs: dict[str, dict[str, list[Io]]] = field(default_factory=dict)
 
 
@@ -75,7 +76,8 @@ def run(job: Job, fio: str, place: Path, target: str) -> Run:
     if not rows_with_fio or (process.returncode and not job.kill_s):
         raise RuntimeError(f"iopstui ended with {process.returncode}: {message}")
     logs = _logs(place) if job.logs else {"device": {"device": counted}}
-    return Run(job, rows_with_fio, message, logs)
+    said = [event for event in events if event["event"] == "steady_state"]
+    return Run(job, rows_with_fio, said[-1] if said else {"steady": None}, logs)
 
 
 def _poll(process: subprocess.Popen[bytes], device: str, ios: list[Io]) -> None:

@@ -13,12 +13,16 @@ from fio_runs import DIRECTIONS, Io, Object, Run
 EDGE_S = 0.006
 """fio counts a row's I/Os and reads the clock so far apart; its logs are in milliseconds, and a
 device's counts in steps of 5 ms."""
-EDGES = tuple(n / 400 for n in range(-8, 9))
+EDGES = tuple(n / 800 for n in range(-16, 17))
 """Edges of the windows whose latencies are compared; they have as many I/Os as the row."""
 SLACK = 2
 """I/Os more or less that are no error."""
+FEW = 100
+"""Of fewer I/Os one at an edge makes a difference to their mean."""
 ENOUGH = {50.0: 20, 99.0: 500, 99.9: 10_000}
 """Fewer samples say nothing of a percentile."""
+ROUGHLY_S = 0.5
+"""Sections that begin or end less far apart make no stages."""
 NO_MARKS = {"FINAL", "NO_LATENCY", "SOME_LATENCY", "SUBMITTED", "WRONG_LATENCY"}
 """Flags that don't say that a row's I/Os and bytes may be wrong."""
 
@@ -44,6 +48,7 @@ CHECKS = {
     "run I/Os": Check(0, "I/Os of all rows against the lines of the logs"),
     "run bytes": Check(0, "bytes of all rows against the logs"),
     "run mean": Check(1e-4, "joined means of all rows against the logs"),
+    "steady": Check(0, "whether the run was steady by SNIA's rule, against the rounds of its logs"),
     "run percentile": Check(0.008, "p50, p99, p99.9 of all rows' histograms against the logs"),
 }
 
@@ -84,11 +89,17 @@ class Series:
         lowest, highest = self.between(begin - EDGE_S, end + EDGE_S)
         return self.bytes[high] - self.bytes[low], self.bytes[highest] - self.bytes[lowest]
 
-    def candidates(self, begin: float, end: float, count: float) -> list[list[int]]:
+    def candidates(self, begin: float, end: float, count: int) -> list[list[int]]:
         """The sorted latencies of those windows about these seconds that have that many I/Os."""
-        windows = {self.between(begin + a, end + b) for a in EDGES for b in EDGES}
-        close = [w for w in windows if abs(w[1] - w[0] - count) <= max(1.0, 0.01 * count)]
-        return [sorted(self.ns[low:high]) for low, high in close]
+        lows = {self.between(begin + edge, end)[0] for edge in EDGES}
+        lowest, highest = (self.between(begin, end + edge)[1] for edge in (EDGES[0], EDGES[-1]))
+        close = [
+            (low, low + n)
+            for low in lows
+            for n in ({count} if count > FEW else {count - 1, count, count + 1})
+            if lowest <= low + n <= highest
+        ]
+        return [sorted(self.ns[low:high]) for low, high in close if high > low]
 
 
 def errors(run: Run) -> Iterator[Error]:
@@ -101,6 +112,7 @@ def errors(run: Run) -> Iterator[Error]:
                     yield error
     if run.job.logs and not run.job.ramps:
         yield from _run_errors(run, truth)
+        yield from _steadiness(run, truth)
 
 
 class Truth:
@@ -252,6 +264,34 @@ def _run_errors(run: Run, truth: Truth) -> Iterator[Error]:
         parts_of = [row["fio"][direction] for row in run.rows if row["fio"][direction]]
         if parts_of:
             yield from _run_percentiles(truth, direction, parts_of)
+
+
+def _steadiness(run: Run, truth: Truth) -> Iterator[Error]:
+    """SNIA's rule on the last five rounds of a constant load; one with stages, all of which are
+    constant, must not be called unsteady."""
+    said, series = run.steady["steady"], truth.series()
+    if said is None:
+        return
+    ends = [truth.series("", name).ends for name in run.logs]
+    starts = [truth.series("", name).first_s for name in run.logs]
+    if max(starts) - min(starts) > ROUGHLY_S or max(e[-1] for e in ends) - min(
+        e[-1] for e in ends
+    ) > ROUGHLY_S:  # fmt: skip
+        yield Error("steady", float(said is False), "stages")
+        return
+    round_s, truths = run.steady["round_s"], set()
+    for shift in (0.0, 0.2, 0.4, 0.6):
+        end = truth.last_s - shift * round_s
+        if shift and end - 5 * round_s < series.first_s:
+            break
+        counts = [
+            series.between(end - n * round_s, end - (n - 1) * round_s) for n in range(5, 0, -1)
+        ]
+        rates = [high - low for low, high in counts]
+        mean = sum(rates) / 5
+        slope = abs(sum((n - 2) * rate for n, rate in enumerate(rates))) / 10 * 4 / mean
+        truths.add((max(rates) - min(rates)) / mean <= 0.2 and slope <= 0.1)
+    yield Error("steady", float(said not in truths), "its rounds, or others a little earlier")
 
 
 def _run_percentiles(truth: Truth, direction: str, parts: Sequence[Object]) -> Iterator[Error]:

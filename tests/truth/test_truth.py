@@ -22,7 +22,8 @@ def made_run() -> fio_runs.Run:
         for n in range(1, 5 * RATE + 1)
     ]
     rows = [_row(number, ios[number * RATE : (number + 1) * RATE]) for number in range(5)]
-    return fio_runs.Run(job, rows, "", {"a": {"clat": ios}})
+    steady = {"steady": True, "round_s": 1.0}
+    return fio_runs.Run(job, rows, steady, {"a": {"clat": ios}})
 
 
 def _row(number: int, ios: list[fio_runs.Io]) -> fio_runs.Object:
@@ -82,6 +83,12 @@ def test_errors_of_sections_starts_and_histograms_are_found() -> None:
     for row in run.rows:
         row["fio"]["read"]["bins"] = {"110000": RATE}
     assert wrong_figures(run) == {"run percentile"}
+
+
+def test_a_wrong_word_on_the_steady_state_is_found() -> None:
+    run = made_run()
+    run.steady["steady"] = False
+    assert wrong_figures(run) == {"steady"}
 
 
 def test_marked_rows_are_counted_and_not_judged() -> None:
