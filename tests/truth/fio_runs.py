@@ -9,10 +9,10 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,13 @@ from jobs import Job
 
 Object = dict[str, Any]
 LOG = re.compile(r"(.+)_(clat|lat)\.\d+\.log")
-POLL_S = 0.005
+COUNTING = """
+import sys, time
+while True:
+    with open(sys.argv[1]) as stat:
+        print(time.time(), stat.read().strip(), "end.", flush=True)
+    time.sleep(0.005)
+"""
 DIRECTIONS = ("read", "write", "trim")
 
 
@@ -61,36 +67,42 @@ def run(job: Job, fio: str, place: Path, target: str) -> Run:
         process = subprocess.Popen(
             command, stdout=rows, stderr=messages, stdin=subprocess.DEVNULL, env=environment
         )
-        counted: list[Io] = []
-        if not job.logs:
-            poll = threading.Thread(target=_poll, args=(process, Path(target).name, counted))
-            poll.start()
-        if job.kill_s:
-            _kill_fio(process, place / "rows", job.kill_s)
-        process.wait()
-        if not job.logs:
-            poll.join()
+        with _counting(target, place / "counts") if not job.logs else contextlib.nullcontext():
+            if job.kill_s:
+                _kill_fio(process, place / "rows", job.kill_s)
+            process.wait()
     message = (place / "messages").read_text()
     events = [json.loads(line) for line in (place / "rows").read_text().splitlines()]
     rows_with_fio = [e for e in events if e["event"] == "frame" and e["fio"]]
     if not rows_with_fio or (process.returncode and not job.kill_s):
         raise RuntimeError(f"iopstui ended with {process.returncode}: {message}")
-    logs = _logs(place) if job.logs else {"device": {"device": counted}}
+    logs = _logs(place) if job.logs else {"device": {"device": _counted(place / "counts")}}
     said = [event for event in events if event["event"] == "steady_state"]
     return Run(job, rows_with_fio, said[-1] if said else {"steady": None}, logs)
 
 
-def _poll(process: subprocess.Popen[bytes], device: str, ios: list[Io]) -> None:
-    """Count a device's reads, for jobs that fio logs nothing of."""
-    before = None
-    while process.poll() is None:
-        fields = Path(f"/sys/block/{device}/stat").read_text().split()
-        now, reads, size = time.time(), int(fields[0]), 512 * int(fields[2])
-        if before is not None and reads > before[0]:
-            count = reads - before[0]
-            ios += [Io(now, 0, "read", (size - before[1]) // count)] * count
-        before = reads, size
-        time.sleep(POLL_S)
+@contextlib.contextmanager
+def _counting(device: str, path: Path) -> Iterator[None]:
+    """Write a device's counters every 5 ms, in a process of its own."""
+    stat = f"/sys/block/{Path(device).name}/stat"
+    with path.open("w") as file:
+        process = subprocess.Popen([sys.executable, "-c", COUNTING, stat], stdout=file)
+        try:
+            yield
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def _counted(path: Path) -> list[Io]:
+    """The reads between each two readings of the counters."""
+    readings = [line.split() for line in path.read_text().splitlines() if line.endswith(".")]
+    ios: list[Io] = []
+    for before, now in pairwise(readings):
+        count = int(now[1]) - int(before[1])
+        size = 512 * (int(now[3]) - int(before[3]))
+        ios += [Io(float(now[0]), 0, "read", size // count) for _ in range(count)]
+    return ios
 
 
 def _kill_fio(process: subprocess.Popen[bytes], rows: Path, after_s: float) -> None:
