@@ -23,7 +23,7 @@ ENOUGH = {50.0: 20, 99.0: 500, 99.9: 10_000}
 """Fewer samples say nothing of a percentile."""
 ROUGHLY_S = 0.5
 """Sections that begin or end less far apart make no stages."""
-NO_MARKS = {"FINAL", "NO_LATENCY", "SOME_LATENCY", "SUBMITTED", "WRONG_LATENCY"}
+NO_MARKS = {"FINAL", "NO_LATENCY", "SOME_LATENCY", "SUBMITTED", "WRONG_LATENCY", "APART"}
 """Flags that don't say that a row's I/Os and bytes may be wrong."""
 
 
