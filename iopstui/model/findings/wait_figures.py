@@ -51,10 +51,12 @@ def layers_down_from(name: str, evidence: Evidence) -> set[str]:
     return layers
 
 
-def ios_outside(waits: Waits, names: set[str]) -> float:
-    """I/Os that are in none of these layers and don't wait for a CPU."""
+def ios_above(waits: Waits, names: set[str], writes: bool) -> float:
+    """I/Os that may wait above these layers: not in them, nor for a CPU, nor in an unknown place.
+    Those in the page cache may if the job ``writes``."""
     inside = sum(ios for name, ios in waits.layers.items() if name in names)
-    return waits.ios - inside - (waits.cpu or 0.0)
+    elsewhere = (waits.cpu or 0.0) + waits.unsent + waits.unknown
+    return waits.ios - inside - elsewhere - (0.0 if writes else waits.cache)
 
 
 def cpu_wait_share(waits: Waits) -> float:

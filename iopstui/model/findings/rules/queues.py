@@ -25,7 +25,7 @@ from iopstui.model.findings.finding import Finding, device_names_text
 from iopstui.model.findings.wait_figures import (
     devices_above,
     frame_waits,
-    ios_outside,
+    ios_above,
     jobs_wait_for_cpus,
     layers_down_from,
     mean_waits,
@@ -98,7 +98,7 @@ def _waits_for_limit(
     """A limit that is known leaves no doubt, also at depth 1."""
     name, io_limit, rate = limit
     inside = layers_down_from(name, evidence)
-    waiting = [ios_outside(waits, inside) for waits in waits_by_frame]
+    waiting = [ios_above(waits, inside, evidence.shape.writes) for waits in waits_by_frame]
     pairs = zip(waiting, waits_by_frame, strict=True)
     if any(part < max(MIN_WAITING / 2, MIN_WAITING_SHARE * waits.ios) for part, waits in pairs):
         return None

@@ -57,6 +57,15 @@ def test_a_limit_of_the_own_cgroup_is_named() -> None:
     assert found.advice == "lift it: echo '254:0 riops=max' > /sys/fs/cgroup/work/io.max"
 
 
+@pytest.mark.parametrize("place", ["unsent", "cache", "unknown"])
+def test_ios_that_were_not_sent_to_a_disk_do_not_wait_for_its_limit(place: str) -> None:
+    """A neighbour in the same cgroup reaches it."""
+    evidence = waiting(states={"vda": DeviceState(limits=(LIMIT,))})
+    waits = Waits(32.0, 0.0, 0.0, {"vda": 0.0}, None, None, 0.0)
+    frames = [replace(f, waits=replace(waits, **{place: 32.0})) for f in evidence.frames]
+    assert waits_above_device(replace(evidence, frames=tuple(frames))) is None
+
+
 def test_of_two_limits_the_one_that_binds_is_named() -> None:
     """At 976 reads/s of 4 KiB, riops=1100 is near and rbps=4,000,000 is reached."""
     near, binds = replace(LIMIT, value=1_100), IoLimit("/work", "io.max", "rbps", 4_000_000)
