@@ -42,7 +42,11 @@ SYNC_FLUSHES, SYNC_WRITES, SYNC_BYTES = 3.0, 4.0, 64 << 10
 OTHER_FLUSHES_S = 2.0
 METADATA_SHARE, METADATA_IOS, METADATA_BYTES = 0.25, 50.0, 2 << 20
 """What a file system may write for a job's writes: a share of them, and so much a second."""
+MOVE_DATA = ("btrfs", "bcachefs", "f2fs", "nilfs2", "zfs")
+"""File systems that write data elsewhere each time, with trees of blocks that point to it."""
 LARGEST_REQUEST = 1280 << 10
+DIRTY_S = 30.0
+"""The kernel writes dirty pages after this time at the latest (vm.dirty_expire_centisecs)."""
 PAGE = 4096
 NAMED_SHARE = 0.2
 
@@ -128,12 +132,14 @@ def _together(flows: Flows) -> Flow:
 @dataclass(frozen=True, slots=True)
 class JobLimits:
     """What decides how much I/O a job can cause beyond its own: its ``shape``, whether it works on
-    ``files``, whether their file system ``journals_data``, the largest request of the devices in
-    bytes, and bytes of buffered writes that may still reach them per second."""
+    ``files``, whether their file system ``journals_data`` or never writes in place
+    (``moves_data``), the largest request of the devices in bytes, and bytes of buffered writes that
+    may still reach them per second."""
 
     shape: JobShape
     files: bool = False
     journals_data: bool = False
+    moves_data: bool = False
     largest_request: float = LARGEST_REQUEST
     dirty_bytes_s: float = inf
 
@@ -168,6 +174,8 @@ class JobLimits:
     def _most_writes(self, own: Flow, fio: FioInterval) -> Flow:
         if not self.shape.writes and not own.ios_s:
             return Flow(METADATA_IOS, PAGE * METADATA_IOS, inf) if self.files else NOTHING
+        if self.moves_data:
+            return UNLIMITED
         if self.shape.direct is not True:
             return Flow(inf, self.dirty_bytes_s, inf)
         syncs_s = self._syncs_s(fio)
@@ -307,6 +315,7 @@ def job_limits(evidence: Evidence, frames: Sequence[Frame]) -> JobLimits:
         evidence.shape,
         files=bool(mounts),
         journals_data=any(mount.journals_data for mount in mounts),
+        moves_data=any(mount.fstype in MOVE_DATA for mount in mounts),
         largest_request=min(requests, default=LARGEST_REQUEST),
         dirty_bytes_s=_dirty_bytes_s(evidence, frames),
     )
@@ -314,21 +323,30 @@ def job_limits(evidence: Evidence, frames: Sequence[Frame]) -> JobLimits:
 
 def _dirty_bytes_s(evidence: Evidence, frames: Sequence[Frame]) -> float:
     """The most bytes per second of the job's buffered writes that can reach the devices in these
-    frames: what it has written since its beginning, less what they wrote before. The kernel writes
-    dirty pages after 30 s at the latest (vm.dirty_expire_centisecs), and no more are kept here."""
+    frames: the pages that it has written since its beginning, less what they wrote before."""
     seconds = sum(frame.seconds or 0.0 for frame in frames)
-    names = [device.name for device in evidence.devices]
-    if not seconds or evidence.uncounted_targets:
+    begun = next((frame for frame in evidence.frames if frame.fio is not None), None)
+    if not seconds or begun is None or evidence.uncounted_targets:
         return inf
+    elapsed_s = begun.fio.elapsed_s if begun.fio is not None else None
+    if (elapsed_s or 0.0) > 2.0 and frames[-1].t - begun.t < DIRTY_S:
+        return inf  # what it wrote before is not known
+    names = [device.name for device in evidence.devices]
     dirty = 0.0
     for frame in evidence.frames:
         if frame.fio is not None:
             parts = (frame.fio.directions.get(name) for name in (WRITE, MIXED))
-            dirty += sum(SLACK * part.bytes for part in parts if part is not None)
+            dirty += sum(SLACK * _page_bytes(part) for part in parts if part is not None)
         disk = frame.combined(names)
         if disk is not None and frame.t < frames[0].t:
             dirty = max(0.0, dirty - (disk.w_bytes_s or 0.0) * disk.seconds)
     return dirty / seconds
+
+
+def _page_bytes(part: DirectionInterval) -> float:
+    """Bytes of the pages that these writes touch; one that is smaller than a page may touch two."""
+    size = part.bytes / part.ios if part.ios else 0.0
+    return max(float(part.bytes), 2.0 * PAGE * part.ios if size % PAGE else 0.0)
 
 
 @dataclass(frozen=True, slots=True)

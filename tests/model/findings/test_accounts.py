@@ -142,6 +142,31 @@ def test_written_back_is_no_more_than_was_written() -> None:
     assert share(5, 1_000, 9_000) == pytest.approx(1 - 8 / 3 * 1.05**2 / 9, abs=0.01)
 
 
+def test_pages_that_are_written_in_parts_are_written_whole() -> None:
+    frames = seconds(3, interval=fio(1_000, size=512, direction="write"),
+                     disks={"vda": disk(0, 1_000)})  # fmt: skip
+    evidence = Evidence(tuple(frames), devices=[device()], shape=BUFFERED)
+    assert shares_of(evidence).most == 0
+
+
+def test_what_was_written_before_the_frames_is_not_known() -> None:
+    """After a setting is changed the rules see the frames since then alone."""
+    late = replace(fio(10, direction="write"), elapsed_s=60)
+    frames = seconds(4, interval=late, disks={"vda": disk(0, 9_000)})
+    evidence = Evidence(tuple(frames), devices=[device()], shape=BUFFERED)
+    assert shares_of(evidence).most == 0
+    from_the_start = [replace(one, fio=fio(10, direction="write")) for one in frames]
+    assert shares_of(replace(evidence, frames=tuple(from_the_start))).bytes_s > 0.9
+
+
+def test_file_systems_that_never_write_in_place_may_write_much() -> None:
+    rates = disk(0, 5_000)
+    moving = account(rates, fio(1_000, direction="write"), WRITER, files=True, moves_data=True)
+    assert moving.all_others.ios_s == 0
+    reading = account(rates, fio(1_000), DIRECT, files=True, moves_data=True)
+    assert reading.others[WRITES].ios_s > 4_900
+
+
 def test_the_disk_below_is_compared_with_the_layer_above_it() -> None:
     links = (DeviceLinks("dm-0", ("vda",)), DeviceLinks("vda"))
     frames = seconds(3, interval=fio(500), links=links,

@@ -208,9 +208,11 @@ def no_completions(evidence: Evidence) -> Finding | None:
     elif in_flight:
         why, advice = "it does not answer", "see the kernel's log: dmesg"
     else:
+        limited = any(state.limits for state in evidence.conditions.devices.values())
         why = (
-            "the job waits in the kernel (state D) before its I/O reaches a device; a file system "
-            "may be frozen (fsfreeze), or its journal may be stuck"
+            "the job waits in the kernel (state D) before its I/O reaches a device; "
+            + ("a cgroup's limit may hold it, or " * limited)
+            + "a file system may be frozen (fsfreeze), or its journal may be stuck"
         )
         advice = "see the kernel's log (dmesg); fsfreeze -u MOUNTPOINT ends a freeze"
     return Finding(
