@@ -1,28 +1,58 @@
-"""Which devices a process has files on: whom a finding may accuse."""
+"""On which devices a process has its files: whom a finding may accuse."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
-from iopstui.linux.devices.open_devices import devices_of
+from iopstui.linux.devices.open_devices import OpenDevices, sole_devices
 from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
 
+DEVICES = {
+    device.name: device
+    for device in (
+        BlockDevice("sdx", "/dev/sdx", 65, 0, "scsi", None),
+        BlockDevice("sdx1", "/dev/sdx1", 65, 1, "partition", None, disk="sdx"),
+        BlockDevice("sdx2", "/dev/sdx2", 65, 2, "partition", None, disk="sdx"),
+        BlockDevice("sdy", "/dev/sdy", 65, 16, "scsi", None),
+    )
+}
+MOUNTS = """\
+25 1 65:1 / / rw - ext4 /dev/sdx1 rw
+26 25 65:2 / /data rw - ext4 /dev/sdx2 rw
+27 25 65:16 / /other rw - xfs /dev/sdy rw
+28 25 0:30 / /tmp rw - tmpfs tmpfs rw
+"""
+READ, WRITE, BOTH = "0100000", "0100001", "0100002"
 
-def test_a_file_open_for_reading_puts_a_process_on_its_disk(tmp_path: Path) -> None:
-    number = os.stat(tmp_path).st_dev
-    disk = BlockDevice("sdx", "/dev/sdx", 7999, 0, "scsi", None)
-    part = BlockDevice("sdx1", "/dev/sdx1", os.major(number), os.minor(number), "partition", None,
-                       disk="sdx")  # fmt: skip
-    other = BlockDevice("sdy", "/dev/sdy", 7999, 16, "scsi", None)
-    devices = {device.name: device for device in (disk, part, other)}
-    (tmp_path / "data").write_text("x")
-    with open(tmp_path / "data"):
-        assert devices_of(os.getpid(), devices, Roots()) == {"sdx1", "sdx"}
-    del devices["sdx1"]
-    assert devices_of(os.getpid(), devices, Roots()) == frozenset()
+
+def process(proc: Path, *files: tuple[str, int, str]) -> Roots:
+    """A process with these files open: path, number of the mount, flags."""
+    place = proc / "7"
+    (place / "fd").mkdir(parents=True)
+    (place / "fdinfo").mkdir()
+    (place / "mountinfo").write_text(MOUNTS)
+    for number, (path, mount, flags) in enumerate(files):
+        (place / "fd" / f"{number}").symlink_to(path)
+        (place / "fdinfo" / f"{number}").write_text(f"pos:\t0\nflags:\t{flags}\nmnt_id:\t{mount}\n")
+    return Roots(proc=proc)
+
+
+def test_a_log_on_another_disk_leaves_no_doubt_about_what_is_read(tmp_path: Path) -> None:
+    roots = process(tmp_path, ("/data/a", 26, READ), ("/other/log", 27, WRITE))
+    assert sole_devices(7, DEVICES, roots) == ({"sdx2", "sdx"}, {"sdy"})
+    assert OpenDevices(DEVICES, roots).of_process(f"{tmp_path}/7") == {"sdx2", "sdx", "sdy"}
+
+
+def test_files_on_two_disks_prove_nothing_of_either(tmp_path: Path) -> None:
+    roots = process(tmp_path, ("/data/a", 26, BOTH), ("/other/b", 27, BOTH), ("/tmp/c", 28, BOTH))
+    assert sole_devices(7, DEVICES, roots) == (frozenset(), frozenset())
+
+
+def test_two_partitions_have_their_disk_in_common(tmp_path: Path) -> None:
+    roots = process(tmp_path, ("/data/a", 26, READ), ("/etc/b", 25, READ), ("pipe:[1]", 15, BOTH))
+    assert sole_devices(7, DEVICES, roots) == ({"sdx"}, frozenset())
 
 
 def test_a_process_whose_files_can_not_be_seen_is_on_no_known_disk(tmp_path: Path) -> None:
-    assert devices_of(1, {}, Roots(proc=tmp_path)) is None
+    assert sole_devices(1, {}, Roots(proc=tmp_path)) is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 
 from iopstui.linux.devices.target import device_tree
@@ -18,15 +19,29 @@ from iopstui.linux.sysattr import decode, list_names, read_bytes
 from iopstui.model.block.device import BlockDevice
 
 MAX_FILES = 2000
+_OCTAL = re.compile("[0-7]{1,20}")
 
 
-def devices_of(pid: int, devices: Mapping[str, BlockDevice], roots: Roots) -> frozenset[str] | None:
-    """The block devices that a process has open, or has open files on, with all that lies below
-    them; ``None`` if its files can't be seen."""
+Sole = tuple[frozenset[str], frozenset[str]]
+"""The devices that each file open for reading is on, and the same of those open for writing."""
+
+
+def sole_devices(pid: int, devices: Mapping[str, BlockDevice], roots: Roots) -> Sole | None:
+    """The devices that all files of a process are on, with those below them: what it reads or
+    writes goes there, unless nothing is common. ``None`` if its files can't be seen."""
     place = f"{roots.proc}/{pid}"
     if not os.access(f"{place}/fd", os.R_OK | os.X_OK):
         return None
-    return OpenDevices(devices, roots).of_process(place)
+    files = list(OpenDevices(devices, roots).files(place))
+    reads, writes = (
+        [names for names, access in files if access in (mode, os.O_RDWR)]
+        for mode in (os.O_RDONLY, os.O_WRONLY)
+    )
+    nothing: frozenset[str] = frozenset()
+    return (
+        frozenset.intersection(*reads) if reads else nothing,
+        frozenset.intersection(*writes) if writes else nothing,
+    )
 
 
 class OpenDevices:
@@ -42,18 +57,24 @@ class OpenDevices:
 
     def of_process(self, place: str) -> frozenset[str]:
         """Their names, with all devices below them. ``place`` is the process's directory."""
-        names: set[str] = set()
+        return frozenset(name for names, _ in self.files(place) for name in names)
+
+    def files(self, place: str) -> Iterator[tuple[frozenset[str], int]]:
+        """Each open file's devices with all below them, and its access mode (open(2))."""
         for number in list_names(f"{place}/fd")[:MAX_FILES]:
             try:
                 path = os.readlink(f"{place}/fd/{number}")
             except OSError:
                 continue
+            names: tuple[str, ...] = ()
+            mount, access = _file_info(f"{place}/fdinfo/{number}") if path[:1] == "/" else ("", 0)
             if path.startswith("/dev/"):
                 name = self._finder.by_path(path)
-                names |= {name} if name is not None else set()
+                names = (name,) if name is not None else ()
             elif path.startswith("/"):
-                names.update(self._of_mount(place, _mount_number(f"{place}/fdinfo/{number}")))
-        return frozenset(below for name in names for below in self._tree(name))
+                names = self._of_mount(place, mount)
+            if names:
+                yield frozenset(below for name in names for below in self._tree(name)), access
 
     def _of_mount(self, place: str, number: str) -> tuple[str, ...]:
         text = decode(read_bytes(f"{place}/mountinfo") or b"") if number else ""
@@ -89,8 +110,14 @@ class OpenDevices:
         return self._trees[name]
 
 
-def _mount_number(fdinfo: str) -> str:
-    for line in decode(read_bytes(fdinfo) or b"").splitlines():
-        if line.startswith("mnt_id:"):
-            return line.partition(":")[2].strip()
-    return ""
+def _file_info(fdinfo: str) -> tuple[str, int]:
+    """(number of the mount, access mode) of an open file; ("", O_RDWR) where it is not told."""
+    values = dict(
+        (name, value.strip())
+        for name, _, value in (
+            line.partition(":") for line in decode(read_bytes(fdinfo) or b"").splitlines()
+        )
+    )
+    flags = values.get("flags", "")
+    access = int(flags, 8) & os.O_ACCMODE if _OCTAL.fullmatch(flags) else os.O_RDWR
+    return values.get("mnt_id", ""), access

@@ -101,15 +101,16 @@ class CpuState:
 class ProcessLoad:
     """Bytes per second that a process other than iopstui and its fio reads and writes, over all
     disks (/proc/PID/io). ``group`` is the unit, container or pod that it is in, "" where that is
-    not known. ``devices`` are those that its open files are on, with all that lies below them
-    (``None``: its files can't be seen)."""
+    not known. ``reads_on`` are the devices that all its files open for reading are on, with those
+    below them, ``writes_on`` the same of writing (``None``: its files can't be seen)."""
 
     pid: int
     comm: str
     read_bytes_s: float
     write_bytes_s: float
     group: str = ""
-    devices: frozenset[str] | None = None
+    reads_on: frozenset[str] | None = None
+    writes_on: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

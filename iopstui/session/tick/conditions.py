@@ -112,7 +112,7 @@ class ConditionsReader:
         rates = self._processes.rates()
         if rates is None:
             return None
-        from iopstui.linux.devices.open_devices import devices_of
+        from iopstui.linux.devices.open_devices import sole_devices
 
         excluded = job_pids | {os.getpid()}
         return tuple(
@@ -122,7 +122,7 @@ class ConditionsReader:
                 process.read_s,
                 process.write_s,
                 group_of(process.pid, self._roots),
-                devices_of(process.pid, devices, self._roots),
+                *(sole_devices(process.pid, devices, self._roots) or (None, None)),
             )
             for process in [process for process in rates if process.pid not in excluded][
                 :MAX_PROCESSES

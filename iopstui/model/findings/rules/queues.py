@@ -45,7 +45,9 @@ NEAR_LIMIT = 0.85
 HALF_FULL = 0.6
 NEAR_LIMIT_EACH_SECOND = 0.6
 BINDING_SHARE, BINDING_SECONDS = 0.95, 5
-"""A limit binds where the median of the last seconds reaches this part of it."""
+"""A limit below a layer binds where the median of the last seconds reaches this part of it."""
+PASSING_LAYERS = ("LVM", "dm-multipath")
+"""Layers that hold no I/O themselves."""
 BLOCKED_SHARE = 0.3
 """Jobs that spend this part of the time waiting in io_submit submit as if they were synchronous."""
 COST_ADVICE = "see io.cost.qos and io.weight of the cgroup"
@@ -205,12 +207,16 @@ def limit_reached(frames: Sequence[Frame], evidence: Evidence) -> ReachedLimit |
 
 
 def binding_limit(frames: Sequence[Frame], evidence: Evidence) -> ReachedLimit | None:
-    """The same if the limit binds: a rate that something else sets may stand near one as well, but
-    not at it in most seconds."""
+    """The same if the limit binds. A layer above its device may set a rate that is near it as well
+    (dm-delay): then most seconds have to stand at it."""
     limit = limit_reached(frames, evidence)
     if limit is None:
         return None
     name, io_limit, _ = limit
+    above = devices_above(name, evidence)
+    layers = (device.layer for device in evidence.tree if device.name in above)
+    if all(layer in (None, *PASSING_LAYERS) for layer in layers):
+        return limit
     disks = [f.disks[name] for f in evidence.measured[-BINDING_SECONDS:] if name in f.disks]
     rates = [_limited_rate(disk, io_limit.kind) or 0.0 for disk in disks]
     return limit if median(rates) >= BINDING_SHARE * io_limit.value else None

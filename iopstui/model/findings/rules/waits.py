@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from iopstui import format as units
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.findings.accounts import (
+    READS,
     WRITES,
     Account,
     DeviceAccounts,
+    Flows,
     device_accounts,
     kinds_text,
 )
@@ -50,7 +52,7 @@ OTHER_BYTES_S = 16 << 20
 # bytes of a process, as a multiple of those that others move on the device
 MIN_RATE_SHARE, MAX_RATE_FACTOR = 0.3, 3.0
 MAX_NAMED = 2
-UNKNOWN_PROCESS = "; no process seen has a file open on {} and does that much I/O"
+UNKNOWN_PROCESS = "; no process seen does that much I/O and has all its files on {}"
 # seconds after which a neighbour is reported without its name
 NAMELESS_AFTER_SECONDS = 10
 
@@ -258,7 +260,7 @@ def other_program(evidence: Evidence) -> Finding | None:
         f"{units.size(others.bytes_s)}/s of {units.size(whole.bytes_s)}/s): on average they are "
         f"{others.queue:.1f} of the {whole.queue:.1f} requests in it"
     )
-    named = _processes_on(shared.name, processes or (), others.bytes_s)
+    named = _processes_on(shared.name, processes or (), account.others)
     if not named:
         unknown = "" if processes is None else UNKNOWN_PROCESS.format(shared.name)
         written = account.others[WRITES].bytes_s >= others.bytes_s / 2 > 0
@@ -272,8 +274,7 @@ def other_program(evidence: Evidence) -> Finding | None:
     names = " and ".join(f"{load.comm}, PID {load.pid}" for load in named)
     return Finding(
         "neighbour",
-        f"{text}; it may be {loads}, which {'have' if len(named) > 1 else 'has'} a file open on "
-        f"{shared.name}",
+        f"{text}; it may be {loads}, with all open files on {shared.name}",
         f"stop {'them' if len(named) > 1 else 'it'} while you measure: {names}",
     )
 
@@ -303,13 +304,18 @@ def _is_shared(account: Account) -> bool:
     return many and account.others_share.most >= OTHER_IO_SHARE
 
 
-def _processes_on(name: str, processes: Sequence[ProcessLoad], moved: float) -> list[ProcessLoad]:
-    """The processes that have a file open on this device and do a good part of so many bytes per
-    second. /proc/PID/io adds up all disks, so one that moves far more is busy on another."""
-    using = [process for process in processes if name in (process.devices or ())]
-    loads = [(process.read_bytes_s + process.write_bytes_s, process) for process in using]
-    fitting = [
-        pair for pair in loads if MIN_RATE_SHARE <= pair[0] / max(moved, 1.0) <= MAX_RATE_FACTOR
-    ]
-    fitting.sort(key=lambda pair: -pair[0])
-    return [process for _, process in fitting[:MAX_NAMED]]
+def _processes_on(name: str, processes: Sequence[ProcessLoad], others: Flows) -> list[ProcessLoad]:
+    """The processes that do a good part of others' reads or writes on this device, the busiest
+    first. /proc/PID/io adds up all disks, so only one whose files are all on this device counts,
+    and none that moves far more than others do there."""
+    moved = others[READS].bytes_s, others[WRITES].bytes_s
+    fitting = []
+    for process in processes:
+        rates = process.read_bytes_s, process.write_bytes_s
+        places = process.reads_on or (), process.writes_on or ()
+        for rate, theirs, place in zip(rates, moved, places, strict=True):
+            share = rate / theirs if theirs >= MIN_RATE_SHARE * sum(moved) > 0 else 0.0
+            if name in place and MIN_RATE_SHARE <= share <= MAX_RATE_FACTOR:
+                fitting.append((-rate, process))
+                break
+    return [process for _, process in sorted(fitting, key=lambda pair: pair[0])[:MAX_NAMED]]

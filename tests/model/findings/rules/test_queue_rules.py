@@ -175,8 +175,11 @@ def test_a_limit_that_is_near_but_not_reached_is_not_the_cause() -> None:
     """A dm-delay of 40 ms at depth 9 makes 225 I/Os a second, and 240 are allowed."""
     states = {"loop1": DeviceState(limits=(replace(LIMIT, value=440),))}
     near = stacked(conditions=Conditions(1.0, states))
+    assert waits_above_device(near) is not None, "a loop device holds nothing back"
+    upper = replace(near.tree[0], kind="dm", layer="device-mapper")
+    near = replace(near, devices=[upper], tree=(upper, near.tree[1]))
     assert waits_above_device(near) is None
-    assert "in loop2 and not in loop1" in fired(waits_in_layer(near)).text
+    assert "in loop2 (device-mapper) and not in loop1" in fired(waits_in_layer(near)).text
 
 
 def test_direct_io_is_no_advice_where_the_page_cache_answers() -> None:

@@ -207,11 +207,12 @@ def shared(
 def test_another_program_on_the_lower_disk_is_named() -> None:
     # what they do is over all disks: 1.5 GB/s is no neighbour of 6 MB/s
     on_vda, elsewhere = frozenset({"vda1", "vda"}), frozenset({"vdb"})
-    busiest = (ProcessLoad(41, "bash", 1.5e9, 0.0, "", on_vda),
+    busiest = (ProcessLoad(41, "bash", 1.5e9, 0.0, "", on_vda, on_vda),
                ProcessLoad(42, "backup", 7e6, 0.0, "", on_vda),
-               ProcessLoad(43, "sh", 10.0, 0.0, "", on_vda),
-               ProcessLoad(44, "fio", 6.1e6, 0.0, "", elsewhere),
-               ProcessLoad(45, "hidden", 6.1e6, 0.0))  # fmt: skip
+               ProcessLoad(43, "sh", 10.0, 0.0, "", on_vda, on_vda),
+               ProcessLoad(44, "fio", 6.1e6, 0.0, "", elsewhere, on_vda),
+               ProcessLoad(45, "writer", 0.0, 6.1e6, "", on_vda, on_vda),
+               ProcessLoad(46, "hidden", 6.1e6, 0.0))  # fmt: skip
     found = fired(other_program(shared(count=3, conditions=Conditions(1.0, processes=busiest))))
     assert "1.48k of 2.00k I/Os a second on vda are not this job's" in found.text
     assert "they are 5.9 of the 8.0 requests in it" in found.text
@@ -225,7 +226,10 @@ def test_until_it_is_named_it_waits_a_while() -> None:
     unread = fired(other_program(shared(count=10)))
     assert "process" not in unread.text and unread.key == "u"
     none_fits = shared(count=3, conditions=Conditions(1.0, processes=()))
-    assert "no process seen has a file open on vda" in fired(other_program(none_fits)).text
+    assert (
+        "no process seen does that much I/O and has all its files on vda"
+        in fired(other_program(none_fits)).text
+    )
 
 
 @pytest.mark.parametrize(
