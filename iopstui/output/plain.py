@@ -251,7 +251,7 @@ class PlainSink:
             yield f"{event.what}: {100 * quarter // QUARTERS} % of {units.size(event.total)}"
 
     def _frame(self, frame: Frame) -> Iterator[str]:
-        self._total.add(frame.fio)
+        self._total.add_frame(frame)
         yield from self._state(frame)
         self._rates.add(frame, self._devices)
         if self._rates.empty or (self._next_status_t is not None and frame.t < self._next_status_t):

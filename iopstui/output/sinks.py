@@ -48,7 +48,7 @@ class NarratedSink:
             case AnswerGiven():
                 self._answer = event.answer
             case FrameReady():
-                self._total.add(event.frame.fio)
+                self._total.add_frame(event.frame)
                 self._waits.add(event.frame)
             case StepFinished() if event.summary:
                 text = summary_text(event.summary, self._total, self._waits.value, self._answer)

@@ -43,6 +43,7 @@ MAX_ROWS = 16
 # percent of a device's requests that the probe may lack without a word
 SHOWN_MISSING = 0.01
 SHOWN_SLOWEST = 3
+SHOWN_ROWS = 5
 RAMP_WORDS = "was under way when the ramp ended, which is where fio's count begins"
 _GROWN = (
     ("error_entries", "error log entries +{:.0f}"),
@@ -99,7 +100,22 @@ def interruption(summary: Mapping[str, Any]) -> str:
 
 
 def reconciliation(summary: Mapping[str, Any], frames: FramesTotal) -> str:
-    """Do the frames agree with fio's count, by counters that they are not made of?"""
+    """Do the frames agree with fio's count, by counters that they are not made of, and which of
+    them do not hold by themselves?"""
+    return _sum_text(summary, frames) + _rows_text(frames)
+
+
+def _rows_text(frames: FramesTotal) -> str:
+    """The rows whose own figures are not verified; "" if there are none."""
+    texts = []
+    for column, times in frames.checks.doubtful.items():
+        listed = ", ".join(clock(t) for t in times[:SHOWN_ROWS])
+        more = f" and {len(times) - SHOWN_ROWS} more" if len(times) > SHOWN_ROWS else ""
+        texts.append(f"{column} at {listed}{more}")
+    return f" Not verified in single rows: {'; '.join(texts)}." if texts else ""
+
+
+def _sum_text(summary: Mapping[str, Any], frames: FramesTotal) -> str:
     check = certificate(summary, frames)
     ios, moved = _ios(frames.ios), f"{frames.bytes:,} bytes"
     intervals = counted(frames.frames, "interval")

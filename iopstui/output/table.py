@@ -165,7 +165,7 @@ class TableSink:
         self._narrator.close()
 
     def _frame(self, frame: Frame) -> None:
-        self._total.add(frame.fio)
+        self._total.add_frame(frame)
         self._waits.add(frame)
         self._drives.add(frame.nvme)
         self._energy.add(frame)

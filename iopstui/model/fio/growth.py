@@ -40,12 +40,14 @@ class CountsSoFar:
 class Growth:
     """Increase of one direction's counters over one or more rows. ``copied_ios`` and
     ``copied_bytes`` of them are of the window in which fio copied them (interval_time.py).
+    ``stated_bytes`` are those that fio states, also where ``bytes`` is I/Os times their size.
     ``own_bins``: its ``bins``, where no other object shares them."""
 
     ios: int = 0
     bytes: int = 0
     copied_ios: int = 0
     copied_bytes: int = 0
+    stated_bytes: int = 0
     slat: LatencySum | None = None
     clat: LatencySum | None = None
     lat: LatencySum | None = None
@@ -62,6 +64,7 @@ class Growth:
         self.bytes += other.bytes
         self.copied_ios += other.copied_ios
         self.copied_bytes += other.copied_bytes
+        self.stated_bytes += other.stated_bytes
         self.slat = _join(self.slat, other.slat)
         self.clat = _join(self.clat, other.clat)
         self.lat = _join(self.lat, other.lat)
@@ -178,6 +181,7 @@ def row_growth(
             lat=_sum_growth(now.lat, old.lat if old else None),
             bins_of=now.bins_of,
             counted_by=by,
+            stated_bytes=now.io_bytes - (old.io_bytes if old else 0),
         )
         counts.bytes[key] = before + growth.bytes
         if bytes_first and sized is None:

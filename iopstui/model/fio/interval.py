@@ -65,7 +65,9 @@ class FioInterval:
     group of which some sections take none). ``latency_possible`` is False if the latencies would
     need many more I/Os under way than the jobs can have (N = X·R). ``failed`` I/Os ended with an
     error, and the job went on (continue_on_error). ``ios_elsewhere`` and ``bytes_elsewhere``: the
-    rates of I/Os and of bytes are of clearly other seconds than the rest (interval_time.py)."""
+    rates of I/Os and of bytes are of clearly other seconds than the rest (interval_time.py).
+    ``within_depth`` is False if these I/Os would need clearly more under way than the jobs can
+    have, ``bytes_agree`` if the bytes by I/Os and block size are not those that fio states."""
 
     seconds: float | None
     directions: Mapping[str, DirectionInterval]
@@ -88,3 +90,5 @@ class FioInterval:
     failed: int = 0
     ios_elsewhere: bool = False
     bytes_elsewhere: bool = False
+    within_depth: bool = True
+    bytes_agree: bool = True

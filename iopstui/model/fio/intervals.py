@@ -19,6 +19,7 @@ from iopstui.model.fio.counts import (
     active,
     is_single,
     longest_runtime,
+    max_in_flight,
 )
 from iopstui.model.fio.growth import (
     CountsSoFar,
@@ -52,7 +53,6 @@ from iopstui.model.samples import (
     DIRECTIONS,
     MIXED,
     FioStatus,
-    JobStatus,
 )
 
 DUPLICATE_BELOW_S = 0.05
@@ -62,6 +62,9 @@ PARTIAL_S = 0.05
 ELSEWHERE_SHARE = 0.01
 # so many times as many I/Os under way as can be: no error of clocks or counts
 IMPOSSIBLE_FACTOR = 4
+DEPTH_FACTOR = 1.1
+# bytes may be off from I/Os by this share: fio does not read both at the same instant
+BYTES_OFF = 0.1
 # fewer rows are subtracted bucket by bucket
 MIN_PACKED_ROWS = 8
 
@@ -307,10 +310,12 @@ def _interval(
         measures_latency=any(job.measures_latency for job in working),
         counts_submissions=total.counted_by == SUBMISSIONS,
         times_all=_times_all(pairs, jobs),
-        latency_possible=not any(_impossible(pair.now, growth, seconds) for pair, growth in rows),
+        latency_possible=not _exceeds_depth(rows, seconds, IMPOSSIBLE_FACTOR),
         failed=sum(map(_failed, pairs)),
         ios_elsewhere=not windows.sure
         or (windows.differ and total.copied_ios > ELSEWHERE_SHARE * total.ios),
+        within_depth=not _exceeds_depth(rows, seconds, DEPTH_FACTOR),
+        bytes_agree=windows.differ or _bytes_agree(rows, total),
         bytes_elsewhere=windows.differ and total.copied_bytes > ELSEWHERE_SHARE * total.bytes,
     )
 
@@ -347,20 +352,30 @@ def _times_all(pairs: Iterable[RowPair], jobs: Iterable[JobInterval]) -> bool:
     )
 
 
-def _impossible(job: JobStatus, growth: Growth, seconds: float | None) -> bool:
-    """Whether the latencies contradict Little's law grossly. I/Os that end in an interval began at
-    most the longest latency before it, so together they can't have taken longer than the job's
-    depth allows (fio 3.33 with io_uring's sqthread_poll: 1 s each at 36,000 IOPS and depth 8)."""
-    if not seconds or job.in_flight is None:
-        return False
-    if not (job.measures_latency and job.times_all):
-        return False
-    max_total_s = job.in_flight * (seconds + (growth.max_ns or 0) / 1e9)
-    # there clat alone is wrong
-    sums = (latency for latency in (growth.clat, growth.lat) if latency is not None)
-    return any(
-        latency.mean_ns * latency.count / 1e9 > IMPOSSIBLE_FACTOR * max_total_s for latency in sums
-    )
+def _exceeds_depth(
+    rows: Iterable[tuple[RowPair, Growth]], seconds: float | None, factor: float
+) -> bool:
+    """Whether some latencies contradict Little's law by this factor. I/Os that end in an interval
+    began at most the longest latency before it, so together they can't have taken longer than the
+    job's depth allows (fio 3.33 with io_uring's sqthread_poll: 1 s each at 36,000 IOPS and depth
+    8)."""
+    for pair, growth in rows:
+        job = pair.now
+        if not seconds or not job.in_flight or not (job.measures_latency and job.times_all):
+            continue
+        max_total_s = job.in_flight * (seconds + (growth.max_ns or 0) / 1e9)
+        # there clat alone is wrong
+        sums = (latency for latency in (growth.clat, growth.lat) if latency is not None)
+        if any(total.mean_ns * total.count / 1e9 > factor * max_total_s for total in sums):
+            return True
+    return False
+
+
+def _bytes_agree(rows: Iterable[tuple[RowPair, Growth]], total: Growth) -> bool:
+    """Whether fio states about as many bytes as its I/Os have."""
+    in_flight = sum(max_in_flight(pair.now) for pair, _ in rows)
+    slack = in_flight * total.bytes / total.ios if total.ios else 0.0
+    return abs(total.stated_bytes - total.bytes) <= BYTES_OFF * total.bytes + 2 * slack
 
 
 def _job_interval(pair: RowPair, growth: Growth, windows: Windows) -> JobInterval:

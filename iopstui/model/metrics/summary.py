@@ -8,6 +8,8 @@ from typing import Any
 
 from iopstui.model.fio.counts import NOTHING, SUBMISSIONS, completions, counted_by, max_in_flight
 from iopstui.model.fio.interval import FioInterval
+from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.row_checks import RowChecks
 from iopstui.model.samples import DIRECTIONS, MIXED, DirectionStatus, FioStatus, JobStatus
 
 
@@ -130,6 +132,12 @@ class FramesTotal:
         self._bytes: dict[int, int] = {}
         self._counted_by: dict[int, set[str]] = {}
         self._reset: set[int] = set()
+        self.checks = RowChecks()
+
+    def add_frame(self, frame: Frame) -> None:
+        """Count one frame, and check its row."""
+        self.add(frame.fio)
+        self.checks.add(frame)
 
     def add(self, interval: FioInterval | None) -> None:
         """Count one frame's fio interval (``None``: a frame without one)."""
@@ -148,6 +156,7 @@ class FramesTotal:
     def join(self, later: FramesTotal) -> None:
         """Add the counts of another total over the following frames."""
         self.frames += later.frames
+        self.checks.join(later.checks)
         for total, counts in ((self._ios, later._ios), (self._bytes, later._bytes)):
             for index, count in counts.items():
                 total[index] = count + (0 if index in later._reset else total.get(index, 0))

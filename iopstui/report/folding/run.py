@@ -158,7 +158,7 @@ class Run:
         if self.begin is None:
             self.begin = max(0.0, frame.t - (fio.seconds or 0.0))
         self.end = frame.t
-        self.total.add(fio)
+        self.total.add_frame(frame)
         self.probe.add(frame.probe, frame.opened)
         self.waits.add(frame)
         self.energy.add(frame)

@@ -579,3 +579,30 @@ def test_however_it_grew_the_intervals_sum_to_the_whole(steps: list[tuple[int, i
     )
     whole = sum((i.total.iops or 0) * (i.seconds or 0) for i in built)
     assert whole == pytest.approx(ios)
+
+
+def test_more_ios_than_the_depth_allows() -> None:
+    """Depth 1 and 1 ms each: 1000 IOPS at most (N = X·R)."""
+
+    def second(ios: int) -> FioInterval:
+        read = direction(ios, 900, clat=LatencySum(1e6, ios), lat=None)
+        begun = job(0, 0, read=direction(0, 0), in_flight=1, job_start=49_000)
+        now = job(0, 900, read=read, in_flight=1, job_start=49_000)
+        return last([document(49_000, begun), document(50_000, now)])
+
+    assert second(1000).within_depth and not second(1200).within_depth
+    assert second(1200).latency_possible
+
+
+def test_bytes_that_are_not_those_of_the_ios() -> None:
+    """fio 3.36 says when it copied the bytes: at the same time, so they have to agree."""
+
+    def second(moved: int) -> FioInterval:
+        first, then = (
+            job(0, ran, read=direction(ios, ran, io_bytes=4096 * blocks), job_start=49_000)
+            for ran, ios, blocks in ((1000, 1000, 1000), (2000, 2000, 1000 + moved))
+        )
+        return last([document(50_000, first), document(51_000, then)])
+
+    assert second(1000).bytes_agree and second(950).bytes_agree
+    assert not second(800).bytes_agree
