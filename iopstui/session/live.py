@@ -94,6 +94,7 @@ class LiveSession:
         self._sampling = Sampling(
             context, self._current, self.interval_s, sampling.idle_frames,
             sampling.short_first_interval, sampling.volume, sampling.cgroups,
+            sampling.automatic_probe,
         )  # fmt: skip
         self._tunable_changes = TunableChanges(context, self._sampling, knobs)
         self._runs = LazyRuns(
@@ -173,6 +174,7 @@ class LiveSession:
 
     def _request(self, request: JobRequest) -> None:
         """A run begins once the probe counts, so that it counts all of it."""
+        self._sampling.probe.make_way_for_job()
         self._waiting_request = request
         if not self._sampling.probe.is_starting:
             self._begin_waiting_run()
@@ -373,7 +375,8 @@ class LiveSession:
         try:
             context.warn(self._own_cpus.begin())
             context.warn(_no_sum_text(context.target))
-            sampling.probe.switch(self._probe)
+            if self._probe:
+                sampling.probe.switch(self._probe)
             sampling.first()
             while not self._closing:
                 self._wait()

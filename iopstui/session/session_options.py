@@ -20,6 +20,7 @@ class SamplingOptions:
     many of the last seconds are kept, for a recording that is made later. ``probe``: parts of
     the kernel probe to count. ``volume`` is what was bought, if the user says so: findings name
     its limits. ``cgroups``: each sample has the I/O of each cgroup.
+    ``automatic_probe``: latencies are counted while no job runs, where that is possible and cheap.
     """
 
     interval_s: float = 1.0
@@ -29,6 +30,7 @@ class SamplingOptions:
     probe: Sequence[str] = ()
     volume: PromisedFigures | None = None
     cgroups: bool = False
+    automatic_probe: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -166,3 +166,62 @@ def reading(exemplars: tuple[Exemplar, ...] = ()) -> ProbeSample:
         time_ns=1, arrived_ns=1, parts=(LATENCY,), begun=1, device={}, waiting={}, matrix={},
         sizes={}, tasks=(), counts={}, exemplars=exemplars,
     )  # fmt: skip
+
+
+def automatic(probe: SessionProbe) -> SessionProbe:
+    return SessionProbe(probe._context, 1.0, automatic=True)
+
+
+def test_without_a_job_it_is_on_by_itself_and_says_nothing(
+    probe: SessionProbe, told: list[str]
+) -> None:
+    by_itself = automatic(probe)
+    by_itself.adjust(False, None)
+    assert by_itself.parts == (LATENCY,) and (len(Own.made), len(Bpftrace.made)) == (1, 0)
+    by_itself.make_way_for_job()
+    assert Own.made[0].closed and not by_itself.is_starting
+    for job_runs in (False, True, True, False, False):
+        by_itself.adjust(job_runs, 50.0)
+        assert by_itself.parts == ()
+    by_itself.adjust(False, 50.0)
+    assert by_itself.parts == (LATENCY,) and len(Own.made) == 2 and told == []
+
+
+def test_it_is_not_on_by_itself_at_high_rates(probe: SessionProbe) -> None:
+    by_itself = automatic(probe)
+    rates = (100_001.0, 99_000.0, 51_000.0, 49_000.0, 99_000.0, 100_001.0)
+    counted = []
+    for ios_s in rates:
+        by_itself.adjust(False, ios_s)
+        counted.append(bool(by_itself.parts))
+    assert counted == [False, False, False, True, True, False]
+
+
+def test_what_somebody_has_switched_is_not_changed_by_itself(probe: SessionProbe) -> None:
+    by_itself = automatic(probe)
+    by_itself.switch(())
+    by_itself.adjust(False, 1.0)
+    assert by_itself.parts == ()
+    by_itself.switch((LATENCY,))
+    by_itself.make_way_for_job()
+    by_itself.adjust(True, 1e6)
+    assert by_itself.parts == (LATENCY,)
+
+
+def test_without_a_right_it_stays_off_and_silent(
+    probe: SessionProbe, told: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Own, "why", "only root may load BPF programs")
+    by_itself = automatic(probe)
+    for _ in range(3):
+        by_itself.adjust(False, 1.0)
+    assert by_itself.parts == () and Bpftrace.made == [] and told == []
+    assert by_itself.why_off == "only root may load BPF programs"
+
+
+def test_everything_without_bpftrace_is_latencies(
+    probe: SessionProbe, told: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(availability, "why_no_probe", lambda *_: ("no bpftrace", "get it"))
+    assert begun(probe, (LATENCY, WAY)) == (1, 0) and probe.parts == (LATENCY,)
+    assert told[-1] == "only latencies are counted: no bpftrace"

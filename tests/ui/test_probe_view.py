@@ -116,21 +116,27 @@ async def test_the_probe_s_percentiles_are_shown_beside_fio_s() -> None:
         await pilot.press("escape")
 
 
-async def test_a_key_chooses_what_is_counted() -> None:
+async def test_a_key_switches_the_probe_and_asks_nothing() -> None:
     app = make()
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
-        await pilot.press("P")
+        fake: fakes.FakeController = app.fake  # type: ignore[attr-defined]
+        for parts in ((LATENCY,), ()):
+            await pilot.press("P")
+            await settle(pilot)
+            assert fake.calls[-1] == ("probe", parts) and app.screen is app.dashboard
+
+
+async def test_the_palette_chooses_what_is_counted() -> None:
+    app = make()
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        await app.run_action("do('probe_parts', 0)")
         await settle(pilot)
         await pilot.press("down", "enter")
         await settle(pilot)
         fake: fakes.FakeController = app.fake  # type: ignore[attr-defined]
-        assert ("probe", (LATENCY,)) in fake.calls
-        await pilot.press("P")
-        await settle(pilot)
-        await pilot.press("up", "enter")
-        await settle(pilot)
-        assert fake.calls[-1] == ("probe", ())
+        assert fake.calls[-1] == ("probe", (LATENCY,))
 
 
 def test_processes_are_of_all_disks_without_the_probe() -> None:

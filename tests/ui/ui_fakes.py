@@ -195,6 +195,7 @@ class FakeController:
     title: str = "randrw 4k QD 32 × 2 jobs"
     recording: Path | None = None
     probe: tuple[str, ...] = ()
+    no_probe = ""
     kept: Path | None = None
     """A recording of what was measured before."""
     _next_mark: str = ""

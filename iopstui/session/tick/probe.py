@@ -24,6 +24,14 @@ if TYPE_CHECKING:
     from iopstui.linux.probe.script import Region
 
 
+AUTOMATIC_MAX_IOPS = 100_000
+"""Above this rate the probe is not on by itself: it would take some percent of a CPU."""
+AUTOMATIC_AGAIN_IOPS = AUTOMATIC_MAX_IOPS / 2
+"""Below this rate it is on again."""
+IDLE_TICKS = 3
+"""Ticks without a job before it is on by itself."""
+
+
 class ProbeBackend(Protocol):
     """A way to count: iopstui's own BPF programs, or bpftrace."""
 
@@ -41,7 +49,7 @@ class SessionProbe:
     """The probe of one session. Use it only in the session's thread: bpftrace is killed when
     that ends."""
 
-    def __init__(self, context: Context, interval_s: float) -> None:
+    def __init__(self, context: Context, interval_s: float, automatic: bool = False) -> None:
         self._context = context
         self._interval_ms = max(250, round(interval_s * 1000))
         self._counter: ProbeBackend | None = None
@@ -51,17 +59,56 @@ class SessionProbe:
         self._followed: list[Region] = []
         self._probe_number = 0
         self._answered = False
+        self._automatic = automatic
+        """Whether it is on by itself; until somebody switches it."""
+        self._idle_ticks = IDLE_TICKS
         self.parts: tuple[str, ...] = ()
         self.why_off = ""
         """What is in the way of the probe that was asked for; "" while nothing is."""
 
     def switch(self, parts: Sequence[str]) -> None:
         """Count these parts from now on; none: end the probe. What is in the way is told, and the
-        session goes on without it."""
+        session goes on without it. What cannot count everything counts latencies."""
         self.close()
-        self.why_off = ""
-        if not parts:
+        self.why_off, self._automatic = "", False
+        if not parts or not self._find_disks():
             return
+        own_problem = ""
+        if set(parts) <= {LATENCY}:
+            own_problem = self._begin_own(parts)
+            if not own_problem:
+                return
+        self._begin_bpftrace(parts, own_problem)
+
+    def adjust(self, job_runs: bool, ios_s: float | None) -> None:
+        """Called each tick: where nobody has switched it, count latencies while no job runs and
+        the disks do less than AUTOMATIC_MAX_IOPS. Without a right to do so, say nothing."""
+        self._idle_ticks = 0 if job_runs else self._idle_ticks + 1
+        if not self._automatic:
+            return
+        if self._counter is not None:
+            if job_runs or (ios_s or 0.0) > AUTOMATIC_MAX_IOPS:
+                self.close()
+        elif (
+            self._idle_ticks >= IDLE_TICKS
+            and (ios_s or 0.0) < AUTOMATIC_AGAIN_IOPS
+            and not self.why_off
+            and self._find_disks()
+        ):
+            programs = self._own_programs(self._followed)
+            if isinstance(programs, str):
+                self.why_off = programs
+            else:
+                self._set_counter((LATENCY,), programs, True)
+
+    def make_way_for_job(self) -> None:
+        """A job is about to start: end a probe that nobody asked for."""
+        self._idle_ticks = 0
+        if self._automatic:
+            self.close()
+
+    def _find_disks(self) -> bool:
+        """Find what is to be followed; False if there is nothing."""
         # nothing of it is loaded before it is asked for
         from iopstui.linux.probe.regions import regions
 
@@ -72,13 +119,7 @@ class SessionProbe:
         ]
         if not self._followed:
             self._turn_off("no block device below the target")
-            return
-        own_problem = ""
-        if set(parts) <= {LATENCY}:
-            own_problem = self._begin_own(parts)
-            if not own_problem:
-                return
-        self._begin_bpftrace(parts, own_problem)
+        return bool(self._followed)
 
     def _begin_own(self, parts: Sequence[str]) -> str:
         """Why it doesn't count; "" if it does."""
@@ -122,6 +163,9 @@ class SessionProbe:
         context, followed = self._context, self._followed
         own_hint = f" (own programs would cost less but do not work: {own_problem})"
         reason = why_no_probe(context.roots, parts, followed)
+        if reason is not None and not own_problem and not self._begin_own((LATENCY,)):
+            self._context.notice("info", f"only latencies are counted: {reason[0]}")
+            return
         if reason is not None:
             # the same right was missing for both
             hint = own_hint if own_problem and reason[0] != ONLY_ROOT else ""
@@ -141,7 +185,8 @@ class SessionProbe:
 
     def _turn_off(self, why: str) -> None:
         self.why_off = why
-        self._context.warn(f"no probe: {why}")
+        if not self._automatic:
+            self._context.warn(f"no probe: {why}")
 
     def _set_counter(
         self, parts: Sequence[str], counter: ProbeBackend, with_own_programs: bool
@@ -170,7 +215,9 @@ class SessionProbe:
         if problem:
             parts, with_own_programs = self.parts, self._with_own_programs
             self.close()
-            if with_own_programs:
+            if self._automatic:
+                self.why_off = problem
+            elif with_own_programs:
                 self._begin_bpftrace(parts, problem)
             else:
                 self.why_off = f"{problem}. See: iopstui doctor"

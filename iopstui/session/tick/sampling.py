@@ -78,6 +78,7 @@ class Sampling:
         short_first_interval: bool = True,
         volume: PromisedFigures | None = None,
         cgroups: bool = False,
+        automatic_probe: bool = False,
     ) -> None:
         self.deadline_ns = 0
         uncounted = [place.no_device for place in context.target.without_device]
@@ -101,7 +102,7 @@ class Sampling:
         self._conditions_due_at = 0.0
         self._io_counts: dict[str, tuple[int, int]] | None = None
         self._handover = self._handover_ends = False
-        self.probe = SessionProbe(context, interval_s)
+        self.probe = SessionProbe(context, interval_s, automatic_probe)
 
     @cached_property
     def _sampler(self) -> KernelSampler:
@@ -215,6 +216,8 @@ class Sampling:
             context.emit(events.FrameReady(frame.t, frame))
         for warning in (*self._overhead_monitor.feed(frame), *self._pinning_warnings(reading.jobs)):
             context.warn(warning)
+        disk = frame.combined(context.target.opened)
+        self.probe.adjust(run is not None, disk.ios_s if disk is not None else None)
         self._read_conditions(frame, measuring)
         self._conclude(frame)
 

@@ -171,7 +171,11 @@ def job_line(state: LiveState, job: str, width: int, charset: Charset) -> Row:
             # one host of many, or hosts that are watched: nothing can be run
             if job:
                 line.add("  r ", KEY).add(f"runs {printable(job)}")
-        return line.add_right((f.clock(state.t) + " ", DIM), *_wall_clock(state)).build()
+        clock: list[Piece] = [(f.clock(state.t) + " ", DIM), *_wall_clock(state)]
+        probe = probe_text(state)
+        if len(probe) + sum(len(text) for text, _ in clock) + 2 <= line.free:
+            clock.insert(0, (probe, DIM))
+        return line.add_right(*clock).build()
     name, title = printable(step.job), printable(step.title)
     state_word = "●" if state.running else "done" if not _failed(state) else "failed"
     style = FIO if state.running else ERROR if _failed(state) else DIM
@@ -196,6 +200,15 @@ def job_line(state: LiveState, job: str, width: int, charset: Charset) -> Row:
     choices = [*([*form, *clock] for form in forms), *forms]
     fits = (form for form in choices if sum(len(text) for text, _ in form) <= line.free)
     return line.add_right(*next(fits, forms[-1])).build()
+
+
+def probe_text(state: LiveState) -> str:
+    """The probe's state and cost, while it counts."""
+    probe = state.frame.probe if state.frame is not None else None
+    if probe is None:
+        return ""
+    cost = f", {f.latency(probe.run_ns)} an I/O" if probe.run_ns is not None else ""
+    return f"P probe on{cost}  "
 
 
 def _wall_clock(state: LiveState) -> list[Piece]:

@@ -155,6 +155,15 @@ class KernelKeys(Part):
     # -- the probe
 
     def probe(self) -> None:
+        """Switch the probe on or off."""
+        live = self.port.live
+        if live is None:
+            return
+        if live.probe:
+            self.port.show_message("info", "the probe is off")
+        live.switch_probe(() if live.probe else (LATENCY,))
+
+    def probe_parts(self) -> None:
         """Choose what the probe counts inside the kernel."""
         live = self.port.live
         if live is None:
@@ -162,9 +171,7 @@ class KernelKeys(Part):
         from iopstui.ui.dialogs.choice import Choice
 
         now = next((text for text, parts in PROBES.items() if parts == live.probe), "")
-        choice = Choice(
-            "Probe: count inside the kernel", tuple(PROBES), now, self.port.charset, Key("P", "P")
-        )
+        choice = Choice("Probe: count inside the kernel", tuple(PROBES), now, self.port.charset)
         self.port.push(choice, self._probe_chosen)
 
     def _probe_chosen(self, value: str | None) -> None:
@@ -224,10 +231,15 @@ class KernelKeys(Part):
             place=160, disturbs=BUSY,
         ),
         Action(
-            "probe", (Key("P", "P"),), probe, title="Probe: count inside the kernel",
+            "probe", (Key("P", "P"),), probe, title="Probe: on or off",
             note="device percentiles; needs root",
-            help="probe: measure each request inside the kernel (needs "
-                 "root). Results are on the charts and on page i", place=165, disturbs=BUSY,
+            help="probe on or off: measures each request inside the kernel (needs root). Without a "
+                 "job it is on by itself where it is cheap; results are on the charts and page i",
+            place=165, disturbs=BUSY,
+        ),
+        Action(
+            "probe_parts", (Key("", "", title="Probe: choose what it counts"),), probe_parts,
+            note="time in each step, completing CPUs, processes, sizes", disturbs=BUSY,
         ),
         Action(
             "settings", (pages.SETTINGS,), settings, title="Tunables of the disks",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from iopstui.text import printable
 from iopstui.ui.actions import (
     ANYWHERE,
     BOTH_SCREENS,
@@ -176,8 +177,9 @@ class ViewKeys(Part):
             return []
         parts = live.probe if live is not None else None
         return probe_view.rows(
-            self.port.shown_state, parts, dashboard.topology(), width, self.port.charset
-        )
+            self.port.shown_state, parts, dashboard.topology(), width, self.port.charset,
+            printable(live.no_probe) if live is not None else "",
+        )  # fmt: skip
 
     def waits(self) -> None:
         """Open the page on where the I/Os in flight are."""

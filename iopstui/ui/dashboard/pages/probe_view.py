@@ -70,15 +70,17 @@ TASK_ORDERS: Mapping[str, Callable[[TaskIo], Any]] = {
 
 
 def rows(
-    state: LiveState, parts: Sequence[str] | None, topology: Topology, width: int, charset: Charset
-) -> list[Row]:
+    state: LiveState, parts: Sequence[str] | None, topology: Topology, width: int, charset: Charset,
+    why_off: str = "",
+) -> list[Row]:  # fmt: skip
     """Return rows for the probe's ``parts`` in the last second that it counted; ``None``: whatever
-    a recording has."""
+    a recording has. ``why_off``: what prevents it."""
     frame = state.probe_frame
     if parts is None and frame is None:
         return wrap(width, charset, NOT_RECORDED, None)
     if parts is not None and not parts:
-        return wrap(width, charset, PROBE_OFF, None)
+        text = f"Kernel probe: off. {why_off}." if why_off else PROBE_OFF
+        return wrap(width, charset, text, None)
     if frame is None or frame.probe is None:
         return wrap(width, charset, PROBE_STARTING, None)
     probe = frame.probe
