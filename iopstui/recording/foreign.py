@@ -41,6 +41,7 @@ from iopstui.text import printable
 
 RECORDING, JSON, LOG, NORMAL, OTHER = "recording", "json", "log", "normal", "other"
 MAX_RUNS, MAX_MESSAGES = 100, 100
+LONGEST_NAME = 1 << 16
 MAX_KEPT_BYTES = 48 << 20
 """Of fio's JSON of last documents, and of packed documents in between."""
 JSON_ADVICE = "To get JSON from fio: fio --output-format=json+ --output=RESULT.json JOB.fio"
@@ -178,6 +179,7 @@ def read_results(path: Path) -> list[FioResult]:
             status = parse_status(document)
             if status is None or not status.jobs:
                 continue
+            _check_names(path, status)
             if results and continues(results[-1].last, status):
                 results[-1].statuses.append(status)
                 results[-1].document = document
@@ -210,6 +212,14 @@ def read_result(path: Path) -> FioResult:
         raise UsageError(f"{_name(path)} holds {len(results)} runs of fio; this needs a file with "
                          "one.", f"iopstui report {_name(path)} shows all of them.")  # fmt: skip
     return results[0]
+
+
+def _check_names(path: Path, status: FioStatus) -> None:
+    for job in status.jobs:
+        longest = max(map(len, (job.name, *job.options, *job.options.values())))
+        if longest > LONGEST_NAME:
+            raise UsageError(f"{_name(path)} has a name or option of {longest:,} characters: that "
+                             "is not fio's.")  # fmt: skip
 
 
 def _packed_bytes(results: Sequence[FioResult]) -> int:

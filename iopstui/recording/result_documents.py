@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import codecs
 import gzip
-import os
 import re
 import zlib
 from collections.abc import Iterator, Mapping
@@ -30,8 +29,9 @@ from iopstui.untrusted import (
 
 HEAD_BYTES = 1 << 18
 MAX_BYTES = 512 << 20
-MAX_RATIO, MIN_INFLATED = 64, 64 << 20
-"""Compressed, fio's JSON has a thirtieth of its size; what is far smaller is no result."""
+MAX_REPEATED_BYTES = 64 << 20
+"""Of compressed or labelled text, which a small file may have very much of."""
+MAX_OTHER_LINES = 1_000_000
 MAX_OTHER_LAYOUT = 32 << 20
 """Bytes; JSON in another layout than fio's is parsed as a whole."""
 MAX_PREFIXES = 64
@@ -63,14 +63,14 @@ def _chunks(path: Path, file: IO[bytes]) -> Iterator[bytes]:
     file.seek(0)
     limit, source = MAX_BYTES, file
     if begin.startswith(GZIP):
-        size = os.fstat(file.fileno()).st_size
-        limit = min(limit, MIN_INFLATED + MAX_RATIO * size)
+        limit = MAX_REPEATED_BYTES
         source = cast("IO[bytes]", gzip.GzipFile(fileobj=file))
     decoder = None
     while data := source.read(_STEP):
         limit -= len(data)
         if limit < 0:
-            raise UsageError(f"{_name(path)} is too large for a fio result.")
+            hint = "Unpack it first." if source is not file else ""
+            raise UsageError(f"{_name(path)} is too large for a fio result.", hint)
         if begin and data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             decoder = codecs.getincrementaldecoder("utf-16")("replace")
         begin = b""
@@ -139,6 +139,17 @@ class ResultReader:
         if self._no_numbers:
             self.notes.append(f"{self._no_numbers} figures, which fio states as nan or inf")
 
+    def _limited(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
+        remaining = MAX_REPEATED_BYTES
+        for block in blocks:
+            remaining -= len(block)
+            if remaining < 0:
+                raise UsageError(
+                    f"{_name(self.path)} has a prefix on each line; of such files at most "
+                    f"{MAX_REPEATED_BYTES >> 20} MiB are read.", "Remove what is not fio's output."
+                )  # fmt: skip
+            yield block
+
     def _repaired(self, block: bytes) -> bytes:
         """Numbers as JSON has them."""
         if _DECIMAL_COMMA.search(self._head):
@@ -151,11 +162,14 @@ class ResultReader:
     def _labelled(self) -> Iterator[tuple[str, bytes]]:
         """The text without prefixes, by them."""
         blocks = text_blocks(self.path)
-        if _MESSAGES_OF_DOCKER.match(self._head):
+        patterns = _prefix_patterns(self._head)
+        is_docker = _MESSAGES_OF_DOCKER.match(self._head) is not None
+        if is_docker or patterns:
+            blocks = self._limited(blocks)
+        if is_docker:
             yield from (("", b"".join(map(_message_of_docker, block.splitlines(keepends=True))))
                         for block in blocks)  # fmt: skip
             return
-        patterns = _prefix_patterns(self._head)
         if not patterns:
             yield from (("", block) for block in blocks)
             return
@@ -220,6 +234,7 @@ class _Framed:
         self._framer = Framer(MAX_MEMORY, pairs_hook)
         self._text = bytearray()
         self._is_framed = False
+        self._other_lines = 0
 
     def feed(self, block: bytes) -> Iterator[Item]:
         """Documents that ``block`` completes."""
@@ -254,6 +269,10 @@ class _Framed:
                     self._text.clear()
                     yield Document(found, item.size)
             else:
+                self._other_lines += 1
+                if self._other_lines > MAX_OTHER_LINES:
+                    raise UsageError(f"{_name(self._path)} has more than {MAX_OTHER_LINES:,} lines "
+                                     "that are not fio's JSON.")  # fmt: skip
                 yield item
 
 

@@ -3,6 +3,7 @@ such a file does not say."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -48,6 +49,7 @@ def load_foreign_report(source: Source, redact: bool = False) -> ReportData:
     if private is not None:
         for result in results:
             private.learn([{"filename": _target(result), "host": result.host}, result.options])
+            private.learn([{"host": host} for host in _hosts_in(result)])
     begins = _begins(results)
     data = _begun(source, begins, logs)
     for number, (result, begin) in enumerate(zip(results, begins, strict=True), 1):
@@ -62,6 +64,15 @@ def load_foreign_report(source: Source, redact: bool = False) -> ReportData:
     data.disks = [_disk(disk) for result in results for disk in result.disks]
     data.foreign = " and ".join(_of_what(results, logs))
     return data if private is None else _redacted(data, private)
+
+
+def _hosts_in(result: FioResult) -> Iterator[str]:
+    """Names of machines in the rows, and before the lines of clients."""
+    for row in result.document.get("jobs") or ():
+        if isinstance(row, Mapping) and isinstance(row.get("hostname"), str):
+            yield row["hostname"]
+    for message in result.messages:
+        yield from re.findall(r"^<([^>]{1,80})>", message)
 
 
 def _begins(results: Sequence[FioResult]) -> list[float]:
@@ -326,6 +337,8 @@ def _redacted(data: ReportData, private: Redactor) -> ReportData:
     data.path = Path(REDACTED)
     data.header = private.redacted(data.header)
     data.notices = private.redacted(data.notices)
+    data.disks = private.redacted(data.disks)
+    data.missing_facts = private.redacted(data.missing_facts)
     for run in data.runs:
         run.started, run.job_run = private.redacted(run.started), private.redacted(run.job_run)
         run.finished = private.redacted(run.finished)

@@ -1,5 +1,5 @@
-"""A recording without what says whose machine it is of: host name, paths, serials, names of
-processes, cgroups and device-mapper devices."""
+"""A recording without what says whose machine it is of: host names, addresses, users, paths,
+serials, names of processes, cgroups and device-mapper devices."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ OPTIONS = (
     "filename", "filename_format", "directory", "opendir", "hostname", "include", "cgroup",
     "read_iolog", "write_iolog", "replay_redirect", "merge_blktrace_file", "write_bw_log",
     "write_lat_log", "write_hist_log", "write_iops_log", "exec_prerun", "exec_postrun",
-    "trigger_file", "verify_state_load", "description", "aux_path", "output",
+    "trigger_file", "verify_state_load", "description", "aux_path", "output", "uri", "nfs_url",
+    "http_host", "http_user", "http_pass", "http_s3_key", "http_s3_keyid", "http_s3_region",
+    "http_s3_security_token", "http_swift_auth_token", "namenode", "serverip", "pool", "cont",
+    "rbdname", "clustername", "clientname", "volume", "brick", "program", "arguments", "uid", "gid",
 )  # fmt: skip
 """Options of fio with such values."""
 # words of iopstui's own, which its reports decide by, and the kernel's names of devices
@@ -29,7 +32,29 @@ _OWN_NAMES = frozenset(
     {"kind", "tree", "device", "also", "slaves", "holders", "partitions", "disk", "op", "unit",
      "rule", "field", "fstype", "level", "phase", "layer"}
 )  # fmt: skip
-_NOT_PRIVATE = frozenset({"", "/", "fio", "iopstui", "bpftrace", REDACTED})
+_NOT_PRIVATE = frozenset(
+    {"", "/", "fio", "iopstui", "bpftrace", "localhost", REDACTED, "read", "write", "trim", "rw",
+     "readwrite", "mixed", "randread", "randwrite", "randrw", "trimwrite", "data", "test", "file",
+     "job", "run", "disk", "device", "total", "host", "hosts"}
+)  # fmt: skip
+"""Words that reports are made of: no name is told by them."""
+# a mount's options that name machines and people
+_MOUNT_OPTION = re.compile(
+    r"\b((?:client|mount|local)?addr|user(?:name)?|domain|ip|servern|prefixpath|credentials|cred)"
+    r"(=)([^,\s]+)"
+)
+_USER = re.compile(r"/(?:home|Users|export/home|media|run/media|run/user)/([^/\s:,]+)")
+# what tells a machine or a person by its form
+_TELLING = re.compile(
+    r"[a-zA-Z][a-zA-Z0-9+.-]*://[^\s\"'`,;)\]}>]+"  # URL
+    r"|[\w.+-]+@[\w-]+(?:\.[\w-]+)*"  # user and machine
+    r"|\b(?:naa|eui|nqn|iqn|t10|uuid)\.[\w.:-]+"
+    r"|\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b"
+    r"|\b(?=[0-9a-f]*[a-f])(?=[0-9a-f]*[0-9])[0-9a-f]{12,64}\b"  # container
+    r"|(?<![\w:.])(?:[0-9a-fA-F]{1,4}:){4,7}[0-9a-fA-F]{1,4}(?![\w:])"
+    r"|(?<![\w:.])[0-9a-fA-F]{0,4}(?::[0-9a-fA-F]{1,4})*::[0-9a-fA-F:]*(?![\w:])"
+    r"|(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.])"
+)
 _OPTION = re.compile(rf"\b({'|'.join(OPTIONS)})(\s*=\s*)[^\n]*")
 _PATH = re.compile(r"(?:^|(?<=[\s=\"'(:,\[<`]))~?/[^\s\"'`;,)\]}>]+", re.MULTILINE)
 # with all that stands before it: a process's name may hold anything
@@ -38,9 +63,11 @@ _PROCESS = re.compile(r"[^.;,\n]*\(pid \d+\)")
 _NAMES_IN_FINDINGS = (
     (re.compile(r"^.+(?= does (?:\d+ % of the (?:reads|writes) on |all that io\.max ))"), REDACTED),
     (re.compile(r"(?<=it may be )[^(\n]*\(PID \d+[^:\n]*:"), f"{REDACTED} (PID:"),
-    (re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.])|\[[0-9a-f]*:[0-9a-f:]*\]"), REDACTED),
+    (re.compile(r"\[[0-9a-f]*:[0-9a-f:]*\]"), REDACTED),
 )
 _MAX_NAMES = 5000
+TELLING_LENGTH = 6
+MAX_HOSTS_LENGTH = 4096
 
 
 class RedactedRecording(Recording):
@@ -96,18 +123,24 @@ class Redactor:
         """All that is private in a recorded value."""
         before = len(self._known)
         if before < _MAX_NAMES:
-            self._known.update(name for name in _private_values(value) if name not in _NOT_PRIVATE)
+            names = (name for whole in _private_values(value) for name in _names_in(whole))
+            self._known.update(
+                name for name in names if name not in _NOT_PRIVATE and not name.isdecimal()
+            )
         if len(self._known) > before:
             longest = sorted(self._known, key=lambda name: (-len(name), name))
-            pattern = "|".join(map(re.escape, longest))
-            self._pattern = re.compile(rf"(?<!\w)(?:{pattern})(?!\w)")
+            pattern = "|".join(map(_name_pattern, longest))
+            self._pattern = re.compile(pattern, re.IGNORECASE)
 
     def redacted(self, value: Any) -> Any:
         """The value with nothing private in it; its types stay as they are."""
         if isinstance(value, str):
             return self._text(value)
         if isinstance(value, Mapping):
-            return {self.redacted(key): self._field(str(key), item) for key, item in value.items()}
+            return {
+                key if str(key).isidentifier() else self.redacted(key): self._field(str(key), item)
+                for key, item in value.items()
+            }
         if isinstance(value, (list, tuple)):
             if len(value) == 2 and value[0] in OPTIONS:  # (option, value)
                 return (value[0], REDACTED)
@@ -140,12 +173,38 @@ class Redactor:
         for pattern, replacement in _NAMES_IN_FINDINGS:
             text = pattern.sub(replacement, text)
         text = _PROCESS.sub(f"{REDACTED} (pid)", _OPTION.sub(rf"\1\2{REDACTED}", text))
-        return _PATH.sub(REDACTED, text)
+        text = _MOUNT_OPTION.sub(rf"\1\2{REDACTED}", text)
+        return _PATH.sub(REDACTED, _TELLING.sub(REDACTED, text))
 
 
 def _names_a_figure(name: str, value: Any) -> bool:
     """An expectation's path is no place in a file system."""
     return name == "path" and isinstance(value, (list, tuple))
+
+
+def _name_pattern(name: str) -> str:
+    """A name as a word (``_`` ends one); one that cannot be taken for another word anywhere."""
+    text = re.escape(name)
+    if len(name) >= TELLING_LENGTH and not name.isalpha():
+        return text
+    return rf"(?<![^\W_]){text}(?![^\W_])"
+
+
+def _names_in(value: str) -> Iterator[str]:
+    """The names in a private value: each of several hosts, without its port and domain, and the
+    users of paths."""
+    yield value
+    yield from _USER.findall(value)
+    if "/" in value or len(value) > MAX_HOSTS_LENGTH:
+        return
+    for host in value.split(", "):
+        yield host
+        name = host.partition("@")[2] or host
+        name = name.rpartition(":")[0] or name if name.count(":") == 1 else name
+        yield from (name, *host.split("@"))
+        short, dot, _ = name.partition(".")
+        if dot and len(short) > 2 and not short.isdecimal():
+            yield short
 
 
 def _left_out(value: Any) -> Any:
@@ -161,6 +220,8 @@ def _private_values(value: Any, name: str = "") -> Iterator[str]:
     if isinstance(value, str):
         if name in PRIVATE or name in OPTIONS:
             yield from (value, *value.split(":"))
+        yield from (match[3] for match in _MOUNT_OPTION.finditer(value))
+        yield from _USER.findall(value)
         for match in _OPTION.finditer(value):
             _, _, assigned = match[0].partition("=")
             yield from (assigned.strip(), *assigned.strip().split(":"))

@@ -330,14 +330,14 @@ def test_events_that_are_small_in_the_file_and_large_together_are_not_kept(
 ) -> None:
     made.write(path)
     monkeypatch.setattr(form, "MAX_CHUNK_BYTES", 1 << 20)
-    monkeypatch.setattr(form, "MAX_EVENTS", 4 << 20)
+    monkeypatch.setattr(form, "MAX_EVENTS", 10 << 20)
     notice = b'["Notice",[0.1,"info","%s",false]]' % (b"a" * (900 << 10))
     with open(path, "ab") as file:
         file.write(_chunk(b"E", notice) * 10)
     samples, others, damage = made.read(path)
     assert len(samples) == len(made.raws(made.RUN))
     assert sum(isinstance(one.value, events.Notice) for one in others) == 2
-    assert "its events take more than 4 MiB" in damage
+    assert "its events take more than 10 MiB" in damage
     with Recording(path) as recording:
         assert sum(isinstance(o.value, events.Notice) for _, o in recording.index().events) == 2
 

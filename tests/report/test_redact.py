@@ -13,6 +13,7 @@ import pytest
 import recordings as made
 from hypothesis import given
 from hypothesis import strategies as st
+from test_fleet_report import FAST, finished, frame
 
 from iopstui import events
 from iopstui.model.block.device import BlockDevice, Mount
@@ -186,3 +187,80 @@ def test_findings_name_no_program_group_or_server(text: str, expected: str) -> N
     assert Redactor().redacted(text) == expected
     mount = TargetPath(FILE, "/a", None, (), "", "nfs4", "/a", share="acme:/export")
     assert Redactor().redacted(mount).share == REDACTED
+
+
+PRIVATE_TEXTS = (
+    "alice", "db-7", "10.20.30.40", "fe80::12", "fd00:1:2:3:4:5:6:7", "acme", "minio", "S3KEY",
+    "4f2c9d8e7a6b", "naa.5000c500a1b2c3d4", "3b1c2d3e-aaaa-bbbb-cccc-0123456789ab", "bob@",
+)  # fmt: skip
+
+
+def result_of_clients() -> str:
+    """fio's JSON with private texts wherever it can have them."""
+    latency = {"mean": 5.0, "max": 9, "N": 10}
+    read = {"io_bytes": 40960, "total_ios": 10, "iops": 10.0, "bw_bytes": 40960, "runtime": 1000,
+            "clat_ns": latency, "lat_ns": latency}  # fmt: skip
+    rows = [
+        {"jobname": name, "groupid": 0, "error": error, "read": read, "hostname": host,
+         "port": port, "job options": options}
+        for name, error, host, port, options in (
+            ("restore_db-7_nightly", 5, "db-7.acme.example", 8765, {"filename": "/home/alice/x"}),
+            ("via http://minio:9000/b", 0, "db-7.acme.example", 8766, {"http_s3_key": "S3KEY"}),
+            ("bob@db-7: 3b1c2d3e-aaaa-bbbb-cccc-0123456789ab", 0, "10.20.30.40", 8765, {}),
+            ("docker-4f2c9d8e7a6b on naa.5000c500a1b2c3d4", 0, "fe80::12", 8765,
+             {"description": "for acme", "directory": "/srv/acme"}),
+            ("alice's", 0, "fd00:1:2:3:4:5:6:7", 8765, {"filename": "/home/alice/y"}),
+        )
+    ]  # fmt: skip
+    document = {"fio version": "fio-3.33", "timestamp": 1_700_000_000, "client_stats": rows,
+                "global options": {"uri": "nbd://minio/acme"}}  # fmt: skip
+    return "<db-7.acme.example> fio: /home/alice/x: No space left\n" + json.dumps(
+        document, indent=2
+    )
+
+
+def written(source: Path, kind: str, tmp_path: Path) -> str:
+    """A redacted report, as its bytes and as what a reader makes of them."""
+    out = tmp_path / f"report.{kind}"
+    assert report([str(source)], str(out), kind, ReportOptions(redact=True)) == 0
+    text = out.read_bytes().decode("utf-8", "replace")
+    return "\n".join((text, html.unescape(text), text.replace("\\", "")))
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+def test_nothing_private_of_a_result_is_in_any_format(kind: str, tmp_path: Path) -> None:
+    source = tmp_path / "alice.json"
+    source.write_text(result_of_clients())
+    plain = rendered([source], "json")
+    assert all(text in plain for text in PRIVATE_TEXTS if text != "bob@" and kind != "csv")
+    text = written(source, kind, tmp_path)
+    assert [private for private in PRIVATE_TEXTS if private in text] == []
+    assert "40960" in text or "10" in text
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_nothing_private_of_a_fleet_is_in_any_format(kind: str, tmp_path: Path) -> None:
+    names = ("db-7.acme", "bob@x9-2")
+    started = {"event": "fleet", "host": "fleet", "wall_ms": 1e12, "run": 1, "interval_s": 1.0,
+               "job": "db-7 beside 10.20.30.40", "hosts": [*names]}  # fmt: skip
+    rows = [frame(name, second, 10, FAST) for second in range(3) for name in names]
+    over = {"event": "fleet_over", "host": "fleet", "wall_ms": 1e12, "code": 1, "how": "failed",
+            "said": ["db-7.acme: /home/alice is full"]}  # fmt: skip
+    source = tmp_path / "acme.jsonl"
+    lines = [started, *rows, finished("db-7.acme", 30, "/home/alice is full"), over]
+    source.write_text("".join(f"{json.dumps(row)}\n" for row in lines))
+    assert "db-7" in rendered([source], "md")
+    text = written(source, kind, tmp_path)
+    assert [p for p in ("db-7", "acme", "alice", "x9-2", "bob", "10.20.30") if p in text] == []
+
+
+def test_options_of_a_mount_name_nobody() -> None:
+    options = "vers=3.1,username=carol,domain=CORP7,addr=nas-3.lan"
+    mount = TargetPath(
+        FILE, "/a", None, (), "", "cifs", "/a", share="//nas-3/x", mount_options=options
+    )
+    private = Redactor()
+    private.learn(mount)
+    text = str(private.redacted(mount)) + str(private.redacted("carol at nas-3 of CORP7_x"))
+    assert "vers=3.1" in text
+    assert [name for name in ("carol", "CORP7", "nas-3") if name in text] == []

@@ -23,8 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="compare with the limits of a bought volume, e.g. "
                              "aws/gp3,size=500g (not in csv, json and parquet)")  # fmt: skip
     parser.add_argument("--redact", action="store_true",
-                        help="remove host name, paths, serial numbers, process and "
-                             "device-mapper names")  # fmt: skip
+                        help="remove names of hosts, users, processes and device-mapper "
+                             "devices, addresses, paths, serial numbers")  # fmt: skip
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -102,7 +102,7 @@ class Framer:
         if len(self._buffer) > MAX_DOCUMENT_BYTES:
             size = len(self._buffer)
             self._buffer, self._in_document, self._scanned = bytearray(), False, 0
-            yield BrokenDocument(size)
+            yield BrokenDocument(size, f"longer than {MAX_DOCUMENT_BYTES >> 20} MiB")
 
     def _next_line(self, at: int, last: bool) -> tuple[Iterable[Item], int | None]:
         """The next line, and where it ends; ``None`` until it is whole."""

@@ -201,7 +201,8 @@ class _Reader:
         ios = second.setdefault(direction, SecondIos())
         known = len(ios.bins)
         _add_io(ios, self._log.kind, value, size)
-        self._buckets += len(ios.bins) - known + (ios.count == 1)
+        # a second takes more than a bucket of it
+        self._buckets += len(ios.bins) - known + (4 if ios.count == 1 else 0)
         if self._buckets > MAX_BUCKETS:
             raise ValueError(f"more than {MAX_BUCKETS:,} seconds and different latencies")
 

@@ -14,6 +14,7 @@ from iopstui.fleet.merging.merger import MergedInterval, Merger
 from iopstui.fleet.merging.sums import MalformedRow
 from iopstui.format import counted
 from iopstui.output.fleet.labelled_rows import file_rows
+from iopstui.report.redact import Redactor
 from iopstui.text import printable
 
 LINES_EXAMINED = 400
@@ -34,6 +35,14 @@ class Names:
         if not self._redact:
             return printable(host)
         return f"host {self._numbers.setdefault(host, len(self._numbers) + 1)}"
+
+    def text(self, text: str) -> str:
+        """A text, without the names of hosts and other private words if it is redacted."""
+        if not self._redact:
+            return printable(text)
+        private = Redactor()
+        private.learn([{"host": host} for host in self._numbers])
+        return str(private.redacted(printable(text)))
 
 
 class Reading:

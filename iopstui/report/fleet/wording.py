@@ -101,7 +101,7 @@ def run_rows(data: FleetReportData) -> list[Row]:
         # what was said names hosts
         text = "; ".join((row.ending, *(() if data.redact else row.messages)))
         rows.append((
-            str(row.number), REDACTED if data.redact and "/" in row.job else row.job,
+            str(row.number), data.names.text(row.job),
             f"{row.finished}/{row.hosts}",
             number(total.iops if total else None), number(total.bw / MIB if total else None),
             *(latency(ranks.get(rank)) for rank in ("p50", "p99", "p99.9")), text,
