@@ -217,7 +217,7 @@ def test_an_endless_document_is_given_up(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_an_endless_line_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(framing, "MAX_DOCUMENT_BYTES", 1000)
     found: list[Item] = items([b"x" * 600] * 4)
-    assert BrokenDocument(1200) in found
+    assert next(item.size for item in found if isinstance(item, BrokenDocument)) == 1200
 
 
 @pytest.mark.parametrize("version", ["3.1", "3.42"])
