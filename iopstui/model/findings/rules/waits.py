@@ -292,10 +292,15 @@ def _shared_device(evidence: Evidence) -> DeviceAccounts | None:
         return None
     for accounts in device_accounts(evidence, frames):
         queues = [account.all_others.queue for account in accounts.seconds]
-        clear = all(map(_is_shared, accounts.seconds))
+        clear = all(map(_is_shared, accounts.seconds)) and _has_job_io(accounts.mean)
         if clear and fmean(queues) >= OTHER_IN_FLIGHT and min(queues) >= OTHER_IN_FLIGHT / 3:
             return accounts
     return None
+
+
+def _has_job_io(account: Account) -> bool:
+    """Whether some of the I/O may be the job's: a cache may keep all of it from a lower device."""
+    return (account.whole - account.all_others).ios_s >= 1.0
 
 
 def _is_shared(account: Account) -> bool:

@@ -220,6 +220,19 @@ def test_another_program_on_the_lower_disk_is_named() -> None:
     assert found.advice.endswith("backup, PID 42")
 
 
+def test_a_disk_that_a_cache_keeps_the_job_away_from_is_not_shared() -> None:
+    evidence = shared()
+    loop = replace(evidence.devices[0], kind="loop")
+    frames = [
+        replace(one, disks={"dm-0": one.disks["dm-0"], "vda": disk(0, 2_000, aqu=8.0, wait=4.0)})
+        for one in evidence.frames
+    ]
+    cached = replace(evidence, frames=tuple(frames), devices=[loop], tree=[loop, device()])
+    assert other_program(cached) is None
+    linear = replace(cached, devices=evidence.devices, tree=evidence.tree)
+    assert other_program(linear) is None, "none of the job's reads is there"
+
+
 def test_until_it_is_named_it_waits_a_while() -> None:
     assert other_program(shared(count=3)) is None and needs_process_readings(shared(count=3))
     # who it is not is only said where the processes were read
