@@ -143,6 +143,11 @@ class JobLimits:
     largest_request: float = LARGEST_REQUEST
     dirty_bytes_s: float = inf
 
+    @property
+    def direct(self) -> bool:
+        """Whether no I/O of the job goes through the page cache, as all does with data=journal."""
+        return self.shape.direct is True and not self.journals_data
+
     def most(self, kind: str, fio: FioInterval) -> Flow:
         """The most that the job can have caused of this kind in this second."""
         if MIXED in fio.directions and kind != FLUSHES:
@@ -164,7 +169,7 @@ class JobLimits:
         return NOTHING if part is None else _own_flow(part)
 
     def _most_reads(self, own: Flow, fio: FioInterval) -> Flow:
-        if self.shape.direct is True:
+        if self.direct:
             return own if not self.files else own + Flow(METADATA_SHARE * own.ios_s, 0.0, 0.0)
         block = self.shape.block_size
         # a write of part of a page reads the rest of it
@@ -176,16 +181,14 @@ class JobLimits:
             return Flow(METADATA_IOS, PAGE * METADATA_IOS, inf) if self.files else NOTHING
         if self.moves_data:
             return UNLIMITED
-        if self.shape.direct is not True:
-            return Flow(inf, self.dirty_bytes_s, inf)
+        if not self.direct:
+            return Flow(inf, (1 + self.journals_data) * self.dirty_bytes_s, inf)
         syncs_s = self._syncs_s(fio)
         most = own + Flow(SYNC_WRITES * syncs_s, SYNC_BYTES * syncs_s, inf if syncs_s else 0.0)
         if self.files:
-            copies = METADATA_SHARE + self.journals_data
+            metadata = METADATA_SHARE * own.ios_s, METADATA_SHARE * own.bytes_s
             most += Flow(
-                METADATA_SHARE * own.ios_s + METADATA_IOS,
-                copies * own.bytes_s + METADATA_BYTES,
-                METADATA_SHARE * own.queue,
+                metadata[0] + METADATA_IOS, metadata[1] + METADATA_BYTES, METADATA_SHARE * own.queue
             )
         return most
 
@@ -234,7 +237,7 @@ def job_account(frame: Frame, names: Sequence[str], limits: JobLimits) -> Accoun
     fio = frame.fio
     least = {kind: limits.least(kind, fio) if fio else NOTHING for kind in KINDS}
     most = {kind: limits.most(kind, fio) if fio else NOTHING for kind in KINDS}
-    if limits.shape.direct is not True:
+    if not limits.direct:
         least = dict.fromkeys(KINDS, NOTHING)
     return _divided(", ".join(names), device_flows(disk), least, most, limits.largest_request)
 

@@ -350,6 +350,10 @@ def test_more_io_is_the_syncs_only_where_they_can_have_caused_it() -> None:
     assert "because the job syncs" in more(0, 2_500)
     assert "by another program (1.50k reads/s of 4 KiB)" in more(1_500, 1_000)
     assert "by another program" in more(0, 60_000)
+    frames = seconds(4, interval=fio(1_000, direction="write"), disks={"vda": disk(0, 2_200)})
+    journaled = replace(device(), mounts=(Mount("/mnt", "ext4", journals_data=True),))
+    doubled = Evidence(tuple(frames), devices=[journaled], shape=syncs)
+    assert "because data=journal writes" in fired(diagnosis.count_mismatch(doubled)).text
 
 
 def test_what_splits_requests_is_checked_before_it_is_named() -> None:

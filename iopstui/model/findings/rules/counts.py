@@ -196,7 +196,7 @@ def _io_without_device(evidence: Evidence, head: str) -> Finding:
     if _writes_are_missing(evidence):
         why = (
             "data=journal keeps direct writes in the page cache, and writes them later"
-            if any(mount.journals_data for device in evidence.devices for mount in device.mounts)
+            if _journals_data(evidence)
             else "the file system may keep direct writes in the page cache"
         )
         return Finding("disagree", f"{head}: the rest has not reached {pronoun} yet: {why}")
@@ -205,6 +205,10 @@ def _io_without_device(evidence: Evidence, head: str) -> Finding:
         f"{head}: the rest never reached {pronoun} (blocks of a file that were never written are "
         "answered by the file system)",
     )
+
+
+def _journals_data(evidence: Evidence) -> bool:
+    return any(mount.journals_data for device in evidence.devices for mount in device.mounts)
 
 
 def _writes_are_missing(evidence: Evidence) -> bool:
@@ -237,6 +241,10 @@ def _device_does_more(
             "disagree", f"{head}: {more}, by another program ({kinds_text(others)})",
             FIND_PROGRAM_ADVICE, "u",
         )  # fmt: skip
+    if evidence.shape.writes and _journals_data(evidence):
+        return Finding(
+            "disagree", f"{head}: {more}, because data=journal writes all data to the journal first"
+        )
     if evidence.shape.syncs:
         return Finding("disagree", f"{head}: {more}, because the job syncs, which makes the "
                        "file system or the disk write on its own")  # fmt: skip
