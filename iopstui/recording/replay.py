@@ -131,6 +131,8 @@ class ReplaySession:
     jump the last ``LOOKBACK`` samples before the place are played at once, so charts have a past.
     """
 
+    disk_use = None
+
     def __init__(self, path: Path, speed: float = 1.0, file: BinaryIO | None = None) -> None:
         self._recording = Recording(path, file)
         try:

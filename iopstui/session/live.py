@@ -40,6 +40,7 @@ from iopstui.session.tunable_changes import TunableChanges
 from iopstui.text import printable
 
 if TYPE_CHECKING:
+    from iopstui.model.answer.use import DiskUse
     from iopstui.model.experiment.expectation import Expectation, Outcome
     from iopstui.preflight.job_request import JobRequest
     from iopstui.safety.tunable_states import TunableState
@@ -94,7 +95,7 @@ class LiveSession:
         self._sampling = Sampling(
             context, self._current, self.interval_s, sampling.idle_frames,
             sampling.short_first_interval, sampling.volume, sampling.cgroups,
-            sampling.automatic_probe,
+            sampling.on_screen,
         )  # fmt: skip
         self._tunable_changes = TunableChanges(context, self._sampling, knobs)
         self._runs = LazyRuns(
@@ -241,6 +242,11 @@ class LiveSession:
     def probe(self) -> tuple[str, ...]:
         """The parts of the probe (model/metrics/probe.py) that are counted, or begin to be."""
         return self._sampling.probe.parts
+
+    @property
+    def disk_use(self) -> DiskUse | None:
+        """Who used the disks in the last second; None while a job runs, or where it is not read."""
+        return self._sampling.disk_use
 
     @property
     def no_probe(self) -> str:

@@ -30,11 +30,10 @@ def new_session(
     short_first_interval: bool = True,
     announce_writes: bool = False,
     deadline_s: float | None = None,
-    automatic_probe: bool = False,
+    on_screen: bool = False,
 ) -> LiveSession:
     """A new session, not started. ``announce_writes``: each run says first how much it may write.
-    ``deadline_s``: as of ``RunPolicy``. ``automatic_probe``: as of ``SamplingOptions``, if the
-    options ask for no probe.
+    ``deadline_s``: as of ``RunPolicy``. ``on_screen``: as of ``SamplingOptions``.
     UsageError for an invalid --record or --cpu; then no file is left."""
     sampling = SamplingOptions(
         options.interval_s,
@@ -44,7 +43,7 @@ def new_session(
         options.probe,
         options.volume,
         options.cgroups,
-        automatic_probe and not options.probe,
+        on_screen,
     )
     # on the screen (idle_frames) one run follows another, and the scratch file stays
     policy = _run_policy(options, idle_frames, announce_writes, deadline_s)

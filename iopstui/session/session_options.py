@@ -20,7 +20,8 @@ class SamplingOptions:
     many of the last seconds are kept, for a recording that is made later. ``probe``: parts of
     the kernel probe to count. ``volume`` is what was bought, if the user says so: findings name
     its limits. ``cgroups``: each sample has the I/O of each cgroup.
-    ``automatic_probe``: latencies are counted while no job runs, where that is possible and cheap.
+    ``on_screen``: while no job runs, latencies are counted where that is possible and cheap, and
+    who uses the disks is read each second.
     """
 
     interval_s: float = 1.0
@@ -30,7 +31,7 @@ class SamplingOptions:
     probe: Sequence[str] = ()
     volume: PromisedFigures | None = None
     cgroups: bool = False
-    automatic_probe: bool = False
+    on_screen: bool = False
 
 
 @dataclass(frozen=True, slots=True)

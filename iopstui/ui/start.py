@@ -180,7 +180,7 @@ class _Sessions:
             options = replace(options, record=None)
         session = new_session(
             options, target, job_target, devices, expected, keep_s=REPORT_HISTORY_S,
-            automatic_probe=True,
+            on_screen=True,
         )  # fmt: skip
         if self._sessions and self._sessions[-1].recorded is not None:
             _continue_recording(session, self._sessions[-1].recorded, self._first_recordings)

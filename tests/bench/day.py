@@ -58,6 +58,8 @@ def rss_mib() -> float:
 class Controller:
     """A session that does nothing."""
 
+    disk_use = None
+
     def __init__(self) -> None:
         self.target = Target(DEVICE, "/dev/nvme0n1", "nvme0n1", ("nvme0n1",))
         self.devices = {"nvme0n1": BlockDevice("nvme0n1", "/dev/nvme0n1", 259, 0, "nvme", None)}

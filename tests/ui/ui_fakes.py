@@ -21,6 +21,7 @@ from iopstui.events import (
     StepStarted,
 )
 from iopstui.model import histogram
+from iopstui.model.answer.use import DiskUse
 from iopstui.model.block.device import BlockDevice, Hctx, Mount, QueueLimits
 from iopstui.model.block.target import DEVICE, FILE, Target
 from iopstui.model.block.topology import Topology
@@ -185,6 +186,7 @@ class FakeController:
     job: str | None = None
     overrides: dict[str, str] = field(default_factory=dict)
     running: bool = False
+    disk_use: DiskUse | None = None
     calls: list[tuple[object, ...]] = field(default_factory=list)
     cpus: int = 4
     second: int = 0

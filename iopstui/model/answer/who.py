@@ -3,8 +3,8 @@ counts all disks together, so a share is what must be on this disk, at least."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from iopstui import format as units
 from iopstui.model.answer.use import DiskUse, DiskUser
@@ -46,6 +46,20 @@ def shares(disk: str, below: Collection[str], use: DiskUse | None) -> tuple[Shar
         if bytes_s:
             found.append(Share(user.name, bytes_s / sum(moved), bytes_s, user.pid, user.comm))
     return tuple(sorted(found, key=lambda one: (-one.share, one.pid or 0)))
+
+
+def combined_shares(disks: Mapping[str, Collection[str]], use: DiskUse | None) -> tuple[Share, ...]:
+    """The processes that use several disks together; ``disks`` are those that count each byte once,
+    with what is below each."""
+    if use is None:
+        return ()
+    total = sum(sum(_moved(disk, below, use)) for disk, below in disks.items())
+    together: dict[str, Share] = {}
+    for disk, below in disks.items():
+        for one in shares(disk, below, use):
+            bytes_s = one.bytes_s + (together[one.name].bytes_s if one.name in together else 0.0)
+            together[one.name] = replace(one, share=bytes_s / total, bytes_s=bytes_s)
+    return tuple(sorted(together.values(), key=lambda one: (-one.share, one.pid or 0)))
 
 
 def _moved(disk: str, below: Collection[str], use: DiskUse) -> tuple[float, float]:

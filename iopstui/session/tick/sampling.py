@@ -14,6 +14,7 @@ from iopstui.linux.counters.sampler import KernelSampler
 from iopstui.linux.devices.usage.mounts import distinct_file_systems
 from iopstui.linux.machine.topology import online_cpus
 from iopstui.model.answer.tracker import AnswerTracker
+from iopstui.model.answer.use import DiskUse
 from iopstui.model.cgroups.rates import SOURCE as GROUPS
 from iopstui.model.findings.tunable_effect import SECONDS_COMPARED
 from iopstui.model.metrics.frame import Frame, FrameBuilder
@@ -78,7 +79,7 @@ class Sampling:
         short_first_interval: bool = True,
         volume: PromisedFigures | None = None,
         cgroups: bool = False,
-        automatic_probe: bool = False,
+        on_screen: bool = False,
     ) -> None:
         self.deadline_ns = 0
         uncounted = [place.no_device for place in context.target.without_device]
@@ -99,10 +100,13 @@ class Sampling:
         self._drives = DriveReader(context.roots)
         self._answers = AnswerTracker(context.target)
         self._use = UseWatch(context.roots)
+        self._on_screen = on_screen
+        self.disk_use: DiskUse | None = None
+        """Who used the disks in the last reading; None while a job runs, or not read yet."""
         self._conditions_due_at = 0.0
         self._io_counts: dict[str, tuple[int, int]] | None = None
         self._handover = self._handover_ends = False
-        self.probe = SessionProbe(context, interval_s, automatic_probe)
+        self.probe = SessionProbe(context, interval_s, on_screen)
 
     @cached_property
     def _sampler(self) -> KernelSampler:
@@ -258,8 +262,10 @@ class Sampling:
         use = self._use.take()
         if use is not None:
             answers.note_use(use)
+        if use is not None or frame.step:
+            self.disk_use = None if frame.step else use
         answer = answers.feed(frame, context.devices, findings.conditions, findings.active)
-        if answers.needs_use and not frame.step:
+        if (answers.needs_use or self._on_screen) and not frame.step:
             self._use.ask(frame.t, context.devices, answers.needs_tasks)
         if answer is not None:
             context.emit(events.AnswerGiven(frame.t, answer))

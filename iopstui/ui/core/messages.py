@@ -14,6 +14,7 @@ from iopstui.model.block.topology import Topology
 from iopstui.model.rates import DiskRates
 
 if TYPE_CHECKING:
+    from iopstui.model.answer.use import DiskUse
     from iopstui.safety.tunable_states import TunableState
 
 
@@ -33,6 +34,11 @@ class Controller(Protocol):
     @property
     def running(self) -> bool:
         """True from a run's start to its end."""
+        ...
+
+    @property
+    def disk_use(self) -> DiskUse | None:
+        """Who used the disks in the last second; None while a job runs, or where it is not read."""
         ...
 
     bind: bool

@@ -585,6 +585,7 @@ class Dashboard(CanvasScreen):
         data = registry.PanelData(
             state, target, self.controller.devices, self.topology, self.next_job, charset,
             self.frozen_at, self.has_controls,
+            self.controller.disk_use if self._frozen is None else None,
         )  # fmt: skip
         for panel in self.panes:
             if not panels[panel.name].shown:

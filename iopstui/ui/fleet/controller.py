@@ -115,6 +115,8 @@ class FleetController:
     takes them; events of a session go to the sink. ``title`` describes the hosts, ``runtime_s`` is
     the runtime of the job's newest run, if it is known."""
 
+    disk_use = None
+
     def __init__(self, runs: FleetRuns, title: str, job: str | None) -> None:
         self.runs = runs
         self.title = title

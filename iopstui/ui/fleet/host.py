@@ -31,6 +31,7 @@ class HostController:
 
     bind = False
     running = False
+    disk_use = None
     job: str | None = None
 
     def __init__(self, target: Target) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from iopstui.model.answer.use import DiskUse
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.block.topology import Topology
@@ -14,6 +15,7 @@ from iopstui.ui.dashboard.panels import (
     fio_panel,
     kernel_panel,
     runs_panel,
+    who_panel,
 )
 from iopstui.ui.draw import frame
 from iopstui.ui.draw.layout import TABS
@@ -36,6 +38,13 @@ class PanelData:
     """The selected time while the screen is frozen."""
     has_controls: bool = True
     """Whether keys here run jobs and change settings of the disks."""
+    use: DiskUse | None = None
+    """Who uses the disks, if it was read."""
+
+    @property
+    def users(self) -> DiskUse | None:
+        """Who uses the disks, as long as fio has no figures to show."""
+        return self.use if self.state.step is None and self.target.opened else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +81,20 @@ class Panel:
         return frame.box_rows(first, body, below, charset, focused)
 
 
+def _fio_or_users(data: PanelData, width: int, height: int) -> Sequence[Row]:
+    if data.users is None:
+        return fio_panel.rows(data.state, width, height, data.charset, data.next_job)
+    return who_panel.rows(data.users, data.target, width, height, data.charset, data.next_job)
+
+
 PANELS: tuple[Panel, ...] = (
     Panel(
         "fio",
-        lambda s, width, height: fio_panel.rows(s.state, width, height, s.charset, s.next_job),
-        title="fio",
-        value=lambda s: fio_panel.value(s.state),
+        lambda s, width, height: _fio_or_users(s, width, height),
+        title=lambda s: "fio" if s.users is None else who_panel.title(s.target),
+        value=lambda s: (
+            fio_panel.value(s.state) if s.users is None else who_panel.value(s.users, s.target)
+        ),
         foot=True,
     ),
     Panel(

@@ -1,0 +1,93 @@
+"""Who uses the target's disks, in the place of fio's figures while no job has run."""
+
+from __future__ import annotations
+
+from iopstui import format as f
+from iopstui.model.answer.use import DiskUse, DiskUser
+from iopstui.model.answer.who import Share, combined_shares
+from iopstui.model.block.target import Target
+from iopstui.text import printable
+from iopstui.ui.draw.rows import Line, Piece, Row, message, pad, rule
+from iopstui.ui.draw.style import BOLD, DEVICE, DIM, Charset
+
+BAR_CELLS = 8
+SHARE, PID, USER, RATE = 6, 9, 10, 9
+GROUP, GROUP_FROM = 30, 130
+"""Columns of the container or service, and the width from which it is shown."""
+LEAST_REST = 0.05
+"""A smaller rest of the bytes is not shown."""
+
+
+def title(target: Target) -> str:
+    """The title of its box."""
+    return f"Who uses {printable(target.name)}"
+
+
+def value(use: DiskUse, target: Target) -> list[Piece]:
+    """For the border of its box: how many of the bytes are known."""
+    known = sum(share.share for share in _shares(use, target))
+    return [(f"{100 * min(1.0, known):.0f} %", BOLD), (" of the bytes", DIM)] if known else []
+
+
+def rows(
+    use: DiskUse, target: Target, width: int, height: int, charset: Charset, job: str
+) -> list[Row]:
+    """The panel; its last row says what cannot be seen, and what r runs."""
+    shares = _shares(use, target)
+    users = {user.pid: user for user in use.users}
+    body = [_header(width, charset)] if shares else []
+    for share in shares[: max(0, height - 4)]:
+        body.append(_row(share, users.get(share.pid or 0), width, charset))
+    rest = 1 - sum(share.share for share in shares)
+    if shares and rest >= LEAST_REST:
+        text = f"{100 * rest:3.0f} %  by nobody that can be named (the kernel, ended processes)"
+        body.append(message(width, charset, text))
+    if not shares:
+        body.append(message(width, charset, _nobody(use, target)))
+    head = rule(width, charset, (title(target), BOLD))
+    return [*pad([head, *body], height - 1, width), message(width, charset, _foot(use, job))]
+
+
+def _shares(use: DiskUse, target: Target) -> tuple[Share, ...]:
+    stacks = target.stacks
+    return combined_shares({name: (name, *stacks.get(name, ())) for name in target.opened}, use)
+
+
+def _nobody(use: DiskUse, target: Target) -> str:
+    moved = sum(sum(use.disks[name][:2]) for name in target.tree if name in use.disks)
+    if not moved:
+        return "Nobody read or wrote in the last second."
+    return "No process that can be seen has files open there and did I/O in the last second."
+
+
+def _foot(use: DiskUse, job: str) -> str:
+    hidden = (
+        f"{f.counted(use.hidden, 'process', 'processes')} of others hidden (root sees them) · "
+        if use.hidden and not use.as_root else ""
+    )  # fmt: skip
+    return hidden + (f"u all processes · r runs {printable(job)}" if job else "u all processes")
+
+
+def _header(width: int, charset: Charset) -> Row:
+    line = Line(width, charset).add(f"{' at least':{SHARE + BAR_CELLS + 1}}", DIM)
+    line.add(f"{'pid':>{PID}} ", DIM).add(f"{'user':{USER}}", DIM).add("command", DIM)
+    return _right(line, "MiB/s", "container or service", width)
+
+
+def _row(share: Share, user: DiskUser | None, width: int, charset: Charset) -> Row:
+    full = round(min(1.0, share.share) * BAR_CELLS)
+    line = Line(width, charset).add(f"{100 * share.share:{SHARE - 2}.0f} % ", BOLD)
+    line.add(charset.full * full, DEVICE).add(charset.empty * (BAR_CELLS - full), DIM)
+    line.add(f" {share.pid or '':>{PID}} ")
+    line.add(f.cut(printable(user.user), USER - 1).ljust(USER) if user else " " * USER)
+    space = line.free - RATE - (GROUP if width >= GROUP_FROM else 0) - 1
+    name = printable(user.command or user.comm) if user else printable(share.name)
+    line.add(f.cut(name, max(1, space)))
+    return _right(line, f.mib(share.bytes_s), printable(user.group) if user else "", width)
+
+
+def _right(line: Line, rate: str, group: str, width: int) -> Row:
+    if width >= GROUP_FROM:
+        line.fill_to(width - RATE - GROUP)
+        line.add(f"  {f.cut(group, GROUP - 2):{GROUP - 2}}", DIM)
+    return line.fill_to(width - RATE).add(f"{rate:>{RATE - 1}} ").build()

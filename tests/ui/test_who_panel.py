@@ -1,0 +1,94 @@
+"""Who uses the target's disks, where fio has no figures yet."""
+
+from __future__ import annotations
+
+import ui_fakes as fakes
+from hypothesis import given
+from hypothesis import strategies as st
+from test_app import make, running, settle, shows
+
+from iopstui.model.answer.use import DiskUse, DiskUser
+from iopstui.model.answer.who import combined_shares
+from iopstui.model.block.target import DEVICE, Target
+from iopstui.ui.dashboard.panels import who_panel
+from iopstui.ui.draw.rows import cells
+from iopstui.ui.draw.style import ASCII, UTF8
+
+MIB = 1 << 20
+NVME, SDA = frozenset({"nvme0n1"}), frozenset({"sda"})
+HOG = DiskUser(965, "fio", "fio --name=hog", "root", 64.0 * MIB, 0.0, NVME, "db.service")
+BACKUP = DiskUser(1204, "tar", "tar -cf /b.tar", "amanda", 0.0, 22.0 * MIB, NVME)
+OTHER_DISK = DiskUser(7, "dd", "dd if=/dev/sda", "root", 500.0 * MIB, 0.0, SDA)
+USE = DiskUse(
+    9.0, 1.0, (OTHER_DISK, HOG, BACKUP), as_root=True,
+    disks={"nvme0n1": (64.0 * MIB, 36.0 * MIB, 1.0), "sda": (500.0 * MIB, 0.0, 1.0)},
+)  # fmt: skip
+TARGET = Target(DEVICE, "/dev/nvme0n1", "nvme0n1", ("nvme0n1",))
+
+
+def panel(use: DiskUse, width: int = 100, height: int = 8) -> list[str]:
+    rows = who_panel.rows(use, TARGET, width, height, UTF8, "mixed-4k")
+    assert len(rows) == height
+    assert all(sum(cells(text) for text, _ in row) == width for row in rows)
+    return ["".join(text for text, _ in row) for row in rows]
+
+
+def test_users_of_this_disk_are_listed_with_their_shares() -> None:
+    lines = panel(USE)
+    assert "Who uses nvme0n1" in lines[0]
+    assert "64 %" in lines[2] and "fio --name=hog" in lines[2] and lines[2].rstrip()[-4:] == "64.0"
+    assert "22 %" in lines[3] and "amanda" in lines[3] and "tar -cf" in lines[3]
+    assert "14 %  by nobody that can be named" in lines[4]
+    assert not any("dd if=" in line for line in lines), "it has only another disk open"
+    assert lines[-1].split("·")[0].strip() == "u all processes"
+
+
+def test_an_ordinary_user_reads_what_is_hidden() -> None:
+    lines = panel(DiskUse(9.0, 1.0, (), hidden=137, disks=USE.disks))
+    assert "No process that can be seen has files open there" in " ".join(lines)
+    assert "137 processes of others hidden" in lines[-1]
+
+
+def test_a_quiet_disk_is_used_by_nobody() -> None:
+    lines = panel(DiskUse(9.0, 1.0, (), as_root=True, disks={"nvme0n1": (0.0, 0.0, 0.0)}))
+    assert "Nobody read or wrote in the last second." in " ".join(lines)
+
+
+def test_the_container_stands_where_there_is_room() -> None:
+    assert "db.service" in " ".join(panel(USE, 140)) and "db.service" not in " ".join(panel(USE))
+
+
+@given(st.integers(60, 200), st.integers(3, 20))
+def test_it_fits_every_size(width: int, height: int) -> None:
+    panel(USE, width, height)
+    who_panel.rows(USE, TARGET, width, height, ASCII, "")
+
+
+RATES = st.floats(0, 1e9)
+
+
+@given(st.lists(st.tuples(RATES, RATES, st.sets(st.sampled_from("ab"))), max_size=5),
+       st.tuples(RATES, RATES), st.tuples(RATES, RATES))  # fmt: skip
+def test_no_share_exceeds_what_the_disks_did(
+    users: list[tuple[float, float, set[str]]], a: tuple[float, float], b: tuple[float, float]
+) -> None:
+    read = tuple(
+        DiskUser(pid, "x", "", "", read_s, write_s, frozenset(disks))
+        for pid, (read_s, write_s, disks) in enumerate(users, 1)
+    )
+    use = DiskUse(1.0, 1.0, read, disks={"a": (*a, 0.0), "b": (*b, 0.0)})
+    found = combined_shares({"a": ("a",), "b": ("b",)}, use)
+    assert sum(one.share for one in found) <= 1.000001
+    assert sum(one.bytes_s for one in found) <= 1.000001 * (sum(a) + sum(b))
+
+
+async def test_fio_s_figures_take_its_place_with_the_first_job() -> None:
+    app = make(fakes.FakeController(disk_use=USE))
+    async with app.run_test(size=(120, 36)) as pilot:
+        fake: fakes.FakeController = app.fake  # type: ignore[attr-defined]
+        fake.tick(2)
+        await settle(pilot)
+        assert shows(app, "Who uses nvme0n1") and shows(app, "fio --name=hog")
+        fake.disk_use = None
+        await running(app, pilot)
+        assert shows(app, "3 fio") and not shows(app, "Who uses")
