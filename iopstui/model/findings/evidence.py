@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 ENOUGH_SECONDS = 3
 LONG_ENOUGH = 10
+MAX_GAP_SHARE = 1.0
+"""Seconds that were not measured, as a part of those that were: more, and they don't belong
+together."""
 SYNCHRONOUS = frozenset({"sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"})
 NO_CONDITIONS = Conditions()
 
@@ -114,15 +117,23 @@ def measured_frames(frames: Iterable[Frame]) -> list[Frame]:
 
 
 def recent_job_frames(evidence: Evidence, count: int = ENOUGH_SECONDS) -> list[Frame]:
-    """The last ``count`` measured frames; empty if there are fewer."""
-    frames = evidence.measured
-    return frames[-count:] if len(frames) >= count else []
+    """The last ``count`` measured frames; empty if there are fewer, or if they are so far apart
+    that most of the time between them was not measured."""
+    frames = evidence.measured[-count:]
+    if len(frames) < count:
+        return []
+    gap_s = frames[-1].t - frame_start_s(frames[0]) - sum(map(_frame_length_s, frames))
+    return frames if gap_s <= MAX_GAP_SHARE * sum(map(_frame_length_s, frames)) else []
+
+
+def _frame_length_s(frame: Frame) -> float:
+    """The longer of a frame's two intervals in seconds."""
+    return max(frame.seconds or 0.0, (frame.fio.seconds or 0.0) if frame.fio else 0.0)
 
 
 def frame_start_s(frame: Frame) -> float:
     """The second of the session at which the longer of a frame's two intervals began."""
-    seconds = max(frame.seconds or 0.0, (frame.fio.seconds or 0.0) if frame.fio else 0.0)
-    return max(0.0, frame.t - seconds)
+    return max(0.0, frame.t - _frame_length_s(frame))
 
 
 def recent_frames(evidence: Evidence, count: int = ENOUGH_SECONDS) -> list[Frame]:

@@ -96,3 +96,13 @@ def test_depth() -> None:
     assert JobShape(jobs=4, iodepth=8).depth == 32
     assert JobShape(jobs=4, iodepth=None).depth == 4
     assert JobShape(jobs=4, iodepth=8, in_flight=20).depth == 20
+
+
+def test_seconds_that_lie_apart_are_not_taken_together() -> None:
+    def at(*times: float) -> int:
+        frames = tuple(frame(t, fio(100)) for t in times)
+        return len(recent_job_frames(Evidence(frames)))
+
+    assert at(1, 2, 3) == at(1, 3, 5) == at(2, 4, 6) == 3
+    assert at(1, 2, 30) == at(1, 5, 9) == 0
+    assert at(1, 30, 31, 32) == 3
