@@ -27,7 +27,7 @@ from iopstui.errors import (
     UsageError,
 )
 from iopstui.linux.counters.signal_flag import disable_interrupts
-from iopstui.output import streams
+from iopstui.safety import streams
 from iopstui.safety.signals import handle_stop_signals, interrupt, repeat_lost_interrupts
 
 if TYPE_CHECKING:

@@ -99,7 +99,7 @@ def kill_without_waiting(kill: Callable[[], None]) -> Callable[[], None]:
     """``kill``, for a second signal: it does not wait for who reads the output either."""
 
     def asked() -> None:
-        from iopstui.output.streams import drop_stuck
+        from iopstui.safety.streams import drop_stuck
 
         drop_stuck()
         kill()

@@ -11,6 +11,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from iopstui.linux.counters import signal_flag
+from iopstui.safety import streams
 
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
@@ -55,7 +56,12 @@ def handle_stop_signals(handler: Handler | signal.Handlers) -> dict[int, object]
 @contextlib.contextmanager
 def handling_stop_signals(stop: Callable[[int], object]) -> Iterator[None]:
     """``stop`` is called with the number of each that comes meanwhile, in the main thread."""
-    before = handle_stop_signals(lambda number, frame: stop(number))
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        streams.end_soon()
+        stop(number)
+
+    before = handle_stop_signals(handle)
     try:
         yield
     finally:
@@ -67,7 +73,8 @@ def handling_stop_signals(stop: Callable[[int], object]) -> Iterator[None]:
 
 class StopSignals:
     """Stop signals of commands without a screen. The first signal lets fio write its last
-    document (``stop``); the second does not wait for it (``kill``)."""
+    document (``stop``); the second does not wait for it (``kill``). Neither waits for long for a
+    reader of the output that does not read."""
 
     def __init__(self, stop: Callable[[], None], kill: Callable[[], None]) -> None:
         self.requests = 0
@@ -84,6 +91,8 @@ class StopSignals:
         if self.requests == 1:
             self._first_s = now
             self._stop()
+            streams.end_soon()
+            streams.drop_stuck(patience_s=streams.PATIENCE_S)
         else:
             self._kill()
 

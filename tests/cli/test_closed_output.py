@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import io
 import os
 import queue
 import signal
@@ -18,8 +19,8 @@ from iopstui.cli.runs.run_session import run_to_end, run_until_finished
 from iopstui.cli.terminal import exit_on_closed_output
 from iopstui.errors import EXIT_INTERRUPTED, Interrupted
 from iopstui.events import Event, Notice, StepFinished
-from iopstui.output import streams
 from iopstui.output.sinks import EventSink
+from iopstui.safety import streams
 from iopstui.safety.signals import STOP_SIGNALS
 from iopstui.session.live import LiveSession
 
@@ -96,6 +97,20 @@ def test_a_pipe_whose_reader_is_stuck_is_dropped(pipe: tuple[int, int]) -> None:
     assert os.read(reads, 8192) == b"x" * 4096
 
 
+def test_at_the_end_a_write_does_not_wait_for_a_reader_that_is_stuck(
+    pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads, writes = pipe
+    os.set_blocking(writes, True)
+    monkeypatch.setattr(streams, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(streams, "_ending", False)
+    stream = io.BufferedWriter(streams._Stdout(writes, "w", closefd=False))
+    streams.end_soon()
+    stream.write(b"x" * 9999)
+    stream.flush()
+    assert os.read(reads, 8192) == b"x" * 4096
+
+
 def test_a_pipe_whose_reader_reads_is_kept(pipe: tuple[int, int]) -> None:
     reads, writes = pipe
     streams.drop_stuck([writes])
@@ -106,14 +121,17 @@ def test_a_pipe_whose_reader_reads_is_kept(pipe: tuple[int, int]) -> None:
 def test_a_second_signal_does_not_wait_for_the_reader(
     signals: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    actions: list[str] = []
+    actions: list[object] = []
+
+    def drop_stuck(patience_s: float = streams.STUCK_S) -> None:
+        actions.append(patience_s)
 
     class Session:
         def start(self, callback: object) -> None:
             signal.raise_signal(signal.SIGTERM)
-            assert actions == ["stop"]
+            assert actions == ["stop", streams.PATIENCE_S]
             signal.raise_signal(signal.SIGTERM)
-            assert actions == ["stop", "given up", "kill"]
+            assert actions[2:] == [streams.STUCK_S, "kill"]
 
         def run_job(self, job: str, overrides: object) -> None:
             raise BrokenPipeError
@@ -124,7 +142,7 @@ def test_a_second_signal_does_not_wait_for_the_reader(
         def kill_job(self) -> None:
             actions.append("kill")
 
-    monkeypatch.setattr(streams, "drop_stuck", lambda: actions.append("given up"))
+    monkeypatch.setattr(streams, "drop_stuck", drop_stuck)
     monkeypatch.setattr("iopstui.safety.signals.SAME_SIGNAL_S", 0.0)
     with pytest.raises(BrokenPipeError):
         run_until_finished(cast(LiveSession, Session()), "a", {}, cast(EventSink, ClosedSink()))

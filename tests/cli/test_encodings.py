@@ -11,7 +11,7 @@ import pytest
 
 from iopstui import format as formats
 from iopstui.cli.program import command_parsers
-from iopstui.output import streams
+from iopstui.safety import streams
 
 ENCODINGS = ("ascii", "koi8-r", "gb2312", "euc-jp", "cp437", "shift_jis")
 

@@ -13,8 +13,7 @@ import pytest
 from iopstui.cli import main
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_USAGE
 from iopstui.linux.counters import signal_flag
-from iopstui.output import streams
-from iopstui.safety import signals
+from iopstui.safety import signals, streams
 from iopstui.safety.signals import (
     SAME_SIGNAL_S,
     STOP_SIGNALS,

@@ -28,10 +28,10 @@ from iopstui.model.lesson.pages import ASK, RUN_STEP, Lesson, QuestionPage
 from iopstui.output.lesson.pages import flowed, head_lines, page_lines
 from iopstui.output.lesson.text import end_lines, measured_line
 from iopstui.output.narration import Narrator
-from iopstui.output.streams import drop_stuck
 from iopstui.preflight.targets import choose_targets
 from iopstui.safety.leftovers import clean_up_and_report
 from iopstui.safety.signals import handle_stop_signals
+from iopstui.safety.streams import drop_stuck
 from iopstui.session.live import LiveSession
 from iopstui.session.new_session import new_session
 from iopstui.text import printable

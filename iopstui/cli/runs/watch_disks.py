@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import queue
-import signal
 import sys
-import threading
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
@@ -22,10 +20,10 @@ from iopstui.model.experiment.options import RunOptions
 from iopstui.model.watch.options import WatchOptions
 from iopstui.model.watch.trigger import parse_trigger
 from iopstui.output.sinks import PLAIN, EventSink, make_watch_sink
-from iopstui.output.streams import drop
 from iopstui.output.watch.summary import watch_sentences, watch_summary
 from iopstui.preflight.targets import choose_watch_target
 from iopstui.safety.signals import StopSignals
+from iopstui.safety.streams import drop, drop_stuck
 from iopstui.session.live import LiveSession
 from iopstui.session.new_session import new_session
 from iopstui.session.triggered_recordings import TriggeredRecordings
@@ -34,7 +32,6 @@ from iopstui.session.watch import Watch
 # the last sample may be of a part of an interval, but not of next to nothing
 MIN_LAST_SAMPLE_SHARE = 0.25
 LAST_SAMPLE_TIMEOUT_S = 1.0
-SIGNAL_TIMEOUT_S = 2.0
 
 
 def watch(options: RunOptions, watch_options: WatchOptions) -> int:
@@ -52,12 +49,10 @@ def _watch(
     sink = make_watch_sink(watch_options.format, sys.stdout, sys.stderr, session.target,
                            os.uname().nodename, bool(options.probe),
                            watch_options.plain_every_s)  # fmt: skip
-    stop_on_signal = _StopOnSignal(disk_watch)
-    StopSignals(stop_on_signal.request, drop)
+    StopSignals(lambda: disk_watch.events.put(None), drop_stuck)
     try:
         disk_watch.begin(session)
         reached = _handle_events(disk_watch, sink, watch_options.for_s)
-        stop_on_signal.acknowledged.set()
         _last_sample(session, disk_watch, sink, options.interval_s)
         disk_watch.close()
         _drain(disk_watch, sink)
@@ -67,32 +62,8 @@ def _watch(
         drop()
         return EXIT_OK
     finally:
-        stop_on_signal.acknowledged.set()
         disk_watch.close()
     return EXIT_OK if reached or watch_options.for_s is None else EXIT_INTERRUPTED
-
-
-class _StopOnSignal:
-    """A signal ends the watch. If it is not ``acknowledged``, because the reader of the output has
-    stopped reading, the output is dropped, and another signal interrupts the blocked write."""
-
-    def __init__(self, disk_watch: Watch) -> None:
-        self.acknowledged = threading.Event()
-        self._watch = disk_watch
-        self._signals: queue.SimpleQueue[None] = queue.SimpleQueue()
-        # not by the handler: what it interrupts may be starting one
-        threading.Thread(target=self._repeat_signal, name="ending", daemon=True).start()
-
-    def request(self) -> None:
-        """The first signal has come."""
-        self._watch.events.put(None)
-        self._signals.put(None)
-
-    def _repeat_signal(self) -> None:
-        self._signals.get()
-        while not self.acknowledged.wait(SIGNAL_TIMEOUT_S):
-            drop()
-            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
 
 
 def _new_watch(options: RunOptions, watch_options: WatchOptions) -> tuple[LiveSession, Watch]:

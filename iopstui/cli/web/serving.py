@@ -24,10 +24,10 @@ from iopstui.cli.web.viewer import ViewerOptions, show_viewer
 from iopstui.cli.web.viewer_host import ViewerHost, screen_environment
 from iopstui.errors import EXIT_INTERRUPTED, EXIT_JOB_FAILED, EXIT_OK, UsageError
 from iopstui.linux.process.private import private_directory, remove
-from iopstui.output import streams
 from iopstui.output.fleet.labelled_rows import is_fleet
 from iopstui.recording.follow import wait_for_first_sample
 from iopstui.recording.reader import recording_path
+from iopstui.safety import streams
 from iopstui.safety.signals import handling_stop_signals
 
 if TYPE_CHECKING:

@@ -3,6 +3,9 @@
 A closed one would give its number to the next file that is opened, and words for people would go
 into that file. So all three are open before anything else is. What can't be written to standard
 output ends the command in a sentence; what can't be written to standard error is lost.
+
+A reader that does not read (a stopped terminal, a full pipe) makes a command wait, but not its end:
+once a stop signal has come (``end_soon``), what such a reader does not take is dropped.
 """
 
 from __future__ import annotations
@@ -13,11 +16,15 @@ import io
 import os
 import select
 import sys
+import time
 from collections.abc import Iterable
 from typing import Any, TextIO
 
 STUCK_S = 0.2
 """A reader that takes nothing for so long does not read."""
+PATIENCE_S = 1.5
+"""The same for the first stop signal: the last figures are still to be written."""
+_ending = False
 
 
 class OutputLost(OSError):
@@ -30,7 +37,7 @@ class _Stdout(io.FileIO):
     def write(self, data: Any) -> int:
         while True:
             try:
-                written = super().write(data)
+                written = super().write(_takeable(self, data))
             except BrokenPipeError:
                 raise
             except OSError as error:
@@ -47,12 +54,20 @@ class _Stderr(io.FileIO):
     def write(self, data: Any) -> int:
         while True:
             try:
-                written = super().write(data)
+                written = super().write(_takeable(self, data))
             except OSError:
                 return len(data)
             if written is not None:
                 return written
             select.select([], [self], [])
+
+
+def _takeable(stream: io.FileIO, data: Any) -> Any:
+    """The part of ``data`` that can be written without waiting for long (select(2): PIPE_BUF)."""
+    if not _ending:
+        return data
+    drop_stuck([stream.fileno()], PATIENCE_S)
+    return memoryview(data)[: select.PIPE_BUF]
 
 
 def prepare() -> bool:
@@ -127,10 +142,17 @@ def drop(number: int = 1) -> None:
         os.close(null)
 
 
-def drop_stuck(numbers: Iterable[int] = (1, 2)) -> None:
-    """The same for each of these descriptors that nobody reads, for whoever wants the end now: a
-    write that waits there goes on with the signal that says so."""
+def drop_stuck(numbers: Iterable[int] = (1, 2), patience_s: float = STUCK_S) -> None:
+    """Redirect to /dev/null every descriptor whose reader does not read, so that a blocked write
+    ends when a stop signal arrives."""
+    deadline = time.monotonic() + patience_s
     for number in numbers:
         with contextlib.suppress(OSError, ValueError):
-            if not select.select([], [number], [], STUCK_S)[1]:
+            if not select.select([], [number], [], max(0.0, deadline - time.monotonic()))[1]:
                 drop(number)
+
+
+def end_soon() -> None:
+    """From now on wait only ``PATIENCE_S`` for a reader that does not read."""
+    global _ending
+    _ending = True
