@@ -8,7 +8,7 @@ from collections.abc import Callable
 from iopstui.linux.process.private import abandoned_directories, remove
 from iopstui.linux.roots import Roots
 from iopstui.safety import null_block
-from iopstui.safety.scratch import abandoned_scratches, pop_silent_messages
+from iopstui.safety.scratch import abandoned_scratches, pop_staying_messages
 from iopstui.safety.tunables import restore_abandoned
 
 
@@ -30,7 +30,7 @@ def clean_up(roots: Roots) -> tuple[list[str], list[str]]:
             failed.append(f"cannot remove {scratch.path}: {sudo}rm -r {quoted_path}")
         elif existed:
             completed.append(f"{scratch.path} is removed")
-    failed += pop_silent_messages()
+    failed += pop_staying_messages()
     for directory in abandoned_directories():
         # job files and fio's output, in memory: not worth a message
         remove(directory)

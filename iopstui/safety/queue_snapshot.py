@@ -8,6 +8,7 @@ limit (``max_sectors_kb``, ``iostats`` ...), and a scheduler that is set again h
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,8 @@ from iopstui.text import printable
 
 # one value may move another that was restored before it (nr_requests: iosched/async_depth)
 RESTORE_PASSES = 5
+MAX_VALUE = 4096
+"""Length of a setting at most: an attribute of sysfs is one page."""
 
 
 def read_current(path: Path) -> str:
@@ -139,7 +142,7 @@ def not_restored(device: str, name: str, is_now: str, value: str, path: Path, er
     why = f" ({error})" if error else ""
     return (
         f"{device}: {name} is {printable(is_now)}, not {printable(value)} as before{why}; restore "
-        f"it with: echo {printable(value)} | sudo tee {path}"
+        f"it with: echo {shlex.quote(printable(value))} | sudo tee {path}"
     )
 
 
@@ -167,6 +170,7 @@ def snapshot_of(entry: object, roots: Roots) -> QueueSnapshot | None:
         or directory.parent.parent != roots.sys / "block"
         or not all(isinstance(text, str) for pair in values.items() for text in pair)
         or not all(map(is_restorable, values))
+        or max(map(len, values.values()), default=0) > MAX_VALUE
     ):
         return None
     return QueueSnapshot(device, diskseq if isinstance(diskseq, int) else None, directory,

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from iopstui.errors import UsageError
 from iopstui.linux.devices.kernel_files import kernel_file_system, removal_lock
+from iopstui.linux.devices.usage.mounts import read_own_mounts
 from iopstui.linux.process.limits import hint_for_limit
 from iopstui.linux.process.programs import new_directory, random_name
 from iopstui.linux.roots import Roots
@@ -33,8 +34,8 @@ FREE_SHARE = 0.05
 MIB = 1 << 20
 # those that could not be removed so far
 _LEFTOVERS: list[Path] = []
-_SILENT: dict[Path, str] = {}
-"""Directories on file systems that do not answer, and their mounts in words."""
+_STAYING: dict[Path, str] = {}
+"""Directories that nothing may touch now, and why: a mount that does not answer, or one in them."""
 
 
 @dataclass(slots=True)
@@ -67,10 +68,11 @@ class Scratch:
 
     def close(self) -> None:
         """Remove the directory, wherever it is now, then the note; the same with all others. May be
-        called twice. On a file system that does not answer both stay, for a later iopstui."""
+        called twice. With a mount in it, or on one that does not answer, both stay, for a later
+        iopstui."""
         for scratch in self.parts[1:]:
             scratch.close()
-        if _is_silent(self.path):
+        if _must_stay(self.path):
             return
         _remove(self.path)
         if self.fd >= 0:
@@ -88,7 +90,7 @@ class Scratch:
 
 def leftover_messages() -> list[str]:
     """Directories that could not be removed and are still there, a sentence each."""
-    return pop_silent_messages() + [
+    return pop_staying_messages() + [
         f"cannot remove {printable(str(path))}: its directory is append-only or "
         "immutable now. Change that, then: iopstui doctor"
         for path in dict.fromkeys(_LEFTOVERS)
@@ -96,24 +98,30 @@ def leftover_messages() -> list[str]:
     ]
 
 
-def pop_silent_messages() -> list[str]:
-    """Directories that were not removed because their file systems do not answer, a sentence each;
-    every one once."""
+def pop_staying_messages() -> list[str]:
+    """Directories that were not removed because of a mount, a sentence each; every one once."""
     messages = [
-        f"cannot remove {printable(str(path))}: {mountpoint} does not answer. When it does: "
-        "iopstui doctor"
-        for path, mountpoint in _SILENT.items()
+        f"cannot remove {printable(str(path))}: {printable(reason)}: iopstui doctor"
+        for path, reason in _STAYING.items()
     ]
-    _SILENT.clear()
+    _STAYING.clear()
     return messages
 
 
-def _is_silent(path: Path) -> bool:
-    """Whether its file system does not answer, which is remembered: nothing may touch it then."""
-    mount = find_hung_mount(path, Roots())
+def _must_stay(path: Path) -> bool:
+    """Whether a mount keeps it from being removed, which is remembered. Another file system's files
+    are not ours, wherever they are mounted."""
+    roots = Roots()
+    mount = find_hung_mount(path, roots)
     if mount is not None:
-        _SILENT[path] = mount_text(mount)
-    return mount is not None
+        _STAYING[path] = f"{mount_text(mount)} does not answer. When it does"
+        return True
+    real = os.path.realpath(path)
+    for entry in read_own_mounts(roots):
+        if entry.mountpoint == real or entry.mountpoint.startswith(f"{real}/"):
+            _STAYING[path] = f"{entry.mountpoint} is mounted there. Unmount it, then"
+            return True
+    return False
 
 
 def _remove(path: Path) -> None:
@@ -188,7 +196,9 @@ def abandoned_scratches() -> Iterator[Scratch]:
     """Scratch directories whose iopstui no longer runs (it was killed together with its guard)."""
     for note in journal.abandoned_notes("scratch"):
         path = Path(str(note.content.get("scratch", "")))
-        if path.is_absolute() and not _is_silent(path) and _is_ours(path):
+        if path.is_absolute() and is_scratch_name(path.name) and not _must_stay(path):
+            if not _is_ours(path):
+                continue
             yield Scratch(path, note)
 
 
@@ -199,7 +209,7 @@ def is_scratch_name(name: str) -> bool:
 
 def _is_ours(path: Path) -> bool:
     """A note is only believed if what it names looks like a scratch directory of this user."""
-    if not path.name.startswith(PREFIX) or not path.is_absolute():
+    if not is_scratch_name(path.name) or not path.is_absolute():
         return False
     try:
         info = path.lstat()

@@ -15,6 +15,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +35,7 @@ from iopstui.safety import journal, queue_snapshot
 from iopstui.safety.journal import Note
 from iopstui.safety.locks import lock_owner
 from iopstui.safety.queue_snapshot import (
+    MAX_VALUE,
     QueueSnapshot,
     not_restored,
     read_current,
@@ -295,6 +297,8 @@ def _is_entry(entry: object, roots: Roots) -> bool:
         isinstance(entry.get(key), str) for key in ("device", "name", "path", "value")
     ):
         return False
+    if len(entry["value"]) > MAX_VALUE:
+        return False
     name, path = entry["name"], Path(entry["path"])
     irq = irq_of(name)
     if irq is not None:
@@ -374,7 +378,7 @@ def _no_right(device: BlockDevice, name: str, path: Path, value: str) -> Iopstui
         )
     return Missing(
         f"Changing {name} of {device.name} needs root.",
-        f"Run iopstui with sudo, or: echo {printable(value)} | sudo tee {path}",
+        f"Run iopstui with sudo, or: echo {shlex.quote(printable(value))} | sudo tee {path}",
     )
 
 

@@ -155,7 +155,7 @@ def left(path: Path) -> None:
 
 
 def test_what_a_crash_left_is_removed_and_said(tree: Tree, tmp_path: Path) -> None:
-    path, gone = tmp_path / ".iopstui-x", tmp_path / ".iopstui-gone"
+    path, gone = tmp_path / ".iopstui-xxxxxxxx", tmp_path / ".iopstui-gonegone"
     path.mkdir()
     left(path)
     left(gone)
@@ -165,15 +165,17 @@ def test_what_a_crash_left_is_removed_and_said(tree: Tree, tmp_path: Path) -> No
     assert not path.exists() and clean_up(tree.roots) == ([], [])
 
 
-@pytest.mark.parametrize("name", ["precious", "x.iopstui-y", "iopstui-x"])
+@pytest.mark.parametrize(
+    "name", ["precious", "x.iopstui-yyyyyyyy", "iopstui-xxxxxxxx", ".iopstui-important"]
+)
 def test_a_note_does_not_remove_what_is_none_of_ours(tree: Tree, tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     path.mkdir()
     left(path)
-    link = tmp_path / ".iopstui-link"
+    link = tmp_path / ".iopstui-linklink"
     link.symlink_to(path)
     left(link)
-    file = tmp_path / ".iopstui-file"
+    file = tmp_path / ".iopstui-filefile"
     file.write_text("")
     left(file)
     assert clean_up(tree.roots) == ([], [])
@@ -196,10 +198,29 @@ def test_what_can_t_be_removed_is_said_with_the_command(
             assert clean_up(tree.roots) == (["d"], ["f", f"cannot remove {path}: {command}"])
 
 
+@pytest.mark.parametrize("below", ["", "/data"])
+def test_what_somebody_has_mounted_there_stays(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, below: str
+) -> None:
+    path = tmp_path / ".iopstui-xxxxxxxx"
+    path.mkdir()
+    (path / "file").write_text("precious")
+    left(path)
+    mount = MountEntry(8, 1, "/home", f"{path}{below}", "ext4", "/dev/sda1")
+    with monkeypatch.context() as patched:
+        patched.setattr(scratch, "read_own_mounts", lambda roots: (mount,))
+        assert clean_up(tree.roots) == (
+            [], [f"cannot remove {path}: {path}{below} is mounted there. Unmount it, then: "
+                 "iopstui doctor"],
+        )  # fmt: skip
+        assert (path / "file").exists()
+    assert clean_up(tree.roots)[0] == [f"{path} is removed"]
+
+
 def test_what_is_on_a_dead_mount_stays_and_is_removed_later(
     tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = tmp_path / ".iopstui-x"
+    path = tmp_path / ".iopstui-xxxxxxxx"
     path.mkdir()
     left(path)
     where = "/mnt (nfs4 of s:/e)"
