@@ -16,6 +16,7 @@ from iopstui.fio.fence_exec import landlock_abi
 from iopstui.fio.inspect import find_fio
 from iopstui.format import counted
 from iopstui.linux.counters.energy import why_no_energy
+from iopstui.linux.counters.procfs import parse_diskstats, parse_softirqs_block
 from iopstui.linux.counters.smb_stats import why_incomplete
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.usage.mounts import read_own_mounts
@@ -94,26 +95,34 @@ def _container(roots: Roots) -> Check | None:
                  f"Start it with: {' '.join(option for _, option in missing)}")  # fmt: skip
 
 
-def _readable(roots: Roots, path: Path, name: str, figures: str) -> Check:
+def _readable(path: Path, name: str, figures: str, parse: Callable[[bytes], object]) -> Check:
+    """Whether the file can be read and ``parse`` finds figures in it."""
+    problem = ""
     try:
-        with open(path, "rb") as file:
-            file.read(1)
+        data = path.read_bytes()
+        if not parse(data):
+            problem = "no line has the kernel's form" if data.strip() else "it is empty"
     except OSError as error:
-        return Check(name, LACKS, f"{path}: {error.strerror}; {figures} are not shown",
+        problem = error.strerror or str(error)
+    if problem:
+        return Check(name, LACKS, f"{path}: {problem}; {figures} are not shown",
                      "In a container: run iopstui on the host")  # fmt: skip
     return Check(name, OK, f"{path} can be read")
 
 
 def _diskstats(roots: Roots) -> Check:
-    return _readable(roots, roots.proc / "diskstats", "disk statistics", "the kernel's figures")
+    path = roots.proc / "diskstats"
+    return _readable(path, "disk statistics", "the kernel's figures", parse_diskstats)
 
 
 def _interrupts(roots: Roots) -> Check:
-    return _readable(roots, roots.proc / "interrupts", "interrupts", "interrupts per CPU")
+    path = roots.proc / "interrupts"
+    return _readable(path, "interrupts", "interrupts per CPU", lambda data: b"CPU" in data[:4096])
 
 
 def _softirqs(roots: Roots) -> Check:
-    return _readable(roots, roots.proc / "softirqs", "softirqs", "BLOCK softirqs per CPU")
+    path = roots.proc / "softirqs"
+    return _readable(path, "softirqs", "BLOCK softirqs per CPU", parse_softirqs_block)
 
 
 def _block_devices(roots: Roots) -> Check:

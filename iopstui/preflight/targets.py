@@ -73,9 +73,9 @@ def choose_watch_target(
 ) -> Target:
     """From all TARGETs, or without any all disks that do something. UsageError also for what is on
     no block device and no NFS mount: there is nothing to watch."""
-    if not texts:
-        from iopstui.linux.machine.active_disks import active_disks
+    from iopstui.linux.machine.active_disks import active_disks, disk_counters
 
+    if not texts:
         return active_disks(devices, roots)
     _require_answers(texts, roots)
     try:
@@ -97,6 +97,8 @@ def choose_watch_target(
             f"Nothing to watch at {printable(target.path)}: {target.no_device}.",
             "Choose a disk (iopstui devices), or give no TARGET to watch all disks.",
         )
+    if target.devices_below:
+        disk_counters(roots)
     return target
 
 

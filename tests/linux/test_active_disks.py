@@ -11,6 +11,7 @@ from iopstui.errors import UsageError
 from iopstui.linux.machine.active_disks import active_disks
 from iopstui.linux.roots import Roots
 from iopstui.model.block.device import BlockDevice
+from iopstui.preflight.doctor import LACKS, examine
 
 
 def disk(name: str, kind: str = "disk") -> BlockDevice:
@@ -58,5 +59,15 @@ def test_what_has_never_done_anything_is_left_out(tmp_path: Path) -> None:
 def test_where_none_has_that_is_told(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="has done any I/O yet"):
         active_disks(DEVICES, roots(tmp_path))
-    with pytest.raises(UsageError, match="has done any I/O yet"):
+    with pytest.raises(UsageError, match="no disk's counters"):
         active_disks({}, Roots(proc=tmp_path / "nowhere"))
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"garbage \x1b[31m\n\xff 1 2\n"])
+def test_counters_that_cannot_be_read_are_told(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "diskstats").write_bytes(content)
+    with pytest.raises(UsageError, match="no disk's counters"):
+        active_disks(DEVICES, Roots(proc=tmp_path))
+    [check] = [one for one in examine(Roots(proc=tmp_path)) if one.name == "disk statistics"]
+    expected = "no line has the kernel's form" if content.strip() else "it is empty"
+    assert check.state == LACKS and expected in check.message

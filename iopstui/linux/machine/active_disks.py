@@ -11,13 +11,14 @@ from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import read_bytes
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DEVICE, Target, TargetPath, combine_targets
+from iopstui.model.samples import DiskCounters
 
 
 def active_disks(devices: Mapping[str, BlockDevice], roots: Roots) -> Target:
     """All whole disks that have done I/O since they are there, as one target; what lies on another
     disk (partitions, dm, md, loop) is left out, so that each I/O counts once. UsageError if there
     is none."""
-    counters = parse_diskstats(read_bytes(roots.proc / "diskstats") or b"")
+    counters = disk_counters(roots)
     paths = [
         TargetPath(DEVICE, device.path, name, device_tree(name, devices, roots))
         for name, device in devices.items()
@@ -33,6 +34,17 @@ def active_disks(devices: Mapping[str, BlockDevice], roots: Roots) -> Target:
     if not paths:
         raise UsageError("No disk of this machine has done any I/O yet.", LIST_DEVICES)
     return combine_targets(paths)
+
+
+def disk_counters(roots: Roots) -> dict[str, DiskCounters]:
+    """The counters of all disks. UsageError where /proc shows none."""
+    counters = parse_diskstats(read_bytes(roots.proc / "diskstats") or b"")
+    if not counters:
+        raise UsageError(
+            f"{roots.proc}/diskstats has no disk's counters, so no I/O can be seen.",
+            "In a container: run iopstui on the host. iopstui doctor shows what is missing.",
+        )
+    return counters
 
 
 def _is_below_all(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> bool:
