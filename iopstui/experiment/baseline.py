@@ -19,12 +19,13 @@ from iopstui.model.experiment.baseline import (
 from iopstui.model.experiment.expectation import Expectation
 from iopstui.model.experiment.job_figures import is_job_figure
 from iopstui.model.metrics.frame import Frame, FrameBuilder
+from iopstui.model.metrics.stated_rates import beyond_depth
 from iopstui.model.metrics.summary import fio_summary
 from iopstui.model.samples import RawSample
 from iopstui.recording.foreign import JSON, LOG, RECORDING, detect_file_kind, read_result
 from iopstui.recording.reader import Recording, impossible_figure_error, recording_path
 from iopstui.recording.replay import replay_events
-from iopstui.session.tick.outcomes import final_rates
+from iopstui.session.tick.outcomes import final_rates, without_direction
 from iopstui.text import printable
 
 FieldPath = tuple[str, ...]
@@ -174,7 +175,10 @@ def _read_result(path: Path, paths: Sequence[FieldPath]) -> _BaselineRun:
     for raw in _samples(result.statuses):
         run.add(builder.feed(raw))
     summary = fio_summary(result.last)
-    run.final = _stated_percentiles(summary) | final_rates(summary)
+    final = final_rates(summary)
+    for rate in beyond_depth(result.last):
+        final = without_direction(final, rate.direction)
+    run.final = _stated_percentiles(summary) | final
     return run
 
 

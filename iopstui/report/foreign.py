@@ -16,6 +16,7 @@ from iopstui.model.block.target import FILE, Target
 from iopstui.model.fio.log_lines import Logs
 from iopstui.model.fio.rows import flag
 from iopstui.model.metrics.frame import FrameBuilder
+from iopstui.model.metrics.stated_rates import SecondRates, beyond_depth
 from iopstui.model.metrics.summary import fio_summary
 from iopstui.model.samples import FioStatus, RawSample
 from iopstui.recording import layout as form
@@ -146,17 +147,21 @@ def _of_result(data: ReportData, run: Run, result: FioResult, begin: float) -> N
     )
     if not failed:
         data.notices += [events.Notice(0.0, "warning", message) for message in result.messages]
-    builder, block = FrameBuilder(), Block(data.header, data.duration)
+    builder, block, rates = FrameBuilder(), Block(data.header, data.duration), SecondRates()
     for number, status in enumerate(result.statuses):
         is_last = number == len(result.statuses) - 1
         frame = builder.feed(_sample(step, number, status, is_last))
         if len(result.statuses) > 1:
             at = max(begin, end - (final.timestamp_ms - status.timestamp_ms) / 1000)
             block.add(replace(frame, t=at))
+            rates.add(frame)
             data.samples += 1
         else:
             run.add(frame, data.header.target.tree)
     add_block(data, block)
+    contradicted = rates.contradicted(summary) or [*beyond_depth(final)]
+    data.notices += [events.Notice(end, "warning", f"{rate.why}.") for rate in contradicted]
+    run.contradicted = frozenset(rate.direction for rate in contradicted)
     run.begin, run.end = begin, end
     run.note = SINGLE_DOCUMENT if len(result.statuses) == 1 else ""
 

@@ -254,7 +254,7 @@ def test_one_document_is_compared_with_a_volume(missing: bool, tmp_path: Path) -
     text = rendered([path], "md", ReportOptions(against=volume))
     assert "No run did any I/O" not in text
     if missing:
-        assert "the file does not state the run's bandwidth" in text
+        assert "the file has no usable bandwidth of the run" in text
     else:
         assert "| volume IOPS | 3,000 IOPS | 1,000 IOPS | 33 % |" in text
 

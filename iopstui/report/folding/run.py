@@ -90,7 +90,8 @@ class Run:
     ``is_partial``: the recording began or ended within the run, so the frames cannot add up to
     fio's count. ``point`` is the label of the experiment's point, "" outside of one. ``device`` is
     the sum of the target's devices, ``devices`` has each of them and those below. ``note`` replaces
-    the check of the sums where there is nothing to check."""
+    the check of the sums where there is nothing to check; ``contradicted`` are the directions of a
+    result of fio whose stated rate cannot be."""
 
     step: int
     started: events.StepStarted | None = None
@@ -115,6 +116,7 @@ class Run:
     point: str = ""
     steady_state: events.SteadyState | None = None
     note: str = ""
+    contradicted: frozenset[str] = frozenset()
 
     @property
     def name(self) -> str:

@@ -53,7 +53,7 @@ def why_no_rows(data: ReportData) -> str:
     }
     if not missing:
         return "No run did any I/O."
-    return f"No comparison: the file does not state the run's {' and '.join(sorted(missing))}."
+    return f"No comparison: the file has no usable {' and '.join(sorted(missing))} of the run."
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,10 @@ def _measured(data: ReportData) -> Iterator[_Measured]:
         figures = {name: part for name, part in run.figures().items() if name != MIXED}
         parts = list((figures or run.figures()).values())
         reads, writes_ = (figures.get(name, {}).get("iops") or 0.0 for name in (READ, WRITE))
-        iops, bw = (_sum([part[name] for part in parts]) for name in ("iops", "bw_bytes"))
+        iops, bw = (
+            None if run.contradicted else _sum([part[name] for part in parts])
+            for name in ("iops", "bw_bytes")
+        )
         yield _Measured(run.step, run.name, iops, bw, writes_ > reads)
 
 

@@ -20,6 +20,7 @@ from iopstui.events import (
 from iopstui.format import latency, milliseconds
 from iopstui.model.metrics.frame import HANDOVER
 from iopstui.model.metrics.load_series import LoadSeries
+from iopstui.model.metrics.stated_rates import SecondRates
 from iopstui.model.metrics.summary import is_final
 from iopstui.model.rates import MIB
 from iopstui.model.samples import DIRECTIONS, MIXED
@@ -53,6 +54,7 @@ class OutcomeTracker:
     def _begin(self) -> None:
         self._checker = self._new_checker()
         self._series = LoadSeries()
+        self._rates = SecondRates()
         self._shared_seconds = False
         if self._steady_stop is not None:
             self._steady_stop.begin()
@@ -92,12 +94,17 @@ class OutcomeTracker:
                 if self._checker is not None:
                     self._checker.add(event.frame)
                 self._series.add(event.frame)
+                self._rates.add(event.frame)
                 self._shared_seconds |= HANDOVER in event.frame.flags
                 if self._steady_stop is not None and (why := self._steady_stop.check(self._series)):
                     yield Notice(event.t, "info", why)
             case StepFinished() if event.summary:
                 judge = self._checker
                 final = final_rates(event.summary, self._shared_seconds)
+                if not self._shared_seconds and is_final(event.summary):
+                    for rate in self._rates.contradicted(event.summary):
+                        final = without_direction(final, rate.direction)
+                        yield Notice(event.t, "warning", rate.why)
                 self.outcomes = [] if judge is None else judge.outcomes(final)
                 for outcome in self.outcomes:
                     yield outcome_event(event.t, event.step, outcome)
@@ -131,6 +138,17 @@ def final_rates(
         rates["fio", TOTAL, "iops"] = sum(part["iops"] for part in parts)
         rates["fio", TOTAL, "bw"] = sum(part["bw_bytes"] for part in parts)
     return rates | job_figures(summary)
+
+
+def without_direction(
+    rates: Mapping[tuple[str, ...], float], direction: str
+) -> dict[tuple[str, ...], float]:
+    """``rates`` but those that a direction's rate is in."""
+    return {
+        path: value
+        for path, value in rates.items()
+        if path[-1] not in ("iops", "bw") or path[-2] not in (direction, "total")
+    }
 
 
 def _distinct_directions(directions: Mapping[str, Mapping[str, Any]]) -> list[Mapping[str, Any]]:
