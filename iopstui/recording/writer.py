@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from iopstui import __version__, events
 from iopstui.errors import UsageError
+from iopstui.linux.process.limits import exhausted_limit
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
 from iopstui.model.block.topology import Topology
@@ -68,8 +69,13 @@ class Recorder:
             self.problem = f"{self.path} cannot be written fast enough"
             return
         if self._thread is None:
-            self._thread = threading.Thread(target=self._main, name="recorder", daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._main, name="recorder", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError as error:
+                self.problem = f"{self.path} cannot be written: {exhausted_limit(error) or error}"
+                return
+            self._thread = thread
         self._queue.put(chunks)
 
     def give_up(self) -> None:

@@ -415,7 +415,10 @@ class LiveSession:
     def _end(self) -> None:
         context = self._context
         session_ended = events.SessionEnded(context.now(), self.exit_code)
-        lost = context.recording.close(session_ended)
+        try:
+            lost = context.recording.close(session_ended)
+        except Exception as error:  # somebody waits for the end
+            lost = _error_text(error)
         if lost:
             context.notice("error", lost)
         context.emit(session_ended)

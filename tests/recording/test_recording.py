@@ -483,3 +483,17 @@ def test_a_control_character_in_a_sample_is_replaced(path: Path) -> None:
     made.write(path, taken=[raw, *made.raws(made.RUN)[1:]])
     fio = made.read(path)[0][0].raw.fio
     assert fio is not None and fio.version == "fio?]0;x???"
+
+
+def test_without_a_thread_the_recording_says_which_limit_is_used_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    recorder = Recorder(tmp_path / "r.iops")
+    monkeypatch.setattr(threading.Thread, "start", start)
+    recorder.put(b"X", 0.0, {})
+    assert "ulimit -u" in recorder.problem
+    recorder.close()
+    assert recorder.finished(0.0)
