@@ -100,7 +100,9 @@ class Handovers:
         self._given_up = given_up
         self._stop_first = stop_first
         self._next: Handover | None = None
-        # asked for while another one could not be dropped
+        # not wanted any more, but still being prepared
+        self._unwanted: Handover | None = None
+        # asked for meanwhile
         self._later: JobRequest | None = None
         # with the files that were made for them alone
         self._dropped: list[tuple[FioRun, SharedScratch | None]] = []
@@ -111,7 +113,8 @@ class Handovers:
         """How soon to look again; ``None``: whenever."""
         if self._next is not None and self._next.state == STARTED:
             return FIRST_IO_POLL_S
-        return POLL_S if self._next is not None or self._dropped else None
+        waits = self._next is not None or self._unwanted is not None or self._dropped
+        return POLL_S if waits else None
 
     def bytes_written(self) -> int:
         """Bytes that the next run's jobs have written so far."""
@@ -139,9 +142,9 @@ class Handovers:
         if run is None or not self._is_possible(request, run):
             self.drop()
             return False
+        if self._next is not None and self._next.state in (PREPARING, LAYING_OUT, WAITING):
+            self.drop()
         self._later = request
-        if self._next is not None and self._next.state in (LAYING_OUT, WAITING):
-            self._drop_next()
         self._begin_later()
         return True
 
@@ -162,7 +165,8 @@ class Handovers:
     def _begin_later(self) -> None:
         """Begin with the newest request, once there is no other."""
         run = self._current.fio
-        if self._next is not None or self._later is None or run is None:
+        busy = self._next is not None or self._unwanted is not None
+        if busy or self._later is None or run is None:
             return
         request, self._later = self._later, None
         guard, guard_pid = run.prepared.guard, run.guard_pid
@@ -212,6 +216,8 @@ class Handovers:
         for dropped in [entry for entry in self._dropped if _has_ended(entry[0])]:
             self._dropped.remove(dropped)
             _close(*dropped)
+        if self._unwanted is not None and not self._unwanted.thread.is_alive():
+            self.wait()
         handover = self._next
         if handover is None:
             self._begin_later()
@@ -227,12 +233,8 @@ class Handovers:
     def _take_prepared(self, handover: Handover) -> None:
         """The thread has ended: go on with what it has prepared."""
         run, error = handover.run, handover.error
-        if self._later is not None:
-            # another one was asked for meanwhile
+        if isinstance(error, StopFirst):
             self._drop_next()
-            self._begin_later()
-        elif isinstance(error, StopFirst):
-            self._next = None
             self._stop_first(handover.request)
         elif isinstance(error, IopstuiError):
             self._refuse(error)
@@ -364,8 +366,11 @@ class Handovers:
 
     def active_ended(self, failed: bool) -> Handover | None:
         """The active run has ended: the handover whose run is the active one from now on."""
-        handover = self._next
+        handover, later = self._next, self._later
         if handover is None:
+            if later is not None and not failed:
+                self._later = None
+                self._stop_first(later)
             return None
         if handover.state == PREPARING:
             handover.thread.join()
@@ -396,15 +401,25 @@ class Handovers:
         self._later = None
         handover = self._next
         if handover is not None and handover.state == PREPARING:
+            self._next, self._unwanted = None, handover
+        else:
+            self._drop_next()
+
+    def wait(self) -> None:
+        """Wait until nothing is being prepared that is not wanted any more."""
+        handover, self._unwanted = self._unwanted, None
+        if handover is not None:
             handover.thread.join()
-        self._drop_next()
+            self._drop(handover)
 
     def _drop_next(self) -> None:
-        """End the next run's processes without a word; its files go, the active one's stay."""
         handover, self._next = self._next, None
-        if handover is None:
-            return
-        self._sampling.end_handover()
+        if handover is not None:
+            self._sampling.end_handover()
+            self._drop(handover)
+
+    def _drop(self, handover: Handover) -> None:
+        """End the next run's processes without a word; its files go, the active one's stay."""
         run, files = handover.run, self._preparation.scratch.take_beside()
         if run is None:
             if files is not None:
@@ -424,6 +439,7 @@ class Handovers:
     def close(self) -> None:
         """Nothing of a next run is left."""
         self.drop()
+        self.wait()
         while self._dropped:
             _close(*self._dropped.pop())
 

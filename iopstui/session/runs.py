@@ -196,6 +196,7 @@ class Runs:
 
     def _begin(self, request: JobRequest) -> None:
         context = self._context
+        self._handovers.wait()
         self._current.begin()
         self._mark = request.mark
         cancel_when(self.given_up)

@@ -4,6 +4,7 @@ once with the real fio."""
 from __future__ import annotations
 
 import queue
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -216,9 +217,10 @@ def test_a_budget_that_does_not_last_for_both_is_a_refusal(stage: Stage) -> None
 def test_only_the_last_of_many_requests_counts(stage: Stage) -> None:
     for name in "abc":
         assert stage.all.request(JobRequest(name, hand_over=True))
-    stage.join()
+    stage.all.wait()
     first = stage.made[0]
     assert first.calls == ["kill"], "it was prepared when the next one was asked for"
+    stage.all.follow()
     stage.join()
     waiting = stage.all._next
     assert waiting is not None and waiting.request.job == "c" and len(stage.made) == 2
@@ -245,6 +247,22 @@ def test_a_stop_ends_the_next_one_too(state: str, stage: Stage) -> None:
     assert run.calls[-1] == ("stop" if taking_over else "kill")
     assert stage.state == (TAKING_OVER if taking_over else None)
     assert stage.budget.used == (5 if state == STARTED else 0), "what it wrote is counted"
+
+
+def test_a_stop_does_not_wait_for_a_preparation(stage: Stage) -> None:
+    goes_on = threading.Event()
+
+    def prepare() -> object:
+        goes_on.wait(60)
+        return FakeRun()
+
+    stage.prepare = prepare
+    assert stage.all.request(JobRequest("j", hand_over=True))
+    stage.all.stop(hard=False)
+    assert stage.all.active_ended(failed=False) is None and stage.all.poll_s is not None
+    goes_on.set()
+    stage.all.close()
+    assert stage.made[0].calls == ["kill", "closed"] and stage.all.poll_s is None
 
 
 def test_a_dropped_one_is_closed_only_when_its_processes_are_gone(stage: Stage) -> None:

@@ -135,6 +135,8 @@ class Dashboard(CanvasScreen):
     """Whether cells of the heat map can be chosen."""
     layout_key = "layout"
     """The configuration's key of the layout."""
+    _steps_placed = False
+    """Whether the charts have a row for the values of a changed option."""
     _mouse_t: float | None = None
     """The time under the mouse."""
     _mouse_timer: Timer | None = None
@@ -346,17 +348,18 @@ class Dashboard(CanvasScreen):
         self._latency_source = self._current_latency_source()
         iops, latency = (plan.iops, plan.latency) if not self.overlay.active else (NO_BOX, NO_BOX)
         framed = plan.framed
+        steps = self._steps_placed = bool(self.shown_state.option_steps.option)
         new = [
             *self.overlay.place(plan.iops, plan.latency, framed),
             *self.more_charts.place(plan.box(layout.CHARTS), framed),
-            *self.charts[0].place(iops, framed),
+            *self.charts[0].place(iops, framed, steps),
             *self.heat_maps.place(
                 latency if self.heat_visible else NO_BOX, self._heat_choice(), framed
             ),
         ]
         for name, chart in self._latencies.items():
             visible = name == self._latency_source and not self.heat_visible
-            new += chart.place(latency if visible else NO_BOX, framed)
+            new += chart.place(latency if visible else NO_BOX, framed, steps)
         self._show_focus()
         self.canvas.add(new)
         self.paint(even_if_frozen=True)
@@ -491,6 +494,7 @@ class Dashboard(CanvasScreen):
         strip = self._strip(self.app.size.width, self.app.size.height, self._plan.tabbed)
         outdated = self._latency_source != self._current_latency_source()
         outdated |= self.heat_maps.placed not in ("", self._heat_choice())
+        outdated |= self._steps_placed != bool(self.shown_state.option_steps.option)
         if self.cpu_rows() != self._placed_cpus or len(strip) != box.height or outdated:
             self.relayout()
             return
@@ -619,6 +623,9 @@ class Dashboard(CanvasScreen):
         rates, latency = self.charts[0], self._latencies[self._latency_source]
         bought = self.shown_state.volume
         newest = [f.number(disk.ios_s) if disk else "", f.number(fio.total.iops) if fio else ""]
+        option = self.shown_state.option_steps
+        for chart in (rates, latency):
+            chart.show_steps(option.name, option.steps, self.window, self.shown_state.t)
         rates.paint(
             self.shown_state.history, self.window, self._values(rates, newest),
             self._mouse_note(self._iops_note()), cursor, self._mark_means(),

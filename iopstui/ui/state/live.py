@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
+from copy import copy, deepcopy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -46,6 +46,7 @@ from iopstui.text import printable
 from iopstui.ui.state.findings import FindingEntry, FindingList
 from iopstui.ui.state.log import Log, LogEntry
 from iopstui.ui.state.next_run import NextRun
+from iopstui.ui.state.option_steps import OptionSteps
 from iopstui.ui.state.second_history import HistoryEntry, SecondHistory
 
 if TYPE_CHECKING:
@@ -125,6 +126,8 @@ class LiveState:
     """The first values of changed tunables, by name and disk."""
     volume: VolumeState | None = None
     """The bought volume and its credits; ``None`` if not given."""
+    option_steps: OptionSteps = field(default_factory=OptionSteps)
+    """The option that was changed last, and its values."""
     recent_seconds: SecondHistory = field(default_factory=SecondHistory)
     """The last minutes, second by second."""
     _last_notice_t: float = -1.0
@@ -181,6 +184,7 @@ class LiveState:
         )
         frozen.log, frozen.findings = self.log.copy(), self.findings.copy()
         frozen.next_run = self.next_run.copy()
+        frozen.option_steps = deepcopy(self.option_steps)
         return frozen
 
     def at(self, moment: HistoryEntry) -> LiveState:
@@ -438,6 +442,8 @@ class LiveState:
         if event.overlap_s is None:
             self.fio = None
         self.outcomes, self.steady = [], None
+        if event.phase == RUN:
+            self.option_steps.start_run(event.t, event.title, event.options)
         if event.phase == RUN and self.point is not None:
             self.history.mark(event.t, printable(self.point.label))
         # a changed option has its own, more informative mark
@@ -466,6 +472,7 @@ class LiveState:
 
     def _finish_step(self, event: StepFinished) -> None:
         self.finished, self.progress = event, None
+        self.option_steps.end_run(event.t)
         self.next_run.finished(event.step, event.interrupted)
         if self.step is None or self.step.step != event.step:
             self.step = None

@@ -13,6 +13,7 @@ from iopstui.model.metrics.history import History
 from iopstui.ui.draw import frame
 from iopstui.ui.draw.charts import plotting
 from iopstui.ui.draw.charts.mark_labels import mark_label_rows
+from iopstui.ui.draw.charts.option_row import OptionStep, option_row
 from iopstui.ui.draw.layout import NO_BOX, Box
 from iopstui.ui.draw.lines import Lines
 from iopstui.ui.draw.rows import Line, Piece, Row, capital, rule
@@ -21,6 +22,8 @@ from iopstui.ui.draw.style import BOLD, DIM, MARK, Charset
 AXIS_WIDTH = 8
 FLAG_ROWS, FLAGS_FROM = 2, 12
 """Rows for the labels of marks: two in charts at least 12 rows high, else one."""
+STEPS_FROM = 9
+"""A chart this high has room for a row of an option's values."""
 LIMIT_NEAR = 3.0
 """A limit that is further above all values than this multiple would flatten them."""
 TIME_STEPS = (5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600)
@@ -103,6 +106,7 @@ class Chart:
         self.axis = Lines(f"{spec.id}-axis")
         self.labels = Lines(f"{spec.id}-labels")
         self.time = Lines(f"{spec.id}-time")
+        self.steps = Lines(f"{spec.id}-steps")
         self.sides = (Lines(f"{spec.id}-left"), Lines(f"{spec.id}-right"))
         self.framed = self.focused = False
         self._border_key: object = None
@@ -121,7 +125,9 @@ class Chart:
 
     def widgets(self) -> Iterator[Lines]:
         """Everything that a canvas must show."""
-        yield from (self.title, self.axis, self.labels, self.time, *self.sides, *self.tiles)
+        yield from (
+            self.title, self.axis, self.labels, self.steps, self.time, *self.sides, *self.tiles
+        )  # fmt: skip
 
     @property
     def shown(self) -> bool:
@@ -133,22 +139,27 @@ class Chart:
         """How many samples fit into the width."""
         return self._columns * self._charset.dots
 
-    def place(self, box: Box, framed: bool = False) -> list[Lines]:
-        """Use this box, with a border if ``framed``; returns new tiles for the canvas."""
+    def place(self, box: Box, framed: bool = False, with_steps: bool = False) -> list[Lines]:
+        """Use this box, with a border if ``framed``; returns new tiles for the canvas.
+        ``with_steps``: a row below the plot is for ``show_steps``, if there is room."""
         self._box, self.framed = box, framed
         edge = 1 if framed else 0
         hidden = box.width <= AXIS_WIDTH + self.spec.right + 2 * edge or box.height < 5
         self._columns = 0 if hidden else box.width - AXIS_WIDTH - self.spec.right - 2 * edge
         self._flag_rows = FLAG_ROWS if box.height >= FLAGS_FROM else 1
-        self._rows = 0 if hidden else box.height - 2 - self._flag_rows
+        has_steps = with_steps and box.height >= STEPS_FROM and not hidden
+        self._rows = 0 if hidden else box.height - 2 - self._flag_rows - has_steps
         x, y = box.x + edge + AXIS_WIDTH, box.y + 1 + self._flag_rows
         columns, rows = self._columns, self._rows
         self.title.place(NO_BOX if hidden else Box(box.x, box.y, box.width, y - box.y))
         self.axis.place(NO_BOX if hidden else Box(box.x + edge, y, AXIS_WIDTH, rows))
         for side, at in zip(self.sides, (box.x, box.x + box.width - 1), strict=True):
-            side.place(Box(at, y, 1, rows) if framed and not hidden else NO_BOX)
+            side.place(Box(at, y, 1, rows + has_steps) if framed and not hidden else NO_BOX)
+        self.steps.place(
+            Box(box.x + edge, y + rows, AXIS_WIDTH + columns, 1) if has_steps else NO_BOX
+        )
         self.labels.place(NO_BOX if hidden else Box(x + columns, y, self.spec.right, rows))
-        self.time.place(NO_BOX if hidden else Box(box.x, y + rows, box.width, 1))
+        self.time.place(NO_BOX if hidden else Box(box.x, y + rows + has_steps, box.width, 1))
         missing = -(-columns // plotting.TILE_COLUMNS) - len(self.tiles)
         new = [Lines() for _ in range(missing)]
         self.tiles += new
@@ -192,6 +203,16 @@ class Chart:
         self._curve_cache = _CurveCache()
         self._scale = None
         self._window_start = None
+
+    def show_steps(
+        self, name: str, steps: Sequence[OptionStep], window: TimeWindow, now: float
+    ) -> None:
+        """Show the values of the option ``name`` below the plot."""
+        if self.steps.shown:
+            column_s = window.dot_s * self._charset.dots
+            self.steps.show([option_row(
+                name, steps, window.start, column_s, self._columns, now, AXIS_WIDTH, self._charset
+            )])  # fmt: skip
 
     def _rescale(self, values_shown: Sequence[float], moved: bool) -> plotting.Scale:
         """Return the scale for these values; paint the axis if it has changed."""
@@ -259,7 +280,7 @@ class Chart:
             return
         charset, style = self._charset, frame.border_style(self.focused)
         for side in self.sides:
-            side.show([((charset.text(frame.side_char(charset)), style),)] * self._rows)
+            side.show([((charset.text(frame.side_char(charset)), style),)] * side.box.height)
         first, last = frame.corners(charset)
         time_row = self._time_row(window, self._box.width - 2)
         row: list[Piece] = [(first, style)]
