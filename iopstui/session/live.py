@@ -36,6 +36,7 @@ from iopstui.session.tick.context import Context, Sink
 from iopstui.session.tick.outcomes import OutcomeTracker
 from iopstui.session.tick.sampling import Sampling
 from iopstui.session.tick.steady import SteadyStop
+from iopstui.session.tunable_alternation import TunableAlternation
 from iopstui.session.tunable_changes import TunableChanges
 from iopstui.text import printable
 
@@ -98,6 +99,7 @@ class LiveSession:
             sampling.on_screen,
         )  # fmt: skip
         self._tunable_changes = TunableChanges(context, self._sampling, knobs)
+        self._alternation = TunableAlternation(context, self._tunable_changes)
         self._runs = LazyRuns(
             context,
             self._sampling,
@@ -229,6 +231,19 @@ class LiveSession:
     ) -> None:
         """Change a tunable; ``on_done`` is called in the session's thread with any error."""
         self._command(lambda: on_done(self._tunable_changes.try_change(name, value)))
+
+    def alternate_tunable(self, name: str, values: tuple[str, str]) -> None:
+        """Set a tunable to the first and the second of these values in turn while the job runs, and
+        report the difference; the second one, which is in force now, stays. Once more: end it."""
+        alternation = self._alternation
+
+        def start_or_stop() -> None:
+            if alternation.is_active:
+                alternation.stop("it was ended")
+            else:
+                alternation.start(name, values)
+
+        self._command(start_or_stop)
 
     def ask(self, finding: Finding) -> None:
         """The next run decides this finding (its ``test``): another finding says how."""
@@ -392,6 +407,7 @@ class LiveSession:
                     self._begin_waiting_run()
                 runs.follow()
                 self._tunable_changes.apply_due(runs.began_ns)
+                self._alternation.follow()
                 if sampling.tick_if_due():
                     runs.progress()
                 runs.end_steady()

@@ -74,6 +74,16 @@ class TunableChanges:
             return error
         return None
 
+    def try_apply(self, name: str, value: str) -> bool:
+        """Set a tunable where it has another value; a refusal becomes a Notice. True if it has
+        this value now."""
+        try:
+            self.apply([(name, value)])
+        except IopstuiError as error:
+            self._context.notice("error", f"{error.message} {error.hint}".strip())
+            return False
+        return True
+
     def change(self, name: str, value: str) -> None:
         """Change a tunable on every disk that has it. Raises UsageError, Refused or Missing."""
         context, disks = self._context, self._disks(name)

@@ -262,6 +262,9 @@ class FakeController:
         self.calls.append(("probe", tuple(parts)))
         self.probe = tuple(parts)
 
+    def alternate_tunable(self, name: str, values: tuple[str, str]) -> None:
+        self.calls.append(("alternate", name, values))
+
     def set_tunable(self, name: str, value: str) -> None:
         self.calls.append(("tune", name, value))
 

@@ -65,12 +65,9 @@ def tunable_effect(
     before, after = frames_around(frames, change, since)
     if len(before) < ENOUGH_SECONDS or len(after) < ENOUGH_SECONDS:
         return None
+    moved = effect_text(change, before, after, devices)
     if change.name in COMPLETION_TUNABLES:
-        moved = _completions_text(before, after, devices) + _function_calls_text(
-            frames, change, since
-        )
-    else:
-        moved = _moved_text(change, before, after, devices)
+        moved += _function_calls_text(frames, change, since)
     text = f"{change.name} {change.before} → {change.after} on {change.device}: {moved}; "
     return Finding(
         "moved",
@@ -79,12 +76,15 @@ def tunable_effect(
     )
 
 
-def _moved_text(
+def effect_text(
     change: TunableChange,
     before: Sequence[Frame],
     after: Sequence[Frame],
     devices: Sequence[BlockDevice],
 ) -> str:
+    """What a tunable moved, apart from IOPS: completions between CPUs, merges, sizes."""
+    if change.name in COMPLETION_TUNABLES:
+        return _completions_text(before, after, devices)
     irq = irq_of(change.name)
     if irq is not None:
         return _cpu_shift_text(

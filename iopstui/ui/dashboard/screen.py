@@ -603,6 +603,12 @@ class Dashboard(CanvasScreen):
                 rows = panel.rows(data, box.width, box.height)
             panels[panel.name].show(rows)
 
+    def _paint_steps(self, charts: Sequence[Chart]) -> None:
+        """The values of the option that changed last."""
+        option = self.shown_state.option_steps
+        for chart in charts:
+            chart.show_steps(option.name, option.steps, self.window, self.shown_state.t)
+
     def _paint_charts(self) -> None:
         if self.overlay.active:
             self.overlay.paint(self.shown_state)
@@ -623,9 +629,7 @@ class Dashboard(CanvasScreen):
         rates, latency = self.charts[0], self._latencies[self._latency_source]
         bought = self.shown_state.volume
         newest = [f.number(disk.ios_s) if disk else "", f.number(fio.total.iops) if fio else ""]
-        option = self.shown_state.option_steps
-        for chart in (rates, latency):
-            chart.show_steps(option.name, option.steps, self.window, self.shown_state.t)
+        self._paint_steps((rates, latency))
         rates.paint(
             self.shown_state.history, self.window, self._values(rates, newest),
             self._mouse_note(self._iops_note()), cursor, self._mark_means(),

@@ -152,6 +152,19 @@ class KernelKeys(Part):
         if self.port.session is not None and not self._experiments.refuses_disturbance():
             self.port.session.set_tunable(name, value)
 
+    def alternate(self) -> None:
+        """Measure the last changed tunable's values before and after the change in turn."""
+        live, change = self.port.live, self.port.state.tunable_change
+        if live is None:
+            return
+        if change is None:
+            text = "change rq_affinity (a), the scheduler (s) or another setting (k) first"
+            self.port.show_message("info", text)
+        elif not self.port.state.running:
+            self.port.show_message("info", "this compares while a job runs (r)")
+        else:
+            live.alternate_tunable(change.name, (change.before, change.now))
+
     # -- the probe
 
     def probe(self) -> None:
@@ -229,6 +242,13 @@ class KernelKeys(Part):
             "scheduler", (Key("s", "s"),), scheduler, title="Scheduler",
             note="the disk's I/O scheduler", help="the disk's I/O scheduler: choose one",
             place=160, disturbs=BUSY,
+        ),
+        Action(
+            "alternate", (Key("A", "A"),), alternate, title="A/B of the last changed setting",
+            note="back and forth for 30 s; needs a job",
+            help="A/B: the last changed setting of a disk back and forth every 5 s for 30 s while "
+                 "the job runs, then the difference with its interval. Again: end it",
+            place=162, disturbs=BUSY,
         ),
         Action(
             "probe", (Key("P", "P"),), probe, title="Probe: on or off",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy, deepcopy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -31,6 +31,7 @@ from iopstui.events import (
     StepStarted,
     TunableChanged,
 )
+from iopstui.model.findings.figures import mean_by_cpu
 from iopstui.model.fio.interval import FioInterval
 from iopstui.model.metrics.cpus.cpu_frames import rate_of
 from iopstui.model.metrics.cpus.cpu_history import CpuHistory
@@ -64,6 +65,8 @@ SERIES = (
 MIB = 1 << 20
 MIN_MARK_SPACING_S = 5.0
 RECENT_S = 0.5
+SECONDS_BEFORE = 4
+"""Before a change of a tunable, to compare the CPUs with."""
 PROBE_STAYS_S = 10.0
 NEXT_KEYS = "r runs it again, [ ] iodepth, v all runs"
 
@@ -126,6 +129,10 @@ class LiveState:
     """The first values of changed tunables, by name and disk."""
     volume: VolumeState | None = None
     """The bought volume and its credits; ``None`` if not given."""
+    tunable_change: TunableChanged | None = None
+    """The newest change of a tunable."""
+    completions_before: Mapping[int, float] = field(default_factory=dict)
+    """BLOCK softirqs per second by CPU in the seconds before that change."""
     option_steps: OptionSteps = field(default_factory=OptionSteps)
     """The option that was changed last, and its values."""
     recent_seconds: SecondHistory = field(default_factory=SecondHistory)
@@ -268,6 +275,9 @@ class LiveState:
                 self.log.add_line(event.t, "warning", f"stall: {stall.text}")
 
     def _note_tunable(self, event: TunableChanged) -> None:
+        self.tunable_change = event
+        frames = [entry.frame for entry in self.recent_seconds][-SECONDS_BEFORE:]
+        self.completions_before = mean_by_cpu(frames, "block_s")
         self.initial_tunables.setdefault(event.name, {}).setdefault(event.device, event.before)
         text = f"{event.device}: {event.name} was {event.before}, is {event.now}"
         self.log.add(event.t, "info", text)

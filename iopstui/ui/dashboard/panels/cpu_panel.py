@@ -27,6 +27,8 @@ LABEL = 4
 BLOCK_WIDTH = 76
 BAR = 10
 PINNED = "*"
+BEFORE_SHOWN_S = 120.0
+MAX_BEFORE = 4
 NO_IRQ_TIME = "irq % not available on this kernel"
 
 
@@ -80,9 +82,10 @@ def rows(
     if state.frame is None or not state.frame.cpus:
         text = message(width, charset, "first sample; rates need two")
         return pad([title, text], height, width)
-    notes = wrap(width, charset, note(maps, topology))
+    words = "; ".join(filter(None, (before_text(state), note(maps, topology))))
+    notes = wrap(width, charset, words)
     if len(notes) > 1 and height < 10:
-        notes = [message(width, charset, note(maps, topology))]
+        notes = [message(width, charset, words)]
     space = max(1, height - 1 - len(notes))
     blocks = 2 if width >= 2 * BLOCK_WIDTH and len(cpus) > 1 else 1
     if len(cpus) <= (space - 1) * blocks:
@@ -118,6 +121,18 @@ def note(maps: Sequence[DeviceMap], topology: Topology) -> str:
         if device_map.completion_text and device_map.completion not in (IDLE, SOFTIRQ):
             parts.append(device_map.completion_text)
     return printable("; ".join(dict.fromkeys(parts)))
+
+
+def before_text(state: LiveState) -> str:
+    """Where completions ran before the last change of a tunable, for a while after it; the table
+    has where they run now."""
+    change, before = state.tunable_change, state.completions_before
+    if change is None or not before or state.t - change.t > BEFORE_SHOWN_S:
+        return ""
+    busiest = sorted(sorted(before, key=lambda cpu: -before[cpu])[:MAX_BEFORE])
+    rates = ", ".join(f"CPU {cpu} {f.number(before[cpu])}" for cpu in busiest)
+    more = " ..." if len(before) > MAX_BEFORE else ""
+    return printable(f"before {change.name} {change.before} → {change.now}: BLOCK/s {rates}{more}")
 
 
 def _blocks(
