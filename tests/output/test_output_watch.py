@@ -13,7 +13,7 @@ from iopstui.events import FindingEnded, FindingReported, FrameReady, Mark
 from iopstui.model.block.target import DEVICE, Target, TargetPath, combine_targets
 from iopstui.model.cgroups.rates import DiskUse, GroupRates
 from iopstui.model.findings.finding import Finding
-from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.frame import PARTIAL, Frame
 from iopstui.model.rates import DiskRates
 from iopstui.model.watch.totals import WatchTotals
 from iopstui.output.jsonl import JsonlSink
@@ -48,6 +48,13 @@ def test_a_row_has_the_figures_of_iostat() -> None:
         "     UTC     time       disk   r/s   w/s rMB/s wMB/s r_await w_await aqu-sz util",
         "01:46:41     0:01        vda   100  50.0  0.39  0.20 2.00 ms 2.00 ms   0.30   30",
     ]
+
+
+def test_the_last_part_of_a_second_has_no_row() -> None:
+    whole = frame(1.0, {"vda": rates(100)})
+    rest = replace(frame(1.1, {"vda": rates(900)}), seconds=0.1, flags=frozenset({PARTIAL}))
+    assert len(table_lines([whole, rest])) == 2
+    assert len(table_lines([rest])) == 2, "a watch of less than a second has nothing else"
 
 
 def test_several_disks_have_rows_below_their_sum() -> None:

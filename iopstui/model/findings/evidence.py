@@ -142,7 +142,9 @@ def recent_frames(evidence: Evidence, count: int = ENOUGH_SECONDS) -> list[Frame
     running = any(f.fio is not None for f in evidence.frames)
     if running:
         return recent_job_frames(evidence, count)
-    frames = [f for f in evidence.frames if f.seconds and FINAL not in f.flags and f.step == 0]
+    frames = [
+        f for f in evidence.frames if f.seconds and not {FINAL, PARTIAL} & f.flags and f.step == 0
+    ]
     return frames[-count:] if len(frames) >= count else []
 
 

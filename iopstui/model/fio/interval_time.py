@@ -44,6 +44,8 @@ SAME_WINDOW = 0.05
 """Two windows are called the same if they differ by no more than this share."""
 MIN_BLOCKS = 100
 """The lag is found by I/Os that came between the two moments if so many set their rate."""
+ENDED_SHARE = 0.2
+"""A row that shows so much less of the lag than another one may have ended meanwhile."""
 _COPIES_BYTES_LATE = (3, 42)
 _VERSION = re.compile(r"fio-(\d+)\.(\d+)")
 
@@ -89,9 +91,12 @@ class RowPair:
     @property
     def has_grown(self) -> bool:
         """Whether it completed anything in between."""
-        old = self.old.directions if self.old else {}
-        for name, status in self.now.directions.items():
-            if status.io_bytes > (old[name].io_bytes if name in old else 0):
+        before = self.old.directions if self.old else {}
+        for name, now in self.now.directions.items():
+            old = before.get(name)
+            if now.io_bytes > (old.io_bytes if old else 0):
+                return True
+            if (now.completed or 0) > ((old.completed or 0) if old else 0):
                 return True
         return False
 
@@ -205,21 +210,25 @@ def document_lag_s(status: FioStatus, pairs: list[RowPair]) -> float | None:
 
 
 def _lag_by_bytes_s(pairs: list[RowPair]) -> float | None:
-    """The I/Os of a row exceed its bytes by those that came between the two moments."""
-    ahead = grown = rate = 0.0
+    """The I/Os of a row exceed its bytes by those that came between the two moments. A row whose
+    job ended between them shows less than the whole lag: the rows that show most of it count."""
+    shown = []
     for pair in pairs:
-        old_ran_s = ran_ms(pair.old) / 1000 if pair.old else 0.0
-        ran_s = ran_ms(pair.now) / 1000 - old_ran_s
+        ran_s = (ran_ms(pair.now) - (ran_ms(pair.old) if pair.old else 0)) / 1000
         for name, now in pair.now.directions.items():
             size = sure_size(pair.now, name)
             if not size or ran_s <= 0 or counted_by(pair.now, now) != SAMPLES:
                 continue
             old = pair.old.directions.get(name) if pair.old else None
             blocks = (now.io_bytes - (old.io_bytes if old else 0)) / size
-            ahead += (now.completed or 0) - now.io_bytes / size
-            grown += blocks
-            rate += blocks / ran_s
-    return max(0.0, ahead / rate) if grown >= MIN_BLOCKS else None
+            shown.append(((now.completed or 0) - now.io_bytes / size, blocks, blocks / ran_s))
+    most = max((ahead / rate for ahead, blocks, rate in shown if blocks >= MIN_BLOCKS), default=0.0)
+    least = most * (1 - ENDED_SHARE) - DELAY_S
+    counting = [row for row in shown if row[2] and row[0] / row[2] >= least]
+    if sum(blocks for _, blocks, _ in counting) < MIN_BLOCKS:
+        return None
+    lag_s = sum(ahead for ahead, _, _ in counting) / sum(rate for _, _, rate in counting)
+    return max(0.0, lag_s)
 
 
 def _began_ms(job: JobStatus) -> int | None:
@@ -245,6 +254,17 @@ def _by_job_clocks(pairs: list[RowPair], copied_s: float, clock: float) -> float
     return copied_s
 
 
+def working_jobs(pair: RowPair, copied_s: float | None, ended: bool) -> int | None:
+    """How many of a row's jobs work at the end of an interval, in which one ``ended`` or not;
+    ``None`` if that isn't known, since one began."""
+    if pair.old is None or not copied_s:
+        return None
+    jobs = (pair.now.job_runtime_ms - pair.old.job_runtime_ms) / 1000 / copied_s
+    if ended:
+        return int(jobs)
+    return round(jobs) if abs(jobs - round(jobs)) <= SAME_WINDOW else None
+
+
 def io_end_s(job: JobStatus) -> float | None:
     """When the I/O of a row is over at the latest, in seconds of its runtime, if fio then writes
     logs, which takes seconds and counts as runtime. Its last I/O began before ``runtime`` was over
@@ -264,10 +284,11 @@ def windows_without_logs(
     if its own runtime goes on behind the end of all I/O that this interval may have had."""
     remaining = []
     for pair in pairs:
-        if pair.old is None or not pair.has_grown:
+        if not pair.has_grown:
             continue
         ends = io_end_s(pair.now)
-        if ends is None or ran_ms(pair.now) / 1000 <= ends:
+        # a job that has just begun writes no log
+        if pair.old is None or ends is None or ran_ms(pair.now) / 1000 <= ends:
             return windows
         remaining.append(ends - row_seconds.get(pair.index, ran_ms(pair.old) / 1000))
     if not windows.counted_s or not remaining or not 0 < max(remaining) < windows.counted_s:

@@ -46,6 +46,7 @@ from iopstui.model.fio.interval_time import (
     ran_ms,
     runtime_growth,
     windows_without_logs,
+    working_jobs,
 )
 from iopstui.model.fio.packed_bins import PackedBins
 from iopstui.model.fio.ramp import Ramps, duration_s, in_ramp
@@ -80,6 +81,8 @@ class FioIntervals:
         self._counts = CountsSoFar()
         self._lag_s: float | None = None
         self._row_seconds: dict[int, float] = {}
+        # how many jobs of a row worked in the last interval; None: not known
+        self._working: dict[int, int | None] = {}
         self._packed: dict[str, PackedBins] = {}
 
     def feed(
@@ -100,30 +103,24 @@ class FioIntervals:
             self._idle_ms = status.timestamp_ms
             return None
         previous = self._previous
-        arrival_s = (arrived_ns - self._arrived_ns) / 1e9
         pairs = pair_rows(status, previous, self._ramps)
         repeated = final and previous is not None and is_repetition(status, previous)
         if repeated and not runtime_growth(pairs):
             return None
+        ended = False
         if previous is None:
             idle_s = self._idle_s(status, interval_s)
             windows = first_windows(status, pairs, final, idle_s, first_io_ms)
         else:
-            windows = next_windows(
-                status, previous, pairs, arrival_s, final, self._row_seconds, self._lag_s
-            )
-            windows = windows_without_logs(pairs, self._row_seconds, windows)
-        ended = previous is not None and self._job_ended(pairs, windows, final)
+            arrival_s = (arrived_ns - self._arrived_ns) / 1e9
+            windows, ended = self._next_windows(status, previous, pairs, arrival_s, final)
         self._update_row_seconds(pairs, windows)
         first = previous is None and self._idle_ms is None
         ramp = any([self._ramps.feed(p.index, p.now, p.reset, interval_s, first) for p in pairs])
         growths = _Growths(
             pairs, self._counts, self._pack_histograms(pairs), copies_bytes_first(status), final
         )
-        windows = growths.windows(windows)
-        if final and not growths.total.ios and growths.total.counted_by == SAMPLES:
-            # bytes that are left belong to I/Os that were counted before
-            windows = replace(windows, counted_s=None) if growths.total.bytes else windows
+        windows = growths.windows(windows, final)
         if previous is not None and (windows.counted_s or 0) < DUPLICATE_BELOW_S:
             windows = replace(windows, counted_s=None)
         interval = _interval(pairs, growths, windows, interval_s, ramp, ended)
@@ -136,23 +133,42 @@ class FioIntervals:
         self._lag_s = windows.lag_s
         return interval
 
+    def _next_windows(
+        self,
+        status: FioStatus,
+        previous: FioStatus,
+        pairs: list[RowPair],
+        arrival_s: float,
+        final: bool,
+    ) -> tuple[Windows, bool]:
+        """The windows since ``previous``, and whether a job ended in them."""
+        whole = next_windows(
+            status, previous, pairs, arrival_s, final, self._row_seconds, self._lag_s
+        )
+        ended = self._job_ended(pairs, whole, final)
+        windows = windows_without_logs(pairs, self._row_seconds, whole)
+        return windows, ended or windows is not whole
+
     def _job_ended(self, pairs: Sequence[RowPair], windows: Windows, final: bool) -> bool:
         """Whether a job's I/O ended clearly before the interval did."""
-        counted_s, copied_s = windows.counted_s or 0.0, windows.copied_s or 0.0
+        counted_s = windows.counted_s or 0.0
         tolerance = max(PARTIAL_S, SAME_WINDOW * counted_s)
+        ended = False
         for pair in pairs:
+            before, self._working[pair.index] = self._working.get(pair.index), None
             if pair.old is None or not active(pair.old) or not pair.has_grown:
                 continue
             if pair.now.has_ramp and not self._ramps.is_over(pair.index, pair.now):
                 continue
-            stood_s = copied_s - (ran_ms(pair.now) - ran_ms(pair.old)) / 1000
-            if stood_s > tolerance and is_single(pair.now):
-                return True
             most = duration_s(pair.now.options.get("runtime", "")) or 0.0
             over_s = self._row_seconds.get(pair.index, 0.0) + counted_s - most
-            if most and not final and tolerance < over_s < counted_s:
-                return True
-        return False
+            ended |= bool(most) and not final and tolerance < over_s < counted_s
+            stood_s = _stood_s(pair, before, windows.copied_s or 0.0, final)
+            ended |= stood_s > tolerance
+            self._working[pair.index] = working_jobs(
+                pair, windows.copied_s, ended=stood_s > tolerance
+            )
+        return ended
 
     def writes_logs(self, wall_ms: float) -> bool:
         """Whether all jobs have done their last I/O by then, and fio writes its logs."""
@@ -175,6 +191,7 @@ class FioIntervals:
         return (
             self._previous, self._arrived_ns, None if has_started else self._idle_ms,
             self._ramps.state, self._counts.state, sorted(self._row_seconds.items()), self._lag_s,
+            sorted(self._working.items()),
         )  # fmt: skip
 
     def _pack_histograms(self, pairs: list[RowPair]) -> Mapping[str, PackedBins]:
@@ -219,6 +236,18 @@ class FioIntervals:
         return (status.timestamp_ms - self._idle_ms) / 1000 - interval_s
 
 
+def _stood_s(pair: RowPair, working: int | None, copied_s: float, final: bool) -> float:
+    """How long, in sum, the jobs of a row did not work that had worked before (``working``)."""
+    old = pair.old
+    assert old is not None
+    if is_single(pair.now):
+        return copied_s - (ran_ms(pair.now) - ran_ms(old)) / 1000
+    if final and pair.now.members:
+        return (pair.now.members * longest_runtime(pair.now) - pair.now.job_runtime_ms) / 1000
+    busy_s = (pair.now.job_runtime_ms - old.job_runtime_ms) / 1000
+    return working * copied_s - busy_s if working is not None else 0.0
+
+
 class _Growths:
     """Growth of all rows since the document before: each row, each direction, and the sum."""
 
@@ -252,9 +281,12 @@ class _Growths:
         summed = parts if MIXED in self.by_direction else self.by_direction.values()
         self.total = _total(self.by_row, self.by_direction, summed)
 
-    def windows(self, windows: Windows) -> Windows:
+    def windows(self, windows: Windows, final: bool) -> Windows:
         """``windows``, or the one in which all was copied: where bytes alone count the I/Os."""
         total = self.total
+        if final and total.bytes and not total.ios and total.counted_by == SAMPLES:
+            # the bytes that are left belong to I/Os that were counted before
+            return replace(windows, counted_s=None)
         if total.bytes and total.copied_bytes == total.bytes and total.copied_ios == total.ios:
             return replace(windows, counted_s=windows.copied_s, shift_s=None)
         return windows

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from functools import partial
+from math import inf
 
 from iopstui.model import rates, sources
 from iopstui.model.block.target import DeviceLinks
@@ -56,6 +57,8 @@ UNCOUNTED = frozenset({RAMP, HANDOVER})
 """Intervals that are drawn, but are in no figure of a whole run."""
 
 APART_SHARE = 0.1
+# without a job the kernel's interval is short below this share of one
+SHORT_SHARE = 0.8
 # the reading that shows a run's first I/O came soon after it if it shows no more I/Os than this,
 # or than this share of those that follow
 MANY_FIRST_IOS = 16
@@ -245,6 +248,8 @@ class FrameBuilder:
         began, self._fio_kernel = self._fio_kernel, self._kernel_at_fio(raw, fio)
         over_fio = began if fio is not None and raw.kernel is not None and began else previous
         sent = self._sent.feed(raw, _seconds(raw.kernel, over_fio)) if fio is not None else None
+        if not raw.step and (_seconds(raw.kernel, previous) or inf) < SHORT_SHARE * raw.interval_s:
+            frame = replace(frame, flags=frame.flags | {PARTIAL})
         whole = _marked(self._with_kernel(frame, raw, over_fio, ipi_before, sent))
         if over_fio is previous:
             return whole

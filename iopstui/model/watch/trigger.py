@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from iopstui.errors import UsageError
 from iopstui.model.experiment.expectation import parse_figure_and_value
 from iopstui.model.metrics.figures import Meter
-from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.frame import PARTIAL, Frame
 from iopstui.model.metrics.paths import DEVICE
 
 EXAMPLES = "For example: --trigger 'r_await>20ms for 3s' --trigger 'util>=90% for 1m'"
@@ -105,6 +105,8 @@ class TriggerWatch:
     def feed(self, frame: Frame) -> TriggerFired | None:
         """Process one frame; return a firing, if any."""
         trigger = self.trigger
+        if PARTIAL in frame.flags:
+            return None
         value = Meter(trigger.path).add(frame)
         if value is None or not frame.seconds or not trigger.is_exceeded(value):
             self._held_s, self._fired = 0.0, False

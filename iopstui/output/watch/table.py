@@ -8,7 +8,7 @@ from typing import TextIO
 from iopstui import format as units
 from iopstui.events import Event, FrameReady
 from iopstui.model.block.target import Layer, Target
-from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.frame import PARTIAL, Frame
 from iopstui.model.metrics.probe import RequestStats
 from iopstui.model.rates import DiskRates
 from iopstui.output.narration import Narrator
@@ -32,12 +32,14 @@ class FrameTable:
         self._narrator = Narrator(err)
         self._head, self._rows_of = head, rows_of
         self._lines = 0
+        self._has_rows = False
 
     def handle(self, event: Event) -> None:
         """Print the event."""
         if not isinstance(event, FrameReady):
             self._narrator.handle(event)
-        elif event.frame.seconds is not None:  # the first sample has nothing before it
+        # the first sample has nothing before it; the watch's last part of a second is in the totals
+        elif event.frame.seconds and (PARTIAL not in event.frame.flags or not self._has_rows):
             self._frame(event.frame)
 
     def close(self) -> None:
@@ -46,6 +48,7 @@ class FrameTable:
         self._narrator.close()
 
     def _frame(self, frame: Frame) -> None:
+        self._has_rows = True
         if self._lines == 0 or self._lines >= HEADER_EVERY:
             self._lines = 0
             units.print_line(self._head, self._out)

@@ -319,6 +319,11 @@ def test_cpus_that_were_made_hold_no_sample() -> None:
     assert cpus.unbuilt() is None
 
 
+def test_the_last_part_of_a_watchs_second_is_partial() -> None:
+    whole, rest = build(tick(1), tick(2), tick(2.3))[1:]
+    assert whole.flags == {flags.NO_FIO} and rest.flags == {flags.NO_FIO, flags.PARTIAL}
+
+
 def test_after_a_late_document_the_kernel_covers_fios_interval() -> None:
     """fio's third document covers 2 s, of which the kernel was also read after 1.5 s."""
     one, two, three = statuses("3.33-x-thinktime3s")[:3]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +11,7 @@ from session_frames import whole_frames
 from watch_frames import frame, rates, watched
 
 from iopstui.errors import UsageError
+from iopstui.model.metrics.frame import PARTIAL
 from iopstui.model.watch.trigger import (
     Trigger,
     TriggerFired,
@@ -114,6 +117,13 @@ def test_it_fires_when_every_frame_of_that_time_is_beyond_the_limit() -> None:
 
 def test_it_fires_once_while_that_lasts_and_again_after_it() -> None:
     assert fired("r_await>20ms for 2s", [30] * 6 + [5] + [30] * 3) == [2.0, 9.0]
+
+
+def test_the_last_part_of_a_second_fires_nothing() -> None:
+    watch = TriggerWatch(parsed("r_await>5ms for 1s"))
+    short = replace(frame(1.0, {"vda": rates(10, wait_ms=9)}), flags=frozenset({PARTIAL}))
+    assert watch.feed(short) is None
+    assert watch.feed(replace(short, flags=frozenset())) is not None
 
 
 def test_a_missing_figure_is_not_beyond_anything() -> None:
