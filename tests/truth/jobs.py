@@ -119,6 +119,11 @@ class Job:
         return self.trims or not self.logs
 
     @property
+    def interval_s(self) -> float:
+        """Seconds of a row."""
+        return next((float(o.partition("=")[2]) for o in self.options if "interval" in o), 1.0)
+
+    @property
     def ramps(self) -> bool:
         """Whether it forgets what it did at first."""
         return any("ramp_time" in section for section in self.sections.values())
