@@ -18,8 +18,10 @@ from iopstui.errors import UsageError
 from iopstui.model.experiment.expectation import Outcome
 from iopstui.model.experiment.point import Point, point_from_json, point_json
 from iopstui.safety.journal import state_directory
+from iopstui.untrusted import parse_json
 
 VERSION = 2
+MAX_STATE_BYTES = 64 << 20
 
 
 class ProgressFile:
@@ -52,11 +54,16 @@ class ProgressFile:
 
     def _load(self) -> None:
         try:
-            lines = self.path.read_bytes().splitlines()
+            with self.path.open("rb") as file:
+                content = file.read(MAX_STATE_BYTES + 1)
         except FileNotFoundError:
             return
         except OSError as error:
             raise UsageError(f"Can't read {self.path}: {error.strerror}.") from error
+        if len(content) > MAX_STATE_BYTES:
+            raise UsageError(f"{self.path} is too large for a state file of iopstui.",
+                             "Choose another file with --state.")  # fmt: skip
+        lines = content.splitlines()
         if not lines:
             return
         header = _parse_line(lines[0])
@@ -136,7 +143,7 @@ def _ends_in_newline(fd: int) -> bool:
 
 def _parse_line(line: bytes) -> dict[str, Any]:
     try:
-        row = json.loads(line)
+        row = parse_json(line, is_large=False)
     except ValueError:
         return {}
     return row if isinstance(row, dict) else {}

@@ -6,7 +6,6 @@ not running yet are waited for.
 
 from __future__ import annotations
 
-import json
 import shlex
 import shutil
 import subprocess
@@ -17,6 +16,7 @@ from typing import Any
 
 from iopstui.errors import Missing, UsageError
 from iopstui.text import printable
+from iopstui.untrusted import parse_json
 
 KUBERNETES = "k8s"
 """As HOSTS: all pods with a label. As --launcher: kubectl exec, for pods that are named."""
@@ -58,7 +58,7 @@ class PodSelection:
                                   check=False)  # fmt: skip
             if result.returncode:
                 raise _kubectl_error(result.stderr.decode("utf-8", "replace"))
-            items = json.loads(result.stdout)["items"]
+            items = parse_json(result.stdout, is_large=False, exact=True)["items"]
             return [parse_pod(item) for item in items]
         except (OSError, subprocess.TimeoutExpired) as error:
             raise _kubectl_error(str(error)) from error
