@@ -18,7 +18,7 @@ SCREENS: tuple[Section, ...] = (
             ("left", "earlier pages; answers there are kept"),
             ("escape", "stop a run, or leave the lesson; l continues it later. Changed tunables "
                        "are restored, files removed"),
-            ("r", "repeat a run that failed or was stopped"),
+            ("r", "repeat a run that failed, was stopped or was disturbed"),
         ),
     ),
     (
@@ -36,7 +36,9 @@ SCREENS: tuple[Section, ...] = (
             ("a b c, A B C", "points of the lines: small letters are means, capitals p99"),
             ("A B in a comparison", "one second of a run of this variant; the line is the mean "
                                     "of the run"),
-            ("*", "a significant difference (5 % level)"),
+            ("*", "a significant difference (5 % level); *? if runs were disturbed"),
+            ("~", "disturbed: others did more than 10 % of the I/O, filled a CPU that it needs, or "
+                  "an interrupt moved; the result says which"),
         ),
     ),
 )  # fmt: skip
