@@ -28,7 +28,7 @@ from iopstui.model.lesson.pages import ASK, Lesson, RunPage
 from iopstui.session.live import LiveSession
 
 CALM_PLAYS = 2
-SECONDS = 3.0
+SECONDS = 2.0
 
 Grades = dict[str, tuple[str, ...]]
 """The answers that were called right, by question; () where nothing was graded."""
