@@ -102,7 +102,7 @@ def verdict(
     name = f"{variant_letter(number)} ({plan.variants[number].label}) against "
     name += f"{variant_letter(0)} ({plan.variants[0].label})"
     disturbed = next((comparison.disturbed for comparison in tested), "")
-    name += f", disturbed ({disturbed}), so this may be the disturbance: " if disturbed else ": "
+    name += f", disturbed ({disturbed}): " if disturbed else ": "
     primary = primary_figure(tested)
     if runs < MIN_REPEATS:
         measured = ""
@@ -132,6 +132,7 @@ def verdict(
         if not comparison.shown and not comparison.primary
     ]
     tail = f"; no difference shown in {', '.join(unproven)}" if unproven else ""
+    tail += "; a difference may be the disturbance's" if disturbed else ""
     if primary is not None and primary.shown:
         text = f"{judgement}{primary.metric.name} {_change_text(primary)}"
         text += f"; secondary: {secondary}" if secondary else ""

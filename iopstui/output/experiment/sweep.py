@@ -226,8 +226,8 @@ def curve_object(curve: LoadCurve[PointFinished]) -> Object:
 
 _CSV = ("seconds", "ios", "iops", "bw", "read_iops", "write_iops", "latency_ns", "latency_of",
         "p50_ns", "p99_ns", "p999_ns", "device_iops", "aqu_sz", "util", "cpu_us", "in_flight",
-        "steady", "device_p50_ns", "device_p99_ns", "stayed", "watts", "ios_per_joule",
-        "others")  # fmt: skip
+        "steady", "device_p50_ns", "device_p99_ns", "stayed", "watts", "ios_per_joule")  # fmt: skip
+_LAST = ("asked", "repeat", "error", "others", "disturbed")
 
 
 class SweepCsv:
@@ -235,26 +235,23 @@ class SweepCsv:
 
     def __init__(self, plan: Plan, out: TextIO) -> None:
         self._axes = [axis.name for axis in plan.axes]
-        self._file = CsvFile(
-            out, ["index", "job", *map(printable, self._axes), *_CSV, "asked", "repeat", "error",
-                  "disturbed"]
-        )  # fmt: skip
+        self._file = CsvFile(out, ["index", "job", *map(printable, self._axes), *_CSV, *_LAST])
 
     def point(self, event: PointFinished) -> None:
         """Write one point."""
         settings = dict(event.settings)
         values = [getattr(event.point, name) for name in _CSV]
         names = [printable(name) for name in (event.job, *(settings[name] for name in self._axes))]
-        disturbed = "; ".join(event.point.disturbed)
-        row = [event.index, *names, *values, event.little.asked, event.repeat, None, disturbed]
-        self._file.row(row)
+        last = [event.little.asked, event.repeat, None, event.point.others]
+        self._file.row([event.index, *names, *values, *last, "; ".join(event.point.disturbed)])
 
     def failed(self, event: PointFailed) -> None:
         """Write one run that failed: a row without figures."""
         settings = dict(event.settings)
         names = [printable(name) for name in (event.job, *(settings[name] for name in self._axes))]
         empty = [None] * (len(_CSV) + 1)
-        self._file.row([event.index, *names, *empty, event.repeat, printable(event.error), None])
+        last = [event.repeat, printable(event.error), None, None]
+        self._file.row([event.index, *names, *empty, *last])
 
     def end(self, results: SweepResults) -> None:
         """Do nothing: a CSV file holds rows only."""

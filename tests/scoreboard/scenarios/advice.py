@@ -16,7 +16,7 @@ HOG_FOR_8_S = "exec taskset -c 1 timeout 8 sh -c 'while :; do :; done'"
 
 SCENARIOS = (
     Scenario("advice-direct", HERE, "buffered reads that the cache answers, then direct=1",
-             ext4(loop()), {"iodepth": 4, "rate_iops": 400},
+             ext4(loop()), {"iodepth": 4, "rate_iops": 400, "norandommap": 1, "io_size": "1g"},
              {"disagree": ("direct=1",)}, CPU | {"depth", "write-back"}, seconds=8, size="2m",
              runs=({"direct": "0"}, {"direct": "1"}), proof=rate(200, "reads")),
     Scenario("advice-fsync", HERE, "fsync after every write, then after 32", loop(),
