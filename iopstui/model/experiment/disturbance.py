@@ -17,6 +17,7 @@ from iopstui import format as units
 from iopstui.model.block.target import DEVICE, Target
 from iopstui.model.findings.evidence import JobShape
 from iopstui.model.findings.finding import cpus_text
+from iopstui.model.fio.interval import FioInterval
 from iopstui.model.fio.job_rules import PASSTHROUGH
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.rates import DiskRates
@@ -33,6 +34,8 @@ OTHER_CPU_PERCENT = 25.0
 """Percent of a full CPU that other programs use in user mode."""
 COMPLETING_SHARE = 0.1
 """Share of the completions from which on a CPU takes part in the I/O."""
+READ_S, UNKNOWN_SKEW_S = 0.02, 0.2
+"""Seconds by which fio's time and the kernel's may differ: at least, and where no clock says."""
 MIN_INTERRUPTS_PER_S = 100.0
 ONE_CPU_SHARE = 0.8
 _PAGE, _SECTOR = 4096, 512
@@ -43,13 +46,17 @@ _PLURALS = {READ: "reads", WRITE: "writes", TRIM: "discards", FLUSH: "flushes"}
 
 @dataclass(frozen=True, slots=True)
 class IoRate:
-    """I/Os and bytes per second."""
+    """I/Os and bytes, in all or per second."""
 
     ios: float = 0.0
     bytes: float = 0.0
 
     def __add__(self, other: IoRate) -> IoRate:
         return IoRate(self.ios + other.ios, self.bytes + other.bytes)
+
+    def times(self, factor: float) -> IoRate:
+        """So many times as much."""
+        return IoRate(factor * self.ios, factor * self.bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,49 +160,48 @@ class _Mean:
         return self._sum / self.seconds if self.seconds else 0.0
 
 
-class _IoMean:
-    """I/Os and bytes of one direction."""
-
-    def __init__(self) -> None:
-        self._ios, self._bytes = _Mean(), _Mean()
-
-    def add(self, ios_s: float, bytes_s: float, seconds: float) -> None:
-        self._ios.add(ios_s, seconds)
-        self._bytes.add(bytes_s, seconds)
-
-    @property
-    def rate(self) -> IoRate:
-        return IoRate(self._ios.value, self._bytes.value)
-
-
 Directions = Mapping[str, IoRate]
 
 
-class _DiskMeans:
-    """What a device, or several together, did by direction; flushes are no writes here."""
+class _DiskCounts:
+    """What a device, or several together, did by direction; flushes are no writes here. ``peak`` is
+    its highest rate in an interval."""
 
     def __init__(self, devices: Sequence[str], syncs: bool = False) -> None:
         self._devices = tuple(devices)
         self._syncs = syncs
-        self._means = {name: _IoMean() for name in _PLURALS}
+        self.counts: dict[str, IoRate] = dict.fromkeys(_PLURALS, IoRate())
+        self.peak = dict(self.counts)
 
     def add(self, frame: Frame) -> None:
         disk = frame.combined(self._devices) if self._devices else None
         if disk is None or disk.r_s is None or disk.w_s is None:
             return
-        self._means[READ].add(disk.r_s, disk.r_bytes_s or 0.0, disk.seconds)
-        self._means[WRITE].add(self._writes(disk), disk.w_bytes_s or 0.0, disk.seconds)
-        self._means[TRIM].add(disk.d_s or 0.0, disk.d_bytes_s or 0.0, disk.seconds)
-        self._means[FLUSH].add(disk.f_s or 0.0, 0.0, disk.seconds)
+        rates = {
+            READ: IoRate(disk.r_s, disk.r_bytes_s or 0.0),
+            WRITE: IoRate(self._writes(disk), disk.w_bytes_s or 0.0),
+            TRIM: IoRate(disk.d_s or 0.0, disk.d_bytes_s or 0.0),
+            FLUSH: IoRate(disk.f_s or 0.0),
+        }
+        for name, rate in rates.items():
+            self.counts[name] += rate.times(disk.seconds)
+            peak = self.peak[name]
+            self.peak[name] = IoRate(max(peak.ios, rate.ios), max(peak.bytes, rate.bytes))
 
     def _writes(self, disk: DiskRates) -> float:
         """Linux counts an empty flush among the writes, and those of O_SYNC twice."""
         flushes = (2 if self._syncs else 1) * (disk.f_s or 0.0)
         return max(0.0, (disk.w_s or 0.0) - flushes)
 
-    @property
-    def rates(self) -> Directions:
-        return {name: mean.rate for name, mean in self._means.items()}
+    def surely(self, uncertain_s: float) -> Directions:
+        """The counts without what it may have done in so many seconds that aren't the job's."""
+        return {
+            name: IoRate(
+                max(0.0, count.ios - uncertain_s * self.peak[name].ios),
+                max(0.0, count.bytes - uncertain_s * self.peak[name].bytes),
+            )
+            for name, count in self.counts.items()
+        }
 
 
 class DisturbanceMeter:
@@ -204,30 +210,56 @@ class DisturbanceMeter:
     def __init__(self, target: Target, shape: JobShape) -> None:
         self._shape = shape
         self._on_files = any(place.kind != DEVICE for place in target.places)
-        self._tops = _DiskMeans(target.opened, shape.syncs)
+        self._tops = _DiskCounts(target.opened, shape.syncs)
         self._name = target.name
         self._pairs = [
-            (lower, _DiskMeans([lower]), _DiskMeans([upper]))
+            (lower, _DiskCounts([lower]), _DiskCounts([upper]))
             for lower, upper in sole_devices(target)
         ]
-        self._job: dict[str, _IoMean] = {}
+        self._job: dict[str, IoRate] = {}
+        self._seconds = 0.0
+        self._first_skew: float | None = None
+        self._last_skew: float | None = None
+        self._end_skew: float | None = None
+        self._between: list[Frame] = []
+        self._carried: list[tuple[FioInterval, bool]] = []
         self._cpus = _CpuMeans()
         self._irqs: dict[int, list[int]] = {}
 
-    def add(self, frame: Frame) -> None:
-        """Count a frame with figures of fio and of the kernel."""
-        fio = frame.fio
-        if fio is None or not fio.seconds or not frame.seconds:
+    def add(self, frame: Frame, measured: bool = True) -> None:
+        """Count a frame of the run. Those that are not ``measured`` are needed as well: fio's next
+        figures, or the kernel's, may be of their time, too."""
+        if frame.fio is None:
+            self._between.append(frame)
             return
+        self._carried.append((frame.fio, measured))
+        if not frame.seconds:
+            return
+        carried, self._carried = self._carried, []
+        between, self._between = self._between, []
+        began, self._last_skew = self._last_skew, frame.skew_ms
+        if not all(is_measured for _, is_measured in carried):
+            return
+        if not self._seconds:
+            self._first_skew = began
+        self._end_skew = frame.skew_ms
+        for fio, _ in carried:
+            self._count_job(fio)
+        for each in (*between, frame):
+            self._tops.add(each)
+            for _, lower, upper in self._pairs:
+                lower.add(each)
+                upper.add(each)
+        self._cpus.add(frame)
+        self._add_interrupts(frame)
+
+    def _count_job(self, fio: FioInterval) -> None:
+        self._seconds += fio.seconds or 0.0
         parts = {MIXED: fio.total} if MIXED in fio.directions else fio.directions
         for name, part in parts.items():
-            mean = self._job.setdefault(name, _IoMean())
-            mean.add(part.ios / fio.seconds, part.bytes / fio.seconds, fio.seconds)
-        self._tops.add(frame)
-        for _, lower, upper in self._pairs:
-            lower.add(frame)
-            upper.add(frame)
-        self._cpus.add(frame)
+            self._job[name] = self._job.get(name, IoRate()) + IoRate(part.ios, part.bytes)
+
+    def _add_interrupts(self, frame: Frame) -> None:
         for irq, rates in frame.irqs.items():
             total = sum(rates.values())
             cpu = max(rates, key=lambda number: rates[number], default=None)
@@ -250,22 +282,37 @@ class DisturbanceMeter:
         irq_cpus = {str(irq): cpus[-1] for irq, cpus in sorted(self._irqs.items())}
         return Disturbance(None if worst is None else worst.share, tuple(reasons), irq_cpus)
 
+    @property
+    def _uncertain_s(self) -> float:
+        """By how much the kernel's time may be longer than fio's: its counters were read later at
+        the end than at the beginning."""
+        if self._first_skew is None or self._end_skew is None:
+            return UNKNOWN_SKEW_S
+        return READ_S + abs(self._end_skew - self._first_skew) / 1000
+
     def _on_job_devices(self) -> OtherIo | None:
-        job = {name: mean.rate for name, mean in self._job.items()}
+        job = dict(self._job)
         if self._shape.engine in (*_NO_IO_ENGINES, PASSTHROUGH) or not job:
             return None
-        device = dict(self._tops.rates)
-        if TRIM not in job:
-            # nothing is transferred for a discard, however long it is
-            device[TRIM] = IoRate(device[TRIM].ios)
-        if MIXED in job:
-            if not self._judges_all:
-                return None
-            device = {MIXED: sum(device.values(), IoRate())}
+        if MIXED in job and not self._judges_all:
+            return None
+        device, total = (
+            self._by_direction(counts, job)
+            for counts in (self._tops.surely(self._uncertain_s), self._tops.counts)
+        )
         judged = {name for name in device if self._judges(name, job)}
         own = {name: self._with_file_system(name, job.get(name, IoRate())) for name in judged}
         others = {name: others_io(own[name], device[name]) for name in judged}
-        return _other_io(self._name, others, device, sum(job.values(), IoRate()))
+        whole = sum(job.values(), IoRate())
+        return _other_io(self._name, others, total, self._seconds, whole)
+
+    def _by_direction(self, counts: Directions, job: Directions) -> Directions:
+        """The counts by the directions that the job's figures tell apart. Nothing is transferred
+        for a discard, however long it is."""
+        device = dict(counts)
+        if TRIM not in job:
+            device[TRIM] = IoRate(device[TRIM].ios)
+        return {MIXED: sum(device.values(), IoRate())} if MIXED in job else device
 
     @property
     def _judges_all(self) -> bool:
@@ -293,16 +340,24 @@ class DisturbanceMeter:
     def _below(self) -> Iterator[OtherIo | None]:
         """Others' I/O on a device below, which the job's own device does not see."""
         for name, lower, upper in self._pairs:
-            device, above = lower.rates, upper.rates
+            # both are read at once
+            device, above = lower.counts, upper.counts
             # some layers write a journal
             own = {**above, WRITE: above[WRITE] + above[WRITE]}
             data = {way: device[way] for way in (READ, WRITE)}
             others = {way: others_io(own[way], rate) for way, rate in data.items()}
-            yield _other_io(name, others, data)
+            yield _other_io(name, others, data, self._seconds)
 
 
-def _other_io(name: str, others: Directions, device: Directions, job: IoRate = IoRate()) -> OtherIo:
-    total, all_others = sum(device.values(), IoRate()), sum(others.values(), IoRate())
+def _other_io(
+    name: str, others: Directions, device: Directions, seconds: float, job: IoRate = IoRate()
+) -> OtherIo:
+    """The share of others in counts of so many ``seconds``, in rates."""
+    per_s = 1 / seconds if seconds else 0.0
+    job = job.times(per_s)
+    others = {way: count.times(per_s) for way, count in others.items()}
+    total = sum(device.values(), IoRate()).times(per_s)
+    all_others = sum(others.values(), IoRate())
     if not total.ios or (all_others.ios < MIN_OTHERS[0] and all_others.bytes < MIN_OTHERS[1]):
         return OtherIo(name, IoRate(), total)
     way, most = max(others.items(), key=lambda item: (item[1].ios, item[1].bytes))

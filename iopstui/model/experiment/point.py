@@ -215,7 +215,11 @@ class PointMeter:
 
     def add(self, frame: Frame) -> None:
         """Count one frame."""
-        if not self._settling.counts(frame) or frame.fio is None or not frame.fio.seconds:
+        counts = self._settling.counts(frame)
+        is_after_end = bool(self._requests) and {FINAL, PARTIAL} <= frame.flags
+        if self._disturbances is not None:
+            self._disturbances.add(frame, counts and not is_after_end)
+        if not counts or frame.fio is None or not frame.fio.seconds:
             return
         self._ios += frame.fio.total.ios
         self._seconds += frame.fio.seconds
@@ -229,11 +233,9 @@ class PointMeter:
         for meter in self._meters.values():
             meter.add(frame)
         self._waits.add(frame)
-        if not (self._requests and {FINAL, PARTIAL} <= frame.flags):
+        if not is_after_end:
             self._add_kernel(frame)
             self._add_probe(frame)
-            if self._disturbances is not None:
-                self._disturbances.add(frame)
 
     def _add_kernel(self, frame: Frame) -> None:
         disk = frame.combined(self._devices)

@@ -46,14 +46,36 @@ def frame(
     disk = made.disk(reads, writes, size=size, f_s=flushes)
     data = min(writes, max(0.0, writes - flushes)) * size
     disks = {"vda": replace(disk, w_bytes_s=data)}
-    return replace(made.frame(at, interval, disks=disks, **more), opened=("vda",))
+    return replace(made.frame(at, interval, disks=disks, **more), opened=("vda",), skew_ms=5.0)
 
 
 def found(*frames: Frame, target: Target = RAW, shape: JobShape = DIRECT) -> Disturbance:
     meter = DisturbanceMeter(target, shape)
+    meter.add(replace(frames[0], t=0.0), measured=False)
     for one in frames:
         meter.add(one)
     return meter.result()
+
+
+def test_a_late_reading_of_the_counters_is_no_neighbour() -> None:
+    """On a busy machine the kernel's counters are read late, and have more I/Os than fio's."""
+    seconds = [frame(1000, iops=1000, at=n) for n in range(1, 5)]
+    late = replace(frame(1400, iops=1000, at=5), skew_ms=405.0)
+    assert found(*seconds, late).reasons == ()
+    assert found(*seconds, replace(late, skew_ms=5.0)).others == pytest.approx(0.074, abs=0.02)
+    unknown = DisturbanceMeter(RAW, DIRECT)
+    unknown.add(frame(1150, iops=1000))
+    assert unknown.result().reasons == (), "no clock says how late it was"
+
+
+def test_seconds_without_figures_of_fio_or_of_the_kernel_belong_to_the_next() -> None:
+    silent = replace(frame(1000, iops=0, at=1), fio=None)
+    both = replace(frame(1000, iops=2000, at=2))
+    assert found(frame(1000, at=0), silent, both).reasons == ()
+    unread = replace(frame(0, iops=1000, at=1), seconds=None, disks={})
+    twice = frame(2000, iops=1000, at=2)
+    assert found(frame(1000, at=0), unread, twice).reasons == ()
+    assert found(frame(1000, at=0), twice).others == pytest.approx(1 / 3, abs=0.05)
 
 
 @given(st.floats(1, 1e6), SIZES, st.integers(1, 256), st.floats(1, 64))
@@ -96,20 +118,20 @@ def test_a_neighbour_above_a_tenth_disturbs(share: float) -> None:
     others = 1000 * share / (1 - share)
     seconds = [frame(1000 + others, iops=1000, at=n) for n in range(1, 6)]
     told = found(*seconds)
-    assert told.others == pytest.approx(share, rel=1e-3)
+    assert told.others == pytest.approx(share, abs=0.02)
     assert bool(told.reasons) == (share > 0.1)
 
 
 def test_the_reason_names_the_amounts_the_device_and_the_kind() -> None:
     reads = found(frame(82_200, iops=27_600))
     assert reads.reasons == (
-        "54.6k of 82.2k I/Os a second on vda were not this job's (reads)",
+        "53.0k of 82.2k I/Os a second on vda were not this job's (reads)",
     )  # fmt: skip
     large = found(frame(1000, 1000, size=1 << 20, iops=1000))
-    assert large.reasons == ("1.95 GiB of 1.95 GiB a second on vda were not this job's",)
+    assert large.reasons == ("1.91 GiB of 1.95 GiB a second on vda were not this job's",)
     flushes = found(frame(1000, 5000, flushes=5000, iops=1000))
     assert flushes.reasons == (
-        "5.00k of 6.00k I/Os a second on vda were not this job's (flushes)",
+        "4.90k of 6.00k I/Os a second on vda were not this job's (flushes)",
     )  # fmt: skip
 
 
@@ -148,7 +170,7 @@ def test_another_direction_disturbs_whatever_the_job_causes_in_its_own() -> None
 def test_one_report_for_reads_and_writes() -> None:
     mixed = replace(frame(600, 400, iops=1000, way="mixed"))
     assert found(mixed).reasons == ()
-    assert found(frame(1600, 400, iops=1000, way="mixed")).others == pytest.approx(0.5)
+    assert found(frame(1600, 400, iops=1000, way="mixed")).others == pytest.approx(0.5, abs=0.03)
 
 
 def test_a_neighbour_on_the_disk_below_a_partition_or_a_dm_device() -> None:
