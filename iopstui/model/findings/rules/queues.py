@@ -48,8 +48,8 @@ BINDING_SHARE, BINDING_SECONDS = 0.95, 5
 """A limit below a layer binds where the median of the last seconds reaches this part of it."""
 PASSING_LAYERS = ("LVM", "dm-multipath")
 """Layers that hold no I/O themselves."""
-BLOCKED_SHARE = 0.3
-"""Jobs that spend this part of the time waiting in io_submit submit as if they were synchronous."""
+BLOCKED_PERCENT = 30.0
+"""Jobs that wait in io_submit for so much of the time submit as if they were synchronous."""
 COST_ADVICE = "see io.cost.qos and io.weight of the cgroup"
 GAIN_FACTOR = 1.15
 BUSY_JOB_PERCENT = 60.0
@@ -150,15 +150,14 @@ def _blocked_submission(evidence: Evidence, frames: Sequence[Frame]) -> tuple[st
         return None
     if tag_shortage(evidence) is not None:
         return None
-    inside = fmean(slat_s) / shape.jobs
-    blocked = inside - fmean(used) / 100
-    if blocked < BLOCKED_SHARE:
+    inside, on_cpu = 100 * min(fmean(slat_s) / shape.jobs, 1.0), fmean(used)
+    if inside - on_cpu < BLOCKED_PERCENT:
         return None
     on_file = shape.writes and any(device.mounts for device in evidence.devices)
     return (
-        f": their submission blocks; each job spends {100 * min(inside, 1.0):.0f} % of the time in "
-        f"the call that submits (slat {units.latency(1e9 * fmean(slat_s) / fio_iops(frames))}) and "
-        f"waits there without using a CPU"
+        f": their submission blocks; each job is in the call that submits {inside:.0f} % of the "
+        f"time (slat {units.latency(1e9 * fmean(slat_s) / fio_iops(frames))}), and uses or waits "
+        f"for a CPU {on_cpu:.0f} %"
         + (", as for writes that extend a file or fill its holes" if on_file else ""),
         "compare with overwrite=1: fio writes the file before the run, and no write extends it"
         if on_file

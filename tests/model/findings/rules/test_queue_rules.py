@@ -106,7 +106,7 @@ def test_a_job_whose_submission_blocks_is_told_also_beside_waiting_for_a_cpu() -
         return replace(evidence, frames=tuple(frames), devices=on)
 
     found = fired(waits_above_device(blocked(195e3)))
-    assert "their submission blocks; each job spends 98 % of the time" in found.text
+    assert "each job is in the call that submits 98 % of the time (slat 195 µs)" in found.text
     assert "overwrite=1" in found.advice
     raw = replace(blocked(195e3), devices=[device()])
     assert "numjobs" in fired(waits_above_device(raw)).advice
