@@ -248,7 +248,7 @@ SCENARIOS = (
              two_disks(null(completion_nsec=1 * MS, size=20), null(completion_nsec=6 * MS)),
              {"rw": "read"}, seconds=16, proof=steps_down),
     Scenario("chunks", LAB, "16 KiB reads of a RAID 0 of 4 KiB chunks", striped(4),
-             {"bs": "16k", "iodepth": 2, "rate_iops": 200}, {"disagree": ("chunks of md",)},
+             {"bs": "16k", "iodepth": 4}, {"disagree": ("chunks of md",)}, CPU,
              never=("max_sectors_kb",), seconds=9, proof=request_size(8192)),
     Scenario("resync-member", LAB, "a member of an array that is resyncing, without a job",
              member(mirror(resync=True)), None, {"array": ("is a member",)}, seconds=16,
