@@ -197,7 +197,7 @@ def _io_without_device(evidence: Evidence, head: str) -> Finding:
         why = (
             "data=journal keeps direct writes in the page cache, and writes them later"
             if _journals_data(evidence)
-            else "the file system may keep direct writes in the page cache"
+            else "it may be in the page cache, in spite of direct=1"
         )
         return Finding("disagree", f"{head}: the rest has not reached {pronoun} yet: {why}")
     return Finding(
