@@ -69,10 +69,13 @@ def _may_be_result(path: Path) -> bool:
 
 
 def choose_watch_target(
-    texts: Sequence[str], devices: Mapping[str, BlockDevice], roots: Roots
+    texts: Sequence[str],
+    devices: Mapping[str, BlockDevice],
+    roots: Roots,
+    needs_device: bool = True,
 ) -> Target:
     """From all TARGETs, or without any all disks that do something. UsageError also for what is on
-    no block device and no NFS mount: there is nothing to watch."""
+    no block device and no NFS mount, unless not ``needs_device``: there is nothing to watch."""
     from iopstui.linux.machine.active_disks import active_disks, disk_counters
 
     if not texts:
@@ -92,7 +95,7 @@ def choose_watch_target(
             "directory means the disk it is on.",
             _disks_hint(error.targets),
         ) from error
-    if not target.devices_below and not target.shares:
+    if needs_device and not target.devices_below and not target.shares:
         raise UsageError(
             f"Nothing to watch at {printable(target.path)}: {target.no_device}.",
             "Choose a disk (iopstui devices), or give no TARGET to watch all disks.",

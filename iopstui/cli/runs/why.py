@@ -23,11 +23,11 @@ from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.target import device_links, device_tree
 from iopstui.linux.roots import Roots
 from iopstui.model.answer.answer import NOTHING, UNKNOWN, WAITS
-from iopstui.model.answer.judge import Pair, judge
+from iopstui.model.answer.judge import Pair, judge, judge_share
 from iopstui.model.answer.process import WAITS_PERCENT
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import DEVICE, Target, TargetPath, combine_targets
-from iopstui.output.pages.why import Report, why_json, why_lines
+from iopstui.output.pages.why import Report, why_json, why_lines, without_disk
 from iopstui.preflight.targets import choose_watch_target
 from iopstui.session.examination import Examination
 
@@ -42,9 +42,11 @@ def why(what: str | None, length_s: float, as_json: bool, probe: bool) -> int:
     devices = read_devices(roots)
     process = _process(what, devices, roots)
     if process is None and what is not None:
-        target = choose_watch_target([what], devices, roots)
+        target = choose_watch_target([what], devices, roots, needs_device=False)
     else:
         target = _all_disks(devices, roots)
+    if not target.devices_below and not target.shares:
+        return _print(without_disk(target), as_json)
     seconds = max(FIRST_S, round(length_s))
     examination = Examination(target, devices, roots, probe=probe)
     try:
@@ -56,7 +58,10 @@ def why(what: str | None, length_s: float, as_json: bool, probe: bool) -> int:
     except KeyboardInterrupt:
         if len(examination.frames) < FIRST_S:
             return EXIT_INTERRUPTED
-    report = _report(examination, process)
+    return _print(_report(examination, process), as_json)
+
+
+def _print(report: Report, as_json: bool) -> int:
     code = _EXIT_CODES[report.verdict]
     if as_json:
         print_line(json.dumps(why_json(report, os.uname().nodename, code), indent=2), sys.stdout)
@@ -99,7 +104,8 @@ def _all_disks(devices: Mapping[str, BlockDevice], roots: Roots) -> Target:
 
 
 def _report(examination: Examination, process: TaskWaits | None) -> Report:
-    pairs = judge(examination.seen)
+    seen = examination.seen
+    pairs = judge(seen) + judge_share(seen)
     waits = process.result() if process is not None else None
     if waits is not None:
         pairs = _of_process(pairs, waits.devices)

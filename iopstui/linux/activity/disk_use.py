@@ -28,6 +28,8 @@ from iopstui.text import printable
 MAX_USERS = 12
 MAX_TASKS = 4000
 """Tasks whose state is looked at in one reading."""
+MANY = 500
+"""Parents whose children's devices are remembered."""
 COMMAND_WIDTH = 48
 PAGE = os.sysconf("SC_PAGESIZE")
 RING_PLACE = "io_cqring_wait"
@@ -48,6 +50,7 @@ class DiskUseReader:
         self._vm_before: dict[str, int] = {}
         self._cpu_before: int | None = None
         self._at = 0.0
+        self._of_children: dict[int, frozenset[str]] = {}
 
     def read(self, t: float, devices: Mapping[str, BlockDevice], tasks: bool) -> DiskUse | None:
         """``None`` at the first reading. ``t`` is the session's clock. ``tasks``: also look for
@@ -69,7 +72,7 @@ class DiskUseReader:
             t=t, seconds=seconds, users=tuple(self._users(rates or [], devices)),
             hidden=self._processes.closed, as_root=not os.geteuid(),
             disks=_rates(counts, before, seconds),
-            blocked=blocked, ring_waiters=ring, limits=limits,
+            with_tasks=tasks, blocked=blocked, ring_waiters=ring, limits=limits,
             remote=has_remote_mounts(self._roots),
             write_back=None if write_back is None else PAGE * write_back,
             swap_s=_growth(vm, vm_before, ("pswpin", "pswpout"), seconds),
@@ -82,13 +85,21 @@ class DiskUseReader:
         self, rates: list[ProcessRates], devices: Mapping[str, BlockDevice]
     ) -> Iterator[DiskUser]:
         finder = OpenDevices(devices, self._roots)
-        for process in rates[:MAX_USERS]:
+        if len(self._of_children) > MANY:
+            self._of_children.clear()
+        # children first: where they had files, they did the I/O that their parent has now
+        for process in sorted(rates[:MAX_USERS], key=lambda one: one.children):
             if process.pid == os.getpid():
                 continue
             place = f"{self._roots.proc}/{process.pid}"
+            names = finder.of_process(place)
+            of_children = self._of_children.get(process.parent, frozenset())
+            self._of_children[process.parent] = of_children | names
+            if process.children:
+                names |= self._of_children.get(process.pid, frozenset())
             yield DiskUser(
                 process.pid, process.comm, command_of(place), _user(place), process.read_s,
-                process.write_s, finder.of_process(place), group_of(process.pid, self._roots),
+                process.write_s, names, group_of(process.pid, self._roots),
                 process.children, process.kernel,
             )  # fmt: skip
 

@@ -12,6 +12,7 @@ from iopstui.linux.devices.open_devices import OpenDevices
 from iopstui.linux.process.processes import children, task_stat
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import decode, list_names, read_text
+from iopstui.model.answer.kernel_threads import role
 from iopstui.model.answer.process import ProcessWaits, place_kind
 from iopstui.model.block.device import BlockDevice
 from iopstui.text import printable
@@ -29,6 +30,7 @@ class TaskWaits:
         self.pid = pid
         self._place = f"{roots.proc}/{pid}"
         self._open = OpenDevices(devices, roots)
+        self._known = devices
         self._devices: set[str] = set()
         self._looks = 0
         self._kinds: Counter[str] = Counter()
@@ -82,6 +84,8 @@ class TaskWaits:
         self._note_times(place)
         if not fields or fields[0] not in (_BLOCKED, _SLEEPS):
             return set()
+        if self._kernel and fields[0] == _SLEEPS:
+            return set()  # it waits for work
         wchan = read_text(f"{place}/wchan") or "0"
         where = "" if wchan == "0" else wchan
         kind = place_kind(where, fields[0] == _BLOCKED)
@@ -105,7 +109,13 @@ class TaskWaits:
             running, ready, tuple(name for name, _ in self._places.most_common(3)),
             os.access(f"{self._place}/fd", os.R_OK | os.X_OK), self._kernel,
             frozenset(self._devices), self._parent, tuple(self._children()),
+            self._role(),
         )  # fmt: skip
+
+    def _role(self) -> str:
+        numbers = {f"{d.major}:{d.minor}": name for name, d in self._known.items()}
+        found = role(self._comm, numbers) if self._kernel else None
+        return found.text(self._known) if found is not None else "kernel" * self._kernel
 
     def _children(self) -> Iterator[str]:
         for pid in children(self.pid):

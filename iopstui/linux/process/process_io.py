@@ -37,6 +37,7 @@ class ProcessRates:
     write_s: float
     children: bool = False
     kernel: bool = False
+    parent: int = 0
 
 
 @dataclass(slots=True)
@@ -157,7 +158,11 @@ class ProcessIo:
                 read_s, write_s = min(read_s, limits[0]), min(write_s, limits[1])
             if read_s or write_s:
                 grew = before is not None and before.children != process.children
-                rates.append(ProcessRates(pid, process.comm, read_s, write_s, grew, process.kernel))
+                rates.append(
+                    ProcessRates(
+                        pid, process.comm, read_s, write_s, grew, process.kernel, process.parent
+                    )
+                )
         return sorted(rates, key=lambda process: (-process.read_s - process.write_s, process.pid))
 
     def _ended_children(self, now: dict[int, _Process]) -> dict[int, tuple[int, int] | None]:

@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from iopstui.model.answer.answer import GOOD, RANKS, UNKNOWN, WAITS, Answer
-from iopstui.model.answer.situation import MIN_INTERVAL_S, Situation
-from iopstui.model.answer.table import decide
+from iopstui import format as units
+from iopstui.model.answer.answer import (
+    CRITICAL,
+    GOOD,
+    RANKS,
+    UNKNOWN,
+    WAITS,
+    WARNING,
+    Answer,
+)
+from iopstui.model.answer.next_steps import NEXT
+from iopstui.model.answer.situation import ENOUGH_SECONDS, MIN_INTERVAL_S, Situation
+from iopstui.model.answer.table import decide, finding
 from iopstui.model.answer.use import DiskUse
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
@@ -15,7 +25,10 @@ from iopstui.model.findings.conditions import Conditions
 from iopstui.model.findings.evidence import NO_CONDITIONS
 from iopstui.model.findings.finding import Finding
 from iopstui.model.metrics.frame import Frame
+from iopstui.model.metrics.shares.share import Share
 
+SLOW_SERVER_MS = 30.0
+"""A server that takes longer on average keeps its clients waiting."""
 OF_THE_MACHINE = ("ring", "pressure", "cpu", "above", "memory")
 """Rows that say the same of every disk."""
 Pair = tuple[Situation, Answer]
@@ -48,6 +61,43 @@ def judge(seen: Seen) -> list[Pair]:
         for pair in _from_below(top, stacks.get(top, ()), by_name):
             chosen.setdefault(pair[1].disk, pair)
     return list(_once(sorted(chosen.values(), key=_rank)))
+
+
+def judge_share(seen: Seen) -> list[Pair]:
+    """The same of an NFS or SMB mount, whose times the kernel counts by operation."""
+    shares = [frame.share for frame in seen.frames if frame.share is not None]
+    if not seen.target.shares or seen.target.devices_below:
+        return []
+    place = next((one.share for one in seen.target.places if one.share), seen.target.path)
+    situation = Situation(place, seen.frames, (place,), use=seen.use, findings=seen.findings)
+    return [(situation, finding(situation) or _share_answer(place, shares))]
+
+
+def _share_answer(place: str, shares: Sequence[Share]) -> Answer:
+    if len(shares) < ENOUGH_SECONDS:
+        return Answer(place, "short", GOOD, f"{place}: too short to tell", UNKNOWN)
+    operations = [one for share in shares for one in share.operations.values()]
+    count = sum(one.ops for one in operations)
+    waited = sum(one.exe_ms or 0 for one in operations)
+    if not count:
+        unanswered = shares[-1].unanswered
+        if unanswered:
+            return Answer(
+                place,
+                "server",
+                CRITICAL,
+                f"{place} answers nothing; {unanswered} requests are unanswered",
+                WAITS,
+                next=NEXT["server"],
+            )
+        return Answer(place, "quiet", GOOD, f"{place} is idle: no request; nothing waits")
+    mean_ms = waited / count
+    text = f"{place} answers in {units.milliseconds(mean_ms)} on average, {count} requests"
+    if not waited:
+        text = f"{place} answered {count} requests; this kernel does not count their times"
+    if mean_ms >= SLOW_SERVER_MS:
+        return Answer(place, "server", WARNING, text, WAITS, next=NEXT["server"])
+    return Answer(place, "share", GOOD, text)
 
 
 def _situation(name: str, stacks: Mapping[str, Sequence[str]], seen: Seen) -> Situation:

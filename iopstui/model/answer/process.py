@@ -57,17 +57,18 @@ class ProcessWaits:
     devices: frozenset[str] = frozenset()
     parent: int = 0
     children: tuple[str, ...] = ()
+    role: str = ""
 
     @property
     def name(self) -> str:
         """ "postgres (812)"."""
-        return f"{self.command or self.comm} ({self.pid})"
+        return f"{self.command or self.comm} ({self.pid}{f', {self.role}' if self.role else ''})"
 
     @property
     def for_disk(self) -> float:
         """Percent of the time that it waits for a disk; in state D, whose reason is not readable,
         it nearly always is one."""
-        return self.percents.get(DISK, 0.0) + self.percents.get(UNKNOWN_WAIT, 0.0)
+        return min(100.0, self.percents.get(DISK, 0.0) + self.percents.get(UNKNOWN_WAIT, 0.0))
 
 
 _TEXTS = {

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from iopstui.model.answer.kernel_threads import role
 from iopstui.model.answer.use import DiskUse, RingWaiter
 from iopstui.model.answer.who import Share, shares
 from iopstui.model.block.device import BlockDevice
@@ -250,6 +251,16 @@ class Situation:
     def shares(self) -> tuple[Share, ...]:
         """The processes that use this disk, the one with most first."""
         return shares(self.disk, set(self.below), self.use)
+
+    @cached_property
+    def kernel_role(self) -> str:
+        """What a thread of the kernel does on this disk that is blocked most of the time; ""."""
+        numbers = {f"{d.major}:{d.minor}": name for name, d in self.devices.items()}
+        for task in self.use.blocked if self.use is not None else ():
+            found = role(task.comm, numbers) if task.kernel else None
+            if found is not None and (found.device in self.below or not found.device):
+                return f"{found.text(self.devices)} (kernel)"
+        return ""
 
     @cached_property
     def other_in_flight(self) -> float:

@@ -396,7 +396,7 @@ def _usual(s: Situation) -> str:
 
 
 def _who(s: Situation) -> str:
-    text = who_text(s.shares, s.conditions.groups, s.disk)
+    text = who_text(s.shares, s.conditions.groups, s.disk) or s.kernel_role
     hidden = s.use is not None and s.use.hidden and not s.use.as_root
     seen = sum(one.share for one in s.shares)
     if not text and hidden and seen < MAIN_SHARE and s.in_flight >= IN_USE:

@@ -21,7 +21,7 @@ WINDOW = 5
 """Seconds that are judged together."""
 AGAIN_S = 5.0
 """The same answer with other figures is said again after so many seconds."""
-MAX_USE_AGE_S = 8.0
+MAX_USE_AGE_S = 15.0
 IN_USE_PERCENT = 10.0
 
 

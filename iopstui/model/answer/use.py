@@ -66,10 +66,11 @@ class LimitUse:
 class DiskUse:
     """One reading: rates are over the ``seconds`` before ``t`` (the session's clock). ``hidden``
     counts processes that did not let us look. ``disks`` has (bytes read, written, requests in
-    flight) per second of every disk of the machine. ``remote``: network file systems or such of
-    programs are mounted, whose waits count as I/O pressure, too. ``write_back``: bytes that the
-    kernel is writing from the page cache at this moment, ``swap_s`` pages swapped in and out.
-    ``cpu_some`` is percent of the time in which a task waited for a CPU (PSI)."""
+    flight) per second of every disk of the machine. ``with_tasks``: tasks that wait were looked
+    for. ``remote``: network file systems or such of programs are mounted, whose waits count as I/O
+    pressure, too. ``write_back``: bytes that the kernel is writing from the page cache at this
+    moment, ``swap_s`` pages swapped in and out. ``cpu_some`` is percent of the time in which a task
+    waited for a CPU (PSI)."""
 
     t: float
     seconds: float
@@ -77,6 +78,7 @@ class DiskUse:
     hidden: int = 0
     as_root: bool = False
     disks: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
+    with_tasks: bool = True
     blocked: tuple[BlockedTask, ...] = ()
     ring_waiters: tuple[RingWaiter, ...] = ()
     limits: tuple[LimitUse, ...] = ()
@@ -102,8 +104,8 @@ def mean_use(uses: Sequence[DiskUse]) -> DiskUse | None:
     return replace(
         last, seconds=seconds, users=_mean_users(uses, seconds),
         disks={name: _mean_rates(name, uses, seconds) for name in names},
-        blocked=_often([use.blocked for use in uses]),
-        ring_waiters=_often([use.ring_waiters for use in uses]),
+        blocked=_often([use.blocked for use in uses if use.with_tasks]),
+        ring_waiters=_often([use.ring_waiters for use in uses if use.with_tasks]),
         limits=_often([use.limits for use in uses]),
         write_back=_mean_known([use.write_back for use in uses]),
         swap_s=_mean_known([use.swap_s for use in uses]),

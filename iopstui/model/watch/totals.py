@@ -53,9 +53,11 @@ class WeightedMean:
 @dataclass
 class DiskTotal:
     """Totals of a disk over the whole watch: requests and bytes (read and written) per second,
-    awaits in ms weighted by requests, ``util`` in percent; ``seconds`` were measured."""
+    awaits in ms weighted by requests, ``util`` in percent; ``seconds`` were measured;
+    ``requests_s`` is the time that all its requests took together."""
 
     seconds: float = 0.0
+    requests_s: float = 0.0
     r_s: WeightedMean = field(default_factory=WeightedMean)
     w_s: WeightedMean = field(default_factory=WeightedMean)
     bytes_s: WeightedMean = field(default_factory=WeightedMean)
@@ -66,6 +68,7 @@ class DiskTotal:
     def add(self, disk: DiskRates, is_complete: bool) -> None:
         """Add a frame of this disk."""
         self.seconds += disk.seconds
+        self.requests_s += (disk.aqu_sz or 0.0) * disk.seconds
         self.r_s.add(disk.r_s, disk.seconds, is_complete)
         self.w_s.add(disk.w_s, disk.seconds, is_complete)
         moved = None

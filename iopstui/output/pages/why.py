@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from iopstui.model.answer.answer import GOOD, SIGNS, UNKNOWN, WARNING
+from iopstui.model.answer.answer import GOOD, NOTHING, SIGNS, UNKNOWN, WARNING, Answer
 from iopstui.model.answer.evidence import evidence, excluded, not_seen
 from iopstui.model.answer.judge import Pair
 from iopstui.model.answer.process import WAITS_PERCENT, ProcessWaits, process_text
+from iopstui.model.answer.situation import Situation
+from iopstui.model.block.target import Target
 from iopstui.text import printable
 
 MAX_DISKS = 3
@@ -33,7 +35,7 @@ class Report:
             sentences.append(f"{SIGNS[_state(self.waits)]} {_process_sentence(self)}")
         faults = [pair for pair in self.pairs if pair[1].state != GOOD]
         quiet = [pair for pair in self.pairs if pair[1].state == GOOD]
-        idle = [pair for pair in quiet if not pair[0].ios_s and pair[1].verdict != UNKNOWN]
+        idle = [pair for pair in quiet if pair[1].rule == "quiet" and not pair[0].ios_s]
         shown = [pair for pair in quiet if pair not in idle][: max(1, MAX_DISKS - len(faults))]
         if not faults and not shown:
             shown, idle = idle[:1], idle[1:]
@@ -41,6 +43,16 @@ class Report:
         if len(idle) > 0 and len(self.pairs) > 1:
             sentences.append(f"{SIGNS[GOOD]} idle: {_names(idle)}")
         return sentences
+
+
+def without_disk(target: Target) -> Report:
+    """Of what is on no disk that this machine knows."""
+    in_memory = "in memory" in target.no_device
+    answer = Answer(
+        target.path, "no-disk", GOOD, f"{target.path} is on no disk: {target.no_device}",
+        NOTHING if in_memory else UNKNOWN,
+    )  # fmt: skip
+    return Report([(Situation(target.path, (), ()), answer)], answer.verdict, 0)
 
 
 def _state(waits: ProcessWaits) -> str:
@@ -90,6 +102,8 @@ def _details(report: Report) -> dict[str, list[str]]:
     if not report.pairs:
         return {"evidence": lines, "excluded": [], "not seen": hidden, "next": []}
     situation, answer = report.pairs[0]
+    if not situation.frames:
+        return {"evidence": lines, "excluded": [], "not seen": hidden, "next": []}
     return {
         "evidence": [*lines, *evidence(situation, answer)][:5],
         "excluded": excluded(situation, answer),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from iopstui import format as units
 from iopstui.model.metrics.shares.share import OperationRates
-from iopstui.model.watch.totals import DiskTotal, FindingCount, WatchTotals
+from iopstui.model.watch.totals import DiskTotal, FindingCount, GroupTotal, WatchTotals
 from iopstui.output.plain import answer_sentence
 from iopstui.output.watch.share_table import columns_of
 from iopstui.tables import Column, head_line, row_line
@@ -16,6 +16,9 @@ from iopstui.text import printable
 WIDTH = 80
 NAME_WIDTH = 16
 MAX_GROUPS, GROUP_WIDTH = 10, 34
+MIN_PRESSURE_S, PRESSURE_FACTOR = 1.0, 2.0
+"""A task that waits so many times longer than all requests of the disks take does not wait for
+them: for a limit, a server, or it sleeps in io_uring."""
 GROUP_COLUMNS = (
     Column("reads_s", "r/s", 5, units.number), Column("writes_s", "w/s", 5, units.number),
     Column("read_bytes_s", "rMB/s", 5, units.mib), Column("write_bytes_s", "wMB/s", 5, units.mib),
@@ -98,11 +101,22 @@ def _groups(totals: WatchTotals) -> Iterator[str]:
     if groups:
         yield f"{'cgroup, mean':{GROUP_WIDTH}} {head_line(GROUP_COLUMNS)}"
     for group, mean in groups[:MAX_GROUPS]:
-        waited = f"  I/O wait {group.waited_s:.1f} s" if group.waited_s is not None else ""
+        waited = _waited_text(group, totals)
         name = units.cut(printable(group.name), GROUP_WIDTH)
         yield f"{name:{GROUP_WIDTH}} {row_line(GROUP_COLUMNS, mean)}{waited}"
     if len(groups) > MAX_GROUPS:
         yield f"and {len(groups) - MAX_GROUPS} more cgroups"
+
+
+def _waited_text(group: GroupTotal, totals: WatchTotals) -> str:
+    """How long a task of the group counted as waiting for I/O; what no disk had in flight is said
+    to be something else."""
+    waited_s, requests_s = group.waited_s, sum(disk.requests_s for disk in totals.disks.values())
+    if waited_s is None:
+        return ""
+    if waited_s >= MIN_PRESSURE_S and waited_s > PRESSURE_FACTOR * requests_s:
+        return f"  I/O pressure {waited_s:.1f} s, not of these disks"
+    return f"  I/O wait {waited_s:.1f} s"
 
 
 def _ended_text(finding: FindingCount) -> str:

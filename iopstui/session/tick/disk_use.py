@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 MAX_CPU_SHARE = 0.0025
 """Of a CPU: a reading that takes 5 ms is made every 2 s."""
 MIN_INTERVAL_S = 1.0
+QUICK_READINGS = 4
+"""So many are made each second when a disk begins to be used, whatever they cost: who does it
+should be known at once."""
+PAUSE_S = 20.0
+TASKS_EVERY = 4
+"""Tasks that wait are looked for in each so many of the later readings."""
 
 
 class UseWatch:
@@ -30,6 +36,8 @@ class UseWatch:
         self._thread: threading.Thread | None = None
         self._results: deque[DiskUse] = deque(maxlen=1)
         self._due_at = 0.0
+        self._asked_at = 0.0
+        self._readings = 0
         self._closed = False
 
     def ask(self, t: float, devices: Mapping[str, BlockDevice], tasks: bool) -> None:
@@ -38,6 +46,10 @@ class UseWatch:
         if self._closed or busy or t < self._due_at:
             return
         self._due_at = t + MIN_INTERVAL_S * 0.9
+        if t - self._asked_at > PAUSE_S:
+            self._readings = 0
+        self._asked_at, self._readings = t, self._readings + 1
+        tasks = tasks and (self._readings <= QUICK_READINGS or not self._readings % TASKS_EVERY)
         self._thread = threading.Thread(
             target=self._read, args=(t, dict(devices), tasks), name="disk use", daemon=True
         )
@@ -63,4 +75,6 @@ class UseWatch:
             use = self._reader.read(t, devices, tasks)
             if use is not None:
                 self._results.append(use)
-        self._due_at = t + max(MIN_INTERVAL_S * 0.9, (time.thread_time() - began) / MAX_CPU_SHARE)
+        cost_s = time.thread_time() - began
+        if self._readings > QUICK_READINGS:
+            self._due_at = t + max(MIN_INTERVAL_S * 0.9, cost_s / MAX_CPU_SHARE)

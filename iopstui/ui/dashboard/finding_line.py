@@ -206,7 +206,7 @@ def _all_outcome_rows(state: LiveState, width: int, charset: Charset) -> list[Ro
 def _no_finding_text(state: LiveState) -> str:
     watching = state.frame is not None and state.step is None
     if (state.running and not state.creating_file) or watching:
-        return "No problems detected"
+        return "No findings: every rule is checked each second"
     return ""
 
 

@@ -16,7 +16,7 @@ from iopstui.ui.draw.style import Charset
 from iopstui.ui.state.live import LiveState
 
 FIO, DEVICE, BOTH = "fio", "device", "both"
-BOTH_MAPS_ROWS = 16
+BOTH_MAPS_ROWS = 15
 """Rows needed to show both."""
 
 

@@ -19,13 +19,14 @@ from iopstui.ui.core.key import KeyHint
 from iopstui.ui.core.messages import Controller, KeyClicked, ViewChanged
 from iopstui.ui.core.pace import Overhead
 from iopstui.ui.core.saved_layout import DOT_SECONDS, PANELS, SavedLayout, parse_layout
-from iopstui.ui.dashboard import bars, finding_line, more_charts, mouse
+from iopstui.ui.dashboard import answer_line, bars, finding_line, more_charts, mouse
 from iopstui.ui.dashboard.heat_cursor import ChosenCell
 from iopstui.ui.dashboard.heat_maps import HeatMaps
 from iopstui.ui.dashboard.more_charts import MoreCharts
 from iopstui.ui.dashboard.overlay import Overlay
 from iopstui.ui.dashboard.panels import kernel_panel, registry
 from iopstui.ui.draw import layout
+from iopstui.ui.draw.answer_row import answer_row
 from iopstui.ui.draw.canvas import CanvasScreen
 from iopstui.ui.draw.charts import plotting
 from iopstui.ui.draw.charts.chart import AXIS_WIDTH, Chart, ChartSpec, Curve, Mean, TimeWindow
@@ -144,6 +145,8 @@ class Dashboard(CanvasScreen):
     """Whether the home screen is above it."""
     has_controls = True
     """Whether keys here run jobs and change settings of the disks."""
+    has_answer = True
+    """Whether the answer is below the title: one on a disk, not on many hosts."""
 
     def __init__(
         self, controller: Controller, state: LiveState, charset: Charset, strip: Strip,
@@ -186,7 +189,7 @@ class Dashboard(CanvasScreen):
 
     def _make_panels(self, panes: Sequence[registry.Panel], titles: Sequence[str]) -> None:
         self.tabs = registry.tabs(panes, titles)
-        lines = ("header", "summary", "tabs", "strip", "message", "finding", "footer")
+        lines = ("header", "answer", "summary", "tabs", "strip", "message", "finding", "footer")
         names = (*lines, *(panel.name for panel in panes))
         self.panels = {name: Lines(name) for name in names}
         self.too_small_notice = Lines("small")
@@ -389,7 +392,7 @@ class Dashboard(CanvasScreen):
         further = {} if without else {layout.CHARTS: more_charts.HEIGHT}
         return layout.plan(
             width, height, disks, self.cpu_rows(), self.tab, strip,
-            registry.heights(self.panes) | further, self.fullscreen,
+            registry.heights(self.panes) | further, self.fullscreen, int(self.has_answer),
         )  # fmt: skip
 
     def _place_nothing(self, width: int, height: int) -> None:
@@ -534,6 +537,9 @@ class Dashboard(CanvasScreen):
             self.panels["header"].show(
                 [self.title_line(width), bars.job_line(state, self.next_job, width, charset)]
             )
+        if plan.answer.height:
+            answer = answer_line.answer_of(state, self.controller.target, self.controller.devices)
+            self.panels["answer"].show([answer_row(answer, width, charset)])
         box = plan.finding
         in_box = plan.framed and box.height >= layout.FINDING_BOX
         message, *more_rows = bars.message_rows(

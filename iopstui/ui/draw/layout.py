@@ -58,6 +58,7 @@ class LayoutPlan:
     framed: bool = False
     """Panels are boxes."""
     strip: Box = NO_BOX
+    answer: Box = NO_BOX
     extra: Mapping[str, Box] = field(default_factory=dict)
 
     def box(self, name: str) -> Box:
@@ -79,19 +80,22 @@ def plan(
     strip: int = 0,
     more: Mapping[str, int] | None = None,
     fullscreen: bool = False,
+    answer: int = 0,
 ) -> LayoutPlan:
     """The regions for a terminal of this size; ``tab`` matters only with tabs. The kernel's panel
     has up to ``disks`` rows. ``strip`` rows are kept free above the message. ``more``: further
     panels and their preferred rows without tabs. ``fullscreen``: one pane at a time even on a large
-    terminal."""
+    terminal. ``answer`` rows are below the title."""
     if strip:
-        shrunk = plan(width, height - strip, disks, cpus, tab, more=more, fullscreen=fullscreen)
+        shrunk = plan(
+            width, height - strip, disks, cpus, tab, more=more, fullscreen=fullscreen, answer=answer
+        )
         return replace(_plan_moved_down(shrunk, strip), strip=Box(0, _bottom(shrunk), width, strip))
     if more:
-        return _plan_with_extra(width, height, disks, cpus, tab, more, fullscreen)
+        return _plan_with_extra(width, height, disks, cpus, tab, more, fullscreen, answer)
     if fullscreen or width < FULL_WIDTH or height < FULL_HEIGHT:
-        return _tabbed_plan(width, height, disks, tab)
-    return _full_plan(width, height, disks, cpus, _finding_rows(height))
+        return _tabbed_plan(width, height, tab, answer)
+    return _full_plan(width, height, disks, cpus, _finding_rows(height), answer)
 
 
 def _bottom_boxes(width: int, height: int, finding: int) -> tuple[Box, Box]:
@@ -124,9 +128,10 @@ def _plan_with_extra(
     tab: int,
     more: Mapping[str, int],
     fullscreen: bool,
+    answer: int,
 ) -> LayoutPlan:
     if fullscreen or width < FULL_WIDTH or height < FULL_HEIGHT:
-        layout = plan(width, height, disks, cpus, tab, fullscreen=fullscreen)
+        layout = plan(width, height, disks, cpus, tab, fullscreen=fullscreen, answer=answer)
         pane = Box(0, layout.tabs.y + 1, width, _bottom(layout) - layout.tabs.y - 1)
         own_tab = tab - len(TABS)
         boxes = {name: pane if at == own_tab else NO_BOX for at, name in enumerate(more)}
@@ -138,7 +143,7 @@ def _plan_with_extra(
         used_rows += rows if fits else 0
     beside = width >= SIDE_BY_SIDE_FROM and boxes.get(RUNS, NO_BOX).height > 0
     finding = 0 if beside else _finding_rows(height - used_rows)
-    layout = _full_plan(width, height - used_rows, disks, cpus, finding)
+    layout = _full_plan(width, height - used_rows, disks, cpus, finding, answer)
     at = _bottom(layout)
     placed = {
         name: _box_moved_down(box, at) if box.height else NO_BOX for name, box in boxes.items()
@@ -188,17 +193,18 @@ def _box_moved_down(box: Box, by: int) -> Box:
     return replace(box, y=box.y + by)
 
 
-def _tabbed_plan(width: int, height: int, disks: int, tab: int) -> LayoutPlan:
+def _tabbed_plan(width: int, height: int, tab: int, answer: int) -> LayoutPlan:
     framed = large(width, height)
     finding = FINDING_ROWS if height >= TWO_LINES_FROM else 1
     finding = _finding_rows(height) if framed else finding
-    top, bottom = 4, height - 2 - finding
+    top, bottom = 4 + answer, height - 2 - finding
     pane = Box(0, top, width, bottom - top)
     fio_height = min(7, pane.height - 3)
     return LayoutPlan(
         header=Box(0, 0, width, 2),
-        summary=Box(0, 2, width, 1),
-        tabs=Box(0, 3, width, 1),
+        answer=Box(0, 2, width, answer),
+        summary=Box(0, 2 + answer, width, 1),
+        tabs=Box(0, 3 + answer, width, 1),
         iops=pane if tab == 0 else NO_BOX,
         latency=pane if tab == 1 else NO_BOX,
         fio=Box(0, top, width, fio_height) if tab == 2 else NO_BOX,
@@ -212,10 +218,12 @@ def _tabbed_plan(width: int, height: int, disks: int, tab: int) -> LayoutPlan:
     )
 
 
-def _full_plan(width: int, height: int, disks: int, cpus: int, finding: int) -> LayoutPlan:
+def _full_plan(
+    width: int, height: int, disks: int, cpus: int, finding: int, answer: int
+) -> LayoutPlan:
     half = width // 2
     beside = width >= SIDE_BY_SIDE_FROM
-    head = 1 if beside else 2
+    head = (1 if beside else 2) + answer
     fio_height = 7
     # on a higher screen more rows for devices, but half of the extra height is for the charts
     most = DISK_ROWS + (height - FULL_HEIGHT) // 2
@@ -229,7 +237,8 @@ def _full_plan(width: int, height: int, disks: int, cpus: int, finding: int) -> 
     charts = space - cpu_height
     top = head + charts
     return LayoutPlan(
-        header=Box(0, 0, width, head),
+        header=Box(0, 0, width, head - answer),
+        answer=Box(0, head - answer, width, answer),
         summary=NO_BOX,
         tabs=NO_BOX,
         iops=Box(0, head, half, charts),

@@ -55,7 +55,7 @@ KERNEL_COLUMNS: tuple[Column[DiskRates], ...] = (
 class FleetDashboard(TypeToFilter, Dashboard):
     """Letters that are no key narrow the hosts; Enter opens the one under the cursor."""
 
-    allows_fullscreen = has_heat_cells = False
+    allows_fullscreen = has_heat_cells = has_answer = False
     layout_key = "fleet-layout"
     about = (
         "Many hosts: their totals, and a row (or a line of the map) for each. Type to filter them: "

@@ -19,6 +19,7 @@ from textual.widgets import DataTable, Static
 from textual.widgets.data_table import RowDoesNotExist
 
 from iopstui.linux.process.busiest import BusiestProcess
+from iopstui.model.answer.answer import Answer
 from iopstui.model.block.device import BlockDevice
 from iopstui.recording.recent import RecentRecording
 from iopstui.text import printable
@@ -26,8 +27,11 @@ from iopstui.ui.core.backend import Recent
 from iopstui.ui.core.messages import Discover, Loads, MakeWatch
 from iopstui.ui.core.modal import KeyLine
 from iopstui.ui.dialogs.type_to_filter import FILTER_HINT, TypeToFilter
+from iopstui.ui.draw.answer_row import answer_row
+from iopstui.ui.draw.rows import Row
 from iopstui.ui.draw.style import BOLD, DIM, ERROR, KEY, Charset, load_style
 from iopstui.ui.home import disk_charts, rows
+from iopstui.ui.home.answer import HomeAnswer
 from iopstui.ui.home.disk_charts import DiskCharts
 from iopstui.ui.home.recent import RecentRecordings
 from iopstui.ui.home.rows import COLUMNS, LIVE, MODEL, NAME, PROGRAM_NAME, Activity
@@ -171,6 +175,8 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         self._footer_hints = (*FOOTER_HINTS, QUIT)
         self._keys = KeyLine(self._footer_hints, charset)
         self._charts = DiskCharts(charset)
+        self._answer = HomeAnswer()
+        self._answer_row: Row = ()
 
     # -- layout
 
@@ -180,6 +186,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         with Horizontal(id="picker-head"):
             yield Static(Text(PROGRAM_NAME, style=BOLD), id="picker-name")
             yield Static(Text(self._charset.text(machine_text()), style=DIM), id="picker-machine")
+        yield Static(id="home-answer")
         yield Static(id="picker-words")
         with Vertical(id="home-disks", classes=box):
             yield Static(SEARCHING, id="home-none")
@@ -246,7 +253,7 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         """Give the disks the rows they need and the charts the rest."""
         height = self.app.size.height
         recent = sum(table.rows for table in self.query(RecentRecordings))
-        free_rows = height - 2 - LOWER_ROWS - recent - bool(self._message)
+        free_rows = height - 3 - LOWER_ROWS - recent - bool(self._message)
         needed = len(rows.device_tree(self._devices or {}, self._show_partitions)) + FRAME_COLUMNS
         if free_rows - needed < disk_charts.MIN_HEIGHT and free_rows > 3 * disk_charts.MIN_HEIGHT:
             needed = free_rows - disk_charts.MIN_HEIGHT
@@ -486,8 +493,19 @@ class HomeScreen(TypeToFilter, Screen["HomeChoice"]):
         for name in self._devices or ():
             activity = self._activity.setdefault(name, Activity())
             activity.add(rates.get(name), self._ticks * LIVE_S)
+        answer = self._answer.feed(rates, self._devices or {})
         if self.app.screen is self:
+            self._show_answer(answer)
             self._show_loads()
+
+    def _show_answer(self, answer: Answer | None) -> None:
+        row = answer_row(answer, self.app.size.width, self._charset)
+        if row != self._answer_row:
+            self._answer_row = row
+            text = Text(no_wrap=True)
+            for piece, style in row:
+                text.append(piece, style)
+            self.query_one("#home-answer", Static).update(text)
 
     def _read_processes(self) -> None:
         """In a thread: some machines have thousands of processes."""

@@ -11,6 +11,7 @@ from iopstui import format as f
 from iopstui.events import (
     LAYOUT,
     RUN,
+    AnswerGiven,
     Event,
     ExpectationChecked,
     ExperimentFinished,
@@ -31,6 +32,7 @@ from iopstui.events import (
     StepStarted,
     TunableChanged,
 )
+from iopstui.model.answer.answer import Answer
 from iopstui.model.findings.figures import mean_by_cpu
 from iopstui.model.fio.interval import FioInterval
 from iopstui.model.metrics.cpus.cpu_frames import rate_of
@@ -116,6 +118,8 @@ class LiveState:
     next_run: NextRun = field(default_factory=NextRun)
     outcomes: list[ExpectationChecked] = field(default_factory=list)
     """Outcomes of the last run's expectations; empty during a run."""
+    answer: Answer | None = None
+    """The last answer (events.AnswerGiven); it stays until another one is given."""
     steady: SteadyState | None = None
     point: PointStarted | None = None
     """The point of an experiment that is being measured."""
@@ -202,7 +206,7 @@ class LiveState:
         past.total_s = self.total_s if moment.step == self.step else None
         past.steady, past.outcomes = moment.steady, list(moment.outcomes)
         past.ipi, past.findings = dict(moment.ipi), FindingList(moment.findings)
-        past.drives = dict(moment.drives)
+        past.drives, past.answer = dict(moment.drives), moment.answer
         past.t, past.next_run = moment.t, self.next_run.without_changes()
         return past
 
@@ -211,7 +215,7 @@ class LiveState:
             HistoryEntry(
                 frame, self.fio, self._probe_frame, self.step, self.finished, self.progress,
                 self.steady, tuple(self.outcomes), self.ipi, tuple(self.findings.entries),
-                self.drives,
+                self.drives, self.answer,
             )
         )  # fmt: skip
 
@@ -239,6 +243,8 @@ class LiveState:
                 self.recent_seconds.set_findings(self.findings.entries)
             case FindingEnded():
                 self._finding_ended(event)
+            case AnswerGiven():
+                self.answer = event.answer
             case ExpectationChecked():
                 self._add_outcome(event)
             case SteadyState():
@@ -447,6 +453,7 @@ class LiveState:
         new_run = self.step is None or self.step.step != event.step
         if new_run:
             self.next_run.mark_applied(event.step, event.title)
+            self.answer = None
         self.step, self.finished, self.progress = event, None, None
         self.total_s = None
         if event.overlap_s is None:

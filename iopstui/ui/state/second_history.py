@@ -17,6 +17,7 @@ from iopstui.events import (
     StepFinished,
     StepStarted,
 )
+from iopstui.model.answer.answer import Answer
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.samples import DriveReading
 
@@ -43,6 +44,7 @@ class HistoryEntry:
     ipi: Mapping[int, float]
     findings: tuple[FindingEntry, ...]
     drives: Mapping[str, tuple[float, DriveReading]]
+    answer: Answer | None = None
 
     @property
     def t(self) -> float:

@@ -20,7 +20,8 @@ ABOUT = (
     "Each group's own I/O on these disks (io.stat), without the groups below it: together they are "
     "the disks' I/O. Page cache writes count for the group that dirtied the pages; (no group) is "
     "the kernel's own I/O. io, cpu and mem: percent of the time in which a task of the group "
-    "waited for it (PSI). limit: the nearest limit of io.max, and how much of it is used."
+    "waited for it (PSI; io also counts programs that sleep in io_uring). limit: the nearest limit "
+    "of io.max, and how much of it is used."
 )
 
 

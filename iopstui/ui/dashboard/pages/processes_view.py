@@ -88,8 +88,8 @@ def _pressure(state: LiveState, width: int, charset: Charset) -> list[Row]:
     if some is None or full is None:
         return []
     text = (
-        f"Tasks waited for I/O: at least one {f.percent(some)} % of the time, "
-        f"all {f.percent(full)} % (/proc/pressure/io)."
+        f"Tasks counted as waiting for I/O of any kind: at least one {f.percent(some)} % of the "
+        f"time, all {f.percent(full)} % (/proc/pressure/io; also programs that sleep in io_uring)."
     )
     return [*wrap(width, charset, text, None), message(width, charset, "")]
 

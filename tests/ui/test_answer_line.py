@@ -1,0 +1,56 @@
+"""The line of the answer on the dashboard and the home screen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from watch_frames import rates
+
+from iopstui.model.answer.answer import GOOD, WARNING, Answer
+from iopstui.model.block.device import BlockDevice
+from iopstui.ui.draw.answer_row import answer_row, short_who
+from iopstui.ui.draw.rows import cells
+from iopstui.ui.draw.style import ASCII, UTF8
+from iopstui.ui.home.answer import HomeAnswer
+
+WHO = "fio --name=hog --rw=randread --bs=4k (965) does 64 % of its bytes"
+BUSY = Answer("vda", "queue", WARNING, "vda is busy: I/Os take 8.4 ms on average", "waits", WHO)
+DEVICES = {name: BlockDevice(name, f"/dev/{name}", 8, n, "scsi", 1 << 30)
+           for n, name in enumerate(("sda", "sdb"))}  # fmt: skip
+HOG = replace(rates(4000, 4000, 9), aqu_sz=32.0, util=100.0)
+
+
+def text(answer: Answer | None, width: int, ascii_only: bool = False) -> str:
+    row = answer_row(answer, width, ASCII if ascii_only else UTF8)
+    assert sum(cells(piece) for piece, _ in row) == width
+    return "".join(piece for piece, _ in row).rstrip()
+
+
+def test_who_is_said_in_fewer_words_where_there_is_no_room() -> None:
+    assert text(BUSY, 160).endswith(WHO)
+    assert text(BUSY, 80) == " ▲ vda is busy: I/Os take 8.4 ms on average · fio (965) 64 %"
+    assert text(BUSY, 40).startswith(" ▲ vda is busy: I/Os take")
+    assert text(BUSY, 80, ascii_only=True).isascii()
+    assert text(None, 80) == ""
+
+
+def test_short_names() -> None:
+    assert (
+        short_who("bash -c x (812) with its children does all of its bytes") == "bash (812) 100 %"
+    )
+    assert short_who("dd (7 processes) does 91 % of its bytes") == "dd (7 processes) 91 %"
+    assert short_who("resync of md0 (md) reads and writes it").startswith("resync of md0")
+
+
+def test_home_names_the_disk_that_needs_attention_first() -> None:
+    home = HomeAnswer()
+    quiet = {"sda": rates(), "sdb": rates()}
+    assert [home.feed(quiet, DEVICES) for _ in range(2)] == [None, None]
+    idle = home.feed(quiet, DEVICES)
+    assert idle is not None and idle.text == "2 disks are idle; nothing waits"
+    for _ in range(6):
+        answer = home.feed({"sda": rates(50, 0, 1), "sdb": HOG, "sdb1": HOG}, DEVICES)
+    assert answer is not None and (answer.disk, answer.state) == ("sdb", WARNING)
+    for _ in range(6):
+        answer = home.feed({"sda": rates(50, 0, 1), "sdb": rates()}, DEVICES)
+    assert answer is not None and (answer.disk, answer.state) == ("sda", GOOD)
