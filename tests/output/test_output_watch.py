@@ -196,3 +196,17 @@ def test_the_summary_has_the_means_of_each_cgroup() -> None:
     totals.add(second(*range(12)))
     assert "and 2 more cgroups" in watch_summary(totals)
     assert max(map(len, watch_summary(totals).splitlines())) <= 80
+
+
+def test_pressure_that_no_disk_explains_is_no_waiting_for_one() -> None:
+    def last(aqu: float) -> str:
+        group = GroupRates("/a.service", {"vda": DiskUse(1.0, 0.0, 1e6, 0.0)}, {"io.some": 90.0})
+        totals = WatchTotals(("vda",), 1.0)
+        for n in range(1, 6):
+            disks = {"vda": replace(rates(5), aqu_sz=aqu)}
+            totals.add(replace(frame(float(n), disks), groups=(group,)))
+        return watch_summary(totals)
+
+    assert "I/O wait 4.5 s" in last(1.2) and "*" not in last(1.2)
+    assert "pressure* 4.5 s" in last(0.01)
+    assert "* not for these disks: for a limit or a server, or asleep in io_uring" in last(0.01)

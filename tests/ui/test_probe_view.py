@@ -157,7 +157,7 @@ def test_processes_are_of_all_disks_without_the_probe() -> None:
     text = told(state, source)
     assert "all disks together" in text and "Per-disk figures need the probe" in text
     assert "fio (job)" in text and "1 process cannot be read by this user" in text
-    assert "waited for I/O" in text and "no processes" in told(state, None)
+    assert "waiting for I/O" in text and "no processes" in told(state, None)
 
 
 async def test_processes_are_sorted_by_any_column(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,6 +37,11 @@ VERY_SLOW_FACTOR = 4.0
 """Without a queue a device that takes so many times as long as that is slow itself."""
 TRANSFER_BYTES_S = 200 << 20
 """Large requests may take longer: what a disk needs to move them at this speed."""
+SLOW_IN_FLIGHT = 0.3
+"""A slow request now and then is no slow device."""
+BUSY_UTIL = 40.0
+"""A disk without a request in flight for most of a second gets its requests in bursts (write-back),
+and has time between them. (Kernels since 5.0 sample this figure: it is rather too low.)"""
 MIN_REQUESTS = 100
 """Of fewer requests the 99th percentile is just the slowest one."""
 MIN_IOS_S = 1.0
@@ -200,23 +205,27 @@ class Situation:
         return share if len(self.seconds) >= FEW or share == 1.0 else min(share, FEW_SHARE)
 
     def _waits_in_queue(self, rates: DiskRates) -> bool:
-        in_flight = rates.aqu_sz or 0.0
+        in_flight, _, mean_ms = self._waited(rates)
         least_ms = self.slow_ms
         if in_flight >= VERY_DEEP_QUEUE:
             least_ms -= (1 - VERY_DEEP_FACTOR) * SLOW_MS[self.kind]
-        return in_flight >= DEEP_QUEUE and self._waited_ms(rates) >= least_ms
+        rests = rates.util is not None and rates.util < BUSY_UTIL
+        return in_flight >= DEEP_QUEUE and mean_ms >= least_ms and not rests
 
     def _is_slow_alone(self, rates: DiskRates) -> bool:
-        few = (rates.aqu_sz or 0.0) < 2 * DEEP_QUEUE and (rates.ios_s or 0.0) >= MIN_IOS_S
-        return few and self._waited_ms(rates) >= VERY_SLOW_FACTOR * self.slow_ms
+        in_flight, ios_s, mean_ms = self._waited(rates)
+        few = SLOW_IN_FLIGHT <= in_flight < 2 * DEEP_QUEUE and ios_s >= MIN_IOS_S
+        return few and mean_ms >= VERY_SLOW_FACTOR * self.slow_ms
 
-    def _waited_ms(self, rates: DiskRates) -> float:
-        """How long somebody waited for the slower direction; writes that the kernel makes from the
-        page cache keep nobody waiting."""
-        waits = [rates.r_await or 0.0] if rates.r_s else [0.0]
-        if rates.w_s and self.writes_are_waited_for:
-            waits.append(rates.w_await or 0.0)
-        return max(waits)
+    def _waited(self, rates: DiskRates) -> tuple[float, float, float]:
+        """(in flight, requests per second, mean ms) of the requests that somebody waits for: writes
+        that the kernel makes from the page cache keep nobody waiting."""
+        ios_s = waited_ms = 0.0
+        for letter in "rw" if self.writes_are_waited_for else "r":
+            number = getattr(rates, f"{letter}_s") or 0.0
+            ios_s += number
+            waited_ms += number * (getattr(rates, f"{letter}_await") or 0.0)
+        return waited_ms / 1e3, ios_s, waited_ms / ios_s if ios_s else 0.0
 
     @cached_property
     def writes_are_waited_for(self) -> bool:

@@ -26,6 +26,7 @@ from iopstui.model.answer.situation import (
     ENOUGH_SECONDS,
     FEW_SECONDS,
     MOST_SECONDS,
+    SLOW_MS,
     WAITED_PERCENT,
     Situation,
 )
@@ -287,12 +288,15 @@ def busy(s: Situation) -> Answer | None:
     """Much I/O that is answered as fast as such a disk does."""
     if (s.busy or 0.0) < BUSY and s.in_flight < IN_USE:
         return None
-    waits = "no long queue" if s.in_flight < DEEP_QUEUE else "none of them waits long"
+    quick = (s.mean_ms or 0.0) < SLOW_MS[s.kind]
+    waits = "no long queue" if s.in_flight < DEEP_QUEUE else "most requests come in bursts"
+    if quick and s.in_flight >= DEEP_QUEUE:
+        waits = "none of them waits long"
     resync = _resync(s)
     return Answer(
         s.disk, "busy", GOOD,
-        f"{s.disk}{s.layer} is in use and quick: {_mean(s)}, {units.size(s.bytes_s)}/s, "
-        f"{_count(s.in_flight)} in flight, {waits}{_usual(s)}", NOTHING,
+        f"{s.disk}{s.layer} is in use{' and quick' * quick}: {_mean(s)}, "
+        f"{units.size(s.bytes_s)}/s, {_count(s.in_flight)} in flight, {waits}{_usual(s)}", NOTHING,
         resync[0] if resync else _who(s),
     )  # fmt: skip
 

@@ -16,6 +16,7 @@ from iopstui.text import printable
 WIDTH = 80
 NAME_WIDTH = 16
 MAX_GROUPS, GROUP_WIDTH = 10, 34
+NOT_OF_DISKS = "* not for these disks: for a limit or a server, or asleep in io_uring"
 MIN_PRESSURE_S, PRESSURE_FACTOR = 1.0, 2.0
 """A task that waits so many times longer than all requests of the disks take does not wait for
 them: for a limit, a server, or it sleeps in io_uring."""
@@ -104,19 +105,26 @@ def _groups(totals: WatchTotals) -> Iterator[str]:
         waited = _waited_text(group, totals)
         name = units.cut(printable(group.name), GROUP_WIDTH)
         yield f"{name:{GROUP_WIDTH}} {row_line(GROUP_COLUMNS, mean)}{waited}"
+    if any(_waits_for_other(group, totals) for group, _ in groups[:MAX_GROUPS]):
+        yield NOT_OF_DISKS
     if len(groups) > MAX_GROUPS:
         yield f"and {len(groups) - MAX_GROUPS} more cgroups"
 
 
 def _waited_text(group: GroupTotal, totals: WatchTotals) -> str:
-    """How long a task of the group counted as waiting for I/O; what no disk had in flight is said
-    to be something else."""
-    waited_s, requests_s = group.waited_s, sum(disk.requests_s for disk in totals.disks.values())
-    if waited_s is None:
+    """How long a task of the group counted as waiting for I/O."""
+    if group.waited_s is None:
         return ""
-    if waited_s >= MIN_PRESSURE_S and waited_s > PRESSURE_FACTOR * requests_s:
-        return f"  I/O pressure {waited_s:.1f} s, not of these disks"
-    return f"  I/O wait {waited_s:.1f} s"
+    name = "pressure*" if _waits_for_other(group, totals) else "I/O wait"
+    return f"  {name} {group.waited_s:.1f} s"
+
+
+def _waits_for_other(group: GroupTotal, totals: WatchTotals) -> bool:
+    """Whether a group waited much longer than all requests of the watched disks took."""
+    measured = [disk for disk in totals.disks.values() if disk.seconds]
+    requests_s = sum(disk.requests_s for disk in measured)
+    waited_s = group.waited_s or 0.0
+    return bool(measured) and waited_s >= max(MIN_PRESSURE_S, PRESSURE_FACTOR * requests_s)
 
 
 def _ended_text(finding: FindingCount) -> str:
