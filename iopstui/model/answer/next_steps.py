@@ -16,6 +16,7 @@ NEXT = {
     "slow": "iopstui watch {0} --probe",
     "layer": "dmsetup table {0}",
     "resync": "echo {1} > /sys/block/{0}/md/sync_speed_max",
+    "array": "cat /proc/mdstat; mdadm --detail shows which member is missing",
     "cpu": "find what uses the CPUs: top",
     "longer": "iopstui why {0} --for 60s",
     "flush": "see how much waits to be written: grep -E 'Dirty|Writeback' /proc/meminfo",

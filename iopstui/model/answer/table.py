@@ -273,6 +273,20 @@ def slower_than_usual(s: Situation) -> Answer | None:
     )  # fmt: skip
 
 
+def degraded(s: Situation) -> Answer | None:
+    """An array that lacks members answers, but one more failure may end it."""
+    for name, state in s.conditions.devices.items():
+        array = state.array
+        if array is not None and array.degraded and name in s.below:
+            members = f" of {array.members}" if array.members else ""
+            return Answer(
+                s.disk, "degraded", CRITICAL,
+                f"{name} is degraded: {array.degraded}{members} members are missing; "
+                f"{_quiet_text(s)}", NOTHING, _who(s), NEXT["array"],
+            )  # fmt: skip
+    return None
+
+
 def write_back(s: Situation) -> Answer | None:
     """The kernel writes the page cache back, and no program waits for that."""
     if not s.writes_only or s.in_flight < DEEP_QUEUE or s.writes_are_waited_for:
@@ -304,7 +318,8 @@ def busy(s: Situation) -> Answer | None:
 def quiet(s: Situation) -> Answer:
     """Nothing to report: what was looked at."""
     who = _who(s) if (s.busy or 0.0) >= 1.0 else ""
-    return Answer(s.disk, "quiet", GOOD, _quiet_text(s), NOTHING, who)
+    resync = _resync(s)
+    return Answer(s.disk, "quiet", GOOD, _quiet_text(s), NOTHING, resync[0] if resync else who)
 
 
 def job_finding(s: Situation) -> Answer | None:
@@ -355,6 +370,7 @@ TABLE: Sequence[Row] = (
     cpus_full,
     unsteady,
     slower_than_usual,
+    degraded,
     write_back,
     busy,
     quiet,

@@ -168,6 +168,22 @@ def test_a_resync_is_named() -> None:
     assert "resync of vda (md)" in first([HOG] * 5, conditions=array).who
 
 
+def test_a_degraded_array_is_told_though_nothing_waits() -> None:
+    array = Conditions(devices={"vda": DeviceState(array=Array("idle", 1, 2))})
+    answer = first([IDLE] * 5, conditions=array)
+    assert answer.text.startswith("vda is degraded: 1 of 2 members are missing; vda is idle")
+    assert answer.verdict == NOTHING
+    quiet = Conditions(devices={"vda": DeviceState(array=Array("check", 0, 2))})
+    assert first([IDLE] * 5, conditions=quiet).who == "check of vda (md) reads and writes it"
+
+
+def test_bursts_of_write_back_between_which_the_disk_rests_are_no_queue() -> None:
+    bursts = replace(rates(0, 400, 12, kib=1024), aqu_sz=5.0, util=13.0)
+    assert first([bursts] * 5, use(write_back=1e7), 40.0).state == GOOD
+    mixed = replace(rates(5000, 100, 0), r_await=0.1, w_await=150.0, aqu_sz=15.0, util=90.0)
+    assert first([mixed] * 5, use(write_back=1e9), 5.0).state == GOOD, "slow are the kernel's alone"
+
+
 def test_too_short_unsteady_and_gone() -> None:
     assert first([HOG] * 2).verdict == UNKNOWN
     assert first([HOG, IDLE] * 5).rule == "unsteady"
