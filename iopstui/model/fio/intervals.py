@@ -10,7 +10,7 @@ are always of that window.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import astuple, dataclass, replace
 
 from iopstui.model import histogram
 from iopstui.model.fio.counts import (
@@ -59,6 +59,7 @@ from iopstui.model.samples import (
 DUPLICATE_BELOW_S = 0.05
 PARTIAL_BELOW = 0.8
 PARTIAL_S = 0.05
+CLOCK_STEP_MS = 100.0
 # counts of another window matter from this share of all on
 ELSEWHERE_SHARE = 0.01
 # so many times as many I/Os under way as can be: no error of clocks or counts
@@ -68,6 +69,29 @@ DEPTH_FACTOR = 1.1
 BYTES_OFF = 0.1
 # fewer rows are subtracted bucket by bucket
 MIN_PACKED_ROWS = 8
+
+
+@dataclass(slots=True)
+class WallClock:
+    """Notices when the wall clock is set, by the monotonic one: ``step_ms`` in all. What the two
+    are apart by is ``distance_ms``."""
+
+    step_ms: float = 0.0
+    distance_ms: float | None = None
+
+    def feed(self, arrived_ns: int, wall_ms: float | None) -> None:
+        """Compare both clocks of one moment."""
+        if wall_ms is None:
+            return
+        before, self.distance_ms = self.distance_ms, wall_ms - arrived_ns / 1e6
+        if before is not None and abs(self.distance_ms - before) >= CLOCK_STEP_MS:
+            self.step_ms += self.distance_ms - before
+
+    def without_steps(self, status: FioStatus) -> FioStatus:
+        """``status`` with the time that the clock would show if it had not been set."""
+        if not self.step_ms:
+            return status
+        return replace(status, timestamp_ms=round(status.timestamp_ms - self.step_ms))
 
 
 class FioIntervals:
@@ -80,6 +104,7 @@ class FioIntervals:
         self._ramps = Ramps()
         self._counts = CountsSoFar()
         self._lag_s: float | None = None
+        self._clock = WallClock()
         self._row_seconds: dict[int, float] = {}
         # how many jobs of a row worked in the last interval; None: not known
         self._working: dict[int, int | None] = {}
@@ -92,13 +117,16 @@ class FioIntervals:
         interval_s: float,
         final: bool,
         first_io_ms: float | None = None,
+        wall_ms: float | None = None,
     ) -> FioInterval | None:
         """The interval that ends with ``status``. ``first_io_ms``: when the kernel saw the run's
-        first I/O (wall clock), if it did.
+        first I/O (wall clock), if it did. ``wall_ms``: the wall clock at ``arrived_ns``.
 
         ``None`` before any job has started (fio is still laying out files) and for the second
         of two documents that say the same (fio repeats itself at the end of a run).
         """
+        self._clock.feed(arrived_ns, wall_ms)
+        status = self._clock.without_steps(status)
         if not any(active(job) for job in status.jobs):
             self._idle_ms = status.timestamp_ms
             return None
@@ -179,7 +207,8 @@ class FioIntervals:
             ends = io_end_s(job)
             if ends is None or not active(job):
                 return False
-            if previous.timestamp_ms + 1000 * ends - longest_runtime(job) >= wall_ms:
+            last_ms = previous.timestamp_ms + 1000 * ends - longest_runtime(job)
+            if last_ms >= wall_ms - self._clock.step_ms:
                 return False
         return True
 
@@ -190,8 +219,8 @@ class FioIntervals:
         has_started = self._previous is not None
         return (
             self._previous, self._arrived_ns, None if has_started else self._idle_ms,
-            self._ramps.state, self._counts.state, sorted(self._row_seconds.items()), self._lag_s,
-            sorted(self._working.items()),
+            astuple(self._clock), self._ramps.state, self._counts.state,
+            sorted(self._row_seconds.items()), self._lag_s, sorted(self._working.items()),
         )  # fmt: skip
 
     def _pack_histograms(self, pairs: list[RowPair]) -> Mapping[str, PackedBins]:

@@ -378,7 +378,7 @@ class FrameBuilder:
             flags.add(LATE if late and not self._fio.writes_logs(raw.wall_ms) else NO_FIO)
             return None
         interval = self._fio.feed(
-            raw.fio, raw.arrived_ns, raw.interval_s, raw.final, self._first_io.wall_ms
+            raw.fio, raw.arrived_ns, raw.interval_s, raw.final, self._first_io.wall_ms, raw.wall_ms
         )
         self._fio_arrived_ns = raw.arrived_ns
         if interval is None:

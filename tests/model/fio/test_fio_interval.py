@@ -310,6 +310,8 @@ def test_a_step_of_the_wall_clock_does_not_change_the_rates(step_ms: int) -> Non
     arrivals: list[float] = [doc.timestamp_ms for doc in documents]
     plain, moved = FrameBuilder(), FrameBuilder()
     for one, other in zip(samples(documents), samples(stepped, arrivals), strict=True):
+        assert other.fio is not None
+        other = replace(other, wall_ms=other.fio.timestamp_ms)
         expected, found = plain.feed(one).fio, moved.feed(other).fio
         assert (expected is None) == (found is None)
         if expected and found and expected.seconds and found.seconds:
@@ -606,3 +608,13 @@ def test_bytes_that_are_not_those_of_the_ios() -> None:
 
     assert second(1000).bytes_agree and second(950).bytes_agree
     assert not second(800).bytes_agree
+
+
+def test_a_late_reader_is_no_step_of_the_clock() -> None:
+    """A reading comes 0.1 s late, and fio's run time is as much too long by chance."""
+    first = document(10_000, job(1000, 1000, read=direction(3000, 1000)))
+    second = document(11_000, job(2100, 2100, read=direction(6000, 2100)))
+    fold = FioIntervals()
+    fold.feed(first, 10_000 * 10**6, 1.0, False, None, 10_000.0)
+    interval = fold.feed(second, 11_100 * 10**6, 1.0, False, None, 11_100.0)
+    assert interval is not None and interval.seconds == pytest.approx(1.0)
