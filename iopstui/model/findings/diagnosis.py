@@ -10,7 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from iopstui.model.findings.claims import without_double_claims
-from iopstui.model.findings.evidence import Evidence, frame_start_s, recent_frames
+from iopstui.model.findings.evidence import (
+    ENOUGH_SECONDS,
+    Evidence,
+    frame_start_s,
+    recent_frames,
+)
 from iopstui.model.findings.finding import Finding
 from iopstui.model.findings.rules.cgroups import cgroup_limit_reached, dominant_cgroup
 from iopstui.model.findings.rules.counts import (
@@ -182,7 +187,8 @@ def reported_findings(findings: Sequence[Finding], evidence: Evidence) -> list[F
 
 
 def _with_period(finding: Finding, evidence: Evidence) -> Finding:
-    frames = recent_frames(evidence)
+    # a rule may look at more seconds, which lie close together where these don't
+    frames = recent_frames(evidence) or evidence.measured[-ENOUGH_SECONDS:]
     if not frames:
         return finding
     since = frame_start_s(frames[0]) if finding.since is None else finding.since

@@ -459,6 +459,14 @@ def test_frames_that_stand_for_no_whole_second_prove_nothing() -> None:
         )
 
 
+def test_a_finding_has_an_end_also_where_its_last_seconds_lie_apart() -> None:
+    frames = [frame(t, fio(10_000), disks={"vda": disk(1_000)}) for t in (1.0, 2.0, 4.0, 8.0)]
+    evidence = Evidence(tuple(frames), devices=[device()], shape=LIBAIO)
+    assert diagnosis.recent_frames(evidence) == []
+    (found,) = diagnosis.reported_findings([Finding("disagree", "x")], evidence)
+    assert (found.since, found.until) == (1.0, 8.0)
+
+
 def test_nothing_is_found_in_nothing() -> None:
     assert diagnosis.diagnose(Evidence(())) == []
 
