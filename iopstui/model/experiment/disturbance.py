@@ -23,8 +23,9 @@ from iopstui.model.metrics.frame import Frame
 from iopstui.model.rates import DiskRates
 from iopstui.model.samples import MIXED, READ, TRIM, WRITE
 
-DISTURBING_SHARE = 0.1
-"""Share of the I/Os or bytes of a device: more of others' spoils a measurement."""
+DISTURBING_SHARE = 0.05
+"""Share of the I/Os or bytes of a device: more of others' spoils a measurement. With a neighbour of
+10 % a lesson would call IOPS lower that are not."""
 LARGEST_UNSPLIT = 64 << 10
 """I/Os up to this size are seldom split into several requests."""
 MIN_OTHERS = (10.0, 16 << 10)
