@@ -138,6 +138,7 @@ class IopstuiApp(KeysInOrder):
     def _make_parts(self, backend: Backend, first: FirstView, no_experiments: str) -> None:
         """The parts of the screen that have keys."""
         port = self.port
+        picture = PictureKeys(port)
         self.jobs = JobKeys(port, backend.jobs, first.job, first.overrides)
         self.targets = TargetKeys(
             port, backend, self._open_dashboard, self._close, self._begin_action, first.first_run
@@ -152,8 +153,8 @@ class IopstuiApp(KeysInOrder):
         )
         self.actions = Actions([
             self.jobs, self.targets, self.view, self.experiments, self.lessons,
-            KernelKeys(port, self.jobs, self.experiments), RecordKeys(port),
-            PanelKeys(port), PictureKeys(port), LeaveKeys(port, self.action_quit),
+            KernelKeys(port, self.jobs, self.experiments), RecordKeys(port, picture.picture),
+            PanelKeys(port), picture, LeaveKeys(port, self.action_quit),
             *([BrowserKeys(port)] if self._in_browser else []),
         ])  # fmt: skip
 

@@ -122,7 +122,7 @@ PANELS: tuple[Section, ...] = (
                                  "the first run its settings. Runs of less than a second are "
                                  "left out"),
             ("IOPS, MiB/s", "means over the measured seconds, without the ramp"),
-            ("before, base", "difference in IOPS from the run before, and from the base run (V)"),
+            ("before, base", "difference in IOPS from the run before, and from the base run"),
             ("p50 p99", "of all I/Os of the run"),
             ("util% aqu-sz", "means of the device over the run"),
         ),

@@ -48,9 +48,9 @@ def test_ids_and_positions_of_actions_are_unique(actions: tuple[Action, ...]) ->
 
 def test_every_key_is_bound_once() -> None:
     live = [*keys_of(LIVE_BINDINGS), *keys_of(DASHBOARD_BINDINGS)]
-    # a lesson has these first, where one is played, then a chosen cell of the heat map;
-    # x opens a list, and stops an experiment while one runs
-    several = {"enter": 3, "escape": 4, "x": 2}
+    # a lesson has these first, where one is played, then a chosen cell of the heat map; in a list
+    # S keeps a picture at once
+    several = {"enter": 3, "escape": 4, "S": 2}
     assert {key: count for key in live if (count := live.count(key)) > 1} == several
     replay = keys_of(REPLAY_BINDINGS)
     # these freeze and move in time, which a replay does in its own way
@@ -60,6 +60,18 @@ def test_every_key_is_bound_once() -> None:
     twice = {"left", "right"}
     assert {key for key in replay if replay.count(key) > 1} == twice
     assert len(replay) == len(set(replay)) + len(twice)
+
+
+def test_the_dashboard_has_few_keys_to_learn() -> None:
+    # without those that move: arrows, digits, Enter, Esc, Tab, space, the length of the charts;
+    # S is counted once
+    moves = {"freeze", "walk", "zoom", "tab", "everything", "picture"}
+    learned = {
+        action.id
+        for action in LIVE_ACTIONS
+        if action.id not in moves and any(len(key.label) == 1 for key in action.keys if key.names)
+    }
+    assert len(learned) <= 24, sorted(learned)
 
 
 def test_every_bound_key_of_the_dashboard_is_in_the_help() -> None:
@@ -72,7 +84,7 @@ def test_every_bound_key_of_the_dashboard_is_in_the_help() -> None:
 
 def test_actions_that_start_or_change_something_disturb_a_lesson() -> None:
     quiet = {action.id for action in LIVE_ACTIONS if action.quiet}
-    assert quiet >= {"mark", "freeze", "zoom", "record", "findings", "queue_map", "log", "quit"}
+    assert quiet >= {"mark", "freeze", "zoom", "record", "findings", "places", "log", "quit"}
     disturbing = {action.id for action in LIVE_ACTIONS if LESSON in action.disturbs}
     assert disturbing >= {"run_or_stop", "choose_job", "iodepth", "rq_affinity", "sweep", "option"}
     alike = {action.id for action in LIVE_ACTIONS if EXPERIMENT in action.disturbs}

@@ -81,6 +81,11 @@ async def settle(pilot: Pilot[int]) -> None:
         await pilot.pause()
 
 
+async def do(pilot: Pilot[int], action: str, number: int = 0) -> None:
+    """Do an action of the palette, which has no key."""
+    await pilot.app.run_action(f"do({action!r}, {number})")
+
+
 async def running(app: IopstuiApp, pilot: Pilot[int], seconds: int = 3) -> fakes.FakeController:
     fake: fakes.FakeController = app.fake  # type: ignore[attr-defined]
     await settle(pilot)
@@ -359,7 +364,7 @@ async def test_errors_are_shown_in_words(capsys: pytest.CaptureFixture[str]) -> 
         await settle(pilot)
         assert shows(app, "error: fio failed: no space left in [job].")
         assert shows(app, "failed mixed-4k")
-        await pilot.press("e")
+        await do(pilot, "log")
         await settle(pilot)
         assert isinstance(app.screen, TextScreen)
         await pilot.press("escape", "q")

@@ -22,8 +22,8 @@ from iopstui.ui.dashboard.screen import Dashboard
 PRINTABLE = [chr(code) for code in range(33, 127)]
 OWN: dict[str, str] = {
     # the key that opens it: the letters that answer or close it
-    "a": "yYnq", "j": "", "b": "qb", "s": "qs", "k": "qk", ":": "", "m": "", "v": "qv",
-    "f": "qf", "o": "qo", "i": "qi", "u": "qu", "W": "qW", "T": "qT", "e": "qe", "?": "q?",
+    "a": "yYnq", "j": "", "b": "qb", "k": "qk", ":": "", "m": "", "v": "qv",
+    "f": "qf", "o": "qo", "u": "qu", "?": "q?",
     "w": "", "c": "",
 }  # fmt: skip
 

@@ -28,18 +28,14 @@ def count_objects() -> Counter[str]:
 PAGES = (
     "j",
     "question_mark",
-    "e",
     "f",
     "o",
     "b",
     "colon",
-    "W",
-    "i",
     "u",
     "v",
     "k",
     "m",
-    "T",
     "ctrl+p",
 )
 

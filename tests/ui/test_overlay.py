@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from test_app import screen_text, settle, shows
+from test_app import do, screen_text, settle, shows
 from test_runs_panel import demonstration, make
 
 from iopstui.model.metrics.history import History
@@ -45,7 +45,7 @@ async def test_g_overlays_the_newest_two_runs_and_the_list_chooses_others() -> N
         await demonstration(app, pilot, 4)
         assert app.dashboard is not None
         newest = [run.step for run in app.state.runs.rows][-2:]
-        await pilot.press("g")
+        await do(pilot, "overlay")
         await settle(pilot)
         text = screen_text(app)
         assert all(f"run {step}" in text for step in newest) and "aligned at their starts" in text
@@ -58,7 +58,7 @@ async def test_g_overlays_the_newest_two_runs_and_the_list_chooses_others() -> N
         await pilot.press("escape")
         await settle(pilot)
         assert f"run {older_step} " in screen_text(app)
-        await pilot.press("g")
+        await do(pilot, "overlay")
         await settle(pilot)
         assert not app.dashboard.overlay.active and "aligned at their starts" not in screen_text(
             app
@@ -69,6 +69,6 @@ async def test_an_overlay_needs_two_runs() -> None:
     app = make()
     async with app.run_test(size=(80, 24)) as pilot:
         await demonstration(app, pilot, 0)
-        await pilot.press("g")
+        await do(pilot, "overlay")
         await settle(pilot)
         assert shows(app, "an overlay needs two runs")

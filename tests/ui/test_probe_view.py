@@ -9,7 +9,7 @@ import pytest
 import ui_fakes as fakes
 from rich.cells import cell_len
 from session_frames import whole_frames
-from test_app import WIDE, make, running, screen_text, settle, shows
+from test_app import WIDE, do, make, running, screen_text, settle, shows
 
 from iopstui.events import FrameReady, Notice
 from iopstui.linux.counters.cgroup_load import CgroupLoad
@@ -109,7 +109,7 @@ async def test_the_probe_s_percentiles_are_shown_beside_fio_s() -> None:
             fake.sink(FrameReady(4.0 + n, replace(frame, t=4.0 + n, probe=renamed, step=1)))
         await settle(pilot)
         assert shows(app, "device p99") and shows(app, "fio p50")
-        await pilot.press("i")
+        await do(pilot, "users", 4)
         await settle(pilot)
         page = app.screen
         assert page is not app.screen_stack[0]
@@ -262,15 +262,15 @@ async def test_tab_shows_cgroups_instead_of_processes(monkeypatch: pytest.Monkey
         await settle(pilot)
         await pilot.press("u")
         await settle(pilot)
-        assert shows(app, "By cgroup") and shows(app, "dd") and not shows(app, "a.service")
+        assert shows(app, "[Processes]") and shows(app, "dd") and not shows(app, "a.service")
         await pilot.press("tab")
         await settle(pilot)
-        assert shows(app, "By process") and shows(app, "Cgroups") and shows(app, "a.service")
+        assert shows(app, "[Cgroups]") and shows(app, "a.service")
         assert not shows(app, "dd ")
         await pilot.press("greater_than_sign", "greater_than_sign")
         await settle(pilot)
         text = screen_text(app)
         assert "sorted by r/s" in text and text.index("b.service") < text.index("a.service")
-        await pilot.press("tab")
+        await pilot.press("shift+tab")
         await settle(pilot)
         assert shows(app, "dd") and shows(app, "busiest first")

@@ -11,7 +11,7 @@ import pytest
 import recordings as made
 import ui_fakes as fakes
 from rich.console import Group
-from test_app import make, screen_text, settle, shows
+from test_app import do, make, screen_text, settle, shows
 from textual.pilot import Pilot
 
 from iopstui.cli.volume_options import parse_volume
@@ -111,7 +111,7 @@ async def test_the_picture_at_a_position_does_not_depend_on_the_way_there() -> N
     assert pictures[0] == pictures[1]
 
 
-@pytest.mark.parametrize("key", ["r", "j", "right_square_bracket", "b", "m", "R", "colon", "B"])
+@pytest.mark.parametrize("key", ["r", "j", "right_square_bracket", "b", "m", "colon"])
 async def test_keys_that_measure_say_that_this_is_a_recording(key: str) -> None:
     app = replay(paused=True)
     async with app.run_test(size=WIDE) as pilot:
@@ -172,12 +172,12 @@ async def test_r_starts_and_stops_a_recording(
     app = make(fake)
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
-        await pilot.press("R")
+        await do(pilot, "record")
         await settle(pilot)
         assert fake.recording is not None and fake.recording.parent == tmp_path
         assert fake.recording.name.startswith("iopstui-")
         assert shows(app, "end recording") and shows(app, "recording to")
-        await pilot.press("R")
+        await do(pilot, "record")
         await settle(pilot)
         assert fake.recording is None and not shows(app, "end recording")
 
@@ -186,6 +186,6 @@ async def test_r_explains_why_it_cannot_record() -> None:
     app = make(RecordableFake(fails="There is no room."))
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
-        await pilot.press("R")
+        await do(pilot, "record")
         await settle(pilot)
         assert shows(app, "error: There is no room. Do something.")

@@ -8,7 +8,7 @@ from pathlib import Path
 import experiment_fakes as lab
 import pytest
 import ui_fakes as fakes
-from test_app import make, running, shows
+from test_app import do, make, running, shows
 from test_experiment_view import begin
 from test_lessons import wait_until
 from test_replay_screen import replay
@@ -23,7 +23,7 @@ async def test_the_report_of_a_recording_is_written_next_to_it(tmp_path: Path) -
         fake = await running(app, pilot)
         fake.recording = tmp_path / "mine.iops"
         shutil.copy(recording_path("demo"), fake.recording)
-        await pilot.press("H")
+        await do(pilot, "report")
         await app.workers.wait_for_complete()
         await wait_until(pilot, lambda: shows(app, "Report: "))
         assert shows(app, "mine.html")
@@ -36,7 +36,7 @@ async def test_a_missing_report_is_explained(tmp_path: Path) -> None:
         fake = await running(app, pilot)
         fake.recording = tmp_path / "broken.iops"
         fake.recording.write_bytes(b"no recording")
-        await pilot.press("H")
+        await do(pilot, "report")
         await app.workers.wait_for_complete()
         await wait_until(pilot, lambda: shows(app, "Cannot write the report. "))
     assert not (tmp_path / "broken.html").exists()
@@ -49,11 +49,11 @@ async def test_without_a_recording_the_report_covers_the_last_minutes(
     app = make()
     async with app.run_test(size=(160, 45)) as pilot:
         fake = await running(app, pilot)
-        await pilot.press("H")
+        await do(pilot, "report")
         await app.workers.wait_for_complete()
         assert shows(app, "Nothing measured yet")
         fake.kept = recording_path("demo")
-        await pilot.press("H")
+        await do(pilot, "report")
         await app.workers.wait_for_complete()
         await wait_until(pilot, lambda: shows(app, "Report of the last 0:43: "))
     (recording,) = tmp_path.glob("*.iops")
@@ -69,10 +69,11 @@ async def test_an_ended_recording_is_reported_first_and_once(
         fake = await running(app, pilot)
         fake.recording = tmp_path / "mine.iops"
         shutil.copy(recording_path("demo"), fake.recording)
-        await pilot.press("R", "H")
+        await do(pilot, "record")
+        await do(pilot, "report")
         await app.workers.wait_for_complete()
         await wait_until(pilot, lambda: shows(app, "mine.html"))
-        await pilot.press("H")
+        await do(pilot, "report")
         await app.workers.wait_for_complete()
         assert shows(app, "Nothing measured yet")
 
@@ -85,7 +86,7 @@ async def test_a_replay_reports_its_recording_and_overwrites_nothing(
     app = replay()
     async with app.run_test(size=(160, 45)) as pilot:
         await wait_until(pilot, lambda: shows(app, "end of the recording"))
-        await pilot.press("H")
+        await do(pilot, "report")
         await app.workers.wait_for_complete()
         await wait_until(pilot, lambda: shows(app, "second-demo-2.html"))
     assert (tmp_path / "second-demo.html").read_text() == "mine"
@@ -104,6 +105,6 @@ async def test_a_report_can_be_written_during_an_experiment(
         fake = app.port.session
         assert isinstance(fake, fakes.FakeController)
         fake.kept = recording_path("demo")
-        await pilot.press("H")
+        await do(pilot, "report")
         await app.workers.wait_for_complete()
         await wait_until(pilot, lambda: shows(app, "Report of the last 0:43: "))

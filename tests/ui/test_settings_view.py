@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import ui_fakes as fakes
 from rich.console import Group
-from test_app import WIDE, make, running, settle, shows
+from test_app import WIDE, do, make, running, settle, shows
 from textual.widgets import Input, OptionList, Static
 
 from iopstui.errors import UsageError
@@ -46,7 +46,7 @@ async def test_a_changes_rq_affinity_and_s_the_scheduler() -> None:
         fake = await running(app, pilot)
         await pilot.press("a", "y")
         assert fake.calls[-1] == ("tune", "rq_affinity", "2")
-        await pilot.press("s")
+        await do(pilot, "scheduler")
         await settle(pilot)
         assert isinstance(app.screen, Choice)
         await pilot.press("down", "enter")
@@ -58,8 +58,8 @@ async def test_a_target_without_a_queue_has_a_message() -> None:
     app = make(fakes.FakeController(target=fakes.ON_TMPFS))
     async with app.run_test(size=WIDE) as pilot:
         fake = await running(app, pilot)
-        for key in ("a", "s", "B"):
-            await pilot.press(key)
+        for action in ("rq_affinity", "scheduler", "bind_queues"):
+            await do(pilot, action)
             await settle(pilot)
             assert shows(app, "has no request queue")
         assert not [call for call in fake.calls if call[0] == "tune"]
@@ -73,11 +73,11 @@ async def test_every_key_reports_that_the_disk_was_removed() -> None:
         fake.tick(2)
         fake.push(fakes.frame(3, tree=("sda",)))
         await settle(pilot)
-        for key in ("a", "s", "B"):
+        for action in ("rq_affinity", "scheduler", "bind_queues"):
             app.state.log.forget_notice()
-            await pilot.press(key)
+            await do(pilot, action)
             await settle(pilot)
-            assert shows(app, "warning: nvme0n1 is gone"), key
+            assert shows(app, "warning: nvme0n1 is gone"), action
         assert not [call for call in fake.calls if call[0] == "tune"]
         await pilot.press("k")
         await settle(pilot)
@@ -132,7 +132,7 @@ async def test_a_long_message_continues_below() -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
         app.port.show_message("warning", "word " * 30)
-        await pilot.press("e")
+        await do(pilot, "log")
         await pilot.pause()
         lines = [line for line in render_pictures(app)[".txt"].split("\n") if "word word" in line]
         assert len(lines) > 1
@@ -237,12 +237,12 @@ async def test_binding_is_toggled_and_restarts_the_job() -> None:
     app = make()
     async with app.run_test(size=WIDE) as pilot:
         fake = await running(app, pilot)
-        await pilot.press("B")
+        await do(pilot, "bind_queues")
         app.jobs.restart_with_changes()
         assert fake.bind and fake.calls[-2:] == [
             ("mark", "bound to queues"), ("run", "mixed-4k", {}),
         ]  # fmt: skip
-        await pilot.press("B")
+        await do(pilot, "bind_queues")
         app.jobs.restart_with_changes()
         assert not fake.bind and ("mark", "not bound to queues") in fake.calls
 

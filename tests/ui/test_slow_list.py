@@ -8,7 +8,8 @@ import pytest
 import ui_fakes as fakes
 from rich.cells import cell_len
 from slow_requests import exemplar
-from test_app import make, running, screen_text, settle
+from test_app import do, make, running, screen_text, settle
+from test_lessons import wait_until
 from textual.widgets import DataTable
 
 from iopstui.model.metrics.probe import BUILT_IN, LATENCY, ProbeInterval
@@ -63,7 +64,7 @@ async def test_the_slowest_requests_of_a_second_are_listed_sorted_and_opened() -
         fake = await running(app, pilot, 3)
         tick(fake, probe(*kept()))
         await settle(pilot)
-        await pilot.press("x")
+        await do(pilot, "users", 3)
         await settle(pilot)
         page = app.screen
         assert isinstance(page, SlowList)
@@ -82,9 +83,9 @@ async def test_the_slowest_requests_of_a_second_are_listed_sorted_and_opened() -
         await pilot.press("enter")
         await settle(pilot)
         assert isinstance(app.screen, LiveRows) and "flags FF" in screen_text(app)
-        await pilot.press("escape", "escape", "x")
+        await pilot.press("escape")
         await settle(pilot)
-        assert not isinstance(app.screen, SlowList | LiveRows), "its key closes it"
+        assert app.screen is page
 
 
 async def test_the_list_stays_unchanged_and_goes_back_in_time_with_the_screen() -> None:
@@ -94,7 +95,8 @@ async def test_the_list_stays_unchanged_and_goes_back_in_time_with_the_screen() 
         for second in range(3):
             tick(fake, probe(*kept(second)))
         await settle(pilot)
-        await pilot.press("left", "x")
+        await pilot.press("left")
+        await do(pilot, "users", 3)
         await settle(pilot)
         assert isinstance(app.screen, SlowList) and "backup (901)" in screen_text(app)
         tick(fake, probe(*kept(7)))
@@ -108,15 +110,17 @@ async def test_an_empty_list_is_explained() -> None:
         fake = await running(app, pilot, 3)
         for interval, message in (
             (None, "P switches on the probe"),
-            (probe(by="bpftrace"), "bpftrace keeps no single requests"),
-            (probe(), "no request was completed"),
+            (probe(by="bpftrace"), "keeps no single requests"),
+            (probe(), "No request was completed"),
         ):
             if interval is not None:
                 tick(fake, interval)
             await settle(pilot)
-            await pilot.press("x")
+            await do(pilot, "users", 3)
             await settle(pilot)
             assert message in screen_text(app) and not isinstance(app.screen, SlowList)
+            await pilot.press("escape")
+            await wait_until(pilot, lambda: app.screen is app.dashboard)
 
 
 def timeline_rows(request: Exemplar, width: int, charset: Charset = UTF8) -> list[str]:

@@ -6,7 +6,7 @@ import pytest
 import ui_fakes as fakes
 from rich.segment import Segment
 from rich.style import Style
-from test_app import make, running, screen_text, settle, shows
+from test_app import do, make, running, screen_text, settle, shows
 from test_colours import KNOBS, colours
 from textual.color import Color
 from textual.theme import BUILTIN_THEMES, Theme
@@ -209,7 +209,7 @@ async def test_the_theme_under_the_cursor_is_previewed_and_saved_only_with_enter
     app = make()
     async with app.run_test(size=WIDE) as pilot:
         await running(app, pilot)
-        await pilot.press("T")
+        await do(pilot, "themes")
         await settle(pilot)
         await pilot.press("down")
         await settle(pilot)
@@ -236,7 +236,9 @@ async def test_with_sixteen_colours_the_theme_of_the_command_line_is_kept(
     async with app.run_test(size=WIDE) as pilot:
         await running(app, pilot)
         assert theme.theme_names(app) == theme.NAMES
-        await pilot.press("T", "home", "down", "enter")
+        await do(pilot, "themes")
+        await settle(pilot)
+        await pilot.press("home", "down", "enter")
         await settle(pilot)
         assert app.theme == "light-16" and saved == [("theme", "light")]
 
@@ -269,7 +271,7 @@ async def test_the_linux_console_has_square_corners(target: str | None) -> None:
     async with app.run_test(size=(120, 36)) as pilot:
         await settle(pilot)
         if target:
-            await pilot.press("T")
+            await do(pilot, "themes")
             await settle(pilot)
         text = screen_text(app)
         assert not set("╭╮╰╯") & set(text) and "┌" in text

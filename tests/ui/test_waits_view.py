@@ -121,10 +121,10 @@ async def test_a_key_opens_the_page_over_the_dashboard() -> None:
     async with app.run_test(size=WIDE) as pilot:
         await running(app, pilot)
         assert shows(app, "In flight")
-        await pilot.press("W")
+        await pilot.press("o")
         await settle(pilot)
-        assert shows(app, "Where the I/Os wait") and shows(app, "Little's law")
-        await pilot.press("W")
+        assert shows(app, "[Waits]") and shows(app, "Little's law")
+        await pilot.press("o")
         await settle(pilot)
         assert not shows(app, "Little's law")
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
-from test_app import WIDE, make, settle, shows
+from test_app import WIDE, do, make, settle, shows
 
 from iopstui.linux.capture import live_capture
 from iopstui.linux.roots import Roots
@@ -101,10 +101,10 @@ async def test_the_workload_is_captured_while_the_page_is_open(
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
         assert Played.begun == []
-        await pilot.press("C")
+        await do(pilot, "users", 2)
         await settle(pilot)
         assert shows(app, "1.20k reads/s, mostly 16 KiB") and len(Played.begun) == 1
         assert Played.closed == 0
-        await pilot.press("C")
+        await pilot.press("u")
         await settle(pilot)
         assert Played.closed == 1 and not shows(app, "1.20k reads/s, mostly 16 KiB")

@@ -271,7 +271,7 @@ async def test_viewers_follow_the_presenter_and_change_nothing(
             assert not [process for process in served.child_processes() if process.name() == "fio"]
             # a presenter's keys that would write files are refused, and not offered
             assert "record" not in presenter_page.text
-            await presenter_page.press("R")
+            await presenter_page.press("S")
             await presenter_page.wait_for_text(NOT_HERE)
             # the presenter's page is opened again: the newest one has the screen
             async with open_page(presenter, "?width=100&height=30") as new_page:

@@ -5,7 +5,8 @@ A dialog takes every key. Keys that it does not know do nothing: they never reac
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
 from rich.style import Style
@@ -39,13 +40,33 @@ LIST_KEYS: tuple[BindingType, ...] = (
 """For dialogs without text input."""
 
 
+@dataclass(frozen=True, slots=True)
+class PageTabs:
+    """Pages that one key opens, one at a time: their titles, which is open, and how to open one."""
+
+    name: str
+    titles: Sequence[str]
+    index: int
+    open: Callable[[int], None]
+
+    def text(self, heading: str) -> str:
+        """All titles, the open one in brackets; ``heading`` where it says more."""
+        titles = [
+            f"[{title}]" if index == self.index else title
+            for index, title in enumerate(self.titles)
+        ]
+        more = "" if heading == self.titles[self.index] else f" · {heading}"
+        return f"{self.name} › {'  '.join(titles)}{more}"
+
+
 class KeyLine(Static):
     """The last line of a dialog: its keys, which can be clicked."""
 
     def __init__(self, hints: Iterable[Hint], charset: Charset) -> None:
         super().__init__(classes="modal-keys")
         self._charset = charset
-        self._hints: tuple[Hint, ...] = ()
+        self.first_hints: tuple[Hint, ...] = ()
+        """Shown before all others."""
         self.show(hints)
 
     def show(self, hints: Iterable[Hint], note: str = "") -> None:
@@ -53,7 +74,7 @@ class KeyLine(Static):
         line = Text(no_wrap=True, overflow="ellipsis")
         if note:
             line.append(self._charset.text(note) + "   ", KEY)
-        for key, does, action in hints:
+        for key, does, action in (*self.first_hints, *hints):
             click = Style(meta={"@click": action}) if action else Style()
             line.append(self._charset.text(key), KEY + click)
             line.append(f" {self._charset.text(does)}", DIM + click)
@@ -72,6 +93,8 @@ class Modal(ModalScreen[Result]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "Close", show=False),
         Binding("f1", HELP, "Help", show=False),
+        Binding("tab", "tab(1)", "Next page", show=False),
+        Binding("shift+tab", "tab(-1)", "Page before", show=False),
     ]
     size_class = "small"
     about = ""
@@ -89,6 +112,8 @@ class Modal(ModalScreen[Result]):
         self.body_height = 1
         self.charset = charset
         self.keys = KeyLine(hints, charset)
+        self._hints = tuple(hints)
+        self.tabs: PageTabs | None = None
         if opened_by is not None:
             # the key that has opened it closes it, and no other letter does
             self._bindings.bind(opened_by.names, "leave", "Close", show=False)
@@ -103,6 +128,23 @@ class Modal(ModalScreen[Result]):
         """Contents of the box."""
         raise NotImplementedError
 
+    def with_tabs(self, tabs: PageTabs) -> Modal[Result]:
+        """Make it one of several pages, before it is pushed."""
+        self.tabs = tabs
+        self.keys.first_hints = (("Tab", "Next page", "screen.tab(1)"),)
+        self.keys.show(self._hints)
+        return self
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Without other pages Tab moves the focus."""
+        return self.tabs is not None if action == "tab" else True
+
+    def action_tab(self, by: int) -> None:
+        """Open the next page in place of this one."""
+        if self.tabs is not None:
+            self.dismiss(None)
+            self.tabs.open((self.tabs.index + by) % len(self.tabs.titles))
+
     @property
     def box(self) -> Vertical:
         """The box itself."""
@@ -113,7 +155,8 @@ class Modal(ModalScreen[Result]):
         self.heading, self.note = title, note
         below = [screen.heading for screen in self.app.screen_stack if isinstance(screen, Modal)]
         trail = below[: below.index(self.heading)] if self.heading in below else below
-        self.box.border_title = Text(self.clean(" › ".join([*trail, title])))
+        text = self.tabs.text(title) if self.tabs is not None else title
+        self.box.border_title = Text(self.clean(" › ".join([*trail, text])))
         self.box.border_subtitle = Text(self.clean(note))
 
     def clean(self, text: str) -> str:

@@ -161,21 +161,7 @@ def job_line(state: LiveState, job: str, width: int, charset: Charset) -> Row:
     line = Line(width, charset).add(" ")
     step = state.step
     if step is None:
-        if state.experiment is not None and state.experiment.active:
-            return line.add(state.experiment.progress(), BOLD).build()
-        if state.next_run.requested and job:
-            line.add(f"{printable(job)} ", BOLD).add("is about to start", DIM)
-            line.add("  r ", KEY).add("stops it")
-        else:
-            line.add("no job running", DIM)
-            # one host of many, or hosts that are watched: nothing can be run
-            if job:
-                line.add("  r ", KEY).add(f"runs {printable(job)}")
-        clock: list[Piece] = [(f.clock(state.t) + " ", DIM), *_wall_clock(state)]
-        probe = probe_text(state)
-        if len(probe) + sum(len(text) for text, _ in clock) + 2 <= line.free:
-            clock.insert(0, (probe, DIM))
-        return line.add_right(*clock).build()
+        return _idle_line(line, state, job)
     name, title = printable(step.job), printable(step.title)
     state_word = "●" if state.running else "done" if not _failed(state) else "failed"
     style = FIO if state.running else ERROR if _failed(state) else DIM
@@ -200,6 +186,25 @@ def job_line(state: LiveState, job: str, width: int, charset: Charset) -> Row:
     choices = [*([*form, *clock] for form in forms), *forms]
     fits = (form for form in choices if sum(len(text) for text, _ in form) <= line.free)
     return line.add_right(*next(fits, forms[-1])).build()
+
+
+def _idle_line(line: Line, state: LiveState, job: str) -> Row:
+    """Line of the job that runs next, and the probe."""
+    if state.experiment is not None and state.experiment.active:
+        return line.add(state.experiment.progress(), BOLD).build()
+    if state.next_run.requested and job:
+        line.add(f"{printable(job)} ", BOLD).add("is about to start", DIM)
+        line.add("  r ", KEY).add("stops it")
+    else:
+        line.add("no job running", DIM)
+        # one host of many, or hosts that are watched: nothing can be run
+        if job:
+            line.add("  r ", KEY).add(f"runs {printable(job)}")
+    clock: list[Piece] = [(f.clock(state.t) + " ", DIM), *_wall_clock(state)]
+    probe = probe_text(state)
+    if len(probe) + sum(len(text) for text, _ in clock) + 2 <= line.free:
+        clock.insert(0, (probe, DIM))
+    return line.add_right(*clock).build()
 
 
 def probe_text(state: LiveState) -> str:

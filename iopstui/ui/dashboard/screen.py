@@ -615,19 +615,22 @@ class Dashboard(CanvasScreen):
         for chart in charts:
             chart.show_steps(option.name, option.steps, self.window, self.shown_state.t)
 
+    def _move_window(self) -> bool:
+        """Move the charts' time on; False if no chart is shown."""
+        dots = min((chart.dots for chart in self.charts if chart.shown), default=0)
+        if dots and self.span is None:
+            self.window.follow(self.shown_state.history.end or 0.0, dots)
+            if self.frozen_at is not None:
+                self.window.extend_to(self.frozen_at, dots)
+        return bool(dots)
+
     def _paint_charts(self) -> None:
         if self.overlay.active:
             self.overlay.paint(self.shown_state)
             return
-        dots = max((chart.dots for chart in self.charts if chart.shown), default=0)
-        if not dots:
+        if not self._move_window():
             return
-        dots = min(chart.dots for chart in self.charts if chart.shown)
         cursor = self.frozen_at
-        if self.span is None:
-            self.window.follow(self.shown_state.history.end or 0.0, dots)
-            if cursor is not None:
-                self.window.extend_to(cursor, dots)
         mouse_t = self.mouse_t
         cursor = cursor if mouse_t is None else mouse_t
         fio, frame = self.shown_state.fio_now, self.shown_state.frame

@@ -138,7 +138,7 @@ class SlowList(TypeToFilter, Modal[None]):
     )
 
     def __init__(self, content: ListContent, charset: Charset) -> None:
-        super().__init__(content.title, charset, HINTS, pages.SLOWEST)
+        super().__init__(content.title, charset, HINTS, pages.USERS)
         self._charset = charset
         self._content = content
         self._columns = CELL_COLUMNS if content.for_cell else COLUMNS

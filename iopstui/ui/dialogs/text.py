@@ -12,7 +12,6 @@ from textual.widgets import Static
 from iopstui import format as f
 from iopstui.session.tick.outcomes import FAIL, PASS
 from iopstui.text import printable
-from iopstui.ui.core import pages
 from iopstui.ui.core.key import Key
 from iopstui.ui.core.modal import CLOSE_HINT, LIST_KEYS, Modal
 from iopstui.ui.draw.style import Charset
@@ -85,7 +84,7 @@ def log_screen(state: LiveState, charset: Charset) -> TextScreen:
     if step is not None:
         table.add_row("", Text("\nThe last run's command:", style="bold"))
         table.add_row("", Text(charset.text(_command(step.command))))
-    return TextScreen("Messages", Group(table), charset, pages.LOG, at_end=True)
+    return TextScreen("Messages", Group(table), charset, at_end=True)
 
 
 def _command(command: tuple[str, ...]) -> str:

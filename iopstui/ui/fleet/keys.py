@@ -25,8 +25,8 @@ ABOUT_JOBS = frozenset({
     "run_or_stop", "choose_job", "iodepth", "numjobs", "block_size", "option",
 })  # fmt: skip
 NOT_IN_FLEET = frozenset({
-    "queue_map", "inside", "processes", "decide", "rq_affinity", "scheduler", "probe", "settings",
-    "bind_queues", "waits", "slowest", "open_panel", "close_panel", "cell",
+    "places", "users", "decide", "rq_affinity", "scheduler", "probe", "probe_parts", "settings",
+    "bind_queues", "open_panel", "close_panel", "cell",
     "open_cell", "leave_cell",
 })  # fmt: skip
 """Actions of the live screen that a fleet's doesn't have."""

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from iopstui.recording.writer import next_free_path
+from iopstui.ui.core.key import Key
 from iopstui.ui.parts.record import RecordKeys
 from iopstui.ui.port import Port
 
@@ -20,7 +21,7 @@ class FleetReportKeys(RecordKeys):
     """Writes a report of ``recording``, the file that is written or played, if any."""
 
     def __init__(self, port: Port, recording: Path | None) -> None:
-        super().__init__(port)
+        super().__init__(port, lambda: None)
         self._recording = recording
 
     def report(self) -> None:
@@ -39,7 +40,7 @@ class FleetReportKeys(RecordKeys):
 
     ACTIONS = (
         replace(
-            REPORT_ACTION, handler=report, place=205,
+            REPORT_ACTION, keys=(Key("H", "H"),), title="HTML report", handler=report, place=205,
             note="of the hosts' recording (--record FILE)",
             help="write an HTML report of all hosts: of --record FILE, or of the replay",
         ),

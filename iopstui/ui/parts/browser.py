@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iopstui.ui.actions import Action, Part
 
-FILE_ACTIONS = frozenset({"record", "report", "picture"})
+FILE_ACTIONS = frozenset({"save", "record", "report", "picture"})
 """They write into the directory that the server was started in."""
 NOT_HERE = "Not available in the browser: it would write a file on the server."
 

@@ -128,9 +128,7 @@ class KernelKeys(Part):
             return
         from iopstui.ui.dialogs.choice import Choice
 
-        choice = Choice(
-            "Scheduler", offered, queue.scheduler or "", self.port.charset, Key("s", "s")
-        )
+        choice = Choice("Scheduler", offered, queue.scheduler or "", self.port.charset)
         self.port.push(choice, self._scheduler_chosen)
 
     def _scheduler_chosen(self, value: str | None) -> None:
@@ -239,9 +237,8 @@ class KernelKeys(Part):
             place=150, footer=(Footer("rq_affinity", {IDLE: 100, RUNNING: 100}),), disturbs=BUSY,
         ),
         Action(
-            "scheduler", (Key("s", "s"),), scheduler, title="Scheduler",
-            note="the disk's I/O scheduler", help="the disk's I/O scheduler: choose one",
-            place=160, disturbs=BUSY,
+            "scheduler", (Key("", "", title="Scheduler"),), scheduler,
+            note="the disk's I/O scheduler", disturbs=BUSY,
         ),
         Action(
             "alternate", (Key("A", "A"),), alternate, title="A/B of the last changed setting",
@@ -254,7 +251,7 @@ class KernelKeys(Part):
             "probe", (Key("P", "P"),), probe, title="Probe: on or off",
             note="device percentiles; needs root",
             help="probe on or off: measures each request inside the kernel (needs root). Without a "
-                 "job it is on by itself where it is cheap; results are on the charts and page i",
+                 "job it is on by itself where it is cheap; results are on the charts and in u",
             place=165, disturbs=BUSY,
         ),
         Action(
@@ -278,11 +275,10 @@ class KernelKeys(Part):
             footer=(Footer("option", {IDLE: 150, RUNNING: 150}),), disturbs=BUSY, measures=True,
         ),
         Action(
-            "bind_queues", (Key("B", "B"),), bind_queues,
+            "bind_queues", (Key("", ""),), bind_queues,
             title=lambda kernel: "Jobs: not bound to queues" if kernel.jobs_bound
             else "Jobs: bind to hardware queues",
             note="every fio job on a CPU of another hardware queue",
-            help="bind each fio job to a CPU of a different hardware queue, or not", place=190,
             disturbs=BUSY, measures=True,
         ),
     )  # fmt: skip

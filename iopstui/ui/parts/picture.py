@@ -39,8 +39,6 @@ class PictureKeys(Part):
         Action(
             "picture", (Key("S", "S"),), picture, title="Save the screen",
             note="as SVG and text, in the current directory",
-            help="save the screen as SVG and as text in the current directory: "
-                 "iopstui-DATE-TIME.svg and .txt", place=255,
             scope=ANYWHERE, offered_on=BOTH_SCREENS,
         ),
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Keys R and H: start a recording, and write a report."""
+"""Key S: record, write a report, or keep a picture of the screen."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -40,8 +41,9 @@ NAME = "iopstui-%Y%m%d-%H%M%S.iops"
 class RecordKeys(Part):
     """Starts and stops a recording, and has a report of it written."""
 
-    def __init__(self, port: Port) -> None:
+    def __init__(self, port: Port, take_picture: Callable[[], None]) -> None:
         super().__init__(port)
+        self._take_picture = take_picture
         # the last recording, while it has no report yet
         self._last_recording: Path | None = None
 
@@ -50,6 +52,21 @@ class RecordKeys(Part):
         """True while a recording is made."""
         session = self.port.live
         return session is not None and session.recording is not None
+
+    def save(self) -> None:
+        """Choose what to save."""
+        from iopstui.ui.dialogs.choice import Choice
+
+        recording = "End the recording" if self.recording else "Record all measurements in a file"
+        choices: dict[str, Callable[[], None]] = {
+            "HTML report": self.report, "Picture of the screen": self._take_picture,
+        }  # fmt: skip
+        if self.port.live is not None:
+            choices = {recording: self.record} | choices
+        self.port.push(
+            Choice("Save in the current directory", tuple(choices), "", self.port.charset),
+            lambda chosen: choices[chosen]() if chosen is not None else None,
+        )
 
     def record(self) -> None:
         """Start a recording, or stop the one that was started."""
@@ -123,27 +140,30 @@ class RecordKeys(Part):
 
     ACTIONS: ClassVar[tuple[Action, ...]] = (
         Action(
-            "record", (Key("R", "R"),), record, title="Record",
-            note="record all measurements in a file",
-            help="start or stop recording to a file in the current directory (for "
-                 "iopstui replay). After a change of device it continues in FILE-2", place=80,
+            "save", (Key("S", "S"),), save, title="Save: recording, report, picture",
+            help="save in the current directory: start or stop a recording (for iopstui replay; "
+                 "after a change of device it continues in FILE-2), an HTML report of the "
+                 "recording, the replay or the last 10 minutes, or a picture of the screen. In a "
+                 "list: a picture", place=80,
             footer=(
                 # in front while it records, so that it is never forgotten
                 Footer("● end recording",
                        {IDLE: 0, RUNNING: 0, EXPERIMENT: 0, LESSON: FIRST_QUIET_POSITION},
                        when=lambda record: record.recording),
-                Footer("record", {IDLE: 900, RUNNING: 900},
+                Footer("save", {IDLE: 900, RUNNING: 900, REPLAY: 905},
                        when=lambda record: not record.recording),
             ),
-            scope=OVER_EXPERIMENT, offered_on=BOTH_SCREENS, measures=True,
+            scope=OVER_EXPERIMENT, offered_on=BOTH_SCREENS,
         ),
         Action(
-            "report", (Key("H", "H"),), report, title="HTML report",
-            note="of the recording, or of the last 10 minutes",
-            help="write an HTML report of the current recording or replay, or of the last 10 "
-                 "minutes", place=85,
-            footer=(Footer("report", {IDLE: 905, RUNNING: 905, REPLAY: 905}),),
-            scope=OVER_EXPERIMENT, offered_on=BOTH_SCREENS,
+            "record", (Key("", "", title="Record"),), record,
+            note="record all measurements in a file", scope=OVER_EXPERIMENT,
+            offered_on=BOTH_SCREENS, measures=True,
+        ),
+        Action(
+            "report", (Key("", "", title="HTML report"),), report,
+            note="of the recording, or of the last 10 minutes", scope=OVER_EXPERIMENT,
+            offered_on=BOTH_SCREENS,
         ),
     )  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from iopstui.text import printable
@@ -19,17 +20,31 @@ from iopstui.ui.actions import (
 )
 from iopstui.ui.core import pages
 from iopstui.ui.core.key import Key
-from iopstui.ui.draw.rows import Row
+from iopstui.ui.draw.rows import Row, capital
 from iopstui.ui.port import Port
 
 if TYPE_CHECKING:
     from iopstui.model.cgroups.rates import GroupRates
+    from iopstui.ui.core.modal import Modal
+    from iopstui.ui.dialogs.live_rows import LiveRows
     from iopstui.ui.dialogs.slow_list import SlowList
 
     GroupsOfDisks = tuple[Sequence[GroupRates] | None, Sequence[str], str]
     """The groups, the disks, and why there are none."""
 
 LONGEST_MARK = 60
+WHO_PAGES = {
+    "Processes": "processes", "Cgroups": "cgroups, units, containers, pods",
+    "Workload": "what they ask for", "Slowest": "the slowest requests",
+    "Kernel": "inside the kernel",
+}  # fmt: skip
+"""The pages of ``u``: titles of their tabs, and of the palette."""
+PLACE_PAGES = ("Waits", "Queue map")
+"""The pages of ``o``."""
+
+
+def _nothing() -> None:
+    """Nothing has been begun that must end."""
 
 
 class ViewKeys(Part):
@@ -133,7 +148,7 @@ class ViewKeys(Part):
         else:
             overlay.steps = tuple(measured[-2:])
             before, now = overlay.steps
-            text = f"overlay of runs {before} and {now}; v, Enter: choose others, g: back"
+            text = f"overlay of runs {before} and {now}; v, Enter: choose others"
             self.port.show_message("info", text)
         dashboard.relayout()
 
@@ -143,15 +158,20 @@ class ViewKeys(Part):
         row = self.port.state.runs.toggle_base()
         text = "no finished run yet to compare with"
         if row is not None:
-            text = f"run {row.step} is the base that all runs are compared with (V again: none)"
+            text = f"run {row.step} is the base that all runs are compared with (again: none)"
         elif had is not None:
             text = "no base run"
         self.port.show_message("info", text)
 
-    def queue_map(self) -> None:
-        """Open the queue map."""
-        if self.port.dashboard is not None:
-            self._open_list("Queue map", self._queue_rows, pages.QUEUE_MAP)
+    def places(self, index: int = 0) -> None:
+        """Open one of the pages on where I/Os are: where they wait, and the queues."""
+        if self.port.dashboard is None:
+            return
+        from iopstui.ui.core.modal import PageTabs
+
+        rows = (self._wait_rows, self._queue_rows)[index]
+        page = self._list(PLACE_PAGES[index], rows, pages.PLACES)
+        self.port.push(page.with_tabs(PageTabs("Where", PLACE_PAGES, index, self.places)))
 
     def _queue_rows(self, width: int) -> Sequence[Row]:
         from iopstui.ui.dashboard.pages import queue_view
@@ -163,11 +183,6 @@ class ViewKeys(Part):
             self.port.shown_state, session.target, session.devices, dashboard.topology(), width,
             self.port.charset,
         )  # fmt: skip
-
-    def open_probe(self) -> None:
-        """Open the page of the probe."""
-        if self.port.dashboard is not None:
-            self._open_list("Inside the kernel", self._probe_rows, pages.PROBE_KEY)
 
     def _probe_rows(self, width: int) -> Sequence[Row]:
         from iopstui.ui.dashboard.pages import probe_view
@@ -181,11 +196,6 @@ class ViewKeys(Part):
             printable(live.no_probe) if live is not None else "",
         )  # fmt: skip
 
-    def waits(self) -> None:
-        """Open the page on where the I/Os in flight are."""
-        if self.port.dashboard is not None:
-            self._open_list("Where the I/Os wait", self._wait_rows, pages.WAITS_KEY)
-
     def _wait_rows(self, width: int) -> Sequence[Row]:
         from iopstui.ui.dashboard.pages import waits_view
 
@@ -194,30 +204,66 @@ class ViewKeys(Part):
         history = [entry.frame for entry in state.recent_seconds if entry.frame.t <= end]
         return waits_view.rows(state, history, width, self.port.charset)
 
-    def processes(self) -> None:
-        """Open the list of processes."""
+    def users(self, index: int = 0) -> None:
+        """Open one of the pages on who uses the disk."""
         if self.port.dashboard is None:
             return
+        from iopstui.ui.core.modal import PageTabs
+
+        page, when_closed = self._user_page(index)
+        tabs = PageTabs("Who", tuple(WHO_PAGES), index, self.users)
+        self.port.push(page.with_tabs(tabs), lambda _: when_closed())
+
+    def _user_page(self, index: int) -> tuple[Modal[None], Callable[[], None]]:
+        """A page, and what ends what it has begun."""
+        match tuple(WHO_PAGES)[index]:
+            case "Processes":
+                return self._processes_page(), _nothing
+            case "Cgroups":
+                return self._cgroups_page(), _nothing
+            case "Workload":
+                return self._workload_page()
+            case "Slowest":
+                return self._slowest_page(), _nothing
+            case _:
+                return self._list("Kernel", self._probe_rows), _nothing
+
+    def _list(
+        self, title: str, rows: Callable[[int], Sequence[Row]], opened_by: Key = pages.USERS
+    ) -> LiveRows:
+        from iopstui.ui.dialogs.live_rows import LiveRows
+
+        return LiveRows(title, rows, self.port.charset, opened_by)
+
+    def _processes_page(self) -> LiveRows:
         from iopstui.linux.process.process_io import ProcessIo
-        from iopstui.ui.dashboard.pages import cgroups_view, processes_view
-        from iopstui.ui.dialogs.disk_users import DiskUsers
+        from iopstui.ui.dashboard.pages import processes_view
+        from iopstui.ui.dialogs.live_rows import LiveRows
 
         port, charset = self.port, self.port.charset
         source = None if port.live is None else ProcessIo()
-        groups = self._groups()
-        page = DiskUsers(
-            (
-                lambda width: processes_view.rows(
-                    port.shown_state, source, width, charset, self.frozen, page.order
-                ),
-                lambda width: cgroups_view.rows(
-                    *groups(), width, charset, page.order, self.frozen and port.live is not None
-                ),
+        page = LiveRows(
+            "Processes",
+            lambda width: processes_view.rows(
+                port.shown_state, source, width, charset, self.frozen, page.order
             ),
-            (lambda: processes_view.orders(port.shown_state), lambda: tuple(cgroups_view.ORDERS)),
-            charset, pages.PROCESSES,
+            charset, pages.USERS, lambda: processes_view.orders(port.shown_state),
         )  # fmt: skip
-        port.push(page)
+        return page
+
+    def _cgroups_page(self) -> LiveRows:
+        from iopstui.ui.dashboard.pages import cgroups_view
+        from iopstui.ui.dialogs.live_rows import LiveRows
+
+        port, charset, groups = self.port, self.port.charset, self._groups()
+        page = LiveRows(
+            "Cgroups",
+            lambda width: cgroups_view.rows(
+                *groups(), width, charset, page.order, self.frozen and port.live is not None
+            ),
+            charset, pages.USERS, lambda: tuple(cgroups_view.ORDERS),
+        )  # fmt: skip
+        return page
 
     @property
     def experimenting(self) -> bool:
@@ -230,14 +276,6 @@ class ViewKeys(Part):
         """Whether the second that is shown has single requests."""
         frame = self.port.shown_state.probe_frame
         return frame is not None and frame.probe is not None and bool(frame.probe.exemplars)
-
-    def slowest(self) -> None:
-        """Open the slowest requests of the shown second."""
-        if self.port.dashboard is None:
-            return
-        from iopstui.ui.dialogs.slow_list import slowest_list
-
-        self._open_requests(slowest_list(self.port.shown_state, self.port.charset))
 
     @property
     def has_heat(self) -> bool:
@@ -286,26 +324,34 @@ class ViewKeys(Part):
             self.port.refresh_footer()
             dashboard.paint(even_if_frozen=True)
 
-    def workload(self) -> None:
+    def _workload_page(self) -> tuple[LiveRows, Callable[[], None]]:
         """Capture the applications' workload while the page is open."""
-        if self.port.dashboard is None:
-            return
         from iopstui.linux.capture.live_capture import LiveCapture
         from iopstui.linux.roots import Roots
         from iopstui.ui.dashboard.pages import workload_view
-        from iopstui.ui.dialogs.live_rows import LiveRows
 
         live, charset = self.port.live, self.port.charset
         running = None if live is None else LiveCapture(live.target.devices_below, Roots())
-        page = LiveRows(
+        page = self._list(
             "Workload",
             lambda width: workload_view.rows(
                 running.workload if running is not None else None,
                 running.problem if running is not None else "", width, charset, running is None,
             ),
-            charset, pages.WORKLOAD,
         )  # fmt: skip
-        self.port.push(page, lambda _: None if running is None else running.close())
+        return page, _nothing if running is None else running.close
+
+    def _slowest_page(self) -> Modal[None]:
+        """The slowest requests of the second shown, or why there are none."""
+        from iopstui.ui.dialogs.slow_list import empty_reason, slowest_list
+        from iopstui.ui.draw.rows import wrap
+
+        state, charset, live = self.port.shown_state, self.port.charset, self.port.live
+        page = slowest_list(state, charset)
+        if page is not None:
+            return page
+        reason = capital(empty_reason(state, live.probe if live is not None else None))
+        return self._list("Slowest", lambda width: wrap(width, charset, f"{reason}.", None))
 
     def _groups(self) -> Callable[[], GroupsOfDisks]:
         """Return a function that reads the cgroups' rates, in a replay those of the recording."""
@@ -360,7 +406,7 @@ class ViewKeys(Part):
 
         names, now = self.port.themes()
         self.port.push(
-            ThemeChoice(names, now, self.port.charset, pages.THEMES),
+            ThemeChoice(names, now, self.port.charset),
             lambda name: None if name is None else self.port.apply_theme(name),
         )
 
@@ -416,11 +462,14 @@ class ViewKeys(Part):
             footer=(Footer("time", {IDLE: 190, RUNNING: 190, REPLAY: 190}),),
         ),
         Action(
-            "queue_map", (pages.QUEUE_MAP,), queue_map, title="Queue map",
-            note="hardware queues, their CPUs and interrupts",
-            help="queue map: each hardware queue with its CPUs, its interrupt, and "
-                 "where and how often that arrives", place=200,
-            footer=(Footer("queues", {IDLE: 140, RUNNING: 140}),),
+            "places",
+            (replace(pages.PLACES, argument=0, title="Where the I/Os wait"),
+             Key("", "", 1, "Queue map")), places,
+            note="for a CPU, above the block layer, in which device; hardware queues",
+            help="where the I/Os in flight are: waiting for a CPU, above the block layer, in each "
+                 "device of the stack; Tab: queue map, each hardware queue with its CPUs, its "
+                 "interrupt, and where and how often that arrives", place=200,
+            footer=(Footer("waits, queues", {IDLE: 140, RUNNING: 140}),),
         ),
         Action(
             "runs", (pages.RUNS,), runs, title="Runs",
@@ -430,53 +479,23 @@ class ViewKeys(Part):
             footer=(Footer("runs", {IDLE: 185, RUNNING: 185, REPLAY: 185}),),
         ),
         Action(
-            "overlay", (Key("g", "g"),), overlay, title="Runs: overlay two, or end it",
+            "overlay", (Key("", "", title="Runs: overlay two, or end it"),), overlay,
             note="the newest two, or those selected in the list of runs",
-            help="overlay the newest two runs on the charts, aligned at their starts; "
-                 "v and Enter choose others; again: end the overlay", place=204,
         ),
         Action(
-            "base", (Key("V", "V"),), base, title="Base run: the newest one, or none",
-            help="compare all runs with the newest finished run as base; again: none", place=203,
+            "base", (Key("", "", title="Base run: the newest one, or none"),), base,
         ),
         Action(
-            "inside", (pages.PROBE_KEY,), open_probe, title="Inside the kernel",
-            note="request path, submitting and completing CPUs; needs the probe (P)",
-            help="what the probe (P) measures: request path, device percentiles, "
-                 "submitting and completing CPUs, processes", place=205,
-        ),
-        Action(
-            "waits", (pages.WAITS_KEY,), waits, title="Where the I/Os wait",
-            note="for a CPU, above the block layer, in which device",
-            help="where the I/Os in flight are: waiting for a CPU, above the block layer, in each"
-            " device of the stack; now, on average and over the last minute", place=198,
-            footer=(Footer("waits", {IDLE: 138, RUNNING: 138}),),
-        ),
-        Action(
-            "processes", (pages.PROCESSES,), processes, title="Processes that use the disk",
-            note="per disk with the probe, else all disks; Tab: cgroups",
-            help="processes by what they read and write (per disk and with latencies if the probe "
-                 "counts them, else over all disks); Tab: cgroups per disk (units, containers, "
-                 "pods), their waiting time and limits; < and > sort",
+            "users",
+            (replace(pages.USERS, argument=0, title="Who uses the disk: processes"),
+             *(Key("", "", index, f"Who uses the disk: {title}")
+               for index, title in enumerate(WHO_PAGES.values()) if index)), users,
+            note="Tab: the next of these pages",
+            help="who uses the disk: processes; Tab: cgroups (units, containers, pods) with their "
+                 "waiting time and limits, the workload of each process (root), the slowest "
+                 "requests of the second, and what the probe measures inside the kernel",
             place=206,
-            footer=(Footer("processes", {IDLE: 25, RUNNING: 139}),),
-        ),
-        Action(
-            "slowest", (pages.SLOWEST,), slowest, title="Slowest requests of this second",
-            note="where each waited and whose it was; needs the probe (P)",
-            help="the slowest requests of this second (P switches the probe on): where each waited,"
-                 " whose it was, what they have in common; Enter: one as a timeline. While a sweep "
-                 "or comparison runs, x stops that", place=207,
-            footer=(Footer("slowest", {IDLE: 142, RUNNING: 142, REPLAY: 187},
-                           when=lambda view: view.keeps_requests),),
-            applies=lambda view: not view.experimenting,
-        ),
-        Action(
-            "workload", (pages.WORKLOAD,), workload, title="Workload: what applications ask for",
-            note="sizes, order, depth and bursts by process; needs root",
-            help="workload: captures what each process asks of the disk while the page is open "
-                 "(root): sizes, sequential or random, depth, bursts, flushes, working set",
-            place=208,
+            footer=(Footer("who", {IDLE: 25, RUNNING: 139}),),
         ),
         Action(
             "heat_map", (Key("h", "h"),), heat_map, title="Latency: heat map or lines",
@@ -486,8 +505,8 @@ class ViewKeys(Part):
             place=210, footer=(Footer("heat map", {IDLE: 130, RUNNING: 130}),),
         ),
         Action(
-            "percentiles", (Key("p", "p"),), percentiles, title="Heat map: percentiles over it",
-            help="percentiles over the heat map: ━ p50, ─ p99, ┄ p99.9", place=220,
+            "percentiles", (Key("", "", title="Heat map: percentiles over it"),), percentiles,
+            note="━ p50, ─ p99, ┄ p99.9",
         ),
         Action(
             "cell", (Key("up", "up", -1), Key("down", "down", 1)), move_cell,
@@ -518,10 +537,8 @@ class ViewKeys(Part):
             footer=(Footer("findings", {IDLE: 120, RUNNING: 120}),),
         ),
         Action(
-            "log", (pages.LOG,), log, title="Messages",
-            note="all messages of this session",
-            help="all messages of this session, and fio's command line", place=250,
-            footer=(Footer("messages", {IDLE: 890, RUNNING: 890, REPLAY: 890}),),
+            "log", (Key("", "", title="Messages"),), log,
+            note="all messages of this session, and fio's command line",
             scope=OVER_EXPERIMENT, offered_on=BOTH_SCREENS,
         ),
         Action(
@@ -530,10 +547,8 @@ class ViewKeys(Part):
             offered_on=BOTH_SCREENS,
         ),
         Action(
-            "themes", (pages.THEMES,), themes, title="Theme: choose from a list",
-            note="the screen shows the one under the cursor",
-            help="choose a theme: the screen shows the one under the cursor; Enter keeps it also"
-            " for the next start, Esc goes back", place=256, offered_on=BOTH_SCREENS,
+            "themes", (Key("", "", title="Theme: choose from a list"),), themes,
+            note="the screen shows the one under the cursor", offered_on=BOTH_SCREENS,
         ),
         Action(
             "theme",

@@ -102,7 +102,7 @@ def value(state: LiveState) -> list[Piece]:
     """Return the text for the border of its box: number of runs, and the keys."""
     count = len(state.runs.rows)
     pieces: list[Piece] = [(f"{count} in all", DIM), ("  ", None)] if count else []
-    return [*pieces, ("v", KEY), (" list", DIM), ("  ", None), ("V", KEY), (" base", DIM)]
+    return [*pieces, ("v", KEY), (" list", DIM)]
 
 
 def _with_sign(row: Row, charset: Charset) -> Row:
