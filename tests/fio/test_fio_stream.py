@@ -384,3 +384,11 @@ def test_what_is_no_document_for_python_is_none_for_orjson(parts: list[bytes]) -
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(framing, "ORJSON_FROM_BYTES", 0)
         assert repr(items([text])) == repr(expected)
+
+
+def test_a_document_with_many_braces_in_its_first_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = b'{\n"fio version" : "fio-3.33", "jobs" : [\n' + b"{},\n" * 50 + b"{}]\n}\n"
+    expected = items([body])
+    monkeypatch.setattr(framing, "MAX_OTHER_BRACES", 3)
+    assert items([body]) == items([body[:90], body[90:]]) == expected
+    assert [type(item) for item in expected] == [Document]

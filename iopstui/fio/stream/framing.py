@@ -19,6 +19,7 @@ from iopstui.untrusted import ORJSON_FROM_BYTES, PairsHook, TooLarge, check_memo
 
 MAX_DOCUMENT_BYTES = 64 << 20
 MAX_LIVE_MEMORY = 1 << 30
+MAX_OTHER_BRACES = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,11 +158,16 @@ def _copy_range(buffer: bytearray, begin: int, end: int) -> bytes:
 def _brace(buffer: bytearray, start: int) -> re.Match[bytes] | None:
     """The next brace that is alone in its line."""
     following = {brace: _first_column(buffer, brace, start) for brace in (b"{", b"}")}
+    others = 0
     while candidates := [(at, brace) for brace, at in following.items() if at >= 0]:
         at, brace = min(candidates)
         match = _BRACE.match(buffer, at)
         if match is not None:
             return match
+        others += 1
+        if others > MAX_OTHER_BRACES:
+            # no layout of fio's: slower for that, but not a step for each brace
+            return _BRACE.search(buffer, at + 1)
         following[brace] = _first_column(buffer, brace, at + 1)
     return None
 
