@@ -49,7 +49,7 @@ _FLAG_NAMES = (
     (flags.RAMP, "ramp"),
     (flags.LATE, "late"),
     (flags.NO_FIO, "no fio"),
-    (flags.HANDOVER, "handover"),
+    (flags.HANDOVER, "2 runs"),
     (flags.APPROX_IOPS, "~IOPS"),
     (flags.APPROX_BW, "~MiB/s"),
     (flags.APART, "~dev"),
@@ -277,10 +277,13 @@ def _row(
 
 def flag_text(present: frozenset[str]) -> str:
     """The frame's quality in at most seven characters: the gravest flag, "+" if there are more."""
-    flags = [flag_name for flag, flag_name in _FLAG_NAMES if flag in present]
-    if not flags:
+    if flags.HANDOVER in present:
+        # every one of these is partial, too
+        present -= {flags.PARTIAL}
+    names = [flag_name for flag, flag_name in _FLAG_NAMES if flag in present]
+    if not names:
         return ""
-    return flags[0] if len(flags) == 1 else f"{flags[0]}+"
+    return names[0] if len(names) == 1 else f"{names[0]}+"
 
 
 def _iops(frame: Frame, name: str, directions: tuple[str, ...]) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
+from iopstui.errors import Interrupted
 from iopstui.linux.process.processes import parent, start_time
 from iopstui.safety.locks import HeldLock
 
@@ -14,10 +15,19 @@ class ActiveRun:
     """Locks and exclusively opened devices (``holds``) of the active run, duplicated, and its
     processes: all below its guard, the process ``guard_pid``.
 
-    The duplicates stay until ``close``, even if the active run ends meanwhile.
+    The duplicates stay until ``close``, even if the active run ends meanwhile. ``is_given_up``: the
+    next run is not wanted any more; then ``owns``, which is asked for each process, raises
+    Interrupted.
     """
 
-    def __init__(self, locks: Sequence[HeldLock], holds: Sequence[int], guard_pid: int) -> None:
+    def __init__(
+        self,
+        locks: Sequence[HeldLock],
+        holds: Sequence[int],
+        guard_pid: int,
+        is_given_up: Callable[[], bool] = bool,
+    ) -> None:
+        self._is_given_up = is_given_up
         self._resources = ExitStack()
         self._guard = (guard_pid, start_time(guard_pid))
         self.locks = tuple(HeldLock(self._duplicate(held.fd), held.shared) for held in locks)
@@ -30,6 +40,8 @@ class ActiveRun:
 
     def owns(self, pid: int) -> bool:
         """Whether this is a process of the active run, now."""
+        if self._is_given_up():
+            raise Interrupted("The run is not wanted any more.")
         guard_pid, began = self._guard
         while pid > 1 and pid != guard_pid:
             pid = parent(pid)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,10 +90,10 @@ class WriteGuard:
         """Locks and reserved devices, to be kept open until the run's last process has ended."""
         return (*(held.fd for held in self._locks), *self._holds)
 
-    def active_run(self, guard_pid: int) -> ActiveRun:
+    def active_run(self, guard_pid: int, is_given_up: Callable[[], bool] = bool) -> ActiveRun:
         """What a run that replaces this one adopts; ``guard_pid`` is the process above this one's
-        fio."""
-        return ActiveRun(self._locks, self._holds, guard_pid)
+        fio. ``is_given_up``: the other one is not wanted any more."""
+        return ActiveRun(self._locks, self._holds, guard_pid, is_given_up)
 
     @property
     def is_needed(self) -> bool:

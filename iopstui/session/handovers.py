@@ -50,10 +50,17 @@ FIRST_IO_TIMEOUT_S = 10.0
 
 class Handover:
     """One request: from its preparation, in a thread, until its run is the active one. ``events``
-    are those of its fio so far, unread."""
+    are those of its fio so far, unread. ``given_up`` ends the preparation early."""
 
-    def __init__(self, request: JobRequest, prepare: Callable[[], FioRun], now_ns: int) -> None:
+    def __init__(
+        self,
+        request: JobRequest,
+        prepare: Callable[[], FioRun],
+        given_up: SignalFlag,
+        now_ns: int,
+    ) -> None:
         self.request = request
+        self.given_up = given_up
         self.state = PREPARING
         self.since_ns = now_ns
         self.run: FioRun | None = None
@@ -88,7 +95,6 @@ class Handovers:
         preparation: RunPreparation,
         own_cpus: OwnCpus,
         policy: RunPolicy,
-        given_up: SignalFlag,
         stop_first: Callable[[JobRequest], None],
     ) -> None:
         self._context = context
@@ -97,7 +103,6 @@ class Handovers:
         self._preparation = preparation
         self._own_cpus = own_cpus
         self._policy = policy
-        self._given_up = given_up
         self._stop_first = stop_first
         self._next: Handover | None = None
         # not wanted any more, but still being prepared
@@ -173,15 +178,20 @@ class Handovers:
         if run.stopping or guard is None or guard_pid is None:
             self._stop_first(request)
             return
-        active = guard.active_run(guard_pid)
-        self._next = Handover(request, lambda: self._prepare(request, run, active), self._now())
+        given_up = SignalFlag()
+        active = guard.active_run(guard_pid, given_up.is_set)
+        self._next = Handover(
+            request, lambda: self._prepare(request, run, active, given_up), given_up, self._now()
+        )
 
-    def _prepare(self, request: JobRequest, running: FioRun, active: ActiveRun) -> FioRun:
+    def _prepare(
+        self, request: JobRequest, running: FioRun, active: ActiveRun, given_up: SignalFlag
+    ) -> FioRun:
         """In the thread of a handover: the next run, whose fio waits for its start unless files are
         to be laid out first. Raises IopstuiError or StopFirst; then nothing is left."""
         context = self._context
         try:
-            cancel_when(self._given_up)
+            cancel_when(given_up)
             fio = find_fio(self._policy.fio_path)
             prepared = self._preparation.prepared_beside(request, fio, running.prepared, active)
             run = FioRun(
@@ -402,6 +412,7 @@ class Handovers:
         handover = self._next
         if handover is not None and handover.state == PREPARING:
             self._next, self._unwanted = None, handover
+            handover.given_up.set()
         else:
             self._drop_next()
 

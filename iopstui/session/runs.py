@@ -104,7 +104,6 @@ class Runs:
             self._preparation,
             own_cpus,
             policy,
-            self.given_up,
             self._stop_first,
         )
 

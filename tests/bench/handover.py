@@ -31,6 +31,7 @@ from typing import Any
 
 RATE = 2000
 EVERY_S = 3.5
+"""Seconds from one change to the next."""
 CHANGES = {
     "iodepth": [{"iodepth": str(depth)} for depth in (4, 16)],
     "numjobs": [{"numjobs": str(count)} for count in (1, 3)],
@@ -196,33 +197,38 @@ def targets(place: Path, device: str | None) -> Iterator[dict[str, tuple[str, st
 
 
 def measure(
-    tree: Path, where: str, device: str, job: Path, changes: Sequence[Mapping[str, str]]
+    tree: Path,
+    where: str,
+    device: str,
+    job: Path,
+    changes: Sequence[Mapping[str, str]],
+    every_s: float,
 ) -> Gaps:
     """Run the changes one after another."""
     info = os.stat(device).st_rdev
     tracer = Tracer((os.major(info), os.minor(info)))
     try:
         done = subprocess.run(
-            [sys.executable, "-c", DRIVER, where, job, json.dumps(changes), str(EVERY_S)],
+            [sys.executable, "-c", DRIVER, where, job, json.dumps(changes), str(every_s)],
             env={**os.environ, "PYTHONPATH": str(tree)}, cwd=tree, stdout=subprocess.PIPE,
         )  # fmt: skip
         time.sleep(0.2)
     finally:
         tracer.close()
-    return gaps([json.loads(line) for line in done.stdout.splitlines()], tracer.issued)
+    return gaps([json.loads(line) for line in done.stdout.splitlines()], tracer.issued, every_s)
 
 
-def gaps(events: Sequence[Mapping[str, Any]], issued: Sequence[int]) -> Gaps:
+def gaps(events: Sequence[Mapping[str, Any]], issued: Sequence[int], every_s: float) -> Gaps:
     """The longest times after each request but the first."""
     found = Gaps()
     rows = [event["ns"] for event in events if event["kind"] == "row"]
     requests = [event["ns"] for event in events if event["kind"] == "request"]
     for request in requests[1:]:
-        end = request + int(EVERY_S * 1e9)
+        end = request + int(every_s * 1e9)
         found.holes.append(longest_gap(issued, request, end))
         before = [row for row in rows if row < request]
         after = [row for row in rows if request <= row < end]
-        found.rows.append(longest_gap(after, before[-1], after[-1]) if after else EVERY_S)
+        found.rows.append(longest_gap(after, before[-1], after[-1]) if after else every_s)
         found.steady.append(longest_gap(issued, request - int(1e9), request))
     for event in events:
         if event["kind"] == "end":
@@ -254,6 +260,7 @@ def main() -> None:
     parser.add_argument("--kinds", nargs="+", default=list(CHANGES), choices=list(CHANGES))
     parser.add_argument("--jobs", nargs="+", default=[], choices=list(JOBS))
     parser.add_argument("--device")
+    parser.add_argument("--every", type=float, default=EVERY_S, metavar="SECONDS")
     parser.add_argument("--busy", action="store_true")
     arguments = parser.parse_args()
     spinners = []
@@ -272,7 +279,9 @@ def main() -> None:
                         file.write_text(GLOBAL + JOBS[job])
                         two = CHANGES[kind]
                         changes = [two[index % 2] for index in range(arguments.changes + 1)]
-                        found = measure(arguments.tree, where, device, file, changes)
+                        found = measure(
+                            arguments.tree, where, device, file, changes, arguments.every
+                        )
                         print(line(f"{kind}, {job}, {target}", found), flush=True)
     finally:
         for process in spinners:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from iopstui.errors import Refused
+from iopstui.errors import Interrupted, Refused
 from iopstui.fio.inspect import JobFacts, SectionFiles
 from iopstui.linux.roots import Roots
 from iopstui.safety import locks, refusals
@@ -116,6 +116,8 @@ def test_only_the_active_runs_processes_are_no_other_users(
     active = ActiveRun((), (), writer.pid)
     guard(file, active).check({})
     active.close()
+    with pytest.raises(Interrupted):
+        guard(file, ActiveRun((), (), writer.pid, lambda: True)).check({})
     other = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     try:
         with pytest.raises(Refused, match="has it open for writing"):

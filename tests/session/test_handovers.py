@@ -14,7 +14,6 @@ import pytest
 
 from iopstui.errors import IopstuiError, Refused
 from iopstui.events import Event, FrameReady, Mark, Notice, StepFinished, StepStarted
-from iopstui.linux.counters.signal_flag import SignalFlag
 from iopstui.linux.devices.sysfs import read_devices
 from iopstui.linux.devices.target import resolve_target
 from iopstui.linux.roots import Roots
@@ -44,7 +43,9 @@ class FakeRun:
         self.works = False
         self.prepared = SimpleNamespace(
             text="", layout_bytes=4096, close=lambda: self.calls.append("released"),
-            guard=SimpleNamespace(active_run=lambda pid: SimpleNamespace(close=lambda: None)),
+            guard=SimpleNamespace(
+                active_run=lambda pid, given_up: SimpleNamespace(close=lambda: None)
+            ),
         )  # fmt: skip
 
     def poll(self) -> list[FioEvent]:
@@ -110,7 +111,7 @@ class Stage:
         self.over_budget: IopstuiError | None = None
         self.all = Handovers(
             context, sampling, SimpleNamespace(fio=self.active), preparation, OwnCpus(),  # type: ignore[arg-type]
-            RunPolicy(), SignalFlag(), self.stopped_first.append,
+            RunPolicy(), self.stopped_first.append,
         )  # fmt: skip
         monkeypatch.setattr(self.all, "_prepare", lambda *of_request: self._made())
 

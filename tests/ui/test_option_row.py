@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from test_app import make, running, screen_text, settle
 
+from iopstui.events import StepStarted
 from iopstui.ui.draw.charts.option_row import OptionStep, option_row
 from iopstui.ui.draw.style import ASCII, UTF8, Charset
 from iopstui.ui.state.option_steps import OptionSteps
@@ -71,3 +72,18 @@ async def test_the_row_comes_with_the_first_change() -> None:
         await settle(pilot)
         assert screen_text(app).count("     QD ") == 2, "below both charts"
         assert screen_text(app).count("64█") == 2
+
+
+async def test_the_last_second_stays_until_the_next_run_reports() -> None:
+    app = make()
+    async with app.run_test(size=(120, 36)) as pilot:
+        fake = await running(app, pilot, 3)
+        fake.finish(interrupted=True)
+        fake.sink(StepStarted(fake.second, 2, "j", "randrw 4k QD 64 × 2 jobs", ("fio",), False,
+                              overlap_s=0.02))  # fmt: skip
+        await settle(pilot)
+        assert "figures of run 1; run 2 reports within a second" in screen_text(app)
+        fake.step, fake.running = 2, True
+        fake.tick(1)
+        await settle(pilot)
+        assert "figures of run 1" not in screen_text(app)

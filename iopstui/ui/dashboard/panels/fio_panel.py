@@ -158,6 +158,9 @@ def _interval_note(
 ) -> tuple[str, bool]:
     if not state.running:
         return "no job is running; figures of its last second", False
+    shown, run = state.fio, state.step
+    if shown is not None and run is not None and shown.step < run.step:
+        return f"figures of run {shown.step}; run {run.step} reports within a second", False
     if flags.NO_LATENCY in frame_flags:
         return "this job measures no latency (gtod_reduce)", False
     if flags.RAMP in frame_flags:
