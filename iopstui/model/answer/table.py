@@ -166,9 +166,7 @@ def full_queue(s: Situation) -> Answer | None:
     """Requests wait behind others in this disk."""
     if s.queue_share < MOST_SECONDS:
         return None
-    who, step = _who(s), NEXT["who"].format(s.disk)
-    if s.shares and s.shares[0].share >= MAIN_SHARE:
-        step = NEXT["hog"].format(s.shares[0].pid)
+    who, step = _who(s), _about_users(s)
     held, layer_step = _held_by_layer(s)
     resync = _resync(s)
     if resync:
@@ -422,6 +420,16 @@ def _who(s: Situation) -> str:
     if not text and hidden and seen < MAIN_SHARE and s.in_flight >= IN_USE:
         return "by programs of other users (root sees which)"
     return text
+
+
+def _about_users(s: Situation) -> str:
+    """What to do about who fills the queue."""
+    if s.shares and s.shares[0].share >= MAIN_SHARE:
+        queue = s.devices[s.disk].queue if s.disk in s.devices else None
+        name = "hog-bfq" if queue is not None and queue.scheduler == "bfq" else "hog"
+        return NEXT[name].format(s.shares[0].pid)
+    as_root = s.use is not None and s.use.as_root
+    return NEXT["many" if as_root else "who"].format(s.disk)
 
 
 def _tasks_wait(s: Situation) -> bool:

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from watch_frames import frame, rates
 
+from iopstui.cli.program import build_parser
+from iopstui.model.answer import table
 from iopstui.model.answer.answer import GOOD, NOTHING, UNKNOWN, WAITS, Answer
 from iopstui.model.answer.judge import Seen, judge
 from iopstui.model.answer.next_steps import NEXT
 from iopstui.model.answer.use import BlockedTask, DiskUse, DiskUser, LimitUse, RingWaiter, mean_use
 from iopstui.model.answer.who import shares
-from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.device import BlockDevice, QueueLimits
 from iopstui.model.block.target import DEVICE, DeviceLinks, Target
 from iopstui.model.findings.conditions import Array, Conditions, DeviceState
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.rates import DiskRates
 
 MIB = 1 << 20
+NO_QUEUE = QueueLimits(*[None] * 1, (), *[None] * 13)
 ONE = Target(DEVICE, "/dev/vda", "vda", ("vda",), links=(DeviceLinks("vda"),))
 STACK = Target(DEVICE, "/dev/dm-0", "dm-0", ("dm-0", "vda"),
                links=(DeviceLinks("dm-0", ("vda",), "LVM"), DeviceLinks("vda")))  # fmt: skip
@@ -62,7 +66,11 @@ def test_a_deep_queue_is_waited_for_and_its_program_is_named() -> None:
         "▲ vda is busy: I/Os take 4.00 ms on average with 32 in flight · fio --name=hog (965) "
         "does 83 % of its bytes"
     )
-    assert answer.verdict == WAITS and "965" in answer.next
+    assert answer.verdict == WAITS and answer.next == NEXT["hog"]
+    bfq = replace(DEVICES["vda"], queue=replace(NO_QUEUE, scheduler="bfq"))
+    seconds = frames([{"vda": HOG}] * 5)
+    seen = Seen(ONE, seconds, {"vda": bfq}, use=use(users=(hog,), disks={"vda": (0.0, 6e7, 32.0)}))
+    assert judge(seen)[0][1].next == "let others go first: ionice -c 3 -p 965"
 
 
 @pytest.mark.parametrize(
@@ -242,5 +250,17 @@ def test_several_readings_are_one() -> None:
     assert once is not None and not once.limits, "reached once in three is chance"
 
 
-def test_next_steps_are_few() -> None:
+def test_next_steps_are_few_and_each_is_taken() -> None:
     assert len(NEXT) <= 25
+    folder = Path(table.__file__).parent
+    source = "".join((folder / name).read_text() for name in ("table.py", "judge.py"))
+    # those that are chosen by a condition are not in brackets
+    assert {name for name in NEXT if f'"{name}"' not in source} == set()
+
+
+def test_the_commands_of_next_steps_are_ours() -> None:
+    commands = [text.partition("iopstui ")[2].format("/dev/vda") for text in NEXT.values()
+                if "iopstui " in text]  # fmt: skip
+    assert commands
+    for command in commands:
+        build_parser().parse_args(command.split())
