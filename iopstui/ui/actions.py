@@ -86,7 +86,7 @@ class Action:
     @property
     def key_text(self) -> str:
         """Its keys as shown in the help."""
-        return self.term or "  ".join(key.label for key in self.keys)
+        return self.term or "  ".join(key.label for key in self.keys if key.label)
 
 
 def bindings(actions: Iterable[Action], on_dashboard: bool = False) -> list[BindingType]:
@@ -201,7 +201,9 @@ class Actions:
             for footer in action.footer:
                 place = footer.position(mode, action.quiet)
                 if place is not None and footer.when(part):
-                    key = _text_for(footer.key, part) or " ".join(key.label for key in action.keys)
+                    key = _text_for(footer.key, part) or " ".join(
+                        key.label for key in action.keys if key.label
+                    )
                     hints.append((place, KeyHint(key, _text_for(footer.text, part))))
         return [hint for _, hint in sorted(hints, key=lambda item: item[0])]
 

@@ -29,7 +29,6 @@ BAR = 10
 PINNED = "*"
 BEFORE_SHOWN_S = 120.0
 MAX_BEFORE = 4
-NO_IRQ_TIME = "irq % not available on this kernel"
 
 
 def _load(name: str) -> Column[CpuRow]:
@@ -82,7 +81,7 @@ def rows(
     if state.frame is None or not state.frame.cpus:
         text = message(width, charset, "first sample; rates need two")
         return pad([title, text], height, width)
-    words = "; ".join(filter(None, (before_text(state), note(maps, topology))))
+    words = "; ".join(filter(None, (before_text(state), note(maps))))
     notes = wrap(width, charset, words)
     if len(notes) > 1 and height < 10:
         notes = [message(width, charset, words)]
@@ -109,9 +108,9 @@ def _irq_note(maps: Sequence[DeviceMap]) -> list[Piece]:
     return [(f"{name}: {f.number(device_map.ios_per_irq)} I/Os per interrupt", DIM)]
 
 
-def note(maps: Sequence[DeviceMap], topology: Topology) -> str:
+def note(maps: Sequence[DeviceMap]) -> str:
     """Note needed to read the figures."""
-    parts = [NO_IRQ_TIME] if topology.irq_time is False else []
+    parts: list[str] = []
     several = sum(bool(device_map.note) for device_map in maps) > 1
     for device_map in maps:
         if device_map.note:
