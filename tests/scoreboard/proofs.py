@@ -106,6 +106,20 @@ def gains(least: float) -> Proof:
     return proof
 
 
+def falls(name: str, most: float) -> Proof:
+    """From the first run to the last, this counter of the disk for each I/O of fio falls to such
+    a part: what was advised has helped."""
+
+    def proof(effect: Effect) -> str:
+        first, last = (
+            run.count(name) / max(1.0, run.iops * run.seconds)
+            for run in (effect.runs[0], effect.last)
+        )
+        return "" if last <= most * first else f"{name} for each I/O: {first:.2f} → {last:.2f}"
+
+    return proof
+
+
 def pauses(effect: Effect) -> str:
     """For two seconds or more the disk completed nothing, and something before."""
     per_second = effect.last.each

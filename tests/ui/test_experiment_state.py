@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -15,12 +16,15 @@ from experiment_fakes import (
     run_events,
 )
 
-from iopstui.events import Event, ExperimentFinished, FrameReady, PointFailed
+from iopstui.events import Event, ExperimentFinished, FrameReady, PointFailed, PointFinished
 from iopstui.model.experiment.plan import Plan, parse_axis
 from iopstui.ui.draw.style import UTF8
+from iopstui.ui.experiment.compare_view import runs_pane
 from iopstui.ui.experiment.sweep_view import points_pane
 from iopstui.ui.state.experiment import ExperimentState
 from iopstui.ui.state.live import DEVICE_IOPS, LiveState
+
+Pane = Callable[..., list[list[tuple[str, object]]]]
 
 
 def state_after(events: list[Event]) -> ExperimentState:
@@ -69,6 +73,21 @@ def test_repeats_share_one_row_and_failures_are_counted() -> None:
     assert [p.point.runs for p in state.curves()[0].points].count(2) == 6
     text = "\n".join("".join(t for t, _ in row) for row in points_pane(state, 100, 12, UTF8, None))
     assert "95 %" in text and "120k-120k" in text, text
+
+
+@pytest.mark.parametrize(("plan", "pane"), [(SWEEP, points_pane), (COMPARE, runs_pane)])
+def test_a_disturbed_run_has_a_mark_and_a_reason(plan: Plan, pane: Pane) -> None:
+    why = ("54.6k of 82.2k I/Os a second on vda were not this job's (reads)",)
+    events: list[Event] = [
+        replace(event, point=replace(event.point, disturbed=why, others=0.66))
+        if isinstance(event, PointFinished) and event.index == 1
+        else event
+        for event in run_events(plan, plan.points)
+    ]
+    state = state_after([*events, ExperimentFinished(9.0, plan.points, plan.points)])
+    rows = ["".join(text for text, _ in row) for row in pane(state, 100, 12, UTF8, None)]
+    assert [row.split()[:2] for row in rows if row.startswith("~")] == [["~", "2"]]
+    assert any(why[0] in line for line in state.sentences())
 
 
 def test_frames_between_runs_belong_to_no_point() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import loads
 from devices import disk, ext4, loop, null
-from proofs import gains, rate, steps_down, steps_up
+from proofs import falls, gains, rate, steps_down, steps_up
 from scenario import HERE, LAB, Scenario
 from settings import cpu_group, cpu_limit, queue, set_queue
 
@@ -22,7 +22,7 @@ SCENARIOS = (
     Scenario("advice-fsync", HERE, "fsync after every write, then after 32", loop(),
              {"rw": "randwrite", "ioengine": "psync"}, {"flush": ("fsync=32",)},
              CPU | {"disagree", "saturated"}, seconds=8,
-             runs=({"fsync": "1"}, {"fsync": "32"}), proof=gains(0.2)),
+             runs=({"fsync": "1"}, {"fsync": "32"}), proof=falls("flushes", 0.2)),
     Scenario("advice-nomerges", HERE, "sequential reads that are merged, then nomerges=2",
              queue(loop(), nomerges=0),
              {"rw": "read", "iodepth": 16, "iodepth_batch": 16, "iodepth_batch_complete": 16,
