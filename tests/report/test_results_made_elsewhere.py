@@ -304,7 +304,7 @@ def test_maxima_are_no_means(tmp_path: Path) -> None:
     log.write_text("1000, 900000, 0, 0\n2000, 800000, 0, 0\n")
     text = rendered([tmp_path / "out.json", log], "md")
     assert "maxima of windows (log_max_value)" in text and "maxima over time windows" in text
-    assert Logs([read_log("clat", log.read_text().splitlines())], maxima=True).rows() == []
+    assert list(Logs([read_log("clat", log.read_text().splitlines())], maxima=True).rows()) == []
 
 
 @pytest.mark.parametrize("size", [0, 4096])
@@ -318,4 +318,11 @@ def test_a_log_of_too_many_seconds_is_refused(
     path = tmp_path / "x_clat.1.log"
     path.write_text("".join(f"{at * 1000}, 7, 0, {size}\n" for at in range(2000)))
     with pytest.raises(UsageError, match=r"is too large: more than 1,000 .*"):
+        rendered([path], "md")
+
+
+def test_two_lines_that_are_weeks_apart_are_no_log(tmp_path: Path) -> None:
+    path = tmp_path / "x_lat.1.log"
+    path.write_text("0, 5, 0, 4096\n2500000000, 5, 0, 4096\n")
+    with pytest.raises(UsageError, match="a log of 29 days"):
         rendered([path], "md")

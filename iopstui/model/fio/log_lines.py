@@ -30,6 +30,8 @@ SHORT_SHARE = 0.2
 LENGTHS_EXAMINED = 1000
 MAX_CUT_SHARE = 1.1
 LONGEST_S = 30 * 86400.0
+LONGEST_COUNTED_S = 7 * 86400.0
+"""Of single I/Os, which have a row for each second."""
 MAX_WINDOWS = 2_000_000
 MAX_BUCKETS = 1_000_000
 """Of all seconds of a log together."""
@@ -267,14 +269,14 @@ class Logs:
         """The latency whose means the averaged logs have; "" if none of them has any."""
         return next((kind for kind in LATENCIES if kind in self._windows), "")
 
-    def rows(self) -> list[LogRow]:
+    def rows(self) -> Iterator[LogRow]:
         """Second by second, or in the logs' own windows where these are longer. ValueError for
         logs that claim to be of more than ``LONGEST_S``: a damaged line, rather."""
-        if self.end > LONGEST_S:
+        if self.end > (LONGEST_COUNTED_S if self._single else LONGEST_S):
             raise ValueError(f"a log of {self.end / 86400:.0f} days")
         if self._single:
-            return list(self._counted())
-        return list(self._averaged())
+            return self._counted()
+        return self._averaged()
 
     def _counted(self) -> Iterator[LogRow]:
         last = int(self.end) if self.end % 1 >= SHORT_SHARE or self.end < 1 else int(self.end) - 1

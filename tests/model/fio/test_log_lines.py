@@ -28,7 +28,7 @@ def test_names(name: str, found: tuple[str, str, int] | None) -> None:
                 min_size=1, max_size=60))  # fmt: skip
 def test_all_ios_are_in_the_seconds(lines: list[tuple[int, int, str]]) -> None:
     log = read_log("lat", [f"{t}, {ns}, {way}, 4096, 0, 0" for t, ns, way in sorted(lines)])
-    rows = Logs([log]).rows()
+    rows = list(Logs([log]).rows())
     assert sum(sum(row.bins.values()) for row in rows) == len(lines)
     counted = sum((row.iops or 0) * row.seconds for row in rows)
     assert counted == pytest.approx(len(lines))
