@@ -77,11 +77,13 @@ def summary_text(
     lines += [_title(summary), _heading(rows)]
     if by_device:
         for row in rows:
-            lines += _table_rows(printable(row["name"]) or "(no name)", row["directions"])
+            name = printable(row["name"]) or "(no name)"
+            lines += _table_rows(name, row["directions"], is_final(summary))
     for group in summary["sums"]:
         name = "sum" if len(summary["sums"]) == 1 else f"sum, group {group['group']}"
         parts = group["directions"].items()
-        lines += _table_rows(name, {key: part for key, part in parts if part["rows"] > by_device})
+        shown = {key: part for key, part in parts if part["rows"] > by_device}
+        lines += _table_rows(name, shown, is_final(summary))
     lines += _errors(rows)
     if waits is not None:
         lines += textwrap.wrap(waits_line(waits), WIDTH, subsequent_indent="  ")
@@ -343,9 +345,13 @@ def _heading(rows: list[Mapping[str, Any]]) -> str:
     return f"{latencies:{NAME_WIDTH}} {'':5} {' '.join(cells)}"
 
 
-def _table_rows(name: str, directions: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+def _table_rows(
+    name: str, directions: Mapping[str, Mapping[str, Any]], final: bool
+) -> Iterator[str]:
     for direction, part in directions.items():
-        cells = [_fixed(part["iops"], 1).rjust(10), _mib(part["bw_bytes"]).rjust(8)]
+        # a report that is not final divides I/Os that were counted late by an earlier run time
+        rates = (part["iops"], part["bw_bytes"]) if final else (None, None)
+        cells = [_fixed(rates[0], 1).rjust(10), _mib(rates[1]).rjust(8)]
         if "percentiles" in part:
             cells += [latency(value).rjust(7) for value in _latencies(part)]
         line = f"{cut(name, NAME_WIDTH):{NAME_WIDTH}} {direction:5} {' '.join(cells)}"

@@ -245,6 +245,17 @@ class FrameBuilder:
             probe=probe,
             nvme=raw.nvme,
         )
+        return self._over_both(frame, raw, previous, ipi_before)
+
+    def _over_both(
+        self,
+        frame: Frame,
+        raw: RawSample,
+        previous: KernelSample | None,
+        ipi_before: KernelSample | None,
+    ) -> Frame:
+        """``frame`` with the kernel's figures since ``previous``, and those over fio's interval."""
+        fio = frame.fio
         began, self._fio_kernel = self._fio_kernel, self._kernel_at_fio(raw, fio)
         over_fio = began if fio is not None and raw.kernel is not None and began else previous
         sent = self._sent.feed(raw, _seconds(raw.kernel, over_fio)) if fio is not None else None
