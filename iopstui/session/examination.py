@@ -11,10 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from iopstui.linux.activity.disk_use import DiskUseReader
 from iopstui.linux.counters.sampler import KernelSampler
 from iopstui.linux.devices.usage.mounts import distinct_file_systems
-from iopstui.linux.machine.conditions import ConditionsFiles
 from iopstui.linux.process.clock import Clock
 from iopstui.linux.roots import Roots
 from iopstui.model.answer.judge import Seen
@@ -26,6 +24,8 @@ from iopstui.model.findings.diagnosis import diagnose
 from iopstui.model.findings.evidence import Evidence
 from iopstui.model.metrics.frame import Frame, FrameBuilder
 from iopstui.model.samples import RawSample
+from iopstui.session.tick.conditions import ConditionsReader
+from iopstui.session.tick.disk_use import UseWatch
 
 if TYPE_CHECKING:
     from iopstui.linux.probe.bpf_probe import BpfProbe
@@ -55,7 +55,8 @@ class Examination:
             self.roots, target.tree, (), shares=distinct_file_systems(target.shares, self.roots)
         )
         builder = FrameBuilder(opened=target.opened, links=target.links)
-        users, conditions = DiskUseReader(self.roots), ConditionsFiles(self.roots)
+        # both may hang on a disk that does not answer
+        users, conditions = UseWatch(self.roots, eager=True), ConditionsReader(self.roots)
         probe = self._probe(clock)
         try:
             start = time.monotonic()
@@ -65,16 +66,21 @@ class Examination:
                     0, INTERVAL_S, probe=probe.take() if probe is not None else None,
                 )  # fmt: skip
                 frame = builder.feed(raw)
-                use = users.read(frame.t, self.devices, tasks=True)
-                self._conditions = conditions.read(self.devices, target.tree, frame.t)
+                use = users.take()
+                users.ask(frame.t, self.devices, tasks=True)
+                self._conditions = conditions.take() or self._conditions
+                conditions.ask(frame.t, self.devices, target.tree)
                 if number:
                     self.frames.append(frame)
                     self.uses += [use] if use is not None else []
+                    probe = self._without_costly_probe(probe, frame)
                     yield number
                 if number < count:
                     meanwhile(start + (number + 1) * INTERVAL_S)
         finally:
             sampler.close()
+            users.close()
+            conditions.close()
             if probe is not None:
                 probe.close()
 
@@ -98,6 +104,14 @@ class Examination:
             mean_use(self.uses),
             diagnose(evidence) if self.frames else (),
         )
+
+    def _without_costly_probe(self, probe: BpfProbe | None, frame: Frame) -> BpfProbe | None:
+        """End the probe on a disk that does so much that counting would cost it something."""
+        if probe is None or sum(one.ios_s or 0.0 for one in frame.disks.values()) < MAX_PROBED_IOPS:
+            return probe
+        probe.close()
+        self.no_probe = "percentiles: not measured above 100,000 I/Os per second"
+        return None
 
     def _probe(self, clock: Clock) -> BpfProbe | None:
         if not self.target.tree:

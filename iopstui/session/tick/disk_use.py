@@ -28,9 +28,11 @@ TASKS_EVERY = 4
 
 
 class UseWatch:
-    """For one thread, which never blocks. Nothing is read before it is asked for."""
+    """For one thread, which never blocks. Nothing is read before it is asked for. ``eager``: read
+    every second, whatever it costs."""
 
-    def __init__(self, roots: Roots) -> None:
+    def __init__(self, roots: Roots, eager: bool = False) -> None:
+        self._eager = eager
         self._roots = roots
         self._reader: DiskUseReader | None = None
         self._thread: threading.Thread | None = None
@@ -46,7 +48,7 @@ class UseWatch:
         if self._closed or busy or t < self._due_at:
             return
         self._due_at = t + MIN_INTERVAL_S * 0.9
-        if t - self._asked_at > PAUSE_S:
+        if self._eager or t - self._asked_at > PAUSE_S:
             self._readings = 0
         self._asked_at, self._readings = t, self._readings + 1
         tasks = tasks and (self._readings <= QUICK_READINGS or not self._readings % TASKS_EVERY)
