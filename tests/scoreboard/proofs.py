@@ -49,6 +49,16 @@ def inside(effect: Effect) -> str:
     return ""
 
 
+def queued(least: float) -> Proof:
+    """In the last run, so many requests are in the disk at a time."""
+
+    def proof(effect: Effect) -> str:
+        held = effect.last.in_flight
+        return "" if held >= least else f"only {held:.1f} requests are in the disk at a time"
+
+    return proof
+
+
 def outside(effect: Effect) -> str:
     """In the last run, most of what fio has in flight waits before the disk."""
     run = effect.last

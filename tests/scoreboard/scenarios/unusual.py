@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import loads
 from devices import encrypted, ext4, failing_for, linear, loop, loop_on, null
-from proofs import PSI, every, rate, worked
+from proofs import PSI, every, queued, rate, worked
 from quiet import TRUTHS
 from scenario import HERE, LAB, Scenario
 from settings import blkio, queue
@@ -77,7 +77,7 @@ OTHER = (
     Scenario("both-limited", HERE, "four tags, and a limit that is not reached",
              queue(blkio(loop(), "read_iops", "1000000"), nr_requests=4),
              {"iodepth": 16, "bs": "64k"}, {"tags": ()}, SMALL_QUEUE, never=("io.max", "blkio"),
-             seconds=10, proof=worked(100)),
+             seconds=10, proof=every(worked(100), queued(2))),
     Scenario("limited-beside-others", HERE, "300 reads/s for the job, beside another program",
              blkio(loop(), "read_iops", "300"), {"iodepth": 8}, {"above": ("300",)},
              OTHERS | {"cap"}, seconds=11, beside=(loads.fio(rate_iops=100),),
