@@ -50,6 +50,7 @@ PASSING_LAYERS = ("LVM", "dm-multipath")
 """Layers that hold no I/O themselves."""
 BLOCKED_PERCENT = 30.0
 """Jobs that wait in io_submit for so much of the time submit as if they were synchronous."""
+OVER_LIMIT = 1.1
 COST_ADVICE = "see io.cost.qos and io.weight of the cgroup"
 GAIN_FACTOR = 1.15
 BUSY_JOB_PERCENT = 60.0
@@ -110,7 +111,7 @@ def _waits_for_limit(
         "above",
         f"{fmean(waiting):.1f} of {fmean(waits.ios for waits in waits_by_frame):.1f} I/Os in "
         f"flight wait {location}: {io_limit.file} of the cgroup {io_limit.group} allows "
-        f"{io_limit.kind}={io_limit.value} on {name} ({_rate_text(io_limit, rate)} now)",
+        f"{io_limit.kind}={io_limit.value} on {name} ({_now_text(io_limit, rate)})",
         _advice_to_lift(name, io_limit, evidence),
     )
 
@@ -241,12 +242,11 @@ def _limited_rate(disk: DiskRates, kind: str) -> float | None:
     }.get(kind)  # fmt: skip
 
 
-def _rate_text(limit: IoLimit, rate: float) -> str:
-    return (
-        f"{units.size(rate)}/s"
-        if limit.kind in (READ_BYTES, WRITE_BYTES)
-        else f"{units.number(rate)}/s"
-    )
+def _now_text(limit: IoLimit, rate: float) -> str:
+    """What the device does now; more than the limit is with I/O of others."""
+    of_bytes = limit.kind in (READ_BYTES, WRITE_BYTES)
+    text = f"{units.size(rate) if of_bytes else units.number(rate)}/s now"
+    return f"{text}, with other programs'" if rate > OVER_LIMIT * limit.value else text
 
 
 def _cost_wait_percent(evidence: Evidence) -> float | None:

@@ -57,6 +57,14 @@ def test_a_limit_of_the_own_cgroup_is_named() -> None:
     assert found.advice == "lift it: echo '254:0 riops=max' > /sys/fs/cgroup/work/io.max"
 
 
+def test_more_than_a_limit_allows_is_with_others_io() -> None:
+    limit = replace(LIMIT, value=700)
+    states = {"vda": DeviceState(limits=(limit,))}
+    assert "riops=700 on vda (1.00k/s now, with other programs')" in (
+        fired(waits_above_device(waiting(states=states))).text
+    )
+
+
 @pytest.mark.parametrize("place", ["unsent", "cache", "unknown"])
 def test_ios_that_were_not_sent_to_a_disk_do_not_wait_for_its_limit(place: str) -> None:
     """A neighbour in the same cgroup reaches it."""
