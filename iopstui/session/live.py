@@ -99,7 +99,9 @@ class LiveSession:
             sampling.on_screen,
         )  # fmt: skip
         self._tunable_changes = TunableChanges(context, self._sampling, knobs)
-        self._alternation = TunableAlternation(context, self._tunable_changes)
+        self._alternation = TunableAlternation(
+            context, self._tunable_changes, self._sampling.findings
+        )
         self._runs = LazyRuns(
             context,
             self._sampling,

@@ -6,6 +6,7 @@ from __future__ import annotations
 from iopstui import events
 from iopstui.model.findings.alternation import SPAN_S, SPANS, Alternation
 from iopstui.session.tick.context import Context
+from iopstui.session.tick.findings import FindingTracker
 from iopstui.session.tunable_changes import TunableChanges
 
 
@@ -13,8 +14,9 @@ class TunableAlternation:
     """Used in the session's thread. ``start`` begins, ``follow`` takes the next step when it is
     due, ``stop`` ends it early."""
 
-    def __init__(self, context: Context, changes: TunableChanges) -> None:
+    def __init__(self, context: Context, changes: TunableChanges, tracker: FindingTracker) -> None:
         self._context = context
+        self._tracker = tracker
         self._changes = changes
         self._active: Alternation | None = None
         self._listens = False
@@ -66,6 +68,8 @@ class TunableAlternation:
         if finding is None:
             context.notice("warning", f"{active.name}: too few whole seconds to compare")
             return
+        # the last change alone would be reported in its place
+        self._tracker.forget_tunable_change()
         context.emit(events.FindingReported(context.now(), finding))
         context.notice("info", finding.text)
 

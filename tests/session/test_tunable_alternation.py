@@ -10,6 +10,7 @@ from test_tunable_changes import Turns
 
 from iopstui import events
 from iopstui.model.findings.alternation import SPAN_S, SPANS, Alternation
+from iopstui.session.tick.findings import FindingTracker
 from iopstui.session.tunable_alternation import TunableAlternation
 
 
@@ -21,7 +22,9 @@ class Clocked:
         self.context = self.turns.context
         self.t = 10.0
         monkeypatch.setattr(self.context, "now", lambda: self.t)
-        self.all = TunableAlternation(self.context, self.turns.knobs)
+        self.tracker = FindingTracker()
+        self.tracker.note_tunable_change(self.t, "sda, sdb", "rq_affinity", "1", "2")
+        self.all = TunableAlternation(self.context, self.turns.knobs, self.tracker)
         self.turns.knobs.change("rq_affinity", "2")
 
     @property
@@ -56,6 +59,7 @@ def test_it_goes_back_and_forth_and_says_the_difference(clocked: Clocked) -> Non
     (text,) = clocked.findings()
     assert "+10." in text and "95 % confidence" in text and "no difference" not in text
     assert clocked.value == "2", "as it was before"
+    assert clocked.tracker._change is None, "its last change is not reported alone as well"
 
 
 def test_a_difference_within_the_spread_is_none() -> None:
@@ -65,7 +69,7 @@ def test_a_difference_within_the_spread_is_none() -> None:
         for second in range(1, 4):
             alternation.add(frame(10.0 * span + 1 + second, fio(iops)))
     text = fired(alternation.finding([device()])).text
-    assert "so no difference is shown" in text and "64 and 256 on vda" in text
+    assert "no difference is shown" in text and "nr_requests 256 instead of 64 on vda" in text
 
 
 @pytest.mark.parametrize("flags", [frozenset[str](), frozenset({"PARTIAL", "HANDOVER"})])

@@ -63,10 +63,11 @@ class Alternation:
         after = [frame for span in self._spans[1::2] for frame in span]
         change = TunableChange(self._began, self.device, self.name, first, second)
         text = (
-            f"{self.name} {first} and {second} on {self.device} in turn, {SPANS // 2} times "
-            f"{SPAN_S:.0f} s each: {effect_text(change, before, after, devices)}; IOPS "
-            f"{units.number(fio_iops(before))} with {first}, {units.number(fio_iops(after))} with "
-            f"{second}: {_difference_text(compare_paired(iops[::2], iops[1::2]))}"
+            f"{self.name} {second} instead of {first} on {self.device}: IOPS "
+            f"{_difference_text(compare_paired(iops[::2], iops[1::2]))}, "
+            f"{units.number(fio_iops(before))} → {units.number(fio_iops(after))}; "
+            f"{effect_text(change, before, after, devices)} (in turn, {SPANS // 2} times "
+            f"{SPAN_S:.0f} s each)"
         )
         advice = "for a closer look compare them in more pairs: c"
         return Finding("moved", text, advice)
@@ -77,4 +78,4 @@ def _difference_text(difference: Difference | None) -> str:
         return "they cannot be compared"
     low, mean, high = (100 * d for d in (difference.low, difference.mean, difference.high))
     interval = f"{mean:+.1f} % ({low:+.1f} to {high:+.1f} % with 95 % confidence)"
-    return interval if difference.shown else f"{interval}, so no difference is shown"
+    return interval if difference.shown else f"{interval}: no difference is shown"

@@ -144,6 +144,11 @@ class FindingTracker:
             self._changed_at = self._change.t
         self._change = TunableChange(t, device, name, before, now)
 
+    def forget_tunable_change(self) -> None:
+        """What the last change of a tunable moved is reported already."""
+        if self._change is not None:
+            self._changed_at, self._change = self._change.t, None
+
     def feed(
         self, frame: Frame, devices: Sequence[BlockDevice], tree: Sequence[BlockDevice] = ()
     ) -> Iterator[Finding]:
