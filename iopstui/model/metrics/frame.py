@@ -257,7 +257,11 @@ class FrameBuilder:
         """``frame`` with the kernel's figures since ``previous``, and those over fio's interval."""
         fio = frame.fio
         began, self._fio_kernel = self._fio_kernel, self._kernel_at_fio(raw, fio)
-        over_fio = began if fio is not None and raw.kernel is not None and began else previous
+        over_fio = previous
+        if fio is not None and raw.kernel is not None and began is not None:
+            # before a run's first document another program may have done the first I/O
+            readings = [each for each in (previous, began) if each is not None]
+            over_fio = min(readings, key=lambda each: _distance(raw.kernel, each, fio.seconds))
         sent = self._sent.feed(raw, _seconds(raw.kernel, over_fio)) if fio is not None else None
         if not raw.step and (_seconds(raw.kernel, previous) or inf) < SHORT_SHARE * raw.interval_s:
             frame = replace(frame, flags=frame.flags | {PARTIAL})
@@ -431,6 +435,10 @@ def _seconds(current: KernelSample | None, previous: KernelSample | None) -> flo
     if current is None or previous is None:
         return None
     return (current.monotonic_ns - previous.monotonic_ns) / 1e9
+
+
+def _distance(current: KernelSample | None, previous: KernelSample, seconds: float | None) -> float:
+    return abs((_seconds(current, previous) or 0.0) - (seconds or 0.0))
 
 
 def _marked(frame: Frame) -> Frame:
