@@ -40,10 +40,11 @@ class Answer:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What makes it news: figures alone do not, and neither do two ways to be well."""
+        """What makes it news: figures alone do not, and neither do two ways to be well. Who does it
+        is news once it is known."""
         if self.state == GOOD:
             return self.state, self.verdict
-        return self.state, self.verdict, self.disk, self.rule
+        return self.state, self.verdict, self.disk, self.rule, "who" if self.who else ""
 
 
 @dataclass

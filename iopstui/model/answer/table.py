@@ -428,8 +428,8 @@ def _about_users(s: Situation) -> str:
         queue = s.devices[s.disk].queue if s.disk in s.devices else None
         name = "hog-bfq" if queue is not None and queue.scheduler == "bfq" else "hog"
         return NEXT[name].format(s.shares[0].pid)
-    as_root = s.use is not None and s.use.as_root
-    return NEXT["many" if as_root else "who"].format(s.disk)
+    may_see_all = s.use is None or s.use.as_root
+    return NEXT["many" if may_see_all else "who"].format(s.disk)
 
 
 def _tasks_wait(s: Situation) -> bool:

@@ -8,7 +8,7 @@ from watch_frames import frame, rates
 
 from iopstui.model.answer.answer import GOOD, WAITS, WARNING, Answer, AnswerTotal
 from iopstui.model.answer.tracker import AGAIN_S, AnswerTracker
-from iopstui.model.answer.use import DiskUse
+from iopstui.model.answer.use import DiskUse, DiskUser
 from iopstui.model.block.target import DEVICE, DeviceLinks, Target
 from iopstui.model.findings.conditions import Conditions
 from iopstui.model.rates import DiskRates
@@ -32,6 +32,15 @@ def test_an_answer_is_given_when_it_changes_and_not_each_second() -> None:
     told = answers([QUIET] * 10 + [HOG] * 10)
     assert [one.state for one in told][-1] == WARNING
     assert [one.rule for one in told].count("queue") <= 10 / AGAIN_S
+
+
+def test_who_does_it_is_news_once_it_is_known() -> None:
+    tracker = AnswerTracker(TARGET)
+    assert [one.who for one in answers([HOG] * 3, tracker)] == [""]
+    hog = DiskUser(965, "fio", write_s=3e7, devices=frozenset({"vda"}))
+    tracker.note_use(DiskUse(4.0, 1.0, (hog,), disks={"vda": (0.0, 3e7, 32.0)}))
+    now = tracker.feed(frame(4.0, {"vda": HOG}), {}, Conditions(), ())
+    assert now is not None and now.who == "fio (965) does all of its bytes"
 
 
 def test_a_burst_of_a_second_is_no_news() -> None:
