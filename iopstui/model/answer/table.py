@@ -265,9 +265,11 @@ def slower_than_usual(s: Situation) -> Answer | None:
     """The disk takes much longer than it does at such a load."""
     if s.times_usual is None or s.times_usual < MUCH_SLOWER or (s.mean_ms or 0.0) < SLOWER_MS:
         return None
+    if s.in_flight < IN_USE:
+        return None  # a few requests say little of a disk
     return Answer(
         s.disk, "usual", WARNING, f"{s.disk} answers slower than usual: {_mean(s)}{_usual(s)}",
-        WAITS if s.in_flight >= IN_USE else NOTHING, _who(s), NEXT["slow"].format(s.disk),
+        WAITS, _who(s), NEXT["slow"].format(s.disk),
     )  # fmt: skip
 
 

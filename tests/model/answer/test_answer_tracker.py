@@ -62,10 +62,12 @@ def test_a_reading_over_a_long_pause_is_of_another_time() -> None:
 
 
 def test_a_disk_is_compared_with_its_own_past_at_this_load() -> None:
-    slow = replace(QUIET, r_await=9.0)
+    slow = replace(QUIET, r_await=9.0, aqu_sz=1.5)
+    few = replace(QUIET, r_await=9.0, aqu_sz=0.4)
     assert "median" not in answers([QUIET] * 60 + [slow] * 10)[-1].text, "too short a past"
     last = answers([QUIET] * 200 + [slow] * 10)[-1]
     assert last.text.startswith("vda answers slower than usual: ")
+    assert answers([QUIET] * 200 + [few] * 10)[-1].state == GOOD
     assert "9× its median at this load (last 3 min)" in last.text
 
 
