@@ -388,7 +388,7 @@ class Handovers:
             handover = self._next
         if handover is None or handover.state == PREPARING:
             return None
-        if failed and handover.state in (LAYING_OUT, WAITING):
+        if failed and handover.state != TAKING_OVER:
             self.drop()
             return None
         if handover.state == WAITING:

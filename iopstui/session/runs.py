@@ -459,7 +459,7 @@ class Runs:
         self._mark = handover.request.mark
         self._adopt(handover.request, run)
         self._preparation.announce_writes(run.prepared)
-        run.hold = False
+        run.replace(before)
         self._start_signal = None
         self._awaiting_jobs = run.phase == RUN and not works
         self._stall_timeouts.begin_phase()

@@ -285,6 +285,14 @@ def test_an_old_one_that_ends_by_itself_is_followed_at_once_unless_it_failed(
     assert (handover is None) == failed and run.calls == (["kill"] if failed else ["go"])
 
 
+@pytest.mark.parametrize("state", [STARTED, TAKING_OVER])
+def test_after_a_failure_only_a_run_that_works_already_goes_on(state: str, stage: Stage) -> None:
+    run = stage.request(until=state)
+    handover = stage.all.active_ended(failed=True)
+    assert (handover is not None) == (state == TAKING_OVER)
+    assert ("kill" in run.calls) == (state == STARTED)
+
+
 def test_an_old_one_that_does_not_report_is_stopped_first(stage: Stage) -> None:
     run = stage.request()
     stage.now_ns += 1 * SECOND

@@ -22,6 +22,10 @@ class DeviceWatch:
         self._before: tuple[int, int, int, int] | None = None
         self._empty = 0
 
+    def follow(self, earlier: DeviceWatch) -> None:
+        """Go on from the watch of a run that this one replaces: what was there then is missed."""
+        self._seen |= earlier._seen
+
     def feed(self, raw: RawSample) -> str:
         """Why this run is worth nothing any more, in one sentence; "" while all is well."""
         return self._vanished(raw) or self._moves_nothing(raw.fio)

@@ -341,6 +341,11 @@ class FioRun:
             if self.failure and self.phase == RUN:
                 self.stop()
 
+    def replace(self, before: FioRun) -> None:
+        """This run is watched in place of the one ``before`` from now on."""
+        self.hold = False
+        self._watch.follow(before._watch)
+
     def check_space(self) -> None:
         """End the run as failed if its files grow beyond the planned size."""
         if self._process is not None and not self.failure:

@@ -66,3 +66,10 @@ def test_submissions_without_bytes_may_be_a_full_queue_once() -> None:
 
 def test_counters_that_begin_anew_after_a_ramp() -> None:
     assert words(raw(status(9000, 9000, 9000)), raw(status(100, 100, 100))) == ["", ""]
+
+
+def test_a_device_that_vanishes_between_two_runs_that_replace_one_another() -> None:
+    before, now = DeviceWatch(["vdb"]), DeviceWatch(["vdb"])
+    before.feed(raw(disks=kernel("vdb")))
+    now.follow(before)
+    assert "vdb has disappeared" in now.feed(raw(disks=kernel()))
