@@ -120,6 +120,8 @@ def rows(measurement: Measurement, recording: Path) -> Iterator[Row]:
 
 
 def _part(waits: Waits, part: str) -> float | None:
+    if part == ABOVE and waits.above is not None:
+        return waits.above + waits.cache  # the trace does not see the page cache
     if part in (IOS, CPU, ABOVE, QUEUE, DEVICE):
         value: float | None = getattr(waits, part)
         return value
