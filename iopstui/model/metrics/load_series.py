@@ -7,7 +7,7 @@ by itself (``thinktime``, ``verify``) is not judged.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -17,6 +17,8 @@ from iopstui.model.metrics.statistics.steadiness import Steadiness, steadiness
 
 MIN_SHARE = 0.05
 """A section with less than this share of the I/Os does not make a stage."""
+MIN_IOS = 20
+"""Rounds of fewer I/Os differ by single ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,16 +27,6 @@ class _Interval:
     ios: float
     sections: tuple[JobInterval, ...] = ()
     holds: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class _Span:
-    """The intervals between a section's first and last I/O, by index."""
-
-    first: int
-    last: int
-    name: str
-    changing: str
 
 
 class LoadSeries:
@@ -69,46 +61,62 @@ class LoadSeries:
     def stages(self) -> list[Steadiness]:
         """Whether each stage was steady. Without one that is long enough there is one result,
         which says why."""
-        spans = list(self._spans())
-        bounds = self._bounds(spans)
+        bounds = self._bounds()
         results = []
         for first, end in pairwise(bounds):
-            # the interval in which a stage begins is partly of the one before
-            at_work = [span for span in spans if span.first < end and span.last >= first]
-            part = _pairs(self._intervals[first:end])
-            changing = next((span.changing for span in at_work if span.changing), "")
-            names = tuple(dict.fromkeys(span.name for span in at_work))
-            result = Steadiness(None, changing=changing) if changing else steadiness(part)
-            results.append(replace(result, sections=names if len(bounds) > 2 else ()))
+            intervals = self._intervals[first:end]
+            working = _at_work(intervals)
+            changing = next((section.changing for section in working if section.changing), "")
+            found = (
+                Steadiness(None, changing=changing) if changing else steadiness(_pairs(intervals))
+            )
+            if found.mean * found.round_s < MIN_IOS:
+                found = Steadiness(None, changing=changing)
+            names = tuple(dict.fromkeys(section.name for section in working))
+            results.append(replace(found, sections=names if len(bounds) > 2 else ()))
         judged = [result for result in results if result.steady is not None]
         whys = [result for result in results if result.changing]
         return judged or whys[:1] or [Steadiness(None)]
 
-    def _spans(self) -> Iterator[_Span]:
-        """The sections that matter."""
+    def _bounds(self) -> list[int]:
+        """Where stages begin, and the end of the last one: the intervals in which a section with a
+        part of the load begins or ends are stages of their own, partly of the one before."""
         rows: dict[int, list[int]] = {}
         for number, interval in enumerate(self._intervals):
             for section in interval.sections:
                 if section.ios or section.bytes:
                     rows.setdefault(section.index, []).append(number)
+        first = min((numbers[0] for numbers in rows.values()), default=0)
+        last = max((numbers[-1] for numbers in rows.values()), default=0)
+        bounds = {0, len(self._intervals)}
         for index, numbers in rows.items():
-            first, last = numbers[0], numbers[-1]
-            intervals = self._intervals[first : last + 1]
-            own = [s for i in intervals for s in i.sections if s.index == index]
-            if sum(s.ios for s in own) >= MIN_SHARE * sum(i.ios for i in intervals):
-                yield _Span(first, last, own[-1].name, own[-1].changing)
+            begins, ends = numbers[0], numbers[-1]
+            if (
+                begins > first
+                and _share(self._intervals[min(begins + 1, ends)], index) >= MIN_SHARE
+            ):
+                bounds |= {begins, begins + 1}
+            if ends < last and _share(self._intervals[max(ends - 1, begins)], index) >= MIN_SHARE:
+                bounds |= {ends, ends + 1}
+        return sorted(bounds)
 
-    def _bounds(self, spans: Sequence[_Span]) -> list[int]:
-        """Where stages begin, and the end of the last one."""
-        ends = {0, len(self._intervals)}
-        first = min((span.first for span in spans), default=0)
-        last = max((span.last for span in spans), default=0)
-        for span in spans:
-            if span.first > first:
-                ends |= {span.first, span.first + 1}
-            if span.last < last:
-                ends |= {span.last, span.last + 1}
-        return sorted(ends)
+
+def _share(interval: _Interval, index: int) -> float:
+    """The share of a section's I/Os in an interval."""
+    own = sum(section.ios for section in interval.sections if section.index == index)
+    return own / interval.ios if interval.ios else 0.0
+
+
+def _at_work(intervals: Sequence[_Interval]) -> list[JobInterval]:
+    """The sections with a part of the load of these intervals."""
+    ios: dict[int, int] = {}
+    sections: dict[int, JobInterval] = {}
+    for interval in intervals:
+        for section in interval.sections:
+            ios[section.index] = ios.get(section.index, 0) + section.ios
+            sections[section.index] = section
+    total = sum(ios.values())
+    return [sections[i] for i, count in sorted(ios.items()) if count and count >= MIN_SHARE * total]
 
 
 def _pairs(intervals: Sequence[_Interval]) -> list[tuple[float, float]]:

@@ -67,6 +67,17 @@ def test_a_section_with_few_ios_makes_no_stage() -> None:
     assert only.steady is True and only.sections == ()
 
 
+def test_a_stage_with_few_ios_ends_the_one_before_and_is_not_judged() -> None:
+    slow = [frame(NONE | {"b": 2})] * 8
+    (only,) = series([*FIRST, frame({"a": 900, "b": 1}), *slow]).stages()
+    assert only.sections == ("a",) and only.steady is True
+
+
+def test_what_goes_on_slowly_is_no_part_of_the_stage_before() -> None:
+    (only,) = series([frame({"a": 3000, "b": 2})] * 6 + [frame(NONE | {"b": 2})] * 6).stages()
+    assert only.sections == ("a",) and only.steady is True
+
+
 def test_rows_that_do_not_hold_are_left_out() -> None:
     wrong = frame(NONE | {"a": 9000}, PARTIAL, FINAL)
     (only,) = series([*FIRST, wrong]).stages()
