@@ -75,7 +75,9 @@ def test_a_process(waits: ProcessWaits, text: str) -> None:
     ("futex_wait_queue", False, LOCK), ("ep_poll", False, "event"),
     ("rpc_wait_bit_killable", True, "server"), ("", True, UNKNOWN_WAIT),
     ("read_events", False, DISK), ("balance_dirty_pages", True, DISK),
-    ("io_cqring_wait", False, "event"), ("mem_cgroup_handle_over_high", True, "memory"),
+    ("io_cqring_wait", False, "event"), ("snd_audio_wait", False, "event"),
+    ("kswapd", False, "event"), ("do_wait", False, "child"),
+    ("mem_cgroup_handle_over_high", True, "memory"),
 ])  # fmt: skip
 def test_what_a_kernel_function_waits_for(place: str, blocked: bool, kind: str) -> None:
     assert place_kind(place, blocked) == kind

@@ -33,7 +33,6 @@ MANY = 500
 COMMAND_WIDTH = 48
 PAGE = os.sysconf("SC_PAGESIZE")
 RING_PLACE = "io_cqring_wait"
-RING_FILE = "anon_inode:[io_uring]"
 _SLEEPS, _BLOCKED = b"S", b"D"
 _FLAGS, _KERNEL_THREAD = 6, 0x00200000
 

@@ -13,13 +13,14 @@ MIN_PERCENT = 10.0
 WAITS_PERCENT = 30.0
 """A process that waits so much of its time waits for something that matters."""
 
+ASYNCHRONOUS = "read_events"
 _PLACES: tuple[tuple[str, str], ...] = (
     (r"nfs|rpc_|cifs|smb|ceph|p9_|request_wait_answer|fuse", SERVER),
     (r"shrink|reclaim|mem_cgroup|oom|kswapd|congestion", MEMORY),
     (r"futex|rwsem|mutex|percpu_down|rt_mutex|flock|posix_lock|locks_lock", LOCK),
     (r"^do_wait|^wait4|^kernel_wait4", CHILD),
     (r"io_schedule|folio_wait|wait_on_page|wait_on_buffer|filemap|blk_|bio_|dio|iomap|jbd2|"
-     r"do_get_write_access|wait_transaction|ext4|xfs|xlog|xlog_|btrfs|f2fs|rq_qos|wbt_|md_|raid|"
+     r"do_get_write_access|wait_transaction|ext4|xfs|xlog|btrfs|f2fs|rq_qos|wbt_|md_|raid|"
      r"read_events|balance_dirty|swap|dm_|loop|sync_inodes|writeback|submit_|zfs|zio|cv_wait|"
      r"bdev|__bread|d_alloc_parallel|lock_extent", DISK),
 )  # fmt: skip
@@ -27,10 +28,12 @@ _PLACES: tuple[tuple[str, str], ...] = (
 
 def place_kind(place: str, blocked: bool) -> str:
     """Which of this module's kinds of waits a kernel function belongs to. ``blocked``: state D,
-    which is I/O unless the name says another thing."""
+    which is I/O unless the name says another thing; other tasks wait for a disk only for their
+    asynchronous I/O (io_getevents)."""
     for pattern, kind in _PLACES:
         if re.search(pattern, place):
-            return kind
+            asleep = not blocked and kind in (DISK, MEMORY) and place != ASYNCHRONOUS
+            return EVENT if asleep else kind
     if blocked:
         return UNKNOWN_WAIT if not place else DISK
     return EVENT
