@@ -103,14 +103,9 @@ class LiveSession:
             context, self._tunable_changes, self._sampling.findings
         )
         self._runs = LazyRuns(
-            context,
-            self._sampling,
-            self._current,
-            self._tunable_changes,
-            self._own_cpus,
-            job_target,
-            policy,
-        )
+            context, self._sampling, self._current, self._tunable_changes, self._own_cpus,
+            job_target, policy,
+        )  # fmt: skip
 
     # -- called from any thread
 

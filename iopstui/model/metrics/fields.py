@@ -513,6 +513,7 @@ def _job_fields() -> Iterator[Field]:
         ("cpu_wait", "%", "share of the interval in which it was ready to run and had no CPU"),
         ("nice", "", "its nice value (-20 to 19)"),
         ("policy", "", "its scheduling policy (0: SCHED_OTHER, 5: SCHED_IDLE)"),
+        ("state", "", "its state in the kernel: R runs, S sleeps, D waits for I/O or a lock"),
         ("workers_wait", "%", "the same of its workers (io_uring's) added up; null if it has none"),
     ):
         yield Field(("jobs", ANY, name), f"job {name}", unit, "/proc/PID/stat", meaning)
