@@ -33,6 +33,9 @@ SLOW_MS = {"disk": 20.0, "flash": 2.0, "unknown": 5.0}
 """With a queue, requests that take longer wait for it: about 10 times what one alone takes."""
 VERY_DEEP_FACTOR = 0.2
 """With so many in flight, most of a shorter time is waiting, too."""
+QUEUE_FACTOR, QUEUED_MS = 4.0, 0.5
+"""With so many in flight they wait, too, if they take so many times as long as alone, and at least
+so long."""
 VERY_SLOW_FACTOR = 4.0
 """Without a queue a device that takes so many times as long as that is slow itself."""
 TRANSFER_BYTES_S = 200 << 20
@@ -209,8 +212,24 @@ class Situation:
         least_ms = self.slow_ms
         if in_flight >= VERY_DEEP_QUEUE:
             least_ms -= (1 - VERY_DEEP_FACTOR) * SLOW_MS[self.kind]
+            if self.alone_ms is not None and mean_ms >= QUEUE_FACTOR * self.alone_ms:
+                least_ms = min(least_ms, QUEUED_MS)
         rests = rates.util is not None and rates.util < BUSY_UTIL
         return in_flight >= DEEP_QUEUE and mean_ms >= least_ms and not rests
+
+    @cached_property
+    def alone_ms(self) -> float | None:
+        """How long a request takes without the queue before the device: as the probe measured it,
+        else the mean since boot."""
+        ios = waited_ns = 0.0
+        for frame in self.frames:
+            stats = frame.probe.combined([self.disk]) if frame.probe is not None else None
+            if stats is not None and stats.device.mean_ns is not None:
+                ios += stats.device.ios
+                waited_ns += stats.device.ios * stats.device.mean_ns
+        if ios >= MIN_REQUESTS:
+            return waited_ns / ios / 1e6
+        return self.use.boot_ms.get(self.disk) if self.use is not None else None
 
     def _is_slow_alone(self, rates: DiskRates) -> bool:
         in_flight, ios_s, mean_ms = self._waited(rates)

@@ -192,6 +192,13 @@ def test_bursts_of_write_back_between_which_the_disk_rests_are_no_queue() -> Non
     assert first([mixed] * 5, use(write_back=1e9), 5.0).state == GOOD, "slow are the kernel's alone"
 
 
+def test_a_fast_disk_s_queue_is_known_by_what_a_request_takes_alone() -> None:
+    queued = replace(rates(16000, 16000, 0), r_await=0.94, w_await=0.94, aqu_sz=30.0, util=100.0)
+    assert first([queued] * 5, use(write_back=0.0)).state == GOOD, "it may be as fast as it is"
+    assert first([queued] * 5, use(write_back=0.0, boot_ms={"vda": 0.15})).rule == "queue"
+    assert first([queued] * 5, use(write_back=0.0, boot_ms={"vda": 0.6})).state == GOOD
+
+
 def test_too_short_unsteady_and_gone() -> None:
     assert first([HOG] * 2).verdict == UNKNOWN
     assert first([HOG, IDLE] * 5).rule == "unsteady"
