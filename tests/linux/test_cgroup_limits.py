@@ -42,6 +42,16 @@ def test_version_2(
     assert reached(tmp_path, files, later, monkeypatch) == expected
 
 
+def test_limits_of_groups_outside_a_container_cannot_be_seen(tmp_path: Path) -> None:
+    top = tmp_path / "sys/fs/cgroup"
+    top.mkdir(parents=True)
+    (top / "cgroup.controllers").write_text("io")
+    limits = ReachedLimits(Roots.under(tmp_path))
+    assert not limits.outer_groups
+    (top / "cgroup.type").write_text("domain")
+    assert limits.outer_groups
+
+
 def test_version_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = {
         "blkio/work/blkio.throttle.write_bps_device": f"254:0 {4 << 20}",

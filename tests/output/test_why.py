@@ -11,10 +11,13 @@ from watch_frames import frame, rates
 from iopstui.cli.program import main
 from iopstui.errors import EXIT_USAGE
 from iopstui.model.answer.answer import NOTHING, WAITS
+from iopstui.model.answer.evidence import excluded, not_seen
 from iopstui.model.answer.judge import Seen, judge
 from iopstui.model.answer.process import DISK, LOCK, UNKNOWN_WAIT, ProcessWaits, place_kind
 from iopstui.model.answer.use import DiskUse
 from iopstui.model.block.target import DEVICE, DeviceLinks, TargetPath, combine_targets
+from iopstui.model.metrics.frame import CpuFrame
+from iopstui.model.rates import CpuLoad
 from iopstui.output.pages.why import Report, why_json, why_lines
 
 HOG = replace(rates(4000, 4000, 4), aqu_sz=32.0, util=100.0)
@@ -41,6 +44,22 @@ def test_all_disks_at_fault_are_named_and_the_idle_ones_in_a_line() -> None:
     evidence = [line for line in lines[3:] if not line.strip().startswith(("excluded", "not seen",
                                                                            "next"))]  # fmt: skip
     assert len(evidence) <= 5 and lines[-1].startswith("  next: ")
+
+
+def test_only_causes_that_were_looked_at_are_excluded() -> None:
+    situation, answer = report().pairs[0]
+    loads = [(50.0, "full CPUs (at least 12 % idle)"), (2.0, "")]
+    for idle, text in loads:
+        parts = (90.0, idle, 12.0, 80.0, 80.0)
+        cpus = [{0: CpuFrame(CpuLoad(100 - part, 0, 0, 0, 0, part, 0), 0, 0, 0)} for part in parts]
+        pairs = zip(situation.frames, cpus, strict=True)
+        frames = [replace(one, cpus=cpu) for one, cpu in pairs]
+        found = excluded(replace(situation, frames=frames), answer)
+        assert ", ".join(one for one in found if "CPU" in one) == text
+    assert situation.use is not None and "cgroup limits (io.max)" in excluded(situation, answer)
+    inside = replace(situation, use=replace(situation.use, outer_groups=True))
+    assert "cgroup limits (io.max)" not in excluded(inside, answer)
+    assert any("container" in one for one in not_seen(inside))
 
 
 def test_the_same_as_json() -> None:

@@ -76,6 +76,12 @@ class ReachedLimits:
             and count - before[limit] >= NEAR * limit.value * seconds
         )  # fmt: skip
 
+    @property
+    def outer_groups(self) -> bool:
+        """Whether the top group that can be seen lies in others, whose limits cannot be read: only
+        the machine's top group has no type."""
+        return self._unified is not None and (self._unified / "cgroup.type").exists()
+
     def _find(self) -> Iterator[_Limit]:
         if self._unified is not None:
             for place, path in _groups(self._unified):

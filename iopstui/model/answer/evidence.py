@@ -40,7 +40,7 @@ def _lines(s: Situation, answer: Answer) -> Iterator[str]:
             held = sum(one.aqu_sz or 0.0 for one in rates) / len(rates)
             yield f"{name} below it: {units.number(held)} in flight"
     if s.waited_percent is not None:
-        yield f"tasks waited for I/O of any disk {s.waited_percent:.0f} % of the time"
+        yield f"tasks waited for I/O of any kind {s.waited_percent:.0f} % of the time"
     if s.idle_rings and (s.waited_percent or 0.0) >= LITTLE:
         first = s.idle_rings[0]
         name = f"{first.comm} ({first.pid})"
@@ -63,12 +63,12 @@ def _lines(s: Situation, answer: Answer) -> Iterator[str]:
 def excluded(s: Situation, answer: Answer) -> list[str]:
     """Other causes that were looked at and are not there."""
     causes = []
-    if s.cpu_idle is not None and s.cpu_idle >= CPU_IDLE and answer.rule != "cpu":
-        causes.append(f"full CPUs ({s.cpu_idle:.0f} % idle)")
+    if s.cpus_idle and min(s.cpus_idle) >= CPU_IDLE:
+        causes.append(f"full CPUs (at least {min(s.cpus_idle):.0f} % idle)")
     if s.memory_percent is not None and s.memory_percent < LITTLE:
         causes.append("short memory")
-    if s.use is not None and not s.use.limits:
-        causes.append("cgroup limits")
+    if s.use is not None and not s.use.limits and not s.use.outer_groups:
+        causes.append("cgroup limits (io.max)")
     if s.use is not None and s.other_in_flight < 1.0:
         causes.append("other disks")
     return causes
@@ -80,6 +80,8 @@ def not_seen(s: Situation, no_probe: str = "") -> list[str]:
     if s.use is not None and s.use.hidden and not s.use.as_root:
         hidden = units.counted(s.use.hidden, "process", "processes")
         missing.append(f"the I/O of {hidden} of other users (root sees it)")
+    if s.use is not None and s.use.outer_groups:
+        missing.append("limits of the cgroups that this container is in (the host sees them)")
     if s.waited_percent is None:
         missing.append("pressure (the kernel needs CONFIG_PSI, or psi=1)")
     if no_probe:

@@ -41,7 +41,7 @@ _ROLES: tuple[tuple[str, str], ...] = (
     (r"kworker/.*[-+](?:writeback|wb_)", "write-back of the page cache"),
     (r"(md\d+)_resync", "resync of {} (md)"),
     (r"(md\d+)_(?:raid|cluster)", "writes of the array {} (md)"),
-    (r"kswapd\d*", "which swaps when memory is short"),
+    (r"kswapd\d*", "memory reclaim (kswapd)"),
     (r"xfsaild/(.+)$", "metadata of {} (xfs)"),
     (r"kworker/.*[-+]xfs-\w+/(\S+)", "metadata of {} (xfs)"),
     (r"btrfs-transacti", "a commit of btrfs"),

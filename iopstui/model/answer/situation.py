@@ -162,14 +162,14 @@ class Situation:
         return fmean(known) if known else None
 
     @cached_property
-    def cpu_idle(self) -> float | None:
-        """Percent of all CPUs that was left, in the second with most."""
+    def cpus_idle(self) -> list[float]:
+        """Percent of all CPUs that was left in each second."""
         idle = []
         for frame in self.frames:
             loads = [cpu.load for cpu in frame.cpus.values() if cpu.load is not None]
             if loads:
                 idle.append(fmean([load.idle + load.iowait for load in loads]))
-        return max(idle) if idle else None
+        return idle
 
     @cached_property
     def silent_s(self) -> float:
@@ -287,7 +287,7 @@ class Situation:
         for task in self.use.blocked if self.use is not None else ():
             found = role(task.comm, numbers) if task.kernel else None
             if found is not None and (found.device in self.below or not found.device):
-                return f"{found.text(self.devices)} (kernel)"
+                return f"waiting: {found.text(self.devices)}, in the kernel"
         return ""
 
     @cached_property

@@ -22,6 +22,7 @@ from iopstui.model.answer.answer import (
 )
 from iopstui.model.answer.next_steps import NEXT
 from iopstui.model.answer.situation import (
+    BUSY_UTIL,
     DEEP_QUEUE,
     ENOUGH_SECONDS,
     FEW_SECONDS,
@@ -135,13 +136,13 @@ def finding(s: Situation) -> Answer | None:
 
 def limit(s: Situation) -> Answer | None:
     """A cgroup does all that its limit lets it do, while the disk has no queue of its own."""
-    if s.use is None or s.queue_share >= MOST_SECONDS:
+    if s.use is None or max(s.queue_share, s.slow_share) >= MOST_SECONDS:
         return None
     for reached in s.use.limits:
         if reached.disk in s.below:
             return Answer(
                 s.disk, "limit", WARNING,
-                f"Not the disk: {reached.group} waits for its limit of {reached.text} on "
+                f"Not the disk: {reached.group} is at its limit of {reached.text} on "
                 f"{reached.disk} ({reached.file})", WAITS,
                 next=NEXT["limit"].format(f"{reached.file} of {reached.group}"),
             )  # fmt: skip
@@ -157,7 +158,7 @@ def memory(s: Situation) -> Answer | None:
         return None
     return Answer(
         s.disk, "memory", WARNING,
-        f"Memory is short, and {s.disk} is swapped on: tasks wait for memory "
+        f"Memory is short, and swap is on {s.disk}: tasks wait for memory "
         f"{s.memory_percent or 0.0:.0f} % of the time", WAITS, next=NEXT["memory"],
     )  # fmt: skip
 
@@ -195,7 +196,7 @@ def pressure_alone(s: Situation) -> Answer | None:
     if not is_pressure_alone(s):
         return None
     waiters = s.idle_rings
-    pressure = f"{s.waited_percent:.0f} % I/O pressure, but no disk has a request in flight"
+    pressure = f"{s.waited_percent:.0f} % I/O pressure, but the disks have hardly any request"
     if not waiters:
         return Answer(s.disk, "pressure", GOOD, f"Pressure without I/O: {pressure}", NOTHING)
     names = ", ".join(f"{one.comm} ({one.pid})" for one in waiters[:3])
@@ -229,7 +230,8 @@ def waits_elsewhere(s: Situation) -> Answer | None:
         return None
     return Answer(
         s.disk, "above", WARNING,
-        f"Tasks wait for I/O {waited:.0f} % of the time, but no disk has their requests: {blocked}",
+        f"Tasks wait for I/O {waited:.0f} % of the time, but the disks have hardly any request: "
+        f"{blocked}",
         UNKNOWN, next=NEXT["who"].format(s.disk),
     )  # fmt: skip
 
@@ -237,7 +239,7 @@ def waits_elsewhere(s: Situation) -> Answer | None:
 def cpus_full(s: Situation) -> Answer | None:
     """Tasks wait for a CPU, not for the disk."""
     waited = s.use.cpu_some if s.use is not None else None
-    if s.cpu_idle is None or s.cpu_idle >= LITTLE_IDLE or (waited or 0.0) < MUCH_CPU_WAIT:
+    if not s.cpus_idle or max(s.cpus_idle) >= LITTLE_IDLE or (waited or 0.0) < MUCH_CPU_WAIT:
         return None
     if s.in_flight >= IN_USE:
         return None
@@ -256,7 +258,7 @@ def unsteady(s: Situation) -> Answer | None:
     count = round(share * len(s.seconds))
     return Answer(
         s.disk, "unsteady", GOOD,
-        f"{s.disk} comes and goes: I/Os waited in {count} of {len(s.seconds)} s, {_mean(s)} "
+        f"{s.disk} is busy at times: I/Os waited in {count} of {len(s.seconds)} s, {_mean(s)} "
         "over all", UNKNOWN, _who(s), NEXT["longer"].format(s.disk),
     )  # fmt: skip
 
@@ -288,13 +290,18 @@ def degraded(s: Situation) -> Answer | None:
 
 
 def write_back(s: Situation) -> Answer | None:
-    """The kernel writes the page cache back, and no program waits for that."""
+    """The kernel writes the page cache back, and programs hardly wait for that."""
     if not s.writes_only or s.in_flight < DEEP_QUEUE or s.writes_are_waited_for:
         return None
+    what, verdict, end = "writes", UNKNOWN, "whether programs wait for them is not known"
+    if s.use is not None and s.use.write_back is not None:
+        what, verdict, end = "write-back", NOTHING, "programs seldom wait for that"
+    if s.waited_percent is not None and s.waited_percent < WAITED_PERCENT:
+        verdict, end = NOTHING, f"tasks wait for I/O {s.waited_percent:.0f} % of the time"
     return Answer(
         s.disk, "flush", GOOD,
-        f"{s.disk} is busy with write-back: {units.size(s.bytes_s)}/s, {_mean(s)} with "
-        f"{_count(s.in_flight)} in flight; no program waits for it", NOTHING, _who(s),
+        f"{s.disk} is busy with {what}: {units.size(s.bytes_s)}/s, {_mean(s)} with "
+        f"{_count(s.in_flight)} in flight; {end}", verdict, _who(s),
     )  # fmt: skip
 
 
@@ -302,15 +309,15 @@ def busy(s: Situation) -> Answer | None:
     """Much I/O that is answered as fast as such a disk does."""
     if (s.busy or 0.0) < BUSY and s.in_flight < IN_USE:
         return None
-    quick = (s.mean_ms or 0.0) < SLOW_MS[s.kind]
-    waits = "no long queue" if s.in_flight < DEEP_QUEUE else "most requests come in bursts"
-    if quick and s.in_flight >= DEEP_QUEUE:
-        waits = "none of them waits long"
+    quick = s.mean_ms is not None and s.mean_ms < SLOW_MS[s.kind]
+    queue = ", no long queue" if s.in_flight < DEEP_QUEUE else ""
+    if queue == "" and not quick and s.busy is not None and s.busy < BUSY_UTIL:
+        queue = f", none for {100 - s.busy:.0f} % of the time"
     resync = _resync(s)
     return Answer(
         s.disk, "busy", GOOD,
         f"{s.disk}{s.layer} is in use{' and quick' * quick}: {_mean(s)}, "
-        f"{units.size(s.bytes_s)}/s, {_count(s.in_flight)} in flight, {waits}{_usual(s)}", NOTHING,
+        f"{units.size(s.bytes_s)}/s, {_count(s.in_flight)} in flight{queue}{_usual(s)}", NOTHING,
         resync[0] if resync else _who(s),
     )  # fmt: skip
 
@@ -341,7 +348,7 @@ def job(s: Situation) -> Answer:
     total = fio.total if fio is not None else None
     if total is None or total.iops is None:
         return Answer(s.disk, "job", GOOD, f"fio runs on {s.disk}: {_quiet_text(s)}")
-    parts = [f"fio gets {units.number(total.iops)} IOPS from {s.disk}"]
+    parts = [f"fio does {units.number(total.iops)} IOPS"]
     if total.lat_ns is not None:
         parts.append(f"{units.latency(total.lat_ns)} on average")
     if total.percentiles.get("p99") is not None:
@@ -384,8 +391,15 @@ _WAIT_RULES = ("above", "neighbour", "layer", "tags", "busy", "starved")
 def _quiet_text(s: Situation) -> str:
     if not s.ios_s:
         seconds = sum(rates.seconds for rates in s.seconds)
-        return f"{s.disk} is idle: no I/O for {seconds:.0f} s; nothing waits"
+        if s.now_in_flight:
+            return f"{s.disk}: no I/O completed in {seconds:.0f} s; {s.now_in_flight} in flight"
+        waited = s.waited_percent or 0.0
+        waits = f"tasks wait for I/O {waited:.0f} % of the time, but it has none"
+        waits = waits if waited >= WAITED_PERCENT else "nothing waits"
+        return f"{s.disk} is idle: no I/O for {seconds:.0f} s; {waits}"
     busy = "" if s.busy is None else f" at {units.percent(s.busy)} % busy"
+    if s.mean_ms is None:
+        return f"{s.disk}{s.layer} does {units.number(s.ios_s)} I/Os/s{busy}; {_nothing_waits(s)}"
     return f"{s.disk}{s.layer} answers in {_latency(s)}{busy}{_usual(s)}; {_nothing_waits(s)}"
 
 
@@ -404,6 +418,8 @@ def _latency(s: Situation) -> str:
 
 
 def _mean(s: Situation) -> str:
+    if s.mean_ms is None:
+        return "no reads or writes"
     return f"{units.milliseconds(s.mean_ms)} on average"
 
 

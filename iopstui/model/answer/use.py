@@ -82,6 +82,8 @@ class DiskUse:
     blocked: tuple[BlockedTask, ...] = ()
     ring_waiters: tuple[RingWaiter, ...] = ()
     limits: tuple[LimitUse, ...] = ()
+    outer_groups: bool = False
+    """This is a container: the groups that it is in may have limits that cannot be seen."""
     remote: bool = False
     write_back: float | None = None
     swap_s: float | None = None

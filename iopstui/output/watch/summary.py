@@ -16,10 +16,10 @@ from iopstui.text import printable
 WIDTH = 80
 NAME_WIDTH = 16
 MAX_GROUPS, GROUP_WIDTH = 10, 34
-NOT_OF_DISKS = "* not for these disks: for a limit or a server, or asleep in io_uring"
+NOT_OF_DISKS = "* longer than these disks' requests: another disk, a limit, a server, io_uring"
 MIN_PRESSURE_S, PRESSURE_FACTOR = 1.0, 2.0
 """A task that waits so many times longer than all requests of the disks take does not wait for
-them: for a limit, a server, or it sleeps in io_uring."""
+them alone: for another disk, a limit, a server, or it sleeps in io_uring."""
 GROUP_COLUMNS = (
     Column("reads_s", "r/s", 5, units.number), Column("writes_s", "w/s", 5, units.number),
     Column("read_bytes_s", "rMB/s", 5, units.mib), Column("write_bytes_s", "wMB/s", 5, units.mib),

@@ -96,6 +96,10 @@ def test_write_back_that_nobody_waits_for_is_no_trouble() -> None:
     flush = replace(rates(0, 500, 200, kib=512), aqu_sz=100.0, util=100.0)
     quiet = first([flush] * 5, use(write_back=100.0 * 512 * 1024), 2.0)
     assert (quiet.rule, quiet.verdict) == ("flush", NOTHING)
+    assert quiet.text.endswith("with 100 in flight; tasks wait for I/O 2 % of the time")
+    unknown = first([flush] * 5, pressure=None)
+    assert unknown.verdict == UNKNOWN, "neither pressure nor the page cache's part is known"
+    assert unknown.text.endswith("whether programs wait for them is not known")
     throttled = first([flush] * 5, use(write_back=100.0 * 512 * 1024), 80.0)
     assert throttled.verdict == WAITS
     direct = first([flush] * 5, use(write_back=0.0), 2.0)
@@ -119,6 +123,21 @@ def test_nothing_completes() -> None:
     assert answer.verdict == WAITS
 
 
+def test_a_disk_with_a_request_is_not_idle() -> None:
+    begun = replace(IDLE, in_flight=3)
+    assert first([IDLE, IDLE, begun]).text == "vda: no I/O completed in 3 s; 3 in flight"
+    assert first([IDLE] * 5).text == "vda is idle: no I/O for 5 s; nothing waits"
+    elsewhere = first([IDLE] * 5, use(remote=True), 80.0).text
+    assert elsewhere.endswith("tasks wait for I/O 80 % of the time, but it has none")
+
+
+def test_discards_have_no_time_and_no_dash() -> None:
+    discards = replace(IDLE, d_s=900.0, d_bytes_s=9e8, aqu_sz=0.2, util=15.0)
+    assert first([discards] * 5).text == "vda does 900 I/Os/s at 15 % busy; nothing waits"
+    many = first([replace(discards, aqu_sz=3.0)] * 5).text
+    assert "quick" not in many and "in use: no reads or writes, " in many
+
+
 def test_a_counter_of_a_stacked_device_that_nothing_confirms_is_no_stall() -> None:
     stuck = replace(IDLE, in_flight=3, aqu_sz=3.0)
     seconds = frames([{"dm-0": stuck, "vda": IDLE}] * 5, 0.0)
@@ -134,24 +153,23 @@ def test_a_suspended_device() -> None:
     blocked = use(blocked=(BlockedTask(7, "dd", "io_schedule"),))
     answer = judge(Seen(STACK, seconds, DEVICES, held, blocked))[0][1]
     assert answer.text == ("dm-0 (data) is suspended: nothing passes; dd (7) waits in io_schedule")
-    assert (answer.verdict, answer.next) == (WAITS, "dmsetup resume data")
+    assert (answer.verdict, answer.next) == (WAITS, NEXT["resume"].format("data"))
 
 
 def test_a_limit_is_not_the_disk_s_fault() -> None:
     limit = LimitUse("vda", "/work", "1,000 reads/s", "io.max")
     answer = first([rates(1000, 0, 0)] * 5, use(limits=(limit,)), 95.0)
-    assert answer.text == (
-        "Not the disk: /work waits for its limit of 1,000 reads/s on vda (io.max)"
-    )
+    assert answer.text == ("Not the disk: /work is at its limit of 1,000 reads/s on vda (io.max)")
     assert answer.verdict == WAITS
+    assert first([SLOW] * 5, use(limits=(limit,)), 95.0).rule == "slow", "it may be the disk"
 
 
 def test_pressure_without_io() -> None:
     ring = use(ring_waiters=(RingWaiter(812, "dragonfly"),))
     answer = first([IDLE] * 5, ring, 50.0)
     assert answer.sentence == (
-        "● Pressure without I/O: dragonfly (812) sleeps in io_uring; 50 % I/O pressure, but no "
-        "disk has a request in flight"
+        "● Pressure without I/O: dragonfly (812) sleeps in io_uring; 50 % I/O pressure, but the "
+        "disks have hardly any request"
     )
     assert answer.verdict == NOTHING
     # a server's answers are waited for, too; and so is another disk
@@ -168,7 +186,7 @@ def test_tasks_that_wait_while_no_disk_has_anything_are_not_explained() -> None:
 def test_memory_that_is_short() -> None:
     swap = replace(rates(500, 500, 3), aqu_sz=3.0)
     answer = first([swap] * 5, use(swap_s=4000.0), 60.0, memory=40.0)
-    assert answer.text.startswith("Memory is short, and vda is swapped on")
+    assert answer.text.startswith("Memory is short, and swap is on vda")
 
 
 def test_a_resync_is_named() -> None:
