@@ -8,7 +8,6 @@ that are only split or merged.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -408,7 +407,8 @@ class _CpuMeans:
             return []
         used = min(most, sum(others[cpu] for cpu in full))
         were = "were" if len(full) > 1 else "was"
-        return [f"{cpus_text(full)} {were} full: other programs used {used:.0f} % of a CPU there"]
+        text = f"{cpus_text(full)} {were} full: other programs used at least {used:.0f} %"
+        return [f"{text} of a CPU there"]
 
 
 def _job_user(frame: Frame) -> tuple[float, dict[int, float]]:
@@ -472,9 +472,9 @@ def span_text(low: float, high: float) -> str:
 
 
 def uncertainty_text(runs: Sequence[MeasuredRun]) -> str:
-    """How far figures of these runs may be off, " on a shared disk, ± 40 %"; "" without any
-    disturbance."""
+    """That others used the disk, ", on a shared disk: others did up to 66 % of its I/O"; how much
+    more the job would have done alone is not known. "" without any disturbance."""
     shares = [run.others or 0.0 for run in runs if run.disturbed]
     if max(shares, default=0.0) >= DISTURBING_SHARE:
-        return f", on a shared disk, ± {10 * math.ceil(10 * max(shares)):.0f} %"
+        return f", on a shared disk: others did up to {100 * max(shares):.0f} % of its I/O"
     return ", while the runs were disturbed" if shares else ""

@@ -192,7 +192,9 @@ def cpus(**usr: float) -> dict[int, CpuLoad]:
 
 def test_a_cpu_that_others_fill_disturbs_if_the_io_uses_it() -> None:
     hog = [frame(1000, loads=cpus(c1=70), jobs=((1, 20.0),), at=n) for n in range(1, 4)]
-    assert found(*hog).reasons == ("CPU 1 was full: other programs used 60 % of a CPU there",)
+    assert found(*hog).reasons == (
+        "CPU 1 was full: other programs used at least 60 % of a CPU there",
+    )
     elsewhere = frame(1000, loads=cpus(c3=100), jobs=((1, 20.0),))
     assert found(elsewhere).reasons == ()
     completing = frame(1000, loads=cpus(c3=100), jobs=((1, 20.0),), block={3: 1000.0, 1: 500.0})
@@ -241,7 +243,7 @@ def test_texts_say_how_many_runs_by_what_and_by_how_much() -> None:
     runs = [Disturbed(0.12, ("little",)), Disturbed(0.0), Disturbed(0.66, ("much",))]
     assert disturbance_text(runs) == "2 of 3 runs, others did 12 to 66 % of the I/O; much"
     assert disturbance_text(runs[1:2]) == ""
-    assert uncertainty_text(runs) == ", on a shared disk, ± 70 %"
+    assert uncertainty_text(runs) == ", on a shared disk: others did up to 66 % of its I/O"
     assert uncertainty_text([Disturbed(0.0, ("CPU 1 was full",))]) == (
         ", while the runs were disturbed"
     )

@@ -205,7 +205,7 @@ def no_completions(evidence: Evidence) -> Finding | None:
     if suspended:
         why, advice = (
             f"{suspended[0]} is suspended (dmsetup)",
-            f"dmsetup resume /dev/{suspended[0]}",
+            f"if no work on it (LVM, a snapshot) is under way: dmsetup resume /dev/{suspended[0]}",
         )
     elif in_flight:
         why, advice = "it does not answer", "see the kernel's log: dmesg"
