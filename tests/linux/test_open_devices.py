@@ -22,6 +22,7 @@ MOUNTS = """\
 26 25 65:2 / /data rw - ext4 /dev/sdx2 rw
 27 25 65:16 / /other rw - xfs /dev/sdy rw
 28 25 0:30 / /tmp rw - tmpfs tmpfs rw
+29 25 0:31 / /mnt rw - nfs4 nas:/export rw
 """
 READ, WRITE, BOTH = "0100000", "0100001", "0100002"
 
@@ -47,6 +48,13 @@ def test_a_log_on_another_disk_leaves_no_doubt_about_what_is_read(tmp_path: Path
 def test_files_on_two_disks_prove_nothing_of_either(tmp_path: Path) -> None:
     roots = process(tmp_path, ("/data/a", 26, BOTH), ("/other/b", 27, BOTH), ("/tmp/c", 28, BOTH))
     assert sole_devices(7, DEVICES, roots) == (frozenset(), frozenset())
+
+
+def test_files_on_a_server_are_counted_with_those_on_disks(tmp_path: Path) -> None:
+    roots = process(tmp_path, ("/data/a", 26, BOTH), ("/mnt/b", 29, WRITE))
+    assert sole_devices(7, DEVICES, roots) == ({"sdx2", "sdx"}, frozenset())
+    names = OpenDevices(DEVICES, roots).of_process(f"{tmp_path}/7")
+    assert names == {"sdx2", "sdx", "(writes elsewhere)"}
 
 
 def test_two_partitions_have_their_disk_in_common(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import decode, list_names, read_text
 from iopstui.model.answer.kernel_threads import role
 from iopstui.model.answer.process import ProcessWaits, place_kind
+from iopstui.model.answer.use import ELSEWHERE
 from iopstui.model.block.device import BlockDevice
 from iopstui.text import printable
 
@@ -50,7 +51,7 @@ class TaskWaits:
 
     def look_until(self, moment: float) -> None:
         """Look again and again until a monotonic moment."""
-        self._devices |= self._open.of_process(self._place)
+        self._devices |= self._open.of_process(self._place).difference(ELSEWHERE)
         while (left := moment - time.monotonic()) > 0:
             time.sleep(min(left, LOOK_S))
             self.look()

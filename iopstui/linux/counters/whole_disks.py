@@ -43,10 +43,15 @@ class WholeDisks:
         return counted
 
 
+def is_remote(kind: str) -> bool:
+    """Whether a file system of this kind is another machine's, or a program's."""
+    return kind in _REMOTE or kind.startswith("fuse.")
+
+
 def has_remote_mounts(roots: Roots) -> bool:
     """Whether a file system of another machine, or of a program, is mounted here."""
     for line in decode(read_bytes(roots.proc / "self/mountinfo") or b"").splitlines():
         kind = line.partition(" - ")[2].partition(" ")[0]
-        if kind in _REMOTE or kind.startswith("fuse."):
+        if is_remote(kind):
             return True
     return False

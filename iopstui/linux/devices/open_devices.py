@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 
+from iopstui.linux.counters.whole_disks import is_remote
 from iopstui.linux.devices.target import device_tree
 from iopstui.linux.devices.usage.mounts import (
     DeviceFinder,
@@ -16,6 +17,7 @@ from iopstui.linux.devices.usage.mounts import (
 from iopstui.linux.devices.usage.overlays import parse_layers
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import decode, list_names, read_bytes
+from iopstui.model.answer.use import ELSEWHERE
 from iopstui.model.block.device import BlockDevice
 
 MAX_FILES = 2000
@@ -56,7 +58,8 @@ class OpenDevices:
         self._trees: dict[str, tuple[str, ...]] = {}
 
     def of_process(self, place: str) -> frozenset[str]:
-        """Their names, with all devices below them. ``place`` is the process's directory."""
+        """Their names, with all devices below them, and ELSEWHERE where a server or a program has
+        some. ``place`` is the process's directory."""
         return frozenset(name for names, _ in self.files(place) for name in names)
 
     def files(self, place: str) -> Iterator[tuple[frozenset[str], int]]:
@@ -73,6 +76,8 @@ class OpenDevices:
                 names = (name,) if name is not None else ()
             elif path.startswith("/"):
                 names = self._of_mount(place, mount)
+                if names == ELSEWHERE and access in (os.O_RDONLY, os.O_WRONLY):
+                    names = (ELSEWHERE[access],)
             if names:
                 yield frozenset(below for name in names for below in self._tree(name)), access
 
@@ -89,6 +94,8 @@ class OpenDevices:
                 name = self._of_overlay(entry) or self._finder.of_mount(entry)
                 if name is not None:
                     yield line.partition(" ")[0], self._members(name)
+                elif is_remote(entry.fstype):
+                    yield line.partition(" ")[0], ELSEWHERE
 
     def _of_overlay(self, entry: MountEntry) -> str | None:
         """The device of a container's own layer, into which all its new files go."""
@@ -105,6 +112,8 @@ class OpenDevices:
         return next((tuple(m) for m in self._btrfs.values() if name in m), (name,))
 
     def _tree(self, name: str) -> tuple[str, ...]:
+        if name in ELSEWHERE:
+            return (name,)
         if name not in self._trees:
             self._trees[name] = device_tree(name, self._devices, self._roots)
         return self._trees[name]

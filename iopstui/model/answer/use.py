@@ -9,6 +9,10 @@ from typing import TypeVar
 
 from iopstui.model.means import fmean
 
+ELSEWHERE = ("(reads elsewhere)", "(writes elsewhere)")
+"""Among a process's devices: it has files open for that on a server, or in a file system of a
+program."""
+
 
 @dataclass(frozen=True, slots=True)
 class DiskUser:

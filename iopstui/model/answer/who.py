@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from iopstui import format as units
-from iopstui.model.answer.use import DiskUse, DiskUser
+from iopstui.model.answer.use import ELSEWHERE, DiskUse, DiskUser
 from iopstui.model.cgroups.rates import GroupRates
 
 MAIN_SHARE = 0.5
@@ -74,7 +74,10 @@ def _at_least(
     user: DiskUser, side: int, moved: float, below: Collection[str], use: DiskUse
 ) -> float:
     """Bytes per second in one direction that this process must do on the disk: what is left when
-    the other disks on which it has files open did all that they did for it alone."""
+    the other disks on which it has files open did all that they did for it alone. What a server
+    did for it nobody counts."""
+    if ELSEWHERE[side] in user.devices:
+        return 0.0
     rate = user.write_s if side == WRITES else user.read_s
     elsewhere = sum(
         rates[side] for name, rates in use.disks.items()

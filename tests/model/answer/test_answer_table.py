@@ -264,6 +264,13 @@ def test_a_process_with_files_on_two_busy_disks_is_not_named() -> None:
     assert shares("vda", {"vda"}, only)[0].share == 1.0
 
 
+def test_a_process_that_writes_to_a_server_is_not_named_for_the_disk_s_writes() -> None:
+    user = DiskUser(7, "rsync", read_s=6e6, write_s=6e6,
+                    devices=frozenset({"vda", "(writes elsewhere)"}))  # fmt: skip
+    found = use(users=(user,), disks={"vda": (6e6, 4e6, 1.0)})
+    assert shares("vda", {"vda"}, found)[0].share == pytest.approx(0.6), "its reads alone"
+
+
 def test_several_readings_are_one() -> None:
     limit = LimitUse("vda", "/a", "5 reads/s", "io.max")
     readings = [use(users=(DiskUser(7, "x", read_s=4.0 * n),), limits=(limit,) * (n > 0))
