@@ -56,9 +56,9 @@ def test_only_causes_that_were_looked_at_are_excluded() -> None:
         frames = [replace(one, cpus=cpu) for one, cpu in pairs]
         found = excluded(replace(situation, frames=frames), answer)
         assert ", ".join(one for one in found if "CPU" in one) == text
-    assert situation.use is not None and "cgroup limits (io.max)" in excluded(situation, answer)
+    assert situation.use is not None and "I/O limits of cgroups" in excluded(situation, answer)
     inside = replace(situation, use=replace(situation.use, outer_groups=True))
-    assert "cgroup limits (io.max)" not in excluded(inside, answer)
+    assert "I/O limits of cgroups" not in excluded(inside, answer)
     assert any("container" in one for one in not_seen(inside))
 
 
@@ -79,7 +79,11 @@ WAITING = ProcessWaits(812, "postgres", "", 200, "D", {DISK: 83.0, LOCK: 2.0}, 1
      "▲ postgres (812) waits in state D, most likely for a disk, 60 % of its time, runs 12 %"),
     (replace(WAITING, percents={LOCK: 90.0}, running=0.0),
      "● postgres (812) waits for a lock or another thread 90 %"),
-    (replace(WAITING, percents={}, running=0.0),
+    (replace(WAITING, percents={"event": 99.0}, running=0.0, readable=False),
+     "● postgres (812) sleeps: what for cannot be read"),
+    (replace(WAITING, percents={"event": 99.0}, running=0.0, places=("io_cqring_wait",)),
+     "● postgres (812) sleeps in io_uring, for a disk, a socket or a timer: which cannot be seen"),
+    (replace(WAITING, percents={"event": 99.0}, running=0.0, places=("ep_poll",)),
      "● postgres (812) waits for no disk, lock or CPU: it sleeps until something happens"),
     (replace(WAITING, state="Z", parent=7, percents={}),
      "● postgres (812) has ended: its parent (7) has not asked for its exit code; it does no I/O"),

@@ -112,7 +112,7 @@ def _report(examination: Examination, process: TaskWaits | None) -> Report:
     verdict = pairs[0][1].verdict if pairs else UNKNOWN
     if waits is not None:
         verdict = WAITS if waits.for_disk >= WAITS_PERCENT else NOTHING
-        if not waits.state:
+        if not waits.state or (verdict == NOTHING and waits.unclear):
             verdict = UNKNOWN
     return Report(pairs, verdict, len(examination.frames), waits, examination.no_probe)
 

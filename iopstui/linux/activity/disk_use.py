@@ -18,6 +18,7 @@ from iopstui.linux.process.process_io import ProcessIo, ProcessRates
 from iopstui.linux.process.processes import task_stat
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import decode, list_names, read_bytes, read_text
+from iopstui.model.answer.process import RING_PLACE
 from iopstui.model.answer.use import BlockedTask, DiskUse, DiskUser, RingWaiter
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.cgroups.names import group_name
@@ -32,7 +33,6 @@ MANY = 500
 """Parents whose children's devices are remembered."""
 COMMAND_WIDTH = 48
 PAGE = os.sysconf("SC_PAGESIZE")
-RING_PLACE = "io_cqring_wait"
 _SLEEPS, _BLOCKED = b"S", b"D"
 _FLAGS, _KERNEL_THREAD = 6, 0x00200000
 

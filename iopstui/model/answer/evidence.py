@@ -68,7 +68,7 @@ def excluded(s: Situation, answer: Answer) -> list[str]:
     if s.memory_percent is not None and s.memory_percent < LITTLE:
         causes.append("short memory")
     if s.use is not None and not s.use.limits and not s.use.outer_groups:
-        causes.append("cgroup limits (io.max)")
+        causes.append("I/O limits of cgroups")
     if s.use is not None and s.other_in_flight < 1.0:
         causes.append("other disks")
     return causes
@@ -86,4 +86,6 @@ def not_seen(s: Situation, no_probe: str = "") -> list[str]:
         missing.append("pressure (the kernel needs CONFIG_PSI, or psi=1)")
     if no_probe:
         missing.append(no_probe)
+    elif s.p99_ns is None and any(frame.probe is not None for frame in s.frames):
+        missing.append("percentiles of single requests: too few, or not counted all the time")
     return missing

@@ -10,10 +10,13 @@ DISK, SERVER, MEMORY, LOCK, CHILD, EVENT, UNKNOWN_WAIT = (
     "disk", "server", "memory", "lock", "child", "event", "unknown",
 )  # fmt: skip
 MIN_PERCENT = 10.0
+BUSY_PERCENT = 70.0
+"""A process that runs or wants to for so much of its time has little left to wait in."""
 WAITS_PERCENT = 30.0
 """A process that waits so much of its time waits for something that matters."""
 
 ASYNCHRONOUS = "read_events"
+RING_PLACE = "io_cqring_wait"
 _PLACES: tuple[tuple[str, str], ...] = (
     (r"nfs|rpc_|cifs|smb|ceph|p9_|request_wait_answer|fuse", SERVER),
     (r"shrink|reclaim|mem_cgroup|oom|kswapd|congestion", MEMORY),
@@ -73,6 +76,17 @@ class ProcessWaits:
         it nearly always is one."""
         return min(100.0, self.percents.get(DISK, 0.0) + self.percents.get(UNKNOWN_WAIT, 0.0))
 
+    @property
+    def unclear(self) -> str:
+        """Why nobody can tell whether it waits for a disk, in words; "" where that is known."""
+        on_cpus = (self.running or 0.0) + (self.ready or 0.0)
+        if self.for_disk >= MIN_PERCENT or on_cpus >= BUSY_PERCENT or self.kernel:
+            return ""
+        if RING_PLACE in self.places:
+            return "sleeps in io_uring, for a disk, a socket or a timer: which cannot be seen"
+        unread = not self.places and self.percents.get(EVENT, 0.0) >= MIN_PERCENT
+        return "sleeps: what for cannot be read" if unread else ""
+
 
 _TEXTS = {
     SERVER: "for a file server", MEMORY: "for memory", LOCK: "for a lock or another thread",
@@ -99,6 +113,8 @@ def process_text(waits: ProcessWaits, disk: str) -> str:
         parts.append(f"waits for a CPU {waits.ready:.0f} %")
     if (waits.running or 0.0) >= MIN_PERCENT:
         parts.append(f"runs {waits.running:.0f} %")
+    if waits.unclear:
+        parts.append(waits.unclear)
     if not parts:
         parts.append("waits for no disk, lock or CPU: it sleeps until something happens")
     return f"{waits.name} {', '.join(parts)}"

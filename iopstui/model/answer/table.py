@@ -424,7 +424,7 @@ def _mean(s: Situation) -> str:
 
 
 def _count(value: float) -> str:
-    return units.number(round(value) if value >= 2 else round(value, 1))
+    return units.number(round(value)) if value >= 2 else f"{value:.1f}"
 
 
 def _usual(s: Situation) -> str:
