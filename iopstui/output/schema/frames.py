@@ -12,7 +12,7 @@ LISTS = {("flags",), ("jobs",), ("fio", "jobs"), ("device", "tasks"), ("device",
          ("kernel", "cgroups"), ("kernel", "tcp")}  # fmt: skip
 """Whose ``*`` is a place in a list; any other is a key."""
 TEXTS = {"host", "utc", "name", "bins_of", "comm", "cgroup", "disk", "direction", "rwbs", "kind",
-         "server"}  # fmt: skip
+         "server", "state"}  # fmt: skip
 BOOLEANS = {"pinned", "stalled", "slow", "sampled"}
 NEVER_NULL = {"event", "host", "seq", "step", "t", "wall_ms", "utc"}
 """What is never null."""
