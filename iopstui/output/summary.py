@@ -17,7 +17,7 @@ from iopstui.format import (
     size,
     tick_milliseconds,
 )
-from iopstui.model.answer.answer import Answer
+from iopstui.model.answer.answer import OF_A_SECOND, Answer
 from iopstui.model.metrics.energy import RunEnergy
 from iopstui.model.metrics.nvme import RunDrives
 from iopstui.model.metrics.probe import ProbeTotal
@@ -66,14 +66,16 @@ def summary_text(
 
     ``frames_total`` are the frames of the same run: the last lines then say whether they hold
     just as many I/Os and bytes as fio counted otherwise. ``waits`` are the run's means: where its
-    I/Os were in flight, ``answer`` the last one given of it. Of many rows only the groups' sums are
-    shown.
+    I/Os were in flight, ``answer`` the last one given of it; one that only has the figures of its
+    second is left out. Of many rows only the groups' sums are shown.
     """
     import textwrap
 
     rows = summary["rows"]
     by_device = len(rows) <= MAX_ROWS
-    lines = textwrap.wrap(printable(answer.sentence), WIDTH) if answer is not None else []
+    lines = []
+    if answer is not None and answer.rule != OF_A_SECOND:
+        lines += textwrap.wrap(printable(answer.sentence), WIDTH)
     lines += [_title(summary), _heading(rows)]
     if by_device:
         for row in rows:

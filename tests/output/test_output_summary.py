@@ -11,6 +11,7 @@ from watch_frames import frame as watch_frame
 
 from iopstui.events import StepFinished
 from iopstui.fio.stream.framing import Document
+from iopstui.model.answer.answer import OF_A_SECOND, WAITS, WARNING, Answer
 from iopstui.model.fio.intervals import FioIntervals
 from iopstui.model.metrics.frame import SOME_LATENCY, SUBMITTED
 from iopstui.model.metrics.nvme import RunDrives
@@ -300,6 +301,15 @@ def test_failed_ios_are_no_difference_if_fio_counts_them() -> None:
 
 def test_without_frames_the_summary_does_not_mention_them() -> None:
     assert "frames" not in summary_text(fio_summary(statuses("3.42-a-randread-grp")[-1]), None)
+
+
+def test_the_answer_is_first_unless_it_has_figures_of_a_single_second() -> None:
+    summary = fio_summary(statuses("3.42-a-randread-grp")[-1])
+    plain = summary_text(summary, None)
+    limit = Answer("vda", "limit", WARNING, "Not the disk", WAITS)
+    assert summary_text(summary, None, answer=limit) == f"▲ Not the disk\n{plain}"
+    second = replace(limit, rule=OF_A_SECOND, text="fio does 57.7k IOPS")
+    assert summary_text(summary, None, answer=second) == plain
 
 
 def test_many_rows_are_shown_as_a_sum() -> None:

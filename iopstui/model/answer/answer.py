@@ -7,6 +7,8 @@ from dataclasses import dataclass
 GOOD, WARNING, CRITICAL = "good", "warning", "critical"
 SIGNS = {GOOD: "●", WARNING: "▲", CRITICAL: "■"}
 RANKS = {CRITICAL: 0, WARNING: 1, GOOD: 2}
+OF_A_SECOND = "job"
+"""The rule of answers that only have fio's figures of the last second."""
 FINDING = "finding-"
 """Rules of answers that are a finding's words begin so."""
 WAITS, NOTHING, UNKNOWN = "waits", "nothing", "unknown"

@@ -15,6 +15,7 @@ from iopstui.model.answer.answer import (
     FINDING,
     GOOD,
     NOTHING,
+    OF_A_SECOND,
     UNKNOWN,
     WAITS,
     WARNING,
@@ -347,7 +348,7 @@ def job(s: Situation) -> Answer:
     fio, waits = s.frames[-1].fio, s.frames[-1].waits
     total = fio.total if fio is not None else None
     if total is None or total.iops is None:
-        return Answer(s.disk, "job", GOOD, f"fio runs on {s.disk}: {_quiet_text(s)}")
+        return Answer(s.disk, OF_A_SECOND, GOOD, f"fio runs on {s.disk}: {_quiet_text(s)}")
     parts = [f"fio does {units.number(total.iops)} IOPS"]
     if total.lat_ns is not None:
         parts.append(f"{units.latency(total.lat_ns)} on average")
@@ -357,7 +358,7 @@ def job(s: Situation) -> Answer:
     if waits is not None and waits.above is not None and waits.ios:
         held = min(waits.ios, sum(waits.layers.values()))
         text += f"; {_count(held)} of its {_count(waits.ios)} I/Os are in the device"
-    return Answer(s.disk, "job", GOOD, text)
+    return Answer(s.disk, OF_A_SECOND, GOOD, text)
 
 
 Row = Callable[[Situation], "Answer | None"]

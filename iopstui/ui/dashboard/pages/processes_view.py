@@ -29,7 +29,7 @@ ORDERS: Mapping[str, Callable[[ProcessRates], Any]] = {
 """As TASK_ORDERS."""
 ALL_DISKS = (
     "Bytes that each process read from any disk, and wrote to any disk or the page cache "
-    "(/proc/PID/io). Per-disk figures need the probe: P, with processes."
+    "(/proc/PID/io). Per-disk figures need the probe with processes (ctrl+p)."
 )
 
 
