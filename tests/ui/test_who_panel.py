@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import ui_fakes as fakes
 from hypothesis import given
 from hypothesis import strategies as st
@@ -44,14 +46,17 @@ def test_users_of_this_disk_are_listed_with_their_shares() -> None:
 
 
 def test_an_ordinary_user_reads_what_is_hidden() -> None:
-    lines = panel(DiskUse(9.0, 1.0, (), hidden=137, disks=USE.disks))
+    rest = panel(replace(USE, as_root=False, hidden=137))[4]
+    assert "by nobody that can be named (other users, the kernel, ended processes)" in rest
+    lines = panel(DiskUse(9.0, 8.2, (), hidden=137, disks=USE.disks))
+    assert "in 8 s (last reading)" in " ".join(lines)
     assert "No process that can be seen has files open there" in " ".join(lines)
     assert "137 processes of others hidden" in lines[-1]
 
 
 def test_a_quiet_disk_is_used_by_nobody() -> None:
     lines = panel(DiskUse(9.0, 1.0, (), as_root=True, disks={"nvme0n1": (0.0, 0.0, 0.0)}))
-    assert "Nobody read or wrote in the last second." in " ".join(lines)
+    assert "Nobody read or wrote in 1 s (last reading)." in " ".join(lines)
 
 
 def test_the_container_stands_where_there_is_room() -> None:

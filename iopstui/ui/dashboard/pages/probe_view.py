@@ -27,7 +27,7 @@ from iopstui.model.metrics.request_path import (
     request_path,
 )
 from iopstui.text import printable
-from iopstui.ui.draw.rows import Column, Line, Row, Table, message, rule, wrap
+from iopstui.ui.draw.rows import Column, Line, Row, Table, capital, message, rule, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, FIO, P99, WARNING, Charset
 from iopstui.ui.state.live import LiveState
 
@@ -79,7 +79,7 @@ def rows(
     if parts is None and frame is None:
         return wrap(width, charset, NOT_RECORDED, None)
     if parts is not None and not parts:
-        text = f"Kernel probe: off. {why_off}." if why_off else PROBE_OFF
+        text = f"Kernel probe: off. {capital(why_off)}." if why_off else PROBE_OFF
         return wrap(width, charset, text, None)
     if frame is None or frame.probe is None:
         return wrap(width, charset, PROBE_STARTING, None)

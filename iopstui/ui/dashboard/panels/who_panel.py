@@ -26,7 +26,9 @@ def title(target: Target) -> str:
 def value(use: DiskUse, target: Target) -> list[Piece]:
     """For the border of its box: how many of the bytes are known."""
     known = sum(share.share for share in _shares(use, target))
-    return [(f"{100 * min(1.0, known):.0f} %", BOLD), (" of the bytes", DIM)] if known else []
+    if not known:
+        return []
+    return [(f"{100 * min(1.0, known):.0f} %", BOLD), (f" of the bytes in {_time(use)}", DIM)]
 
 
 def rows(
@@ -40,7 +42,8 @@ def rows(
         body.append(_row(share, users.get(share.pid or 0), width, charset))
     rest = 1 - sum(share.share for share in shares)
     if shares and rest >= LEAST_REST:
-        text = f"{100 * rest:3.0f} %  by nobody that can be named (the kernel, ended processes)"
+        others = "other users, the kernel" if use.hidden and not use.as_root else "the kernel"
+        text = f"{100 * rest:3.0f} %  by nobody that can be named ({others}, ended processes)"
         body.append(message(width, charset, text))
     if not shares:
         body.append(message(width, charset, _nobody(use, target)))
@@ -56,8 +59,16 @@ def _shares(use: DiskUse, target: Target) -> tuple[Share, ...]:
 def _nobody(use: DiskUse, target: Target) -> str:
     moved = sum(sum(use.disks[name][:2]) for name in target.tree if name in use.disks)
     if not moved:
-        return "Nobody read or wrote in the last second."
-    return "No process that can be seen has files open there and did I/O in the last second."
+        return f"Nobody read or wrote in {_time(use)} (last reading)."
+    return (
+        f"No process that can be seen has files open there and did I/O in {_time(use)} "
+        "(last reading)."
+    )
+
+
+def _time(use: DiskUse) -> str:
+    """How long the reading is over: it costs too much to read every second."""
+    return f"{max(1, round(use.seconds))} s"
 
 
 def _foot(use: DiskUse, job: str) -> str:
