@@ -6,16 +6,17 @@ The main figures only: JSON lines carry everything. Empty is missing.
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, TextIO
 
-from iopstui.events import Event, FrameReady
+from iopstui.events import Event, FrameReady, Mark, StepStarted, TunableChanged
 from iopstui.model.metrics.fields import BY_ID, FIELDS, Field
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.nvme import FIGURES as DRIVE_FIGURES
 from iopstui.model.metrics.nvme import NVME
 from iopstui.model.metrics.paths import ANY, DEVICE, TOTAL, WAIT
+from iopstui.model.metrics.run_history import options_of_run
 from iopstui.model.samples import READ, TRIM, WRITE
 from iopstui.model.sources import BY_NAME
 from iopstui.output.jsonl import clean, main_figures
@@ -24,6 +25,9 @@ from iopstui.text import printable
 _FIRST_COLUMNS = ("t", "wall_ms", "utc", "step", "seconds", "flags.*")
 _FORMULA = ("=", "+", "-", "@")
 _WAITS = ("ios", "cpu", "above", "queue", "device", "unknown", "cache", "unsent")
+RUN_COLUMNS = ("run", "job", "iodepth", "numjobs", "bs", "tunables", "marks")
+"""The last columns: the run of a frame with its main options, the known tunables, and the marks
+since the frame before."""
 _OMITTED = {"ios", "bytes", "n", "bins_of", "bins"}
 
 
@@ -51,8 +55,12 @@ class CsvSink:
         layers: Sequence[str] = (),
         share_source: str = "",
         on_nvme: bool = False,
+        tunables: Mapping[str, str] | None = None,
     ) -> None:
+        """``tunables``: values at the beginning, by "DEVICE.NAME"."""
         self._stream = stream
+        self._runs: dict[int, list[str]] = {}
+        self._tunables, self._marks = dict(tunables or {}), list[str]()
         self._writer = csv.writer(stream, lineterminator="\n")
         self._columns = list(session_columns(devices, layers, share_source, on_nvme))
         self._figures = Figures(self._columns)
@@ -60,20 +68,37 @@ class CsvSink:
 
     def handle(self, event: Event) -> None:
         """Write a row if the event is a frame."""
-        if isinstance(event, FrameReady):
-            self._start()
-            self._writer.writerow(map(cell_text, self._figures.from_frame(event.frame)))
-            self._stream.flush()
+        match event:
+            case StepStarted():
+                options = options_of_run(event.title, event.options)
+                cells = (event.job, *map(options.get, ("iodepth", "numjobs", "bs")))
+                self._runs[event.step] = [str(event.step), *(cell or "" for cell in cells)]
+            case TunableChanged():
+                self._tunables[f"{event.device}.{event.name}"] = event.now
+            case Mark():
+                self._marks.append(event.text)
+            case FrameReady():
+                self._start()
+                figures = map(cell_text, self._figures.from_frame(event.frame))
+                self._writer.writerow([*figures, *map(cell_text, self._run_cells(event.frame))])
+                self._stream.flush()
+                self._marks.clear()
 
     def close(self) -> None:
         """Close: no more events follow. The header is written even if no frame ever came."""
         self._start()
         self._stream.flush()
 
+    def _run_cells(self, frame: Frame) -> Iterator[str]:
+        run = self._runs.get(frame.step) or [str(frame.step or ""), "", "", "", ""]
+        tunables = " ".join(f"{name}={value}" for name, value in self._tunables.items())
+        yield from map(printable, (*run, tunables, "; ".join(self._marks)))
+
     def _start(self) -> None:
         if not self._started:
             self._started = True
-            self._writer.writerow(printable(".".join(path)) for path in self._columns)
+            heads = (printable(".".join(path)) for path in self._columns)
+            self._writer.writerow([*heads, *RUN_COLUMNS])
 
 
 class Figures:

@@ -413,7 +413,7 @@ _CONTEXT = (
 def _recorded_tunables(disks: Sequence[BlockDevice]) -> Iterator[TunableState]:
     for name, tunable in TUNABLES.items():
         values = [(disk.name, getattr(disk.queue, name, None)) for disk in disks]
-        readable = [(disk, _sysfs_text(value)) for disk, value in values if value is not None]
+        readable = [(disk, sysfs_text(value)) for disk, value in values if value is not None]
         if readable:
             yield TunableState(
                 name, tunable.meaning, readable[0][1], (), "nothing here",
@@ -421,6 +421,6 @@ def _recorded_tunables(disks: Sequence[BlockDevice]) -> Iterator[TunableState]:
             )  # fmt: skip
 
 
-def _sysfs_text(value: object) -> str:
+def sysfs_text(value: object) -> str:
     """A value as sysfs writes it."""
     return str(int(value)) if isinstance(value, bool) else str(value)

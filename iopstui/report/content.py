@@ -27,6 +27,7 @@ from iopstui.report.markup import (
 from iopstui.report.report_data import ReportData
 from iopstui.report.wording import recording as words
 from iopstui.report.wording import repeat_command, side_by_side, slowest_requests
+from iopstui.report.wording.overview import overview
 from iopstui.session.run_rows import MARK_COLUMNS, run_columns
 
 if TYPE_CHECKING:
@@ -52,9 +53,13 @@ def report_blocks(data: ReportData, scales: Scales | None) -> Iterator[Block]:
     yield Heading(1, words.heading(data))
     if data.ending:
         yield Text(f"{data.ending}.", "warn")
+    drawn = [] if scales is None else charts(data, scales)
+    curves = [[] if scales is None else experiment_charts(data, experiment)
+              for experiment in data.experiments]  # fmt: skip
+    yield from _first_screen(data, next(filter(None, [*curves, drawn]), []))
     yield Pairs([*words.facts(data)])
-    for experiment in data.experiments:
-        yield from _experiment(data, experiment, scales)
+    for experiment, curve in zip(data.experiments, curves, strict=True):
+        yield from _experiment(experiment, curve)
     yield Heading(2, "Runs")
     yield from _several_runs(data)
     yield from _folded(data, [*_runs(data)])
@@ -69,7 +74,6 @@ def report_blocks(data: ReportData, scales: Scales | None) -> Iterator[Block]:
     yield from list_with_heading(
         "Outcomes", (line for run in data.runs for line in words.verdicts(run))
     )
-    drawn = charts(data, scales) if scales is not None else ()
     if drawn:
         yield from (Heading(2, "Charts"), Charts(drawn))
     yield from list_with_heading("Events", words.event_lines(data))
@@ -138,7 +142,16 @@ def _folded(data: ReportData, blocks: Sequence[Block]) -> Sequence[Block]:
     return blocks if count <= MAX_OPEN else [FoldedBlocks(f"All {count} runs, one by one", blocks)]
 
 
-def _experiment(data: ReportData, experiment: Experiment, scales: Scales | None) -> Iterator[Block]:
+def _first_screen(data: ReportData, drawings: list[str]) -> Iterator[Block]:
+    """A light, three sentences and the first of these charts, which is taken from them."""
+    first = overview(data)
+    yield Text(first.light, f"light {first.state}".strip())
+    yield from map(Text, first.sentences)
+    if drawings:
+        yield Charts([drawings.pop(0)], "first")
+
+
+def _experiment(experiment: Experiment, curves: Sequence[str]) -> Iterator[Block]:
     yield Heading(2, experiment.title)
     ending = experiment_pages.ending(experiment)
     if ending:
@@ -146,8 +159,8 @@ def _experiment(data: ReportData, experiment: Experiment, scales: Scales | None)
     if not experiment.points:
         return
     yield Bullets(experiment_pages.result_sentences(experiment))
-    if scales is not None:
-        yield Charts(experiment_charts(data, experiment))
+    if curves:
+        yield Charts(curves)
     yield Text(
         f"Each point: {experiment.plan.settle:g} s to settle, then "
         f"{experiment.plan.measure:g} s measured.",

@@ -21,6 +21,7 @@ from iopstui.report.experiment import as_data
 from iopstui.report.folding.run import Run
 from iopstui.report.folding.series import points
 from iopstui.report.report_data import ReportData
+from iopstui.report.wording.overview import overview
 from iopstui.report.wording.recording import reconciled
 from iopstui.report.wording.repeat_command import command, repeat, repeat_experiment
 
@@ -37,8 +38,17 @@ def json_text(reports: Sequence[ReportData]) -> str:
 def _report_object(data: ReportData) -> dict[str, Any]:
     series = {name: points(data.series, name) for name in data.series
               if name not in ("t", "seconds")}  # fmt: skip
+    first = overview(data)
     return {
         "file": data.path.name,
+        "overview": {
+            "state": first.state or None,
+            "reason": first.reason,
+            "measured": first.measured,
+            "answer": first.answer or None,
+            "compared": first.compared or None,
+        },
+        "answers": [{"t": given.t, **asdict(given.answer)} for given in data.answers.values()],
         "header": asdict(data.header),
         "duration_s": data.duration,
         "samples": data.samples,

@@ -25,7 +25,7 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A paragraph; its ``style`` is "warn", "dim" or ""."""
+    """A paragraph; its ``style`` is "warn", "dim", "light STATE" or ""."""
 
     text: str
     style: str = ""
@@ -70,9 +70,10 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class Charts:
-    """Finished SVG, which Markdown leaves out."""
+    """Finished SVG, which Markdown leaves out. ``style`` is "charts", or "first" for a wide one."""
 
     drawings: Sequence[str]
+    style: str = "charts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +114,8 @@ def html(blocks: Iterable[Block]) -> Iterator[str]:
                                   (_cells("td", row, left) for row in rows))  # fmt: skip
             case Code(text):
                 yield f"<pre>{escape(text)}</pre>"
-            case Charts(drawings):
-                yield from ('<div class="charts">', *drawings, "</div>")
+            case Charts(drawings, style):
+                yield from (f"<div{_class(style)}>", *drawings, "</div>")
             case FoldedBlocks(summary, inner):
                 yield f"<details><summary>{_html(summary)}</summary>"
                 yield from (*html(inner), "</details>")
@@ -128,7 +129,7 @@ def markdown(blocks: Iterable[Block]) -> Iterator[str]:
                 begin = "# iopstui:" if level == 1 else "#" * level
                 yield f"{begin} {_md(text)}{f' ({_md(note)})' if note else ''}"
             case Text(text, style):
-                yield f"**{_md(text)}**" if style == "warn" else _md(text)
+                yield _md(text) if style in ("", "dim") else f"**{_md(text)}**"
             case Bullets(lines):
                 yield from (f"- {_md(line)}" for line in lines)
             case Pairs(rows):

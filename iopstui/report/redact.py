@@ -9,12 +9,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from iopstui.model.answer.answer import Answer
 from iopstui.recording.reader import EventRecord, Record, Recording, SampleRecord
 
 REDACTED = "redacted"
 PRIVATE = frozenset(
     {"host", "path", "paths", "files", "serial", "dm_name", "backing_file", "mountpoint", "comm",
-     "group", "share"}
+     "group", "share", "who"}
 )  # fmt: skip
 """Fields of what is recorded that are left out whole."""
 OPTIONS = (
@@ -64,6 +65,10 @@ _NAMES_IN_FINDINGS = (
     (re.compile(r"^.+(?= does (?:\d+ % of the (?:reads|writes) on |all that io\.max ))"), REDACTED),
     (re.compile(r"(?<=it may be )[^(\n]*\(PID \d+[^:\n]*:"), f"{REDACTED} (PID:"),
     (re.compile(r"\[[0-9a-f]*:[0-9a-f:]*\]"), REDACTED),
+)
+# the same of answers
+_NAMES_IN_ANSWERS = re.compile(
+    r"(?<=[:;] ).+(?= (?:sleeps? in io_uring|waits? for its limit of |waits? in \w|waits?$))"
 )
 _MAX_NAMES = 5000
 TELLING_LENGTH = 6
@@ -156,6 +161,8 @@ class Redactor:
             for field in dataclasses.fields(value)
             if field.init
         }
+        if isinstance(value, Answer):
+            changed["text"] = self._text(_NAMES_IN_ANSWERS.sub(REDACTED, value.text))
         if changed.get("name") in OPTIONS and "value" in changed:
             changed["value"] = REDACTED
         return dataclasses.replace(value, **changed)

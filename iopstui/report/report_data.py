@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from iopstui import events
 from iopstui.errors import UsageError
 from iopstui.model import histogram
+from iopstui.model.answer.answer import FINDING
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.fio.log_lines import LogRow
 from iopstui.model.metrics.mark_intervals import MarkInterval, MarkIntervals
@@ -44,6 +45,8 @@ class FindingEnds:
     times: int = 0
     held_s: float = 0.0
     until: float = 0.0
+    why: str = ""
+    """Why it was not true; "" if its cause has ceased."""
 
 
 @dataclass
@@ -75,6 +78,8 @@ class ReportData:
     findings: list[events.FindingReported] = field(default_factory=list)
     finding_ends: dict[int, FindingEnds] = field(default_factory=dict)
     """Of the findings that ceased, by their place in ``findings``."""
+    answers: dict[tuple[str, ...], events.AnswerGiven] = field(default_factory=dict)
+    """The last answer of each kind (``Answer.key``), but those that were withdrawn."""
     notices: list[events.Notice] = field(default_factory=list)
     stalls: list[Stall] = field(default_factory=list)
     devices: tuple[BlockDevice, ...] = ()
@@ -210,6 +215,11 @@ def _finding_ended(data: ReportData, event: events.FindingEnded) -> None:
         ends.times += 1
         ends.held_s += event.until - event.since
         ends.until = max(ends.until, event.until)
+        ends.why = event.why
+    if event.why:
+        for key, given in [*data.answers.items()]:
+            if given.answer.rule == FINDING + event.rule and given.t >= event.since:
+                del data.answers[key]
 
 
 def _add_message(data: ReportData, event: events.Event) -> None:
@@ -230,6 +240,8 @@ def _add_message(data: ReportData, event: events.Event) -> None:
             data.findings.append(event)
         case events.FindingEnded():
             _finding_ended(data, event)
+        case events.AnswerGiven():
+            data.answers[event.answer.key] = event
         case events.StallFound():
             _stall(data, event.stall)
         case events.Notice() if len(data.notices) < MAX_EVENTS:

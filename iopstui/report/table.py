@@ -9,12 +9,14 @@ from collections.abc import Iterator, Mapping
 from math import isnan
 from typing import Any
 
+from iopstui.model.block.tunable import TUNABLES
 from iopstui.output.csv_out import CsvSink, cell_text
 from iopstui.output.replay import ReplayedExperiments, has_experiment
 from iopstui.output.sinks import EventSink
+from iopstui.recording.layout import RecordedDevices
 from iopstui.recording.partial_samples import ROWS_WITHOUT
 from iopstui.recording.reader import Recording
-from iopstui.recording.replay import ReplayFold, replay_events, why_incomplete
+from iopstui.recording.replay import ReplayFold, replay_events, sysfs_text, why_incomplete
 from iopstui.report.foreign import load_foreign_report
 from iopstui.report.redact import opened
 from iopstui.report.report_data import ReportData
@@ -38,7 +40,8 @@ def csv_text(source: Source, redact: bool = False) -> str:
         else:
             target = recording.header.target
             shares, nvme = target.share_source, target.on_nvme
-            sink = CsvSink(stream, target.devices_below, target.tree, shares, nvme)
+            tunables = recorded_tunables(recording)
+            sink = CsvSink(stream, target.devices_below, target.tree, shares, nvme, tunables)
             recording.skip_unneeded_fields(ROWS_WITHOUT)
         fold = ReplayFold(recording.header)
         for event in replay_events(recording, fold):
@@ -46,6 +49,18 @@ def csv_text(source: Source, redact: bool = False) -> str:
         sink.close()
         print_why_incomplete(recording, fold)
     return stream.getvalue()
+
+
+def recorded_tunables(recording: Recording) -> dict[str, str]:
+    """The tunables of the target's devices at the beginning, by "DEVICE.NAME"."""
+    recorded = (record.value for _, record in recording.index().events)
+    first = next((value for value in recorded if isinstance(value, RecordedDevices)), None)
+    values = {
+        f"{device.name}.{name}": getattr(device.queue, name, None)
+        for device in (first.devices if first is not None else ())
+        for name in TUNABLES
+    }
+    return {name: sysfs_text(value) for name, value in values.items() if value is not None}
 
 
 def print_why_incomplete(recording: Recording, fold: ReplayFold) -> None:

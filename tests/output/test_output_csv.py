@@ -12,7 +12,7 @@ from iopstui.events import Mark
 from iopstui.format import utc
 from iopstui.model.block.target import Target
 from iopstui.model.metrics.fields import find_field
-from iopstui.output.csv_out import CsvSink
+from iopstui.output.csv_out import RUN_COLUMNS, CsvSink
 
 
 def rows(name: str, device: str | None = "vda") -> list[dict[str, str]]:
@@ -40,7 +40,8 @@ def test_headings_are_fields_of_the_registry() -> None:
     for name in ("fio.read.iops", "fio.write.bw", "fio.total.clat.p99.9", "kernel.disks.vda.r/s",
                  "kernel.disks.vda.aqu-sz", "kernel.disks.vda.util"):  # fmt: skip
         assert name in header
-    for name in header:
+    assert tuple(header[-7:]) == RUN_COLUMNS
+    for name in header[:-7]:
         head, _, tail = name.partition("kernel.disks.vda.")
         path = ("kernel", "disks", "vda", tail) if tail else None
         assert head in ("flags",) or find_field(path or ("t",)) is not None

@@ -20,7 +20,7 @@ from iopstui.cli.program import main
 from iopstui.errors import Missing, UsageError
 from iopstui.model.metrics.fields import find_field
 from iopstui.output import parquet as parquet_out
-from iopstui.output.csv_out import CsvSink
+from iopstui.output.csv_out import RUN_COLUMNS, CsvSink
 from iopstui.recording.reader import Recording, recording_path
 from iopstui.recording.replay import replay_events
 from iopstui.report.files import report, write_report, write_report_file
@@ -42,14 +42,15 @@ def read_table(path: Path, redact: bool = False) -> Any:
 
 
 def csv_rows(path: Path) -> list[dict[str, str]]:
-    """The rows per second. The CSV report of an experiment has its points instead."""
+    """The figures per second. The CSV report of an experiment has its points instead."""
     stream = io.StringIO()
     with Recording(path) as recording:
         sink = CsvSink(stream, recording.header.target.devices_below, recording.header.target.tree)
         for event in replay_events(recording):
             sink.handle(event)
         sink.close()
-    return list(csv.DictReader(io.StringIO(stream.getvalue())))
+    rows = list(csv.DictReader(io.StringIO(stream.getvalue())))
+    return [{name: row[name] for name in row if name not in RUN_COLUMNS} for row in rows]
 
 
 def parquet_value(name: str, text: str) -> object:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import html
+import io
 import json
 import os
 import re
@@ -16,6 +18,7 @@ from hypothesis import strategies as st
 from test_fleet_report import FAST, finished, frame
 
 from iopstui import events
+from iopstui.model.answer.answer import WARNING, Answer
 from iopstui.model.block.device import BlockDevice, Mount
 from iopstui.model.block.target import FILE, TargetPath, combine_targets
 from iopstui.model.experiment.expectation import parse_expectation
@@ -64,7 +67,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     finished = next(event for event in after if isinstance(event, events.StepFinished))
     made.tell(
         buffer,
-        [first, *_start_events(), *later_samples[:2], *_private_events(), *later_samples[2:]],
+        [first, *_start_events(), *later_samples[:1], *_private_events(), *later_samples[1:]],
     )
     buffer.event(
         replace(finished, error=f"fio: {TOP}: no space left", fio_log=(f"{OTHER}: failed",))
@@ -104,6 +107,23 @@ def _private_events() -> list[object]:
         events.Notice(0.6, "warning", f"a: {DM} is in use: postmaster: x (pid 9) has it open"),
         events.FindingReported(0.7, Finding("busy", f"{COMM} fills dm-0", f"look at {GROUP}")),
         events.TunableChanged(0.8, "dm-0", "scheduler", "none", "bfq"),
+        *(
+            events.AnswerGiven(
+                0.9, Answer("dm-0", rule, WARNING, text, who="acme --x (5) does all")
+            )
+            for rule, text in (
+                (
+                    "limit",
+                    "Not the disk: docker acme waits for its limit of 9 reads/s on dm-0 (io.max)",
+                ),
+                ("ring", "Pressure without I/O: postmaster: x (5) sleeps in io_uring; 50 %"),
+                (
+                    "above",
+                    "Tasks wait, but no disk has their requests: acme (5) waits in folio_wait",
+                ),
+                ("suspended", "dm-0 is suspended: nothing passes; acme x (5) and 2 more wait"),
+            )
+        ),
     ]
 
 
@@ -139,7 +159,12 @@ def test_figures_and_public_names_stay(path: Path) -> None:
     assert bare["slowest"][0]["total"] == plain["slowest"][0]["total"]
     assert bare["marks"][0]["text"] == f"{REDACTED} restarted on {REDACTED}"
     assert "rw=randread" in bare["runs"][0]["job_file"]
-    assert rendered([path], "csv", ReportOptions(True)) == rendered([path], "csv", DEFAULT_OPTIONS)
+    hidden, shown = (
+        list(csv.DictReader(io.StringIO(rendered([path], "csv", options))))
+        for options in (ReportOptions(True), DEFAULT_OPTIONS)
+    )
+    assert [{**row, "marks": ""} for row in hidden] == [{**row, "marks": ""} for row in shown]
+    assert "redacted restarted on redacted" in {row["marks"] for row in hidden}
 
 
 def test_a_redacted_report_says_so(path: Path) -> None:

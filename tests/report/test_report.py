@@ -200,8 +200,33 @@ def test_the_end_of_a_finding_is_in_the_report(path: Path) -> None:
             line.split(" ", 1)[1].strip() for line in report_words.findings(load_report_data(path))
         ] == ["it is busy" + end]
     assert json.loads(rendered([path], "json"))["recordings"][0]["findings"][0]["ceased"] == {
-        "times": 2, "held_s": 14.0, "until": 34.0,
+        "times": 2, "held_s": 14.0, "until": 34.0, "why": "",
     }  # fmt: skip
+
+
+def test_a_finding_of_several_runs_is_listed_once_with_its_count(path: Path) -> None:
+    buffer = made.tape(path)
+    first, *later = made.raws(made.RUN)
+    begin, end = made.others(made.RUN)
+    said = [
+        ("depth", "depth 4 → 32: 4.01k IOPS, latency 984 µs → 7.70 ms"),
+        ("depth", "depth 4 → 32: 3.1k IOPS, latency 1.2 ms → 7.9 ms"),
+        ("depth", "depth 4 → 32: 3.1k IOPS, latency 1.2 ms → 7.9 ms"),
+        ("busy", "nvme0n1 is 93 % busy"), ("busy", "nvme1n1 is 95 % busy"),
+    ]  # fmt: skip
+    happenings: list[object] = [first, *begin, *later]
+    for step, (rule, text) in enumerate(said, 1):
+        happenings += [
+            events.StepStarted(float(step), step, "j", "t", ("fio",), True),
+            events.FindingReported(step + 0.2, Finding(rule, text)),
+        ]
+    made.tell(buffer, [*happenings, *end[2:]])
+    buffer.close(events.SessionEnded(9.0, 0))
+    assert [*report_words.findings(load_report_data(path))] == [
+        f"0:03 {said[2][1]} (3 times since 0:01; the figures are of the last time)",
+        "0:04 nvme0n1 is 93 % busy",
+        "0:05 nvme1n1 is 95 % busy",
+    ]
 
 
 def test_stalls_are_listed_once_and_drawn(path: Path) -> None:

@@ -328,6 +328,11 @@ def _title_parts(title: str) -> dict[str, str]:
     return match.groupdict() if match else {}
 
 
+def options_of_run(title: str, options: Mapping[str, str]) -> dict[str, str]:
+    """All options that are known of a run: its ``title`` has fio's defaults, too."""
+    return _all_options(_title_parts(title), options)
+
+
 def _all_options(title_options: Mapping[str, str], options: Mapping[str, str]) -> dict[str, str]:
     if not title_options:
         return dict(options)

@@ -8,6 +8,7 @@ import json
 from iopstui.linux.devices.health.smart import DiskHealth
 from iopstui.linux.devices.zones import Zones
 from iopstui.linux.nvme.topology import DriveFacts, NamespaceTopology
+from iopstui.model.answer.answer import CRITICAL, GOOD, WARNING
 from iopstui.model.block.device import BlockDevice, Hctx
 from iopstui.model.metrics.paths import SCHEMA
 from iopstui.output.schema.fleet_report import fleet_report_schema
@@ -97,12 +98,15 @@ def _device(strict: bool) -> Schema:
 def _report() -> Schema:
     """Schema of the report of one recording; its parts are the events of the lines above."""
     schema_: Schema = {"type": "object"}
-    lists = ("devices", "experiments", "runs", "side_by_side", "findings", "marks", "changes",
-             "notices")  # fmt: skip
+    overview = {"state": or_null({"enum": [GOOD, WARNING, CRITICAL]}), "reason": TEXT,
+                "measured": TEXT, "answer": or_null(TEXT), "compared": or_null(TEXT)}  # fmt: skip
+    lists = ("answers", "devices", "experiments", "runs", "side_by_side", "findings", "marks",
+             "changes", "notices")  # fmt: skip
     return record(
         {
-            "file": TEXT, "header": schema_, "duration_s": NUMBER, "samples": INTEGER,
-            "incomplete": or_null(TEXT), **dict.fromkeys(lists, array(schema_)),
+            "file": TEXT, "overview": record(overview, strict=False), "header": schema_,
+            "duration_s": NUMBER, "samples": INTEGER, "incomplete": or_null(TEXT),
+            **dict.fromkeys(lists, array(schema_)),
             "series": keyed(array(NUMBER)),
         },
         strict=False,

@@ -43,6 +43,16 @@ def rows(data: ReportData, promised: PromisedFigures) -> Iterator[Row]:
                 yield _row(run, size, limit, burst=True)
 
 
+def closest(data: ReportData, promised: PromisedFigures) -> str:
+    """The limit that a run came closest to."""
+    found = [*rows(data, promised)]
+    if not found:
+        return why_no_rows(data)
+    step, _, size, limit, rate, measured, share = max(found, key=lambda row: int(row[-1][:-2]))
+    volume = printable(promised.volume.id)
+    return f"Run {step} did {measured} of {size}, {share} of the {limit} of {volume} ({rate})."
+
+
 def why_no_rows(data: ReportData) -> str:
     """Why there is nothing to compare."""
     missing = {

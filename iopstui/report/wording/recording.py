@@ -29,6 +29,7 @@ from iopstui.text import printable
 
 Row = tuple[str, ...]
 MAX_BOUND = 32
+_UNITS = frozenset({"ns", "µs", "ms", "s", "min", "h", "B", "KiB", "MiB", "GiB", "TiB"})
 
 RUN_HEAD: Row = ("run", "what", "", "I/Os", "IOPS", "MiB/s", "mean", "p50", "p99", "p99.9", "max")
 PROBE_HEAD: Row = ("run", "", "requests", "mean", "p50", "p99", "p99.9", "max", "waited before")
@@ -448,20 +449,40 @@ def verdicts(run: Run) -> Iterator[str]:
 
 def findings(data: ReportData) -> Iterator[str]:
     """Findings with the seconds they are about (in older recordings: when they were reported), and
-    whether they ended."""
+    whether they ended; one that several runs had with other figures once, as in the last one."""
+    alike: dict[tuple[str, ...], list[int]] = {}
     for place, finding in enumerate(data.findings):
+        ends = data.finding_ends.get(place)
+        kind = "withdrawn" if ends is not None and ends.why else ""
+        key = finding.finding.rule, kind, *_words_alone(finding.finding.text)
+        alike.setdefault(key, []).append(place)
+    for places in alike.values():
+        finding = data.findings[places[-1]]
         advice = f" → {finding.finding.advice}" if finding.finding.advice else ""
         when = period_text(finding.finding) or units.clock(finding.t)
-        end_text = _ended_text(finding, data.finding_ends.get(place))
-        yield printable(f"{when}  {finding.finding.text}{end_text}{advice}")
+        end_text = _ended_text(finding, data.finding_ends.get(places[-1]))
+        first = units.clock(data.findings[places[0]].t)
+        times = (f" ({len(places)} times since {first}; the figures are of the last time)"
+                 if len(places) > 1 else "")  # fmt: skip
+        yield printable(f"{when}  {finding.finding.text}{times}{end_text}{advice}")
+
+
+def _words_alone(text: str) -> Iterator[str]:
+    """The words of a finding without its figures and their units; names with digits stay."""
+    for word in text.split():
+        if word.strip("().,;:") not in _UNITS and not word.lstrip("(+-±<≥≤")[:1].isdecimal():
+            yield word
 
 
 def _ended_text(finding: FindingReported, ends: FindingEnds | None) -> str:
     if ends is None:
         return ""
+    again = (finding.finding.since or 0.0) > ends.until
+    if ends.why and not again:
+        return f" (withdrawn: {ends.why})"
     times = f" {ends.times} times, the last" if ends.times > 1 else ""
     in_all = " in total" if ends.times > 1 else ""
-    suffix = ", then again" if (finding.finding.since or 0.0) > ends.until else ""
+    suffix = ", then again" if again else ""
     duration = units.duration(ends.held_s)
     return f" (ended{times} at {units.clock(ends.until)}, after {duration}{in_all}{suffix})"
 

@@ -50,8 +50,8 @@ def comparison(reports: Sequence[ReportData]) -> tuple[Row, list[Row]]:
         ("job", *(printable(run.title) if run else units.MISSING for run in longest), *empty),
         ("measured for", *(f"{run.seconds:.1f} s" if run else "" for run in longest), *empty),
     ]
-    values = [_compared(run) if run else {} for run in longest]
-    for name, unit in _COMPARED.items():
+    values = [figures(run) if run else {} for run in longest]
+    for name, unit in COMPARED.items():
         cells = [value.get(name) for value in values]
         more = (_difference(cells[0], cell) for cell in cells[1:])
         rows.append((name, *(unit(value) for value in cells), *more))
@@ -69,7 +69,7 @@ def _final_total(run: Run, name: str) -> float | None:
     return sum(values) if values else None
 
 
-def _compared(run: Run) -> dict[str, float | None]:
+def figures(run: Run) -> dict[str, float | None]:
     """IOPS and bandwidth are fio's final ones, the rest is of all the run's frames."""
     seconds, latencies = run.seconds, run.latencies()
     latencies = latencies if run.all_bins else _stated_latencies(run)
@@ -98,7 +98,7 @@ def _stated_latencies(run: Run) -> dict[str, int | None]:
     return {**parts[0]["percentiles"], "max": parts[0]["lat_max_ns"]}
 
 
-_COMPARED: dict[str, Callable[[float | None], str]] = {
+COMPARED: dict[str, Callable[[float | None], str]] = {
     "fio IOPS": units.number, "fio MiB/s": units.mib, "p50": units.latency, "p99": units.latency,
     "p99.9": units.latency, "max": units.latency, "device IO/s": units.number,
     "aqu-sz": units.number, "util %": units.percent,

@@ -1,0 +1,164 @@
+"""The first screen of a report says what was measured, the answer, and what it is compared with."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import pytest
+import recordings as made
+from fio_recordings import statuses
+from test_report import page, text_of
+
+from iopstui import events
+from iopstui.format import number
+from iopstui.model.answer.answer import CRITICAL, GOOD, UNKNOWN, WAITS, WARNING, Answer
+from iopstui.output.csv_out import RUN_COLUMNS
+from iopstui.recording.reader import recording_path
+from iopstui.report.files import rendered
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+BUSY = Answer("vda", "queue", WARNING, "vda is busy", WAITS, "hog (9) does all of its bytes")
+QUIET = Answer("vda", "quiet", GOOD, "vda is idle")
+FOUND = Answer("vda", "finding-tags", CRITICAL, "no tags are left", WAITS)
+UNSTEADY = Answer("vda", "unsteady", GOOD, "vda comes and goes", UNKNOWN)
+
+
+def given(t: float, answer: Answer) -> events.AnswerGiven:
+    return events.AnswerGiven(t, answer)
+
+
+def judged(passed: bool | None) -> events.ExpectationChecked:
+    measured = None if passed is None else 4321.5
+    return events.ExpectationChecked(
+        1.9, 1, "iops>=5000", "iops", "1/s", ">=", 5000.0, 5000.0, measured, passed, 0.4
+    )
+
+
+def record(path: Path, *happenings: object) -> dict[str, Any]:
+    """Record a run in which this happens; its overview in JSON."""
+    one = made.tape(path)
+    first, *later = made.raws(made.RUN)
+    before, after = made.others(made.RUN)
+    made.tell(one, [first, *before, *later, *happenings, *after])
+    one.close(events.SessionEnded(2.5, 0))
+    overview: dict[str, Any] = overview_of(path)
+    return overview
+
+
+def overview_of(path: Path) -> dict[str, Any]:
+    document = json.loads(rendered([path], "json"))
+    overview: dict[str, Any] = document["recordings"][0]["overview"]
+    return overview
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "run.iops"
+
+
+def test_page_and_markdown_begin_with_a_light_three_sentences_and_one_chart(path: Path) -> None:
+    overview = record(path, given(1.0, BUSY), given(1.8, QUIET), judged(False))
+    body = page(path).find("body")
+    assert body is not None
+    section = next(body.iter("section"))
+    heading, light, *sentences, chart = list(section)[:6]
+    assert heading.tag == "h1" and light.get("class") == "light critical"
+    assert text_of(light) == "■ Critical: 1 of 1 expectation not met."
+    assert [text_of(one) for one in sentences] == [
+        overview["measured"],
+        "At 0:01, Warning: vda is busy. Hog (9) does all of its bytes. "
+        "At 0:02, Answer: vda is idle.",
+        "FAIL iops >= 5000: measured 4322; met in 40 % of the seconds.",
+    ]
+    (drawn,) = chart.iter("svg")
+    assert drawn.get("aria-label", "").startswith("IOPS")
+    lines = [line for line in rendered([path], "md").replace("\\", "").split("\n") if line]
+    assert lines[1:5] == [f"**{text_of(light)}**", *(text_of(one) for one in sentences)]
+
+
+def test_the_first_sentence_has_fio_s_own_total(path: Path) -> None:
+    final = statuses(made.RUN)[-1]
+    rate = sum(part.iops for job in final.jobs for part in job.directions.values())
+    measured = record(path)["measured"]
+    assert f": {number(rate)} IOPS, " in measured and "on /srv/data for " in measured
+
+
+@pytest.mark.parametrize(
+    ("happenings", "state", "reason"),
+    [
+        ([given(1.0, BUSY), given(1.8, QUIET)], WARNING, "I/Os waited at 0:01"),
+        ([given(1.0, QUIET)], GOOD, "no answer found I/Os that wait"),
+        ([given(1.0, UNSTEADY), given(1.8, QUIET)], None, "could not tell"),
+        ([given(1.0, FOUND), given(1.8, QUIET)], CRITICAL, "I/Os waited at 0:01"),
+        ([given(1.0, QUIET), judged(True), judged(None)], WARNING, "1 of 2 expectations not meas"),
+        ([judged(True)], GOOD, "1 of 1 expectation met"),
+        ([], None, "no answer about the disk and no expectation; 1 finding below"),
+    ],
+)
+def test_the_light_is_that_of_the_gravest_reason(
+    happenings: list[object], state: str | None, reason: str, path: Path
+) -> None:
+    overview = record(path, *happenings)
+    assert (overview["state"], reason in overview["reason"]) == (state, True), overview
+
+
+def test_an_answer_that_was_withdrawn_accuses_nobody(path: Path) -> None:
+    over = events.FindingEnded(1.5, "tags", "no tags are left", 0.5, 1.0, "tags were free")
+    overview = record(path, given(1.0, FOUND), over, given(1.8, QUIET))
+    assert overview["state"] == GOOD and "no tags" not in overview["answer"]
+
+
+def test_a_result_of_fio_says_what_is_unknown() -> None:
+    source = FIXTURES / "fiologs" / "avg.json"
+    overview = overview_of(source)
+    assert overview["answer"] is None and overview["compared"] is None
+    assert overview["measured"].startswith("By fio's JSON")
+    assert "who else used the disk, is unknown" in rendered([source], "md")
+
+
+def test_an_earlier_recording_without_an_answer_says_so() -> None:
+    overview = overview_of(made.EARLIER_DEMO)
+    assert overview["answer"] is None and "fio ran 2 times on" in overview["measured"]
+    assert "The recording holds no answer about the disk" in rendered([made.EARLIER_DEMO], "md")
+
+
+def test_only_boxes_scroll_sideways_on_a_phone() -> None:
+    root = page(recording_path("demo"))
+    assert [e.get("content") for e in root.iter("meta") if e.get("name") == "viewport"] == [
+        "width=device-width, initial-scale=1"
+    ]
+    parents = {child: parent for parent in root.iter() for child in parent}
+    assert {box(parents, one) for one in root.iter("table")} == {("div", "wide")}
+    assert {box(parents, one) for one in root.iter("svg")} == {("figure", None)}
+    style = "".join("".join(one.itertext()) for one in root.iter("style"))
+    assert ".wide, figure { overflow-x: auto; }" in style and "overflow-wrap: anywhere" in style
+
+
+def box(parents: dict[ET.Element, ET.Element], element: ET.Element) -> tuple[str, str | None]:
+    return parents[element].tag, parents[element].get("class")
+
+
+def test_rows_of_a_recording_have_their_run_tunables_and_marks() -> None:
+    demo = recording_path("demo")
+    rows = list(csv.DictReader(io.StringIO(rendered([demo], "csv"))))
+    recorded = json.loads(rendered([demo], "json"))["recordings"][0]
+    assert tuple(rows[0])[-7:] == RUN_COLUMNS and tuple(rows[0])[:2] == ("t", "wall_ms")
+    for run in recorded["runs"]:
+        step, asked = str(run["step"]), run["overrides"]
+        cells = {tuple(row.values())[-7:-2] for row in rows if row["step"] == step}
+        assert cells == {(step, run["job"], asked["iodepth"], asked["numjobs"], "4k")}
+    assert {row["run"] + row["job"] for row in rows if row["step"] == "0"} == {""}
+    (change,) = recorded["changes"]
+    for row in rows:
+        value = change["before"] if float(row["t"]) < change["t"] else change["now"]
+        assert f"vda.rq_affinity={value}" in row["tunables"].split()
+    marked = [(float(row["t"]), row["marks"]) for row in rows if row["marks"]]
+    assert [text for _, text in marked] == [mark["text"] for mark in recorded["marks"]]
+    assert all(
+        0 <= t - mark["t"] < 1.1 for (t, _), mark in zip(marked, recorded["marks"], strict=True)
+    )
