@@ -154,7 +154,7 @@ def test_options_named_in_the_guide_exist(root: Path) -> None:
     }
     for path in (root / "README.md", *(root / "docs" / "guide").glob("*.md")):
         # options of fio and other programs
-        options_of_others = {"--readonly", "--from"}
+        options_of_others = {"--readonly", "--from", "--prefix", "--status-interval"}
         quoted = re.findall(r"`(--[^`]*)`", path.read_text())
         options = {option for text in quoted for option in OPTION.findall(text)}
         assert options <= valid_options | options_of_others, path.name

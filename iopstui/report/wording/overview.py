@@ -168,7 +168,7 @@ def _light(
 
 
 def _no_verdict(data: ReportData, given: Sequence[AnswerGiven]) -> str:
-    text = "it has no answer about the disk and no expectation"
+    text = "there is no answer about the disk and no expectation"
     if given:
         text = f"the answer at {units.clock(_worst(given).t)} could not tell whether I/Os wait"
     findings = sum(1 for _ in words.findings(data))
@@ -206,4 +206,4 @@ def _of_answers(given: Sequence[AnswerGiven]) -> Iterator[tuple[str, str]]:
         waited = answer.verdict == WAITS
         yield answer.state, f"I/Os waited at {at}" if waited else f"the answer at {at} says why"
     elif answer.verdict == NOTHING:
-        yield GOOD, "no answer found I/Os that wait for a disk or for a limit on the way to it"
+        yield GOOD, "no answer in this recording is a warning"
