@@ -6,6 +6,8 @@ import json
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from watch_frames import frame, rates
 
 from iopstui.cli.program import main
@@ -13,7 +15,14 @@ from iopstui.errors import EXIT_USAGE
 from iopstui.model.answer.answer import NOTHING, WAITS
 from iopstui.model.answer.evidence import excluded, not_seen
 from iopstui.model.answer.judge import Seen, judge
-from iopstui.model.answer.process import DISK, LOCK, UNKNOWN_WAIT, ProcessWaits, place_kind
+from iopstui.model.answer.process import (
+    DISK,
+    LOCK,
+    UNKNOWN_WAIT,
+    ProcessWaits,
+    place_kind,
+    waits_off_cpus,
+)
 from iopstui.model.answer.use import DiskUse
 from iopstui.model.block.target import DEVICE, DeviceLinks, TargetPath, combine_targets
 from iopstui.model.metrics.frame import CpuFrame
@@ -91,6 +100,17 @@ WAITING = ProcessWaits(812, "postgres", "", 200, "D", {DISK: 83.0, LOCK: 2.0}, 1
 ])  # fmt: skip
 def test_a_process(waits: ProcessWaits, text: str) -> None:
     assert report(waits).sentences[0] == text
+
+
+@given(st.dictionaries(st.sampled_from([DISK, LOCK, "event"]), st.floats(0, 100), max_size=3),
+       st.floats(-5, 100))  # fmt: skip
+def test_a_thread_waits_no_longer_than_it_is_off_the_cpus(
+    percents: dict[str, float], off: float
+) -> None:
+    found = waits_off_cpus(percents, off)
+    assert sum(found.values()) <= max(0.0, off) + 1e-9
+    if sum(percents.values()) <= off:
+        assert found == percents
 
 
 @pytest.mark.parametrize(("place", "blocked", "kind"), [

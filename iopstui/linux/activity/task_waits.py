@@ -13,7 +13,7 @@ from iopstui.linux.process.processes import children, task_stat
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import decode, list_names, read_text
 from iopstui.model.answer.kernel_threads import role
-from iopstui.model.answer.process import ProcessWaits, place_kind
+from iopstui.model.answer.process import ProcessWaits, place_kind, waits_off_cpus
 from iopstui.model.answer.use import ELSEWHERE
 from iopstui.model.block.device import BlockDevice
 from iopstui.text import printable
@@ -104,10 +104,12 @@ class TaskWaits:
         """What was seen so far."""
         looks = max(1, self._looks)
         running, ready = self._busiest()
+        percents = {kind: 100 * count / looks for kind, count in self._kinds.items()}
+        if len(self._times) == 1:
+            percents = waits_off_cpus(percents, 100 - (running or 0.0) - (ready or 0.0))
         return ProcessWaits(
             self.pid, self._comm, self._command, self._looks, self._state,
-            {kind: 100 * count / looks for kind, count in self._kinds.items()},
-            running, ready, tuple(name for name, _ in self._places.most_common(3)),
+            percents, running, ready, tuple(name for name, _ in self._places.most_common(3)),
             os.access(f"{self._place}/fd", os.R_OK | os.X_OK), self._kernel,
             frozenset(self._devices), self._parent, tuple(self._children()),
             self._role(),

@@ -42,6 +42,14 @@ def place_kind(place: str, blocked: bool) -> str:
     return EVENT
 
 
+def waits_off_cpus(percents: Mapping[str, float], off_cpus: float) -> dict[str, float]:
+    """The same of a single thread, which waits no longer than it is ``off_cpus`` (percent): looks
+    find it waiting too often, because they run themselves when it leaves a CPU."""
+    total = sum(percents.values())
+    factor = 1.0 if total <= max(0.0, off_cpus) else max(0.0, off_cpus) / total
+    return {kind: factor * percent for kind, percent in percents.items()}
+
+
 @dataclass(frozen=True, slots=True)
 class ProcessWaits:
     """How a process was seen: ``percents`` of the looks at which at least one of its threads waited

@@ -33,6 +33,7 @@ from iopstui.model.answer.situation import (
     Situation,
 )
 from iopstui.model.answer.who import MAIN_SHARE, who_text
+from iopstui.model.findings.finding import period_text
 from iopstui.model.findings.headlines import CRITICAL as CRITICAL_FINDING
 from iopstui.model.findings.headlines import INFO, headline_of, severity_of
 
@@ -291,17 +292,19 @@ def degraded(s: Situation) -> Answer | None:
 
 
 def write_back(s: Situation) -> Answer | None:
-    """The kernel writes the page cache back, and programs hardly wait for that."""
+    """Writes that are most likely the page cache's, for which programs hardly wait. The bytes that
+    the kernel writes back are known of all disks together, so they prove nothing of this one."""
     if not s.writes_only or s.in_flight < DEEP_QUEUE or s.writes_are_waited_for:
         return None
-    what, verdict, end = "writes", UNKNOWN, "whether programs wait for them is not known"
+    verdict, end = UNKNOWN, "whether programs wait for them is not known"
     if s.use is not None and s.use.write_back is not None:
-        what, verdict, end = "write-back", NOTHING, "programs seldom wait for that"
+        verdict = NOTHING
+        end = f"the kernel is writing {units.size(s.use.write_back)} of the page cache to disks"
     if s.waited_percent is not None and s.waited_percent < WAITED_PERCENT:
         verdict, end = NOTHING, f"tasks wait for I/O {s.waited_percent:.0f} % of the time"
     return Answer(
         s.disk, "flush", GOOD,
-        f"{s.disk} is busy with {what}: {units.size(s.bytes_s)}/s, {_mean(s)} with "
+        f"{s.disk} is busy with writes: {units.size(s.bytes_s)}/s, {_mean(s)} with "
         f"{_count(s.in_flight)} in flight; {end}", verdict, _who(s),
     )  # fmt: skip
 
@@ -336,8 +339,10 @@ def job_finding(s: Situation) -> Answer | None:
         severity = severity_of(found)
         if severity != INFO:
             state = CRITICAL if severity == CRITICAL_FINDING else WARNING
+            # it goes on being active for a while, with the figures of these seconds
+            when = f" ({period_text(found)})" if period_text(found) else ""
             return Answer(s.disk, f"{FINDING}{found.rule}", state,
-                          f"{headline_of(found)}: {found.text}",
+                          f"{headline_of(found)}{when}: {found.text}",
                           WAITS if found.rule in _WAIT_RULES else NOTHING,
                           next=NEXT["finding"].format(found.advice))  # fmt: skip
     return None

@@ -11,7 +11,7 @@ from iopstui.model.answer.use import ELSEWHERE, DiskUse, DiskUser
 from iopstui.model.cgroups.rates import GroupRates
 
 MAIN_SHARE = 0.5
-ALL = 0.995
+ALL, LITTLE_SHARE = 0.995, 0.005
 READS, WRITES = 0, 1
 
 
@@ -123,5 +123,5 @@ def _group_text(groups: Sequence[GroupRates] | None, disk: str) -> str:
 
 def who_rows(found: Sequence[Share], most: int = 3) -> Iterator[str]:
     """The users of a disk with their rates, for the evidence."""
-    for one in found[:most]:
+    for one in [one for one in found[:most] if one.share >= LITTLE_SHARE]:
         yield f"{one.name} {units.size(one.bytes_s)}/s ({100 * one.share:.0f} %)"

@@ -21,6 +21,7 @@ from iopstui.model.answer.who import shares
 from iopstui.model.block.device import BlockDevice, QueueLimits
 from iopstui.model.block.target import DEVICE, DeviceLinks, Target
 from iopstui.model.findings.conditions import Array, Conditions, DeviceState
+from iopstui.model.findings.finding import Finding
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.rates import DiskRates
 
@@ -96,6 +97,7 @@ def test_write_back_that_nobody_waits_for_is_no_trouble() -> None:
     flush = replace(rates(0, 500, 200, kib=512), aqu_sz=100.0, util=100.0)
     quiet = first([flush] * 5, use(write_back=100.0 * 512 * 1024), 2.0)
     assert (quiet.rule, quiet.verdict) == ("flush", NOTHING)
+    assert quiet.text.startswith("vda is busy with writes: 250 MiB/s")
     assert quiet.text.endswith("with 100 in flight; tasks wait for I/O 2 % of the time")
     unknown = first([flush] * 5, pressure=None)
     assert unknown.verdict == UNKNOWN, "neither pressure nor the page cache's part is known"
@@ -269,6 +271,16 @@ def test_a_process_that_writes_to_a_server_is_not_named_for_the_disk_s_writes() 
                     devices=frozenset({"vda", "(writes elsewhere)"}))  # fmt: skip
     found = use(users=(user,), disks={"vda": (6e6, 4e6, 1.0)})
     assert shares("vda", {"vda"}, found)[0].share == pytest.approx(0.6), "its reads alone"
+
+
+def test_a_finding_of_a_run_has_the_seconds_that_its_figures_are_of() -> None:
+    found = Finding("neighbour", "18.0k of 74.8k I/Os are not this job's", since=16.0, until=19.0)
+    seconds = [replace(one, step=1) for one in frames([{"vda": HOG}] * 5)]
+    answer = judge(Seen(ONE, seconds, DEVICES, findings=[found]))[0][1]
+    assert answer.text.startswith("Another program uses the same disk (0:16-0:19): 18.0k of")
+    now = replace(found, since=None, until=None)
+    answer = judge(Seen(ONE, seconds, DEVICES, findings=[now]))[0][1]
+    assert answer.text.startswith("Another program uses the same disk: 18.0k of")
 
 
 def test_several_readings_are_one() -> None:
