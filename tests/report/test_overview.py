@@ -162,3 +162,21 @@ def test_rows_of_a_recording_have_their_run_tunables_and_marks() -> None:
     assert all(
         0 <= t - mark["t"] < 1.1 for (t, _), mark in zip(marked, recorded["marks"], strict=True)
     )
+
+
+def test_a_sweep_is_one_sentence_with_its_result_and_its_curve_is_the_first_chart() -> None:
+    path = FIXTURES / "recordings" / "sweep.iops"
+    overview = overview_of(path)
+    assert "2 of 2 points measured; recommended: iodepth=4 (29.9k IOPS" in overview["measured"]
+    assert overview["compared"].startswith("PASS 2 of 2: iops >= 1: ")
+    root = page(path)
+    titles = [one.get("aria-label", "").split(",")[0] for one in root.iter("svg")]
+    assert titles[0].startswith("IOPS against iodepth") and len(set(titles)) == len(titles)
+
+
+def test_a_comparison_is_compared_with_its_first_variant() -> None:
+    overview = overview_of(FIXTURES / "recordings" / "compare.iops")
+    assert "IOPS" not in overview["measured"]
+    assert overview["compared"].startswith(
+        "B (iodepth=2) against A (iodepth=1): at least 5 repeats"
+    )

@@ -36,7 +36,7 @@ UNSEEN = (
     "Where its I/Os waited, and who else used the disk, is unknown: only recordings have the "
     "kernel's counters."
 )
-NOT_COMPARED = "It is compared with nothing: no expectation, baseline or promise was given."
+NOT_COMPARED = "It is compared with nothing: the file has no expectation, baseline or promise."
 _WORDS = {GOOD: "Good", WARNING: "Warning", CRITICAL: "Critical"}
 
 
@@ -110,8 +110,11 @@ def _experiment(data: ReportData, experiment: Experiment) -> str:
     plan = experiment.plan
     text = (f"{experiment.title} on {printable(data.header.target.path)}: "
             f"{len(experiment.points)} of {plan.points} {plan.unit}s measured")  # fmt: skip
-    found = [] if plan.variants else experiment_pages.result_sentences(experiment)
-    return f"{text}; {found[0]}." if found else f"{text}."
+    # of several curves one says little of the others
+    several = bool(plan.variants) or len(experiment.curves) > 1
+    found = [] if several else experiment_pages.result_sentences(experiment)
+    telling = next((line for line in found if not line.startswith("disturbed")), "")
+    return f"{text}; {telling}." if telling else f"{text}."
 
 
 def _figures(run: Run) -> str:
