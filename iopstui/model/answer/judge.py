@@ -17,7 +17,7 @@ from iopstui.model.answer.answer import (
 )
 from iopstui.model.answer.next_steps import NEXT
 from iopstui.model.answer.situation import ENOUGH_SECONDS, MIN_INTERVAL_S, Situation
-from iopstui.model.answer.table import decide, finding
+from iopstui.model.answer.table import decide, finding, quiet
 from iopstui.model.answer.use import DiskUse
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
@@ -145,8 +145,10 @@ def _rank(pair: Pair) -> tuple[float, ...]:
 
 def _once(pairs: Sequence[Pair]) -> Iterator[Pair]:
     said: set[str] = set()
-    for pair in pairs:
-        rule = pair[1].rule
-        if rule not in said or rule not in OF_THE_MACHINE:
-            yield pair
-        said.add(rule)
+    used = any(situation.ios_s for situation, _ in pairs)
+    for situation, answer in pairs:
+        if answer.rule == "cpu" and used and not situation.ios_s:
+            answer = quiet(situation)  # full CPUs slow down the disks that are used
+        if answer.rule not in said or answer.rule not in OF_THE_MACHINE:
+            yield situation, answer
+        said.add(answer.rule)

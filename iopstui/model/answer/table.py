@@ -294,7 +294,7 @@ def degraded(s: Situation) -> Answer | None:
 def write_back(s: Situation) -> Answer | None:
     """Writes that are most likely the page cache's, for which programs hardly wait. The bytes that
     the kernel writes back are known of all disks together, so they prove nothing of this one."""
-    if not s.writes_only or s.in_flight < DEEP_QUEUE or s.writes_are_waited_for:
+    if not s.writes_only or s.in_flight < DEEP_QUEUE or s.writes_are_waited_for or _is_quick(s):
         return None
     verdict, end = UNKNOWN, "whether programs wait for them is not known"
     if s.use is not None and s.use.write_back is not None:
@@ -313,7 +313,7 @@ def busy(s: Situation) -> Answer | None:
     """Much I/O that is answered as fast as such a disk does."""
     if (s.busy or 0.0) < BUSY and s.in_flight < IN_USE:
         return None
-    quick = s.mean_ms is not None and s.mean_ms < SLOW_MS[s.kind]
+    quick = _is_quick(s)
     queue = ", no long queue" if s.in_flight < DEEP_QUEUE else ""
     if queue == "" and not quick and s.busy is not None and s.busy < BUSY_UTIL:
         queue = f", none for {100 - s.busy:.0f} % of the time"
@@ -427,6 +427,10 @@ def _mean(s: Situation) -> str:
     if s.mean_ms is None:
         return "no reads or writes"
     return f"{units.milliseconds(s.mean_ms)} on average"
+
+
+def _is_quick(s: Situation) -> bool:
+    return s.mean_ms is not None and s.mean_ms < SLOW_MS[s.kind]
 
 
 def _count(value: float) -> str:

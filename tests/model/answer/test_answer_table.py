@@ -22,8 +22,8 @@ from iopstui.model.block.device import BlockDevice, QueueLimits
 from iopstui.model.block.target import DEVICE, DeviceLinks, Target
 from iopstui.model.findings.conditions import Array, Conditions, DeviceState
 from iopstui.model.findings.finding import Finding
-from iopstui.model.metrics.frame import Frame
-from iopstui.model.rates import DiskRates
+from iopstui.model.metrics.frame import CpuFrame, Frame
+from iopstui.model.rates import CpuLoad, DiskRates
 
 MIB = 1 << 20
 NO_QUEUE = QueueLimits(*[None] * 1, (), *[None] * 13)
@@ -138,6 +138,22 @@ def test_discards_have_no_time_and_no_dash() -> None:
     assert first([discards] * 5).text == "vda does 900 I/Os/s at 15 % busy; nothing waits"
     many = first([replace(discards, aqu_sz=3.0)] * 5).text
     assert "quick" not in many and "in use: no reads or writes, " in many
+
+
+def test_quick_writes_are_quick_whoever_waits_for_them() -> None:
+    quick = replace(rates(0, 70000, 0), w_await=0.06, aqu_sz=4.2, util=40.0)
+    assert first([quick] * 5, use(write_back=1e9), 0.0).text.startswith("vda is in use and quick")
+    assert first([quick] * 5).rule == "busy"
+
+
+def test_full_cpus_are_no_news_of_an_idle_disk_beside_one_in_use() -> None:
+    both = Target(DEVICE, "/dev/vda:/dev/dm-0", "vda", ("vda", "dm-0"), parts=(
+        replace_target("vda"), replace_target("dm-0")))  # fmt: skip
+    full = {0: CpuFrame(CpuLoad(100.0, 0, 0, 0, 0, 0.0, 0), 0, 0, 0)}
+    waits = use(cpu_some=90.0)
+    for used, rules in ((HOG, ["queue", "quiet"]), (IDLE, ["cpu"])):
+        seconds = [replace(one, cpus=full) for one in frames([{"vda": used, "dm-0": IDLE}] * 5)]
+        assert [one.rule for _, one in judge(Seen(both, seconds, DEVICES, use=waits))] == rules
 
 
 def test_a_counter_of_a_stacked_device_that_nothing_confirms_is_no_stall() -> None:
