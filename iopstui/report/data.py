@@ -38,16 +38,9 @@ def json_text(reports: Sequence[ReportData]) -> str:
 def _report_object(data: ReportData) -> dict[str, Any]:
     series = {name: points(data.series, name) for name in data.series
               if name not in ("t", "seconds")}  # fmt: skip
-    first = overview(data)
     return {
         "file": data.path.name,
-        "overview": {
-            "state": first.state or None,
-            "reason": first.reason,
-            "measured": first.measured,
-            "answer": first.answer or None,
-            "compared": first.compared or None,
-        },
+        "overview": _overview(data),
         "answers": [{"t": given.t, **asdict(given.answer)} for given in data.answers.values()],
         "header": asdict(data.header),
         "duration_s": data.duration,
@@ -80,6 +73,17 @@ def _report_object(data: ReportData) -> dict[str, Any]:
             "t": [t for t, _ in series["fio"]],
             **{name: [value for _, value in points] for name, points in series.items()},
         },
+    }
+
+
+def _overview(data: ReportData) -> dict[str, Any]:
+    first = overview(data)
+    return {
+        "state": first.state or None,
+        "reason": first.reason,
+        "measured": first.measured,
+        "answer": first.answer or None,
+        "compared": first.compared or None,
     }
 
 

@@ -16,7 +16,7 @@ from test_report import page, text_of
 
 from iopstui import events
 from iopstui.format import number
-from iopstui.model.answer.answer import CRITICAL, GOOD, UNKNOWN, WAITS, WARNING, Answer
+from iopstui.model.answer.answer import CRITICAL, GOOD, OF_A_SECOND, UNKNOWN, WAITS, WARNING, Answer
 from iopstui.output.csv_out import RUN_COLUMNS
 from iopstui.recording.reader import recording_path
 from iopstui.report.files import rendered
@@ -111,6 +111,11 @@ def test_an_answer_that_was_withdrawn_accuses_nobody(path: Path) -> None:
     over = events.FindingEnded(1.5, "tags", "no tags are left", 0.5, 1.0, "tags were free")
     overview = record(path, given(1.0, FOUND), over, given(1.8, QUIET))
     assert overview["state"] == GOOD and "no tags" not in overview["answer"]
+
+
+def test_figures_of_one_second_are_not_the_answer_of_a_run(path: Path) -> None:
+    overview = record(path, given(1.0, Answer("vda", OF_A_SECOND, GOOD, "fio does 9 IOPS")))
+    assert overview["answer"] == "At 0:01 no request was stuck, and no finding needed attention."
 
 
 def test_a_result_of_fio_says_what_is_unknown() -> None:

@@ -12,6 +12,7 @@ from iopstui.model.answer.answer import (
     CRITICAL,
     GOOD,
     NOTHING,
+    OF_A_SECOND,
     RANKS,
     SIGNS,
     UNKNOWN,
@@ -29,8 +30,8 @@ from iopstui.session.tick.outcomes import FAIL, PASS, outcome_event, verdict_of,
 from iopstui.text import printable
 
 NO_ANSWER = (
-    "The recording holds no answer about the disk: it is too short for one, or an older version "
-    "made it."
+    "The recording holds no answer about the disk. Short ones have none, and neither have those of "
+    "older versions."
 )
 UNSEEN = (
     "Where its I/Os waited, and who else used the disk, is unknown: only recordings have the "
@@ -143,9 +144,15 @@ def _answer(given: Sequence[AnswerGiven]) -> str:
         return ""
     worst, last = _worst(given), given[-1]
     shown = [worst] if worst is last else [worst, last]
-    return " ".join(
-        printable(f"At {units.clock(one.t)}, {answer_sentence(one.answer)}.") for one in shown
-    )
+    return " ".join(map(_answer_text, shown))
+
+
+def _answer_text(given: AnswerGiven) -> str:
+    """One answer; figures of a single second are left out, for the first sentence has the run's."""
+    at = units.clock(given.t)
+    if given.answer.rule == OF_A_SECOND:
+        return f"At {at} no request was stuck, and no finding needed attention."
+    return printable(f"At {at}, {answer_sentence(given.answer)}.")
 
 
 def _compared(data: ReportData, judged: Sequence[ExpectationChecked]) -> Iterator[str]:
