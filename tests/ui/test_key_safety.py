@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,12 @@ from textual.events import Key
 from textual.keys import _character_to_key
 from textual.pilot import Pilot
 
+from iopstui.model import findings
 from iopstui.ui.app import IopstuiApp
 from iopstui.ui.core.modal import Modal
 from iopstui.ui.core.picture import render_pictures
 from iopstui.ui.dashboard.screen import Dashboard
+from iopstui.ui.keys import LIVE_ACTIONS
 
 PRINTABLE = [chr(code) for code in range(33, 127)]
 OWN: dict[str, str] = {
@@ -181,3 +184,13 @@ async def test_typing_searches_the_help_and_presses_no_key() -> None:
         await pilot.press("escape")
         await settle(pilot)
         assert isinstance(app.screen, Dashboard)
+
+
+def test_a_finding_s_key_is_one_of_the_dashboard() -> None:
+    labels = {key.label for action in LIVE_ACTIONS for key in action.keys}
+    wanted = set()
+    for path in Path(findings.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Finding":
+                wanted |= {one.value for one in node.args[3:] if isinstance(one, ast.Constant)}
+    assert {"k", "u"} <= wanted <= labels

@@ -17,7 +17,7 @@ from iopstui.text import printable
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("file", type=values.responsive_path, metavar="FILE",
-                        help="a recording made with --record or key R (also of a fleet); "
+                        help="a recording made with --record or key S (also of a fleet); "
                              "\"demo\" is included")  # fmt: skip
     parser.add_argument("--speed", type=values.speed, default=1.0, metavar="X",
                         help="seconds of the recording per second, 0.1 to 1000 (default: 1)",

@@ -82,7 +82,7 @@ class Overlay:
             self._window.dot_s *= self._charset.dots
         values = ([f.number(row.iops) for row in rows], [f.latency(row.p99_ns, "") for row in rows])
         names = [f"run {row.step}" for row in rows]
-        note = [("aligned at their starts; g: back", DIM)]
+        note = [("aligned at their starts; ctrl+p ends it", DIM)]
         for chart, texts in zip(self.charts, values, strict=True):
             chart.rename(names[::-1])
             chart.paint(self._history, self._window, texts[::-1], note)

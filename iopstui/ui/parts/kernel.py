@@ -156,7 +156,7 @@ class KernelKeys(Part):
         if live is None:
             return
         if change is None:
-            text = "change rq_affinity (a), the scheduler (s) or another setting (k) first"
+            text = "change rq_affinity (a) or another setting (k) first"
             self.port.show_message("info", text)
         elif not self.port.state.running:
             self.port.show_message("info", "this compares while a job runs (r)")

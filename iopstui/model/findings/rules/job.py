@@ -301,7 +301,7 @@ def scheduler_cost(evidence: Evidence) -> Finding | None:
                 f"{device.name} has {len(device.hctxs)} hardware queues and the scheduler "
                 f"{queue.scheduler}, and no CPU time is left: the scheduler may use a part of it",
                 "try scheduler none",
-                "s",
+                "k",
             )
     return None
 

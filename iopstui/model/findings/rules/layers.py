@@ -154,7 +154,7 @@ def starved_direction(evidence: Evidence) -> Finding | None:
             "starved",
             f"{device.name}: {_directions_text(slow, fast)}: the scheduler {scheduler} may let "
             f"{slow[0]} wait",
-            "compare with scheduler none", "s",
+            "compare with scheduler none", "k",
         )  # fmt: skip
     return None
 

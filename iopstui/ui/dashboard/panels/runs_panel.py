@@ -87,8 +87,7 @@ def rows(state: LiveState, width: int, height: int, charset: Charset, next_job: 
     if base is not None and base not in runs_shown and space:
         runs_shown[-1] = base
     more = f"v: all {len(newest_first)}" if len(newest_first) > len(runs_shown) else "v: all"
-    right = ((f"{more}  V: base", DIM),)
-    title = rule(width, charset, ("Runs", BOLD), right=right)
+    title = rule(width, charset, ("Runs", BOLD), right=((more, DIM),))
     if not newest_first:
         text = (
             f"none yet: r runs {printable(next_job)}; each change with [ ] {{ }} b starts another"

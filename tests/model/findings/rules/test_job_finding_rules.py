@@ -149,7 +149,7 @@ def test_a_scheduler_on_a_fast_disk_may_cost() -> None:
     frames = tuple(seconds(3, interval=fio(90_000), jobs=((0, 99.0),), busy=QUIET))
     many = device(((0, 1), (2, 3)), scheduler="bfq")
     found = fired(job_rules.scheduler_cost(Evidence(frames, devices=[many])))
-    assert "scheduler bfq" in found.text and found.key == "s" and "may" in found.text
+    assert "scheduler bfq" in found.text and found.key == "k" and "may" in found.text
     none = device(((0, 1), (2, 3)), scheduler="none")
     assert job_rules.scheduler_cost(Evidence(frames, devices=[none])) is None
     slow = device(((0, 1), (2, 3)), scheduler="bfq", rotational=True)

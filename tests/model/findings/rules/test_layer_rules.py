@@ -88,7 +88,7 @@ def mixed(w_await: float, scheduler: str = "kyber", aqu: float = 20.0) -> Eviden
 def test_a_scheduler_that_lets_writes_wait() -> None:
     found = fired(starved_direction(mixed(200.0)))
     assert "vda: writes take 200 ms, reads 2.00 ms: the scheduler kyber may" in found.text
-    assert found.key == "s"
+    assert found.key == "k"
 
 
 def test_mq_deadline_holds_nothing_while_the_driver_has_tags() -> None:
