@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 import ui_fakes as fakes
-from test_app import WIDE, make, running, screen_text, settle, shows
+from test_app import WIDE, do, make, running, screen_text, settle, shows
 
 from iopstui.format import axis_latency
 from iopstui.model.metrics.history import History
@@ -117,7 +117,7 @@ async def test_h_shows_the_heat_map_and_p_the_lines(size: tuple[int, int]) -> No
         await settle(pilot)
         assert shows(app, "share of I/Os · any ░ .1 ▒ 1 ▓ 10 █ 30 %")
         assert "━" not in screen_text(app)
-        await pilot.press("p")
+        await do(pilot, "percentiles")
         fake.tick(1)
         await settle(pilot)
         assert "━━━" in screen_text(app)

@@ -17,6 +17,7 @@ from textual.widgets import Input
 from iopstui.ui.app import IopstuiApp
 from iopstui.ui.core import picture
 from iopstui.ui.core.picture import render_pictures, save_pictures
+from iopstui.ui.dialogs.choice import Choice
 
 WIDE = (160, 45)
 FILES = {".svg": "<svg/>\n", ".txt": "a µ\n"}
@@ -24,6 +25,9 @@ FILES = {".svg": "<svg/>\n", ".txt": "a µ\n"}
 
 async def take_picture(app: IopstuiApp, pilot: Pilot[int]) -> None:
     await pilot.press("S")
+    await settle(pilot)
+    if isinstance(app.screen, Choice):
+        await pilot.press(*"picture", "enter")
     await app.workers.wait_for_complete()
     await settle(pilot)
 

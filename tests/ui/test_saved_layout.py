@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_app import make, running, settle, shows
+from test_app import do, make, running, settle, shows
 from test_fleet_screen import four_hosts, make_app, wait_until
 
 from iopstui.ui.core.preferences import PREFERENCES
@@ -49,7 +49,9 @@ async def test_the_layout_is_restored_at_the_next_start(saved: SavedPreferences)
     app = make()
     async with app.run_test(size=(160, 45)) as pilot:
         await running(app, pilot)
-        await pilot.press("h", "p", "minus", "2", "2")
+        await pilot.press("h")
+        await do(pilot, "percentiles")
+        await pilot.press("minus", "2", "2")
         await settle(pilot)
         assert app.dashboard is not None and app.dashboard.fullscreen
         assert saved == []
@@ -63,7 +65,9 @@ async def test_the_layout_is_restored_at_the_next_start(saved: SavedPreferences)
         assert isinstance(board, Dashboard)
         assert str(board.saved_layout) == saved[0][1]
         assert board.panels["cpus"].shown is False and board.heat_maps.fio.shown
-        await pilot.press("escape", "h", "p", "h", "plus", "1")
+        await pilot.press("escape", "h")
+        await do(pilot, "percentiles")
+        await pilot.press("h", "plus", "1")
         assert not board.fullscreen
         await pilot.press("q")
     assert saved[1:] == [], "a glance at another panel is not saved"

@@ -89,7 +89,7 @@ def test_every_measured_field_has_a_value_somewhere() -> None:
     # a latency of which no recording has a histogram, and what a live session alone fills in
     percentiles = ("p50", "p90", "p95", "p99", "p99.9", "p99.99", "max")
     no_lat = {f"fio.{part}.lat.{p}" for part in ("write", "trim", "mixed") for p in percentiles}
-    of_jobs = ("cpu_wait", "workers_wait", "nice", "policy")
+    of_jobs = ("cpu_wait", "workers_wait", "nice", "policy", "state")
     # no drive of these sessions refuses to answer, none sends a request back
     live = {
         "own_cpu",

@@ -88,7 +88,9 @@ class TerminalInput:
             escape = text.find(ESC, at)
             if escape != at:
                 end = escape if escape >= 0 else len(text)
-                yield from self._parser.feed(text[at:end].replace(_UNDECODABLE, ""))
+                decoded = text[at:end].replace(_UNDECODABLE, "")
+                if decoded:  # an empty text would end the parser
+                    yield from self._parser.feed(decoded)
                 at = end
                 continue
             length = _length(text, at)
