@@ -63,9 +63,12 @@ def test_a_user_s_lesson_plays_to_its_end(workdir: Path) -> None:
     # in the order of the file: asked, run, seen, explained
     places = [output.index(text) for text in ("writing faster", "1 of 5", "measured: ", "5 of 5")]
     assert places == sorted(places) or places[0] > places[1]
-    assert ("You said b) no. The measurement confirms it." in output) != (
-        "You said b) no. Measured: a) yes." in output
-    )
+    # nothing is graded where other programs disturbed the runs
+    assert [
+        "You said b) no. The measurement confirms it." in output,
+        "You said b) no. Measured: a) yes." in output,
+        "Not graded" in output,
+    ].count(True) == 1
     assert "there are 0 writes of the reading run" in output
     assert "–" not in output
     assert list(workdir.iterdir()) == []
@@ -78,7 +81,8 @@ def test_a_lesson_goes_on_after_a_failed_run(workdir: Path) -> None:
     assert result.returncode == 1
     output = " ".join(result.stdout.split())
     assert "This run failed: " in output and "nonesuch" in output
-    assert "This cannot be decided here" in output and "the end" in output
+    assert "This cannot be decided here" in output or "Not graded" in output
+    assert "the end" in output
     assert list(workdir.iterdir()) == []
 
 
