@@ -47,7 +47,7 @@ PERCENTILE_NAMES = tuple(map(percentile_name, PERCENTILES))
 _CPU_FIELDS = ("usr", "sys", "iowait", "irq", "soft", "idle", "steal")
 TEXT_FIELDS = frozenset({
     "event", "host", "utc", "flags", "packed", "bins_of", "name", "device", "sums", "comm",
-    "cgroup", "disk",
+    "cgroup", "disk", "state",
 })  # fmt: skip
 _EVENT_TYPES: Mapping[str, type] = {
     event.kind: event for event in (
