@@ -69,7 +69,7 @@ def test_a_user_s_lesson_plays_to_its_end(workdir: Path) -> None:
         "You said b) no. Measured: a) yes." in output,
         "Not graded" in output,
     ].count(True) == 1
-    assert "there are 0 writes of the reading run" in output
+    assert "there are 0 writes of the reading run" in output or "Not graded" in output
     assert "–" not in output
     assert list(workdir.iterdir()) == []
 
