@@ -111,7 +111,7 @@ async def test_malformed_requests_are_refused_and_leave_no_file(
                 pass
         assert refused.value.status in (400, 403)
     assert (await status(f"{served.viewers}ws{SIZE}", headers={"Origin": served.origin}))[0] == 400
-    assert not list(tmp_path.parent.rglob("crash-*"))
+    assert not list(Path(os.environ["XDG_STATE_HOME"]).rglob("crash-*"))
     assert "internal error" not in served.end()[1]
 
 

@@ -86,4 +86,5 @@ COMMAND = Command(
     run,
     epilog=EPILOG,
     needs_proc=True,
+    minor=True,
 )
