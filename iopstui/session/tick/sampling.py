@@ -220,8 +220,9 @@ class Sampling:
             context.emit(events.FrameReady(frame.t, frame))
         for warning in (*self._overhead_monitor.feed(frame), *self._pinning_warnings(reading.jobs)):
             context.warn(warning)
-        disk = frame.combined(context.target.opened)
-        self.probe.adjust(run is not None, disk.ios_s if disk is not None else None)
+        if self._on_screen:
+            disk = frame.combined(context.target.opened)
+            self.probe.adjust(run is not None, disk.ios_s if disk is not None else None)
         self._read_conditions(frame, measuring)
         self._conclude(frame)
 
