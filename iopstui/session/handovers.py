@@ -19,7 +19,6 @@ from iopstui.events import LAYOUT, RUN
 from iopstui.fio.inspect import cancel_when, find_fio
 from iopstui.format import size
 from iopstui.linux.counters.signal_flag import SignalFlag
-from iopstui.linux.process.private import private_directory
 from iopstui.model.samples import FioStatus
 from iopstui.preflight.job_request import JobRequest
 from iopstui.preflight.shared_scratch import SharedScratch
@@ -34,7 +33,7 @@ from iopstui.session.fio.fio_run import (
 )
 from iopstui.session.fio.session_scratch import StopFirst
 from iopstui.session.own_cpus import OwnCpus
-from iopstui.session.run_preparation import RunPreparation, recheck_writes
+from iopstui.session.run_preparation import RunPreparation, new_run
 from iopstui.session.session_options import RunPolicy
 from iopstui.session.stall_timeouts import StallTimeouts
 from iopstui.session.tick.context import Context
@@ -189,21 +188,14 @@ class Handovers:
     ) -> FioRun:
         """In the thread of a handover: the next run, whose fio waits for its start unless files are
         to be laid out first. Raises IopstuiError or StopFirst; then nothing is left."""
-        context = self._context
         try:
             cancel_when(given_up)
             fio = find_fio(self._policy.fio_path)
             prepared = self._preparation.prepared_beside(request, fio, running.prepared, active)
-            run = FioRun(
-                fio,
-                prepared,
-                private_directory,
-                self._sampling.interval_s,
-                lambda: recheck_writes(prepared, context.roots),
-                context.target.devices_below,
-                True,
+            run = new_run(
+                self._context, fio, prepared, self._sampling.interval_s, True,
                 self._policy.deadline_s,
-            )
+            )  # fmt: skip
             if run.phase == RUN:
                 self._start(run)
             return run

@@ -20,6 +20,7 @@ from iopstui.preflight.job import prepare
 from iopstui.preflight.job_request import JobRequest
 from iopstui.preflight.prepared_job import PreparedJob
 from iopstui.safety.active_run import ActiveRun
+from iopstui.session.fio.fio_run import FioRun
 from iopstui.session.fio.session_scratch import SessionScratch, StopFirst
 from iopstui.session.fio.write_budget import WriteBudget
 from iopstui.session.tick.context import Context
@@ -171,6 +172,17 @@ def can_take_over(prepared: PreparedJob) -> bool:
             or (name == "zonemode" and value != "none")
             for name, value in prepared.facts.options
         )
+    )  # fmt: skip
+
+
+def new_run(
+    context: Context, fio: Fio, job: PreparedJob, interval_s: float, hold: bool,
+    deadline_s: float | None,
+) -> FioRun:  # fmt: skip
+    """A run of the job, not started. What it may write is checked again right before its start."""
+    return FioRun(
+        fio, job, private_directory, interval_s, lambda: recheck_writes(job, context.roots),
+        context.target.devices_below, hold, deadline_s,
     )  # fmt: skip
 
 

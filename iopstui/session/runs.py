@@ -16,7 +16,6 @@ from iopstui.errors import (
 from iopstui.events import LAYOUT, RUN
 from iopstui.fio.inspect import cancel_when, find_fio
 from iopstui.linux.counters.signal_flag import SignalFlag
-from iopstui.linux.process.private import private_directory
 from iopstui.model.block.binding import Binding
 from iopstui.model.block.target import Target
 from iopstui.model.metrics.summary import fio_summary, without_bins
@@ -39,7 +38,7 @@ from iopstui.session.fio.fio_run import (
 from iopstui.session.fio.write_budget import bytes_written, written_per_s
 from iopstui.session.handovers import Handover, Handovers, overlap_s
 from iopstui.session.own_cpus import OwnCpus
-from iopstui.session.run_preparation import RunPreparation, recheck_writes
+from iopstui.session.run_preparation import RunPreparation, new_run
 from iopstui.session.session_options import RunPolicy
 from iopstui.session.stall_timeouts import StallTimeouts
 from iopstui.session.start_signal import StartSignal, executed_event, planned_event, ready_event
@@ -207,19 +206,11 @@ class Runs:
         except IopstuiError as error:
             self._not_started(error)
             return
-        self._adopt(
-            request,
-            FioRun(
-                fio,
-                prepared,
-                private_directory,
-                self._sampling.interval_s,
-                lambda: recheck_writes(prepared, context.roots),
-                context.target.devices_below,
-                self._policy.hold,
-                self._policy.deadline_s,
-            ),
-        )
+        run = new_run(
+            context, fio, prepared, self._sampling.interval_s, self._policy.hold,
+            self._policy.deadline_s,
+        )  # fmt: skip
+        self._adopt(request, run)
         self._planning = request.plan
         if request.plan:
             context.emit(planned_event(context, self._current.step, prepared))
