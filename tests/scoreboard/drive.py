@@ -8,7 +8,8 @@ import queue
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -84,13 +85,15 @@ def watched(scenario: Scenario, bench: Bench) -> Observation:
 
 
 def _child(scenario: Scenario, bench: Bench, answer: Connection) -> None:
-    try:
-        for group in bench.groups:
-            (group / "cgroup.procs").write_text(str(os.getpid()))
-        os.environ["XDG_STATE_HOME"] = str(bench.here / "state")
-        answer.send(_Driven(scenario, bench).seen())
-    except Exception as error:
-        answer.send(Observation(error=repr(error)))
+    # what begins in mid run is this process's to end
+    with ExitStack() as stack:
+        try:
+            for group in bench.groups:
+                (group / "cgroup.procs").write_text(str(os.getpid()))
+            os.environ["XDG_STATE_HOME"] = str(bench.here / "state")
+            answer.send(_Driven(scenario, replace(bench, stack=stack)).seen())
+        except Exception as error:
+            answer.send(Observation(error=repr(error)))
 
 
 class _Driven:
@@ -103,6 +106,7 @@ class _Driven:
         self._error = ""
         self._log: list[str] = []
         self._marks: list[tuple[float, int]] = []
+        self._own: list[float] = []
         self._ticks: list[Ticks] = []
         self._delays: list[tuple[float, dict[int, int]]] = []
         self._began: float | None = None
@@ -152,6 +156,7 @@ class _Driven:
                 if isinstance(event, StepStarted) and event.phase == "run":
                     before = self._state()
                     self._marks, self._ticks, self._delays = [], [read_ticks()], []
+                    self._own = []
                     self._began = time.monotonic()
                 if isinstance(event, FrameReady) and event.frame.fio is not None and not timers:
                     timers = self._timers(number)
@@ -160,7 +165,8 @@ class _Driven:
                     ticks = self._ticks[min(1, len(self._ticks) - 1)], self._ticks[-1]
                     return Span(before, self._state(), *own_figures(event.document),
                                 rates(self._marks), ticks,
-                                most_delayed(self._delays), *own_load(event.document))  # fmt: skip
+                                most_delayed(self._delays), *own_load(event.document),
+                                tuple(self._own))  # fmt: skip
                 if isinstance(event, SessionEnded):
                     raise RuntimeError("the session ended: " + "; ".join(self._log))
         finally:
@@ -205,6 +211,7 @@ class _Driven:
         elif isinstance(event, FrameReady):
             self._marks.append((time.monotonic(), read_done(self._bench.disk)))
             if event.frame.fio is not None:
+                self._own.append(event.frame.fio.total.iops or 0.0)
                 self._ticks.append(read_ticks())
                 self._delays.append((time.monotonic(), read_delays(os.getpid())))
         elif isinstance(event, Notice) and event.level != "info":

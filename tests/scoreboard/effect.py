@@ -39,7 +39,8 @@ class Span:
     in every second of it, ``ticks`` what the CPUs had done at the first document and the last,
     ``delay`` the part (0 to 1) of the time that a job of fio was ready to run and had no CPU, in
     the second of it where that was most. ``own_cpu`` is the CPU time of a job in percent,
-    ``shallow`` the percentage of I/Os issued at half the asked depth or less, both as fio says."""
+    ``shallow`` the percentage of I/Os issued at half the asked depth or less, ``own`` the IOPS of
+    every second, all as fio says."""
 
     before: State
     after: State
@@ -51,6 +52,7 @@ class Span:
     delay: float = 0.0
     own_cpu: float = 0.0
     shallow: float = 0.0
+    own: tuple[float, ...] = ()
 
     @property
     def seconds(self) -> float:

@@ -10,7 +10,7 @@ from pathlib import Path
 from devices import settled
 from drive import COMMON
 from effect import parse_disk
-from scenario import Action, Bench, Beside, Recipe
+from scenario import Action, Bench, Beside, Recipe, kernel_name
 from settings import group2
 
 HOG = "while :; do :; done"
@@ -112,7 +112,7 @@ def _other(bench: Bench, on: Recipe) -> str:
 
 def _ios(node: str) -> tuple[int, ...]:
     with open("/proc/diskstats") as file:
-        counters = parse_disk(file.read(), node.rpartition("/")[2])
+        counters = parse_disk(file.read(), kernel_name(node))
     return counters["reads"], counters["writes"], counters["discards"]
 
 

@@ -92,12 +92,13 @@ def steps_down(effect: Effect) -> str:
     return ""
 
 
-def steps_up(least: float) -> Proof:
-    """The disk's I/Os of the last seconds are more than those of the first, by such a part: what
-    was advised has helped."""
+def steps_up(least: float, own: bool = False) -> Proof:
+    """The I/Os of the last seconds, the disk's or the job's ``own``, are more than those of the
+    first, by such a part: what was advised has helped."""
 
     def proof(effect: Effect) -> str:
-        per_second = [rate for rate in effect.last.each if rate > 1]
+        rates = effect.last.own if own else effect.last.each
+        per_second = [rate for rate in rates if rate > 1]
         if len(per_second) < 10 or mean(per_second[-4:-1]) < (1 + least) * mean(per_second[1:4]):
             return f"I/Os per second: {', '.join(f'{rate:.0f}' for rate in per_second)}"
         return ""

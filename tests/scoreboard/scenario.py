@@ -44,10 +44,13 @@ class Bench:
     @property
     def disk(self) -> str:
         """The kernel's name of ``node``, "" if there is none."""
-        if not self.node:
-            return ""
-        number = os.stat(self.node).st_rdev
-        return Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}").resolve().name
+        return kernel_name(self.node) if self.node else ""
+
+
+def kernel_name(node: str) -> str:
+    """The kernel's name of a block device: dm-0 of /dev/mapper/x."""
+    number = os.stat(node).st_rdev
+    return Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}").resolve().name
 
 
 Recipe = Callable[[Bench], str]

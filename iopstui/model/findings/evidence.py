@@ -31,6 +31,8 @@ LONG_ENOUGH = 10
 MAX_GAP_SHARE = 1.0
 """Seconds that were not measured, as a part of those that were: more, and they don't belong
 together."""
+BLOCKED = "D"
+"""State of a process that waits in the kernel (proc(5))."""
 SYNCHRONOUS = frozenset({"sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"})
 NO_CONDITIONS = Conditions()
 

@@ -15,7 +15,7 @@ from iopstui.model.findings import diagnosis
 from iopstui.model.findings.conditions import Array, Conditions, DeviceState
 from iopstui.model.findings.evidence import Evidence, JobShape, SteadyRun
 from iopstui.model.findings.finding import Finding
-from iopstui.model.metrics.frame import PARTIAL, RAMP
+from iopstui.model.metrics.frame import PARTIAL, RAMP, JobFrame
 
 LIBAIO = JobShape(jobs=2, iodepth=32, engine="libaio", direct=True)
 
@@ -267,6 +267,11 @@ def test_depth_not_reached_and_reached() -> None:
     found = fired(diagnosis.depth_not_reached(Evidence(shallow, shape=shape)))
     assert "95 % of the I/Os were issued at a depth of 16 or less" in found.text
     assert diagnosis.depth_not_reached(Evidence(full, shape=shape)) is None
+    # a job without a CPU submits late
+    waiting = tuple(
+        replace(one, jobs=(JobFrame(0, 1, False, 40.0, None, 30.0),)) for one in shallow
+    )
+    assert diagnosis.depth_not_reached(Evidence(waiting, shape=shape)) is None
     assert diagnosis.depth_not_reached(Evidence(shallow, shape=replace(shape, iodepth=1))) is None
     # a job that holds itself back is shallow because it was asked to be
     assert diagnosis.depth_not_reached(Evidence(shallow, shape=replace(shape, paced=True))) is None

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import loads
 from devices import encrypted, ext4, failing_for, linear, loop, loop_on, null
-from proofs import PSI, every, queued, rate, worked
+from proofs import PSI, delayed, every, queued, rate, worked
 from quiet import TRUTHS
 from scenario import HERE, LAB, Scenario
 from settings import blkio, queue
@@ -82,6 +82,13 @@ OTHER = (
              blkio(loop(), "read_iops", "300"), {"iodepth": 8}, {"above": ("300",)},
              OTHERS | {"cap"}, seconds=11, beside=(loads.fio(rate_iops=100),),
              proof=worked(200, 350)),
+    Scenario("deep-beside-hogs", HERE, "32 I/Os of a job that waits for a CPU most of the time",
+             loop(), {"iodepth": 32, "nice": 5}, allowed=SMALL_QUEUE, never=("submission blocks",),
+             seconds=14, beside=(loads.hogs(0, 1, 0, 1),), proof=delayed(0.3)),
+    Scenario("deep-files-beside-hogs", HERE, "the same with writes that fill a file",
+             ext4(loop()), {"rw": "randwrite", "iodepth": 32, "nice": 5, "overwrite": 1},
+             allowed=SMALL_QUEUE | {"disagree"}, never=("submission blocks",), seconds=14,
+             size="32m", beside=(loads.hogs(0, 1, 0, 1),), proof=delayed(0.3)),
     Scenario("one-tag", HERE, "a queue of 4 requests for a job that wants one at a time",
              queue(loop(), nr_requests=4), {"ioengine": "psync", "rate_iops": 500}, allowed=CPU,
              proof=worked(300)),
@@ -92,7 +99,7 @@ OTHER = (
              linear(null(completion_nsec=2_000_000)),
              {"iodepth": 2, "continue_on_error": "all"}, {"io-errors": ()}, CPU | {"burst"},
              never=("was removed", "has failed"), seconds=12, during=failing_for(4.0, 8.0),
-             proof=rate(20, "reads")),
+             proof=rate(20, "reads"), fails=True),
     Scenario("crypt-at-rest", LAB, "dm-crypt at 200 reads/s",
              encrypted(null(completion_nsec=2_000_000)), {"rate_iops": 200, "iodepth": 2},
              allowed=CPU, proof=every(worked(150, 250))),

@@ -27,7 +27,11 @@ from iopstui.model.findings.figures import (
 )
 from iopstui.model.findings.finding import Finding, device_names_text
 from iopstui.model.findings.rules.counts import FIND_PROGRAM_ADVICE
-from iopstui.model.findings.wait_figures import cpu_wait_percent, mean_waits
+from iopstui.model.findings.wait_figures import (
+    cpu_wait_percent,
+    jobs_wait_for_cpus,
+    mean_waits,
+)
 from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.sizes import size_text
@@ -143,6 +147,9 @@ def depth_not_reached(evidence: Evidence) -> Finding | None:
         return None
     if not shallow or min(shallow) < 50.0:
         return _buffered_libaio(depth, evidence, frames)
+    # a job that waits for a CPU submits late, also with more jobs
+    if jobs_wait_for_cpus(frames):
+        return None
     return Finding(
         "depth",
         f"iodepth={depth} is not reached: {fmean(shallow):.0f} % of the I/Os were issued "
@@ -164,8 +171,8 @@ def _buffered_libaio(depth: int, evidence: Evidence, frames: Sequence[Frame]) ->
         return None
     return Finding(
         "depth",
-        f"iodepth={depth} has no effect: buffered libaio submits one I/O at a time, and the "
-        f"waiting is in the submission (slat {units.latency(fmean(slat))}, clat "
+        f"iodepth={depth} has no effect: buffered libaio submits one I/O at a time, and its "
+        f"time is in the submission (slat {units.latency(fmean(slat))}, clat "
         f"{units.latency(fmean(clat))})",
         "try direct=1",
     )

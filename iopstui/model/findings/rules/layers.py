@@ -253,7 +253,7 @@ def write_back(evidence: Evidence) -> Finding | None:
         return None
     if any(d is None or not d.w_s or (d.util or 0.0) < FULL_UTIL for d in disks):
         return None
-    ios = [waits.ios for waits in waits_by_frame]
+    ios = [waits.ios - (waits.cpu or 0.0) for waits in waits_by_frame]
     # most of the time a job has a write that has not returned
     if min(ios) < 0.5 * shape.jobs:
         return None

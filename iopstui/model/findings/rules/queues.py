@@ -15,6 +15,8 @@ from iopstui.model.findings.conditions import (
     IoLimit,
 )
 from iopstui.model.findings.evidence import (
+    BLOCKED,
+    LONG_ENOUGH,
     SYNCHRONOUS,
     Evidence,
     device_state,
@@ -50,6 +52,8 @@ PASSING_LAYERS = ("LVM", "dm-multipath")
 """Layers that hold no I/O themselves."""
 BLOCKED_PERCENT = 30.0
 """Jobs that wait in io_submit for so much of the time submit as if they were synchronous."""
+BLOCKED_SHARE = 0.2
+"""So many of the states that were read."""
 OVER_LIMIT = 1.1
 COST_ADVICE = "see io.cost.qos and io.weight of the cgroup"
 GAIN_FACTOR = 1.15
@@ -149,10 +153,10 @@ def _blocked_submission(evidence: Evidence, frames: Sequence[Frame]) -> tuple[st
     used = [(job.busy or 0.0) + (job.cpu_wait or 0.0) for f in frames for job in f.jobs]
     if len(slat_s) < len(frames) or not used or shape.engine in SYNCHRONOUS:
         return None
-    if tag_shortage(evidence) is not None:
-        return None
     inside, on_cpu = 100 * min(fmean(slat_s) / shape.jobs, 1.0), fmean(used)
-    if inside - on_cpu < BLOCKED_PERCENT:
+    if inside - on_cpu < BLOCKED_PERCENT or not _seen_blocked(evidence):
+        return None
+    if tag_shortage(evidence) is not None:
         return None
     on_file = shape.writes and any(device.mounts for device in evidence.devices)
     return (
@@ -164,6 +168,17 @@ def _blocked_submission(evidence: Evidence, frames: Sequence[Frame]) -> tuple[st
         if on_file
         else "more jobs submit at once: try numjobs with a smaller iodepth",
     )
+
+
+def _seen_blocked(evidence: Evidence) -> bool:
+    """Whether asynchronous jobs were found blocked at the ends of enough seconds. In a system call
+    that is interrupted for another program a job is ready to run, and it sleeps where it waits for
+    completions. Recordings without states prove nothing of jobs that wait for a CPU."""
+    frames = evidence.measured[-LONG_ENOUGH:]
+    states = [job.state for frame in frames for job in frame.jobs if job.state is not None]
+    if not states:
+        return not jobs_wait_for_cpus(frames)
+    return states.count(BLOCKED) >= max(2, BLOCKED_SHARE * len(states))
 
 
 def _possible_cause(evidence: Evidence, frames: Sequence[Frame]) -> tuple[str, str] | None:

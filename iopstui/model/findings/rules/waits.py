@@ -18,6 +18,7 @@ from iopstui.model.findings.accounts import (
 )
 from iopstui.model.findings.conditions import ProcessLoad
 from iopstui.model.findings.evidence import (
+    BLOCKED,
     ENOUGH_SECONDS,
     Evidence,
     frame_start_s,
@@ -64,8 +65,6 @@ ADVICE_BY_KIND = {
     "md": "see /proc/mdstat",
     "loop": "compare with losetup --direct-io=on {0}: it may be faster, or slower",
 }
-BLOCKED = "D"
-"""State of a process that waits in the kernel (proc(5))."""
 
 
 def waits_for_cpu(evidence: Evidence) -> Finding | None:

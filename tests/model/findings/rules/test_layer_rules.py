@@ -18,6 +18,7 @@ from iopstui.model.findings.rules.layers import (
     starved_direction,
     write_back,
 )
+from iopstui.model.metrics.waits import Waits
 
 WRITES = JobShape(jobs=1, iodepth=4, engine="libaio", direct=True, writes=True)
 MEMBERS = ("sda", "sdb", "sdc")
@@ -160,6 +161,12 @@ def test_buffered_writes_wait_for_write_back() -> None:
     assert "1.0 buffered writes wait" in fired(write_back(dirty())).text
     assert write_back(dirty(busy=90.0)) is None
     assert write_back(dirty(util=30.0)) is None
+    # those that wait for a CPU are not counted, and the rest may be too few
+    for cpu, text in ((0.4, "0.6 buffered writes wait"), (0.6, "")):
+        waits = Waits(1.0, cpu, 0.0, {"vda": 0.0}, None, None, 0.0, cache=1 - cpu)
+        frames = tuple(replace(one, waits=waits) for one in dirty().frames)
+        found = write_back(replace(dirty(), frames=frames))
+        assert text in found.text if found else not text
 
 
 def test_a_full_cpu_is_not_the_limit_while_the_device_writes_back() -> None:

@@ -101,14 +101,16 @@ def test_a_job_whose_submission_blocks_is_told_also_beside_waiting_for_a_cpu() -
     evidence = waiting(iops=5_000, inside=32.0, aqu=0.5, shape=replace(DEEP, writes=True))
     mount = Mount("/mnt", "ext4")
 
-    def blocked(slat_ns: float, cpu_wait: float = 20.0) -> Evidence:
+    def blocked(slat_ns: float, cpu_wait: float = 20.0, states: str = "DRD") -> Evidence:
         frames = [
             replace(
                 one,
                 fio=fio(5_000, lat_ns=6.4e6, slat_ns=slat_ns),
-                jobs=tuple(replace(job, cpu_wait=cpu_wait) for job in one.jobs),
+                jobs=tuple(
+                    replace(job, cpu_wait=cpu_wait, state=state or None) for job in one.jobs
+                ),
             )
-            for one in evidence.frames
+            for one, state in zip(evidence.frames, states or ("", "", ""), strict=True)
         ]
         on = [replace(device(), mounts=(mount,))]
         return replace(evidence, frames=tuple(frames), devices=on)
@@ -121,6 +123,11 @@ def test_a_job_whose_submission_blocks_is_told_also_beside_waiting_for_a_cpu() -
     # it submits quickly, or what it waits for is a CPU
     assert waits_above_device(blocked(5e3)) is None
     assert waits_above_device(blocked(80e3, cpu_wait=40.0)) is None
+    # it is ready to run or sleeps elsewhere whenever it is looked at: others hold up the call
+    for states in ("RRR", "RSR", "RSD"):
+        assert waits_above_device(blocked(195e3, cpu_wait=38.0, states=states)) is None
+    assert waits_above_device(blocked(195e3, states="")) is None
+    assert "submission blocks" in fired(waits_above_device(blocked(195e3, 5.0, states=""))).text
 
 
 LOOPS = (DeviceLinks("loop2", ("loop1",)), DeviceLinks("loop1"))
