@@ -18,6 +18,7 @@ from iopstui import __version__
 from iopstui.events import Event, FrameReady
 from iopstui.format import utc
 from iopstui.model.block.target import Target
+from iopstui.model.cgroups.names import group_name
 from iopstui.model.cgroups.rates import LIMITS, PRESSURES, DiskUse, GroupRates
 from iopstui.model.cgroups.rates import SOURCE as GROUPS
 from iopstui.model.fio.interval import DirectionInterval, FioInterval, JobInterval
@@ -282,7 +283,9 @@ def _probe(probe: ProbeInterval, devices: Sequence[str], t: float) -> Object:
             for name, kinds in probe.disks.items()
         },
         "matrix": probe.matrix,
-        "tasks": [_task(task) for task in probe.tasks],
+        "tasks": [{"pid": task.pid, "comm": task.comm, **_task(task)} for task in probe.tasks],
+        "groups": [_task(group) for group in probe.groups],
+        "left_out": probe.left_out,
         "slowest": [
             exemplar_object(exemplar, completion_second(exemplar, probe, t))
             for exemplar in probe.exemplars
@@ -327,9 +330,8 @@ def _ranks(percentiles: Mapping[str, int]) -> Object:
 
 def _task(task: TaskIo) -> Object:
     return {
-        "pid": task.pid,
-        "comm": task.comm,
         "cgroup": task.group,
+        "name": group_name(task.group).text if task.group else "",
         "disk": task.disk,
         "iops": task.iops,
         "read_iops": task.read_iops,

@@ -67,6 +67,8 @@ class Machine:
                 r[to] = self._at(r[other] + offset, 4 if op == 0x61 else 8)
             elif op == 0x7B:
                 self._put(r[to] + offset, r[other])
+            elif op == 0xC3:
+                self._put(r[to], self._at(r[to], 4) + r[other] & HALF, 4)
             elif op == 0xDB:
                 before = self._at(r[to], 8)
                 self._put(r[to], before + r[other] & WHOLE)
@@ -81,9 +83,9 @@ class Machine:
                 return int.from_bytes(held[address - begins :][:size], "little")
         return 0
 
-    def _put(self, address: int, value: int) -> None:
+    def _put(self, address: int, value: int, size: int = 8) -> None:
         for begins, held in self._memory.items():
-            if begins <= address and address + 8 <= begins + len(held):
-                held[address - begins : address - begins + 8] = value.to_bytes(8, "little")
+            if begins <= address and address + size <= begins + len(held):
+                held[address - begins : address - begins + size] = value.to_bytes(size, "little")
                 return
         raise AssertionError(f"nothing may be written at {address:#x}")

@@ -44,6 +44,7 @@ class Counter:
 
 class Own(Counter):
     made: ClassVar[list[Counter]] = []
+    parts = (LATENCY,)
 
 
 class Bpftrace(Counter):

@@ -12,6 +12,7 @@ from test_app import make, running, settle, shows
 from iopstui.model.answer.use import DiskUse, DiskUser
 from iopstui.model.answer.who import combined_shares
 from iopstui.model.block.target import DEVICE, Target
+from iopstui.model.metrics.probe import LATENCY, PROCESSES, ProbeInterval, TaskIo
 from iopstui.ui.dashboard.panels import who_panel
 from iopstui.ui.draw.rows import cells
 from iopstui.ui.draw.style import ASCII, UTF8
@@ -25,6 +26,8 @@ USE = DiskUse(
     9.0, 1.0, (OTHER_DISK, HOG, BACKUP), as_root=True,
     disks={"nvme0n1": (64.0 * MIB, 36.0 * MIB, 1.0), "sda": (500.0 * MIB, 0.0, 1.0)},
 )  # fmt: skip
+PROBE = ProbeInterval(1.0, 0.0, (LATENCY, PROCESSES), {}, {}, (), None, None, None, None, 0, 0, 0,
+                      None, None)  # fmt: skip
 TARGET = Target(DEVICE, "/dev/nvme0n1", "nvme0n1", ("nvme0n1",))
 
 
@@ -61,6 +64,20 @@ def test_a_quiet_disk_is_used_by_nobody() -> None:
 
 def test_the_container_stands_where_there_is_room() -> None:
     assert "db.service" in " ".join(panel(USE, 140)) and "db.service" not in " ".join(panel(USE))
+
+
+def test_the_latencies_of_their_own_requests_are_shown() -> None:
+    def line(ios: int, width: int = 140) -> str:
+        task = TaskIo(965, "fio", "", "nvme0n1", 1, 1, 0, 1, 0, 0, {500_000: ios, 9_000_000: ios})
+        probe = replace(PROBE, tasks=(replace(task, pid=7, bins={1: 1000}), task))
+        rows = who_panel.rows(USE, TARGET, width, 8, UTF8, "", probe)
+        assert all(sum(cells(text) for text, _ in row) == width for row in rows)
+        return "".join(text for text, _ in rows[2])
+
+    assert line(100).split()[-5:] == ["64.0", "500", "µs", "9.00", "ms"]
+    assert line(20).split()[-4:] == ["64.0", "500", "µs", "–"], "99 % of 40 is no percentile"
+    assert line(2).split()[-3:] == ["64.0", "–", "–"]
+    assert line(100, 90).split()[-1] == "64.0"
 
 
 @given(st.integers(60, 200), st.integers(3, 20))

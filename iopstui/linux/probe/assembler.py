@@ -14,7 +14,8 @@ _FROM_REGISTER = 0x08
 # of the lower 32 bits, without sign
 _JUMPS = {"==": 0x16, ">": 0x26, ">=": 0x36, "!=": 0x56, "<": 0xA6}
 _WIDE = {"==": 0x15, ">": 0x25, ">=": 0x35, "!=": 0x55, "<": 0xA5}
-_GOTO, _CALL, _EXIT, _LOAD_WIDE, _ADD_ATOMIC = 0x05, 0x85, 0x95, 0x18, 0xDB
+_GOTO, _CALL, _EXIT, _LOAD_WIDE = 0x05, 0x85, 0x95, 0x18
+_ADD_ATOMIC = {4: 0xC3, 8: 0xDB}
 # BPF_FETCH, in the number of an atomic operation
 _FETCH = 1
 # BPF_PSEUDO_MAP_VALUE: the address of the first value of the map with this descriptor
@@ -84,13 +85,13 @@ class Program:
         """Call a helper: r0 = its result; r1 to r5 are lost."""
         self._add(_CALL, 0, 0, 0, helper)
 
-    def add_atomic(self, address: int, register: int) -> None:
-        """The 8 bytes at ``address`` grow by ``register``."""
-        self._add(_ADD_ATOMIC, address, register)
+    def add_atomic(self, address: int, register: int, size: int = 8) -> None:
+        """The ``size`` bytes at ``address`` grow by ``register``."""
+        self._add(_ADD_ATOMIC[size], address, register)
 
     def fetch_add(self, address: int, register: int) -> None:
         """The same, and ``register`` = what was there before (Linux 5.12)."""
-        self._add(_ADD_ATOMIC, address, register, 0, _FETCH)
+        self._add(_ADD_ATOMIC[8], address, register, 0, _FETCH)
 
     def end(self) -> None:
         """Return 0."""

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from iopstui.linux.machine.topology import possible_cpus
-from iopstui.linux.probe import bpf, counting, slowest
+from iopstui.linux.probe import bpf, counting, slowest, tasks
 from iopstui.linux.probe.availability import locked_down
 from iopstui.linux.probe.counting import CountMap, InFlightMap
 from iopstui.linux.probe.output import bucket_middle, counts_by_disk
@@ -28,11 +28,11 @@ from iopstui.linux.process.cgroup_paths import CgroupPaths
 from iopstui.linux.process.clock import Clock
 from iopstui.linux.roots import Roots
 from iopstui.linux.sysattr import read_bytes, read_text
-from iopstui.model.metrics.probe import BUILT_IN, KINDS, LATENCY
+from iopstui.model.metrics.probe import BUILT_IN, KINDS, LATENCY, PROCESSES
 from iopstui.model.samples import ProbeSample
+from iopstui.text import printable
 
 BTF = "kernel/btf/vmlinux"
-PARTS = (LATENCY,)
 MAX_BANKS = 8
 MAX_BANK_BYTES = 2 << 20
 # requests by which it is proven that the programs count
@@ -72,6 +72,8 @@ class BpfProbe:
         self._memory: mmap.mmap | None = None
         self._slowest_memory: mmap.mmap | None = None
         self._slowest: slowest.SlowestReader | None = None
+        self._tasks_memory: mmap.mmap | None = None
+        self._tasks: tasks.TaskReader | None = None
         self._groups = CgroupPaths(roots)
         self._costs: ProbeCost | None = None
         if any(region.bios for region in regions):
@@ -113,6 +115,11 @@ class BpfProbe:
             self._verify(sample, completed)
         return sample
 
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """What it counts."""
+        return (LATENCY,) if self._tasks is None else (LATENCY, PROCESSES)
+
     def problem(self) -> str:
         """Why its figures are not to be used; "" while nothing is known against them."""
         return self._problem
@@ -121,7 +128,8 @@ class BpfProbe:
         """The kernel removes the programs. Idempotent."""
         memory, self._memory = self._memory, None
         slowest_memory, self._slowest_memory, self._slowest = self._slowest_memory, None, None
-        for memory_map in (memory, slowest_memory):
+        tasks_memory, self._tasks_memory, self._tasks = self._tasks_memory, None, None
+        for memory_map in (memory, slowest_memory, tasks_memory):
             if memory_map is not None:
                 memory_map.close()
         self._groups.close()
@@ -130,24 +138,26 @@ class BpfProbe:
         bpf.close_all(self._fds)
 
     def _load_all(self, kernel: counting.KernelTypes) -> list[int]:
-        """The programs, those that keep the slowest requests if this kernel takes them."""
-        if kernel.origin is not None:
+        """The programs, those that keep the slowest requests and count by process if this kernel
+        takes them."""
+        for by_task in (True, False) if kernel.origin is not None else ():
             with contextlib.suppress(OSError):
-                return self._load(kernel, True)
+                return self._load(kernel, True, by_task)
             bpf.close_all(self._fds)
-        return self._load(kernel, False)
+        return self._load(kernel, False, False)
 
-    def _load(self, kernel: counting.KernelTypes, keep: bool) -> list[int]:
+    def _load(self, kernel: counting.KernelTypes, keep: bool, by_task: bool) -> list[int]:
         devs = sorted({dev for region in self._regions for dev in region.devs})
         bits = slowest.SLOT_BITS if keep else counting.SLOT_BITS
         slots = [self._new_in_flight_map(dev, bits) for dev in devs]
         self._bins, size = self._new_bins_map()
         self._fds.append(self._bins.fd)
         slowest_map = self._new_slowest_map() if keep else None
+        task_map = self._new_task_map() if by_task else None
         texts = {
             counting.ISSUE: counting.issue_program(kernel, slots, keep),
             counting.COMPLETE: counting.completion_program(
-                kernel, slots, self._bins, self._regions, slowest_map
+                kernel, slots, self._bins, self._regions, slowest_map, task_map
             ),
             counting.REQUEUE: counting.requeue_program(kernel, slots, self._bins),
         }
@@ -163,7 +173,21 @@ class BpfProbe:
             self._slowest = slowest.SlowestReader(
                 self._slowest_memory, slowest_map.cpus, self._regions, self._groups.path
             )
+        if task_map is not None:
+            self._tasks_memory = mmap.mmap(task_map.fd, task_map.size, mmap.MAP_SHARED)
+            self._tasks = tasks.TaskReader(
+                self._tasks_memory, task_map, self._regions, self._groups.path, self._name
+            )
         return programs
+
+    def _name(self, pid: int) -> str:
+        return printable(read_text(self._roots.proc / f"{pid}/comm") or "")
+
+    def _new_task_map(self) -> tasks.TaskMap:
+        rows, banks = tasks.size_for(os.cpu_count() or 1)
+        size = tasks.map_bytes(rows)
+        self._fds.append(bpf.new_value_map(size, "iops_tasks"))
+        return tasks.TaskMap(self._fds[-1], rows, banks)
 
     def _new_slowest_map(self) -> slowest.SlowestMap:
         # a CPU's number may be as high as that of the last possible one
@@ -201,15 +225,17 @@ class BpfProbe:
                         key = region << REGION_AT | kind << DIRECTION_AT
                         _add(counts, key, part)
         counters = memoryview(memory[self._bins.banks << self._bins.bank_bits :]).cast("Q")
+        by_task = self._tasks.read() if self._tasks is not None else ()
+        left_out = {} if self._tasks is None else {"left_out": self._tasks.left_out}
         return ProbeSample(
-            time_ns=now, arrived_ns=now, parts=PARTS, begun=self._probe_number, by=BUILT_IN,
+            time_ns=now, arrived_ns=now, parts=self.parts, begun=self._probe_number, by=BUILT_IN,
             device=counts_by_disk(self._regions, counts, bucket_middle),
             waiting=counts_by_disk(self._regions, {}, bucket_middle), matrix={},
-            sizes=counts_by_disk(self._regions, {}, bucket_middle), tasks=(),
+            sizes=counts_by_disk(self._regions, {}, bucket_middle), tasks=by_task,
             counts={"missed": counters[counting.MISSED >> 3],
                     "requeued": counters[counting.REQUEUED >> 3],
                     "unpaired": 0, "merged": 0, "sequential": 0, "issued": 0, "lost": 0,
-                    "full": 0, "skipped": 0},
+                    "full": 0, "skipped": 0, **left_out},
         )  # fmt: skip
 
     def _completed(self, region: Region) -> int:

@@ -17,7 +17,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from iopstui.linux.probe import slowest
+from iopstui.linux.probe import slowest, tasks
 from iopstui.linux.probe.assembler import GET_SMP_PROCESSOR_ID, KTIME_GET_NS, Program
 from iopstui.linux.probe.btf import TYPEDEF, Types
 from iopstui.linux.probe.script import BUCKET_BITS, Region
@@ -169,9 +169,11 @@ def completion_program(
     bins: CountMap,
     regions: Sequence[Region],
     slowest_map: slowest.SlowestMap | None = None,
+    task_map: tasks.TaskMap | None = None,
 ) -> bytes:
     """Counts what was noted, in its region, direction and bin; once. With ``slowest_map`` the
-    slowest requests and a random sample go there."""
+    slowest requests and a random sample go there, with ``task_map`` as well the latencies by
+    process."""
     p = Program()
     if slowest_map is not None:
         p.store(_STACK, _ARGUMENTS, 1)
@@ -187,6 +189,9 @@ def completion_program(
     if slowest_map is not None:
         p.jump(KIND, "==", FLUSH << BINS_BITS, "counted")
     _count_latency(p, bins)
+    if task_map is not None:
+        assert kernel.origin is not None
+        tasks.count_task(p, kernel.origin, 8 * (kernel.request_at[COMPLETE] + 2), task_map)
     if slowest_map is None:
         p.goto("out")
     else:
@@ -223,6 +228,7 @@ def _count_latency(p: Program, bins: CountMap) -> None:
     p.load(8, 3, SLOT, 8)
     p.do_with("-", 0, 3)
     _load_bin(p)
+    p.store(_STACK, _BIN, 1)
     p.load(8, 0, _STACK, _CPU)
     p.do("&", 0, bins.banks - 1)
     p.do("<<", 0, bins.bank_bits)

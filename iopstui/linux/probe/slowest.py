@@ -62,7 +62,7 @@ _MASK = (1 << 64) - 1
 # registers and places on the stack, as in counting.py
 _RQ, _SLOT, _REGION, _SET = 6, 7, 8, 9
 _STACK, _NOW, _CPU, _ARGUMENTS, _PLACE = 10, -8, -24, -32, -40
-_REGION_BITS = 16
+REGION_BITS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,13 +239,9 @@ def _fill(p: Program, entry: Entry) -> None:
     _with_upper(p, next(at), (3, origin.cpu))
     p.load(8, 3, _RQ, entry.hctx)
     p.do_with("=", 2, _REGION)
-    p.do(">>", 2, _REGION_BITS)
+    p.do(">>", 2, REGION_BITS)
     _with_upper(p, next(at), (3, entry.number))
-    p.do("=", 1, 0)
-    if origin.group:
-        p.load(8, 1, _RQ, origin.bio)
-        for offset in origin.group:
-            p.load(8, 1, 1, offset)
+    load_group(p, origin)
     p.store(5, next(at), 1)
     name = next(at)
     next(at)
@@ -262,6 +258,15 @@ def _fill(p: Program, entry: Entry) -> None:
         p.load(8, 3, _SLOT, TASK)
         p.do("+", 3, offset)
         p.call(PROBE_READ_KERNEL)
+
+
+def load_group(p: Program, origin: OriginTypes) -> None:
+    """r1 = the number of the cgroup that the request is charged to; 0: none is known."""
+    p.do("=", 1, 0)
+    if origin.group:
+        p.load(8, 1, _RQ, origin.bio)
+        for offset in origin.group:
+            p.load(8, 1, 1, offset)
 
 
 def _pair(p: Program, at: int, low: tuple[int, int], high: tuple[int, int]) -> None:

@@ -45,7 +45,8 @@ def _lines(s: Situation, answer: Answer) -> Iterator[str]:
         first = s.idle_rings[0]
         name = f"{first.comm} ({first.pid})"
         yield f"{name} sleeps in io_uring without disk I/O, which counts as waiting"
-    who = ", ".join(who_rows(s.shares))
+    probes = [frame.probe for frame in s.frames if frame.probe is not None]
+    who = ", ".join(who_rows(s.shares, s.below, probes))
     if who:
         yield f"who: {who}"
     blocked = [task for task in (s.use.blocked if s.use is not None else ()) if not task.kernel]

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from iopstui.model.answer.kernel_threads import role
 from iopstui.model.answer.use import DiskUse, RingWaiter
-from iopstui.model.answer.who import Share, shares
+from iopstui.model.answer.who import MIN_FOR_P99, Share, shares
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.findings.conditions import Conditions
 from iopstui.model.findings.evidence import NO_CONDITIONS
@@ -45,8 +45,6 @@ SLOW_IN_FLIGHT = 0.3
 BUSY_UTIL = 40.0
 """A disk without a request in flight for most of a second gets its requests in bursts (write-back),
 and has time between them. (Kernels since 5.0 sample this figure: it is rather too low.)"""
-MIN_REQUESTS = 100
-"""Of fewer requests the 99th percentile is just the slowest one."""
 MIN_IOS_S = 1.0
 WAITED_PERCENT = 10.0
 """Tasks that wait so much of the time (PSI) wait for something that matters."""
@@ -142,7 +140,7 @@ class Situation:
                 return None
             bins.append(stats.device.bins)
         merged = merge(bins)
-        if sum(merged.values()) < MIN_REQUESTS:
+        if sum(merged.values()) < MIN_FOR_P99:
             return None
         return percentiles(merged, [99.0]).get(99.0)
 
@@ -227,7 +225,7 @@ class Situation:
             if stats is not None and stats.device.mean_ns is not None:
                 ios += stats.device.ios
                 waited_ns += stats.device.ios * stats.device.mean_ns
-        if ios >= MIN_REQUESTS:
+        if ios >= MIN_FOR_P99:
             return waited_ns / ios / 1e6
         return self.use.boot_ms.get(self.disk) if self.use is not None else None
 

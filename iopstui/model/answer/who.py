@@ -9,10 +9,14 @@ from dataclasses import dataclass, replace
 from iopstui import format as units
 from iopstui.model.answer.use import ELSEWHERE, DiskUse, DiskUser
 from iopstui.model.cgroups.rates import GroupRates
+from iopstui.model.histogram import merge, percentiles
+from iopstui.model.metrics.probe import ProbeInterval
 
 MAIN_SHARE = 0.5
 ALL, LITTLE_SHARE = 0.995, 0.005
 READS, WRITES = 0, 1
+MIN_FOR_P50, MIN_FOR_P99 = 10, 100
+"""Of fewer requests than these a percentile is chance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +125,26 @@ def _group_text(groups: Sequence[GroupRates] | None, disk: str) -> str:
     return f"{top} does {100 * by_name[top] / total:.0f} % of its bytes"
 
 
-def who_rows(found: Sequence[Share], most: int = 3) -> Iterator[str]:
-    """The users of a disk with their rates, for the evidence."""
+def who_rows(
+    found: Sequence[Share], disks: Sequence[str], probes: Sequence[ProbeInterval], most: int = 3
+) -> Iterator[str]:
+    """The users of a disk with their rates, for the evidence; ``disks`` are it and those below."""
     for one in [one for one in found[:most] if one.share >= LITTLE_SHARE]:
-        yield f"{one.name} {units.size(one.bytes_s)}/s ({100 * one.share:.0f} %)"
+        p50_ns, p99_ns = request_latency(one.pid or 0, disks, probes)
+        p50 = "" if p50_ns is None else f", p50 {units.latency(p50_ns)}"
+        p99 = "" if p99_ns is None else f", p99 {units.latency(p99_ns)}"
+        yield f"{one.name} {units.size(one.bytes_s)}/s ({100 * one.share:.0f} %{p50}{p99})"
+
+
+def request_latency(
+    pid: int, disks: Sequence[str], probes: Sequence[ProbeInterval]
+) -> tuple[int | None, int | None]:
+    """p50 and p99 (ns) in the device of the requests that this process sent itself, on the first of
+    these disks where it sent any; unknown of too few. What it writes through the page cache the
+    kernel sends."""
+    tasks = [task for probe in probes for task in probe.tasks if task.pid == pid]
+    disk = next((name for name in disks if any(task.disk == name for task in tasks)), "")
+    bins = merge(task.bins for task in tasks if task.disk == disk)
+    ios, ranks = sum(bins.values()), percentiles(bins, (50.0, 99.0))
+    return (ranks.get(50.0) if ios >= MIN_FOR_P50 else None,
+            ranks.get(99.0) if ios >= MIN_FOR_P99 else None)  # fmt: skip

@@ -425,18 +425,26 @@ def _probe_fields() -> Iterator[Field]:
 
 def _task_fields() -> Iterator[Field]:
     for name, unit, meaning in (
-        ("pid", "", "process that allocated the requests; writeback is the kernel's kworker"),
-        ("comm", "", "its name when it was first seen"),
-        ("cgroup", "", "its cgroup; empty where that is not known"),
-        ("disk", "", "the disk (a process has a row for each)"),
+        ("cgroup", "", "cgroup that the requests are charged to (bpftrace: that the process is "
+                       "in); empty where that is not known, or a process works for several"),
+        ("name", "", "the unit, container or pod of that cgroup"),
+        ("disk", "", "the disk (there is a row for each)"),
         ("iops", "1/s", "completed requests"),
         ("read_iops", "1/s", "those that read"),
         ("write_iops", "1/s", "those that write"),
         ("bw", "B/s", "completed bytes"),
-        ("p50", "ns", "half of its requests took at most this in the device (within 6 %)"),
-        ("p99", "ns", "99 % of its requests took at most this in the device (within 6 %)"),
+        ("p50", "ns", "half of the requests took at most this in the device (within 6 %)"),
+        ("p99", "ns", "99 % of the requests took at most this in the device (within 6 %)"),
+    ):  # fmt: skip
+        for table in ("tasks", "groups"):
+            yield Field((DEVICE, table, ANY, name), name, unit, PROBE, meaning)
+    for name, meaning in (
+        ("pid", "process that allocated the requests; writeback is the kernel's kworker"),
+        ("comm", "its name when it was first seen"),
     ):
-        yield Field((DEVICE, "tasks", ANY, name), name, unit, PROBE, meaning)
+        yield Field((DEVICE, "tasks", ANY, name), name, "", PROBE, meaning)
+    yield Field((DEVICE, "left_out"), "left_out", "", PROBE, "requests that are in no row of tasks "
+                "and groups: there were too many processes")  # fmt: skip
 
 
 def _slowest_fields() -> Iterator[Field]:

@@ -7,7 +7,7 @@ of the bins, which are at most 0.8 % off, the device's own percentiles likewise.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from iopstui.model import histogram
 from iopstui.model.histogram import Bins
@@ -70,7 +70,7 @@ class RequestStats:
 class TaskIo:
     """I/O of one task on one disk in an interval: by the task that allocated the requests, which
     for buffered writes is the kernel's own writeback (``kworker``). ``iops`` and ``bw`` (bytes/s)
-    of all directions."""
+    of all directions. ``pid`` 0 and no ``comm``: all tasks of the cgroup ``group``."""
 
     pid: int
     comm: str
@@ -82,6 +82,7 @@ class TaskIo:
     bw: float
     p50_ns: int | None
     p99_ns: int | None
+    bins: Bins = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +94,9 @@ class ProbeInterval:
     disk at which another probe ran on that CPU (at most so many are missing), ``lost`` events the
     kernel could not pass on, ``full`` maps that had no room. ``busy`` is percent of a CPU for
     reading the maps, ``run_ns`` the probes' own run time for each request, as the kernel counts it.
-    ``by`` is what counts. ``exemplars`` are single requests, the slowest first, ``read_ns`` is
-    when they were read (CLOCK_MONOTONIC)."""
+    ``groups`` are the ``tasks`` by cgroup, ``left_out`` the requests that are in neither (too many
+    processes). ``by`` is what counts. ``exemplars`` are single requests, the slowest first,
+    ``read_ns`` is when they were read (CLOCK_MONOTONIC)."""
 
     seconds: float
     age_s: float
@@ -114,6 +116,8 @@ class ProbeInterval:
     by: str = "bpftrace"
     exemplars: tuple[Exemplar, ...] = ()
     read_ns: int = 0
+    groups: tuple[TaskIo, ...] = ()
+    left_out: int = 0
 
     @property
     def missed_ios(self) -> float:
@@ -232,6 +236,7 @@ def _interval(
     sizes = _growth(sample.sizes, before.sizes) or {}
     completed = sum(sum(bins.values()) for kinds in device.values() for bins in kinds.values())
     missed = max(0, counts.get("missed", 0))
+    grown = _grown_tasks(sample.tasks, before.tasks)
     issued = counts.get("issued", 0)
     return ProbeInterval(
         seconds=seconds,
@@ -242,7 +247,7 @@ def _interval(
             for disk, kinds in device.items()
         },
         matrix=_matrix(sample.matrix, before.matrix, seconds),
-        tasks=_tasks(sample.tasks, before.tasks, seconds),
+        tasks=_tasks(grown, seconds, by_group=False),
         requeued_s=_rate(counts, "requeued", seconds),
         merged_s=_rate(counts, "merged", seconds),
         sequential=100 * counts.get("sequential", 0) / issued if issued > 0 else None,
@@ -255,6 +260,8 @@ def _interval(
         by=sample.by,
         exemplars=sample.exemplars,
         read_ns=sample.time_ns,
+        groups=_tasks(grown, seconds, by_group=True),
+        left_out=max(0, counts.get("left_out", 0)),
     )
 
 
@@ -301,34 +308,44 @@ def _matrix(
     return matrix
 
 
-def _tasks(
-    now: Iterable[TaskCounts], before: Iterable[TaskCounts], seconds: float
-) -> tuple[TaskIo, ...]:
-    """The busiest first."""
-    earlier = {(task.pid, task.disk): task for task in before}
+def _grown_tasks(now: Iterable[TaskCounts], before: Iterable[TaskCounts]) -> list[TaskCounts]:
+    """What each has done between two readings; none of those that did nothing."""
+    earlier = {(task.pid, task.disk, task.group): task for task in before}
     tasks = []
     for row in now:
-        earlier_row = earlier.get((row.pid, row.disk))
-        sectors = row.sectors - (earlier_row.sectors if earlier_row else 0)
+        last = earlier.get((row.pid, row.disk, row.group))
         bins = {
-            kind: histogram.subtract(counts, earlier_row.bins.get(kind, {}) if earlier_row else {})
-            or {}
+            kind: histogram.subtract(counts, last.bins.get(kind, {}) if last else {}) or {}
             for kind, counts in row.bins.items()
         }
-        all_bins = histogram.merge(bins.values())
-        ios = sum(all_bins.values())
-        if not ios:
-            continue
-        ranks = histogram.percentiles(all_bins, (50.0, 99.0))
+        if any(bins.values()):
+            sectors = max(0, row.sectors - (last.sectors if last else 0))
+            tasks.append(replace(row, sectors=sectors, bins=bins))
+    return tasks
+
+
+def _tasks(grown: Iterable[TaskCounts], seconds: float, by_group: bool) -> tuple[TaskIo, ...]:
+    """The busiest first. A process that did I/O for several cgroups (writeback) is in none."""
+    parts: dict[tuple[int, str, str], list[TaskCounts]] = {}
+    for task in grown:
+        key = (0, task.group, task.disk) if by_group else (task.pid, "", task.disk)
+        parts.setdefault(key, []).append(task)
+    tasks = []
+    for (pid, _, disk), rows in parts.items():
+        kinds = {k: histogram.merge(row.bins.get(k, {}) for row in rows) for k in (READS, WRITES)}
+        bins = histogram.merge(one for row in rows for one in row.bins.values())
+        ranks = histogram.percentiles(bins, (50.0, 99.0))
+        groups = {row.group for row in rows}
         tasks.append(
             TaskIo(
-                row.pid, row.comm, row.group, row.disk, ios / seconds,
-                sum(bins.get(READS, {}).values()) / seconds,
-                sum(bins.get(WRITES, {}).values()) / seconds,
-                max(0, sectors) * SECTOR / seconds, ranks.get(50.0), ranks.get(99.0),
+                pid, "" if by_group else rows[0].comm, groups.pop() if len(groups) == 1 else "",
+                disk, sum(bins.values()) / seconds,
+                sum(kinds[READS].values()) / seconds, sum(kinds[WRITES].values()) / seconds,
+                sum(row.sectors for row in rows) * SECTOR / seconds,
+                ranks.get(50.0), ranks.get(99.0), bins,
             )
         )  # fmt: skip
-    return tuple(sorted(tasks, key=lambda task: (-task.iops, task.pid, task.disk)))
+    return tuple(sorted(tasks, key=lambda task: (-task.iops, task.pid, task.group, task.disk)))
 
 
 def _rate(counts: Mapping[str, int], name: str, seconds: float) -> float | None:

@@ -21,6 +21,7 @@ from iopstui.events import (
     StepStarted,
 )
 from iopstui.model.block.target import Target
+from iopstui.model.cgroups.names import group_name
 from iopstui.model.findings.rule_names import RULE_NAMES
 from iopstui.model.fio.interval import FioInterval
 from iopstui.model.metrics.frame import Frame
@@ -90,6 +91,8 @@ HISTOGRAMS = {
 }
 GAUGES = {
     "fio_percentile_seconds": "percentiles of fio's latencies in the newest interval",
+    "cgroup_latency_seconds": "device's p50 and p99 of the requests that a cgroup is charged with, "
+    "in the newest interval (kernel probe)",
     "fio_progress_ratio": "progress of the run, as reported by fio",
     "fio_failed_rows": "rows of fio's report that have an error",
     "disk_in_flight": "requests in flight at the end of the newest interval",
@@ -328,6 +331,12 @@ def _moment(frame: Frame) -> Iterator[Family]:
     values_by_gauge["disk_in_flight"] = {
         labels(device=name): disk.in_flight for name, disk in frame.disks.items()
     }
+    values_by_gauge["cgroup_latency_seconds"] = {
+        labels(cgroup=group.group, name=group_name(group.group).text, device=group.disk,
+               percentile=name): ns / 1e9
+        for group in (frame.probe.groups if frame.probe is not None else ()) if group.group
+        for name, ns in (("p50", group.p50_ns), ("p99", group.p99_ns)) if ns is not None
+    }  # fmt: skip
     values_by_gauge["throttled_ratio"] = {(): _seconds_of_share(frame.throttled, 1, 100)}
     for name, meaning in GAUGES.items():
         if name not in DRIVE_GAUGES:

@@ -8,7 +8,8 @@ from iopstui.model.metrics.fields import FIELDS, Field
 from iopstui.model.metrics.paths import ANY
 from iopstui.output.schema.notation import Schema, array, keyed, or_null, record
 
-LISTS = {("flags",), ("jobs",), ("fio", "jobs"), ("device", "tasks"), ("device", "slowest"),
+LISTS = {("flags",), ("jobs",), ("fio", "jobs"), ("device", "tasks"), ("device", "groups"),
+         ("device", "slowest"),
          ("kernel", "cgroups"), ("kernel", "tcp")}  # fmt: skip
 """Whose ``*`` is a place in a list; any other is a key."""
 TEXTS = {"host", "utc", "name", "bins_of", "comm", "cgroup", "disk", "direction", "rwbs", "kind",
@@ -29,6 +30,7 @@ NEVER_NULL_CONTAINERS = {
     "pressure",
     "matrix",
     "tasks",
+    "groups",
     "slowest",
     "bins",
     "sizes",

@@ -15,12 +15,14 @@ from iopstui.model.metrics.probe import (
     COST_US,
     LATENCY,
     MATRIX,
+    PROCESSES,
 )
 from iopstui.model.samples import ProbeSample
 from iopstui.session.tick.context import Context
 from iopstui.text import printable
 
 if TYPE_CHECKING:
+    from iopstui.linux.probe.bpf_probe import BpfProbe
     from iopstui.linux.probe.script import Region
 
 
@@ -74,7 +76,7 @@ class SessionProbe:
         if not parts or not self._find_disks():
             return
         own_problem = ""
-        if set(parts) <= {LATENCY}:
+        if set(parts) <= {LATENCY, PROCESSES}:
             own_problem = self._begin_own(parts)
             if not own_problem:
                 return
@@ -126,12 +128,15 @@ class SessionProbe:
         programs = self._own_programs(self._followed)
         if isinstance(programs, str):
             return programs
+        if not set(parts) <= set(programs.parts):
+            programs.close()
+            return "the kernel does not let them count by process"
         self._set_counter(parts, programs, True)
         message = f"probe on ({', '.join(parts)}), with own programs: {costs(parts, BUILT_IN)}"
         self._context.notice("info", message)
         return ""
 
-    def _own_programs(self, followed: Sequence[Region]) -> ProbeBackend | str:
+    def _own_programs(self, followed: Sequence[Region]) -> BpfProbe | str:
         """Programs of its own for these disks, or why there are none."""
         from iopstui.linux.probe.bpf_probe import BpfProbe, ProbeUnusable
 

@@ -873,7 +873,7 @@ class Dashboard(CanvasScreen):
         fio = state.fio_now.total.percentiles if state.fio_now else {}
         if self._latency_source == FIO_LATENCY:
             return [f.latency(fio[n], "") if n in fio else "" for n in ("p99.9", "p99", "p50")]
-        probe = state.probe_frame.probe if state.probe_frame is not None else None
+        probe = state.probe
         combined = probe.combined(state.devices) if probe is not None else None
         device = combined.device.percentiles if combined is not None else {}
         values = (device.get("p99"), fio.get("p99"), device.get("p50"), fio.get("p50"))

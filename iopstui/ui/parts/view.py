@@ -247,7 +247,7 @@ class ViewKeys(Part):
             lambda width: processes_view.rows(
                 port.shown_state, source, width, charset, self.frozen, page.order
             ),
-            charset, pages.USERS, lambda: processes_view.orders(port.shown_state),
+            charset, pages.USERS, lambda: processes_view.orders(port.shown_state, source),
         )  # fmt: skip
         return page
 
@@ -259,7 +259,8 @@ class ViewKeys(Part):
         page = LiveRows(
             "Cgroups",
             lambda width: cgroups_view.rows(
-                *groups(), width, charset, page.order, self.frozen and port.live is not None
+                *groups(), width, charset, page.order, self.frozen and port.live is not None,
+                port.shown_state.probe,
             ),
             charset, pages.USERS, lambda: tuple(cgroups_view.ORDERS),
         )  # fmt: skip
@@ -274,8 +275,8 @@ class ViewKeys(Part):
     @property
     def keeps_requests(self) -> bool:
         """Whether the second that is shown has single requests."""
-        frame = self.port.shown_state.probe_frame
-        return frame is not None and frame.probe is not None and bool(frame.probe.exemplars)
+        probe = self.port.shown_state.probe
+        return probe is not None and bool(probe.exemplars)
 
     @property
     def has_heat(self) -> bool:

@@ -41,6 +41,7 @@ from iopstui.model.metrics.frame import FINAL, LATE, PARTIAL, Frame
 from iopstui.model.metrics.history import History
 from iopstui.model.metrics.latency_history import LatencyHistory
 from iopstui.model.metrics.mark_intervals import MarkIntervals
+from iopstui.model.metrics.probe import ProbeInterval
 from iopstui.model.metrics.run_history import RunHistory
 from iopstui.model.samples import DriveReading
 from iopstui.session.run_rows import add_mark_event, add_run_event, run_outcome
@@ -157,6 +158,12 @@ class LiveState:
         off, or has ended."""
         frame = self._probe_frame
         return frame if frame is not None and self.t - frame.t <= PROBE_STAYS_S else None
+
+    @property
+    def probe(self) -> ProbeInterval | None:
+        """What the probe counted in that frame."""
+        frame = self.probe_frame
+        return frame.probe if frame is not None else None
 
     @property
     def running(self) -> bool:

@@ -124,6 +124,22 @@ def test_processes_by_what_they_did_in_this_second() -> None:
     assert found[0].p99_ns == 1000
 
 
+def test_a_cgroup_s_latencies_are_those_of_all_its_requests() -> None:
+    def task(pid: int, group: str, disk: str, bins: dict[int, int]) -> TaskCounts:
+        return TaskCounts(pid, "kworker", group, disk, 8, {"read": bins, "write": {10: 1}})
+
+    rows = (task(7, "/a", "vda", {1000: 98}), task(8, "/a", "vda", {9000: 100}),
+            task(7, "/b", "vda", {5: 3}), task(7, "/a", "sda", {7: 1}))  # fmt: skip
+    found = interval(sample(1, {}), sample(3, {}, tasks=rows))
+    assert [(g.group, g.disk, g.iops, g.p50_ns, g.p99_ns) for g in found.groups] == [
+        ("/a", "vda", 100.0, 1000, 9000), ("/b", "vda", 2.0, 5, 10), ("/a", "sda", 1.0, 7, 10),
+    ]  # fmt: skip
+    # one that works for several cgroups is in none
+    assert [(t.pid, t.group, t.disk, t.iops) for t in found.tasks] == [
+        (7, "", "vda", 51.5), (8, "/a", "vda", 50.5), (7, "/a", "sda", 1.0),
+    ]  # fmt: skip
+
+
 def test_costs_are_those_that_the_kernel_counted() -> None:
     first = sample(1, {100: 0}, busy_s=1.0, run_ns=0, run_ios=0)
     second = sample(2, {100: 10}, busy_s=1.002, run_ns=300_000, run_ios=1000)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from iopstui import format as f
+from iopstui.model.cgroups.names import CONTAINER_ROOT
 from iopstui.model.cgroups.rates import GroupRates, limits_reached
+from iopstui.model.histogram import Bins, merge, percentiles
+from iopstui.model.metrics.probe import PROCESSES, ProbeInterval
 from iopstui.text import printable
 from iopstui.ui.draw.rows import Column, Row, Table, message, rule, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, WARNING, Charset
@@ -84,10 +87,11 @@ def rows(
     charset: Charset,
     order: str = "",
     frozen: bool = False,
+    probe: ProbeInterval | None = None,
 ) -> list[Row]:
     """The groups that did I/O on the ``disks``; ``None``: not measured yet. ``why_not``: why there
     are none at all. ``order``: one of ORDERS, "": the busiest first. ``frozen``: the screen shows
-    an earlier second than the groups."""
+    an earlier second than the groups. ``probe`` knows the latencies of their requests."""
     if why_not:
         return wrap(width, charset, f"Nothing is counted by cgroup: {why_not}.", None)
     order = order if order in ORDERS else ""
@@ -99,13 +103,29 @@ def rows(
         return [*page, message(width, charset, "first sample; rates need two")]
     if not groups:
         return [*page, message(width, charset, "no cgroup read or wrote in this second")]
-    table = Table(COLUMNS, LABEL, width, charset)
+    table = Table((*COLUMNS[:4], *_latency_columns(probe), *COLUMNS[4:]), LABEL, width, charset)
     page.append(table.header("cgroup", order))
     for group in (sorted(groups, key=ORDERS[order]) if order else groups)[:MAX_ROWS]:
         page.append(table.row(_end(printable(group.name.text), LABEL - 1), group))
     if len(groups) > MAX_ROWS:
         page.append(message(width, charset, f"and {len(groups) - MAX_ROWS} more"))
     return [*page, *wrap(width, charset, ABOUT)]
+
+
+def _latency_columns(probe: ProbeInterval | None) -> Iterator[Column[GroupRates]]:
+    if probe is None or PROCESSES not in probe.parts:
+        return
+    bins: dict[str, list[Bins]] = {}
+    for group in probe.groups:
+        bins.setdefault(group.group, []).append(group.bins)
+    ranks = {path: percentiles(merge(parts), (50.0, 99.0)) for path, parts in bins.items()}
+
+    def latency(group: GroupRates, percent: float) -> str:
+        path = "/" if group.path == CONTAINER_ROOT else group.path
+        return f.latency(ranks.get(path, {}).get(percent))
+
+    yield Column("p50", 9, lambda g: latency(g, 50.0), drop=2)
+    yield Column("p99", 9, lambda g: latency(g, 99.0), drop=2)
 
 
 def _end(name: str, width: int) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from iopstui import format as f
 from iopstui.linux.process.process_io import ProcessIo, ProcessRates
-from iopstui.model.metrics.probe import PROCESSES, ProbeInterval
+from iopstui.model.answer.who import request_latency
+from iopstui.model.metrics.probe import BPFTRACE, PROCESSES, ProbeInterval
 from iopstui.ui.dashboard.pages.probe_view import TASK_ORDERS, order_text, process_label, task_rows
 from iopstui.ui.draw.rows import Column, Row, Table, message, rule, wrap
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, WARNING, Charset
@@ -33,14 +34,18 @@ ALL_DISKS = (
 )
 
 
-def orders(state: LiveState) -> Sequence[str]:
+def orders(state: LiveState, source: ProcessIo | None) -> Sequence[str]:
     """The titles of the columns by which the processes can be sorted."""
-    return tuple(ORDERS if _process_probe(state) is None else TASK_ORDERS)
+    return tuple(TASK_ORDERS if _shows_tasks(_process_probe(state), source) else ORDERS)
+
+
+def _shows_tasks(probe: ProbeInterval | None, source: ProcessIo | None) -> bool:
+    return probe is not None and (source is None or probe.by == BPFTRACE)
 
 
 def _process_probe(state: LiveState) -> ProbeInterval | None:
     """Processes counted by the probe, if it counts them."""
-    probe = state.probe_frame.probe if state.probe_frame is not None else None
+    probe = state.probe
     return probe if probe is not None and PROCESSES in probe.parts else None
 
 
@@ -57,7 +62,7 @@ def rows(
     ``orders``, "": the busiest first."""
     page = _pressure(state, width, charset)
     probe = _process_probe(state)
-    if probe is not None:
+    if probe is not None and _shows_tasks(probe, source):
         return [*page, *task_rows(state, probe, width, charset, order)]
     if source is None:
         return [*page, *wrap(width, charset, "This recording has no processes.", None)]
@@ -68,7 +73,7 @@ def rows(
         return [*page, message(width, charset, FIRST_SAMPLE)]
     return [
         *page,
-        *_table(state, rates, width, charset, order),
+        *_table(state, rates, width, charset, order, probe),
         *_note_rows(source, width, charset),
     ]
 
@@ -95,17 +100,31 @@ def _pressure(state: LiveState, width: int, charset: Charset) -> list[Row]:
 
 
 def _table(
-    state: LiveState, rates: Sequence[ProcessRates], width: int, charset: Charset, order: str
-) -> list[Row]:
+    state: LiveState, rates: Sequence[ProcessRates], width: int, charset: Charset, order: str,
+    probe: ProbeInterval | None,
+) -> list[Row]:  # fmt: skip
     if not rates:
         return [message(width, charset, "no process read or wrote in this second")]
-    table = Table(COLUMNS, 24, width, charset)
+    table = Table((*COLUMNS, *_latency_columns(state, probe)), 24, width, charset)
     table_rows = [table.header("process", order)]
     for process in (sorted(rates, key=ORDERS[order]) if order else rates)[:MAX_ROWS]:
         table_rows.append(table.row(process_label(state, process.comm, process.pid, 23), process))
     if len(rates) > MAX_ROWS:
         table_rows.append(message(width, charset, f"and {len(rates) - MAX_ROWS} more"))
     return table_rows
+
+
+def _latency_columns(
+    state: LiveState, probe: ProbeInterval | None
+) -> Iterator[Column[ProcessRates]]:
+    """Of the requests that each process sent to the target's disks itself."""
+    if probe is None:
+        return
+    disks = (*state.devices, *probe.disks)
+    latencies = {pid: request_latency(pid, disks, [probe]) for pid in {t.pid for t in probe.tasks}}
+    unknown = None, None
+    yield Column("p50", 9, lambda p: f.latency(latencies.get(p.pid, unknown)[0]), drop=1)
+    yield Column("p99", 9, lambda p: f.latency(latencies.get(p.pid, unknown)[1]), drop=1)
 
 
 def _note_rows(source: ProcessIo, width: int, charset: Charset) -> list[Row]:

@@ -84,7 +84,9 @@ class Panel:
 def _fio_or_users(data: PanelData, width: int, height: int) -> Sequence[Row]:
     if data.users is None:
         return fio_panel.rows(data.state, width, height, data.charset, data.next_job)
-    return who_panel.rows(data.users, data.target, width, height, data.charset, data.next_job)
+    return who_panel.rows(
+        data.users, data.target, width, height, data.charset, data.next_job, data.state.probe
+    )
 
 
 PANELS: tuple[Panel, ...] = (

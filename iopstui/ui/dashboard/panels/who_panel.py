@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from iopstui import format as f
 from iopstui.model.answer.use import DiskUse, DiskUser
-from iopstui.model.answer.who import Share, combined_shares
+from iopstui.model.answer.who import Share, combined_shares, request_latency
 from iopstui.model.block.target import Target
+from iopstui.model.metrics.probe import PROCESSES, ProbeInterval
 from iopstui.text import printable
 from iopstui.ui.draw.rows import Line, Piece, Row, message, pad, rule
 from iopstui.ui.draw.style import BOLD, DEVICE, DIM, Charset
 
 BAR_CELLS = 8
 SHARE, PID, USER, RATE = 6, 9, 10, 9
+LATENCY, LATENCY_FROM = 9, 100
 GROUP, GROUP_FROM = 30, 130
-"""Columns of the container or service, and the width from which it is shown."""
+"""Columns of the container or service (of p50 and of p99), and the width from which they are
+shown."""
 LEAST_REST = 0.05
 """A smaller rest of the bytes is not shown."""
 
@@ -32,14 +37,19 @@ def value(use: DiskUse, target: Target) -> list[Piece]:
 
 
 def rows(
-    use: DiskUse, target: Target, width: int, height: int, charset: Charset, job: str
-) -> list[Row]:
-    """The panel; its last row says what cannot be seen, and what r runs."""
+    use: DiskUse, target: Target, width: int, height: int, charset: Charset, job: str,
+    probe: ProbeInterval | None = None,
+) -> list[Row]:  # fmt: skip
+    """The panel; its last row says what cannot be seen, and what r runs. ``probe`` knows the
+    latencies of each process."""
     shares = _shares(use, target)
     users = {user.pid: user for user in use.users}
-    body = [_header(width, charset)] if shares else []
+    disks = (*target.opened, *target.tree)
+    timed = probe is not None and PROCESSES in probe.parts and width >= LATENCY_FROM
+    body = [_header(width, charset, timed)] if shares else []
     for share in shares[: max(0, height - 4)]:
-        body.append(_row(share, users.get(share.pid or 0), width, charset))
+        latency = request_latency(share.pid or 0, disks, [probe]) if timed and probe else None
+        body.append(_row(share, users.get(share.pid or 0), width, charset, latency))
     rest = 1 - sum(share.share for share in shares)
     if shares and rest >= LEAST_REST:
         others = "other users, the kernel" if use.hidden and not use.as_root else "the kernel"
@@ -79,26 +89,35 @@ def _foot(use: DiskUse, job: str) -> str:
     return hidden + (f"u all processes · r runs {printable(job)}" if job else "u all processes")
 
 
-def _header(width: int, charset: Charset) -> Row:
+def _header(width: int, charset: Charset, timed: bool) -> Row:
     line = Line(width, charset).add(f"{' at least':{SHARE + BAR_CELLS + 1}}", DIM)
     line.add(f"{'pid':>{PID}} ", DIM).add(f"{'user':{USER}}", DIM).add("command", DIM)
-    return _right(line, "MiB/s", "container or service", width)
+    return _right(line, "MiB/s", "container or service", width, ("p50", "p99") if timed else ())
 
 
-def _row(share: Share, user: DiskUser | None, width: int, charset: Charset) -> Row:
+def _row(
+    share: Share, user: DiskUser | None, width: int, charset: Charset,
+    latency: tuple[int | None, int | None] | None,
+) -> Row:  # fmt: skip
     full = round(min(1.0, share.share) * BAR_CELLS)
     line = Line(width, charset).add(f"{100 * share.share:{SHARE - 2}.0f} % ", BOLD)
     line.add(charset.full * full, DEVICE).add(charset.empty * (BAR_CELLS - full), DIM)
     line.add(f" {share.pid or '':>{PID}} ")
     line.add(f.cut(printable(user.user), USER - 1).ljust(USER) if user else " " * USER)
-    space = line.free - RATE - (GROUP if width >= GROUP_FROM else 0) - 1
+    times = [f.latency(ns) for ns in latency] if latency is not None else []
+    space = line.free - RATE - len(times) * LATENCY - (GROUP if width >= GROUP_FROM else 0) - 1
     name = printable(user.command or user.comm) if user else printable(share.name)
     line.add(f.cut(name, max(1, space)))
-    return _right(line, f.mib(share.bytes_s), printable(user.group) if user else "", width)
+    group = printable(user.group) if user else ""
+    return _right(line, f.mib(share.bytes_s), group, width, times)
 
 
-def _right(line: Line, rate: str, group: str, width: int) -> Row:
+def _right(line: Line, rate: str, group: str, width: int, times: Sequence[str]) -> Row:
+    figures = RATE + len(times) * LATENCY
     if width >= GROUP_FROM:
-        line.fill_to(width - RATE - GROUP)
+        line.fill_to(width - figures - GROUP)
         line.add(f"  {f.cut(group, GROUP - 2):{GROUP - 2}}", DIM)
-    return line.fill_to(width - RATE).add(f"{rate:>{RATE - 1}} ").build()
+    line.fill_to(width - figures).add(f"{rate:>{RATE - 1}} ")
+    for text in times:
+        line.add(f"{text:>{LATENCY - 1}} ")
+    return line.build()
