@@ -1,9 +1,7 @@
 """Decide whether other I/O, a full CPU or a moved interrupt disturbed a measurement.
 
-One place for lessons, sweeps and comparisons. The device's own counters minus what the job did are
-other programs' (or the kernel's own) I/O. What the job may have caused itself is not counted: what
-the page cache does for a buffered job, what a file system writes for one that syncs, and requests
-that are only split or merged.
+One place for lessons, sweeps and comparisons. What others did is what the accounts of a whole run
+leave over (model/findings/accounts.py): the device's sums less all that the job can have caused.
 """
 
 from __future__ import annotations
@@ -14,13 +12,29 @@ from typing import Protocol
 
 from iopstui import format as units
 from iopstui.model.block.target import DEVICE, Target
+from iopstui.model.findings.accounts import (
+    FLUSHES,
+    KINDS,
+    MOVE_DATA,
+    NOTHING,
+    READS,
+    WRITES,
+    Flow,
+    Flows,
+    JobLimits,
+    beyond,
+    device_flows,
+    lower_limits,
+    own_flow,
+    sole_devices,
+    together,
+)
 from iopstui.model.findings.evidence import JobShape
 from iopstui.model.findings.finding import cpus_text
 from iopstui.model.fio.interval import FioInterval
 from iopstui.model.fio.job_rules import PASSTHROUGH
 from iopstui.model.metrics.frame import Frame
-from iopstui.model.rates import DiskRates
-from iopstui.model.samples import MIXED, READ, TRIM, WRITE
+from iopstui.model.samples import MIXED
 
 DISTURBING_SHARE = 0.05
 """Share of the I/Os or bytes of a device: more of others' spoils a measurement. With a neighbour of
@@ -38,25 +52,7 @@ READ_S, UNKNOWN_SKEW_S = 0.02, 0.2
 """Seconds by which fio's time and the kernel's may differ: at least, and where no clock says."""
 MIN_INTERRUPTS_PER_S = 100.0
 ONE_CPU_SHARE = 0.8
-_PAGE, _SECTOR = 4096, 512
 _NO_IO_ENGINES = ("null", "cpuio")
-FLUSH = "flush"
-_PLURALS = {READ: "reads", WRITE: "writes", TRIM: "discards", FLUSH: "flushes"}
-
-
-@dataclass(frozen=True, slots=True)
-class IoRate:
-    """I/Os and bytes, in all or per second."""
-
-    ios: float = 0.0
-    bytes: float = 0.0
-
-    def __add__(self, other: IoRate) -> IoRate:
-        return IoRate(self.ios + other.ios, self.bytes + other.bytes)
-
-    def times(self, factor: float) -> IoRate:
-        """So many times as much."""
-        return IoRate(factor * self.ios, factor * self.bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,34 +62,29 @@ class OtherIo:
     device: the page cache answers, or requests are merged."""
 
     name: str
-    others: IoRate
-    total: IoRate
+    others: Flow
+    total: Flow
     kind: str = ""
-    job: IoRate = IoRate()
+    job: Flow = NOTHING
 
     @property
     def share(self) -> float:
         """Share (0..1) of the I/Os or of the bytes, whichever is larger."""
-        return max(self._ios_share, self._bytes_share)
+        shares = self._shares
+        return max(shares.ios_s, shares.bytes_s)
 
     @property
-    def _ios_share(self) -> float:
-        total = max(self.total.ios, self.job.ios)
-        return self.others.ios / total if total else 0.0
-
-    @property
-    def _bytes_share(self) -> float:
-        total = max(self.total.bytes, self.job.bytes)
-        return self.others.bytes / total if total else 0.0
+    def _shares(self) -> Flow:
+        return self.others.share_of(self.total.largest(self.job))
 
     @property
     def text(self) -> str:
         """ "54.6k of 82.2k I/Os a second on vda were not this job's (reads)"."""
-        kind = f" ({self.kind})" if self.kind else ""
-        if self._ios_share >= self._bytes_share:
-            amounts = f"{units.number(self.others.ios)} of {units.number(self.total.ios)} I/Os"
+        kind, shares = f" ({self.kind})" if self.kind else "", self._shares
+        if shares.ios_s >= shares.bytes_s:
+            amounts = f"{units.number(self.others.ios_s)} of {units.number(self.total.ios_s)} I/Os"
         else:
-            amounts = f"{units.size(self.others.bytes)} of {units.size(self.total.bytes)}"
+            amounts = f"{units.size(self.others.bytes_s)} of {units.size(self.total.bytes_s)}"
         return f"{amounts} a second on {self.name} were not this job's{kind}"
 
 
@@ -106,43 +97,6 @@ class Disturbance:
     others: float | None = None
     reasons: tuple[str, ...] = ()
     irq_cpus: Mapping[str, int] = field(default_factory=dict)
-
-
-def others_io(job: IoRate, device: IoRate) -> IoRate:
-    """The device's I/O that the job can't have caused by splitting or merging its own."""
-    more_bytes = max(0.0, device.bytes - job.bytes)
-    if not job.ios:
-        return IoRate(device.ios, more_bytes)
-    size = job.bytes / job.ios
-    if size > LARGEST_UNSPLIT:
-        share = more_bytes / device.bytes if device.bytes else 0.0
-        return IoRate(device.ios * share, more_bytes)
-    # what has no bytes of its own is split; nothing splits a page
-    smallest = _SECTOR if size <= _PAGE else _PAGE
-    return IoRate(min(max(0.0, device.ios - job.ios), more_bytes / smallest), more_bytes)
-
-
-def sole_devices(target: Target) -> tuple[tuple[str, str], ...]:
-    """Pairs (lower, upper) below the target's only device where the lower one does what the upper
-    one does: the disk of a partition, the one device below a device-mapper device."""
-    name = target.opened[0] if len(target.opened) == 1 else ""
-    below = {link.name: link.below for link in target.links}
-    pairs = []
-    while name:
-        disk = next((disk for disk in target.tree if _is_part_of(name, disk)), "")
-        if disk:
-            pairs.append((disk, name))
-        lower = below.get(name, ())
-        if len(lower) != 1 or not name.startswith("dm-"):
-            break
-        pairs.append((lower[0], name))
-        name = lower[0]
-    return tuple(pairs)
-
-
-def _is_part_of(name: str, disk: str) -> bool:
-    number = name.removeprefix(disk).removeprefix("p")
-    return name != disk and name.startswith(disk) and number.isdecimal()
 
 
 class _Mean:
@@ -160,63 +114,44 @@ class _Mean:
         return self._sum / self.seconds if self.seconds else 0.0
 
 
-Directions = Mapping[str, IoRate]
+class _FlowSums:
+    """I/O by kind over a run; ``peak`` is the highest rate in an interval."""
 
+    def __init__(self) -> None:
+        self._sums: dict[str, Flow] = dict.fromkeys(KINDS, NOTHING)
+        self._peaks = dict(self._sums)
 
-class _DiskCounts:
-    """What a device, or several together, did by direction; flushes are no writes here. ``peak`` is
-    its highest rate in an interval."""
+    def add(self, rates: Flows, seconds: float) -> None:
+        for kind, rate in rates.items():
+            self._sums[kind] += rate.times(seconds)
+            self._peaks[kind] = self._peaks[kind].largest(rate)
 
-    def __init__(self, devices: Sequence[str], syncs: bool = False) -> None:
-        self._devices = tuple(devices)
-        self._syncs = syncs
-        self.counts: dict[str, IoRate] = dict.fromkeys(_PLURALS, IoRate())
-        self.peak = dict(self.counts)
-
-    def add(self, frame: Frame) -> None:
-        disk = frame.combined(self._devices) if self._devices else None
-        if disk is None or disk.r_s is None or disk.w_s is None:
-            return
-        rates = {
-            READ: IoRate(disk.r_s, disk.r_bytes_s or 0.0),
-            WRITE: IoRate(self._writes(disk), disk.w_bytes_s or 0.0),
-            TRIM: IoRate(disk.d_s or 0.0, disk.d_bytes_s or 0.0),
-            FLUSH: IoRate(disk.f_s or 0.0),
-        }
-        for name, rate in rates.items():
-            self.counts[name] += rate.times(disk.seconds)
-            peak = self.peak[name]
-            self.peak[name] = IoRate(max(peak.ios, rate.ios), max(peak.bytes, rate.bytes))
-
-    def _writes(self, disk: DiskRates) -> float:
-        """Linux counts an empty flush among the writes, and those of O_SYNC twice."""
-        flushes = (2 if self._syncs else 1) * (disk.f_s or 0.0)
-        return max(0.0, (disk.w_s or 0.0) - flushes)
-
-    def surely(self, uncertain_s: float) -> Directions:
-        """The counts without what it may have done in so many seconds that aren't the job's."""
-        return {
-            name: IoRate(
-                max(0.0, count.ios - uncertain_s * self.peak[name].ios),
-                max(0.0, count.bytes - uncertain_s * self.peak[name].bytes),
-            )
-            for name, count in self.counts.items()
-        }
+    def rates(self, seconds: float, uncertain_s: float = 0.0) -> Flows:
+        """Rates of a run of so many ``seconds``, without what may have been done in ``uncertain_s``
+        that are not the job's."""
+        sums = self._sums
+        if uncertain_s:
+            sums = {
+                kind: flow - self._peaks[kind].times(uncertain_s) for kind, flow in sums.items()
+            }
+        return {kind: flow.times(1 / seconds) for kind, flow in sums.items()}
 
 
 class DisturbanceMeter:
     """Looks for disturbances of one run of a job of ``shape`` on ``target``."""
 
     def __init__(self, target: Target, shape: JobShape) -> None:
-        self._shape = shape
-        self._on_files = any(place.kind != DEVICE for place in target.places)
-        self._tops = _DiskCounts(target.opened, shape.syncs)
-        self._name = target.name
-        self._pairs = [
-            (lower, _DiskCounts([lower]), _DiskCounts([upper]))
-            for lower, upper in sole_devices(target)
-        ]
-        self._job: dict[str, IoRate] = {}
+        # how much a file system writes is not known
+        self._limits = JobLimits(
+            shape, any(place.kind != DEVICE for place in target.places),
+            moves_data=any(place.fstype in MOVE_DATA for place in target.places),
+            largest_request=LARGEST_UNSPLIT, metadata_share=1.0,
+        )  # fmt: skip
+        self._name, self._devices = target.name, target.opened
+        self._lower = tuple(sole_devices(target.opened, target.tree, target.links))
+        self._stack = {name for lower, upper, _ in self._lower for name in (lower, upper)}
+        self._disks = {name: _FlowSums() for name in ("", *self._stack)}
+        self._least, self._most, self._mixed = _FlowSums(), _FlowSums(), False
         self._seconds = 0.0
         self._first_skew: float | None = None
         self._last_skew: float | None = None
@@ -246,18 +181,28 @@ class DisturbanceMeter:
         for fio, _ in carried:
             self._count_job(fio)
         for each in (*between, frame):
-            self._tops.add(each)
-            for _, lower, upper in self._pairs:
-                lower.add(each)
-                upper.add(each)
+            self._count_disks(each)
         self._cpus.add(frame)
         self._add_interrupts(frame)
 
     def _count_job(self, fio: FioInterval) -> None:
-        self._seconds += fio.seconds or 0.0
-        parts = {MIXED: fio.total} if MIXED in fio.directions else fio.directions
-        for name, part in parts.items():
-            self._job[name] = self._job.get(name, IoRate()) + IoRate(part.ios, part.bytes)
+        seconds = fio.seconds or 0.0
+        self._seconds += seconds
+        self._mixed |= MIXED in fio.directions
+        if MIXED in fio.directions:
+            # reads and writes in one: they are compared together
+            own = {READS: own_flow(fio.directions[MIXED])}
+            self._least.add(own, seconds)
+            self._most.add(own, seconds)
+            return
+        self._least.add({kind: self._limits.least(kind, fio) for kind in KINDS}, seconds)
+        self._most.add({kind: self._limits.most(kind, fio) for kind in KINDS}, seconds)
+
+    def _count_disks(self, frame: Frame) -> None:
+        tops = frame.combined(self._devices) if self._devices else None
+        for name, disk in (("", tops), *((name, frame.disks.get(name)) for name in self._stack)):
+            if disk is not None and disk.r_s is not None and disk.w_s is not None:
+                self._disks[name].add(device_flows(disk), disk.seconds)
 
     def _add_interrupts(self, frame: Frame) -> None:
         for irq, rates in frame.irqs.items():
@@ -291,78 +236,49 @@ class DisturbanceMeter:
         return READ_S + abs(self._end_skew - self._first_skew) / 1000
 
     def _on_job_devices(self) -> OtherIo | None:
-        job = dict(self._job)
-        if self._shape.engine in (*_NO_IO_ENGINES, PASSTHROUGH) or not job:
+        shape, seconds = self._limits.shape, self._seconds
+        if shape.engine in (*_NO_IO_ENGINES, PASSTHROUGH) or not seconds:
             return None
-        if MIXED in job and not self._judges_all:
-            return None
-        device, total = (
-            self._by_direction(counts, job)
-            for counts in (self._tops.surely(self._uncertain_s), self._tops.counts)
+        # fio's time and the kernel's differ a little
+        disk, total = (
+            self._disks[""].rates(seconds, uncertain) for uncertain in (self._uncertain_s, 0.0)
         )
-        judged = {name for name in device if self._judges(name, job)}
-        own = {name: self._with_file_system(name, job.get(name, IoRate())) for name in judged}
-        others = {name: others_io(own[name], device[name]) for name in judged}
-        whole = sum(job.values(), IoRate())
-        return _other_io(self._name, others, total, self._seconds, whole)
-
-    def _by_direction(self, counts: Directions, job: Directions) -> Directions:
-        """The counts by the directions that the job's figures tell apart. Nothing is transferred
-        for a discard, however long it is."""
-        device = dict(counts)
-        if TRIM not in job:
-            device[TRIM] = IoRate(device[TRIM].ios)
-        return {MIXED: sum(device.values(), IoRate())} if MIXED in job else device
-
-    @property
-    def _judges_all(self) -> bool:
-        """Whether the device's counters are the job's in each direction."""
-        return self._shape.direct is True and not (self._on_files and self._shape.syncs)
-
-    def _judges(self, name: str, job: Directions) -> bool:
-        """Whether more I/O in this direction can't be the job's own doing."""
-        does = bool(job.get(name, IoRate()).ios)
-        if name == FLUSH:
-            return not self._shape.syncs
-        if self._judges_all or name == TRIM:
-            return True
-        if name == READ:
-            # a buffered write of a part of a page reads the rest
-            whole_pages = bool(self._shape.alignment) and not (self._shape.alignment or 1) % _PAGE
-            return self._shape.direct is True or (not does and whole_pages)
-        return not does
-
-    def _with_file_system(self, name: str, own: IoRate) -> IoRate:
-        """The job's I/O and what a file system may write for it: as much again."""
-        copies = 2 if self._on_files and name in (WRITE, MIXED) else 1
-        return IoRate(copies * own.ios, copies * own.bytes)
+        if self._mixed:
+            if not self._limits.direct or (self._limits.files and shape.syncs):
+                return None
+            disk, total = _in_one(disk), _in_one(total)
+        job = self._least.rates(seconds), self._most.rates(seconds)
+        return _other_io(self._name, disk, total, *job)
 
     def _below(self) -> Iterator[OtherIo | None]:
-        """Others' I/O on a device below, which the job's own device does not see."""
-        for name, lower, upper in self._pairs:
-            # both are read at once
-            device, above = lower.counts, upper.counts
-            # some layers write a journal
-            own = {**above, WRITE: above[WRITE] + above[WRITE]}
-            data = {way: device[way] for way in (READ, WRITE)}
-            others = {way: others_io(own[way], rate) for way, rate in data.items()}
-            yield _other_io(name, others, data, self._seconds)
+        """Others' I/O on a device below, which the job's own device does not see. Both are read at
+        once."""
+        for lower, upper, layer in self._lower if self._seconds else ():
+            disk, above = (self._disks[name].rates(self._seconds) for name in (lower, upper))
+            yield _other_io(lower, disk, disk, above, lower_limits(above, upper, layer))
 
 
-def _other_io(
-    name: str, others: Directions, device: Directions, seconds: float, job: IoRate = IoRate()
-) -> OtherIo:
-    """The share of others in counts of so many ``seconds``, in rates."""
-    per_s = 1 / seconds if seconds else 0.0
-    job = job.times(per_s)
-    others = {way: count.times(per_s) for way, count in others.items()}
-    total = sum(device.values(), IoRate()).times(per_s)
-    all_others = sum(others.values(), IoRate())
-    if not total.ios or (all_others.ios < MIN_OTHERS[0] and all_others.bytes < MIN_OTHERS[1]):
-        return OtherIo(name, IoRate(), total)
-    way, most = max(others.items(), key=lambda item: (item[1].ios, item[1].bytes))
-    nearly_all = most.ios >= 0.9 * all_others.ios and most.bytes >= 0.9 * all_others.bytes
-    return OtherIo(name, all_others, total, _PLURALS.get(way, "") if nearly_all else "", job)
+def _in_one(flows: Flows) -> Flows:
+    """Reads, writes and discards as one kind, called reads."""
+    return {READS: together({**flows, FLUSHES: NOTHING}), FLUSHES: flows[FLUSHES]}
+
+
+def _other_io(name: str, disk: Flows, total: Flows, least: Flows, most: Flows) -> OtherIo:
+    """What others did on a device: of ``disk``, which is the least of ``total``."""
+    others = {kind: beyond(flow, least[kind], most[kind], kind, slack=1.0)
+              for kind, flow in disk.items()}  # fmt: skip
+    whole, all_others = _with_flushes(total), _with_flushes(others)
+    if all_others.ios_s < MIN_OTHERS[0] and all_others.bytes_s < MIN_OTHERS[1]:
+        return OtherIo(name, NOTHING, whole)
+    kind, most_of = max(others.items(), key=lambda item: (item[1].ios_s, item[1].bytes_s))
+    nearly_all = most_of.ios_s >= 0.9 * all_others.ios_s
+    nearly_all = nearly_all and most_of.bytes_s >= 0.9 * all_others.bytes_s
+    named = kind if nearly_all and WRITES in disk else ""
+    return OtherIo(name, all_others, whole, named, together(least))
+
+
+def _with_flushes(flows: Flows) -> Flow:
+    return together(flows) + Flow(flows[FLUSHES].ios_s)
 
 
 class _CpuMeans:

@@ -12,19 +12,22 @@ Limits of the method:
 - Buffered reads may have the kernel read ahead as much as it likes: none of a device's reads are
   others' then. Buffered writes reach the device later, but not more than were written.
 - A device below a layer is compared with that layer's own counters.
+
+The rules take seconds, of which fio's and the kernel's are not quite the same (``SLACK``). Whether
+a run was disturbed is asked of its sums (model/experiment/disturbance.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from math import inf
 
 from iopstui import format as units
-from iopstui.model.block.device import BlockDevice
+from iopstui.model.block.target import DeviceLinks
 from iopstui.model.findings.evidence import Evidence, JobShape, recent_frames
 from iopstui.model.findings.finding import device_names_text
-from iopstui.model.findings.wait_figures import devices_below
 from iopstui.model.fio.interval import DirectionInterval, FioInterval
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.rates import DiskRates
@@ -42,12 +45,14 @@ SYNC_FLUSHES, SYNC_WRITES, SYNC_BYTES = 3.0, 4.0, 64 << 10
 OTHER_FLUSHES_S = 2.0
 METADATA_SHARE, METADATA_IOS, METADATA_BYTES = 0.25, 50.0, 2 << 20
 """What a file system may write for a job's writes: a share of them, and so much a second."""
+DIRECT_LAYERS = ("LVM", "dm-multipath", "dm-crypt")
+"""Layers of device-mapper that write no journal."""
 MOVE_DATA = ("btrfs", "bcachefs", "f2fs", "nilfs2", "zfs")
 """File systems that write data elsewhere each time, with trees of blocks that point to it."""
 LARGEST_REQUEST = 1280 << 10
 DIRTY_S = 30.0
 """The kernel writes dirty pages after this time at the latest (vm.dirty_expire_centisecs)."""
-PAGE = 4096
+PAGE, SECTOR = 4096, 512
 NAMED_SHARE = 0.2
 
 
@@ -69,6 +74,18 @@ class Flow:
             max(0.0, self.ios_s - other.ios_s),
             max(0.0, self.bytes_s - other.bytes_s),
             max(0.0, self.queue - other.queue),
+        )
+
+    def times(self, factor: float) -> Flow:
+        """So many times as much."""
+        return Flow(factor * self.ios_s, factor * self.bytes_s, factor * self.queue)
+
+    def largest(self, other: Flow) -> Flow:
+        """The larger one of each measure."""
+        return Flow(
+            max(self.ios_s, other.ios_s),
+            max(self.bytes_s, other.bytes_s),
+            max(self.queue, other.queue),
         )
 
     def share_of(self, whole: Flow) -> Flow:
@@ -102,14 +119,13 @@ class Account:
 
     @property
     def whole(self) -> Flow:
-        """All kinds together. A flush is among the requests already, as an empty write, and a
-        discard moves no data."""
-        return _together(self.total)
+        """All kinds together."""
+        return together(self.total)
 
     @property
     def all_others(self) -> Flow:
         """The same of what is not the job's."""
-        return _together(self.others)
+        return together(self.others)
 
     @property
     def others_share(self) -> Flow:
@@ -121,7 +137,9 @@ class Account:
         return self.total[kind] - self.job[kind] - self.others[kind]
 
 
-def _together(flows: Flows) -> Flow:
+def together(flows: Flows) -> Flow:
+    """All kinds together. A flush is among the requests already, as an empty write, and a discard
+    moves no data."""
     whole = NOTHING
     for kind, flow in flows.items():
         ios, moved = 0.0 if kind == FLUSHES else flow.ios_s, flow.bytes_s
@@ -133,8 +151,8 @@ def _together(flows: Flows) -> Flow:
 class JobLimits:
     """What decides how much I/O a job can cause beyond its own: its ``shape``, whether it works on
     ``files``, whether their file system ``journals_data`` or never writes in place
-    (``moves_data``), the largest request of the devices in bytes, and bytes of buffered writes that
-    may still reach them per second."""
+    (``moves_data``), the largest request of the devices in bytes, bytes of buffered writes that
+    may still reach them per second, and what a file system may write for each write of the job."""
 
     shape: JobShape
     files: bool = False
@@ -142,6 +160,7 @@ class JobLimits:
     moves_data: bool = False
     largest_request: float = LARGEST_REQUEST
     dirty_bytes_s: float = inf
+    metadata_share: float = METADATA_SHARE
 
     @property
     def direct(self) -> bool:
@@ -166,7 +185,7 @@ class JobLimits:
     def least(self, kind: str, fio: FioInterval) -> Flow:
         """The I/O of this kind that the job itself asked for."""
         part = fio.directions.get(_DIRECTIONS.get(kind, ""))
-        return NOTHING if part is None else _own_flow(part)
+        return NOTHING if part is None else own_flow(part)
 
     def _most_reads(self, own: Flow, fio: FioInterval) -> Flow:
         if self.direct:
@@ -186,10 +205,7 @@ class JobLimits:
         syncs_s = self._syncs_s(fio)
         most = own + Flow(SYNC_WRITES * syncs_s, SYNC_BYTES * syncs_s, inf if syncs_s else 0.0)
         if self.files:
-            metadata = METADATA_SHARE * own.ios_s, METADATA_SHARE * own.bytes_s
-            most += Flow(
-                metadata[0] + METADATA_IOS, metadata[1] + METADATA_BYTES, METADATA_SHARE * own.queue
-            )
+            most += own.times(self.metadata_share) + Flow(METADATA_IOS, METADATA_BYTES)
         return most
 
     def _syncs_s(self, fio: FioInterval) -> float:
@@ -207,7 +223,8 @@ class JobLimits:
         return 1.0 if size is None else float(-(-size // int(self.largest_request)))
 
 
-def _own_flow(part: DirectionInterval) -> Flow:
+def own_flow(part: DirectionInterval) -> Flow:
+    """What fio did in one direction."""
     latency = part.lat_ns if part.lat_ns is not None else part.clat_ns
     iops = part.iops or 0.0
     return Flow(
@@ -239,30 +256,33 @@ def job_account(frame: Frame, names: Sequence[str], limits: JobLimits) -> Accoun
     most = {kind: limits.most(kind, fio) if fio else NOTHING for kind in KINDS}
     if not limits.direct:
         least = dict.fromkeys(KINDS, NOTHING)
-    return _divided(", ".join(names), device_flows(disk), least, most, limits.largest_request)
+    return _divided(", ".join(names), device_flows(disk), least, most)
 
 
-def _lower_account(frame: Frame, name: str, uppers: Sequence[BlockDevice]) -> Account | None:
-    """The account of a device that has all the I/Os of those above it. What is others' on those
-    above is in their own accounts."""
-    disk, above = frame.disks.get(name), [frame.disks.get(upper.name) for upper in uppers]
-    if disk is None or disk.r_s is None or disk.w_s is None or None in above:
+def _lower_account(frame: Frame, lower: str, upper: str, layer: str | None) -> Account | None:
+    """The account of a device that has all the I/Os of the one above it. What is others' there is
+    in the account of that one."""
+    disk, above = frame.disks.get(lower), frame.disks.get(upper)
+    if disk is None or above is None or disk.r_s is None or disk.w_s is None:
         return None
-    least = {kind: NOTHING for kind in KINDS}
-    for upper_disk in above:
-        if upper_disk is not None:
-            least = {kind: least[kind] + flow for kind, flow in device_flows(upper_disk).items()}
-    most = dict(least)
-    if any(upper.kind == "loop" for upper in uppers):
-        # the page cache of the file: reads ahead, and writes later
-        reads = least[READS]
-        most[READS] = Flow(inf, 2 * reads.bytes_s, inf)
+    least = device_flows(above)
+    return _divided(lower, device_flows(disk), least, lower_limits(least, upper, layer))
+
+
+def lower_limits(upper: Flows, name: str, layer: str | None) -> Flows:
+    """The most that the device ``name`` can have caused below it by what it did itself. The page
+    cache of a loop's file reads ahead and writes later; some layers write a journal first."""
+    most = dict(upper)
+    if name.startswith("loop"):
+        most[READS] = Flow(inf, 2 * upper[READS].bytes_s, inf)
         most[WRITES] = most[FLUSHES] = UNLIMITED
-    return _divided(name, device_flows(disk), least, most, LARGEST_REQUEST)
+    elif name.startswith("dm-") and layer not in DIRECT_LAYERS:
+        most[WRITES], most[FLUSHES] = upper[WRITES].times(2), UNLIMITED
+    return most
 
 
-def _divided(name: str, total: Flows, least: Flows, most: Flows, largest: float) -> Account:
-    others = {kind: _beyond(total[kind], most[kind], kind, largest) for kind in KINDS}
+def _divided(name: str, total: Flows, least: Flows, most: Flows) -> Account:
+    others = {kind: beyond(total[kind], least[kind], most[kind], kind) for kind in KINDS}
     job = {}
     for kind in KINDS:
         rest = total[kind] - others[kind]
@@ -272,38 +292,49 @@ def _divided(name: str, total: Flows, least: Flows, most: Flows, largest: float)
     return Account(name, total, job, others)
 
 
-def _beyond(total: Flow, most: Flow, kind: str, largest: float) -> Flow:
-    """What a device did beyond the most that the job can have caused."""
+def beyond(total: Flow, least: Flow, most: Flow, kind: str, slack: float = SLACK) -> Flow:
+    """What a device did beyond the ``most`` that the job can have caused, who asked for the
+    ``least``."""
     if not total.ios_s:
         return NOTHING
-    moved = max(0.0, total.bytes_s - SLACK * most.bytes_s)
-    ios = max(0.0, total.ios_s - SLACK * most.ios_s)
-    if kind != FLUSHES:
-        # more requests with the same bytes are the job's, split; more bytes are at least so many
-        ios = min(total.ios_s, max(ios, moved / largest)) if moved else 0.0
+    moved = max(0.0, total.bytes_s - slack * most.bytes_s)
+    ios = max(0.0, total.ios_s - slack * most.ios_s)
+    if kind != FLUSHES and most.ios_s:
+        # more requests with the same bytes are the job's, split, which nothing does with a page;
+        # more bytes are at least so many
+        smallest = SECTOR if least.bytes_s <= PAGE * least.ios_s else PAGE
+        ios = max(min(ios, moved / smallest), moved / LARGEST_REQUEST)
     if not ios:
         return NOTHING
+    ios = min(total.ios_s, ios)
     queue = total.queue * ios / total.ios_s
     if moved:
-        queue = min(total.queue, max(queue, total.queue - SLACK * most.queue))
+        queue = min(total.queue, max(queue, total.queue - slack * most.queue))
     return Flow(ios, moved, queue)
 
 
-def single_path(evidence: Evidence) -> list[tuple[str, tuple[BlockDevice, ...]]]:
-    """Each device below the job's only one that has all the I/Os of those above it, once each, and
-    these."""
-    path: list[tuple[str, tuple[BlockDevice, ...]]] = []
-    current = evidence.devices[0] if len(evidence.devices) == 1 else None
-    while current is not None:
-        if current.disk:
-            path.append((current.disk, (current,)))
-        lower = devices_below(current.name, evidence)
-        simple = current.kind in ("dm", "partition", "loop") or current.disk
-        if len(lower) != 1 or not simple:
+def sole_devices(
+    names: Sequence[str], tree: Collection[str], links: Sequence[DeviceLinks]
+) -> Iterator[tuple[str, str, str | None]]:
+    """Each device below the job's only one, of ``names``, that has all the I/Os of the one above
+    it, with that one and its layer: the disk of a partition, what a device-mapper or a loop device
+    lies on."""
+    name = names[0] if len(names) == 1 else ""
+    by_name = {link.name: link for link in links}
+    while name:
+        disk = next((disk for disk in tree if _is_part_of(name, disk)), "")
+        if disk:
+            yield disk, name, None
+        link = by_name.get(name, DeviceLinks(name))
+        if len(link.below) != 1 or not (disk or name.startswith(("dm-", "loop"))):
             break
-        path.append((lower[0], (current,)))
-        current = next((device for device in evidence.tree if device.name == lower[0]), None)
-    return path
+        yield link.below[0], name, link.layer
+        name = link.below[0]
+
+
+def _is_part_of(name: str, disk: str) -> bool:
+    number = name.removeprefix(disk).removeprefix("p")
+    return name != disk and name.startswith(disk) and number.isdecimal()
 
 
 def job_limits(evidence: Evidence, frames: Sequence[Frame]) -> JobLimits:
@@ -395,15 +426,16 @@ def device_accounts(
     tops = [account for frame in frames if (account := job_account(frame, names, limits))]
     if len(tops) == len(frames):
         yield DeviceAccounts(device_names_text(evidence.devices), tuple(tops))
-    for name, uppers in single_path(evidence):
-        lower = [account for frame in frames if (account := _lower_account(frame, name, uppers))]
+    tree = [device.name for device in evidence.tree]
+    for name, upper, layer in sole_devices(names, tree, evidence.links):
+        lower = [one for frame in frames if (one := _lower_account(frame, name, upper, layer))]
         if len(lower) == len(frames):
             yield DeviceAccounts(name, tuple(lower))
 
 
 def kinds_text(flows: Flows) -> str:
     """The kinds that matter in these flows: "1.20k writes/s of 640 KiB, 300 discards/s"."""
-    shares = {kind: flow.share_of(_together(flows) + Flow(flows[FLUSHES].ios_s)).most
+    shares = {kind: flow.share_of(together(flows) + Flow(flows[FLUSHES].ios_s)).most
               for kind, flow in flows.items()}  # fmt: skip
     texts = []
     for kind, flow in flows.items():
@@ -419,8 +451,4 @@ def others_share(evidence: Evidence, frames: Sequence[Frame] | None = None) -> F
     shares = [accounts.mean.others_share for accounts in device_accounts(evidence, frames)]
     if not shares:
         return None
-    return Flow(
-        max(share.ios_s for share in shares),
-        max(share.bytes_s for share in shares),
-        max(share.queue for share in shares),
-    )
+    return reduce(Flow.largest, shares)

@@ -14,14 +14,12 @@ from iopstui.model.block.target import DeviceLinks, Target
 from iopstui.model.experiment.disturbance import (
     Disturbance,
     DisturbanceMeter,
-    IoRate,
     OtherIo,
     disturbance_text,
     moved_between,
-    others_io,
-    sole_devices,
     uncertainty_text,
 )
+from iopstui.model.findings.accounts import READS, Flow, beyond, sole_devices
 from iopstui.model.findings.evidence import JobShape
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.rates import CpuLoad
@@ -29,7 +27,8 @@ from iopstui.model.rates import CpuLoad
 RAW = Target("device", "/dev/vda", "vda", ("vda",))
 DIRECTORY = Target("directory", "/mnt", "vda", ("vda",), fstype="ext4")
 DIRECT = JobShape(engine="libaio", direct=True, block_size=4096, alignment=4096)
-SYNCING = replace(DIRECT, syncs=True, writes=True)
+WRITER = replace(DIRECT, writes=True)
+SYNCING = replace(WRITER, syncs=True, sync_interval=1)
 BUFFERED = replace(DIRECT, direct=False)
 SIZES = st.sampled_from([512, 4096, 16384, 65536, 1 << 20])
 
@@ -78,24 +77,28 @@ def test_seconds_without_figures_of_fio_or_of_the_kernel_belong_to_the_next() ->
     assert found(frame(1000, at=0), twice).others == pytest.approx(1 / 3, abs=0.05)
 
 
+def others_of(job: Flow, device: Flow) -> Flow:
+    """What others read on it."""
+    return beyond(device, job, job, READS, slack=1.0)
+
+
 @given(st.floats(1, 1e6), SIZES, st.integers(1, 256), st.floats(1, 64))
 def test_split_and_merged_requests_are_the_job_s_own(
     iops: float, size: int, pieces: int, merged: float
 ) -> None:
-    job = IoRate(iops, iops * size)
-    for device in (IoRate(iops * pieces, job.bytes), IoRate(iops / merged, job.bytes)):
-        assert others_io(job, device).bytes == 0
-        assert others_io(job, device).ios == pytest.approx(0, abs=1e-6 * device.ios)
+    job = Flow(iops, iops * size)
+    for device in (Flow(iops * pieces, job.bytes_s), Flow(iops / merged, job.bytes_s)):
+        assert others_of(job, device) == Flow()
 
 
 @given(st.floats(1, 1e6), st.sampled_from([512, 4096]), st.floats(0, 1e6), SIZES)
 def test_a_neighbour_is_counted_exactly_beside_ios_that_nothing_splits(
     iops: float, size: int, other_iops: float, other_size: int
 ) -> None:
-    job, other = IoRate(iops, iops * size), IoRate(other_iops, other_iops * other_size)
-    told = others_io(job, job + other)
-    assert told.ios == pytest.approx(other.ios, rel=1e-6, abs=1e-6 * iops)
-    assert told.bytes == pytest.approx(other.bytes, rel=1e-6, abs=1e-6 * job.bytes)
+    job, other = Flow(iops, iops * size), Flow(other_iops, other_iops * other_size)
+    told = others_of(job, job + other)
+    assert told.ios_s == pytest.approx(other.ios_s, rel=1e-6, abs=1e-6 * iops)
+    assert told.bytes_s == pytest.approx(other.bytes_s, rel=1e-6, abs=1e-6 * job.bytes_s)
 
 
 @given(
@@ -104,12 +107,13 @@ def test_a_neighbour_is_counted_exactly_beside_ios_that_nothing_splits(
 def test_never_more_is_others_than_there_is(
     iops: float, size: int, pieces: int, merged: float, other_iops: float, other_size: int
 ) -> None:
-    job = IoRate(iops, iops * size)
-    own = IoRate(iops * pieces / merged, job.bytes)
-    device = own + IoRate(other_iops, other_iops * other_size)
-    told = others_io(job, device)
-    assert 0 <= told.ios <= device.ios * (1 + 1e-9) and 0 <= told.bytes <= device.bytes
-    assert told.bytes == pytest.approx(device.bytes - job.bytes, rel=1e-6, abs=1e-6 * job.bytes)
+    job = Flow(iops, iops * size)
+    own = Flow(iops * pieces / merged, job.bytes_s)
+    device = own + Flow(other_iops, other_iops * other_size)
+    told = others_of(job, device)
+    assert 0 <= told.ios_s <= device.ios_s * (1 + 1e-9) and 0 <= told.bytes_s <= device.bytes_s
+    more = device.bytes_s - job.bytes_s
+    assert told.bytes_s == pytest.approx(more, rel=1e-6, abs=1e-6 * job.bytes_s)
     assert 0 <= OtherIo("vda", told, device, job=job).share <= 1 + 1e-9
 
 
@@ -145,7 +149,7 @@ def test_the_reason_names_the_amounts_the_device_and_the_kind() -> None:
         (DIRECTORY, SYNCING, frame(0, 3000, flushes=1000, iops=1000, way="write")),
         (RAW, SYNCING, frame(0, 2000, flushes=1000, iops=1000, way="write")),
         # copy-on-write: as much again
-        (DIRECTORY, DIRECT, frame(0, 1900, iops=1000, way="write")),
+        (DIRECTORY, WRITER, frame(0, 1900, iops=1000, way="write")),
         # nothing counts what the engine does, or it does nothing
         (RAW, replace(DIRECT, engine="io_uring_cmd"), frame(5000, iops=1000)),
         (RAW, replace(DIRECT, engine="null"), frame(5000, iops=1000)),
@@ -176,8 +180,9 @@ def test_one_report_for_reads_and_writes() -> None:
 def test_a_neighbour_on_the_disk_below_a_partition_or_a_dm_device() -> None:
     links = (DeviceLinks("dm-0", ("sda1",), "dm-crypt"), DeviceLinks("sda1"), DeviceLinks("sda"))
     target = Target("device", "/dev/dm-0", "dm-0", ("dm-0", "sda1", "sda"), links=links)
-    assert sole_devices(target) == (("sda1", "dm-0"), ("sda", "sda1"))
-    assert sole_devices(Target("device", "/dev/sda1", "sda1", ("sda1", "sda10"))) == ()
+    pairs = sole_devices(target.opened, target.tree, links)
+    assert list(pairs) == [("sda1", "dm-0", "dm-crypt"), ("sda", "sda1", None)]
+    assert not list(sole_devices(("sda1",), ("sda1", "sda10"), ()))
     disks = {"dm-0": made.disk(1000), "sda1": made.disk(1000), "sda": made.disk(3000)}
     seconds = replace(frame(1000), disks=disks, opened=("dm-0",))
     told = found(seconds, target=target)

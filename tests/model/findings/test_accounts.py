@@ -190,10 +190,12 @@ def test_the_disk_below_is_compared_with_the_layer_above_it() -> None:
     assert shares["dm-0"] == 0 and shares["vda"] == pytest.approx(0.74, abs=0.01)
     assert shares_of(evidence).ios_s == shares["vda"]
     # a loop device writes through a page cache: later, and as it likes
-    loop = replace(evidence, devices=[replace(dm, kind="loop")])
+    loops = (DeviceLinks("loop0", ("vda",)), DeviceLinks("vda"))
+    top = device(name="loop0", kind="loop")
+    loop = replace(evidence, devices=[top], tree=[top, device()], links=loops)
     written = replace(loop, frames=tuple(
-        seconds(3, interval=fio(500), links=links,
-                disks={"dm-0": disk(500), "vda": disk(0, 900)})))  # fmt: skip
+        seconds(3, interval=fio(500), links=loops,
+                disks={"loop0": disk(500), "vda": disk(0, 900)})))  # fmt: skip
     assert shares_of(written).most == 0
 
 

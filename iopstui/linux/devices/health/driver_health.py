@@ -31,14 +31,15 @@ def parse_hex(text: str) -> int | None:
 
 
 def parse_array(action: str, degraded: str, members: str, chunk: str = "") -> Array | None:
-    """md/sync_action, md/degraded, md/raid_disks and md/chunk_size; None where nothing can be
-    missing (raid0). While an array is reshaped raid_disks has what it was behind what it will be:
-    "5 (4)"."""
+    """md/sync_action, md/degraded, md/raid_disks and md/chunk_size. Arrays of which nothing can be
+    missing (raid0) have neither of the first two; ``None`` if nothing is told but that. While an
+    array is reshaped raid_disks has what it was behind what it will be: "5 (4)"."""
+    count, size = _MEMBERS.fullmatch(members.strip()), parse_int(chunk.strip())
+    if not action and not degraded and count and size:
+        action, degraded = "idle", "0"
     action, missing = action.strip(), parse_int(degraded.strip())
     if missing is None or missing < 0 or not _ACTION.fullmatch(action):
         return None
-    count = _MEMBERS.fullmatch(members.strip())
-    size = parse_int(chunk.strip())
     return Array(action, missing, (int(count[1]) or None) if count else None, size or None)
 
 

@@ -279,7 +279,7 @@ def _split_cause(evidence: Evidence, size: float, request: float) -> tuple[str, 
             )
     for device in evidence.devices:
         most = device.queue.max_sectors_kb if device.queue is not None else None
-        if most is not None and request <= 1024 * most < size:
+        if most is not None and request <= 1024 * most < size and device.kind != "md":
             return (
                 f"; max_sectors_kb of {device.name} allows {most} KiB",
                 f"raise /sys/block/{device.disk or device.name}/queue/max_sectors_kb, if "

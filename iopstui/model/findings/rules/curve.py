@@ -25,7 +25,7 @@ from iopstui.model.findings.figures import (
     saturated_jobs,
 )
 from iopstui.model.findings.finding import Finding
-from iopstui.model.findings.rules.queues import limit_reached
+from iopstui.model.findings.limits import limit_reached
 from iopstui.model.findings.wait_figures import (
     cpu_wait_percent,
     jobs_wait_for_cpus,

@@ -7,13 +7,7 @@ from dataclasses import dataclass
 
 from iopstui import format as units
 from iopstui.model.block.device import BlockDevice
-from iopstui.model.findings.conditions import (
-    READ_BYTES,
-    READ_IOPS,
-    WRITE_BYTES,
-    WRITE_IOPS,
-    IoLimit,
-)
+from iopstui.model.findings.conditions import READ_BYTES, WRITE_BYTES, IoLimit
 from iopstui.model.findings.evidence import (
     BLOCKED,
     LONG_ENOUGH,
@@ -24,6 +18,7 @@ from iopstui.model.findings.evidence import (
 )
 from iopstui.model.findings.figures import busy_by_job, device_figures, fio_iops, ios_in_flight
 from iopstui.model.findings.finding import Finding, device_names_text
+from iopstui.model.findings.limits import ReachedLimit, binding_limit, limit_reached
 from iopstui.model.findings.wait_figures import (
     devices_above,
     frame_waits,
@@ -32,24 +27,18 @@ from iopstui.model.findings.wait_figures import (
     layers_down_from,
     mean_waits,
 )
-from iopstui.model.means import fmean, median
+from iopstui.model.means import fmean
 from iopstui.model.metrics.frame import Frame
 from iopstui.model.metrics.waits import Waits
-from iopstui.model.rates import DiskRates
 
+HALF_FULL, NEARLY_FULL = 0.6, 0.85
+"""Of the tags that a job can reach."""
 # so many I/Os, and this part of all, wait above the device
 MIN_WAITING = 1.0
 MIN_WAITING_SHARE = 0.3
 MANY_WAITING = 4.0
 MANY_WAITING_SHARE = 0.5
 """At least ``MANY_WAITING`` I/Os and this share of those in flight: most of them wait."""
-NEAR_LIMIT = 0.85
-HALF_FULL = 0.6
-NEAR_LIMIT_EACH_SECOND = 0.6
-BINDING_SHARE, BINDING_SECONDS = 0.95, 5
-"""A limit below a layer binds where the median of the last seconds reaches this part of it."""
-PASSING_LAYERS = ("LVM", "dm-multipath")
-"""Layers that hold no I/O themselves."""
 BLOCKED_PERCENT = 30.0
 """Jobs that wait in io_submit for so much of the time submit as if they were synchronous."""
 BLOCKED_SHARE = 0.2
@@ -93,10 +82,6 @@ def waits_above_device(evidence: Evidence) -> Finding | None:
         "above", f"{inside[0]:.1f} of {inside[1]:.1f} I/Os in flight wait above {names}{why[0]}",
         why[1],
     )  # fmt: skip
-
-
-ReachedLimit = tuple[str, IoLimit, float]
-"""A disk, the cgroup's limit on it that is reached, and what the disk does of that per second."""
 
 
 def _waits_for_limit(
@@ -203,40 +188,6 @@ def _possible_cause(evidence: Evidence, frames: Sequence[Frame]) -> tuple[str, s
     )
 
 
-def limit_reached(frames: Sequence[Frame], evidence: Evidence) -> ReachedLimit | None:
-    """The cgroup limit that these frames reach; of several the one that binds: the I/Os stand
-    closest to it."""
-    reached: list[tuple[float, ReachedLimit]] = []
-    for name, state in evidence.conditions.devices.items():
-        disks = [frame.disks[name] for frame in frames if name in frame.disks]
-        for limit in state.limits if disks else ():
-            rates = [_limited_rate(disk, limit.kind) for disk in disks]
-            measured = [rate for rate in rates if rate is not None]
-            # a stall of the machine takes some of a second, and the next one has more
-            if len(measured) < len(rates) or min(measured) < NEAR_LIMIT_EACH_SECOND * limit.value:
-                continue
-            if (rate := fmean(measured)) >= NEAR_LIMIT * limit.value:
-                reached.append((rate / limit.value, (name, limit, rate)))
-    # a partition has its disk's limits and figures that are no larger: the layer is named
-    return max(reached, key=lambda entry: round(entry[0], 3), default=(0.0, None))[1]
-
-
-def binding_limit(frames: Sequence[Frame], evidence: Evidence) -> ReachedLimit | None:
-    """The same if the limit binds. A layer above its device may set a rate that is near it as well
-    (dm-delay): then most seconds have to stand at it."""
-    limit = limit_reached(frames, evidence)
-    if limit is None:
-        return None
-    name, io_limit, _ = limit
-    above = devices_above(name, evidence)
-    layers = (device.layer for device in evidence.tree if device.name in above)
-    if all(layer in (None, *PASSING_LAYERS) for layer in layers):
-        return limit
-    disks = [f.disks[name] for f in evidence.measured[-BINDING_SECONDS:] if name in f.disks]
-    rates = [_limited_rate(disk, io_limit.kind) or 0.0 for disk in disks]
-    return limit if median(rates) >= BINDING_SHARE * io_limit.value else None
-
-
 def _near_limit(frames: Sequence[Frame], evidence: Evidence) -> bool:
     """Whether some second came near a limit: then it may be the cause, and another is not named."""
     return any(limit_reached([frame], evidence) is not None for frame in frames)
@@ -248,13 +199,6 @@ def _nearly_full(frames: Sequence[Frame], evidence: Evidence) -> bool:
     rooms = [_reached_tags(device, frames) for device in evidence.devices]
     capacity = sum(tags.capacity for tags in rooms if tags is not None)
     return device_io is not None and 0 < capacity <= 2 * (device_io.aqu_sz or 0.0)
-
-
-def _limited_rate(disk: DiskRates, kind: str) -> float | None:
-    return {
-        READ_IOPS: disk.r_s, WRITE_IOPS: disk.w_s,
-        READ_BYTES: disk.r_bytes_s, WRITE_BYTES: disk.w_bytes_s,
-    }.get(kind)  # fmt: skip
 
 
 def _now_text(limit: IoLimit, rate: float) -> str:
@@ -312,7 +256,7 @@ def tag_shortage(evidence: Evidence) -> Finding | None:
     reachable = [tags for tags in rooms if tags is not None]
     capacity = sum(tags.capacity for tags in reachable)
     # a job without a CPU can't keep a queue full
-    least = HALF_FULL if jobs_wait_for_cpus(frames) else NEAR_LIMIT
+    least = HALF_FULL if jobs_wait_for_cpus(frames) else NEARLY_FULL
     if (
         len(reachable) < len(rooms)
         or expected < GAIN_FACTOR * capacity

@@ -27,8 +27,9 @@ from iopstui.model.findings.evidence import (
 )
 from iopstui.model.findings.figures import cpus_have_time, idle_percents
 from iopstui.model.findings.finding import Finding, cpus_text, device_names_text
+from iopstui.model.findings.limits import no_limit_binds
 from iopstui.model.findings.rules.counts import FIND_PROGRAM_ADVICE
-from iopstui.model.findings.rules.queues import binding_limit, jobs_have_cpu_time
+from iopstui.model.findings.rules.queues import jobs_have_cpu_time
 from iopstui.model.findings.wait_figures import (
     cpu_wait_percent,
     cpu_wait_share,
@@ -121,7 +122,7 @@ def waits_in_layer(evidence: Evidence) -> Finding | None:
     """Most I/Os are in one layer of the stack and not below it."""
     frames = recent_job_frames(evidence)
     waits_by_frame = frame_waits(frames)
-    if not waits_by_frame or binding_limit(frames, evidence):
+    if not waits_by_frame or not no_limit_binds(frames, evidence):
         return None
     if not jobs_have_cpu_time(frames) and (cpus_have_time(evidence) or _jobs_fill_cpus(evidence)):
         return None

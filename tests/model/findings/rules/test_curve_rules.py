@@ -200,8 +200,11 @@ def later(evidence: Evidence, place: int, **now: object) -> Evidence:
 
 def lower_disk(evidence: Evidence, ios: float) -> Evidence:
     """The same on a partition of vdz, which does so much all the time."""
-    frames = [replace(f, disks={**f.disks, "vdz": disk(ios)}) for f in evidence.frames]
-    part = replace(evidence.devices[0], kind="partition", disk="vdz")
+    frames = [
+        replace(f, disks={**f.disks, "vdz1": f.disks["vda"], "vdz": disk(ios)})
+        for f in evidence.frames
+    ]
+    part = replace(evidence.devices[0], name="vdz1", kind="partition", disk="vdz")
     tree = (part, device(name="vdz"))
     return replace(evidence, frames=tuple(frames), devices=[part], tree=tree)
 

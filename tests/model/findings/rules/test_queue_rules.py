@@ -134,10 +134,11 @@ LOOPS = (DeviceLinks("loop2", ("loop1",)), DeviceLinks("loop1"))
 
 
 def stacked(upper: float = 7.9, lower: float = 0.2, busy: float = 10.0,
-            loads: Mapping[int, float] = IDLE, **more: object) -> Evidence:  # fmt: skip
+            loads: Mapping[int, float] = IDLE, count: int = 3,
+            **more: object) -> Evidence:  # fmt: skip
     """8 I/Os in flight at 400/s on loop2, which lies on loop1."""
     frames = seconds(
-        3, interval=fio(400, lat_ns=8 / 400 * 1e9), busy=loads, jobs=((0, busy),), links=LOOPS,
+        count, interval=fio(400, lat_ns=8 / 400 * 1e9), busy=loads, jobs=((0, busy),), links=LOOPS,
         disks={"loop2": disk(400, aqu=upper, wait=upper / 0.4),
                "loop1": disk(400, aqu=lower, wait=lower / 0.4)},
     )  # fmt: skip
@@ -194,6 +195,8 @@ def test_a_limit_that_is_near_but_not_reached_is_not_the_cause() -> None:
     upper = replace(near.tree[0], kind="dm", layer="device-mapper")
     near = replace(near, devices=[upper], tree=(upper, near.tree[1]))
     assert waits_above_device(near) is None
+    assert waits_in_layer(near) is None, "the limit may be reached in the next seconds"
+    near = replace(near, frames=stacked(count=8).frames)
     assert "in loop2 (device-mapper) and not in loop1" in fired(waits_in_layer(near)).text
 
 

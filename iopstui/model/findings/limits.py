@@ -1,0 +1,81 @@
+"""Whether a cgroup's limit on a disk is what holds I/Os up: it is reached, and nothing above its
+device sets about the same rate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iopstui.model.findings.conditions import (
+    READ_BYTES,
+    READ_IOPS,
+    WRITE_BYTES,
+    WRITE_IOPS,
+    IoLimit,
+)
+from iopstui.model.findings.evidence import Evidence
+from iopstui.model.findings.wait_figures import devices_above
+from iopstui.model.means import fmean, median
+from iopstui.model.metrics.frame import Frame
+from iopstui.model.rates import DiskRates
+
+NEAR_LIMIT = 0.85
+NEAR_LIMIT_EACH_SECOND = 0.6
+BINDING_SHARE, BINDING_SECONDS = 0.93, 5
+"""A limit below a layer binds where the median of the last seconds reaches this part of it: the
+kernel lets 97 of 100 through."""
+DECIDING_SECONDS = 8
+"""So many seconds show whether it does."""
+PASSING_LAYERS = ("LVM", "dm-multipath")
+"""Layers that hold no I/O themselves."""
+
+ReachedLimit = tuple[str, IoLimit, float]
+"""A disk, the cgroup's limit on it that is reached, and what the disk does of that per second."""
+
+
+def limit_reached(frames: Sequence[Frame], evidence: Evidence) -> ReachedLimit | None:
+    """The cgroup limit that these frames reach; of several the one that binds: the I/Os stand
+    closest to it."""
+    reached: list[tuple[float, ReachedLimit]] = []
+    for name, state in evidence.conditions.devices.items():
+        disks = [frame.disks[name] for frame in frames if name in frame.disks]
+        for limit in state.limits if disks else ():
+            rates = [_limited_rate(disk, limit.kind) for disk in disks]
+            measured = [rate for rate in rates if rate is not None]
+            # a stall of the machine takes some of a second, and the next one has more
+            if len(measured) < len(rates) or min(measured) < NEAR_LIMIT_EACH_SECOND * limit.value:
+                continue
+            if (rate := fmean(measured)) >= NEAR_LIMIT * limit.value:
+                reached.append((rate / limit.value, (name, limit, rate)))
+    # a partition has its disk's limits and figures that are no larger: the layer is named
+    return max(reached, key=lambda entry: round(entry[0], 3), default=(0.0, None))[1]
+
+
+def binding_limit(frames: Sequence[Frame], evidence: Evidence) -> ReachedLimit | None:
+    """The same if the limit binds. A layer above its device may set a rate that is near it as well
+    (dm-delay): then most seconds have to stand at it."""
+    limit = limit_reached(frames, evidence)
+    if limit is None:
+        return None
+    name, io_limit, _ = limit
+    above = devices_above(name, evidence)
+    layers = (device.layer for device in evidence.tree if device.name in above)
+    if all(layer in (None, *PASSING_LAYERS) for layer in layers):
+        return limit
+    disks = [f.disks[name] for f in evidence.measured[-BINDING_SECONDS:] if name in f.disks]
+    rates = [_limited_rate(disk, io_limit.kind) or 0.0 for disk in disks]
+    return limit if median(rates) >= BINDING_SHARE * io_limit.value else None
+
+
+def no_limit_binds(frames: Sequence[Frame], evidence: Evidence) -> bool:
+    """Whether no limit holds the I/Os of these frames: a layer may be named instead."""
+    if limit_reached(frames, evidence) is None:
+        return True
+    decided = len(evidence.measured) >= DECIDING_SECONDS
+    return decided and binding_limit(frames, evidence) is None
+
+
+def _limited_rate(disk: DiskRates, kind: str) -> float | None:
+    return {
+        READ_IOPS: disk.r_s, WRITE_IOPS: disk.w_s,
+        READ_BYTES: disk.r_bytes_s, WRITE_BYTES: disk.w_bytes_s,
+    }.get(kind)  # fmt: skip
