@@ -92,15 +92,28 @@ def steps_down(effect: Effect) -> str:
     return ""
 
 
-def steps_up(least: float, own: bool = False) -> Proof:
-    """The I/Os of the last seconds, the disk's or the job's ``own``, are more than those of the
-    first, by such a part: what was advised has helped."""
+def steps_up(least: float) -> Proof:
+    """The disk's I/Os of the last seconds are more than those of the first, by such a part: what
+    was advised has helped."""
 
     def proof(effect: Effect) -> str:
-        rates = effect.last.own if own else effect.last.each
-        per_second = [rate for rate in rates if rate > 1]
+        per_second = [rate for rate in effect.last.each if rate > 1]
         if len(per_second) < 10 or mean(per_second[-4:-1]) < (1 + least) * mean(per_second[1:4]):
             return f"I/Os per second: {', '.join(f'{rate:.0f}' for rate in per_second)}"
+        return ""
+
+    return proof
+
+
+def recovers(least: float) -> Proof:
+    """The job's IOPS of the last seconds are more than those of the worst before, by such a part:
+    what was advised has helped."""
+
+    def proof(effect: Effect) -> str:
+        per_second = effect.last.own
+        threes = [mean(per_second[at : at + 3]) for at in range(1, len(per_second) - 4)]
+        if not threes or mean(per_second[-3:-1]) < (1 + least) * min(threes):
+            return f"the job's IOPS: {', '.join(f'{rate:.0f}' for rate in per_second)}"
         return ""
 
     return proof

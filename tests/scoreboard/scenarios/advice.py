@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import loads
 from devices import disk, ext4, loop, null
-from proofs import falls, gains, rate, steps_down, steps_up
+from proofs import falls, gains, rate, recovers, steps_down, steps_up
 from scenario import HERE, LAB, Scenario
 from settings import cpu_group, cpu_limit, queue, set_queue
 
@@ -35,10 +35,10 @@ SCENARIOS = (
     Scenario("advice-iostats", HERE, "iostats=0, then 1", queue(loop(), iostats=0),
              {"rate_iops": 300, "iodepth": 2}, {"iostats": ("iostats=1",)}, CPU | {"disagree"},
              seconds=12, during=((6.0, set_queue(iostats=1)),), proof=rate(50, "reads")),
-    Scenario("advice-cpu-max", HERE, "a CPU quota of 50 %, then none", cpu_group(loop()),
+    Scenario("advice-cpu-max", HERE, "a CPU quota of 30 %, then none", cpu_group(loop()),
              {"ioengine": "psync", "numjobs": 2}, {"throttled": ("cpu.max",)},
              OTHERS | {"above", "burst"}, seconds=16,
-             during=((0.5, cpu_limit(50)), (9.0, cpu_limit(0))), proof=steps_up(0.3)),
+             during=((0.5, cpu_limit(30)), (9.0, cpu_limit(0))), proof=recovers(0.3)),
     Scenario("advice-engine", LAB, "psync with iodepth=16, then libaio",
              null(completion_nsec=2 * MS), {"iodepth": 16}, {"depth": ("libaio",)},
              (CPU | {"saturated"}) - {"depth"}, seconds=8,
@@ -50,9 +50,9 @@ SCENARIOS = (
     Scenario("advice-stop-others", LAB, "a disk of 500 IOPS, half of it for another program, which "
              "then ends", disk("VSLOW4Q"), {"iodepth": 8}, {"neighbour": ("stop",)},
              OTHERS - {"neighbour"}, seconds=16,
-             during=((0.1, loads.fio(iodepth=8, runtime=8)),), proof=steps_up(0.5, own=True)),
-    Scenario("advice-pin", LAB, "a job pinned to a CPU that another program fills, then leaves",
-             null(irqmode=0), {"ioengine": "psync", "cpus_allowed": "1"},
+             during=((0.1, loads.fio(iodepth=8, runtime=11)),), proof=recovers(0.5)),
+    Scenario("advice-pin", HERE, "a job pinned to a CPU that another program fills, then leaves",
+             loop(), {"ioengine": "psync", "cpus_allowed": "1"},
              {"cpu-wait": ("another CPU",)}, (OTHERS | {"above"}) - {"cpu-wait"}, seconds=16,
-             during=((0.1, shell(HOG_FOR_8_S)),), proof=steps_up(0.2)),
+             during=((0.1, shell(HOG_FOR_8_S)),), proof=recovers(0.2)),
 )  # fmt: skip
