@@ -13,12 +13,11 @@ from fio_runs import DIRECTIONS, Io, Object, Run
 EDGE_S = 0.006
 """fio counts a row's I/Os and reads the clock so far apart; its logs are in milliseconds, and a
 device's counts in steps of 5 ms."""
-EDGES = tuple(n / 800 for n in range(-16, 17))
-"""Edges of the windows whose latencies are compared; they have as many I/Os as the row."""
 SLACK = 2
 """I/Os more or less that are no error."""
-FEW = 100
-"""Of fewer I/Os one at an edge makes a difference to their mean."""
+RACES = tuple(itertools.product((-1, 0, 1), repeat=2))
+"""fio may count an I/O without its latency, or the other way round, at the begin and end of a
+row."""
 ENOUGH = {50.0: 20, 99.0: 500, 99.9: 10_000}
 """Fewer samples say nothing of a percentile."""
 ROUGHLY_S = 0.5
@@ -68,9 +67,15 @@ class Series:
     def __init__(self, ios: Sequence[Io]) -> None:
         self.ends = [io.end_s for io in ios]
         self.ns = [io.ns for io in ios]
+        self.directions = [io.direction for io in ios]
         self.bytes = list(itertools.accumulate((io.bytes for io in ios), initial=0))
         self.largest = max((io.bytes for io in ios), default=0)
         self.first_s = min((io.end_s - io.ns / 1e9 for io in ios), default=0.0)
+
+    def of(self, direction: str, low: int, high: int) -> list[int]:
+        """The latencies of that direction ("": all) from one place to another."""
+        chosen = zip(self.ns[low:high], self.directions[low:high], strict=True)
+        return [ns for ns, of in chosen if direction in ("", of)]
 
     def between(self, begin: float, end: float) -> tuple[int, int]:
         """The places of those that ended in these seconds."""
@@ -89,23 +94,12 @@ class Series:
         lowest, highest = self.between(begin - EDGE_S, end + EDGE_S)
         return self.bytes[high] - self.bytes[low], self.bytes[highest] - self.bytes[lowest]
 
-    def candidates(self, begin: float, end: float, count: int) -> list[list[int]]:
-        """The sorted latencies of those windows about these seconds that have that many I/Os."""
-        lows = {self.between(begin + edge, end)[0] for edge in EDGES}
-        lowest, highest = (self.between(begin, end + edge)[1] for edge in (EDGES[0], EDGES[-1]))
-        close = [
-            (low, low + n)
-            for low in lows
-            for n in ({count} if count > FEW else {count - 1, count, count + 1})
-            if lowest <= low + n <= highest
-        ]
-        return [sorted(self.ns[low:high]) for low, high in close if high > low]
-
 
 def errors(run: Run) -> Iterator[Error]:
     """Every error of one run."""
     truth = Truth(run)
     for number, (row, begin, end) in enumerate(windows(run.rows, truth.last_s)):
+        truth.count(row)
         if end > begin:
             for error in _row_errors(truth, row, begin, end, f"row {number}"):
                 if not marked(row, error.figure):
@@ -124,6 +118,32 @@ class Truth:
         self._series: dict[tuple[str, str, str], Series] = {}
         names = [job["name"] for row in run.rows for job in row["fio"]["jobs"]]
         self.by_section = set(names) == set(run.logs)
+        self._places: dict[str, tuple[int, int]] = {}
+
+    def count(self, row: Object) -> None:
+        """Go on to the next row: fio logs its I/Os in the order in which it counts them, but none
+        of a ramp."""
+        if "RAMP" in row["flags"]:
+            return
+        counts: dict[str, int] = {}
+        for job in row["fio"]["jobs"]:
+            name = job["name"] if self.by_section else ""
+            counts[name] = counts.get(name, 0) + job["ios"]
+        for name, count in counts.items():
+            _, before = self._places.get(name, (0, 0))
+            self._places[name] = before, before + count
+
+    def latencies(self, kind: str, section: str, direction: str) -> Iterator[list[int]]:
+        """The sorted latencies of the row's I/Os, with and without those that fio may have counted
+        at another moment than their latencies."""
+        for low, high in RACES:
+            values: list[int] = []
+            for name, (begin, end) in self._places.items():
+                if section in ("", name):
+                    logged = self.series(kind, name)
+                    values += logged.of(direction, max(0, begin + low), end + high)
+            if values:
+                yield sorted(values)
 
     def series(self, kind: str = "", section: str = "", direction: str = "") -> Series:
         """Those I/Os; "" is all. Every kind of log has all I/Os."""
@@ -216,8 +236,7 @@ def _figures(
     for kind in ("clat", "lat"):
         stated = figures.get(kind)
         if stated and stated["mean"] and truth.has(kind) and figures["ios"] > SLACK:
-            logged = truth.series(kind, section, direction)
-            exact = logged.candidates(begin, end, figures["ios"])
+            exact = list(truth.latencies(kind, section, direction))
             yield from _latencies(prefix, stated, figures["ios"], exact, where)
 
 
@@ -230,7 +249,7 @@ def _off(value: float, limits: tuple[float, float], slack: float) -> float:
 def _latencies(
     prefix: str, stated: Object, count: int, exact: Sequence[Sequence[int]], where: str
 ) -> Iterator[Error]:
-    """The least error over the windows that have as many I/Os."""
+    """The least error over what fio may have counted."""
     if not exact:
         return
     means = [sum(values) / len(values) for values in exact]
