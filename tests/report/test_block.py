@@ -16,7 +16,15 @@ from nearly import assert_nearly
 from session_frames import whole_frames
 
 from iopstui.model.fio.interval import FioInterval
-from iopstui.model.metrics.frame import FINAL, PARTIAL, RAMP, SOME_HOSTS, Frame
+from iopstui.model.metrics.frame import (
+    APPROX_BW,
+    APPROX_IOPS,
+    FINAL,
+    PARTIAL,
+    RAMP,
+    SOME_HOSTS,
+    Frame,
+)
 from iopstui.model.metrics.mark_intervals import MarkIntervals, middle_of_frame
 from iopstui.model.metrics.run_history import RunHistory
 from iopstui.model.metrics.summary import FramesTotal
@@ -204,3 +212,12 @@ def test_a_reset_row_discards_earlier_counts() -> None:
 
 def test_the_recordings_include_a_ramp() -> None:
     assert any(RAMP in frame.flags for frame in whole_frames("3.42-e-ramp"))
+
+
+def test_rows_whose_rates_do_not_hold_are_gaps_in_the_charts() -> None:
+    block = Block(HEADER, DURATION)
+    row = next(frame for frame in whole_frames("3.33-p-mixed") if frame.fio is not None)
+    for number, marks in enumerate((set(), {APPROX_IOPS}, {APPROX_BW})):
+        block.add(replace(row, t=row.t + number, flags=frozenset(marks)))
+    gaps = {name: [math.isnan(value) for value in block.series[name]] for name in ("fio", "bw")}
+    assert gaps == {"fio": [False, True, False], "bw": [False, True, True]}

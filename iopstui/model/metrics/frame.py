@@ -138,6 +138,16 @@ class Frame:
         return not self.flags & _UNSURE
 
     @property
+    def drawn(self) -> tuple[float | None, float | None]:
+        """fio's IOPS and bytes per second for a chart; ``None`` is a gap. A ramp and a handover are
+        drawn; other rows whose rates do not hold are not."""
+        unsure = self.flags & _UNSURE and not self.flags & UNCOUNTED
+        if self.fio is None or unsure:
+            return None, None
+        total = self.fio.total
+        return total.iops, (None if APPROX_BW in self.flags else total.bw)
+
+    @property
     def whole(self) -> Frame:
         """The frame with the kernel's figures over fio's interval. They are over the last part of
         it alone where the kernel was also read while fio's document was late. Successive frames

@@ -67,17 +67,18 @@ class Block:
 
     def _line(self, frame: Frame, fio: FioInterval | None) -> None:
         disk, busy = frame.total, busy_of(frame.cpus)
+        iops, bw = frame.drawn
         job = [v for v in (fio.usr_cpu, fio.sys_cpu) if v is not None] if fio else []
         seconds = frame.seconds or (fio.seconds if fio else None) or 0.0
         percentiles = fio.total.percentiles if fio else {}
         # in the order of SERIES
         series.append(
             self.series, self._interval_s, frame.t, seconds,
-            fio.total.iops if fio else None, disk.ios_s if disk else None,
+            iops, disk.ios_s if disk else None,
             percentiles.get("p50"), percentiles.get("p99"), percentiles.get("p99.9"),
             disk.aqu_sz if disk else None,
             sum(busy) / len(busy) if busy else None, max(busy, default=None),
             sum(job) if job else None,
-            fio.total.clat_ns if fio else None, fio.total.bw if fio else None,
+            fio.total.clat_ns if fio else None, bw,
             *series.wait_values(frame.waits, self._tree),
         )  # fmt: skip

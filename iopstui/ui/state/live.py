@@ -409,7 +409,7 @@ class LiveState:
             self.total_s = _total_s(self.total_s, fio)
             self.next_run.reported(self._step, FINAL in frame.flags)
             self.progress = None
-            values[FIO_IOPS] = fio.total.iops
+            values[FIO_IOPS], _ = frame.drawn
             for name in LATENCIES:
                 values[name] = fio.total.percentiles.get(name)
         self._note_listed_devices(frame)

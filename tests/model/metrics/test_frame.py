@@ -267,6 +267,22 @@ def test_flags_are_the_words_that_the_reference_explains() -> None:
     assert sorted(told) == sorted(words)
 
 
+@pytest.mark.parametrize(
+    ("marks", "iops", "bw"),
+    [
+        ((), 1, 1), (("RAMP",), 1, 1), (("HANDOVER", "PARTIAL"), 1, 1), (("APPROX_BW",), 1, 0),
+        (("APPROX_IOPS",), 0, 0), (("PARTIAL",), 0, 0), (("RESET",), 0, 0),
+    ],
+)  # fmt: skip
+def test_charts_have_a_gap_where_a_rate_does_not_hold(
+    marks: tuple[str, ...], iops: int, bw: int
+) -> None:
+    row = replace(frames("3.42-a-randread-grp")[1], flags=frozenset(marks))
+    assert row.fio is not None
+    total = row.fio.total
+    assert row.drawn == (total.iops if iops else None, total.bw if bw else None)
+
+
 def in_one_go(now: KernelSample, before: KernelSample, ipi: KernelSample) -> dict[int, CpuFrame]:
     """Each CPU's second from two samples, figure by figure."""
     seconds = (now.monotonic_ns - before.monotonic_ns) / 1e9
