@@ -145,7 +145,7 @@ def first_windows(
     """The windows of rows that begin from zero: both begin with the first job. ``waited_s`` is how
     late the document came after one in which nothing had begun, ``first_io_ms`` when the kernel saw
     their first I/O (wall clock); ``None`` where that isn't known."""
-    copied_s = max((ran_ms(pair.now) for pair in pairs), default=0) / 1000
+    copied_s = max((_clock_ms(pair.now) for pair in pairs), default=0) / 1000
     if final:
         return Windows(copied_s or None, copied_s or None)
     lag_s = document_lag_s(status, pairs)
@@ -313,8 +313,15 @@ def _remaining_s(
 
 def runtime_growth(pairs: list[RowPair]) -> float:
     """The longest growth of a row's runtime, in seconds."""
-    growths_ms = (ran_ms(pair.now) - (ran_ms(pair.old) if pair.old else 0) for pair in pairs)
+    growths_ms = (_clock_ms(p.now) - (_clock_ms(p.old) if p.old else 0) for p in pairs)
     return max(max(growths_ms, default=0), 0) / 1000
+
+
+def _clock_ms(job: JobStatus) -> float:
+    """How long a row's jobs had run at the copied moment: less than ``ran_ms`` where one ended
+    before it was counted."""
+    ran = ran_ms(job)
+    return min(ran, job.job_runtime_ms) if job.job_runtime_ms and is_single(job) else ran
 
 
 def ran_ms(job: JobStatus) -> float:

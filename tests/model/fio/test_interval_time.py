@@ -26,6 +26,7 @@ from iopstui.model.fio.interval_time import (
     next_windows,
     pair_rows,
     ran_ms,
+    runtime_growth,
 )
 from iopstui.model.fio.ramp import Ramps, duration_s, in_ramp, was_reset
 from iopstui.model.samples import DirectionStatus, FioStatus, JobStatus
@@ -174,6 +175,17 @@ def test_a_groups_clock_when_its_jobs_take_turns() -> None:
     first, second = status(0, before), status(1000, now)
     pairs = [RowPair(0, now, before, False)]
     assert next_windows(second, first, pairs, 1.0, False, {}, None).copied_s == 1.002
+
+
+def test_a_job_that_ends_before_it_is_counted_does_not_lengthen_the_copied_window() -> None:
+    """fio's clock was read at 2838 ms; the job ended at 3003 ms, and then it was counted."""
+    before = job(direction(1838, 7), job_runtime_ms=1838)
+    now = job(direction(3003, 10), job_runtime_ms=2838)
+    assert seconds(995, before, now, 0.995) == 0.995
+    pairs = [RowPair(0, now, before, False)]
+    assert runtime_growth(pairs) == 1.0
+    assert runtime_growth([RowPair(0, now, now, False)]) == 0.0
+    assert runtime_growth([RowPair(0, job(direction(3003, 10)), None, False)]) == 3.003, "fio 3.1"
 
 
 def test_rates_of_two_windows() -> None:
