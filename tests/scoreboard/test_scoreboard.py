@@ -211,7 +211,7 @@ RULES = {
     "saturated", "background", "above", "tags", "cap", "burst", "flush", "softirq-cpu",
     "irq-outside", "irq-moved", "numa-remote", "scsi-errors", "array", "paths", "scheduler",
     "misaligned", "busy", "cpu-wait", "layer", "neighbour", "stalled", "io-errors", "memory",
-    "parity", "first-write", "starved", "write-back", "slow-direction",
+    "parity", "first-write", "starved", "write-back", "slow-direction", "ring",
 }  # fmt: skip
 
 

@@ -42,9 +42,7 @@ def _lines(s: Situation, answer: Answer) -> Iterator[str]:
     if s.waited_percent is not None:
         yield f"tasks waited for I/O of any kind {s.waited_percent:.0f} % of the time"
     if s.idle_rings and (s.waited_percent or 0.0) >= LITTLE:
-        first = s.idle_rings[0]
-        name = f"{first.comm} ({first.pid})"
-        yield f"{name} sleeps in io_uring without disk I/O, which counts as waiting"
+        yield f"{s.idle_rings[0].name} sleeps in io_uring without disk I/O, which counts as waiting"
     probes = [frame.probe for frame in s.frames if frame.probe is not None]
     who = ", ".join(who_rows(s.shares, s.below, probes))
     if who:

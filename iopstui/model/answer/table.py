@@ -201,7 +201,7 @@ def pressure_alone(s: Situation) -> Answer | None:
     pressure = f"{s.waited_percent:.0f} % I/O pressure, but the disks have hardly any request"
     if not waiters:
         return Answer(s.disk, "pressure", GOOD, f"Pressure without I/O: {pressure}", NOTHING)
-    names = ", ".join(f"{one.comm} ({one.pid})" for one in waiters[:3])
+    names = ", ".join(one.name for one in waiters[:3])
     verb = "sleep" if len(waiters) > 1 else "sleeps"
     return Answer(
         s.disk, "ring", GOOD, f"Pressure without I/O: {names} {verb} in io_uring; {pressure}",

@@ -9,6 +9,7 @@ from iopstui.model.answer.answer import GOOD, Answer
 from iopstui.model.answer.history import DiskHistory, usual_text
 from iopstui.model.answer.judge import Pair, Seen, judge
 from iopstui.model.answer.situation import WAITED_PERCENT
+from iopstui.model.answer.table import is_pressure_alone
 from iopstui.model.answer.use import DiskUse, mean_use
 from iopstui.model.block.device import BlockDevice
 from iopstui.model.block.target import Target
@@ -27,7 +28,8 @@ IN_USE_PERCENT = 10.0
 
 class AnswerTracker:
     """Fed with every frame. ``needs_use``: it is worth reading who uses the disks, ``needs_tasks``
-    also which tasks wait."""
+    also which tasks wait. ``idle_rings`` names the programs that sleep in io_uring, if nothing
+    else is the machine's I/O pressure."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -38,6 +40,7 @@ class AnswerTracker:
         self._said_at = 0.0
         self._step = 0
         self.needs_use = self.needs_tasks = False
+        self.idle_rings: tuple[str, ...] = ()
 
     def note_use(self, use: DiskUse) -> None:
         """Another reading of who uses the disks; one over a long pause is of another time."""
@@ -74,6 +77,8 @@ class AnswerTracker:
         situation, answer = pairs[0]
         if answer.rule == "short":
             return None
+        rings = situation.idle_rings if is_pressure_alone(situation) else ()
+        self.idle_rings = tuple(waiter.name for waiter in rings)
         waited = (situation.waited_percent or 0.0) >= WAITED_PERCENT
         busy = any((one.busy or 0.0) >= IN_USE_PERCENT for one, _ in pairs)
         self.needs_use = busy or waited or answer.state != GOOD

@@ -54,6 +54,11 @@ class RingWaiter:
     pid: int
     comm: str
 
+    @property
+    def name(self) -> str:
+        """ "dragonfly (812)"."""
+        return f"{self.comm} ({self.pid})"
+
 
 @dataclass(frozen=True, slots=True)
 class LimitUse:

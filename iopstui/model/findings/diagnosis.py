@@ -44,6 +44,7 @@ from iopstui.model.findings.rules.drive import (
 from iopstui.model.findings.rules.health import (
     degraded_array,
     device_temperature,
+    idle_io_uring,
     io_errors,
     lost_paths,
     memory_pressure,
@@ -105,6 +106,7 @@ RULES: tuple[Rule, ...] = (
     drive_throttling,
     device_temperature,
     memory_pressure,
+    idle_io_uring,
     retransmissions,
     reconnects,
     slow_server,

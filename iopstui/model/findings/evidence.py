@@ -90,7 +90,8 @@ class Evidence:
     lies directly below each; ``uncounted_targets`` is what else the job works on that is on no
     block device. ``conditions`` were read last, ``start_conditions`` at the run's beginning.
     ``volume`` is what was bought, if the user says so. ``drives`` are the last readings of NVMe
-    drives."""
+    drives. ``idle_rings`` names programs that sleep in io_uring, which alone are the I/O
+    pressure."""
 
     frames: Sequence[Frame]
     idle_frames: Sequence[Frame] = ()
@@ -105,6 +106,7 @@ class Evidence:
     links: Sequence[DeviceLinks] = ()
     volume: PromisedFigures | None = None
     drives: Mapping[str, DriveReading] = field(default_factory=dict)
+    idle_rings: tuple[str, ...] = ()
 
     @cached_property
     def measured(self) -> list[Frame]:

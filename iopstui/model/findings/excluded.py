@@ -31,6 +31,8 @@ EXCLUDED_CAUSES: Mapping[str, str] = {
     "media-errors": "errors before the run",
     "misaligned": "reads, buffered writes",
     "more-jobs-than-cpus": "other programs' load (cpu-wait)",
+    "ring": "requests in flight on any disk, network file systems, limits, short memory, blocked "
+    "programs",
     "neighbour": "splits, syncs, the file system's own writes, read-ahead and write-back of the "
     "job",
     "net-full": "lost packets; a server that does not read",

@@ -54,6 +54,7 @@ HEADLINES: Mapping[str, tuple[str, str]] = {
     "one-cpu": (WARNING, "One CPU completes nearly all I/O"),
     "parity": (WARNING, "Small writes read old data and parity first"),
     "paths": (CRITICAL, "A multipath device has lost paths"),
+    "ring": (INFO, "Pressure without I/O: programs sleep in io_uring"),
     "saturated": (INFO, "The queue is deep enough"),
     "scheduler": (WARNING, "The I/O scheduler may cost CPU time"),
     "scsi-errors": (CRITICAL, "The device reports I/O errors"),

@@ -13,5 +13,5 @@ RULE_NAMES = (
     "write-back", "nfs-retrans", "nfs-server", "nfs-queue", "nfs-rsize", "nfs-attributes",
     "nfs-stalled", "smb-stalled", "smb-reconnect", "smb-server", "smb-rsize",
     "net-loss", "net-window", "net-full",
-    "cgroup", "cgroup-limit",
+    "cgroup", "cgroup-limit", "ring",
 )  # fmt: skip

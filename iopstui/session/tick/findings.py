@@ -91,6 +91,8 @@ class FindingTracker:
         self._changed_at = -inf
         self._tree: tuple[BlockDevice, ...] = ()
         self._drives: dict[str, DriveReading] = {}
+        self.idle_rings: tuple[str, ...] = ()
+        """As in Evidence."""
 
     def note_layout(self) -> None:
         """Files are laid out: what the run itself writes before it begins is not background I/O."""
@@ -247,7 +249,7 @@ class FindingTracker:
         return Evidence(window, devices=tuple(devices), online=online,
                         conditions=self._conditions, start_conditions=self._start_conditions,
                         tree=self._tree, links=self._links, volume=self._volume,
-                        drives=dict(self._drives))  # fmt: skip
+                        drives=dict(self._drives), idle_rings=self.idle_rings)  # fmt: skip
 
     def _run_evidence(self, devices: Sequence[BlockDevice]) -> Evidence:
         return replace(

@@ -266,6 +266,7 @@ class Sampling:
         if use is not None or frame.step:
             self.disk_use = None if frame.step else use
         answer = answers.feed(frame, context.devices, findings.conditions, findings.active)
+        findings.idle_rings = answers.idle_rings
         if (answers.needs_use or self._on_screen) and not frame.step:
             self._use.ask(frame.t, context.devices, answers.needs_tasks)
         if answer is not None:

@@ -8,7 +8,7 @@ from watch_frames import frame, rates
 
 from iopstui.model.answer.answer import GOOD, WAITS, WARNING, Answer, AnswerTotal
 from iopstui.model.answer.tracker import AGAIN_S, AnswerTracker
-from iopstui.model.answer.use import DiskUse, DiskUser
+from iopstui.model.answer.use import DiskUse, DiskUser, RingWaiter
 from iopstui.model.block.target import DEVICE, DeviceLinks, Target
 from iopstui.model.findings.conditions import Conditions
 from iopstui.model.rates import DiskRates
@@ -53,6 +53,21 @@ def test_who_is_read_only_while_a_disk_is_used() -> None:
     assert not tracker.needs_use and not tracker.needs_tasks
     answers([HOG] * 5, tracker)
     assert tracker.needs_use and tracker.needs_tasks
+
+
+def test_programs_in_io_uring_are_named_only_while_nothing_else_waits() -> None:
+    tracker = AnswerTracker(TARGET)
+    ring = DiskUse(3.0, 1.0, disks={"vda": (0.0, 0.0, 0.0)},
+                   ring_waiters=(RingWaiter(812, "dragonfly"),))  # fmt: skip
+
+    def named(n: int, second: DiskRates) -> tuple[str, ...]:
+        tracker.note_use(replace(ring, t=float(n)))
+        under_pressure = replace(frame(n, {"vda": second}), more={"pressure": {"some": 50.0}})
+        tracker.feed(under_pressure, {}, Conditions(), ())
+        return tracker.idle_rings
+
+    assert [named(n, rates()) for n in range(1, 6)][-1] == ("dragonfly (812)",)
+    assert [named(n, HOG) for n in range(6, 11)][-1] == ()
 
 
 def test_a_reading_over_a_long_pause_is_of_another_time() -> None:

@@ -19,6 +19,35 @@ READER = "while :; do dd if=$PLACE/big of=/dev/null bs=1M; echo 1 > /proc/sys/vm
 LOGGER = "while :; do dd if=/dev/zero of=$PLACE/log bs=4k count=1 conv=fsync; sleep 0.5; done"
 BURSTS = "while :; do dd if=$PLACE of=/dev/null bs=64k count=500 iflag=direct; sleep 4; done"
 
+IN_IO_URING = """\
+import ctypes, mmap, os, struct
+libc = ctypes.CDLL(None, use_errno=True)
+params = ctypes.create_string_buffer(120)
+ring = libc.syscall(425, 4, params)
+# struct io_sqring_offsets: head, tail, mask, entries, flags, dropped, array
+offsets = struct.unpack_from("<7I", params, 40)
+tail, array = offsets[1], offsets[6]
+queue = mmap.mmap(ring, array + 16, offset=0)
+requests = mmap.mmap(ring, 256, offset=0x10000000)
+reader, _ = os.pipe()
+# IORING_OP_POLL_ADD of a pipe that nobody writes to
+requests[:64] = struct.pack("<BBHiQQIIQ24x", 6, 0, 0, reader, 0, 0, 0, 1, 0)
+queue[array : array + 4] = bytes(4)
+queue[tail : tail + 4] = struct.pack("<I", 1)
+libc.syscall(426, ring, 1, 1, 1, None, 0)
+"""
+
+
+def sleeping_in_io_uring() -> Beside:
+    """A program that waits in io_uring for a pipe."""
+
+    def begin(bench: Bench) -> None:
+        process = subprocess.Popen(["python3", "-c", IN_IO_URING])
+        bench.stack.callback(process.wait)
+        bench.stack.callback(process.kill)
+
+    return begin
+
 
 def with_file(below: Recipe, mib: int) -> Recipe:
     """A file system with a file of so many MiB."""
@@ -102,6 +131,9 @@ SCENARIOS = (
     Scenario("watch-hogs", HERE, "an idle disk on a machine whose CPUs are full", loop(), None,
              never=NO_JOB, seconds=9, beside=(loads.hogs(0, 1),),
              proof=rate(0, "reads", "writes", most=1)),
+    Scenario("watch-ring", HERE, "an idle disk, and a program that sleeps in io_uring", loop(),
+             None, {"ring": ("sleeps in io_uring",)}, never=NO_JOB, seconds=12,
+             beside=(sleeping_in_io_uring(),), proof=rate(0, "reads", "writes", most=1)),
     Scenario("watch-frozen", HERE, "a frozen file system that somebody writes to, without a job",
              ext4(loop()), None, allowed=frozenset({"stalled"}), never=("was removed",),
              seconds=14, beside=(shell(LOGGER),), during=((3.0, freeze), (9.0, thaw)),

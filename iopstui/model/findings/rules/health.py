@@ -18,6 +18,7 @@ from iopstui.model.means import fmean
 
 # percent of the time in which some task waits for memory
 MEMORY_WAIT_PERCENT = 10.0
+IO_WAIT_PERCENT = 20.0
 # a link is in question once half of what it can carry is used
 LINK_USE_SHARE = 0.5
 IDLE_STATES = frozenset({"idle", "frozen", "none", ""})
@@ -119,6 +120,23 @@ def memory_pressure(evidence: Evidence) -> Finding | None:
         f"tasks waited for memory {fmean(waited):.0f} % of the time (PSI): the kernel reclaims "
         f"pages or swaps, which takes CPU time and disk I/O from {victim}",
         "free memory or raise memory.high and memory.max; vmstat 1 shows swapping (si, so)",
+    )
+
+
+def idle_io_uring(evidence: Evidence) -> Finding | None:
+    """Programs that sleep in io_uring count as waiting for I/O."""
+    frames = recent_frames(evidence)
+    waited = [frame.more.get("pressure", {}).get("some") or 0.0 for frame in frames]
+    rings = evidence.idle_rings
+    if not rings or len(waited) < ENOUGH_SECONDS or min(waited) < IO_WAIT_PERCENT:
+        return None
+    verb = "sleeps" if len(rings) == 1 else "sleep"
+    return Finding(
+        "ring",
+        f"tasks count as waiting for I/O {fmean(waited):.0f} % of the time (PSI), but the disks "
+        f"have hardly any request: {', '.join(rings[:3])} {verb} in io_uring",
+        "ignore this pressure; a program can sleep without counting "
+        "(IORING_ENTER_NO_IOWAIT, Linux 6.15)",
     )
 
 

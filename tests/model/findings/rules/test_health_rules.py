@@ -110,3 +110,24 @@ def test_lost_paths_are_named() -> None:
         in fired(health_rules.lost_paths(ailing(state))).text
     )
     assert health_rules.lost_paths(ailing(DeviceState(paths=2))) is None
+
+
+@pytest.mark.parametrize(
+    ("waited", "rings", "fires"),
+    [((50.0,) * 3, ("dragonfly (812)",), True), ((50.0, 5.0, 50.0), ("dragonfly (812)",), False),
+     ((50.0,) * 3, (), False)],
+)  # fmt: skip
+def test_programs_that_only_sleep_in_io_uring_are_the_pressure(
+    waited: tuple[float, ...], rings: tuple[str, ...], fires: bool
+) -> None:
+    frames = [
+        replace(frame, more={"pressure": {"some": percent}})
+        for frame, percent in zip(seconds(3, step=0), waited, strict=True)
+    ]
+    found = health_rules.idle_io_uring(Evidence(tuple(frames), idle_rings=rings))
+    assert (found is not None) == fires
+    if found is not None:
+        assert found.text == (
+            "tasks count as waiting for I/O 50 % of the time (PSI), but the disks have hardly any "
+            "request: dragonfly (812) sleeps in io_uring"
+        )
